@@ -20,6 +20,21 @@ class Level:
     width_percent: str
 
 
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The peak of a size that fits, and its share of the limit."""
+
+    batch_size: int
+    size_bytes: int
+    percent: str
+    phase: str
+
+    @property
+    def width(self) -> str:
+        """The share as a length of a picture."""
+        return self.percent.replace(" ", "")
+
+
 def stack_probe(result: StoredResult) -> Probe | None:
     """Return the probe whose memory is shown: of the recommended size, or else the largest with the reserve."""
     shown = result.recommended or result.largest_with_reserve or result.largest
@@ -60,3 +75,22 @@ def levels(result: StoredResult) -> list[Level]:
     )
     whole = max(size for *_, size in rows if size is not None)
     return [Level(name, text, size, f"{size / whole * 100:.2f}%") for name, text, size in rows if size is not None]
+
+
+def peaks_of_own_training(result: StoredResult) -> list[Peak]:
+    """Return the peak of each size of somebody's own training, which has no kinds; empty for a model's result."""
+    if result.training is None:
+        return []
+    known = (
+        probe for probe in decisive_probes(result.probes).values() if probe.fits and probe.memory_bytes is not None
+    )
+    return [
+        Peak(
+            probe.batch_size,
+            size,
+            f"{size / result.limit_bytes * 100:.1f} %",
+            (probe.peak_phase or "").replace("_", " "),
+        )
+        for probe in known
+        if (size := probe.memory_bytes) is not None
+    ]

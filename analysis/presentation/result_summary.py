@@ -111,7 +111,7 @@ def describe_timing(result: StoredResult) -> str:
     return f"{text}."
 
 
-_FILES_SHOWN, _STARTS_SHOWN = 5, 10
+_FILES_SHOWN = 5
 
 
 def paste(result: StoredResult) -> str | None:
@@ -177,13 +177,11 @@ def paste_note(result: StoredResult) -> str | None:
 
 
 def training_rows(result: StoredResult) -> list[tuple[str, str]]:
-    """Return what a step of the largest size consumed and what each start took; empty for a model of the catalogue."""
+    """Return what a step of the largest size consumed; empty for a model of the catalogue."""
     training = result.training
     if training is None:
         return []
     waiting = training.waiting_for_data_fraction
-    starts = ", ".join(f"{size:,} in {duration(seconds)}" for size, seconds in training.starts[:_STARTS_SHOWN])
-    more = len(training.starts) - _STARTS_SHOWN
     rows = [
         (
             "Batches of a step",
@@ -193,7 +191,6 @@ def training_rows(result: StoredResult) -> list[tuple[str, str]]:
         ("Peak", training.peak or ""),
         ("Peak of each rank", ", ".join(map(bytes_text, training.rank_peaks_bytes)) if training.ranks > 1 else ""),
         ("Waiting for data", "" if waiting is None else percent(waiting)),
-        ("Starts", f"{starts} and {more} more" if more > 0 else starts),
         ("Files it wrote", ", ".join(training.changed_files[:_FILES_SHOWN])),
     ]
     return [(name, text) for name, text in rows if text]

@@ -158,6 +158,11 @@ def compared(result: RunResult) -> ComparedSizes | None:
     return None if is_disturbed(result) else compared_in(result.speed.reason if result.speed else None)
 
 
+def was_compared(result: RunResult) -> bool:
+    """Whether sizes were timed and said nothing, so that timing them again may."""
+    return is_disturbed(result) or compared(result) is not None
+
+
 def describe_other(found: ComparedSizes, result: RunResult) -> str:
     """Name today's size as such: "your 32"; another by its number."""
     return name_today(found.other) if found.other == result.current_batch_size else f"{found.other:,}"

@@ -74,13 +74,6 @@ def test_a_comparison_that_shows_nothing_says_why_where_it_was_requested() -> No
     assert said.notes == ("The largest that keeps the reserve (5 % free) is 8.",)
 
 
-def test_many_starts_are_counted_after_the_first_ones() -> None:
-    result = tuned(make_timed_result())
-    assert result.training is not None
-    many = replace(result, training=replace(result.training, starts=((4, 1.0),) * 12))
-    assert dict(training_rows(many))["Starts"].endswith("4 in 1.0 s and 2 more")
-
-
 def test_a_loader_that_is_the_limit_is_named() -> None:
     waits = (Throughput(8, 10.0, waiting_fraction=0.7),)
     assert "70 % of each step with batch 8" in (loader_limit(tuned(make_timed_result(), throughputs=waits)) or "")

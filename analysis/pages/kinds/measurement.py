@@ -25,6 +25,7 @@ from analysis.presentation.stored.validation import StoredValidation
 from engine.describe.boundary import certificate_lines, why_not_certified
 from engine.describe.does_not_fit import ways_to_fit
 from engine.describe.key_figures import key_figures
+from engine.describe.result import was_compared
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -60,9 +61,11 @@ def primary_action(run: Run, result: StoredResult, *, has_paste: bool, can_chang
 
 
 def may_time_again(run: Run, result: StoredResult) -> bool:
-    """Whether the comparison of speeds alone can be repeated: not of one's own training, whose starts are all of it."""
+    """Whether the speeds can be compared once more: those of one's own training where that may bring the answer."""
     was_searched = result.largest is not None and (result.recommended is not None or result.lacks_answer)
-    return was_searched and result.speed is not None and result.training is None and not run.is_reported
+    if not was_searched or result.speed is None or run.is_reported:
+        return False
+    return result.training is None or (run.is_startable and result.lacks_answer and was_compared(result))
 
 
 def _result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dict[str, Any]:
@@ -101,6 +104,8 @@ def _result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dic
         "paste_note": result_summary.paste_note(result),
         "has_tokens": result.training is not None
         and any(each.tokens_per_second for each in result.training.throughputs),
+        "has_throughput": result.training is not None
+        and any(each.samples_per_second is not None for each in result.training.throughputs),
         "has_waiting": result.training is not None
         and any(each.waiting_fraction is not None for each in result.training.throughputs),
         **evidence,
@@ -120,6 +125,7 @@ def _evidence(run: Run, result: StoredResult) -> dict[str, Any]:
         "stacks": memory_breakdown.stacks(result),
         "levels": memory_breakdown.levels(result),
         "filled": filled_memory(result.memory_breakdown),
+        "peaks": memory_breakdown.peaks_of_own_training(result),
         "certificate": certificate,
         "refusal": result.boundary.refusal,
         "change_start": change_start(run, is_refused=result.current_is_refused),
@@ -127,6 +133,8 @@ def _evidence(run: Run, result: StoredResult) -> dict[str, Any]:
         "timings": result_summary.timings(result),
         "environment": environment_rows(result),
         "is_accelerator": result.device.kind != "cpu",
+        "has_speeds": any(probe.samples_per_second is not None for probe in result.probes),
+        "has_steps": any(probe.step_seconds is not None for probe in result.probes),
         "probe_lines": [line for line in lines if not line.is_timed_without_figure],
         "timed_without_figure": len({line.probe.batch_size for line in lines if line.is_timed_without_figure}),
     }

@@ -86,7 +86,7 @@ def test_a_result_of_a_model_has_a_short_sentence_and_one_green_button(alice_cli
     ("result", "compares", "name", "button"),
     [
         (make_timed_result(), True, "train", "Copy the settings"),
-        (make_unmeasurable_result(), True, "train", "Run again"),
+        (make_unmeasurable_result(), True, "train", "Time again"),
         (not_compared(), False, "train", "Compare speeds"),
         (not_compared(), False, None, "Compare speeds"),
         (make_unmeasurable_result(), True, None, "See the probes"),

@@ -1,0 +1,65 @@
+"""The result of one's own script: its starts are folded, its peaks have a tab, and its speeds are timed again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from django.test import Client
+
+from engine.results.result import RunResult
+from engine.tune.spec import TuneSpec
+from tests.factories import make_measured_run, make_probe
+from tests.factories.pages import page, words
+from tests.factories.speeds import make_timed_result, make_unmeasurable_result
+from tests.factories.tuned import COMMAND, not_compared, tuned
+
+pytestmark = pytest.mark.django_db
+SPEC = TuneSpec(COMMAND, current_batch_size=4, name="train")
+
+
+def html_of(client: Client, result: RunResult) -> str:
+    return page(client, tuned(result, SPEC))
+
+
+def test_its_starts_are_a_folded_table(alice_client: Client) -> None:
+    html = html_of(alice_client, make_timed_result())
+    assert '<details><summary id="starts-title">Starts' in html
+    assert "1, in their order Start Batch Took 1 4 1.0 s" in words(html)
+
+
+def test_its_peaks_have_a_tab_like_the_kinds_of_a_model(alice_client: Client) -> None:
+    own = html_of(alice_client, make_timed_result())
+    assert '<a href="#memory">Memory</a>' in own
+    assert "4 39.1 % 400.0 MiB" in words(own)
+
+
+def test_a_models_result_has_no_such_tab(alice_client: Client) -> None:
+    assert "Peak memory of each size that fits" not in page(alice_client, make_measured_run())
+
+
+def test_a_column_without_a_figure_is_left_out(alice_client: Client) -> None:
+    blank = replace(make_timed_result(), probes=(make_probe(8, samples_per_second=None, step_seconds=None),))
+    html = html_of(alice_client, blank)
+    assert (">Samples/s<" in html, ">Step<" in html) == (False, False)
+
+
+def test_a_column_with_a_figure_is_shown(alice_client: Client) -> None:
+    assert ">Samples/s<" in html_of(alice_client, make_timed_result())
+
+
+def test_time_again_starts_it_once_more_with_its_speeds_and_nothing_else_is_offered_for_that(
+    alice_client: Client,
+) -> None:
+    html = html_of(alice_client, make_unmeasurable_result())
+    assert (html.count(">Time again<"), html.count(">Run again<")) == (1, 0)
+    assert 'value="speeds">Time again<' in html
+    assert "“Time again” repeats all starts" in words(html)
+
+
+@pytest.mark.parametrize("make", [not_compared, make_timed_result])
+def test_where_timing_again_brings_no_answer_it_is_not_offered(
+    alice_client: Client, make: Callable[[], RunResult]
+) -> None:
+    assert "Time again" not in html_of(alice_client, make())
