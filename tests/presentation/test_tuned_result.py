@@ -15,7 +15,6 @@ from analysis.presentation.result_summary import (
     loader_limit,
     own_setting,
     paste,
-    training_rows,
 )
 from analysis.presentation.stored.result import StoredResult, read_result
 from engine.documents.stored import StoredSpec

@@ -1,4 +1,4 @@
-"""PURE: the hours of each day in which a run held a device."""
+"""PURE: the hours of each day in which a run held a device, by device and by person."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A span of time in which a run held a device."""
+    """A span of time in which a run held a device; `person` requested it, None is nobody's account."""
 
     device_id: int
     begins: datetime
     ends: datetime
+    person: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,19 @@ class DeviceUse:
         return min(1.0, self.hours / of_hours) if of_hours else 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class PersonUse:
+    """The days of one person, oldest first: hours of all devices together."""
+
+    name: str | None
+    days: tuple[DayOfUse, ...]
+    run_count: int
+
+    @property
+    def hours(self) -> float:
+        return sum(each.hours for each in self.days)
+
+
 def first_moment(now: datetime, count: int) -> datetime:
     """Return the beginning of the first of `count` days (UTC), of which today is the last."""
     return datetime.combine(now.astimezone(UTC).date() - DAY * (count - 1), time.min, UTC)
@@ -63,6 +77,24 @@ def use_by_day(spans: Iterable[Held], device_ids: Iterable[int], now: datetime, 
         if span.ends > begins and span.begins < now:
             by_device[span.device_id].append(span)
     return [_use_of(device_id, by_device[device_id], begins, now, count) for device_id in device_ids]
+
+
+def use_by_person(spans: Iterable[Held], device_ids: Iterable[int], now: datetime, count: int) -> list[PersonUse]:
+    """Add up the spans on these devices by person and day, who used most first; `of_hours` are those of all devices."""
+    devices, by_person = set(device_ids), defaultdict[str | None, list[Held]](list)
+    for span in spans:
+        if span.device_id in devices:
+            by_person[span.person].append(span)
+    people = (_person(name, use_by_day(own, devices, now, count)) for name, own in by_person.items())
+    return sorted((each for each in people if each.hours), key=lambda use: (-use.hours, use.name or ""))
+
+
+def _person(name: str | None, uses: list[DeviceUse]) -> PersonUse:
+    days = (
+        DayOfUse(of_devices[0].day, sum(day.hours for day in of_devices), sum(day.of_hours for day in of_devices))
+        for of_devices in zip(*(use.days for use in uses), strict=True)
+    )
+    return PersonUse(name, tuple(days), sum(use.run_count for use in uses))
 
 
 def _use_of(device_id: int, spans: list[Held], begins: datetime, now: datetime, count: int) -> DeviceUse:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
 
@@ -26,10 +26,12 @@ def held_since(since: datetime) -> list[Held]:
     """
     longest = timedelta(seconds=settings.RUN_TIME_BUDGET_MAX_SECONDS)  # one that began before may reach into the days
     started = Attempt.objects.filter(started_at__gte=since - longest, device__isnull=False)
-    columns = ("device", "started_at", "ended_at", "run__heartbeat_at")
+    columns = ("device", "started_at", "ended_at", "run__heartbeat_at", "run__requested_by__username")
     rows = started.order_by("-started_at").values_list(*columns)[: HELD_MAX + 1]
     return [
-        Held(device, begins, ended or alive or begins) for device, begins, ended, alive in rows if device is not None
+        Held(device, begins, ended or alive or begins, person)
+        for device, begins, ended, alive, person in rows
+        if device is not None
     ]
 
 
@@ -40,10 +42,11 @@ def settings_measured_since(since: datetime) -> list[MeasuredSetting]:
     result has a reason for its boundary; filtering by state or device, the database would sort all such runs instead.
     """
     ended = Run.objects.measuring().trusted().filter(finished_at__gte=since).exclude(boundary_reason="")
-    rows = ended.order_by("-finished_at").values_list(
+    newest = ended.order_by("-finished_at").values_list(
         *("requested_by__username", "model", "kind", "spec", "device_name", "device", "current_waste_bytes"),
         *("limit_bytes", "claimed_saving_per_year_usd", "saving_per_year_usd", "saving_per_year_usd_low"),
-    )
+        "finished_at",
+    )[: RUNS_MAX + 1]
     return [
         MeasuredSetting(
             person=person,
@@ -55,10 +58,9 @@ def settings_measured_since(since: datetime) -> list[MeasuredSetting]:
             limit_bytes=limit_bytes,
             saving_usd=None if claimed is None else _shown(claimed, low),
             is_least=usual is None,
+            day=at.astimezone(UTC).date(),
         )
-        for person, model, kind, spec, device_name, device_id, unused_bytes, limit_bytes, claimed, usual, low in rows[
-            : RUNS_MAX + 1
-        ]
+        for person, model, kind, spec, device_name, device_id, unused_bytes, limit_bytes, claimed, usual, low, at in newest
     ]
 
 

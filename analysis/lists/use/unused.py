@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from analysis.presentation.formatting import usd
 from analysis.runs.columns.series import SeriesKey
@@ -32,6 +33,7 @@ class MeasuredSetting:
     limit_bytes: int | None
     saving_usd: float | None
     is_least: bool = False
+    day: date | None = None
 
     @property
     def has_figure(self) -> bool:
@@ -67,6 +69,15 @@ class Unused:
 def by_person(runs: Sequence[MeasuredSetting]) -> list[Unused]:
     """Add up by person, the one who leaves most unused first; None are the runs of nobody's account."""
     return _added_up(runs, lambda run: run.person)
+
+
+def by_person_and_day(runs: Sequence[MeasuredSetting]) -> dict[tuple[str | None, date], Unused]:
+    """Add up by person and the day (UTC) on which the run ended."""
+    groups: dict[tuple[str | None, date], list[MeasuredSetting]] = defaultdict(list)
+    for run in runs:
+        if run.day is not None:
+            groups[run.person, run.day].append(run)
+    return {key: _row(key[0], group) for key, group in groups.items()}
 
 
 def by_training(runs: Sequence[MeasuredSetting]) -> list[Unused]:

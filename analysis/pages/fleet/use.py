@@ -1,16 +1,16 @@
-"""The context of the fleet page's second part: hours of use by day, and who leaves most memory unused."""
+"""The context of the fleet page's second part: hours of use by day, device and person, and who leaves most unused."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from analysis.lists.use.days import DayOfUse, DeviceUse, first_moment, use_by_day
+from analysis.lists.use.days import DayOfUse, DeviceUse, PersonUse, first_moment, use_by_day, use_by_person
 from analysis.lists.use.load import HELD_MAX, RUNS_MAX, held_since, settings_measured_since
-from analysis.lists.use.unused import Unused, by_person, by_training
+from analysis.lists.use.unused import Unused, by_person, by_person_and_day, by_training
 from analysis.models import Device
 from analysis.pages.fleet.query import RANGES
 from analysis.presentation.charts.day_bars import DayBar, day_bars
@@ -32,7 +32,21 @@ class DevicePicture:
 
     @property
     def hours_text(self) -> str:
-        return "less than 0.1 h" if 0 < self.use.hours < 0.1 else f"{self.use.hours:,.1f} h"
+        return _hours_text(self.use.hours)
+
+
+@dataclass(frozen=True, slots=True)
+class PersonPicture:
+    """A person's use as a picture, with the days of its table; each has what was left unused on it, where measured."""
+
+    name: str
+    use: PersonUse
+    bars: tuple[DayBar, ...]
+    used_days: tuple[tuple[DayOfUse, Unused | None], ...]
+
+    @property
+    def hours_text(self) -> str:
+        return _hours_text(self.use.hours)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +66,18 @@ def use_context(devices: Sequence[Device], now: datetime, *, host: str, day_coun
     runs = [run for run in measured[:RUNS_MAX] if not host or run.device_id in names]
     used = sorted(use_by_day(held[:HELD_MAX], names, now, day_count), key=lambda use: -use.hours)
     people, trainings = by_person(runs), by_training(runs)
+    users = use_by_person(held[:HELD_MAX], names, now, day_count)
+    most = max((day.hours for user in users[:PICTURES_MAX] for day in user.days), default=0.0)
+    unused = by_person_and_day(runs)
     return {
         "ranges": RANGES,
         "day_count": day_count,
         "since": since,
         "pictures": [_picture(use, names) for use in used[:PICTURES_MAX]],
         "more_pictures": max(0, len(used) - PICTURES_MAX),
+        "users": [_picture_of_person(user, most, unused) for user in users[:PICTURES_MAX]],
+        "more_users": max(0, len(users) - PICTURES_MAX),
+        "most_hours": _hours_text(most),
         "people": [_of_person(each) for each in people[:ROWS_MAX]],
         "more_people": max(0, len(people) - ROWS_MAX),
         "trainings": [_of_training(each) for each in trainings[:ROWS_MAX]],
@@ -71,6 +91,17 @@ def _picture(use: DeviceUse, devices: Mapping[int, Device]) -> DevicePicture:
     texts = [f"{each.day:%Y-%m-%d}: {each.hours:.1f} h, {percent(each.fraction)}" for each in use.days]
     bars = day_bars([each.fraction for each in use.days], texts)
     return DevicePicture(devices[use.device_id], use, bars, tuple(day for day in use.days[::-1] if day.hours))
+
+
+def _picture_of_person(use: PersonUse, most: float, unused: Mapping[tuple[str | None, date], Unused]) -> PersonPicture:
+    texts = [f"{each.day:%Y-%m-%d}: {_hours_text(each.hours)}" for each in use.days]
+    bars = day_bars([each.hours / most for each in use.days], texts)
+    used = tuple((day, unused.get((use.name, day.day))) for day in use.days[::-1] if day.hours)
+    return PersonPicture(use.name or "no account", use, bars, used)
+
+
+def _hours_text(hours: float) -> str:
+    return "less than 0.1 h" if 0 < hours < 0.1 else f"{hours:,.1f} h"
 
 
 def _of_person(unused: Unused) -> UnusedRow:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from analysis.lists.use.days import Held, use_by_day
+from analysis.lists.use.days import Held, use_by_day, use_by_person
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
@@ -58,3 +58,18 @@ def test_other_devices_do_not_count() -> None:
 def test_right_after_midnight_nothing_is_divided_by_zero() -> None:
     (use,) = use_by_day([], [1], at(23), 1)
     assert (use.days[0].of_hours, use.days[0].fraction, use.fraction) == (0.0, 0.0, 0.0)
+
+
+def test_people_are_added_up_over_their_devices_and_who_used_most_comes_first() -> None:
+    spans = [
+        Held(1, at(21, 1), at(21, 3), "bob"),
+        Held(2, at(21, 1), at(21, 4), "bob"),
+        Held(2, at(22), at(22, 1)),
+        Held(3, at(22), at(22, 9), "eve"),  # on a device that is not shown
+    ]
+    people = use_by_person(spans, [1, 2], NOW, 3)
+    assert [(one.name, one.run_count, [day.hours for day in one.days]) for one in people] == [
+        ("bob", 2, [5.0, 0.0, 0.0]),
+        (None, 1, [0.0, 1.0, 0.0]),
+    ]
+    assert people[0].days[0].of_hours == 48.0

@@ -42,10 +42,22 @@ def test_a_devices_days_are_a_picture_with_its_table(alice_client: Client) -> No
     ran(1.0, days_ago=40, device=card)
     text = page(alice_client)
     assert "2.0 h in 1 run," in words(text)
-    assert len(re.findall(r'<svg class="day-bars"', text)) == 1
+    assert len(re.findall(r'aria-label="Use of [^"]* by day', text)) == 1
     rows = re.search(r"Days with runs; on all others there was none\..*?</table>", text, re.DOTALL)
     assert rows is not None
     assert sum(map(float, re.findall(r"\d{4}-\d\d-\d\d (\d+\.\d)", words(rows[0])))) == 2.0
+
+
+def test_a_persons_days_are_a_picture_with_what_was_left_unused_on_them(alice: User, alice_client: Client) -> None:
+    ran(2.0, days_ago=2, device=make_card(), requested_by=alice)
+    ran(1.0, days_ago=2, device=make_card(1), requested_by=alice)
+    text = page(alice_client)
+    people = re.search(r'id="person-days-title".*?</section>', text, re.DOTALL)
+    assert people is not None
+    said = words(people[0])
+    assert "alice 3.0 h in 2 runs" in said
+    assert sum(map(float, re.findall(r"\d{4}-\d\d-\d\d (\d+\.\d)", said))) == 3.0
+    assert "624.0 MiB, 60.9 %" in said
 
 
 def test_the_range_is_chosen_and_marked(alice_client: Client) -> None:
