@@ -15,6 +15,7 @@ from analysis.presentation.formatting import bytes_text, duration, usd
 from analysis.presentation.labels import short_device_name
 from analysis.presentation.stored.estimate import MEMORY_KINDS, StoredEstimate
 from engine.describe.estimate import METHODS, describe_known_error
+from engine.describe.key_figures import GAIN, SAVES, UNUSED, USE, WASTE, KeyFigure
 from engine.estimate.types import OR_MORE, EstimateAt, is_capped
 from engine.text.today import name_today
 from engine.text.units import format_percent
@@ -101,6 +102,30 @@ def figures(estimate: StoredEstimate, current_batch_size: int) -> list[tuple[str
         ("Largest batch size", describe_size(largest, limits, largest), capped or "It would fill the memory."),
         (f"Memory at {name_today(current_batch_size)}", today, f"Of {bytes_text(estimate.capacity_bytes)}."),
     ]
+
+
+def key_figures(estimate: StoredEstimate, current_batch_size: int) -> tuple[KeyFigure, ...]:
+    """Return what is unused today, which size to use, and that no saving is estimated; none where nothing fits."""
+    safe, largest, today = estimate.safe_batch_size, estimate.largest_batch_size, name_today(current_batch_size)
+    if not largest:
+        return ()
+    of = f"of {bytes_text(estimate.capacity_bytes)}, at {today}"
+    memory = estimate.memory_at_most(current_batch_size)
+    if _is_too_large(current_batch_size, estimate):
+        unused = KeyFigure(UNUSED, "does not fit", f"{today} would run out of memory", tone=WASTE)
+    elif memory is None:
+        unused = KeyFigure(UNUSED, "not estimated", of, is_known=False)
+    else:
+        least = "" if estimate.at_batch_size(current_batch_size) else "at least "
+        share = int(100 * (1 - memory / estimate.capacity_bytes))
+        unused = KeyFigure(UNUSED, f"{least}{share} %", of, tone=WASTE if safe > current_batch_size else "")
+    if not safe:
+        use = KeyFigure(USE, "none", f"{largest:,} fits only without the margin", is_known=False)
+    elif is_capped(safe, estimate.limits, largest):
+        use = KeyFigure(USE, describe_size(safe, estimate.limits, largest), "the search stops there", tone=GAIN)
+    else:
+        use = KeyFigure(USE, f"up to {safe:,}", "the largest with the margin", tone=GAIN)
+    return unused, use, KeyFigure(SAVES, "not estimated", "only a measurement knows the speed", is_known=False)
 
 
 def describe_size(size: int | None, limits: str, largest: int | None) -> str:

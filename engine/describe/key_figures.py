@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..results.result import RunResult, Savings
+from ..results.result import Reason, RunResult, Savings
 from ..results.speed_rounds import SpeedClaim
 from ..speed.claim import describe_lower_bound
 from ..text.today import name_today
@@ -71,7 +71,8 @@ def _unused(result: RunResult) -> KeyFigure:
 def _use(result: RunResult) -> KeyFigure:
     size, reserve = result.recommended, result.largest_with_reserve
     if size is None:
-        note = "" if reserve is None else f"{reserve.batch_size:,} is the largest with the reserve"
+        note = "more time may tell" if result.boundary.reason is Reason.TIME_BUDGET else ""
+        note = note if reserve is None else f"{reserve.batch_size:,} is the largest with the reserve"
         return KeyFigure(USE, "none recommended", note, is_known=False)
     if size.batch_size == result.current_batch_size:
         return KeyFigure(USE, f"{size.batch_size:,}", "as today")

@@ -42,7 +42,7 @@ def settings_measured_since(since: datetime) -> list[MeasuredSetting]:
     result has a reason for its boundary; filtering by state or device, the database would sort all such runs instead.
     """
     ended = Run.objects.measuring().trusted().filter(finished_at__gte=since).exclude(boundary_reason="")
-    newest = ended.order_by("-finished_at").values_list(
+    rows = ended.order_by("-finished_at").values_list(
         *("requested_by__username", "model", "kind", "spec", "device_name", "device", "current_waste_bytes"),
         *("limit_bytes", "claimed_saving_per_year_usd", "saving_per_year_usd", "saving_per_year_usd_low"),
         "finished_at",
@@ -55,12 +55,12 @@ def settings_measured_since(since: datetime) -> list[MeasuredSetting]:
             setting=SeriesKey.of_run(spec, device_name),
             device_id=device_id,
             unused_bytes=unused_bytes,
-            limit_bytes=limit_bytes,
+            limit_bytes=of_bytes,
             saving_usd=None if claimed is None else _shown(claimed, low),
             is_least=usual is None,
             day=at.astimezone(UTC).date(),
         )
-        for person, model, kind, spec, device_name, device_id, unused_bytes, limit_bytes, claimed, usual, low, at in newest
+        for person, model, kind, spec, device_name, device_id, unused_bytes, of_bytes, claimed, usual, low, at in rows
     ]
 
 

@@ -56,6 +56,7 @@ def _one_card(estimate: StoredEstimate, run: Run, current: int, user: User | Non
     return {
         "estimate": estimate,
         "title": headline(estimate, run.spec),
+        "key_figures": summary.key_figures(estimate, current),
         "figures": summary.figures(estimate, current),
         "bars": summary.estimate_bars(estimate, current),
         "stack": summary.estimate_stack(estimate, current),

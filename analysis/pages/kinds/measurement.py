@@ -26,6 +26,7 @@ from engine.describe.boundary import certificate_lines, why_not_certified
 from engine.describe.does_not_fit import ways_to_fit
 from engine.describe.key_figures import key_figures
 from engine.describe.result import was_compared
+from engine.results.result import Reason
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -51,6 +52,8 @@ def primary_action(run: Run, result: StoredResult, *, has_paste: bool, can_chang
     """Return the one next step that a result offers, by the name that the template `primary.html` has for it."""
     if has_paste:
         return "copy"
+    if result.boundary.reason is Reason.TIME_BUDGET and run.is_startable:  # the same once more would end the same
+        return "more_time"
     if not result.compares_speeds and result.largest is not None:
         return "compare" if run.is_startable else "compare_elsewhere"
     if result.lacks_answer and may_time_again(run, result):

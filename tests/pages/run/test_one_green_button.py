@@ -59,8 +59,8 @@ RESULTS = {
         "Copy the settings",
     ),
     "not measurable": (make_unmeasurable_result, "Time again"),
-    "out of time": (make_result_out_of_time, "Run again"),
-    "nothing in time": (stopped, "See what to change"),
+    "out of time": (make_result_out_of_time, "Give it more time"),
+    "nothing in time": (stopped, "Give it more time"),
     "does not fit": (make_result_that_does_not_fit, "See what to change"),
     "does not fit, and why no speeds": (
         lambda: replace(make_result_that_does_not_fit(), speed=make_unmeasurable_result().speed),
