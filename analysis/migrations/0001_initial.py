@@ -85,7 +85,11 @@ class Migration(migrations.Migration):
                 ("error_message", models.TextField(blank=True, default="")),
                 (
                     "exit_status",
-                    models.IntegerField(blank=True, help_text="Of the engine; negative: the signal.", null=True),
+                    models.IntegerField(
+                        blank=True,
+                        help_text="Exit status of the engine; a negative number is the signal that ended it.",
+                        null=True,
+                    ),
                 ),
                 ("result", models.JSONField(blank=True, null=True)),
                 ("device_name", models.CharField(blank=True, default="", max_length=200)),

@@ -137,7 +137,7 @@ class Migration(migrations.Migration):
                 ("largest_batch_size", models.PositiveIntegerField(help_text="0: not even one sample.")),
                 (
                     "safe_batch_size",
-                    models.PositiveIntegerField(help_text="Of an estimate: within its margin.", null=True),
+                    models.PositiveIntegerField(help_text="Largest size within the margin of an estimate.", null=True),
                 ),
                 (
                     "used_batch_size",

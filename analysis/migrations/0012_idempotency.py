@@ -17,7 +17,7 @@ class Migration(migrations.Migration):
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("key", models.CharField(max_length=255)),
-                ("digest", models.CharField(help_text="Of the address and the body, SHA-256.", max_length=64)),
+                ("digest", models.CharField(help_text="SHA-256 of the address and the body.", max_length=64)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 (
                     "owner",

@@ -38,7 +38,7 @@ class Migration(migrations.Migration):
             model_name="run",
             name="estimated_cards_that_fit",
             field=models.PositiveIntegerField(
-                blank=True, help_text="How many of them would safely train with today's batch size.", null=True
+                blank=True, help_text="How many of them take today's batch size with the margin.", null=True
             ),
         ),
         migrations.RunPython(fill, migrations.RunPython.noop),

@@ -31,7 +31,7 @@ class Migration(migrations.Migration):
                     "document_sha256",
                     models.CharField(
                         blank=True,
-                        help_text="Of the result's bytes as received.",
+                        help_text="SHA-256 of the result's bytes as received.",
                         max_length=64,
                         null=True,
                         unique=True,

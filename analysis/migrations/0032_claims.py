@@ -77,7 +77,8 @@ class Migration(migrations.Migration):
             model_name="matrixcell",
             name="recommended_batch_size",
             field=models.PositiveIntegerField(
-                help_text="Of a measurement whose speeds recommend one: at it the speed was measured.", null=True
+                help_text="Size that a measurement recommends by its speeds; its speed was measured at this size.",
+                null=True,
             ),
         ),
         migrations.AddField(

@@ -43,7 +43,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="report",
             name="probe_bytes",
-            field=models.PositiveIntegerField(default=0, help_text="Of the probes among the events."),
+            field=models.PositiveIntegerField(default=0, help_text="Bytes of the probes among the events."),
         ),
         migrations.AddField(
             model_name="report",
@@ -67,7 +67,7 @@ class Migration(migrations.Migration):
             model_name="report",
             name="document_sha256",
             field=models.CharField(
-                blank=True, help_text="Of the result's bytes as received.", max_length=64, null=True
+                blank=True, help_text="SHA-256 of the result's bytes as received.", max_length=64, null=True
             ),
         ),
         migrations.AddConstraint(

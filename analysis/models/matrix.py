@@ -35,7 +35,7 @@ class MatrixCell(models.Model):
         null=True, help_text="Estimates only: the largest size within the margin of error."
     )
     recommended_batch_size = models.PositiveIntegerField(
-        null=True, help_text="Of a measurement whose speeds recommend one: at it the speed was measured."
+        null=True, help_text="Size that a measurement recommends by its speeds; its speed was measured at this size."
     )
     with_reserve_batch_size = models.PositiveIntegerField(
         null=True, help_text="The largest size that leaves the reserve free, measured or predicted."

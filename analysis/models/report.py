@@ -44,9 +44,9 @@ class Report(models.Model):
         null=True, blank=True, help_text="By the clock of the sender, which may be wrong: nothing is ordered by it."
     )
     events_received = models.PositiveIntegerField(default=0)
-    probe_bytes = models.PositiveIntegerField(default=0, help_text="Of the probes among the events.")
+    probe_bytes = models.PositiveIntegerField(default=0, help_text="Bytes of the probes among the events.")
     document_sha256 = models.CharField(  # noqa: DJ001  (null: there is none yet; each one there is is unique)
-        max_length=SHA256_LENGTH, null=True, blank=True, help_text="Of the result's bytes as received."
+        max_length=SHA256_LENGTH, null=True, blank=True, help_text="SHA-256 of the result's bytes as received."
     )
 
     class Meta:

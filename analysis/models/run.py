@@ -174,7 +174,7 @@ class Run(Restorable):
         null=True, blank=True, help_text="Cards of an estimate for all cards of the catalogue."
     )
     estimated_cards_that_fit = models.PositiveIntegerField(
-        null=True, blank=True, help_text="How many of them would safely train with today's batch size."
+        null=True, blank=True, help_text="How many of them take today's batch size with the margin."
     )
     estimate_is_calibrated = models.BooleanField(null=True, blank=True)
     estimate_peak_error = models.FloatField(null=True, blank=True)
@@ -280,9 +280,9 @@ class Run(Restorable):
 
     @property
     def is_startable(self) -> bool:
-        """Whether it can be started here again: of one's own trainings only a registered command that ran here.
+        """Whether it can be started here again. An own training must be a registered command that ran on this portal.
 
-        A sender writes what it likes into the spec of a reported one, also the name of a registered command.
+        A reported run is never started: its sender may have written the name of a registered command into its spec.
         """
         return self.kind != RunKind.COMMAND or (self.spec.get("name") is not None and not self.is_reported)
 

@@ -63,7 +63,7 @@ def contradiction(estimate: dict[str, Any], peak_error: float | None, measured: 
     stored = read_estimate(estimate)
     safe, margin = stored.safe_batch_size, stored.margin_fraction
     if measured is not None and safe is not None and measured < safe:
-        return f"{safe:,} was estimated to be safe, and at most {measured:,} fits"
+        return f"{safe:,} was estimated to fit with the margin, and at most {measured:,} fits"
     if peak_error is not None and margin is not None and abs(peak_error) > margin:
         return (
             f"the peak memory was estimated {describe_difference(peak_error)}, beyond its margin of {percent(margin)}"

@@ -85,7 +85,7 @@ def badge(run: Run) -> Badge:
     parts = [model, " ".join(filter(None, [card, describe_limit(limit_of_run(run))])), claim]
     if not run.is_trusted:
         parts.append(NOT_VERIFIED)
-        colour = NOT_CERTIFIED if colour == CERTIFIED else colour  # green is for what this lab stands for
+        colour = NOT_CERTIFIED if colour == CERTIFIED else colour  # only results that this portal trusts are green
     return Badge(" · ".join(parts), colour)
 
 

@@ -40,7 +40,7 @@ def _sync(options: SimpleNamespace) -> int:
         outcomes.append(outcome)
         text = printable(outcome.text)
         # one reason for ten files is said once; an address says where each of them is
-        why = "the same" if text in said and outcome.state not in ("sent", "known") else text
+        why = "for the same reason" if text in said and outcome.state not in ("sent", "known") else text
         said.add(text)
         say(f"{outcome.state}: {printable(outcome.path)}" + (f" ({why})" if text else ""))
     return 0 if is_all_there(outcomes) else EXIT_NOT_SYNCED

@@ -96,7 +96,7 @@ class Limits:
         return None if self.sizes is None else AllowedSizes.parse(self.sizes)
 
     def _check_texts(self, *names: str, may_be_null: Sequence[str] = ()) -> None:
-        """Raise SpecError where one of these fields is no text: a document may hold anything there."""
+        """Raise SpecError unless each of these fields is text; a document may hold any JSON value there."""
         for name in (*names, *may_be_null):
             value = getattr(self, name)
             if not isinstance(value, str) and not (value is None and name in may_be_null):

@@ -18,4 +18,4 @@ class Validation(Requests):
 
     def submission(self, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
         arguments = placed(ValidationSpec.from_dict(settings_in(values)), values, user)
-        return {**arguments, "uses_device_price": False}  # it costs nothing to speak of
+        return {**arguments, "uses_device_price": False}  # a validation takes seconds, so no cost is shown

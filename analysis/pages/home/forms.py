@@ -62,7 +62,7 @@ class RunForm(SpecForm):
         required=False,
         max_length=SIZE_BYTES_MAX,
         widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false", "data-file": "Read it from a file"}),
-        help_text="Of a Hugging Face model, pasted. It is read as data: nothing in it is run, loaded or followed.",
+        help_text="A Hugging Face model's file, pasted. It is read as data: nothing in it is run, loaded or followed.",
     )
     device = forms.ChoiceField(label="Device", required=False)
     gpu = forms.ChoiceField(label="GPU to estimate for", required=False, initial=ALL_GPUS)

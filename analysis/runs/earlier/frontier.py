@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def measured_sizes(run: Run, user: User | None) -> Mapping[int, Measured]:
-    """Find what was measured at each length or image size, all on devices of one name and memory.
+    """Find the measurement at each length or image size, on one kind of device (same name and memory).
 
-    Of several kinds of devices that which measured most sizes; empty where none was measured.
+    Where several kinds measured sizes, choose the kind that measured most. Return nothing where none did.
     """
     spec = stored_spec(run)
     if spec is None or not run.frontier:

@@ -127,9 +127,9 @@ class Measured:
 
 
 def measured_variants(run: Run, found: WhatToChange, user: User | None) -> Mapping[str, Measured]:
-    """Find what was measured of each variant, all on devices of one name and memory, with the software of today.
+    """Find the measurements of each variant, with today's software, on one kind of device (same name and memory).
 
-    Of several kinds of devices that which measured most variants; empty where none of it was measured.
+    Where several kinds measured variants, choose the kind that measured most. Return nothing where none did.
     """
     return most_measured(run, user, lambda same: dict(_measured_on(run, found, same)))
 

@@ -86,7 +86,7 @@ def _notes(estimates: Sequence[Estimate]) -> list[str]:
     trained = first.spec.model if first.spec.config is None else f"--config FILE --task {first.spec.task}"
     return [
         *stop_note(estimates),
-        f"Safety margin: {describe_margin(first.margin_fraction)}.",
+        f"Margin: {describe_margin(first.margin_fraction)}.",
         f"Known error: {describe_known_error(first.known_error)}.",
         f"Method: {method}; {calibrated}; {versions}.",
         f"Took {max(e.seconds for e in estimates):.1f} s. Measure it there: {PROGRAM} {trained}",

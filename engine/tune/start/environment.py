@@ -21,7 +21,7 @@ TRACKERS_OFF = {
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "DISABLE_MLFLOW_INTEGRATION": "TRUE",
 }
-"""A start is no training that anybody wants to find in a tracker."""
+"""Turns experiment trackers off: nobody wants to find a start of a search among their experiments."""
 
 
 def hook_settings(

@@ -1,8 +1,8 @@
-"""Starts a command and outlives none of it: when its own standard input ends, everything below it is killed.
+"""Starts a command, and kills it with all its child processes when its own standard input ends.
 
-A script of its own, run by path: it imports nothing but the standard library. It is the parent of the command and takes
-in whatever loses its parent below it (Linux), so that ranks and loader workers in sessions of their own are found too.
-The one who started it holds the other end of the input: when that one is killed, the input ends.
+This script is run by its path and imports only the standard library. It is the parent of the command. On Linux it also
+adopts each process below it whose parent ends, so it finds ranks and loader workers that have sessions of their own.
+The process that started it holds the other end of its input. When that process is killed, the input ends.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def warm_starts(spec: TuneSpec | FunctionSpec) -> Iterator[Begin | None]:
 
 
 class WarmServer:
-    """One server process, and at most one start forked from it. A server that is gone is replaced."""
+    """Keep one server process with at most one start forked from it, and replace a server that has ended."""
 
     def __init__(self, spec: FunctionSpec) -> None:
         self.spec = spec

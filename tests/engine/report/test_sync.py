@@ -168,7 +168,7 @@ def test_portal_that_is_away_is_said_for_each_document_and_waited_for_once(synce
     assert [line.partition(" (")[0] for line in sorted(lines)] == [
         f"not reachable: {tmp_path / key}.json" for key in KEYS
     ]
-    assert [line.endswith(" (the same)") for line in lines] == [False, *[True] * (len(KEYS) - 1)]
+    assert [line.endswith(" (for the same reason)") for line in lines] == [False, *[True] * (len(KEYS) - 1)]
 
 
 def test_portal_that_is_away_for_a_moment_is_waited_for(portal: LoopbackPortal, synced: Any, tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ class AdviceSerializer(OriginSerializer):
         allow_null=True, help_text="By compared speeds; null for an estimate, which recommends none."
     )
     with_margin_batch_size = serializers.IntegerField(
-        allow_null=True, help_text="Of an estimate: the largest size that keeps its margin. null for a measurement."
+        allow_null=True, help_text="Largest size that keeps the margin of an estimate; null for a measurement."
     )
     today_global_batch_size = serializers.IntegerField()
     is_wanted = serializers.BooleanField(help_text="Whether `global_batch` was given.")

@@ -41,7 +41,7 @@ class CommandSerializer(serializers.Serializer[RegisteredCommand]):
     description = serializers.CharField()
     command = serializers.SerializerMethodField()
     function = serializers.CharField(
-        allow_null=True, help_text="Of a registered function: package.module:function. The command is then made of it."
+        allow_null=True, help_text="The registered function, package.module:function. The command is built from it."
     )
     batch = serializers.CharField(help_text="How the batch size gets into the command.")
     settings = serializers.ListField(child=serializers.CharField(), help_text="What a run of it may set.")

@@ -100,7 +100,7 @@ _STORED = inline_serializer(
     {
         "id": serializers.IntegerField(),
         "url": serializers.URLField(help_text="Page of the run."),
-        "sha256": serializers.CharField(help_text="Of the document's bytes as received."),
+        "sha256": serializers.CharField(help_text="SHA-256 of the document's bytes as received."),
     },
 )
 _KNOWN = inline_serializer(
