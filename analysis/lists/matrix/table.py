@@ -38,6 +38,7 @@ class CardColumn:
     price: Price | None
     is_here: bool
     is_cpu: bool = False
+    limit_count: int = 1
 
     @property
     def short_name(self) -> str:
@@ -47,6 +48,8 @@ class CardColumn:
     @property
     def memory(self) -> str:
         """Its memory; of a CPU the limit, which sets it apart from the same CPU with another one."""
+        if self.limit_count > 1:
+            return f"{self.limit_count} limits"
         return f"limit {round_bytes(self.memory_bytes)}" if self.is_cpu else bytes_text(self.memory_bytes)
 
     @property

@@ -8,6 +8,7 @@ from django.views.decorators.http import require_safe
 
 from analysis.accounts.middleware import may_be_public
 from analysis.http.query_string import BadQuery
+from analysis.lists.matrix.cpu_columns import join_limits
 from analysis.lists.matrix.load import stored_cells
 from analysis.lists.matrix.prices import card_prices
 from analysis.lists.matrix.query import MatrixForm
@@ -25,4 +26,6 @@ def matrix(request: HttpRequest) -> HttpResponse:
         return render(request, "analysis/matrix/refused.html", {"error": error}, status=400)
     cells = stored_cells(form)
     devices = Device.objects.enabled().exclude(kind="cpu")
-    return render(request, "analysis/matrix/page.html", matrix_table(form, cells, devices, card_prices()))
+    table = matrix_table(form, cells, devices, card_prices())
+    cards, rows = join_limits(table["cards"], table["rows"])
+    return render(request, "analysis/matrix/page.html", table | {"cards": cards, "rows": rows})
