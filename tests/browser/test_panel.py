@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
+from analysis.models import Run
 from analysis.permissions import MANAGER
 from analysis.runs import services
 from analysis.runs.keeping.retention import rules
@@ -85,3 +86,15 @@ def test_people_are_found_by_typing_and_a_device_is_kept_for_them(
     window.page.wait_for_url(f"{live_server.url}/admin/analysis/device/")
     assert list(card.allowed_users.all()) == [alice]
     assert window.errors == []
+
+
+def test_the_runs_of_the_panel_fit_a_screen_of_1280_px(visit: Visit, live_server: Any, boss: User) -> None:
+    card = make_card(name="NVIDIA A100-SXM4-80GB of a long name")
+    run = make_measured_run(card, requested_by=boss)
+    Run.objects.filter(pk=run.pk).update(
+        reported_from="a-node-with-quite-a-long-name.example.org", model="llama-3.1-8b-instruct", priority=1
+    )
+    window = visit(live_server.url, boss)
+    window.open("/admin/analysis/run/")
+    cut = "(e => e.scrollWidth - e.clientWidth)(document.querySelector('#changelist .results'))"
+    assert window.page.evaluate(cut) <= 0

@@ -14,6 +14,7 @@ from analysis.presentation.estimate_summary import (
     figures,
     gpu_rows,
     how_rows,
+    key_figures,
     kind_rows,
     settings_in_full,
 )
@@ -30,6 +31,19 @@ SPEC = RunSpec(model="bert", current_batch_size=16)
 
 def read(gpu: str = "a10", **changes: Any) -> StoredEstimate:
     return read_estimate(estimate_of(SPEC, gpus()[gpu]) | changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "today", "said"),
+    [
+        ({}, 16, ["82 %", "up to 89", "not estimated"]),
+        ({}, 120, ["does not fit", "up to 89", "not estimated"]),
+        ({"safe_batch_size": 0}, 16, ["82 %", "none", "not estimated"]),
+        ({"largest_batch_size": 0}, 16, []),
+    ],
+)
+def test_the_three_figures_of_an_estimate_claim_no_saving(changes: dict[str, Any], today: int, said: list[str]) -> None:
+    assert [figure.value for figure in key_figures(read(**changes), today)] == said
 
 
 def test_a_card_held_to_a_limit_is_shown_against_the_limit():

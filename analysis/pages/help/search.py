@@ -76,5 +76,6 @@ def _excerpt(section: TextSection, patterns: list[re.Pattern[str]], phrase: re.P
     hit = next((hit for pattern in (phrase, *by_length) if (hit := pattern.search(text))), None)
     first, last = hit.span() if hit else (0, 0)
     start, end = max(first - _BEFORE, 0), last + _AFTER
-    before, after = text[start:first], text[last:end]
+    before = text[start:first].partition(" ")[2] if start else text[:first]  # no half of a word
+    after = text[last:end].rpartition(" ")[0] if end < len(text) else text[last:]
     return f"{'… ' if start else ''}{before}", text[first:last], f"{after}{' …' if end < len(text) else ''}"

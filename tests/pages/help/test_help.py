@@ -123,3 +123,19 @@ def test_a_search_is_bounded_and_a_question_is_never_html() -> None:
 def test_what_was_searched_for_is_escaped(alice_client: Client) -> None:
     text = alice_client.get("/help/", {"q": "<script>alert(1)</script>"}).content.decode()
     assert "<script>alert" not in text
+
+
+@pytest.mark.django_db
+def test_while_searching_the_rest_of_the_help_is_folded_and_can_be_reached(alice_client: Client) -> None:
+    text = alice_client.get("/help/?q=reserve").content.decode()
+    rest = text[text.index('<details class="subcard help-rest">') :]
+    assert 'id="found"' not in rest
+    assert [part for part in ("pages-title", "documents-title", "words-title") if f'id="{part}"' not in rest] == []
+    assert "help-rest" not in alice_client.get("/help/").content.decode()
+
+
+def test_an_excerpt_has_no_half_of_a_word() -> None:
+    for hit in search("reserve").results:
+        section = " ".join((hit.section.prose, hit.section.text))
+        first = hit.before.removeprefix("… ").split(" ")[0]
+        assert not first or re.search(rf"(?:^|\s){re.escape(first)}", section), hit.before
