@@ -18,7 +18,7 @@ ROOT = Path(settings.BASE_DIR)
 RIVALS = {
     "GPU, device": r"\b(graphics )?cards?\b",
     "run; New run, Start": r"\b(new analysis|analy[sz]e another|measurement runs?)\b",
-    "recommended; largest with the reserve": r"\b((?<!Pareto-)optimal|safe (batch )?sizes?|safely (train|fit)|safety margin)\b",
+    "recommended; largest with the reserve": r"\b((?<!Pareto-)optimal|safe (batch )?sizes?|safety margin)\b",
     "ran out of memory": r"\b(batch|size|sample|probe|N ?\+ ?1|\d+)s? (was|is|were|are|would be) refused\b",
     "baseline": r"\breference runs?\b",
     "your script; registered command": r"\btraining commands?\b",
