@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .documents.kind import KindName, kind_of
+from .documents.kind import RunKind, kind_of
 from .recompute.contradiction import Contradiction
 from .recompute.document import check_limits
 from .recompute.result import contradictions_of_result
@@ -34,11 +34,11 @@ class Kind:
     """Whether another machine may report such a run."""
 
 
-KINDS: Mapping[KindName, Kind] = {
-    KindName.MEASUREMENT: Kind("", RunSpec.from_dict, contradictions_of_result),
-    KindName.COMMAND: Kind("tune", read_tuned_spec, contradictions_of_result),
-    KindName.VALIDATION: Kind("validate", ValidationSpec.from_dict, contradictions_of_validation),
-    KindName.ESTIMATE: Kind("estimate", RunSpec.from_dict, contradictions_of_result, is_reported=False),
+KINDS: Mapping[RunKind, Kind] = {
+    RunKind.MEASUREMENT: Kind("", RunSpec.from_dict, contradictions_of_result),
+    RunKind.COMMAND: Kind("tune", read_tuned_spec, contradictions_of_result),
+    RunKind.ESTIMATE: Kind("estimate", RunSpec.from_dict, contradictions_of_result, is_reported=False),
+    RunKind.VALIDATION: Kind("validate", ValidationSpec.from_dict, contradictions_of_validation),
 }
 """An estimate claims nothing that was measured: as a result it is refused by its first member."""
 

@@ -14,7 +14,7 @@ from .cli.exit_status import exit_status
 from .cli.printing.console import Console
 from .cli.printing.output import info_event
 from .cli.reporting import Reporting
-from .documents.kind import KindName
+from .documents.kind import RunKind
 from .errors import CommandUntunable, DeviceBusy, DeviceUnavailable, EngineError, SpecError, WorkloadFailed
 from .execution import Emit
 from .report.address import token_put_back
@@ -103,7 +103,7 @@ def tune(
         reporting = Reporting(report_to, sends_output=report_output)
         if reporting.notice:
             emit(info_event(reporting.notice))
-        with reporting.run(KindName.COMMAND, function.spec, emit) as run:
+        with reporting.run(RunKind.COMMAND, function.spec, emit) as run:
             return tune_function(
                 function,
                 run.emit,

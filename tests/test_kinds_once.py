@@ -1,6 +1,6 @@
 """A kind of run is declared once: a module and a row for each layer, and nothing else of the house asks which it is.
 
-A new kind is a member of `RunKind` and of the engine's `KindName`, a row in each table below, and modules of its own.
+A new kind is a member of `RunKind`, a row in each table below, and modules of its own.
 Whoever needs to know a kind asks its module, through the protocol of that layer. Where a name stands outside all the
 same, `NAMED_ELSEWHERE` says why; the branches on a kind that are left are few, and a further one has to replace one.
 """
@@ -15,11 +15,10 @@ from typing import Any
 import pytest
 
 from analysis.api.kinds import BY_KIND as REQUESTS
-from analysis.models import RunKind
 from analysis.pages.kinds import BY_KIND as PAGES
 from analysis.presentation.kinds import BY_KIND as PRESENTATIONS
 from analysis.runs.kinds import BY_KIND as RULES
-from engine.documents.kind import MEMBERS, KindName
+from engine.documents.kind import MEMBERS, RunKind
 from engine.documents.read import READERS
 from engine.kinds import KINDS
 
@@ -45,8 +44,8 @@ NAMED_ELSEWHERE = {
     "engine/describe/does_not_fit.py": "remedies need the settings of a model of the catalogue",
     "engine/gate/compare.py": "a gate compares the commands of own trainings",
 }
-_MEMBER = r"\b(?:RunKind|Run\.Kind|KindName)\.[A-Z]\w*|(?<!def )\bis_own_training\("
-_ANY_OF = "|".join(RunKind.values)
+_MEMBER = r"\b(?:RunKind|Run\.Kind|RunKind)\.[A-Z]\w*|(?<!def )\bis_own_training\("
+_ANY_OF = "|".join(RunKind)
 _ASKED = rf"\.is_(?:{_ANY_OF})\b|\b(?:SEARCHES|ON_DEVICES)\b|kind[\"'\])]*\s*(?:[!=]=|in)\s*\(?[\"'](?:{_ANY_OF})\b"
 NAMES = re.compile(_MEMBER)
 BRANCH = re.compile(rf"^(?=.*(?:\b(?:if|elif|and|or|not|in|while|case)\b|[!=]=)).*(?:{_MEMBER}|{_ASKED})")
@@ -63,12 +62,11 @@ def lines_elsewhere(pattern: re.Pattern[str]) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize("table", [KINDS, READERS, RULES, PRESENTATIONS, REQUESTS, PAGES])
 def test_every_kind_has_a_row_in_every_table(table: Mapping[str, Any]) -> None:
-    assert set(map(str, table)) == set(RunKind.values)
+    assert set(map(str, table)) == set(RunKind)
 
 
-def test_engine_and_portal_know_the_same_kinds() -> None:
-    assert {(kind.name, kind.value) for kind in KindName} == {(kind.name, kind.value) for kind in RunKind}
-    assert set(MEMBERS.values()) <= set(KindName)
+def test_a_member_of_a_document_tells_a_kind() -> None:
+    assert set(MEMBERS.values()) <= set(RunKind)
 
 
 def test_the_name_of_a_kind_stands_in_its_own_modules_and_where_a_reason_is_given() -> None:

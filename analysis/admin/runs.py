@@ -20,7 +20,7 @@ from analysis.http.query_string import is_row_id
 from analysis.lists.runs.export import run_file
 from analysis.lists.runs.filter_fields import checked_words
 from analysis.lists.runs.filters import ORIGINS
-from analysis.models import Attempt, Device, Measurement, Run, RunLog, State
+from analysis.models import KIND_CHOICES, Attempt, Device, Measurement, Run, RunLog, State
 from analysis.permissions import signed_in_user
 from analysis.presentation.labels import model_name, short_device_name
 from analysis.presentation.origin import Origin
@@ -44,7 +44,7 @@ class ByRunKind(SelectiveFilter):
     """The kind of the runs."""
 
     title = parameter_name = column = "kind"
-    offered = Run.Kind.choices
+    offered = KIND_CHOICES
 
 
 class ByModel(SelectiveFilter):

@@ -23,15 +23,16 @@ from analysis.models.report import Report, Trust
 from analysis.models.retention import RetentionRule
 from analysis.models.run import Attempt, Run
 from analysis.models.run_states import (
+    KIND_CHOICES,
     ON_DEVICES,
     PUBLISHED_KINDS,
     SEARCHES,
     TERMINAL_STATES,
-    RunKind,
     RunOrigin,
     State,
     published_kind,
 )
 from analysis.models.share_link import ShareLink
 from analysis.models.trend import TrendAcknowledgement
+from engine.documents.kind import RunKind
 from engine.estimate.spec import ALL_GPUS, CPU

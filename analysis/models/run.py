@@ -12,16 +12,17 @@ from analysis.models.device import Device
 from analysis.models.indexes import HISTORY_INDEXES
 from analysis.models.querysets import RunManager, RunQuerySet
 from analysis.models.run_states import (
+    KIND_CHOICES,
     ON_DEVICES,
     SEARCHES,
     TERMINAL_STATES,
     PublishedKind,
-    RunKind,
     RunOrigin,
     State,
     published_kind,
 )
 from analysis.models.trend import TREND_INDEX
+from engine.documents.kind import RunKind
 from engine.estimate.what_to_change import Scope
 from engine.spec import RunSpec
 
@@ -63,7 +64,7 @@ class Run(Restorable):
         NORMAL = 0, "Normal"
         HIGH = 1, "High"
 
-    kind = models.CharField(max_length=12, choices=RunKind.choices, default=RunKind.MEASUREMENT)
+    kind = models.CharField(max_length=12, choices=KIND_CHOICES, default=RunKind.MEASUREMENT)
     # what an EstimateSpec has beside its training: `runs/kinds/estimate.py` writes and reads it
     gpu = models.CharField(
         max_length=40, blank=True, default="", help_text="Estimates only: a card of the catalogue, all, or cpu."

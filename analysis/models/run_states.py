@@ -1,8 +1,10 @@
-"""The states, kinds and origins of a run."""
+"""The states and origins of a run, and what the database tells of its kind."""
 
 from __future__ import annotations
 
 from django.db import models
+
+from engine.documents.kind import RunKind
 
 
 class State(models.TextChoices):
@@ -14,19 +16,6 @@ class State(models.TextChoices):
     FAILED = "failed", "Failed"
     CANCELLED = "cancelled", "Cancelled"
     INTERRUPTED = "interrupted", "Interrupted"
-
-
-class RunKind(models.TextChoices):
-    """What a run is for: figures of a device, figures of the predictor, or a check that what is measured is right.
-
-    A command measures a training command or a function of somebody's own, and no model of the catalogue. A validation
-    runs on a device as a measurement does, but finds no batch size: nothing counts it as one.
-    """
-
-    MEASUREMENT = "measurement", "Measurement"
-    COMMAND = "command", "Command"
-    ESTIMATE = "estimate", "Estimate"
-    VALIDATION = "validation", "Validation"
 
 
 class RunOrigin(models.TextChoices):
@@ -41,7 +30,8 @@ SEARCHES = (RunKind.MEASUREMENT, RunKind.COMMAND)
 ON_DEVICES = tuple(kind for kind in RunKind if kind != RunKind.ESTIMATE)
 """The kinds that wait for a device and hold it."""
 
-PUBLISHED_KINDS = [(kind.value, kind.label) for kind in RunKind if kind != RunKind.COMMAND]
+KIND_CHOICES = [(kind.value, kind.label) for kind in RunKind]
+PUBLISHED_KINDS = [choice for choice in KIND_CHOICES if choice[0] != RunKind.COMMAND]
 """The kinds that lists and version 1 of the API name.
 
 A command is a measurement there: it was one before it had a kind, and saved views, scripts and exports say so.

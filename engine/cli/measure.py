@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import rich_click as click
 
-from ..documents.kind import KindName
+from ..documents.kind import RunKind
 from ..errors import SpecError
 from ..estimate.calibration import Calibration
 from ..program import PROGRAM
@@ -69,7 +69,7 @@ def _measure(options: SimpleNamespace) -> int:
     with nullcontext(print_json) if options.events else Console(stream, spec.to_dict()) as emit:
         spec = counted(spec, lambda text: emit(info_event(text)))
         earlier = _earlier(options)
-        with reporting.run(KindName.MEASUREMENT, spec, emit) as run:
+        with reporting.run(RunKind.MEASUREMENT, spec, emit) as run:
             result = measure(
                 spec,
                 run.emit,

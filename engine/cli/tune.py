@@ -14,7 +14,7 @@ from typing import Any
 import rich_click as click
 
 from ..describe.result import is_disturbed
-from ..documents.kind import KindName
+from ..documents.kind import RunKind
 from ..errors import EngineError, SpecError
 from ..program import PROGRAM, how_to_install
 from ..settings.spec_checks import memory_limit_bytes
@@ -77,7 +77,7 @@ def _tune(options: SimpleNamespace, command: list[str]) -> int:
     stream = sys.stderr if options.json else sys.stdout
     console = nullcontext(print_json) if options.events else Console(stream, spec.to_dict())
     work, wait_seconds = f"{PROGRAM} tune {spec.model}", math.inf if options.wait_for_device else 0.0
-    with console as emit, reporting.run(KindName.COMMAND, spec, emit) as run:
+    with console as emit, reporting.run(RunKind.COMMAND, spec, emit) as run:
         if advice := how_to_install(Path.cwd()):
             emit(info_event(advice))
 

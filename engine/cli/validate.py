@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from ..documents.kind import KindName
+from ..documents.kind import RunKind
 from ..estimate.tracing.hidden_devices import HIDDEN
 from ..execution import event_of
 from ..program import PROGRAM
@@ -48,7 +48,7 @@ def _validate(options: SimpleNamespace) -> int:
     given = spec_given(settings_given(options, SETTINGS), options.spec)
     spec, reporting = _prepared(ValidationSpec.from_dict(given)), Reporting.of(options)
     console = nullcontext(print_json) if options.events else Console(sys.stderr, spec.to_dict(), line_of=_line_of)
-    with console as emit, reporting.run(KindName.VALIDATION, spec, emit) as run:
+    with console as emit, reporting.run(RunKind.VALIDATION, spec, emit) as run:
         result = validated(spec, run, waits=options.wait_for_device)
         if options.events:
             run.emit(event_of("result", result.total_seconds, result=result.to_dict()))
@@ -65,7 +65,7 @@ def validate_each(specs: Sequence[ValidationSpec], options: SimpleNamespace) -> 
     for spec in map(_prepared, specs):
         with (
             Console(sys.stderr, spec.to_dict(), line_of=_line_of) as emit,
-            reporting.run(KindName.VALIDATION, spec, emit) as run,
+            reporting.run(RunKind.VALIDATION, spec, emit) as run,
         ):
             results.append(validated(spec, run))
         say_lines(wrapped([*lines_of(results[-1]), RULE], width_of(sys.stdout)))

@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .estimated import Estimated
-from .kind import KindName, kind_of
+from .kind import RunKind, kind_of
 from .measured import Measured
 from .validated import Validated
 
 Document = Measured | Estimated | Validated
 
-READERS: Mapping[KindName, Callable[[Mapping[str, Any]], Document]] = {
-    KindName.MEASUREMENT: Measured.from_dict,
-    KindName.COMMAND: Measured.from_dict,
-    KindName.VALIDATION: Validated.from_dict,
-    KindName.ESTIMATE: Estimated.from_dict,
+READERS: Mapping[RunKind, Callable[[Mapping[str, Any]], Document]] = {
+    RunKind.MEASUREMENT: Measured.from_dict,
+    RunKind.COMMAND: Measured.from_dict,
+    RunKind.ESTIMATE: Estimated.from_dict,
+    RunKind.VALIDATION: Validated.from_dict,
 }
 
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from analysis.lists.environment import Facts, changed, environment_facts
 from analysis.lists.trend.step_detection import THRESHOLD, Step, Stretch, find_steps, find_stretches
-from analysis.models.run_states import RunKind
 from analysis.presentation.charts.curves import ProbeRow, memory_points
 from analysis.presentation.formatting import bytes_text, number, rate, rate_range
 from analysis.presentation.kinds import BY_KIND
 from analysis.presentation.origin import Origin, origin_text
+from engine.documents.kind import RunKind
 from engine.results.intervals import Interval
 from engine.results.result import DeviceFacts
 

@@ -9,9 +9,9 @@ from django.conf import settings
 from analysis.lists.use.days import Held
 from analysis.lists.use.unused import MeasuredSetting
 from analysis.models import Attempt, Run
-from analysis.models.run_states import RunKind
 from analysis.presentation.kinds import BY_KIND
 from analysis.runs.columns.series import SeriesKey
+from engine.documents.kind import RunKind
 
 HELD_MAX = 10_000
 """Executions of runs that are read, the latest first."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from analysis.models import Run
-from analysis.models.run_states import RunKind
 from analysis.presentation.kinds.command import Command
 from analysis.presentation.kinds.estimate import Estimate
 from analysis.presentation.kinds.measurement import Measurement
 from analysis.presentation.kinds.presentation import Presentation
 from analysis.presentation.kinds.validation import Validation
 from analysis.presentation.labels import describe_limit, describe_precision, limit_of_run, short_precision
+from engine.documents.kind import RunKind
 
 BY_KIND: Mapping[RunKind, Presentation] = {
     RunKind.MEASUREMENT: Measurement(),

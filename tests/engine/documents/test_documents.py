@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from engine.documents.estimated import Estimated
-from engine.documents.kind import KindName, kind_of
+from engine.documents.kind import RunKind, kind_of
 from engine.documents.measured import Measured
 from engine.documents.read import read_result
 from engine.documents.validated import Validated
@@ -76,14 +76,14 @@ def test_a_document_of_today_is_written_again_to_the_byte(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "kind", "read_as"),
     [
-        ("measured_0_1", KindName.MEASUREMENT, Measured),
-        ("tune_speed", KindName.COMMAND, Measured),
-        ("tuned_function", KindName.COMMAND, Measured),
-        ("validate", KindName.VALIDATION, Validated),
-        ("estimate_0_3", KindName.ESTIMATE, Estimated),
+        ("measured_0_1", RunKind.MEASUREMENT, Measured),
+        ("tune_speed", RunKind.COMMAND, Measured),
+        ("tuned_function", RunKind.COMMAND, Measured),
+        ("validate", RunKind.VALIDATION, Validated),
+        ("estimate_0_3", RunKind.ESTIMATE, Estimated),
     ],
 )
-def test_the_kind_is_told_by_the_members(name: str, kind: KindName, read_as: type) -> None:
+def test_the_kind_is_told_by_the_members(name: str, kind: RunKind, read_as: type) -> None:
     assert (kind_of(document(name)), type(read_result(document(name)))) == (kind, read_as)
 
 
