@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .documents.kind import RunKind, kind_of
+from .documents.kind import ByKind, kind_of
 from .recompute.contradiction import Contradiction
 from .recompute.document import check_limits
 from .recompute.result import contradictions_of_result
@@ -30,16 +30,20 @@ class Kind:
     subcommand: str
     read_spec: Callable[[dict[str, Any]], Spec]
     contradictions: Callable[[Document], list[Contradiction]]
+    searches: bool = False
+    """Whether it searches the largest batch size on a device, so that its figures count as measured."""
+    uses_device: bool = True
+    """Whether it waits for a device and holds it."""
     is_reported: bool = True
     """Whether another machine may report such a run."""
 
 
-KINDS: Mapping[RunKind, Kind] = {
-    RunKind.MEASUREMENT: Kind("", RunSpec.from_dict, contradictions_of_result),
-    RunKind.COMMAND: Kind("tune", read_tuned_spec, contradictions_of_result),
-    RunKind.ESTIMATE: Kind("estimate", RunSpec.from_dict, contradictions_of_result, is_reported=False),
-    RunKind.VALIDATION: Kind("validate", ValidationSpec.from_dict, contradictions_of_validation),
-}
+KINDS = ByKind(
+    measurement=Kind("", RunSpec.from_dict, contradictions_of_result, searches=True),
+    command=Kind("tune", read_tuned_spec, contradictions_of_result, searches=True),
+    estimate=Kind("estimate", RunSpec.from_dict, contradictions_of_result, uses_device=False, is_reported=False),
+    validation=Kind("validate", ValidationSpec.from_dict, contradictions_of_validation),
+)
 """An estimate claims nothing that was measured: as a result it is refused by its first member."""
 
 

@@ -8,7 +8,8 @@ same, `NAMED_ELSEWHERE` says why; the branches on a kind that are left are few, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,7 @@ from analysis.api.kinds import BY_KIND as REQUESTS
 from analysis.pages.kinds import BY_KIND as PAGES
 from analysis.presentation.kinds import BY_KIND as PRESENTATIONS
 from analysis.runs.kinds import BY_KIND as RULES
-from engine.documents.kind import MEMBERS, RunKind
-from engine.documents.read import READERS
+from engine.documents.kind import DOCUMENTS, ByKind, RunKind
 from engine.kinds import KINDS
 
 ROOT = Path(__file__).parents[1]
@@ -60,13 +60,16 @@ def lines_elsewhere(pattern: re.Pattern[str]) -> Iterator[tuple[str, str]]:
                 yield from ((str(name), line) for line in path.read_text().splitlines() if pattern.search(line))
 
 
-@pytest.mark.parametrize("table", [KINDS, READERS, RULES, PRESENTATIONS, REQUESTS, PAGES])
-def test_every_kind_has_a_row_in_every_table(table: Mapping[str, Any]) -> None:
-    assert set(map(str, table)) == set(RunKind)
+@pytest.mark.parametrize("table", [KINDS, DOCUMENTS, RULES, PRESENTATIONS, REQUESTS, PAGES])
+def test_every_kind_has_a_row_of_its_own_name_in_every_table(table: ByKind[Any]) -> None:
+    assert [field.name for field in fields(table)] == list(table) == list(RunKind)
 
 
-def test_a_member_of_a_document_tells_a_kind() -> None:
-    assert set(MEMBERS.values()) <= set(RunKind)
+def test_a_table_without_a_row_for_a_kind_is_none() -> None:
+    rows = dict.fromkeys(RunKind, "a row")
+    assert ByKind(**rows)[RunKind.ESTIMATE] == "a row"
+    with pytest.raises(TypeError, match=f"missing 1 .*'{RunKind.ESTIMATE}'"):
+        ByKind(**{kind: row for kind, row in rows.items() if kind != RunKind.ESTIMATE})
 
 
 def test_the_name_of_a_kind_stands_in_its_own_modules_and_where_a_reason_is_given() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from engine.documents.kind import RunKind
+from engine.kinds import KINDS
 
 
 class State(models.TextChoices):
@@ -25,9 +26,9 @@ class RunOrigin(models.TextChoices):
     REPORTED = "reported", "Reported"
 
 
-SEARCHES = (RunKind.MEASUREMENT, RunKind.COMMAND)
+SEARCHES = tuple(kind for kind, each in KINDS.items() if each.searches)
 """The kinds that search the largest batch size on a device: their figures count as measured."""
-ON_DEVICES = tuple(kind for kind in RunKind if kind != RunKind.ESTIMATE)
+ON_DEVICES = tuple(kind for kind, each in KINDS.items() if each.uses_device)
 """The kinds that wait for a device and hold it."""
 
 KIND_CHOICES = [(kind.value, kind.label) for kind in RunKind]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..documents.estimated import Estimated, EstimatedCard
+from ..documents.kind import read_result
 from ..documents.measured import Measured
-from ..documents.read import read_result
 from ..errors import SpecError
 from ..results.result_file import result_in
 from .document import Basis, basis_of_estimate, basis_of_result

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import get_args
 
 import pytest
 
-from analysis.api import kinds as api_kinds
 from analysis.models import RunKind, RunOrigin
 from analysis.runs.kinds import BY_KIND, spec_columns
 from analysis.runs.kinds.rules import Spec
@@ -16,11 +14,6 @@ from engine.estimate.spec import EstimateSpec
 from engine.tune.spec import TuneSpec
 from engine.validation.spec import ValidationSpec
 from tests.factories import make_spec
-
-
-@pytest.mark.parametrize("table", [BY_KIND, api_kinds.BY_KIND], ids=["runs", "api"])
-def test_every_kind_has_its_rules(table: Mapping[str, object]) -> None:
-    assert list(table) == list(RunKind)
 
 
 def test_every_origin_has_its_rules() -> None:

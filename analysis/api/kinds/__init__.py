@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from analysis.api.kinds.command import Command
 from analysis.api.kinds.estimate import Estimate
 from analysis.api.kinds.measurement import Measurement
 from analysis.api.kinds.requests import Requests
 from analysis.api.kinds.validation import Validation
-from analysis.models import RunKind
+from engine.documents.kind import ByKind
 
-BY_KIND: Mapping[str, Requests] = {
-    RunKind.MEASUREMENT: Measurement(),
-    RunKind.COMMAND: Command(),
-    RunKind.ESTIMATE: Estimate(),
-    RunKind.VALIDATION: Validation(),
-}
+BY_KIND = ByKind[Requests](
+    measurement=Measurement(),
+    command=Command(),
+    estimate=Estimate(),
+    validation=Validation(),
+)

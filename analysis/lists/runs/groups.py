@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from analysis.models import Run, RunKind
+from analysis.models import Run
 from analysis.presentation.kinds import BY_KIND
 from analysis.presentation.labels import model_name, short_device_name
 
@@ -36,7 +36,7 @@ class Grouping:
 
 
 def _is_script(run: Values) -> bool:
-    return BY_KIND[RunKind(run["kind"])].runs_own_code
+    return BY_KIND[run["kind"]].runs_own_code
 
 
 _TAG = "tag"

@@ -15,7 +15,6 @@ from analysis.presentation.charts.curves import ProbeRow, memory_points
 from analysis.presentation.formatting import bytes_text, number, rate, rate_range
 from analysis.presentation.kinds import BY_KIND
 from analysis.presentation.origin import Origin, origin_text
-from engine.documents.kind import RunKind
 from engine.results.intervals import Interval
 from engine.results.result import DeviceFacts
 
@@ -130,7 +129,7 @@ TIMED_POINTS = ("current", "recommended", "fastest", "largest")
 
 def sample_of(run: TrendRun, probes: Sequence[ProbeRow], carried_probes: int) -> Sample:
     """Read one run with its measured probes."""
-    device, words = DeviceFacts.from_dict(dict(run.device_facts)), BY_KIND[RunKind(run.kind)]
+    device, words = DeviceFacts.from_dict(dict(run.device_facts)), BY_KIND[run.kind]
     left_out = "" if run.certified else "its limit is not certified"
     return Sample(
         run_id=run.pk,

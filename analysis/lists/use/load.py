@@ -11,7 +11,6 @@ from analysis.lists.use.unused import MeasuredSetting
 from analysis.models import Attempt, Run
 from analysis.presentation.kinds import BY_KIND
 from analysis.runs.columns.series import SeriesKey
-from engine.documents.kind import RunKind
 
 HELD_MAX = 10_000
 """Executions of runs that are read, the latest first."""
@@ -51,7 +50,7 @@ def settings_measured_since(since: datetime) -> list[MeasuredSetting]:
         MeasuredSetting(
             person=person,
             training=model,
-            is_own=BY_KIND[RunKind(kind)].runs_own_code,
+            is_own=BY_KIND[kind].runs_own_code,
             setting=SeriesKey.of_run(spec, device_name),
             device_id=device_id,
             unused_bytes=unused_bytes,

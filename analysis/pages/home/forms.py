@@ -208,7 +208,7 @@ class RunForm(SpecForm):
     @property
     def pages(self) -> KindPages:
         """The pages of the kind of run that it starts."""
-        return BY_KIND[RunKind(self.cleaned_data.get("kind") or self.fields["kind"].initial)]
+        return BY_KIND[self.cleaned_data.get("kind") or self.fields["kind"].initial]
 
     def reads(self, field: str) -> bool:
         """Whether the kind of run that it starts has this field."""

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from analysis.models import Run, RunKind
+from analysis.models import Run
 from analysis.pages.kinds.command import Command
 from analysis.pages.kinds.estimate import Estimate
 from analysis.pages.kinds.measurement import Measurement
 from analysis.pages.kinds.page import KindPages
 from analysis.pages.kinds.validation import Validation
+from engine.documents.kind import ByKind
 
-BY_KIND: Mapping[RunKind, KindPages] = {
-    RunKind.MEASUREMENT: Measurement(),
-    RunKind.COMMAND: Command(),
-    RunKind.ESTIMATE: Estimate(),
-    RunKind.VALIDATION: Validation(),
-}
+BY_KIND = ByKind[KindPages](
+    measurement=Measurement(),
+    command=Command(),
+    estimate=Estimate(),
+    validation=Validation(),
+)
 
 
 def pages_of(run: Run) -> KindPages:
     """Return the pages of a run of this kind."""
-    return BY_KIND[RunKind(run.kind)]
+    return BY_KIND[run.kind]

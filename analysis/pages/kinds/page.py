@@ -17,7 +17,7 @@ Page = tuple[str, dict[str, Any]]
 
 
 class KindPages(Protocol):
-    """The pages of a kind of run. A new kind is a class of these members, and a line in the table `BY_KIND`."""
+    """The pages of a kind of run. What is not overridden holds for a run on a device."""
 
     form_label: str = ""
     """How the form of the start page offers it; empty where that form does not start it."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from analysis.models import Run
 from analysis.presentation.kinds.command import Command
 from analysis.presentation.kinds.estimate import Estimate
@@ -11,19 +9,19 @@ from analysis.presentation.kinds.measurement import Measurement
 from analysis.presentation.kinds.presentation import Presentation
 from analysis.presentation.kinds.validation import Validation
 from analysis.presentation.labels import describe_limit, describe_precision, limit_of_run, short_precision
-from engine.documents.kind import RunKind
+from engine.documents.kind import ByKind
 
-BY_KIND: Mapping[RunKind, Presentation] = {
-    RunKind.MEASUREMENT: Measurement(),
-    RunKind.COMMAND: Command(),
-    RunKind.ESTIMATE: Estimate(),
-    RunKind.VALIDATION: Validation(),
-}
+BY_KIND = ByKind[Presentation](
+    measurement=Measurement(),
+    command=Command(),
+    estimate=Estimate(),
+    validation=Validation(),
+)
 
 
 def presentation_of(run: Run) -> Presentation:
     """Return how pages present a run of this kind."""
-    return BY_KIND[RunKind(run.kind)]
+    return BY_KIND[run.kind]
 
 
 def run_place(run: Run) -> str:

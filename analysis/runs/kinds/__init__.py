@@ -1,26 +1,23 @@
-"""The rules of each kind of run: one module a kind, and the table of them.
-
-A new kind is a member of `RunKind`, a module here and a line in the table.
-"""
+"""The rules of each kind of run: one module a kind, and the table of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from analysis.models import Run, RunKind
+from analysis.models import Run
 from analysis.runs.kinds.command import Command
 from analysis.runs.kinds.estimate import Estimate
 from analysis.runs.kinds.measurement import Measurement
 from analysis.runs.kinds.rules import Rules, Spec
 from analysis.runs.kinds.validation import Validation
+from engine.documents.kind import ByKind
 
-BY_KIND: Mapping[str, Rules] = {
-    RunKind.MEASUREMENT: Measurement(),
-    RunKind.COMMAND: Command(),
-    RunKind.ESTIMATE: Estimate(),
-    RunKind.VALIDATION: Validation(),
-}
+BY_KIND = ByKind[Rules](
+    measurement=Measurement(),
+    command=Command(),
+    estimate=Estimate(),
+    validation=Validation(),
+)
 
 
 def rules_of(run: Run) -> Rules:

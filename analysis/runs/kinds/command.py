@@ -11,7 +11,6 @@ from analysis.runs.columns.result_columns import measured_columns
 from analysis.runs.commands import spec_to_start
 from analysis.runs.kinds.rules import Place, Rules
 from analysis.runs.origins import origin_rules
-from engine.documents.kind import RunKind
 from engine.errors import SpecError
 from engine.kinds import KINDS
 from engine.tune.spec import FunctionSpec, TuneSpec
@@ -21,7 +20,7 @@ class Command(Rules):
     """The rules of a command. Nothing is known of its model: it has no precision, no cell and no estimate."""
 
     spec_types = (TuneSpec, FunctionSpec)
-    engine = KINDS[RunKind.COMMAND]
+    engine = KINDS.command
     copied = ("current_batch_size",)
 
     def not_again(self, run: Run) -> str:

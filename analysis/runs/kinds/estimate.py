@@ -12,7 +12,6 @@ from analysis.models import ALL_GPUS, CPU, Run
 from analysis.runs.columns.matrix_cells import Cell, FinishedRun, estimated_cells
 from analysis.runs.columns.result_columns import estimates_columns
 from analysis.runs.kinds.rules import Place, Rules
-from engine.documents.kind import RunKind
 from engine.estimate.spec import EstimateSpec
 from engine.kinds import KINDS
 from engine.spec import RunSpec
@@ -26,7 +25,7 @@ CHANGES_SECONDS = 1800.0
 class Estimate(Rules):
     """The rules of an estimate. Card, changes and frontier of its spec are columns of its row."""
 
-    engine = KINDS[RunKind.ESTIMATE]
+    engine = KINDS.estimate
     spec_types = (EstimateSpec,)
 
     def requested(self, run: Run) -> EstimateSpec:

@@ -8,7 +8,6 @@ from typing import Any
 from analysis.runs.columns.matrix_cells import Cell, FinishedRun, measured_cells
 from analysis.runs.columns.result_columns import measured_columns
 from analysis.runs.kinds.rules import Rules
-from engine.documents.kind import RunKind
 from engine.kinds import KINDS
 from engine.spec import RunSpec
 
@@ -16,7 +15,7 @@ from engine.spec import RunSpec
 class Measurement(Rules):
     """The rules of a measurement."""
 
-    engine = KINDS[RunKind.MEASUREMENT]
+    engine = KINDS.measurement
     spec_types = (RunSpec,)
     takes_probes = True
 

@@ -8,7 +8,6 @@ from typing import Any
 from analysis.models import Run
 from analysis.runs.columns.result_columns import validation_columns
 from analysis.runs.kinds.rules import Rules
-from engine.documents.kind import RunKind
 from engine.kinds import KINDS
 from engine.validation.spec import ValidationSpec
 
@@ -17,7 +16,7 @@ class Validation(Rules):
     """The rules of a validation."""
 
     spec_types = (ValidationSpec,)
-    engine = KINDS[RunKind.VALIDATION]
+    engine = KINDS.validation
     copied = ("precision", "optimizer")
 
     def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:

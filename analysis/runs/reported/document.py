@@ -15,9 +15,8 @@ from analysis.models.text import MARK
 from analysis.runs.columns.result_columns import check_columns
 from analysis.runs.kinds import BY_KIND
 from engine.cli.exit_status import exit_status
-from engine.documents.kind import RunKind, kind_of
+from engine.documents.kind import kind_of, read_result
 from engine.documents.measured import Measured
-from engine.documents.read import read_result
 from engine.documents.validated import Validated
 from engine.errors import SpecError
 from engine.kinds import KINDS, Spec, find_contradictions
@@ -93,7 +92,7 @@ def read_document(body: object) -> ReportedDocument:
 
 def read_spec(kind: str, spec: Mapping[str, Any]) -> Spec:
     """Read the spec of a report, as the engine writes it. Raises SpecError, naming the field."""
-    return KINDS[RunKind(kind)].read_spec(dict(spec))
+    return KINDS[kind].read_spec(dict(spec))
 
 
 def checked_run_key(value: object, field: str = "run_key") -> str:

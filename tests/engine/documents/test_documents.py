@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from engine.documents.estimated import Estimated
-from engine.documents.kind import RunKind, kind_of
+from engine.documents.kind import RunKind, kind_of, read_result
 from engine.documents.measured import Measured
-from engine.documents.read import read_result
 from engine.documents.validated import Validated
 from engine.estimate.frontier import frontier_of, grid_of, specs_of
 from engine.estimate.predict import estimate
