@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from enum import StrEnum
+from typing import Any, TypeVar
 
-from .documents.kind import ByKind, kind_of
+from .catalog.stored_workload import is_own_training
+from .documents.estimated import Estimated
+from .documents.measured import Measured
+from .documents.validated import Validated
 from .recompute.contradiction import Contradiction
 from .recompute.document import check_limits
 from .recompute.result import contradictions_of_result
@@ -15,8 +19,47 @@ from .spec import RunSpec
 from .tune.spec import FunctionSpec, TuneSpec, read_tuned_spec
 from .validation.spec import ValidationSpec
 
+T = TypeVar("T")
 Spec = RunSpec | TuneSpec | FunctionSpec | ValidationSpec
-Document = Mapping[str, Any]
+Document = Measured | Estimated | Validated
+
+
+class RunKind(StrEnum):
+    """What a run is for: figures of a device, figures of the predictor, or a check that what is measured is right.
+
+    A command measures a training command or a function of somebody's own, and no model of the catalogue. A validation
+    runs on a device as a measurement does, but finds no batch size: nothing counts it as one.
+    """
+
+    MEASUREMENT = "measurement"
+    COMMAND = "command"
+    ESTIMATE = "estimate"
+    VALIDATION = "validation"
+
+    @property
+    def label(self) -> str:
+        """How pages name it."""
+        return self.capitalize()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByKind(Mapping[RunKind, T]):
+    """A table with a row for each kind of run: type checkers find one that is missing, and so does the import."""
+
+    measurement: T
+    command: T
+    estimate: T
+    validation: T
+
+    def __getitem__(self, kind: str) -> T:
+        row: T = getattr(self, RunKind(kind))
+        return row
+
+    def __iter__(self) -> Iterator[RunKind]:
+        return iter(RunKind)
+
+    def __len__(self) -> int:
+        return len(RunKind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +67,16 @@ class Kind:
     """One kind of run.
 
     `subcommand` is that of the engine's command line, empty where it has none. `read_spec` reads what was requested
-    and raises SpecError, naming the field. `contradictions` lists what a document claims beyond its probes.
+    and raises SpecError, naming the field. `read` reads a result document of any version, and raises ValueError.
+    `contradictions` lists what a document claims beyond its probes.
     """
 
     subcommand: str
     read_spec: Callable[[dict[str, Any]], Spec]
-    contradictions: Callable[[Document], list[Contradiction]]
+    read: Callable[[Mapping[str, Any]], Document]
+    contradictions: Callable[[Mapping[str, Any]], list[Contradiction]]
+    members: tuple[str, ...] = ()
+    """The members of its document that none of another kind has."""
     searches: bool = False
     """Whether it searches the largest batch size on a device, so that its figures count as measured."""
     uses_device: bool = True
@@ -39,15 +86,39 @@ class Kind:
 
 
 KINDS = ByKind(
-    measurement=Kind("", RunSpec.from_dict, contradictions_of_result, searches=True),
-    command=Kind("tune", read_tuned_spec, contradictions_of_result, searches=True),
-    estimate=Kind("estimate", RunSpec.from_dict, contradictions_of_result, uses_device=False, is_reported=False),
-    validation=Kind("validate", ValidationSpec.from_dict, contradictions_of_validation),
+    measurement=Kind("", RunSpec.from_dict, Measured.from_dict, contradictions_of_result, searches=True),
+    command=Kind("tune", read_tuned_spec, Measured.from_dict, contradictions_of_result, searches=True),
+    estimate=Kind(
+        "estimate",
+        RunSpec.from_dict,
+        Estimated.from_dict,
+        contradictions_of_result,  # it claims nothing that was measured: as a result it is refused by its first member
+        members=("estimates", "safe_batch_size"),
+        uses_device=False,
+        is_reported=False,
+    ),
+    validation=Kind(
+        "validate", ValidationSpec.from_dict, Validated.from_dict, contradictions_of_validation, members=("checks",)
+    ),
 )
-"""An estimate claims nothing that was measured: as a result it is refused by its first member."""
 
 
-def find_contradictions(document: Document) -> list[Contradiction]:
+def kind_of(document: Mapping[str, Any]) -> RunKind:
+    """Tell the kind by the document's members. What has those of no other kind counts as a measurement."""
+    for kind, each in KINDS.items():
+        if not document.keys().isdisjoint(each.members):
+            return kind
+    spec = document.get("spec")
+    is_own = isinstance(spec, Mapping) and is_own_training(spec)
+    return RunKind.COMMAND if is_own else RunKind.MEASUREMENT
+
+
+def read_result(document: Mapping[str, Any]) -> Document:
+    """Read the document of a result, of any kind and version. Raises ValueError, which names the member."""
+    return KINDS[kind_of(document)].read(document)
+
+
+def find_contradictions(document: Mapping[str, Any]) -> list[Contradiction]:
     """List the fields in which a result claims more than its probes show. Raises SpecError for a malformed document.
 
     `document` is the JSON of a measurement, of a tuned command, or of a validation.

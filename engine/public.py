@@ -14,9 +14,9 @@ from .cli.exit_status import exit_status
 from .cli.printing.console import Console
 from .cli.printing.output import info_event
 from .cli.reporting import Reporting
-from .documents.kind import RunKind
 from .errors import CommandUntunable, DeviceBusy, DeviceUnavailable, EngineError, SpecError, WorkloadFailed
 from .execution import Emit
+from .kinds import RunKind
 from .report.address import token_put_back
 from .results.result import Boundary, Point, Probe, RunResult
 from .runner import measure

@@ -19,8 +19,7 @@ from analysis.api.kinds import BY_KIND as REQUESTS
 from analysis.pages.kinds import BY_KIND as PAGES
 from analysis.presentation.kinds import BY_KIND as PRESENTATIONS
 from analysis.runs.kinds import BY_KIND as RULES
-from engine.documents.kind import DOCUMENTS, ByKind, RunKind
-from engine.kinds import KINDS
+from engine.kinds import KINDS, ByKind, RunKind
 
 ROOT = Path(__file__).parents[1]
 BRANCHES_MAX, FILES_MAX = 10, 8
@@ -60,7 +59,7 @@ def lines_elsewhere(pattern: re.Pattern[str]) -> Iterator[tuple[str, str]]:
                 yield from ((str(name), line) for line in path.read_text().splitlines() if pattern.search(line))
 
 
-@pytest.mark.parametrize("table", [KINDS, DOCUMENTS, RULES, PRESENTATIONS, REQUESTS, PAGES])
+@pytest.mark.parametrize("table", [KINDS, RULES, PRESENTATIONS, REQUESTS, PAGES])
 def test_every_kind_has_a_row_of_its_own_name_in_every_table(table: ByKind[Any]) -> None:
     assert [field.name for field in fields(table)] == list(table) == list(RunKind)
 

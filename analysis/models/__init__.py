@@ -34,5 +34,5 @@ from analysis.models.run_states import (
 )
 from analysis.models.share_link import ShareLink
 from analysis.models.trend import TrendAcknowledgement
-from engine.documents.kind import RunKind
 from engine.estimate.spec import ALL_GPUS, CPU
+from engine.kinds import RunKind

@@ -9,7 +9,7 @@ from __future__ import annotations
 from django.db.models import F, Index, Q, Value
 from django.db.models.functions import Replace
 
-from engine.documents.kind import RunKind
+from engine.kinds import RunKind
 
 _TEXTS = {
     "device_name": "run_by_gpu",

@@ -15,7 +15,7 @@ from django.db.models.functions import Lower, Now, StrIndex
 from analysis.models.device_access import denied_q, users_denied
 from analysis.models.run_states import ON_DEVICES, SEARCHES, State
 from analysis.permissions import may_manage, may_start
-from engine.documents.kind import RunKind
+from engine.kinds import RunKind
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User

@@ -22,8 +22,8 @@ from analysis.models.run_states import (
     published_kind,
 )
 from analysis.models.trend import TREND_INDEX
-from engine.documents.kind import RunKind
 from engine.estimate.what_to_change import Scope
+from engine.kinds import RunKind
 from engine.spec import RunSpec
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from engine.documents.kind import RunKind
-from engine.kinds import KINDS
+from engine.kinds import KINDS, RunKind
 
 
 class State(models.TextChoices):

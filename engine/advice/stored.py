@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..documents.estimated import Estimated, EstimatedCard
-from ..documents.kind import read_result
 from ..documents.measured import Measured
 from ..errors import SpecError
+from ..kinds import read_result
 from ..results.result_file import result_in
 from .document import Basis, basis_of_estimate, basis_of_result
 

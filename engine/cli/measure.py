@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import rich_click as click
 
-from ..documents.kind import RunKind
 from ..errors import SpecError
 from ..estimate.calibration import Calibration
+from ..kinds import RunKind
 from ..program import PROGRAM
 from ..resume import EarlierAttempt
 from ..runner import measure

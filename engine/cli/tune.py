@@ -14,8 +14,8 @@ from typing import Any
 import rich_click as click
 
 from ..describe.result import is_disturbed
-from ..documents.kind import RunKind
 from ..errors import EngineError, SpecError
+from ..kinds import RunKind
 from ..program import PROGRAM, how_to_install
 from ..settings.spec_checks import memory_limit_bytes
 from ..tune.devices import devices_held

@@ -10,9 +10,9 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from ..documents.kind import RunKind
 from ..estimate.tracing.hidden_devices import HIDDEN
 from ..execution import event_of
+from ..kinds import RunKind
 from ..program import PROGRAM
 from ..validation.spec import SETTINGS, ValidationSpec
 from ..validation.verdict import ValidationResult, Verdict

@@ -2,7 +2,6 @@
 
 A document may be of any version, and its spec may be one that today's rules refuse: of a model that is gone.
 
-- `kind`: the kinds of a run, which one a document is of, told by its keys here and nowhere else, and its reader.
 - `measured`, `estimated`, `validated`: a type for each; a command is a measurement that also has a `training`.
 - `earlier`: what earlier versions wrote -> what it means today.
 """

@@ -7,7 +7,7 @@ from analysis.api.kinds.estimate import Estimate
 from analysis.api.kinds.measurement import Measurement
 from analysis.api.kinds.requests import Requests
 from analysis.api.kinds.validation import Validation
-from engine.documents.kind import ByKind
+from engine.kinds import ByKind
 
 BY_KIND = ByKind[Requests](
     measurement=Measurement(),

@@ -8,7 +8,7 @@ from analysis.pages.kinds.estimate import Estimate
 from analysis.pages.kinds.measurement import Measurement
 from analysis.pages.kinds.page import KindPages
 from analysis.pages.kinds.validation import Validation
-from engine.documents.kind import ByKind
+from engine.kinds import ByKind
 
 BY_KIND = ByKind[KindPages](
     measurement=Measurement(),

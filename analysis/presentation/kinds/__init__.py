@@ -9,7 +9,7 @@ from analysis.presentation.kinds.measurement import Measurement
 from analysis.presentation.kinds.presentation import Presentation
 from analysis.presentation.kinds.validation import Validation
 from analysis.presentation.labels import describe_limit, describe_precision, limit_of_run, short_precision
-from engine.documents.kind import ByKind
+from engine.kinds import ByKind
 
 BY_KIND = ByKind[Presentation](
     measurement=Measurement(),

@@ -22,12 +22,12 @@ from analysis.runs.kinds import rules_of
 from analysis.runs.queue.create import run_create
 from analysis.runs.queue.placement import Placement
 from engine.documents.estimated import Estimated
-from engine.documents.kind import read_result
 from engine.documents.measured import Measured as MeasuredResult
 from engine.errors import SpecError
 from engine.estimate.spec import EstimateSpec
 from engine.estimate.what_to_change import Variant, WhatToChange
 from engine.gate.compare import speed_of
+from engine.kinds import read_result
 from engine.spec import DEFAULTS, RunSpec
 
 if TYPE_CHECKING:

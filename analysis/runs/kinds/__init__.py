@@ -10,7 +10,7 @@ from analysis.runs.kinds.estimate import Estimate
 from analysis.runs.kinds.measurement import Measurement
 from analysis.runs.kinds.rules import Rules, Spec
 from analysis.runs.kinds.validation import Validation
-from engine.documents.kind import ByKind
+from engine.kinds import ByKind
 
 BY_KIND = ByKind[Rules](
     measurement=Measurement(),

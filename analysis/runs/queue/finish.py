@@ -19,7 +19,7 @@ from analysis.runs.origins import origin_rules
 from analysis.runs.queue.create import runs_cancel, wake_for
 from analysis.runs.queue.outbox import note_ends
 from analysis.runs.queue.retry_policy import Cause, describe_attempts
-from engine.documents.kind import read_result
+from engine.kinds import read_result
 from engine.text.masking import masked
 
 _MESSAGE_LENGTH = 10_000

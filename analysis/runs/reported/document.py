@@ -15,11 +15,10 @@ from analysis.models.text import MARK
 from analysis.runs.columns.result_columns import check_columns
 from analysis.runs.kinds import BY_KIND
 from engine.cli.exit_status import exit_status
-from engine.documents.kind import kind_of, read_result
 from engine.documents.measured import Measured
 from engine.documents.validated import Validated
 from engine.errors import SpecError
-from engine.kinds import KINDS, Spec, find_contradictions
+from engine.kinds import KINDS, Spec, find_contradictions, kind_of, read_result
 from engine.recompute import FIRST_VERSION, Contradiction
 from engine.report.protocol import RUN_KEY
 from engine.results.result import DeviceFacts, Probe

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from engine.documents.estimated import Estimated
-from engine.documents.kind import RunKind, kind_of, read_result
 from engine.documents.measured import Measured
 from engine.documents.validated import Validated
 from engine.estimate.frontier import frontier_of, grid_of, specs_of
 from engine.estimate.predict import estimate
 from engine.estimate.types import Estimate
+from engine.kinds import RunKind, kind_of, read_result
 from engine.results.result import RecommendedBy
 from engine.spec import RunSpec
 from tests.engine.estimate.synthetic_models import card, model

@@ -25,8 +25,8 @@ from analysis.lists.environment import COMPARABILITY_FACTS, environment_title
 from analysis.models import PUBLISHED_KINDS, Run
 from engine.catalog.stored_workload import stored_workload
 from engine.documents.estimated import Estimated
-from engine.documents.kind import read_result
 from engine.documents.measured import Measured
+from engine.kinds import read_result
 from engine.provenance.parse import OF_ONE_RUN
 
 _TITLES = {

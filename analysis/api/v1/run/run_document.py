@@ -15,8 +15,8 @@ from analysis.http.csv_file import csv_text
 from analysis.models import Measurement, Run
 from analysis.presentation.origin import Origin, origin_members
 from analysis.presentation.stored.unreadable import read_or_none
-from engine.documents.kind import read_result
 from engine.documents.measured import Measured
+from engine.kinds import read_result
 from engine.results.result import MemoryByKind, Probe
 
 _MEMORY_KINDS = tuple(field.name for field in fields(MemoryByKind))
