@@ -1,28 +1,26 @@
 """URLs of the pages, except `/`, which answers HTML or JSON."""
 
-from django.urls import path
+from django.urls import include, path
 
 from analysis.api.v1.run import run_document
 from analysis.pages.advice import views as advice
-from analysis.pages.commands import views as commands
 from analysis.pages.compare import views as compare
-from analysis.pages.estimates import views as estimates
 from analysis.pages.fleet import views as fleet
 from analysis.pages.help import views as help_pages
 from analysis.pages.history import views as history
 from analysis.pages.home import views as home
+from analysis.pages.kinds import BY_KIND
 from analysis.pages.matrix import views as matrix
 from analysis.pages.run import share_views as run_share
 from analysis.pages.run import views as run
 from analysis.pages.share import views as share
 from analysis.pages.trend import views as trend
-from analysis.pages.validations import views as validations
 from analysis.pages.what_to_change import views as what_to_change
 
 app_name = "analysis"
 
 urlpatterns = [
-    path("estimates/", estimates.estimates, name="estimates"),
+    *(path(f"{kind}s/", include(pages.views)) for kind, pages in BY_KIND.items() if pages.views),
     path("devices/", home.device_list, name="devices"),
     path("runs/", history.run_list, name="runs"),
     path("runs/change/", history.runs_change, name="runs_change"),
@@ -31,10 +29,6 @@ urlpatterns = [
     path("runs/views/", history.view_save, name="view_save"),
     path("runs/views/<int:view_id>/delete/", history.view_delete, name="view_delete"),
     path("runs/<int:run_id>/annotate/", history.run_annotate, name="run_annotate"),
-    path("commands/", commands.commands, name="commands"),
-    path("commands/<str:name>/", commands.command_start, name="command_start"),
-    path("validations/", validations.validations, name="validations"),
-    path("validations/new/", validations.validation_start, name="validation_start"),
     path("runs/new/", home.run_create, name="run_create"),
     path("runs/outlook/", home.run_outlook, name="run_outlook"),
     path("runs/<int:run_id>/", run.run_detail, name="run"),

@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from analysis.pages.help.documents import documents
+from analysis.pages.kinds import BY_KIND
 from analysis.permissions import may_read
 
 _SECTIONS = {
@@ -22,7 +23,7 @@ _SECTIONS = {
 _BELOW = {
     "analysis:run": ("Run {run_id}", "analysis:runs"),
     "analysis:compare": ("Compare", "analysis:runs"),
-    "analysis:validations": ("Validations", "analysis:help"),
+    **{f"analysis:{kind}s": (f"{kind.label}s", "analysis:help") for kind, each in BY_KIND.items() if each.help_text},
     "analysis:advice": ("What to paste", "analysis:run"),
     "analysis:what_to_change": ("What to change", "analysis:estimates"),
     "analysis:document": ("{title}", "analysis:help"),

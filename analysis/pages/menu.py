@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from analysis.accounts.middleware import is_asking, is_guest
+from analysis.pages.kinds import BY_KIND
 from analysis.permissions import may_manage, may_read
 
 HOME, RUNS, HELP = "home", "analysis:runs", "analysis:help"
@@ -29,9 +30,8 @@ _REACHED_FROM = {
     "analysis:compare": RUNS,
     "analysis:trend": RUNS,
     "analysis:trend_acknowledge": RUNS,
-    "analysis:validations": HELP,
-    "analysis:validation_start": HELP,
     "analysis:document": HELP,
+    **{f"analysis:{kind}{end}": HELP for kind, pages in BY_KIND.items() if pages.help_text for end in ("s", "_start")},
 }
 """Pages that belong to an entry, though their address is not below it."""
 

@@ -12,7 +12,8 @@ from django.test import Client
 from jsonschema import Draft202012Validator
 
 from analysis.api import openapi
-from analysis.api.v1.run.result_schema import ORIGIN, RESULT, engine_components, ref
+from analysis.api.kinds.requests import component
+from analysis.api.v1.run.result_schema import ORIGIN, RESULT, engine_components
 from analysis.models import Run
 from benchmarks.forged_documents import originals
 from engine.estimate.gpus import Gpu
@@ -54,14 +55,14 @@ def errors(schema: dict[str, Any], data: Any) -> list[str]:
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_result_is_of_its_schema_and_holds_nothing_else(name: str) -> None:
-    assert errors(ref("RunResult"), RESULTS[name].to_dict()) == []
+    assert errors(component("RunResult"), RESULTS[name].to_dict()) == []
 
 
 @pytest.mark.parametrize("name", ["bert_tiny", "does_not_fit", "resnet"])
 def test_a_real_result_is_of_its_schema_and_holds_nothing_else(name: str) -> None:
     document = originals()[name]
     assert bool(document["speed_rounds"]) is (name != "does_not_fit")
-    assert errors(ref("RunResult"), document) == []
+    assert errors(component("RunResult"), document) == []
 
 
 def test_a_result_of_before_0_5_is_of_the_schema() -> None:
@@ -90,7 +91,7 @@ def test_what_is_no_result_is_refused_at_its_place(path: tuple[Any, ...], value:
     for step in path[:-1]:
         part = part[step]
     part[path[-1]] = value
-    [error] = errors(ref("RunResult"), data)
+    [error] = errors(component("RunResult"), data)
     assert str(path[-1]) in error
 
 
@@ -113,8 +114,8 @@ def test_what_the_api_serves_of_a_run_is_of_the_schemas(alice_client: Client) ->
     measured, predicted, waiting = finished(make_timed_result()), estimated("a10"), make_claimed_run()
     for run in (measured, predicted, waiting):
         served = alice_client.get(f"/api/v1/runs/{run.pk}/").json()
-        assert errors(ref("RunSpec"), served["spec"]) == []
-    assert errors(ref("RunResult"), alice_client.get(f"/api/v1/runs/{measured.pk}/result/").json()) == []
+        assert errors(component("RunSpec"), served["spec"]) == []
+    assert errors(component("RunResult"), alice_client.get(f"/api/v1/runs/{measured.pk}/result/").json()) == []
     assert served["result"] is None
     assert Run.objects.get(pk=predicted.pk).result
 
@@ -129,6 +130,6 @@ def test_an_estimate_that_the_engine_makes_is_of_the_schema(gpu: Gpu | None) -> 
 def test_the_document_refers_to_them() -> None:
     schemas = openapi.schema()["components"]["schemas"]
     detail = schemas["RunDetail"]["properties"]
-    assert ref("RunSpec") in detail["spec"]["anyOf"]
+    assert component("RunSpec") in detail["spec"]["anyOf"]
     assert {"type": "null"} in detail["result"]["oneOf"]
     assert schemas.keys() >= engine_components().keys()

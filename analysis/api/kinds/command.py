@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 class Command(Requests):
     """The address names the command; a body has the settings that its registration offers."""
 
+    views = "analysis.api.v1.run.commands"
     elsewhere = "commands have settings of their own: start them at /api/v1/commands/"
 
     def submission(self, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from analysis.api.kinds.measurement import ONLY_ESTIMATES
-from analysis.api.kinds.requests import FIGURES, Requests, checked, requested
+from analysis.api.kinds.requests import FIGURES, Components, Requests, checked, component, requested
 from analysis.models import ALL_GPUS, CPU, Run
 from analysis.presentation.stored.estimate import read_estimates
 from engine.errors import SpecError
 from engine.estimate.frontier import MAX_LENGTHS
 from engine.estimate.gpus import gpus
 from engine.estimate.spec import EstimateSpec
+from engine.estimate.types import Estimate as EstimateOfCard
 from engine.estimate.what_to_change import Scope
 from engine.results.result import Outcome
 from engine.spec import RunSpec
@@ -25,7 +26,9 @@ NOT_OF_ESTIMATES = ("device", "device_class", "accepts_shared_device", "check_ba
 class Estimate(Requests):
     """A body has the keys of a RunSpec without those about a device, and those of an EstimateSpec."""
 
+    views = "analysis.api.v1.run.estimates"
     evidence = "estimated"
+    result_type, result_name = EstimateOfCard, "Estimates"
     only_others = NOT_OF_ESTIMATES
 
     def own_properties(self) -> dict[str, Any]:
@@ -51,6 +54,16 @@ class Estimate(Requests):
                 "the largest batch at each.",
             },
         }
+
+    def described_result(self) -> Components:
+        whole = {
+            "title": "Estimates",
+            "type": "object",
+            "description": "The result of an estimate: an estimate for each card.",
+            "required": ["estimates"],
+            "properties": {"estimates": {"type": "array", "items": component(self.result_type.__name__)}},
+        }
+        return {self.result_name: whole}
 
     def submission(self, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
         for name in NOT_OF_ESTIMATES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from analysis.api.kinds.requests import Requests, placed, settings_in
+from analysis.api.kinds.requests import VERSION_OF_FORM, Components, Requests, placed, settings_in
 from analysis.models import Run
 from engine.spec import RunSpec
 
@@ -24,6 +24,18 @@ class Measurement(Requests):
         "gpu": f"{_FOR_ESTIMATES}, or name a device to measure on",
     }
     only_others = (*ONLY_ESTIMATES, "price_per_hour_usd")
+
+    def described_result(self) -> Components:
+        added = {
+            "schema": VERSION_OF_FORM,
+            "fits": {"type": ["boolean", "null"], "description": "Whether `check_batch_size` of the spec trained."},
+            "kinds": {
+                "type": "object",
+                "additionalProperties": {"enum": ["measured", "estimated", "derived", "assumed"]},
+                "description": "Kind of each figure, by its path or group.",
+            },
+        }
+        return {"RunResult": {"properties": added}}
 
     def submission(self, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
         return placed(RunSpec.from_dict(settings_in(values)), values, user)

@@ -10,11 +10,16 @@ from analysis.models import Measurement, Run
 from analysis.runs.queue.placement import placement_find
 from engine.errors import SpecError
 from engine.kinds import Spec
-from engine.results.result import Purpose
+from engine.results.result import Purpose, RunResult
+from engine.spec import RunSpec
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
 
+Components = dict[str, dict[str, Any]]
+"""Components of the OpenAPI document by the names of the engine's classes."""
+COMPONENT = "#/components/schemas/Engine{name}"
+VERSION_OF_FORM = {"type": "integer", "description": "Version of this form."}
 QUEUE_KEYS = ("device_class", "priority", "accepts_shared_device")
 """Keys that a request may have in addition to those of a spec."""
 FIGURES = (
@@ -32,6 +37,13 @@ T = TypeVar("T")
 class Requests(ABC):
     """Requests and answers of a kind. What is not overridden holds for a run on a device."""
 
+    views: ClassVar[str] = ""
+    """The module of its own addresses, below `/api/v1/validations/`; empty: it has those of runs."""
+    result_type: ClassVar[type] = RunResult
+    """The engine's class of which the API's description of its result is made."""
+    spec_name: ClassVar[str] = RunSpec.__name__
+    result_name: ClassVar[str] = RunResult.__name__
+    """The components that describe the whole spec and the whole result."""
     evidence: ClassVar[str] = "measured"
     """What its figures are."""
     elsewhere: ClassVar[str] = ""
@@ -43,6 +55,10 @@ class Requests(ABC):
 
     def own_properties(self) -> dict[str, Any]:
         """Return the JSON Schema of the members that only bodies of this kind have."""
+        return {}
+
+    def described_result(self) -> Components:
+        """Return the members that `to_dict` of the result adds, by the component that gets them."""
         return {}
 
     @abstractmethod
@@ -72,6 +88,11 @@ class Requests(ABC):
                 "points": [{name: getattr(found[size], name) for name in FIGURES} for size in sorted(found)],
             }
         ]
+
+
+def component(name: str) -> dict[str, str]:
+    """Refer to the component of one of the engine's classes."""
+    return {"$ref": COMPONENT.format(name=name)}
 
 
 def settings_in(values: dict[str, Any]) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 """URLs of version 1 except those of runs."""
 
-from django.urls import path
+from django.urls import URLPattern, URLResolver, include, path
 
+from analysis.api.kinds import BY_KIND
 from analysis.api.v1 import catalog, devices
 from analysis.api.v1.lists import compare, fits, matrix, recommendation, saved_views, trends
 from analysis.api.v1.people import audit, subscriptions, tokens
-from analysis.api.v1.run import commands, estimates, reports, share_links, validations
+from analysis.api.v1.run import reports, share_links
 
 _ONE = "subscriptions/<int:pk>/"
 _subscriptions = [
@@ -15,17 +16,15 @@ _subscriptions = [
     path(f"{_ONE}secret/", subscriptions.SubscriptionSecret.as_view(), name="api-subscription-secret"),
     path(f"{_ONE}deliveries/", subscriptions.SubscriptionDeliveries.as_view(), name="api-subscription-deliveries"),
 ]
-urlpatterns = [
+urlpatterns: list[URLPattern | URLResolver] = [
     *_subscriptions,
     path("models/", catalog.ModelList.as_view(), name="api-models"),
     path("settings/", catalog.SettingsSchema.as_view(), name="api-settings"),
     path("gpus/", catalog.GpuList.as_view(), name="api-gpus"),
     path("devices/", devices.DeviceList.as_view(), name="api-devices"),
     path("devices/<int:pk>/", devices.DeviceDetail.as_view(), name="api-device"),
-    path("estimates/", estimates.EstimateList.as_view(), name="api-estimates"),
+    *(path(f"{kind}s/", include(each.views)) for kind, each in BY_KIND.items() if each.views),
     path("recommendation/", recommendation.Recommendation.as_view(), name="api-recommendation"),
-    path("commands/", commands.Commands.as_view(), name="api-commands"),
-    path("commands/<str:name>/runs/", commands.CommandRuns.as_view(), name="api-command-runs"),
     path("fits/", fits.Fits.as_view(), name="api-fits"),
     path("compare/", compare.Compare.as_view(), name="api-compare"),
     path("matrix/", matrix.Matrix.as_view(), name="api-matrix"),
@@ -37,7 +36,6 @@ urlpatterns = [
     path("share-links/<int:pk>/", share_links.ShareLinkDetail.as_view(), name="api-share-link"),
     path("tokens/", tokens.TokenList.as_view(), name="api-tokens"),
     path("tokens/<int:pk>/", tokens.TokenDetail.as_view(), name="api-token"),
-    path("validations/", validations.ValidationList.as_view(), name="api-validations"),
     path("reports/", reports.Reports.as_view(), name="api-reports"),
     path("reports/<str:run_key>/events/", reports.ReportEvents.as_view(), name="api-report-events"),
     path("results/", reports.Results.as_view(), name="api-results"),

@@ -10,6 +10,7 @@ from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import path
 from django.views.decorators.http import require_POST, require_safe
 
 from analysis.http.portal_address import portal_address
@@ -94,3 +95,9 @@ def _page(
         "portal_address": portal_address(request),
     }
     return render(request, "analysis/commands.html", context, status=status)
+
+
+urlpatterns = [
+    path("", commands, name="commands"),
+    path("<str:name>/", command_start, name="command_start"),
+]

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
-from django.urls import reverse
+from django.urls import path, reverse
 from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_http_methods
 
@@ -141,3 +141,8 @@ def _grade(run: Run) -> Grade:
         boundary_error=run.estimate_boundary_error,
         is_calibrated=run.estimate_is_calibrated,
     )
+
+
+urlpatterns = [
+    path("", estimates, name="estimates"),
+]

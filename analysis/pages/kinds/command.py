@@ -11,6 +11,7 @@ from analysis.pages.kinds.measurement import Measurement
 class Command(Measurement):
     """Its result has the page of a measurement; only a registered command can be started, on a page of its own."""
 
+    views = "analysis.pages.commands.views"
     form_label = ""
 
     def change_address(self, run: Run) -> str:

@@ -27,6 +27,7 @@ from analysis.runs.gpu_catalog import prices
 class Estimate(KindPages):
     """It needs no device, and its result is that of one GPU, or of all."""
 
+    views = "analysis.pages.estimates.views"
     form_label = "Estimate for any GPU"
     form_leaves_out = ("device", "time_budget_seconds", "reserve_percent", "accepts_shared_device")
     form_kind = RunKind.ESTIMATE

@@ -19,6 +19,10 @@ Page = tuple[str, dict[str, Any]]
 class KindPages(Protocol):
     """The pages of a kind of run. What is not overridden holds for a run on a device."""
 
+    views: str = ""
+    """The module of the pages that start it, with their addresses below `/validations/`; empty: the start page does."""
+    help_text: str = ""
+    """What these pages are for; with it, they stand below the help page. The first is named `validations`."""
     form_label: str = ""
     """How the form of the start page offers it; empty where that form does not start it."""
     form_leaves_out: tuple[str, ...] = ("gpu", "frontier")

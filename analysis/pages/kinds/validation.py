@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 class Validation(KindPages):
     """It is started on a page of its own, and its result is checks with a verdict."""
 
+    views = "analysis.pages.validations.views"
+    help_text = "Check the backward pass and torch.compile on your device."
+
     def change_address(self, run: Run) -> str:
         return f"{reverse('analysis:validations')}?from={run.pk}"
 

@@ -7,6 +7,7 @@ from functools import partial
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import path
 from django.views.decorators.http import require_POST, require_safe
 
 from analysis.http.query_string import without_empty
@@ -46,3 +47,9 @@ def _page(request: HttpRequest, form: ValidationForm, source: Run | None = None,
     latest = list(Run.objects.for_history().validating().defer("result", "memory_curve")[:LATEST])
     context = {"form": form, "source": source, "rows": history_rows(latest, queue_positions(latest))}
     return render(request, "analysis/validations.html", context, status=status)
+
+
+urlpatterns = [
+    path("", validations, name="validations"),
+    path("new/", validation_start, name="validation_start"),
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
 from typing import Any, TypeAlias
 
@@ -17,9 +18,8 @@ from analysis.lists.runs.filters import RunFilter
 from analysis.models import Run
 from engine.estimate.frontier import MAX_LENGTHS
 from engine.estimate.what_to_change import Scope
+from engine.settings.setting import Setting
 from engine.spec import CHOICES, OPTIONAL, RANGES, SETTINGS, VALUE_TYPES, RunSpec
-from engine.validation.spec import SETTINGS as VALIDATION_SETTINGS
-from engine.validation.spec import ValidationSpec
 
 AnyField: TypeAlias = serializers.Field[Any, Any, Any, Any]
 
@@ -196,12 +196,12 @@ def run_body(name: str, *, needs_model: bool = True, asks_size: bool = False) ->
     return inline_serializer(name, {**settings, **place})
 
 
-def validation_body(name: str) -> Any:
-    """Describe the request body of a validation: the settings of ValidationSpec, and its place in the queue."""
+def spec_body(name: str, spec: type[Any], own: Mapping[str, Setting]) -> Any:
+    """Describe a request body: the settings of this spec, those that only it has, and the place in the queue."""
     shared = {field.name: field for field in fields(RunSpec)}
     settings = {
-        field.name: _setting(shared[field.name], needs_model=True) if field.name in shared else _own_setting(field)
-        for field in fields(ValidationSpec)
+        field.name: _setting(shared[field.name], needs_model=True) if field.name in shared else _own_setting(field, own)
+        for field in fields(spec)
     }
     return inline_serializer(name, {**settings, **_queue_fields()})
 
@@ -217,9 +217,9 @@ def _queue_fields() -> dict[str, AnyField]:
     }
 
 
-def _own_setting(field: Field[Any]) -> AnyField:
-    """Describe a setting that only validations have."""
-    each = VALIDATION_SETTINGS[field.name]
+def _own_setting(field: Field[Any], own: Mapping[str, Setting]) -> AnyField:
+    """Describe a setting that a RunSpec does not have."""
+    each = own[field.name]
     options: dict[str, Any] = {"required": False, "help_text": each.description}
     if each.choices:
         return serializers.ChoiceField(list(each.choices), **options)

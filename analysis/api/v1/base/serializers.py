@@ -9,7 +9,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from analysis.api.v1.run.result_schema import RESULT, ref
+from analysis.api.v1.run.result_schema import RESULT, SPEC
 from analysis.models import PUBLISHED_KINDS, Attempt, Measurement, Run, State, Tag
 from analysis.presentation.device_hold import holder_text
 from analysis.presentation.origin import Origin, describe_origin
@@ -170,7 +170,7 @@ class StoredObjectOrNull(StoredObject):
     """A JSON object of the engine, or null while there is none."""
 
 
-@extend_schema_field({"anyOf": [ref("RunSpec"), ref("ValidationSpec")]})
+@extend_schema_field(SPEC)
 class StoredSpec(StoredObject):
     """The spec of a run."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import Http404
+from django.urls import path
 from drf_spectacular.utils import extend_schema, inline_serializer
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -83,3 +84,9 @@ class CommandRuns(StrictView):
             raise Http404
         body, user = body_object(request), signed_in_user(request)
         return started(request, body, lambda: run_create(**command_submission(name, body, user)))
+
+
+urlpatterns = [
+    path("", Commands.as_view(), name="api-commands"),
+    path("<str:name>/runs/", CommandRuns.as_view(), name="api-command-runs"),
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -35,3 +36,8 @@ class EstimateList(OfKindList):
         if body["kind"] != self.kind:
             raise bad_field("kind", "must be estimate; use /api/v1/runs/ for a measurement")
         return started(request, body, lambda: run_stored(body, signed_in_user(request)))
+
+
+urlpatterns = [
+    path("", EstimateList.as_view(), name="api-estimates"),
+]

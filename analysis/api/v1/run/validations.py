@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -14,6 +15,7 @@ from analysis.api.v1.run.runs import OfKindList, list_described, started
 from analysis.models import RunKind
 from analysis.permissions import signed_in_user
 from analysis.runs.services import run_create
+from engine.validation.spec import SETTINGS, ValidationSpec
 
 
 @list_described(RunKind.VALIDATION)
@@ -26,10 +28,15 @@ class ValidationList(OfKindList):
         tags=["validations"],
         operation_id="validations_create",
         parameters=openapi_parameters.ACCEPTED,
-        request=openapi_parameters.validation_body("ValidationRequest"),
+        request=openapi_parameters.spec_body("ValidationRequest", ValidationSpec, SETTINGS),
         responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422)},
     )
     def post(self, request: Request) -> Response:
         """Store and queue a validation of the backward pass or of torch.compile. Poll its Location until it is over."""
         body, user = body_object(request), signed_in_user(request)
         return started(request, body, lambda: run_create(**Validation().submission(body, user)))
+
+
+urlpatterns = [
+    path("", ValidationList.as_view(), name="api-validations"),
+]
