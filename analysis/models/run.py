@@ -64,7 +64,7 @@ class Run(Restorable):
         NORMAL = 0, "Normal"
         HIGH = 1, "High"
 
-    kind = models.CharField(max_length=12, choices=KIND_CHOICES, default=RunKind.MEASUREMENT)
+    kind = models.CharField(max_length=12, choices=KIND_CHOICES, default=RunKind.MEASUREMENT.value)
     # what an EstimateSpec has beside its training: `runs/kinds/estimate.py` writes and reads it
     gpu = models.CharField(
         max_length=40, blank=True, default="", help_text="Estimates only: a card of the catalogue, all, or cpu."
