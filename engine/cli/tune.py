@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from contextlib import nullcontext
@@ -37,7 +36,7 @@ from ..tune.start.warm import warm_starts
 from ..tune.training import Throughput, TuneResult, describe_loader
 from .command import OUTPUT, TRAIN, WHERE, Command, argument, flag, option
 from .exit_status import exit_status
-from .options import output_options, setting_options, spec_option
+from .options import json_of, output_options, setting_options, spec_option
 from .printing.console import Console
 from .printing.output import info_event, print_json
 from .printing.result_text import say_result
@@ -164,10 +163,7 @@ def _spec_of_function(
 def _spec_of(document: str, others: list[str]) -> TuneSpec:
     if others:
         raise SpecError("spec", f"replaces all settings and the command; leave out {' '.join(others)}")
-    try:
-        return TuneSpec.from_dict(dict(json.loads(document)))
-    except (TypeError, ValueError, RecursionError) as exc:
-        raise SpecError("spec", f"is not a JSON object: {exc}") from exc
+    return TuneSpec.from_dict(json_of("spec", document))
 
 
 def _params() -> list[click.Parameter]:
