@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .catalog.stored_workload import is_own_training
 from .live_progress import LONGEST_SECONDS, progress_after, seconds_of
 from .plan import SoFar, seconds_left, soak_steps
 from .results.result import Probe
@@ -82,7 +83,7 @@ class TimeLeft:
 
     @property
     def _is_tuning(self) -> bool:
-        return "command" in self.spec or "function" in self.spec
+        return is_own_training(self.spec)
 
     @property
     def _budget(self) -> float | None:

@@ -10,10 +10,11 @@ from analysis.api.kinds import BY_KIND
 from analysis.api.kinds.requests import checked
 from analysis.http.errors import BadRequest
 from analysis.http.strict_json import BadJsonError, strict_json
-from analysis.models import ON_DEVICES, PUBLISHED_KINDS, Run, RunKind
+from analysis.models import PUBLISHED_KINDS, Run, RunKind
 from analysis.runs.queue.placement import placement_of
 from analysis.runs.services import run_create
 from engine.errors import SpecError
+from engine.kinds import KINDS
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -50,7 +51,7 @@ def run_cloned(run: Run, changes: dict[str, Any], user: User) -> Run:
         values = _without(values, clones.only_others)
     arguments = clones.submission_like(run, {**values, **changes}, user)
     names_place = not {"device", "device_class"}.isdisjoint(changes)
-    if run.needs_device and kind in ON_DEVICES and not names_place:
+    if run.needs_device and KINDS[kind].uses_device and not names_place:
         arguments["place"] = placement_of(run)  # by its id, as a device of another host may have the same name
     return run_create(**arguments)
 

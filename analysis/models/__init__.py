@@ -24,7 +24,6 @@ from analysis.models.retention import RetentionRule
 from analysis.models.run import Attempt, Run
 from analysis.models.run_states import (
     KIND_CHOICES,
-    ON_DEVICES,
     PUBLISHED_KINDS,
     SEARCHES,
     TERMINAL_STATES,

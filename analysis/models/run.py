@@ -13,8 +13,6 @@ from analysis.models.indexes import HISTORY_INDEXES
 from analysis.models.querysets import RunManager, RunQuerySet
 from analysis.models.run_states import (
     KIND_CHOICES,
-    ON_DEVICES,
-    SEARCHES,
     TERMINAL_STATES,
     PublishedKind,
     RunOrigin,
@@ -23,7 +21,7 @@ from analysis.models.run_states import (
 )
 from analysis.models.trend import TREND_INDEX
 from engine.estimate.what_to_change import Scope
-from engine.kinds import RunKind
+from engine.kinds import KINDS, RunKind
 from engine.spec import RunSpec
 
 
@@ -267,12 +265,12 @@ class Run(Restorable):
     @property
     def needs_device(self) -> bool:
         """Whether it waits for a device and holds it; any worker of the default queue takes the others."""
-        return self.kind in ON_DEVICES
+        return KINDS[self.kind].uses_device
 
     @property
     def is_search(self) -> bool:
         """Whether it searches the largest batch size on a device, so that its figures count as measured."""
-        return self.kind in SEARCHES
+        return KINDS[self.kind].searches
 
     @property
     def published_kind(self) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from ..estimate.frontier import Frontier
 from ..estimate.types import Estimate
 from ..estimate.what_to_change import WhatToChange
 from ..from_json import from_json
+from ..results.result import Probe
 from .stored import Parts, StoredSpec, from_document, unreadable_parts
 
 
@@ -57,6 +58,9 @@ class Estimated:
     estimates: tuple[EstimatedCard, ...]
     what_to_change: WhatToChange | None = None
     frontier: StoredFrontier | None = None
+
+    probes: ClassVar[tuple[Probe, ...]] = ()
+    """It tries no batch size."""
 
     @property
     def spec(self) -> StoredSpec:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
-from ..results.result import DeviceFacts
+from ..results.result import DeviceFacts, Probe
 from ..spec import SCHEMA
 from ..validation.verdict import Check, StepFigures, Verdict
 from .stored import StoredSpec, from_document
@@ -24,6 +24,9 @@ class Validated:
     total_seconds: float
     verdict: Verdict
     verdict_text: str
+
+    probes: ClassVar[tuple[Probe, ...]] = ()
+    """It tries no batch size."""
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from analysis.models import Run
@@ -13,6 +13,7 @@ from analysis.runs.kinds.rules import Place, Rules
 from analysis.runs.origins import origin_rules
 from engine.errors import SpecError
 from engine.kinds import KINDS
+from engine.text.masking import masked
 from engine.tune.spec import FunctionSpec, TuneSpec
 
 
@@ -33,6 +34,13 @@ class Command(Rules):
 
     def spec_to_start(self, run: Run) -> dict[str, Any]:
         return asdict(spec_to_start(run.spec))
+
+    def comparing_speeds(self, spec: TuneSpec) -> TuneSpec:
+        return replace(spec, compare_speed=True)
+
+    def without_secrets(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
+        spec = result["spec"]
+        return {**result, "spec": {**spec, "command": masked(spec["command"])}} if "command" in spec else result
 
     def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
         return measured_columns(result)

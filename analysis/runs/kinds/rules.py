@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from analysis.models import CPU, Run
 from analysis.runs.columns.matrix_cells import Cell, FinishedRun
 from analysis.runs.gpu_catalog import gpu_of
+from engine.errors import SpecError
 from engine.estimate.spec import EstimateSpec
 from engine.kinds import Kind
 from engine.kinds import Spec as SpecOnDevice
@@ -59,6 +60,14 @@ class Rules(ABC):
     def spec_to_start(self, run: Run) -> dict[str, Any]:
         """Return the spec that the engine gets. Raises SpecError where this host cannot start it."""
         return dict(run.spec)
+
+    def comparing_speeds(self, spec: Any) -> Spec:
+        """Return the spec of a training of one's own with the comparison of speeds. Raises SpecError for others."""
+        raise SpecError("run", "only a training of one's own can leave the speeds out")
+
+    def without_secrets(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the result with what looks like a secret hidden."""
+        return result
 
     @abstractmethod
     def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:

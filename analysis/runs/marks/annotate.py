@@ -6,7 +6,7 @@ A person changes their own runs; GPU managers, all. What was not done is counted
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from django.db import transaction
@@ -25,7 +25,6 @@ from analysis.runs.origins import origin_rules
 from analysis.runs.queue.create import run_create, runs_cancel
 from analysis.runs.queue.placement import Placement, placement_of
 from engine.errors import SpecError
-from engine.tune.spec import TuneSpec
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -174,9 +173,7 @@ def run_again(
             raise SpecError("run", "a command compares its speeds in starts of its own: run it again as a whole")
     spec = rules_of(run).requested(run)
     if compares_speeds:
-        if not isinstance(spec, TuneSpec):
-            raise SpecError("run", "only a training of one's own can leave the speeds out")
-        spec = replace(spec, compare_speed=True)
+        spec = rules_of(run).comparing_speeds(spec)
     with transaction.atomic():
         again = run_create(
             spec=spec,

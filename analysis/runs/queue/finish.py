@@ -20,7 +20,6 @@ from analysis.runs.queue.create import runs_cancel, wake_for
 from analysis.runs.queue.outbox import note_ends
 from analysis.runs.queue.retry_policy import Cause, describe_attempts
 from engine.kinds import read_result
-from engine.text.masking import masked
 
 _MESSAGE_LENGTH = 10_000
 
@@ -41,9 +40,7 @@ def finish_locked(
     run: Run, result: Mapping[str, Any], columns: Mapping[str, Any], exit_status: int, **attempt_columns: Any
 ) -> None:
     """Store the result of a run whose row the caller has locked, with all that is derived from it."""
-    given = result.get("spec") or {}
-    if "command" in given:  # once more: the engine of a sender may know fewer secrets
-        result = {**result, "spec": {**given, "command": masked(given["command"])}}
+    result = rules_of(run).without_secrets(result)  # once more: the engine of a sender may know fewer
     columns = {**columns, "result": dict(result)}
     if (number := read_result(result).spec.get("config_parameters")) is not None:
         # only the engine can count the parameters of a config: lists show them

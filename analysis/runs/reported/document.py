@@ -79,7 +79,7 @@ def read_document(body: object) -> ReportedDocument:
         started_at=_moment(environment.get("started_at"), "environment.started_at"),
         spec=read_spec(kind, {**spec, "device": device.device}),
         device=device,
-        probes=found.probes if isinstance(found, Measured) else (),
+        probes=found.probes,
         seconds=_checked_seconds(found.total_seconds),
         # derived from the answer: what the file claims of it is not read
         exit_status=exit_status(found) if isinstance(found, Measured) else int(found.verdict is Verdict.FAILED),

@@ -18,10 +18,11 @@ from rest_framework.fields import DateTimeField
 from rest_framework.serializers import Serializer
 
 from analysis.api.v1.base.serializers import AttemptSerializer, MeasurementSerializer, RunSerializer
-from analysis.models import ON_DEVICES, Attempt, Measurement, Run, State
+from analysis.models import Attempt, Measurement, Run, State
 from analysis.presentation.device_hold import holder_text
 from analysis.presentation.origin import describe_origin, origin_text
 from analysis.runs.queue.forecast import QueuePosition, positions_of
+from engine.kinds import KINDS
 
 Row = dict[str, Any]
 _FORECAST = ("queue_position", "expected_start_at", "after_run", "held_by", "held_since")
@@ -40,7 +41,7 @@ def run_rows(numbers: Sequence[int], *, forecast: bool = True) -> list[Row]:
     read = Run.all_runs.filter(pk__in=numbers).order_by().values_list(*paths)
     rows = {row["id"]: row for row in map(layout.row, read)}
     tags = _tags(rows)
-    waiting = {pk for pk, row in rows.items() if row["state"] == State.QUEUED and row["kind"] in ON_DEVICES}
+    waiting = {pk for pk, row in rows.items() if row["state"] == State.QUEUED and KINDS[row["kind"]].uses_device}
     positions = positions_of(waiting) if forecast else {}
     for pk, row in rows.items():
         row["tags"] = tags.get(pk, [])
