@@ -62,9 +62,11 @@ class Meter:
 
         def drawn(iterator: Any) -> Any:
             self.library.meter_loads(1)
+            self.depth += 1  # modules that the loading calls are transforms
             try:
                 batch = draw(iterator)
             finally:
+                self.depth -= 1
                 self.library.meter_loads(0)
             self.give("batch", batch)
             return batch

@@ -71,9 +71,11 @@ class Watch:
 
         def drawn(iterator: Any) -> Any:
             self.mark("loading")
+            self.depth += 1  # a transform may be a module, too: what it is given is no batch of the training
             try:
                 batch = draw(iterator) if self.epoch is None else self.epoch.draw(iterator, draw)
             finally:
+                self.depth -= 1
                 self.mark("loaded")
             inputs = read.inputs_of(torch, batch)
             self.mark("batch", torch.is_grad_enabled(), *inputs, *read.rows_drawn(torch, iterator))

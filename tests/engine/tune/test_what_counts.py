@@ -46,3 +46,13 @@ def test_a_batch_counts_whether_gathered_sliced_or_made_once_and_the_data_set_ne
 
 def test_an_averaged_copy_of_the_model_counts_with_its_very_bytes() -> None:
     assert peak_bytes("averaged.py", "ema") - peak_bytes("averaged.py") == PARAMETERS_BYTES
+
+
+def test_a_module_that_the_data_set_calls_for_each_row_is_not_the_model() -> None:
+    script = Path(__file__).parent / "scripts" / "transforms.py"
+    begin = partial(begin_command, TuneSpec((sys.executable, str(script), "{batch_size}"), device="cpu"))
+    found = [start(begin, size, Watching(5, timed_steps=1), seconds=300)[0][0] for size in (16, 48)]
+    shapes = {tuple(shape) for reading in found for step in reading.steps() for _, shape, _ in step.forwards}
+    assert shapes == {(16,), (48,)}
+    curves = [memory.curve for reading in found if (memory := reading.memory())]
+    assert len(curves[0]) == len(curves[1])  # otherwise two starts do not tell where the limit lies
