@@ -1,4 +1,4 @@
-"""A training whose data set changes each row by a module, as torchvision's transforms are, in the training's process."""
+"""A training whose data set changes each row by a module, as torchvision's transforms are."""
 
 import sys
 

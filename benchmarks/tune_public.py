@@ -1,0 +1,173 @@
+"""Tunes training scripts of public repositories, unchanged, and checks each answer by starts of another meter.
+
+The scripts are listed in `public_scripts.toml`, with commit and licence. They are cloned where there is a network; none
+of their text is in this repository. Their data is tiny, random and made here by `public_data.py`:
+
+    pip install -r requirements.txt -r benchmarks/requirements.txt  # and the packages that the list names
+    python benchmarks/tune_public.py                                # clones and tunes all of them
+    python benchmarks/tune_public.py --checkouts FOLDER vae mnist   # some, from FOLDER/OWNER/NAME, added to the results
+    python benchmarks/tune_public.py --summary                      # the table of the results that are there
+
+An answer is exact where a start of the largest size stays within the limit, and one of the next does not, under the
+meter in `second_meter/`, which knows nothing of the product's hook. A script that is refused must be refused with the
+code that the list expects, because of what stands beside it there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+
+import public_data  # noqa: E402 - the checkout is put on the path first
+from public_start import Script, compared_losses, metered_bytes  # noqa: E402
+
+from engine.text.units import MIB  # noqa: E402
+
+LIST = ROOT / "benchmarks" / "public_scripts.toml"
+RESULTS = ROOT / "benchmarks" / "results" / "tune_public.cpu.jsonl"
+EXACT, REFUSED, WRONG = "exact", "refused rightly", "wrong"
+SECONDS = 900
+
+
+def main() -> int:
+    """Tune the scripts and write a line for each; 1 where one came out wrong."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--checkouts", type=Path, help="where the repositories lie as OWNER/NAME")
+    parser.add_argument("--summary", action="store_true")
+    options = parser.parse_args()
+    if not options.summary:
+        scripts = {script.name: script for script in listed()}
+        with tempfile.TemporaryDirectory(prefix="public_scripts") as scratch:
+            for name in options.names or scripts:
+                written(tuned(scripts[name], options.checkouts or cloned(scripts[name], Path(scratch)), Path(scratch)))
+    lines = results()
+    print(table(lines))
+    return int(any(line["verdict"] == WRONG for line in lines))
+
+
+def listed(text: str | None = None) -> list[Script]:
+    """Return the scripts of the list."""
+    found = tomllib.loads(LIST.read_text() if text is None else text)["script"]
+    return [Script(**{k: tuple(v) if isinstance(v, list) else v for k, v in each.items()}) for each in found]
+
+
+def cloned(script: Script, scratch: Path) -> Path:
+    """Clone a script's repository at the commit of the list; the folder of all clones."""
+    folder = scratch / "clones" / script.repository
+    if not folder.exists():
+        commit = tomllib.loads(LIST.read_text())["repositories"][script.repository]["commit"]
+        folder.mkdir(parents=True)
+        for words in (
+            ["init", "--quiet"],
+            ["fetch", "--quiet", "--depth", "1", f"https://github.com/{script.repository}", commit],
+            ["checkout", "--quiet", "FETCH_HEAD"],
+        ):
+            subprocess.run(["git", "-C", str(folder), *words], check=True)
+    return scratch / "clones"
+
+
+def tuned(script: Script, checkouts: Path, scratch: Path) -> dict[str, Any]:
+    """Tune one script in a copy of its repository; the line of results."""
+    copy = scratch / "work" / script.name
+    shutil.copytree(checkouts / script.repository, copy, symlinks=True, ignore=shutil.ignore_patterns(".git"))
+    folder = copy / script.folder
+    for made in script.data:
+        maker, _, place = made.partition(" ")
+        getattr(public_data, maker)(folder / place)
+    began = time.monotonic()
+    words = ["tune", "--device", "cpu", "--json", "--no-compare-speed", "--memory-limit", f"{script.limit_mib}MiB"]
+    words += ["--current-batch-size", str(script.current), "--time-budget", str(SECONDS)]
+    words += ["--batch", script.batch] if script.batch else []
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            f"import sys; sys.path.append({str(ROOT)!r}); from engine.__main__ import main; sys.exit(main())",
+        ]
+        + [*words, "--", *script.arguments()],
+        cwd=folder,
+        env=script.variables(),
+        capture_output=True,
+        text=True,
+        timeout=2 * SECONDS,
+    )
+    line: dict[str, Any] = {"name": script.name, "repository": script.repository, "command": script.command}
+    line |= {"limit_mib": script.limit_mib, "seconds": round(time.monotonic() - began, 1)}
+    line |= {"exit_status": done.returncode}
+    try:
+        document = json.loads(done.stdout)
+    except json.JSONDecodeError:
+        document = {"error": {"code": "no_document", "message": (done.stdout + done.stderr)[-2_000:]}}
+    line |= judged(document, script, folder)
+    shutil.rmtree(copy)
+    return line
+
+
+def judged(document: dict[str, Any], script: Script, folder: Path) -> dict[str, Any]:
+    """Return the verdict on an answer, beside what the second meter says of its two sizes."""
+    if error := document.get("error"):
+        verdict = REFUSED if error["code"] == script.expected else WRONG
+        return {"verdict": verdict, "code": error["code"], "starts": None, "answer": None, "reason": error["message"]}
+    boundary, probes = document["boundary"], document["probes"]
+    largest, refused = boundary["largest_batch_size"], boundary["refused_batch_size"]
+    measured = {each["batch_size"]: each["peak_allocated_bytes"] for each in probes}
+    found: dict[str, Any] = {
+        "starts": len(document["training"]["starts"]),
+        "search_starts": sum(p["purpose"] != "curve" for p in probes),
+        "sizes": [f"{p['batch_size']}{'' if p['outcome'] == 'fits' else 'x'}" for p in probes],
+        "answer": largest,
+        "reason": boundary["note"] or boundary["reason"],
+    }
+    if not boundary["certified"]:
+        return found | {"verdict": REFUSED if script.expected == boundary["reason"] else WRONG}
+    peaks = [metered_bytes(script, folder, size) for size in (largest, refused)]
+    is_exact = None not in peaks and peaks[0] <= script.limit_mib * MIB < peaks[1]
+    count, are_same = compared_losses(script, folder, script.current)
+    found |= {"peaks_bytes": [measured.get(largest), measured.get(refused)], "second_meter_bytes": peaks}
+    found |= {"losses_compared": count, "losses_are_same": are_same}
+    is_expected = script.expected == EXACT and are_same is not False
+    return found | {"verdict": EXACT if is_exact and is_expected else WRONG}
+
+
+def written(line: dict[str, Any]) -> None:
+    with RESULTS.open("a") as file:
+        file.write(json.dumps(line) + "\n")
+    print(json.dumps(line), flush=True)
+
+
+def results() -> list[dict[str, Any]]:
+    """Return the newest line of each script, in the order of the list."""
+    lines = [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+    newest = {line["name"]: line for line in lines}
+    return [newest[script.name] for script in listed() if script.name in newest]
+
+
+def table(lines: list[dict[str, Any]]) -> str:
+    """Return one line for each script and the counts."""
+    rows = [
+        f"{each['name']:28} {each['verdict']:16} {each['starts'] or '-':>3} {each['seconds']:7.1f} s "
+        f"{each['answer'] or '-':>7} {(each['reason'] or '')[:110]}"
+        for each in lines
+    ]
+    counts = {verdict: sum(each["verdict"] == verdict for each in lines) for verdict in (EXACT, REFUSED, WRONG)}
+    starts = [each["search_starts"] for each in lines if each["verdict"] == EXACT]
+    compared = sum(each.get("losses_are_same") is True for each in lines)
+    last = f"{len(lines)} of {len(listed())} scripts were run: {counts}; losses the same in {compared}"
+    return "\n".join([*rows, last + (f"; starts: median {median(starts)}, most {max(starts)}" if starts else "")])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,70 @@
+"""The list of public scripts is whole, its data can be made, and its meter agrees with the product's to the byte."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import tomllib
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from benchmarks import public_data
+from benchmarks.public_start import LOSS, METER, STEPS, Script, metered_bytes
+from benchmarks.tune_public import LIST, listed
+from engine.tune.spec import TuneSpec
+from engine.tune.start.command import begin_command
+from engine.tune.start.launch import Watching, start
+
+TESTED = Path(__file__).resolve().parents[1] / "engine" / "tune" / "scripts"
+SCRIPTS = {script.name: script for script in listed()}
+
+
+def test_each_repository_has_a_commit_and_a_licence() -> None:
+    found = tomllib.loads(LIST.read_text())["repositories"]
+    assert {script.repository for script in SCRIPTS.values()} == set(found)
+    assert all(re.fullmatch(r"[0-9a-f]{40}", each["commit"]) and each["licence"] for each in found.values())
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_each_script_is_given_its_batch_size_and_data_and_a_refusal_has_its_reason(name: str) -> None:
+    script = SCRIPTS[name]
+    assert ("{batch_size}" in script.command) != (script.batch == "dataloader")
+    assert all(hasattr(public_data, made.split()[0]) for made in script.data)
+    assert (script.expected != "exact") == bool(script.refused_because)
+
+
+def test_the_second_meter_knows_nothing_of_the_product() -> None:
+    assert not re.search(r"import .*(engine|memorymark)|from engine", (METER / "sitecustomize.py").read_text())
+
+
+@pytest.mark.parametrize(
+    ("line", "loss"),
+    [
+        ("Train Epoch: 1 [0/4000 (0%)]\tLoss: 2.300391", "2.300391"),
+        ("step 0 | loss 3.3315 | step time 1214.32ms", "3.3315"),
+        ("[D loss: 0.693] [G loss: -0.710]", "0.693"),
+        ("| epoch   1 | ms/batch 12.31 | loss  5.42 | ppl   225", "5.42"),
+    ],
+)
+def test_losses_are_found_in_what_scripts_print(line: str, loss: str) -> None:
+    assert LOSS.findall(line)[0] == loss
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("cc") is None, reason="the second meter is compiled")
+@pytest.mark.parametrize(
+    "script",
+    ["ten_lines.py {batch_size}", "by_hand.py --batch-size {batch_size}", "plain.py --batch-size {batch_size}"],
+)
+def test_both_meters_count_the_same_bytes(script: str, tmp_path: Path) -> None:
+    command = f"python {TESTED}/{script}"
+    watched = TuneSpec(
+        tuple(command.replace("python", sys.executable, 1).split()), device="cpu", memory_limit_bytes=1 << 40
+    )
+    readings, _ = start(partial(begin_command, watched), 40, Watching(STEPS, timed_steps=0), seconds=120)
+    memory = readings[0].memory()
+    assert memory is not None
+    assert metered_bytes(Script("own", "", command, 64), tmp_path, 40) == memory.peak_bytes
