@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import prod
 from typing import Any
 
 from ..spec import MEMORY_STEPS
@@ -69,9 +70,13 @@ class Step:
         return is_smaller and any(shape[:1] == (batch_size,) for shape in self.batches)
 
     def lengths(self, batch_size: int, axis: int) -> set[int]:
-        """Return the other of the first two dimensions of what had that size: of sequences, their length."""
+        """Return the other of the first two dimensions of what had that size: of sequences, their length.
+
+        Of what only the loader counts, the items that the model was given: nodes, or edges in a table of two rows.
+        """
         if axis == BY_LOADER:
-            return self.seen()
+            given = [shape for _, shape, _ in self.forwards if shape] or [shape for shape in self.batches if shape]
+            return set(map(prod, given))
         shapes = [shape for _, shape, _ in self.forwards] or self.batches
         return {shape[1 - axis] for shape in shapes if len(shape) == 2 and shape[axis] == batch_size}
 

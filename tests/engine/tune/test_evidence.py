@@ -368,3 +368,11 @@ def test_parts_of_a_batch_that_is_cut_once_for_all_are_not_counted_by_the_loader
     marks = marks_of([[20, 20]] * (MEMORY_STEPS + TIMED_STEPS))
     whole = [[*m[:3], [40, 64], None, [], 1_000, 40] if m[1] == "batch" else m for m in marks]
     assert why_not([reading([], marks=whole)]) == "batch_size_ignored"
+
+
+def test_graphs_whose_edges_come_first_are_of_other_sizes_too() -> None:
+    """A table of edges has two rows in each batch: by those alone, every batch of graphs was as large."""
+    edges = iter(range(900, 10_000, 40))
+    marks = [[*m[:3], [2, next(edges)], None] if m[1] == "forward" else m for m in marks_of(steps(16))]
+    marks = [[*m[:3], [2, 900], None, [], 1_000, 8] if m[1] == "batch" else m for m in marks]
+    assert "items large, and a larger one takes more memory" in (judged([reading([], marks=marks)], 8).caveat or "")
