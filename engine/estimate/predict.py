@@ -71,7 +71,9 @@ class Replays:
     def fits(self, gpu: Gpu | None, batch_size: int, limit_bytes: int) -> bool:
         """Whether the steps run within the limit, if need be by releasing cached segments."""
         known = self._peaks_bytes.get((card_of(gpu), batch_size))
-        if gpu is None or (known is not None and known <= limit_bytes):
+        # expandable segments are refused by the size of a whole request, also where a part of it is mapped already
+        is_final = known is not None and known <= limit_bytes and not self.expandable_segments
+        if gpu is None or is_final:
             return self.peak_bytes(gpu, batch_size) <= limit_bytes  # the limit is never met, or it is final
         key = (card_of(gpu), batch_size, limit_bytes)
         if key not in self._fits:

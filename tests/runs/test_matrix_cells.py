@@ -64,9 +64,9 @@ def test_a_card_that_the_catalogue_lacks_goes_by_its_own_name() -> None:
 
 
 def test_without_its_reserve_a_measurement_names_no_size_that_keeps_one() -> None:
-    document = make_result_by_memory().to_dict()
-    assert document["largest_with_reserve"] is not None
-    (cell,) = cells_of(run(document | {"speed": None}))
+    measured = result(20, card=OWN_CARD)
+    assert measured.largest is not None
+    (cell,) = cells_of(run(replace(measured, speed=None, largest_with_reserve=measured.largest)))
     assert (cell["with_reserve_batch_size"], cell["reserve_fraction"]) == (None, None)
 
 

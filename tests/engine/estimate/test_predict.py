@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine.catalog import WORKLOADS
@@ -52,6 +52,7 @@ def test_the_largest_size_fits_and_the_next_does_not(gpu, limit_mib):
 
 @pytest.mark.parametrize("expandable_segments", [False, True])
 @given(limit_mib=st.integers(200, 3000), size=st.integers(1, 2000))
+@example(limit_mib=200, size=3)  # its peak is the limit exactly
 def test_a_replay_under_a_limit_does_not_change_what_is_found_without_one(expandable_segments, limit_mib, size):
     limited, alone = (Replays(model(), expandable_segments) for _ in range(2))
     fits = limited.fits(card(), size, limit_mib * MIB)
