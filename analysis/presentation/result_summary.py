@@ -97,10 +97,11 @@ def describe_timing(result: StoredResult) -> str:
         return ""
     took, text = duration(speed.seconds), ""
     if speed.rounds:
-        text = f"{speed.rounds} {'rounds' if result.training is None else 'pairs of starts'} in {took}"
+        is_in_one_process = result.training is None
+        text = f"{speed.rounds} {'rounds' if is_in_one_process else 'pairs of starts'} in {took}"
         # not known for starts of a command
         quiet = "all" if speed.quiet_rounds >= speed.rounds else f"{speed.quiet_rounds} of them"
-        text += f", {quiet} without other programs" if result.training is None else ""
+        text += f", {quiet} without other programs" if is_in_one_process else ""
     text = text or f"The comparison of speeds took {took}"
     is_wide = not result.is_speed_measurable and compared_in(speed.reason) is not None
     wide = f", so the {round_percent(speed.confidence)} interval is wide" if is_wide else ""
