@@ -4,25 +4,43 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
+import time
 from contextlib import suppress
 from pathlib import Path
 
-LOG_NAME = "failed-start.log"
+PREFIX, SUFFIX = "failed-start-", ".log"
+MOST_KEPT = 50
+"""How many runs of an account have their log here; the oldest goes first."""
+_BEGAN = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
 
 
 def kept_log(log: Path) -> Path | None:
-    """Copy the output of a failed start to where it stays until the next one fails; None where it cannot be."""
+    """Copy the output of a failed start to where it stays until this process's next one; None where it cannot be.
+
+    Each process writes a file of its own, so the path that one run names never holds what another printed.
+    """
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "memorymark"
+    name = f"{PREFIX}{_BEGAN}-{socket.gethostname()}-{os.getpid()}{SUFFIX}"  # hosts of a cluster share one home
     with suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        partial = folder / f"{LOG_NAME}.{os.getpid()}"
+        partial = folder / f"{name}.part"
         try:
             with (
                 open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as copy,
                 log.open("rb") as output,
             ):
                 shutil.copyfileobj(output, copy)
-            return partial.replace(folder / LOG_NAME)
+            kept = partial.replace(folder / name)
         finally:
             partial.unlink(missing_ok=True)  # where the disk was full
+        _remove_the_oldest(folder)
+        return kept
     return None
+
+
+def _remove_the_oldest(folder: Path) -> None:
+    with suppress(OSError):  # another run may remove the same ones
+        logs = sorted(folder.glob(f"{PREFIX}*{SUFFIX}"), key=lambda each: each.stat().st_mtime)
+        for each in logs[:-MOST_KEPT]:
+            each.unlink(missing_ok=True)
