@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,16 +15,21 @@ import rich_click as click
 from rich_click import RichOption
 
 from .. import __version__
+from ..errors import SpecError
 from ..execution import Emit
 from ..program import PROGRAM
 from ..provenance.parse import Facts
 from ..provenance.read import run_facts
-from ..report.address import address_of
+from ..report.address import Address, address_of
 from ..report.files import folder_of
-from ..report.reporter import Reporter
+from ..report.http import Portal
+from ..report.reporter import Reporter, refusal_of
 from ..results.result_file import Document, write_result
 from .command import ADVANCED, OUTPUT, option
 from .printing.stopped import stored_by_then
+
+CHECK_SECONDS = 3.0
+"""How long a run waits for what a portal says of its token."""
 
 
 class Spec(Protocol):
@@ -113,6 +119,14 @@ class Reporting:
                 stopped.add_note(stored_by_then(self._kept))
             raise
 
+    @staticmethod
+    def _check_token(address: Address) -> None:
+        """Raise SpecError where the portal refuses the token; one that is away stops no run."""
+        if address.token is None:
+            return
+        if (refusal := refusal_of(Portal(address, timeout_seconds=CHECK_SECONDS))) is not None:
+            raise SpecError("token", f"{address.url} {refusal}")
+
     @contextmanager
     def _reported(self, kind: str, spec: Spec, emit: Emit) -> Iterator[Reported]:
         facts = run_facts()
@@ -121,7 +135,8 @@ class Reporting:
             return
         own = {"run_key": facts["run_key"], "host": facts["host"], "engine_version": __version__}
         announcement = {**own, "kind": kind, "spec": spec.to_dict()}
-        sync = f"{PROGRAM} sync"
+        self._check_token(self._address)
+        sync = shlex.join([*PROGRAM.split(), "sync", str(self._folder), "--report-to", self._address.url])
         sends_output = self._sends_output
         with Reporter(
             self._address, self._folder, announcement, sync_command=sync, sends_output=sends_output

@@ -74,6 +74,12 @@ def send_query(portal: Portal, digests: Sequence[str]) -> PortalAnswer:
     return portal.post("/api/v1/results/known/", json.dumps({"sha256": list(digests)}).encode())
 
 
+def refusal_of(portal: Portal) -> str | None:
+    """Return why a portal refuses this token; None where it takes it, or where no portal answers."""
+    answer = send_query(portal, [sha256(b"").hexdigest()])
+    return describe(answer) if answer.status in (401, 403) and answer.body else None
+
+
 class Reporter:
     """A run that is written to its folder and sent from there: the content of the folder may be sent unchanged.
 
@@ -181,7 +187,7 @@ class Reporter:
             self._say(f"reported: {self._sent_url or self._channel.url}")
             return
         reason = self._reason or self._channel.reason or "not all of it was taken"
-        self._say(f"kept in {self.folder}: `{self._sync_command} {self.folder}` sends it later ({reason})")
+        self._say(f"kept in {self.folder}: `{self._sync_command}` sends it later ({reason})")
 
     def _say(self, text: str) -> None:
         with suppress(OSError, ValueError):  # a closed output must not change how the run ends

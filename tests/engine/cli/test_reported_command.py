@@ -15,6 +15,11 @@ from typing import Any
 
 import pytest
 
+from engine.cli.reporting import Reporting
+from engine.report.address import Address
+from engine.report.http import Portal
+from engine.report.reporter import refusal_of
+from engine.spec import RunSpec
 from tests.engine.report.loopback_portal import TOKEN, LoopbackPortal, serving
 
 ROOT = Path(__file__).parents[3]
@@ -31,13 +36,48 @@ def portal() -> Iterator[LoopbackPortal]:
         yield found
 
 
-def run(folder: Path, *arguments: str, url: str | None = None) -> tuple[int, Any, str]:
+def run(folder: Path, *arguments: str, url: str | None = None, token: str = TOKEN) -> tuple[int, Any, str]:
     """Run a command of the engine in a folder; its exit status, the JSON that it printed, its standard error."""
-    reporting = {} if url is None else {"MEMORYMARK_REPORT_TO": url, "MEMORYMARK_TOKEN": TOKEN}
+    reporting = {"MEMORYMARK_TOKEN": token} | ({} if url is None else {"MEMORYMARK_REPORT_TO": url})
     environment = {**os.environ, **reporting, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "engine", *arguments]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
     return done.returncode, json.loads(done.stdout) if done.stdout.startswith("{") else done.stdout, done.stderr
+
+
+COMMANDS = [
+    ("measure", "bert-tiny", "cpu"),
+    ("tune", "--device", "cpu", "--", sys.executable, "-c", "open('started', 'w')", "{batch_size}"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_token_that_the_portal_refuses_ends_the_command_before_anything_is_run(
+    portal: LoopbackPortal, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    status, _, said = run(tmp_path, *command, url=portal.url, token="mm_p_mistyped")
+    last = said.splitlines()[-1]
+    assert (status, last) == (2, f"error: token: {portal.url} refused with 401: Not signed in.")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("fault", ["garbage", "die", (500, {}), (403, {}), (429, {"detail": "Slowly."})])
+def test_a_portal_that_does_not_answer_as_one_refuses_no_run(portal: LoopbackPortal, fault: Any) -> None:
+    portal.fault = lambda _path, _number: fault
+    assert refusal_of(Portal(Address(portal.url, TOKEN))) is None
+
+
+def test_the_command_that_sends_a_run_later_names_the_portal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serving(LoopbackPortal()) as gone:
+        url = gone.url
+    monkeypatch.setenv("MEMORYMARK_TOKEN", TOKEN)
+    folder = tmp_path / "my runs"
+    with Reporting(url, runs_dir=folder).run("measurement", RunSpec("bert-tiny"), lambda _: None):
+        pass
+    said = capsys.readouterr().err
+    assert f"`python -m engine sync '{folder}' --report-to {url}` sends it later" in said
 
 
 @pytest.mark.slow
@@ -46,14 +86,15 @@ def test_portal_that_goes_away_in_the_middle_changes_nothing_and_gets_it_later(p
     portal.fault = lambda _path, number: "hang" if number >= 2 else None
     status, result, said = run(tmp_path, *MEASURE, url=portal.url)
     assert (status, result["boundary"]) == (alone[0], alone[1]["boundary"])
-    assert "kept in memorymark-runs: `python -m engine sync memorymark-runs` sends it later" in said
+    sync = f"python -m engine sync memorymark-runs --report-to {portal.url}"
+    assert f"kept in memorymark-runs: `{sync}` sends it later" in said
     [stored] = (tmp_path / "memorymark-runs").glob("*.json")
     assert json.loads(stored.read_bytes()) == {"exit_status": status, "result": result}
     run_key = result["environment"]["run_key"]
     assert stored.name == f"{run_key}.json"
     portal.fault = lambda _path, _number: None
     for state in ("sent", "known"):
-        status, printed, _ = run(tmp_path, "sync", "memorymark-runs", url=portal.url)
+        status, printed, _ = run(tmp_path, *sync.split()[3:])
         assert (status, printed) == (0, f"{state}: {stored.relative_to(tmp_path)} ({portal.url}/runs/812/)\n")
     assert list(portal.results.values()) == [stored.read_bytes()]
     assert portal.announced[run_key]["spec"] == result["spec"]

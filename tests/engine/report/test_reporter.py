@@ -51,7 +51,7 @@ def portal() -> Iterator[LoopbackPortal]:
 
 
 def reporting(url: str, folder: Path, token: str | None = TOKEN) -> Reporter:
-    return Reporter(Address(url, token), folder, ANNOUNCEMENT, sync_command="memorymark sync")
+    return Reporter(Address(url, token), folder, ANNOUNCEMENT, sync_command="memorymark sync runs")
 
 
 def log(number: int) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def test_portal_that_does_not_take_it_changes_nothing(portal, tmp_path: Path, ca
     portal.fault = lambda _path, _number: fault
     report(reporting(portal.url, tmp_path))
     said = capsys.readouterr().err
-    assert said.startswith(f"kept in {tmp_path}: `memorymark sync {tmp_path}` sends it later (")
+    assert said.startswith(f"kept in {tmp_path}: `memorymark sync runs` sends it later (")
     assert said.count("\n") == 1
     assert reason in said
     assert json.loads((tmp_path / f"{KEY}.json").read_bytes())["exit_status"] == 0
