@@ -71,6 +71,7 @@ def _tune(options: SimpleNamespace, command: list[str]) -> int:
     spec = _spec(options, command)
     if isinstance(spec, TuneSpec):
         spec.check_program()
+        spec.check_script()
         number_in_config(spec)
     reporting = Reporting.of(options)
     stream = sys.stderr if options.json else sys.stdout

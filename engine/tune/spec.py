@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, ClassVar
 
 from ..catalog import WORKLOADS
@@ -41,6 +41,7 @@ WARM = "warm"
 STARTING_WAYS = ("process", WARM, "fork")
 """How a start of a function is made: a fresh process, a fork of a server that imported it, a fork of the program."""
 TARGET = re.compile(r"[\w.]+:[\w.]+")
+_PYTHON, _PYTHON_FLAGS = re.compile(r"python[0-9.]*"), re.compile(r"-[bBdEiIOPqRsSuvx]+")
 PARTS_MOST, COMMAND_LENGTH_MOST, NAME_MOST, FUNCTION_MOST, PATH_MOST = 4_096, 200_000, 100, 300, 4_096
 
 
@@ -184,6 +185,19 @@ class TuneSpec(Limits):
         if shutil.which(self.program) is None:
             field = "python" if self.function else "command"
             raise SpecError(field, f"{self.program!r} is no program that can be found on this host")
+
+    def check_script(self) -> None:
+        """Raise SpecError where the program is a Python and the script that it would run is not there.
+
+        A launcher's script is not looked for: only the launcher knows which of its arguments that is.
+        """
+        if not _PYTHON.fullmatch(PurePath(self.program).name):
+            return
+        script = next((part for part in self.command[1:] if not _PYTHON_FLAGS.fullmatch(part)), "-")
+        is_known = not script.startswith("-") and OUT not in script and not BATCH_SIZE_PLACE.search(script)
+        folder = Path(self.directory or Path.cwd())
+        if is_known and not (folder / script).exists():
+            raise SpecError("command", f"{script!r} is not in {folder}")
 
     @property
     def function(self) -> str | None:

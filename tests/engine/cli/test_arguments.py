@@ -14,6 +14,7 @@ from engine.cli.command import Command
 from engine.cli.main import COMMANDS, OVERVIEW, main, with_verb
 from engine.cli.measure import COMMAND as MEASURE
 from engine.cli.tune import COMMAND as TUNE
+from engine.machine.device_lock import held, lock_path
 from engine.spec import SETTINGS
 
 ROOT = Path(__file__).parents[3]
@@ -232,3 +233,13 @@ def test_a_file_that_is_no_result_is_refused_as_one(tmp_path: Path, capsys) -> N
 def parsed(command: Command, *arguments: str) -> dict[str, object]:
     """The values of a command's parameters."""
     return command.make_context("memorymark", list(arguments)).params
+
+
+def test_a_missing_script_is_said_before_the_device_is_held(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MEMORYMARK_LOCK_DIR", str(tmp_path))
+    with held(lock_path(device="cpu", uuid=None), "cpu", work="another run"):
+        line = refused(capsys, "tune", "--device", "cpu", "--", sys.executable, "nope.py", "{batch_size}")
+    assert line.startswith(f"error: command: 'nope.py' is not in {tmp_path}")

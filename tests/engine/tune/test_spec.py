@@ -1,5 +1,7 @@
 """A command is checked before it is started, and hides what is secret."""
 
+from pathlib import Path
+
 import pytest
 
 from engine.errors import SpecError
@@ -59,6 +61,31 @@ def test_a_python_that_cannot_be_found_is_refused_by_its_name() -> None:
         with pytest.raises(SpecError) as refused:
             TuneSpec(spec, batch="function" if field == "python" else "template").check_program()
         assert refused.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("command", "is_refused"),
+    [
+        (("python", "nope.py"), True),
+        (("python3.11", "-u", "-OO", "nope.py"), True),
+        (("python", "no_folder"), True),
+        (("python", "-uB", "train.py"), False),
+        (("python", "train.py", "--config", "nope.py"), False),
+        (("python", "-m", "nope"), False),
+        (("python", "-X", "dev", "nope.py"), False),  # whether an option has a value is Python's to know
+        (("python", "-c", "print(1)"), False),
+        (("python", "{out}/nope.py"), False),
+        (("torchrun", "nope.py"), False),
+        (("python",), False),
+    ],
+)
+def test_a_script_that_is_not_there_is_refused(command: tuple[str, ...], is_refused: bool, tmp_path: Path) -> None:
+    (tmp_path / "train.py").touch()
+    spec = TuneSpec((*command, "{batch_size}"), directory=str(tmp_path))
+    if not is_refused:
+        return spec.check_script()
+    with pytest.raises(SpecError, match=f"^command: '{command[-1]}' is not in {tmp_path}$"):
+        spec.check_script()
 
 
 def test_the_placeholders_are_filled_in_and_other_braces_stay() -> None:
