@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from ..report.files import FOLDER
 from ..text.printable import printable
 
 MOST_LOOKED_AT = 20_000
 MOST_FILES, MOST_PATH = 200, 1_000
 """How many files a result names, and how many characters of a path."""
-_LEFT_OUT = {".git", "__pycache__", ".venv", "venv", "node_modules"}
+_LEFT_OUT = {".git", "__pycache__", ".venv", "venv", "node_modules", FOLDER}
 
 
 def changed_files(folder: Path, since: float, run_key: str | None = None) -> tuple[str, ...]:
     """Return the files below `folder` that were written after the epoch second `since`, among the first 20,000.
 
-    Those that are named after `run_key` are left out: they are the report of this run, and no start wrote them.
+    Reports are left out, as no start wrote them: those in MemoryMark's folder, of this run or of another one, and
+    wherever this run's lie, those that are named after `run_key`.
     """
     changed, seen = [], 0
     for where, folders, names in os.walk(folder):
