@@ -81,7 +81,7 @@ def _estimate(options: SimpleNamespace) -> int:
     elif not options.events:
         width = width_of(sys.stdout)
         say("\n".join(["", *wrapped([answer(estimates, size)], width, hanging="")]), style=BOLD)
-        say(table(estimates, size, width))
+        say(table(estimates, estimator.seconds, size, width))
         say_lines(wrapped((line for made in estimates for line in filled_lines(made.breakdown)), width))
         say_lines(change_lines(changes, width) if changes is not None else ())
     return 0

@@ -69,6 +69,11 @@ class Estimator:
         self._execution.end(result)
         return estimates
 
+    @property
+    def seconds(self) -> float:
+        """The time since it began, as its events say it."""
+        return self._execution.seconds
+
     def _what_to_change(self, gpu: Gpu | None, made: Estimate, batch_size: int, scope: Scope) -> WhatToChange:
         """Estimate other settings on the same card, and choose among them. The estimate as requested is made already.
 

@@ -12,8 +12,13 @@ from ...text.units import format_bytes
 from .terminal import table_lines, wrapped
 
 
-def table(estimates: Sequence[Estimate], batch_size: int | None = None, width: int | None = None) -> str:
-    """Return a table with one row per GPU, with the memory at `batch_size`, or at today's size."""
+def table(
+    estimates: Sequence[Estimate], seconds: float, batch_size: int | None = None, width: int | None = None
+) -> str:
+    """Return a table with one row per GPU, with the memory at `batch_size`, or at today's size.
+
+    `seconds`: how long all of it took; an estimate knows the time of its own row alone.
+    """
     first = estimates[0]
     shown = batch_size or first.spec.current_batch_size
     headings = ("GPU", "memory", "largest", "with margin", f"batch {shown}")
@@ -24,7 +29,7 @@ def table(estimates: Sequence[Estimate], batch_size: int | None = None, width: i
     rarer = (name for name in TRAINING_SETTINGS if name not in ("precision", "optimizer", "mode"))
     how += [SETTINGS[name].describe(getattr(spec, name)) for name in rarer if getattr(spec, name) != DEFAULTS[name]]
     title = f"ESTIMATE, nothing was measured: {spec.workload.name}, {spec.input_size} {unit}, {', '.join(how)}"
-    lines = [*_at_batch(estimates, shown), *_notes(estimates)]
+    lines = [*_at_batch(estimates, shown), *_notes(estimates, seconds)]
     return "\n".join(["", *wrapped([title], width), "", *rows, "", *wrapped(lines, width)])
 
 
@@ -77,7 +82,7 @@ def _at_batch(estimates: Sequence[Estimate], batch_size: int) -> list[str]:
     return [f"Batch {batch_size}: {figures}; {peak}.", *crosses]
 
 
-def _notes(estimates: Sequence[Estimate]) -> list[str]:
+def _notes(estimates: Sequence[Estimate], seconds: float) -> list[str]:
     first = estimates[0]
     versions = ", ".join(f"{name} {version}" for name, version in first.versions.items() if version)
     because = first.approximate_because
@@ -89,7 +94,7 @@ def _notes(estimates: Sequence[Estimate]) -> list[str]:
         f"Margin: {describe_margin(first.margin_fraction)}.",
         f"Known error: {describe_known_error(first.known_error)}.",
         f"Method: {method}; {calibrated}; {versions}.",
-        f"Took {max(e.seconds for e in estimates):.1f} s. Measure it there: {PROGRAM} {trained}",
+        f"Took {seconds:.1f} s. Measure it there: {PROGRAM} {trained}",
     ]
 
 

@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -85,6 +87,17 @@ def test_the_table_says_that_nothing_was_measured(traces, capsys):
     assert "ESTIMATE, nothing was measured" in text
     assert "48" in text
     assert "Known error" in text
+
+
+def test_the_time_is_that_of_all_cards_together(traces, capsys, monkeypatch):
+    def estimate_slowly(self, *given, **others):
+        time.sleep(0.2)
+        return estimate(self, *given, **others)
+
+    estimate = Estimator._estimate
+    monkeypatch.setattr(Estimator, "_estimate", estimate_slowly)
+    done = run(capsys, "bert-tiny", "--gpu", "a10,v100-16gb,a100-40gb")
+    assert float(re.search(r"Took ([\d.]+) s\.", done.out)[1]) >= 0.6
 
 
 def test_a_size_at_which_the_search_stops_is_no_finding(traces, capsys):
@@ -244,7 +257,7 @@ def test_frontier_in_events_is_for_one_card(traces, capsys):
 
 def test_all_gpus_fit_80_columns_of_a_terminal_and_no_value_is_cut_in_a_pipe(traces, capsys):
     made = [from_json(Estimate, each) for each in json.loads(run(capsys, "bert-tiny", "--gpu", "all", "--json").out)]
-    narrow, piped = (table(made, width=width).splitlines() for width in (80, None))
+    narrow, piped = (table(made, 1.0, width=width).splitlines() for width in (80, None))
     assert max(map(len, narrow)) <= 80
     rows = [next(line for line in piped if line.startswith(f"{each.gpu.name}  ")) for each in made]
     assert {row.split()[-1] for row in rows} <= {"MiB", "GiB"}
