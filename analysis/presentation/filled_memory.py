@@ -32,6 +32,7 @@ _CSS = {
     WORKSPACES: "kind-workspaces",
     UNATTRIBUTED: "kind-other",
 }
+_MEASURED, _PREDICTED = ("ran", "needed", "were"), ("would run", "would need", "would be")
 SHOWN = 12
 """Rows of the table that are open at once; the rest is folded."""
 WIDE_PERCENT, NARROW_PERCENT = 12.0, 45.0
@@ -129,14 +130,15 @@ def _place(breakdown: MemoryBreakdown) -> str:
     """Say what was refused and where, or where the peak was reached."""
     request, live = breakdown.request, bytes_text(breakdown.total_bytes)
     where = describe_place(request)
+    ran, needed, were = _PREDICTED if breakdown.method == "estimated" else _MEASURED
     if breakdown.moment == "peak":
         return f"{live} live at the peak, reached{where or ' before the first step'}."
     of_limit = f" of {round_bytes(breakdown.limit_bytes)}" if breakdown.limit_bytes else ""
     if request.size_bytes == 0:
-        return f"{live} were live before the first step, more than the limit{of_limit}."
-    needed = "" if request.size_bytes is None else f": it needed {bytes_text(request.size_bytes)} more"
+        return f"{live} {were} live before the first step, more than the limit{of_limit}."
+    more = "" if request.size_bytes is None else f": it {needed} {bytes_text(request.size_bytes)} more"
     step = f"Step {breakdown.step}" if breakdown.step else "It"
-    return f"{step} ran out of memory{where}{needed}, with {live}{of_limit} in use."
+    return f"{step} {ran} out of memory{where}{more}, with {live}{of_limit} in use."
 
 
 def _fragmentation(breakdown: MemoryBreakdown) -> str:

@@ -224,7 +224,8 @@ def describe_moment(breakdown: MemoryBreakdown) -> str:
     if request.size_bytes == 0:
         return f"Batch {size} cannot begin: {live} are live before its first step, and the limit is {limit}."
     requested = "a request" if request.size_bytes is None else format_bytes(request.size_bytes)
-    return f"Batch {size} ran out of memory: {requested}{where}, with {live}{f' of {limit}' if limit else ''} live."
+    ran = "would run" if breakdown.method == "estimated" else "ran"
+    return f"Batch {size} {ran} out of memory: {requested}{where}, with {live}{f' of {limit}' if limit else ''} live."
 
 
 def describe_place(request: Request) -> str:

@@ -1,5 +1,7 @@
 """What filled the memory: entries that add up to the total, and sentences about them."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -117,6 +119,11 @@ def test_a_refusal_says_what_was_requested_where():
         "Batch 33 ran out of memory: 12.0 MiB at lm_head in backward (MmBackward0), with 2.5 GiB of 4.0 GiB live."
     )
     assert describe(breakdown(LOGITS, WEIGHTS)).endswith(" Most of it: temporary 80 %, weights 20 %.")
+
+
+def test_a_refusal_that_nothing_measured_is_predicted():
+    predicted = replace(breakdown(LOGITS, WEIGHTS), method="estimated")
+    assert describe_moment(predicted).startswith("Batch 33 would run out of memory: 12.0 MiB at lm_head in backward ")
 
 
 def test_a_peak_is_no_refusal():
