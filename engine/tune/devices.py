@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pynvml
 
+from ..errors import DeviceUnavailable
 from ..machine import host, nvml
 from ..machine.device_lock import held_for_command, lock_path
 from ..results.result import DeviceFacts
@@ -15,6 +17,9 @@ from ..spec import CPU_DEFAULT_LIMIT_BYTES
 from .reading import Reading
 from .spec import Limits
 from .start.environment import visible_devices
+
+DRIVER_FILES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg", "/dev/nvmap", "/dev/nvgpu", "/dev/nvhost-ctrl")
+"""The files of drivers that torch calls CUDA: NVIDIA's, ROCm's, that of WSL, and those of a Jetson."""
 
 
 @contextmanager
@@ -39,7 +44,9 @@ def devices_held(
 def devices_seen(spec: Limits) -> list[DeviceFacts]:
     """Return the devices that a training with this spec may use: the CPU, or all cards that it will see.
 
-    Cards of other makers have no UUID here; they are known by their name, as they are to a measurement.
+    Cards of other makers have no UUID here; they are known by their name, as they are to a measurement. Raises
+    DeviceUnavailable for CUDA on a host without any GPU's driver: a start would show it seconds later only, and would
+    run on the CPU beside whoever holds that. Neither torch nor a context is needed to know.
     """
     if spec.device == "cpu":
         return [cpu_facts(spec)]
@@ -53,6 +60,8 @@ def devices_seen(spec: Limits) -> list[DeviceFacts]:
     if spec.device == "auto":
         return [cpu_facts(spec)]
     kind, _, index = spec.device.partition(":")
+    if kind == "cuda" and not any(Path(file).exists() for file in DRIVER_FILES):
+        raise DeviceUnavailable(f"{spec.device} is not available here: this host has no GPU's driver; available: cpu")
     return [DeviceFacts(f"{kind}:{index or 0}", kind, "", 0)]
 
 

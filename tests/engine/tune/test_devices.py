@@ -48,6 +48,7 @@ def with_cards(monkeypatch: pytest.MonkeyPatch, *uuids: str) -> None:
 )
 def test_a_training_may_use_all_cards_that_it_sees(monkeypatch, device, visible, cards, seen) -> None:
     with_cards(monkeypatch, *cards)
+    monkeypatch.setattr(devices, "DRIVER_FILES", ("/dev/null",))  # of a card that NVIDIA's driver does not list
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert [(each.device, each.uuid) for each in devices_seen(TuneSpec(COMMAND, device=device))] == seen
@@ -58,6 +59,15 @@ def test_a_card_that_is_not_there_is_refused_before_anything_is_held(monkeypatch
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     with pytest.raises(DeviceUnavailable), devices_held(TuneSpec(COMMAND, device="cuda:1")):
         pass
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda:1"])
+def test_cuda_is_refused_at_once_where_no_gpu_has_a_driver(monkeypatch, device: str) -> None:
+    with_cards(monkeypatch)
+    monkeypatch.setattr(devices, "DRIVER_FILES", ("/dev/no-such-driver",))
+    with pytest.raises(DeviceUnavailable) as refused, devices_held(TuneSpec(COMMAND, device=device)):
+        pass
+    assert str(refused.value) == f"{device} is not available here: this host has no GPU's driver; available: cpu"
 
 
 def test_one_busy_card_of_two_refuses_a_training_that_sees_both_and_none_that_sees_the_other(monkeypatch) -> None:
