@@ -97,7 +97,7 @@ def figures(estimate: StoredEstimate, current_batch_size: int) -> list[tuple[str
         (
             "Largest batch size with the margin",
             describe_size(estimate.safe_batch_size, limits, largest),
-            f"It would still fit with {margin} more memory than predicted.",
+            f"It would still fit if it took {margin} more than predicted.",
         ),
         ("Largest batch size", describe_size(largest, limits, largest), capped or "It would fill the memory."),
         (f"Memory at {name_today(current_batch_size)}", today, f"Of {bytes_text(estimate.capacity_bytes)}."),

@@ -15,7 +15,7 @@ from engine.catalog.stored_workload import stored_workload
 from engine.describe.answer import Answer
 from engine.describe.boundary import CertificateLine, answer_of_check, trains_with, verbs
 from engine.describe.key_figures import SAVES, key_figures
-from engine.describe.result import answer_of, claim_in, other_work, parts_of_time
+from engine.describe.result import answer_of, claim_in, is_disturbed, other_work, parts_of_time
 from engine.results.result import Reason
 from engine.results.speed_rounds import SpeedClaim
 from engine.speed.claim import compared_in, describe_bounds
@@ -103,7 +103,7 @@ def describe_timing(result: StoredResult) -> str:
         quiet = "all" if speed.quiet_rounds >= speed.rounds else f"{speed.quiet_rounds} of them"
         text += f", {quiet} without other programs" if is_in_one_process else ""
     text = text or f"The comparison of speeds took {took}"
-    is_wide = not result.is_speed_measurable and compared_in(speed.reason) is not None
+    is_wide = not (result.is_speed_measurable or is_disturbed(result)) and compared_in(speed.reason) is not None
     wide = f", so the {round_percent(speed.confidence)} interval is wide" if is_wide else ""
     text += "".join(f". {sentence_case(work)}{wide}" for work in other_work(speed))
     if speed.left_out_batch_sizes:

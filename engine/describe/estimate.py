@@ -15,18 +15,18 @@ METHODS = {
 
 
 def describe_estimate(estimate: Estimate) -> str:
-    """Write "largest batch 512; 488 would still fit with 0.8 % more memory", and why it is only approximate."""
+    """Write "largest batch 512; 488 would still fit if it took 0.8 % more", and why it is only approximate."""
     if not estimate.largest_batch_size:
         return "not even batch 1 fits"
     because = estimate.approximate_because
     largest, safe = (_size(size, estimate) for size in (estimate.largest_batch_size, estimate.safe_batch_size))
     approximate = f" (approximate, because {because})" if because else ""
-    margin = f"{format_percent(estimate.margin_fraction)} more memory"
-    return f"largest batch {largest}; {safe} would still fit with {margin}{approximate}"
+    margin = format_percent(estimate.margin_fraction)
+    return f"largest batch {largest}; {safe} would still fit if it took {margin} more{approximate}"
 
 
 def describe_for_card(estimate: Estimate) -> str:
-    """Write "estimated for NVIDIA A100 40GB: largest batch 512; 488 would still fit with 0.8 % more memory"."""
+    """Write "estimated for NVIDIA A100 40GB: largest batch 512; 488 would still fit if it took 0.8 % more"."""
     return f"estimated for {estimate.gpu.name}: {describe_estimate(estimate)}"
 
 

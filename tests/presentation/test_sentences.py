@@ -256,6 +256,8 @@ def test_the_timing_says_what_else_the_machine_did() -> None:
     assert said == "12 rounds in 24 s, 10 of them without other programs. Other programs used 1.6 of 2 cores."
     wide = describe_timing(stored(make_bound_result()))
     assert wide.endswith("Other programs used 1.6 of 2 cores, so the 95 % interval is wide.")
+    not_shown = describe_timing(stored(make_unmeasurable_result()))
+    assert not_shown.endswith("Other programs used 1.6 of 2 cores.")
 
 
 def test_a_comparison_that_took_no_time_has_no_line() -> None:
