@@ -22,13 +22,16 @@ _NUMBER_WITH_UNIT = re.compile(r"(?<=\d) (?=[KMGT]?i?B\b|%)")
 
 
 def headline(estimate: StoredEstimate, spec: Mapping[str, Any], batch_size: int | None = None) -> str:
-    """Write "Use up to 480 on an A100; your 32 leaves 80 % unused."; `batch_size` is today's, by default the spec's."""
+    """Write "Up to 480 fit an A100; your 32 leaves 80 % unused.": how many are faster, no estimate knows.
+
+    `batch_size` is today's, by default the spec's.
+    """
     today = int(spec["current_batch_size"]) if batch_size is None else batch_size
     gpu, largest, safe = _gpu(estimate), estimate.largest_batch_size, estimate.safe_batch_size
     if not largest:
         return f"Does not fit: not even batch 1 on {gpu}."
     if today > largest and not is_capped(largest, estimate.limits, largest):
-        advice = f"Use up to {safe:,}." if safe else f"Only {largest:,} might fit."
+        advice = f"Up to {safe:,} fit{'' if safe > 1 else 's'}." if safe else f"Only {largest:,} might fit."
         return f"Does not fit: {today:,} on {gpu}. {advice}"
     if not safe:
         return f"Too close: {largest:,} on {gpu} fits only without the margin."
@@ -36,10 +39,10 @@ def headline(estimate: StoredEstimate, spec: Mapping[str, Any], batch_size: int 
         return f"At most {safe:,}: {name_today(today)} leaves no margin on {gpu}."
     if today == safe:
         return f"Keep {name_today(today)}: no more fits {gpu} with the margin."
-    use = f"{safe:,} {OR_MORE}" if is_capped(safe, estimate.limits, largest) else f"up to {safe:,}"
+    reach = f"{safe:,} {OR_MORE}" if is_capped(safe, estimate.limits, largest) else f"Up to {safe:,}"
     unused = describe_unused(estimate, today)
-    full = [f"Use {use} on {gpu}; {name_today(today)} {unused}."] if unused else []
-    return _first_short([*full, f"Use {use} on {gpu}, instead of {name_today(today)}.", f"Use {use} on {gpu}."])
+    full = [f"{reach} fit {gpu}; {name_today(today)} {unused}."] if unused else []
+    return _first_short([*full, f"{reach} fit {gpu}, against {name_today(today)}.", f"{reach} fit {gpu}."])
 
 
 def headline_of_all(

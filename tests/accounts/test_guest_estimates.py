@@ -49,7 +49,7 @@ def test_a_guest_is_answered_and_may_share_the_address(asking: Client) -> None:
     make_stored_estimate()
     response = asking.get(PATH + QUESTION)
     assert response.status_code == 200
-    assert "<h1>Use up to 89 on an A10; the usual 16 leaves 82 % unused.</h1>" in response.content.decode()
+    assert "<h1>Up to 89 fit an A10; the usual 16 leaves 82 % unused.</h1>" in response.content.decode()
     assert response["Cache-Control"] == "public, max-age=60"
     assert "Cookie" in response["Vary"]
     assert not response.cookies
@@ -129,14 +129,14 @@ def test_too_many_questions_are_refused_for_a_while(asking: Client, settings) ->
     assert [asking.get(PATH + QUESTION).status_code for _ in range(3)] == [200, 200, 429]
     refused = asking.get(PATH + QUESTION)
     assert 0 < int(refused["Retry-After"]) <= 60
-    assert "Use up to" not in refused.content.decode()
+    assert "Up to 89" not in refused.content.decode()
     assert asking.get(PATH).status_code == 200, "the form itself asks nothing"
 
 
 def test_an_account_without_a_role_asks_as_a_guest_does(asking: Client) -> None:
     make_stored_estimate()
     asking.force_login(make_user("nora", None))
-    assert "Use up to 89" in asking.get(PATH + QUESTION).content.decode()
+    assert "Up to 89" in asking.get(PATH + QUESTION).content.decode()
     assert asking.get("/runs/").status_code == 403
 
 

@@ -39,17 +39,17 @@ def priced(**prices: float) -> dict[str, Price]:
 @pytest.mark.parametrize(
     ("changes", "today", "sentence"),
     [
-        ({}, 16, "Use up to 89 on an A10; the usual 16 leaves 82 % unused."),
-        ({}, 50, "Use up to 89 on an A10; your 50 leaves at least 48 % unused."),
-        ({"at": []}, 16, "Use up to 89 on an A10, instead of the usual 16."),
+        ({}, 16, "Up to 89 fit an A10; the usual 16 leaves 82 % unused."),
+        ({}, 50, "Up to 89 fit an A10; your 50 leaves at least 48 % unused."),
+        ({"at": []}, 16, "Up to 89 fit an A10, against the usual 16."),
         ({}, 89, "Keep your 89: no more fits an A10 with the margin."),
         ({}, 95, "At most 89: your 95 leaves no margin on an A10."),
-        ({}, 1_024, "Does not fit: 1,024 on an A10. Use up to 89."),
+        ({}, 1_024, "Does not fit: 1,024 on an A10. Up to 89 fit."),
         ({"safe_batch_size": 0}, 1_024, "Does not fit: 1,024 on an A10. Only 99 might fit."),
         ({"safe_batch_size": 0, "largest_batch_size": 1}, 1, "Too close: 1 on an A10 fits only without the margin."),
         (NOTHING, 16, "Does not fit: not even batch 1 on an A10."),
-        (CAPPED, 16, "Use 65,536 or more on an A10; the usual 16 leaves 82 % unused."),
-        (LIMIT, 1_024, "Does not fit: 1,024 on an A10 limited to 8 GiB. Use up to 89."),
+        (CAPPED, 16, "65,536 or more fit an A10; the usual 16 leaves 82 % unused."),
+        (LIMIT, 1_024, "Does not fit: 1,024 on an A10 limited to 8 GiB. Up to 89 fit."),
     ],
 )
 def test_the_answer_comes_first_and_names_todays_size(changes, today, sentence):
@@ -65,7 +65,7 @@ def test_no_sentence_is_longer_than_a_reader_takes_in_at_once(changes, limited):
 
 
 def test_a_number_and_its_unit_are_one_word():
-    assert count_words("Use up to 89 on a V100 SXM2 16 GB; the usual 16 leaves 82 % unused.") == 15
+    assert count_words("Up to 89 fit a V100 SXM2 16 GB; the usual 16 leaves 82 % unused.") == 14
 
 
 def test_of_unused_memory_no_more_is_claimed_than_there_is():

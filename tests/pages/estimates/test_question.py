@@ -40,14 +40,14 @@ def test_the_form_comes_first_and_shows_three_fields(alice_client: Client) -> No
 def test_a_stored_estimate_answers_whatever_size_is_used_today(alice_client: Client) -> None:
     run = make_stored_estimate()
     text = asked(alice_client, current_batch_size=50)
-    assert "<h1>Use up to 89 on an A10; your 50 leaves at least 48 % unused.</h1>" in text
+    assert "<h1>Up to 89 fit an A10; your 50 leaves at least 48 % unused.</h1>" in text
     assert run.get_absolute_url() in text
-    assert "<h1>Does not fit: 100 on an A10. Use up to 89.</h1>" in asked(alice_client, current_batch_size=100)
+    assert "<h1>Does not fit: 100 on an A10. Up to 89 fit.</h1>" in asked(alice_client, current_batch_size=100)
 
 
 def test_the_newest_of_equal_estimates_answers(alice_client: Client) -> None:
     make_stored_estimate(), make_stored_estimate(changes={"safe_batch_size": 70})
-    assert "<h1>Use up to 70 on an A10" in asked(alice_client)
+    assert "<h1>Up to 70 fit an A10" in asked(alice_client)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_other_settings_are_another_question(alice_client: Client, other: dict[s
 
 def test_the_default_length_given_explicitly_is_the_same_question(alice_client: Client) -> None:
     make_stored_estimate()
-    assert "Use up to 89" in asked(alice_client, sequence_length=128)
+    assert "Up to 89" in asked(alice_client, sequence_length=128)
 
 
 def test_an_estimate_under_a_memory_limit_answers_nothing_else(alice_client: Client) -> None:

@@ -114,7 +114,7 @@ def test_tf32_can_be_estimated_on_a_host_without_any_gpu(alice_client):
 
 def test_one_gpu_leads_with_what_to_use_and_what_todays_size_leaves(alice_client):
     text = page(alice_client, finished().get_absolute_url())
-    assert "<h1>Use up to 89 on an A10; the usual 16 leaves 82 % unused.</h1>" in text
+    assert "<h1>Up to 89 fit an A10; the usual 16 leaves 82 % unused.</h1>" in text
     assert "No GPU was used" in text
     assert "BERT base" in text
 
