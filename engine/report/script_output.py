@@ -12,8 +12,9 @@ MARK = "; its last lines: "
 """The marker between an error and the lines; all text after it comes from the script, but for the place of its log."""
 SAID = "the script's own words: "
 """The marker before the message of an exception."""
+FAILS_UNWATCHED = "; it fails without MemoryMark's watch, too"
 _OWN_BEHIND = (
-    "; it fails without MemoryMark's watch, too",
+    FAILS_UNWATCHED,
     "; without MemoryMark's watch it does not fail as early: the watch may be the cause, please report it",
 )
 """What MemoryMark adds behind a message."""

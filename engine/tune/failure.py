@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..errors import CommandUntunable
 from ..machine.scratch import scratch_folder
-from ..report.script_output import MARK
+from ..report.script_output import FAILS_UNWATCHED, MARK
 from ..text.masking import masked
 from .evidence import Ended
 from .spec import VARIABLE, FunctionSpec, TuneSpec
@@ -69,5 +69,5 @@ def _describe_unwatched(begin: BeginUnwatched, batch_size: int, seconds: float) 
         finally:
             status = running.end()
     if status:
-        return "; it fails without MemoryMark's watch, too"
+        return FAILS_UNWATCHED
     return "; without MemoryMark's watch it does not fail as early: the watch may be the cause, please report it"

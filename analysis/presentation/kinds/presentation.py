@@ -63,6 +63,8 @@ class Presentation(Protocol):
         if device := _device_of(run):
             return short_device_name(device.name)
         kind = DEVICE_LABELS.get(run.requested_kind, run.requested_kind.upper())
+        if run.is_reported:  # it had begun on its own host, but ended before it named the device
+            return "the CPU" if kind == "CPU" else "a GPU" if kind == "GPU" else f"a device of {run.reported_from}"
         return f"any {run.requested_device_class or kind}"
 
     def place_bytes(self, run: Run) -> int | None:
