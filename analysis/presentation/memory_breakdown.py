@@ -77,9 +77,9 @@ def levels(result: StoredResult) -> list[Level]:
     return [Level(name, text, size, f"{size / whole * 100:.2f}%") for name, text, size in rows if size is not None]
 
 
-def peaks_of_own_training(result: StoredResult) -> list[Peak]:
-    """Return the peak of each size of somebody's own training, which has no kinds; empty for a model's result."""
-    if result.training is None:
+def peaks_without_parts(result: StoredResult) -> list[Peak]:
+    """Return the peak of each size where no probe tells what filled it, as of somebody's own training."""
+    if any(probe.memory_by_kind is not None for probe in result.probes):
         return []
     known = (
         probe for probe in decisive_probes(result.probes).values() if probe.fits and probe.memory_bytes is not None

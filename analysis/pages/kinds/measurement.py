@@ -128,7 +128,7 @@ def _evidence(run: Run, result: StoredResult) -> dict[str, Any]:
         "stacks": memory_breakdown.stacks(result),
         "levels": memory_breakdown.levels(result),
         "filled": filled_memory(result.memory_breakdown),
-        "peaks": memory_breakdown.peaks_of_own_training(result),
+        "peaks": memory_breakdown.peaks_without_parts(result),
         "certificate": certificate,
         "refusal": result.boundary.refusal,
         "change_start": change_start(run, is_refused=result.current_is_refused),

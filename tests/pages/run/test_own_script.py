@@ -30,7 +30,9 @@ def test_its_starts_are_a_folded_table(alice_client: Client) -> None:
 
 
 def test_its_peaks_have_a_tab_like_the_kinds_of_a_model(alice_client: Client) -> None:
-    own = html_of(alice_client, make_timed_result())
+    timed = make_timed_result()
+    probes = tuple(replace(probe, memory_by_kind=None) for probe in timed.probes)  # of a script nobody knows the parts
+    own = html_of(alice_client, replace(timed, probes=probes))
     assert '<a href="#memory">Memory</a>' in own
     assert "4 39.1 % 400.0 MiB" in words(own)
 
