@@ -108,7 +108,7 @@ CORPUS = {
     # with datasets, evaluate, trl, sentence-transformers and accelerate of benchmarks/requirements.txt
     "hf_causal_lm": Case(f"PYTHON DIR/hf_causal_lm.py {TRAINER} --per_device_train_batch_size {{batch_size}}"),
     "trl_sft": Case(f"PYTHON DIR/trl_sft.py {TRAINER}", limit_mib=96, batch="hf"),
-    "trl_dpo": Case(f"PYTHON DIR/trl_dpo.py {TRAINER}", NOT_HONOURED, batch="hf"),
+    "trl_dpo": Case(f"PYTHON DIR/trl_dpo.py {TRAINER}", batch="hf"),
     "sentence_pairs": Case("PYTHON DIR/sentence_pairs.py {batch_size} {out}"),
     "accelerate_nlp": Case("PYTHON DIR/accelerate_nlp.py --cpu {out}", batch="dataloader"),
 }

@@ -16,9 +16,9 @@ from ..speed.outlook import half_width
 from ..speed.selection import CLAIMABLE_HALF_WIDTH
 
 LATEST_STARTS = 2
-SEARCH_STARTS = 5.0
-"""A search takes today's size, one towards the limit, one beyond it, and the two of the certificate. The mean of the 28
-scripts of `benchmarks/tune_corpus.py`, which take 4 to 7."""
+SEARCH_STARTS = 4.0
+"""A search takes today's size, one towards the limit, and the two of the certificate. The median of the scripts of
+`benchmarks/tune_corpus.py`, which take 3 to 5."""
 LEAST_STARTS = 1.5  # before both neighbours are known: the certificate, and sometimes a size between
 PAIRS_PRIOR = 8  # expected pairs of starts, before their spread is known
 _LEAST_SHARE = 0.1  # least share of a start that is still expected when it takes longer than those before

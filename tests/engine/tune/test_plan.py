@@ -76,9 +76,9 @@ def test_the_start_under_way_is_one_of_those_expected_until_speeds_are_compared(
         start = start_under_way(so_far, len(probes) + 1)
         return start.expected, start.seconds_each
 
-    assert counted("searching") == (6, None)
-    assert counted("searching", FIRST) == (6, 4.0)
-    assert counted("searching", FIRST, start(512, seconds=9.0)) == (6, 9.0)
+    assert counted("searching") == (5, None)
+    assert counted("searching", FIRST) == (5, 4.0)
+    assert counted("searching", FIRST, start(512, seconds=9.0)) == (5, 9.0)
     assert counted("curve", *FOUND) == (6, 4.0)
     many = (FIRST, NEAR, *(start(513 + n) for n in range(5)))
     assert counted("searching", *many)[0] == len(many) + 3
