@@ -134,7 +134,7 @@ def test_a_file_gets_a_line_a_minute_while_nothing_else_is_written() -> None:
             console(each)
     lines = [line for line in file.getvalue().splitlines() if "Search:" in line]
     assert [line.split()[0] for line in lines] == ["110.0s", "170.0s", "230.0s"]
-    assert lines[0].endswith("Search: start 3 of about 6 with 900, 25 s each; about 1 min left")
+    assert lines[0].endswith("Search: start 3 of about 5 with 900, 25 s each; about 40 s left")
 
 
 def test_a_terminal_says_which_start_it_is_of_how_many_and_how_long_one_takes(terminal: Terminal) -> None:
@@ -142,7 +142,7 @@ def test_a_terminal_says_which_start_it_is_of_how_many_and_how_long_one_takes(te
         for each in starts_of_a_command()[:7]:
             console(each)
         living_line._current.refresh()  # type: ignore[union-attr]
-    assert re.search(r"Search: start 3 of about 6 with 900, 25 s each +about 2 min left", "\n".join(drawn(terminal)))
+    assert re.search(r"Search: start 3 of about 5 with 900, 25 s each +about 1 min left", "\n".join(drawn(terminal)))
 
 
 @pytest.mark.parametrize(("name", "value"), [("TERM", "dumb"), ("CI", "true")])
