@@ -1,23 +1,16 @@
-"""The manifest and the notebook cells of docs/clusters.md, and the output of `fit` that it shows."""
+"""The manifest of docs/clusters.md, and the output of `fit` that it shows."""
 
 from __future__ import annotations
 
-import json
-from functools import partial
-from pathlib import Path
-
 import kubernetes_validate
-import pytest
 import yaml
 
-import engine
 from engine.cli.cluster_request import request_lines
 from engine.cli.fit import COMMAND
 from engine.report.address import ADDRESS_VARIABLE, TOKEN_VARIABLE
 from engine.report.files import FOLDER_VARIABLE
 from tests.clusters.document import blocks, section
 from tests.engine.cli.test_fit_command import A100
-from tests.engine.fake_worker import FakeWorker
 
 _KUBERNETES = kubernetes_validate.latest_version()
 """The schemas of this release decide: every member must be one that it knows."""
@@ -49,16 +42,6 @@ def test_the_request_for_kubernetes_is_a_part_of_such_a_pod():
     kubernetes_validate.validate(alone, _KUBERNETES, strict=True)
     assert made["nodeSelector"] == pod["nodeSelector"]
     assert made["containers"][0]["resources"]["limits"] == pod["containers"][0]["resources"]["limits"]
-
-
-def test_the_cells_of_the_notebook_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(engine, "measure", partial(engine.measure, worker=FakeWorker(60), estimates=False))
-    names: dict[str, object] = {}
-    for kind, cell in blocks("A notebook"):
-        assert kind == "python"
-        exec(compile(cell, "a cell", "exec"), names)
-    assert json.loads((tmp_path / "bert-tiny.json").read_text())["boundary"]["largest_batch_size"] == 60
 
 
 def test_the_options_that_the_page_names_exist():
