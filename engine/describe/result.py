@@ -18,7 +18,7 @@ from ..speed.claim import (
     describe_lower_bound,
 )
 from ..speed.reasons import NOT_COMPARED
-from ..speed.rounds import BUSY_FRACTION
+from ..speed.rounds import describe_others
 from ..text.today import name_today, reword
 from ..text.units import (
     format_factor,
@@ -96,10 +96,8 @@ def _bounds(result: RunResult) -> str:
 
 def other_work(speed: Speed | None) -> Iterator[str]:
     """Yield "other programs used 1.6 of 2 cores", where they used enough to disturb the timing."""
-    if speed is None or speed.others_cores is None or not speed.cores:
-        return
-    if speed.others_cores > BUSY_FRACTION * speed.cores:
-        yield f"other programs used {speed.others_cores:.1f} of {speed.cores} cores"
+    if speed is not None and (others := describe_others(speed.others_cores, speed.cores)):
+        yield others
 
 
 def is_disturbed(result: RunResult) -> bool:

@@ -13,10 +13,8 @@ MARK = "; its last lines: "
 SAID = "the script's own words: "
 """The marker before the message of an exception."""
 FAILS_UNWATCHED = "; it fails without MemoryMark's watch, too"
-_OWN_BEHIND = (
-    FAILS_UNWATCHED,
-    "; without MemoryMark's watch it does not fail as early: the watch may be the cause, please report it",
-)
+RUNS_UNWATCHED = "; without MemoryMark's watch it does not fail as early: the watch may be the cause, please report it"
+_OWN_BEHIND = (FAILS_UNWATCHED, RUNS_UNWATCHED)
 """What MemoryMark adds behind a message."""
 _LOG, _BY_HAND = "\n  Its whole output: ", "\n  To run it by hand: "
 

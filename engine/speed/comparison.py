@@ -6,7 +6,6 @@ what the other sizes left in that process: it is left out, and the result says s
 
 from __future__ import annotations
 
-import math
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,10 +17,10 @@ from ..from_json import from_json
 from ..results.intervals import Interval
 from ..results.result import Outcome, Point, Probe, Purpose
 from ..results.speed_rounds import SpeedClaim, SpeedRound
-from .claim import describe_range
+from .claim import compared_in, describe_range
 from .outlook import outlook
 from .reasons import NONE_TOGETHER
-from .rounds import BUSY_FRACTION, Block, Candidates, Round, RunRound
+from .rounds import Block, Candidates, Round, RunRound, describe_others
 from .selection import BLOCK_SECONDS, EXTRA_SECONDS, SpeedVerdict, decide
 
 
@@ -79,11 +78,6 @@ class Comparison:
     def is_measurable(self) -> bool:
         """Whether speeds are known well enough to state figures."""
         return self.claim is SpeedClaim.FIGURE
-
-    @property
-    def is_disturbed(self) -> bool:
-        """Whether other programs used enough of the cores to disturb the timing."""
-        return (self.others_cores or 0.0) > BUSY_FRACTION * (self.cores or math.inf)
 
     def is_compared(self, batch_size: int) -> bool:
         """Whether the size was timed together with the others."""
@@ -236,19 +230,20 @@ def candidates_of(
 
 def reason_to_log(found: Comparison, *, shares_cores: bool) -> str | None:
     """Return why speeds were not measurable. Where other programs are the cause, no factor: on a CPU it is wrong."""
-    is_factor = found.claim is SpeedClaim.NOTHING and (found.reason or "").startswith(_REASONS[found.claim])
-    if is_factor and shares_cores and found.is_disturbed:
-        return f"{_REASONS[found.claim]}: other programs used {found.others_cores:.1f} of {found.cores} cores"
+    others = describe_others(found.others_cores, found.cores)
+    if others and shares_cores and found.claim is SpeedClaim.NOTHING and compared_in(found.reason) is not None:
+        return f"{_REASONS[found.claim]}: {others}"
     return found.reason
 
 
 def comparison_lines(found: Comparison, *, shares_cores: bool) -> list[str]:
     """Return the log lines of a comparison that ended."""
-    lines = [line for line in (reason_to_log(found, shares_cores=shares_cores),) if line is not None]
+    reason_line = reason_to_log(found, shares_cores=shares_cores)
+    lines = [] if reason_line is None else [reason_line]
     if found.left_out:
         sizes = ", ".join(map(str, found.left_out))
         lines.append(f"not timed, because they did not fit together with the others in one process: {sizes}")
-    if found.is_disturbed:
+    if describe_others(found.others_cores, found.cores) is not None:
         lines.append(f"other work used {found.others_cores:.1f} of {found.cores} cores meanwhile")
     if found.compile_seconds is not None:
         lines.append(f"compiling the sizes took {found.compile_seconds:.1f} s, which is in no step time")

@@ -10,6 +10,14 @@ from ..results.speed_rounds import SpeedBlock, SpeedRound, Stage
 
 BUSY_FRACTION = 0.05  # a round is disturbed where other work used more than this share of the machine's cores
 
+
+def describe_others(others_cores: float | None, cores: int | None) -> str | None:
+    """Write "other programs used 1.6 of 2 cores", where they used enough to disturb a timing; None elsewhere."""
+    if others_cores is None or not cores or others_cores <= BUSY_FRACTION * cores:
+        return None
+    return f"other programs used {others_cores:.1f} of {cores} cores"
+
+
 Speeds = dict[int, float]
 """The logarithm of the samples a second by batch size, in one round."""
 
