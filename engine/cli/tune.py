@@ -12,7 +12,6 @@ from typing import Any
 
 import rich_click as click
 
-from ..describe.result import is_disturbed
 from ..errors import EngineError, SpecError
 from ..kinds import RunKind
 from ..program import PROGRAM, how_to_install
@@ -33,7 +32,7 @@ from ..tune.spec import (
 )
 from ..tune.start.config_file import number_in_config
 from ..tune.start.warm import warm_starts
-from ..tune.training import Throughput, TuneResult, describe_loader
+from ..tune.training import Throughput, TuneResult, describe_loader, stated_throughputs
 from .command import OUTPUT, TRAIN, WHERE, Command, argument, flag, option
 from .exit_status import exit_status
 from .options import json_of, output_options, setting_options, spec_option
@@ -100,14 +99,9 @@ def _tune(options: SimpleNamespace, command: list[str]) -> int:
 
 
 def training_lines(result: TuneResult) -> list[str]:
-    """Return the throughput of each size, and whether the data loader limits it.
-
-    Whoever reads two of them divides them, so none stands here that its start or other programs made unsteady.
-    """
-    throughputs, kind = result.training.throughputs, result.result.device.kind
-    shown = [] if is_disturbed(result.result) else [each for each in throughputs if each.is_steady]
-    lines = [_throughput_line(each) for each in shown if each.samples_per_second is not None]
-    loader = describe_loader(throughputs, result.recommended_batch_size, kind)
+    """Return the throughput of each size where it may be stated, and whether the data loader limits it."""
+    lines = [_throughput_line(each) for each in stated_throughputs(result.result, result.training)]
+    loader = describe_loader(result.training.throughputs, result.recommended_batch_size, result.result.device.kind)
     heading = ["Throughput of each size, in a start of its own:"] if lines else []
     return [*heading, *lines, *([loader] if loader else [])]
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ..describe.result import is_disturbed
 from ..results.result import RunResult
 
 LOADER_LIMITS_FROM = 0.5
@@ -70,6 +71,15 @@ class TuneResult:
 
     def to_dict(self) -> dict[str, Any]:
         return {**self.result.to_dict(), "training": asdict(self.training)}
+
+
+def stated_throughputs(result: RunResult, training: Training) -> tuple[Throughput, ...]:
+    """Return the throughputs that may be stated.
+
+    Whoever reads two of them divides them, so there is none that its start or other programs made unsteady.
+    """
+    is_steady = [each for each in training.throughputs if each.is_steady and each.samples_per_second is not None]
+    return () if is_disturbed(result) else tuple(is_steady)
 
 
 def describe_loader(throughputs: tuple[Throughput, ...], batch_size: int | None, device_kind: str) -> str | None:

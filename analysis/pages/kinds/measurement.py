@@ -27,6 +27,7 @@ from engine.describe.does_not_fit import ways_to_fit
 from engine.describe.key_figures import key_figures
 from engine.describe.result import was_compared
 from engine.results.result import Reason
+from engine.tune.training import stated_throughputs
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -76,6 +77,7 @@ def _result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dic
     shown, (need, suggestions) = figures(result, assumed.savings), ways_to_fit(result)
     evidence, setting = _evidence(run, result), result_summary.paste(result)
     can_change = evidence["change_start"] is not None
+    throughputs = () if result.training is None else stated_throughputs(result, result.training)
     return {
         "result": result,
         "assumed": assumed,
@@ -105,12 +107,9 @@ def _result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dic
         "training_rows": result_summary.training_rows(result),
         "loader_limit": result_summary.loader_limit(result),
         "paste_note": result_summary.paste_note(result),
-        "has_tokens": result.training is not None
-        and any(each.tokens_per_second for each in result.training.throughputs),
-        "has_throughput": result.training is not None
-        and any(each.samples_per_second is not None for each in result.training.throughputs),
-        "has_waiting": result.training is not None
-        and any(each.waiting_fraction is not None for each in result.training.throughputs),
+        "throughputs": throughputs,
+        "has_tokens": any(each.tokens_per_second for each in throughputs),
+        "has_waiting": any(each.waiting_fraction is not None for each in throughputs),
         **evidence,
     }
 

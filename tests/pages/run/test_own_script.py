@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 from django.test import Client
 
 from engine.results.result import RunResult
 from engine.tune.spec import TuneSpec
+from engine.tune.training import Throughput
 from tests.factories import make_measured_run, make_probe
 from tests.factories.pages import page, words
 from tests.factories.speeds import make_timed_result, make_unmeasurable_result
@@ -27,6 +28,19 @@ def test_its_starts_are_a_folded_table(alice_client: Client) -> None:
     html = html_of(alice_client, make_timed_result())
     assert '<details><summary id="starts-title">Starts' in html
     assert "1, in their order Start Batch Took 1 4 1.0 s" in words(html)
+
+
+def test_starts_that_were_unsteady_show_no_throughput_to_divide(alice_client: Client) -> None:
+    run = tuned(make_timed_result(), SPEC)
+    assert run.result is not None
+    starts = Throughput(16, 64.6, is_steady=True), Throughput(794, 249.7, is_steady=False)
+    run.result["training"]["throughputs"] = [asdict(each) for each in starts]
+    run.save()
+    text = words(page(alice_client, run))
+    assert "Throughput of each size" in text
+    assert "64.6" in text
+    assert "250" not in text
+    assert "249.7" not in text
 
 
 def test_its_peaks_have_a_tab_like_the_kinds_of_a_model(alice_client: Client) -> None:
