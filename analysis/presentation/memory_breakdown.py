@@ -81,9 +81,6 @@ def peaks_without_parts(result: StoredResult) -> list[Peak]:
     """Return the peak of each size where no probe tells what filled it, as of somebody's own training."""
     if any(probe.memory_by_kind is not None for probe in result.probes):
         return []
-    known = (
-        probe for probe in decisive_probes(result.probes).values() if probe.fits and probe.memory_bytes is not None
-    )
     return [
         Peak(
             probe.batch_size,
@@ -91,6 +88,6 @@ def peaks_without_parts(result: StoredResult) -> list[Peak]:
             f"{size / result.limit_bytes * 100:.1f} %",
             (probe.peak_phase or "").replace("_", " "),
         )
-        for probe in known
-        if (size := probe.memory_bytes) is not None
+        for probe in decisive_probes(result.probes).values()
+        if probe.fits and (size := probe.memory_bytes) is not None
     ]

@@ -75,14 +75,17 @@ class Step:
         Of what only the loader counts, the items that the model was given: nodes, or edges in a table of two rows.
         """
         if axis == BY_LOADER:
-            given = [shape for _, shape, _ in self.forwards if shape] or [shape for shape in self.batches if shape]
-            return set(map(prod, given))
+            return set(map(prod, self._given()))
         shapes = [shape for _, shape, _ in self.forwards] or self.batches
         return {shape[1 - axis] for shape in shapes if len(shape) == 2 and shape[axis] == batch_size}
 
     def seen(self) -> set[int]:
         """Return the leading dimensions that the step was given."""
-        return {shape[0] for _, shape, _ in self.forwards if shape} or {shape[0] for shape in self.batches if shape}
+        return {shape[0] for shape in self._given()}
+
+    def _given(self) -> list[tuple[int, ...]]:
+        """Return the known shapes of what the modules were given; of the batches where none of a module is known."""
+        return [shape for _, shape, _ in self.forwards if shape] or [shape for shape in self.batches if shape]
 
 
 @dataclass(frozen=True, slots=True)
