@@ -36,8 +36,8 @@ class Estimate(KindPages):
         assert run.result is not None  # it is finished
         estimates, current = read_estimates(run.result), int(run.spec["current_batch_size"])
         devices = Device.objects.enabled().allowing(run.requested_by)
-        is_of_one, asked = len(estimates) == 1, query.copy()
-        is_whole = asked.pop("print", None) == ["all"]
+        is_of_one, filters = len(estimates) == 1, query.copy()
+        is_whole = filters.pop("print", None) == ["all"]
         has_device = bool(devices_for(run, devices)) if is_of_one else devices.exists()
         context = {
             "paper": "" if is_whole else " no-print",
@@ -50,7 +50,7 @@ class Estimate(KindPages):
         if is_of_one:
             context |= _one_card(estimates[0], run, current, user)
         else:
-            context |= _all_cards(estimates, run, current, asked)
+            context |= _all_cards(estimates, run, current, filters)
         return "analysis/run/estimate.html", context
 
 
