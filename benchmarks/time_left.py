@@ -138,6 +138,7 @@ def replay(recording: dict[str, Any]) -> dict[str, Any]:
         if last <= end / 2 < now:
             said = time_left.left(end / 2)
         time_left.take(event)
+        time_left.say(now)
         raised += before is not None and time_left.said is not None and time_left.said.left(now) > before.left(now)
         last = now
     left = end / 2

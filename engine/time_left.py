@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .catalog.stored_workload import is_own_training
-from .live_progress import LONGEST_SECONDS, progress_after, seconds_of
+from .live_progress import LONGEST_SECONDS, progress_after
 from .plan import SoFar, seconds_left, soak_steps
 from .results.result import Probe
 from .text.time_left import describe_left as describe_left
@@ -57,7 +57,10 @@ class TimeLeft:
         self.said = Said(*stored) if stored else None
 
     def take(self, event: Mapping[str, Any], probe: Probe | None = None) -> None:
-        """Take the next event; `probe` is that of a probe event, if the caller has parsed it already."""
+        """Take the next event; `probe` is that of a probe event, if the caller has parsed it already.
+
+        The figure stays as it is until `say`, which costs more: many events may come before anybody looks.
+        """
         if event["event"] == "started" and isinstance(event.get("spec"), Mapping):
             self.spec = {**event["spec"], **self.spec}
             self.progress, self.probes, self.said = {}, [], None
@@ -65,7 +68,17 @@ class TimeLeft:
             self.probes.append(probe or Probe.from_dict(event["probe"]))
         left = {"left": self.progress["left"]} if "left" in self.progress else {}
         self.progress = {**progress_after(self.progress, event), **left}
-        self._say(seconds_of(event))
+
+    def say(self, now: float) -> None:
+        """Compute the figure at this second of the run, after the events so far."""
+        expected, budget = self._expected(now), self._budget
+        if expected is not None and budget is not None:
+            expected = min(expected, max(budget - now, 0.0))
+        if expected is not None and not expected <= LONGEST_SECONDS:  # true for NaN too
+            expected = None
+        self.said = next_said(self.said, expected, now)
+        if self.said is not None:
+            self.progress["left"] = [round(self.said.seconds, 1), round(self.said.at, 1)]
 
     def left(self, now: float) -> float | None:
         """Return the seconds left at this second of the run.
@@ -89,16 +102,6 @@ class TimeLeft:
     def _budget(self) -> float | None:
         budget = self.spec.get("time_budget_seconds")
         return float(budget) if isinstance(budget, int | float) and 0 < budget <= LONGEST_SECONDS else None
-
-    def _say(self, now: float) -> None:
-        expected, budget = self._expected(now), self._budget
-        if expected is not None and budget is not None:
-            expected = min(expected, max(budget - now, 0.0))
-        if expected is not None and not expected <= LONGEST_SECONDS:  # true for NaN too
-            expected = None
-        self.said = next_said(self.said, expected, now)
-        if self.said is not None:
-            self.progress["left"] = [round(self.said.seconds, 1), round(self.said.at, 1)]
 
     def _expected(self, now: float) -> float | None:
         phases = self.progress.get("phases") or {}

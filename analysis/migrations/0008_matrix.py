@@ -11,12 +11,12 @@ READ_AT_ONCE = 500
 LENGTH_MAX = 250
 KEY = ("kind", "card", "model", "input_size", "precision", "optimizer", "settings")
 DEFAULTS = {"gradient_checkpointing": False, "mode": "train", "pretrained": False}
-# of later runs, where they are filled in anew
+# keys of later versions, for where the cells are filled in anew
 DEFAULTS |= {"accumulation_steps": 1, "attention": "auto", "sequences": "full"}
 NOT_SETTINGS = {
     *("model", "device", "precision", "optimizer", "sequence_length", "image_size", "memory_limit_bytes"),
     *("current_batch_size", "start_batch_size", "max_batch_size", "time_budget_seconds", "soak_steps"),
-    "reserve_fraction",  # of later runs, where they are filled in anew
+    "reserve_fraction",  # a key of later versions
     *("price_per_hour_usd", "hours_per_run", "runs_per_year"),
 }
 

@@ -6,7 +6,8 @@ The supervisor reads them from the engine that it started, the API from a sender
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from analysis.runs.queue.progress import check_storable
@@ -41,12 +42,23 @@ class EventIntake:
         self._time_left = time_left or TimeLeft()
         self._ends_at: float | None = self._time_left.progress.get("ends_at")
 
-    def take(self, event: dict[str, Any]) -> None:
-        """Read one event; one that cannot be read is skipped, and the log says so."""
+    def take(self, events: Iterable[dict[str, Any]]) -> None:
+        """Read these events; one that cannot be read is skipped, and the log says so. The time left is said once."""
+        last = None
+        for event in events:
+            with self._skipping(f"a {event['event']} event"):
+                self._take(self._storable(event))
+                last = event
+        if last is not None:
+            with self._skipping("the time left"):
+                self._note_progress(seconds_of(last))
+
+    @contextmanager
+    def _skipping(self, what: str) -> Iterator[None]:
         try:
-            self._take(self._storable(event))
+            yield
         except (KeyError, TypeError, ValueError) as exc:
-            self._log(LogLine("warning", f"Skipped a {event['event']} event that the portal cannot read: {exc!r}"))
+            self._log(LogLine("warning", f"Skipped {what} that the portal cannot read: {exc!r}"))
 
     @property
     def failure(self) -> tuple[str, str]:
@@ -81,18 +93,19 @@ class EventIntake:
                 self.result = dict(event["result"])
             case "error":
                 self.error = dict(event["error"])
-        self._buffer.note_progress(self._progress_after(event, probe))
+        self._time_left.take(event, probe)
         if line := log_line(event):
             self._log(line)
 
-    def _progress_after(self, event: dict[str, Any], probe: Probe | None) -> dict[str, Any]:
-        """Return the progress, with the moment at which the run is expected to end, by this host's clock."""
+    def _note_progress(self, now: float) -> None:
+        """Note the progress, with the moment at which the run is expected to end, by this host's clock."""
         before = self._time_left.said
-        self._time_left.take(event, probe)
-        left = self._time_left.left(seconds_of(event))
+        self._time_left.say(now)
+        left = self._time_left.left(now)
         if left is not None and (self._ends_at is None or self._time_left.said != before):
             self._ends_at = round(time.time() + left, 1)
-        return {**self._time_left.progress, **({} if self._ends_at is None else {"ends_at": self._ends_at})}
+        ends_at = {} if self._ends_at is None else {"ends_at": self._ends_at}
+        self._buffer.note_progress({**self._time_left.progress, **ends_at})
 
     def _log(self, line: LogLine) -> None:
         self._buffer.add_log_line(line)

@@ -76,8 +76,7 @@ def _store(run: Run, events: Sequence[dict[str, Any]], probe_bytes: int) -> int:
     )
     intake = EventIntake(buffer, time_left=TimeLeft(run.spec, read_progress(attempt.progress), probes))
     room = LiveRoom(probes=MOST_PROBES - len(probes), probe_bytes=bytes_most - probe_bytes)
-    for event in room.admitted(events):
-        intake.take(event)
+    intake.take(room.admitted(events))
     if intake.device is not None and run.device_id is None:  # a run has one: each further row would stay
         report_device(run, intake.device)
     buffer.store()

@@ -237,8 +237,8 @@ class _Watch:
         return " The engine could not be killed: a driver call holds it. Its device stays locked until it has ended."
 
     def _read_events(self, wait_seconds: float) -> None:
-        for event in self._process.events(wait_seconds):
-            self._intake.take(event)
+        self._intake.take(events := list(self._process.events(wait_seconds)))
+        for event in events:
             match event["event"]:
                 case "probe":
                     self._write_at = min(self._write_at, time.monotonic())

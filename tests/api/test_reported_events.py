@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from analysis.models import Device, Measurement, Run, RunLog, State
 from analysis.runs import services
+from engine.time_left import TimeLeft
 from tests.factories import make_device, make_probe, make_user
 from tests.factories.reports import HOST, SendingClient, make_document, make_events, make_probes, make_run_key
 
@@ -113,6 +114,18 @@ def test_an_event_that_no_column_can_hold_is_skipped_and_the_log_says_so(sender,
     assert received(sender.send_events(run_key, 0, {"event": "probe", "probe": probe})) == (1, False)
     assert not Measurement.objects.exists()
     assert "Skipped a probe event" in RunLog.objects.get().message
+
+
+def test_the_time_left_is_computed_once_for_all_events_of_a_call(sender, run_key, monkeypatch):
+    computed: list[float] = []
+    say = TimeLeft.say
+    monkeypatch.setattr(TimeLeft, "say", lambda time_left, now: computed.append(now) or say(time_left, now))
+    events = make_events()
+    assert received(sender.send_events(run_key, 0, *events)) == (len(events), False)
+    assert computed == [events[-1]["seconds"]]
+    assert Run.objects.get().attempts.get().progress["phase"] == "searching"
+    sender.send_events(run_key, len(events))
+    assert len(computed) == 1
 
 
 def test_a_heartbeat_answers_that_the_run_was_cancelled_on_its_page(sender, run_key, alice_client: Client):

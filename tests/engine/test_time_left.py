@@ -24,6 +24,7 @@ def followed(*events: dict[str, Any], **spec: Any) -> TimeLeft:
     time_left = TimeLeft(spec)
     for each in events:
         time_left.take(each)
+        time_left.say(each["seconds"])
     return time_left
 
 
@@ -78,6 +79,7 @@ def test_it_goes_on_from_what_was_stored() -> None:
     whole, first = followed(*SEARCH, event("phase", 9.0, phase="soaking")), followed(*SEARCH)
     second = TimeLeft({}, first.progress, first.probes)
     second.take(event("phase", 9.0, phase="soaking"))
+    second.say(9.0)
     assert second.said == whole.said
     assert second.progress == whole.progress
 

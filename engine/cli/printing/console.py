@@ -121,6 +121,7 @@ class Console:
 
     def _follow(self, event: Event) -> None:
         self._run.take(event)
+        self._run.say(seconds_of(event))
         if seconds := seconds_of(event):  # an event without a time is from before the run
             self._begun = time.monotonic() - seconds
         if event["event"] == "probe_started":

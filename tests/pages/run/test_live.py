@@ -324,7 +324,7 @@ def test_the_time_left_comes_from_two_probes_of_this_run(alice_client: Client) -
         if event is None:
             assert "estimating how long this takes" in words(page(alice_client, run))
         else:
-            intake.take({"seconds": 1.0, **event})
+            intake.take([{"seconds": 1.0, **event}])
             buffer.store()
     text = words(page(alice_client, run))
     assert re.search(r"About (\d+ min )?(\d+ s )?left", text)
