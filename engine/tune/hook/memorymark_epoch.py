@@ -24,6 +24,7 @@ SECOND_PASS_STEPS = 2
 EVALUATED = 4  # fewest batches of an evaluation; a loader may draw one or two before they are used
 EVALUATION_SECONDS = 20.0
 LOST = 8  # multiple of the wanted steps after which a script counts as never beginning its data again
+UNNOTED = ("rows", "recognised_by")  # for the starts alone
 NOT_SHORTENED = "not-shortened"  # a file next to the rows: this script fails where a pass ends early
 
 
@@ -212,7 +213,7 @@ class Epoch:
         data = self.data[number]
         if data.known is None:
             data.known = self.look_through(iterator, number)
-            data.noted |= {name: value for name, value in data.known.items() if name != "rows"}
+            data.noted |= {name: value for name, value in data.known.items() if name not in UNNOTED}
             self.noted["data"].append(data.noted)
 
     def look_through(self, iterator: Any, number: int) -> Any:

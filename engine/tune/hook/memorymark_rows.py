@@ -15,6 +15,7 @@ from math import prod
 from typing import Any
 
 SEEN_AGAIN = 3  # number of rows that are read twice: if they differ, they are random, and there is no largest
+RECOGNISED_BY = 16  # number of rows by whose sizes a later start recognises the data: it may have shuffled its rows
 FIRST_ROWS = 1_000  # rows whose time shows whether all rows can be looked through
 KEPT_ROWS = 65_536
 COLLATED_ROWS = 4_096  # number of the longest texts, whose tokens are counted
@@ -27,31 +28,46 @@ def largest_rows(
     """Return what is known about the rows of `dataset`, the largest first. `collate` makes a batch of a list of rows.
 
     The first start looks through them and stores the answer in the file `known_path`: later starts must train the same
-    rows, or two sizes would prove no boundary. Where a profiler runs, this is done `in_thread`, a separate thread that
-    is not watched. The random generators are not changed.
+    rows, or two sizes would prove no boundary. Where a script makes or shuffles its data anew in each start, the same
+    numbers are other rows, and each start looks through them. Where a profiler runs, this is done `in_thread`, a
+    separate thread that is not watched. The random generators are not changed.
     """
+    stored = None
     if os.path.exists(known_path):
         with open(known_path) as file:
-            known = json.load(file)
-        if known["count"] == length_of(dataset):  # a script may make different data sets in each start
-            return known
+            stored = json.load(file)
+
+    def know() -> Any:
+        return stored if stored and _is_as_known(dataset, stored) else _look_through(dataset, seconds, collate)
+
     states = [(random.setstate, random.getstate()), (torch.set_rng_state, torch.get_rng_state())]
     if numpy := sys.modules.get("numpy"):
         states.append((numpy.random.set_state, numpy.random.get_state()))
     answers: list[Any] = []
     with attributes_restored(dataset):
         if in_thread:
-            thread = threading.Thread(target=lambda: answers.append(_look_through(dataset, seconds, collate)))
+            thread = threading.Thread(target=lambda: answers.append(know()))
             thread.start()
             thread.join()
         else:
-            answers.append(_look_through(dataset, seconds, collate))
+            answers.append(know())
     for restore, state in states:
         restore(state)
-    with open(known_path + ".partial", "w") as file:
-        json.dump(answers[0], file)
-    os.replace(known_path + ".partial", known_path)
+    if answers[0] is not stored:
+        with open(known_path + ".partial", "w") as file:
+            json.dump(answers[0], file)
+        os.replace(known_path + ".partial", known_path)
     return answers[0]
+
+
+def _is_as_known(dataset: Any, known: Any) -> bool:
+    """Whether the rows of a data set still have the sizes that an earlier start saw."""
+    if known["count"] != length_of(dataset):
+        return False
+    try:
+        return all(sum(elements(dataset[row])) == size for row, size in known.get("recognised_by", ()))
+    except Exception:  # noqa: BLE001 - the data set is the user's; looking through it says what is wrong
+        return False
 
 
 @contextmanager
@@ -117,6 +133,7 @@ def _look_through(dataset: Any, seconds: float, collate: Any) -> dict[str, Any]:
         "rows": rows,
         "leading": leading,
         "is_text": is_text,
+        "recognised_by": [(row, totals[row]) for row in rows[:RECOGNISED_BY]],
     }
     return known | _ordered_by_collated(dataset, collate, rows, seconds / 2) if is_text and collate else known
 
