@@ -13,7 +13,7 @@ from analysis.presentation.charts.bars import MemoryBar, Stack, stack_of
 from analysis.presentation.estimate_headline import cheapest_of
 from analysis.presentation.formatting import bytes_text, duration, usd
 from analysis.presentation.labels import short_device_name
-from analysis.presentation.stored.estimate import MEMORY_KINDS, StoredEstimate
+from analysis.presentation.stored.estimate import ESTIMATED_PARTS, StoredEstimate
 from engine.describe.estimate import METHODS, describe_known_error
 from engine.describe.key_figures import GAIN, SAVES, UNUSED, USE, WASTE, KeyFigure
 from engine.estimate.types import OR_MORE, EstimateAt, is_capped
@@ -157,14 +157,14 @@ def estimate_stack(estimate: StoredEstimate, current_batch_size: int) -> Stack |
     point = estimate.at_batch_size(estimate.safe_batch_size) or estimate.at_batch_size(current_batch_size)
     if point is None:
         return None
-    kinds = [(key, label, getattr(point.by_kind, f"{key}_bytes")) for key, label in MEMORY_KINDS]
+    kinds = [(key, label, getattr(point.by_kind, f"{key}_bytes")) for key, label in ESTIMATED_PARTS]
     return stack_of(point.batch_size, kinds, peak_phase=point.phase)
 
 
 def kind_rows(points: Sequence[EstimateAt]) -> list[KindRow]:
     """Return the table of memory by kind; kinds without any memory are left out."""
-    sizes = {key: tuple(getattr(point.by_kind, f"{key}_bytes") for point in points) for key, _ in MEMORY_KINDS}
-    rows = [KindRow(f"kind-{key}", label, sizes[key]) for key, label in MEMORY_KINDS]
+    sizes = {key: tuple(getattr(point.by_kind, f"{key}_bytes") for point in points) for key, _ in ESTIMATED_PARTS}
+    rows = [KindRow(f"kind-{key}", label, sizes[key]) for key, label in ESTIMATED_PARTS]
     return [row for row in rows if any(row.sizes)]
 
 

@@ -8,9 +8,9 @@ from analysis.presentation.charts.treemap import tiles
 from analysis.presentation.formatting import bytes_text, percent, round_bytes
 from engine.results.memory_breakdown import (
     ACTIVATIONS,
+    CONTENT_LABELS,
     GRADIENTS,
     INPUTS,
-    MEMORY_KINDS,
     PARAMETERS,
     STATE,
     TEMPORARIES,
@@ -102,7 +102,7 @@ def filled_memory(breakdown: MemoryBreakdown | None) -> FilledMemory | None:
         total_bytes=breakdown.total_bytes,
         tiles=_tiles(rows),
         legend=tuple(
-            (_CSS[kind], MEMORY_KINDS[kind], size, percent(size / breakdown.total_bytes))
+            (_CSS[kind], CONTENT_LABELS[kind], size, percent(size / breakdown.total_bytes))
             for kind, size in sorted(by_kind(breakdown).items(), key=lambda item: -item[1])
         ),
         rows=rows[:SHOWN],
@@ -118,7 +118,7 @@ def _sentence(breakdown: MemoryBreakdown) -> str:
     for entry in breakdown.entries[:3]:
         at = f" at {entry.module}" if entry.module else ""
         share = percent(entry.size_bytes / breakdown.total_bytes)
-        parts.append(f"{share} {MEMORY_KINDS[entry.kind]}{at}{_modules(entry)}")
+        parts.append(f"{share} {CONTENT_LABELS[entry.kind]}{at}{_modules(entry)}")
     return f"{'; '.join(parts)}."
 
 
@@ -155,9 +155,9 @@ def _fragmentation(breakdown: MemoryBreakdown) -> str:
 def _row(entry: Entry, breakdown: MemoryBreakdown) -> FilledRow:
     module = entry.module or ""
     return FilledRow(
-        kind=MEMORY_KINDS[entry.kind],
+        kind=CONTENT_LABELS[entry.kind],
         css_class=_CSS[entry.kind],
-        name=".".join(module.split(".")[-2:]) or MEMORY_KINDS[entry.kind],
+        name=".".join(module.split(".")[-2:]) or CONTENT_LABELS[entry.kind],
         module=f"{module}{_modules(entry)}" if module else "–",
         phase=(entry.phase or "–").replace("_", " "),
         operator=entry.operator or "–",

@@ -5,28 +5,21 @@ finds no row. False means that the lease is lost: kill the engine, write nothing
 The transitions are drawn in `analysis.models.Run`.
 """
 
+from analysis.runs.bulk import BulkResult
 from analysis.runs.device_admin import calibration_set, devices_set_enabled, maintenance_set_drained
 from analysis.runs.earlier.what_to_change import changes_estimate, changes_measure
+from analysis.runs.keeping.deleted import runs_delete, runs_restore
 from analysis.runs.keeping.purge import logs_trim, runs_expire, runs_purge
 from analysis.runs.marks.acknowledge import step_acknowledge
-from analysis.runs.marks.annotate import (
-    BulkResult,
-    run_again,
-    run_annotate,
-    runs_cancel_by,
-    runs_delete,
-    runs_restore,
-    runs_retry,
-    runs_set_baseline,
-    runs_tag,
-    runs_untag,
-)
+from analysis.runs.marks.annotations import run_annotate, runs_set_baseline, runs_tag, runs_untag
 from analysis.runs.marks.saved_views import saved_view_delete, saved_view_set
+from analysis.runs.queue.again import run_again, runs_retry
 from analysis.runs.queue.claim import estimate_claim, run_claim
 from analysis.runs.queue.create import (
     estimator_wake,
     run_create,
     runs_cancel,
+    runs_cancel_by,
     runs_cancel_waiting_of,
     wake_for,
     worker_wake,

@@ -31,7 +31,7 @@ from ..tune.spec import (
     function_command,
 )
 from ..tune.start.config_file import number_in_config
-from ..tune.start.warm import warm_starts
+from ..tune.start.warm_server_handle import warm_starts
 from ..tune.training import Throughput, TuneResult, describe_loader, stated_throughputs
 from .command import OUTPUT, TRAIN, WHERE, Command, argument, flag, option
 from .exit_status import exit_status

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..estimate.types import Estimate
 from ..plan import soak_steps
-from ..results.memory_breakdown import MEMORY_KINDS, MOST_ENTRIES, MemoryBreakdown
+from ..results.memory_breakdown import CONTENT_LABELS, MOST_ENTRIES, MemoryBreakdown
 from ..results.result import DeviceFacts, Probe, Purpose
 from ..spec import CPU_DEFAULT_LIMIT_BYTES, MEMORY_STEPS, RunSpec
 from ..text.printable import is_line
@@ -234,12 +234,12 @@ def _other_work(claims: Claims) -> Iterator[Contradiction]:
 
 def _entries(path: str, breakdown: MemoryBreakdown) -> Iterator[Contradiction]:
     for number, entry in enumerate(breakdown.entries):
-        if entry.kind not in MEMORY_KINDS:
-            yield Contradiction(f"{path}.entries[{number}].kind", entry.kind, sorted(MEMORY_KINDS))
-    if (kind := breakdown.request.kind) is not None and kind not in MEMORY_KINDS:
-        yield Contradiction(f"{path}.request.kind", kind, sorted(MEMORY_KINDS))
-    if len(breakdown.entries) > MOST_ENTRIES + len(MEMORY_KINDS):
-        yield Contradiction(f"{path}.entries", len(breakdown.entries), MOST_ENTRIES + len(MEMORY_KINDS))
+        if entry.kind not in CONTENT_LABELS:
+            yield Contradiction(f"{path}.entries[{number}].kind", entry.kind, sorted(CONTENT_LABELS))
+    if (kind := breakdown.request.kind) is not None and kind not in CONTENT_LABELS:
+        yield Contradiction(f"{path}.request.kind", kind, sorted(CONTENT_LABELS))
+    if len(breakdown.entries) > MOST_ENTRIES + len(CONTENT_LABELS):
+        yield Contradiction(f"{path}.entries", len(breakdown.entries), MOST_ENTRIES + len(CONTENT_LABELS))
     together = sum(entry.size_bytes for entry in breakdown.entries)
     if together != breakdown.total_bytes:
         yield Contradiction(f"{path}.total_bytes", breakdown.total_bytes, together)

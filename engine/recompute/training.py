@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from ..results.result import Probe, Purpose
 from ..text.printable import is_line
 from ..text.units import format_bytes
+from ..tune.alternating_starts import MOST_STARTS, mean_speed
 from ..tune.disk import MOST_FILES, MOST_PATH
 from ..tune.notes import PEAK
-from ..tune.turns import MOST_STARTS, mean_speed
 from .contradiction import Contradiction, differences
 from .document import Claims
 

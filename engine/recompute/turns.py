@@ -6,8 +6,8 @@ from ..results.result import Purpose
 from ..spec import RunSpec
 from ..speed.comparison import Comparison
 from ..speed.reasons import TOOK_LONG
+from ..tune.alternating_starts import next_round, rounds_of, verdict
 from ..tune.to_compare import sizes_to_compare
-from ..tune.turns import next_round, rounds_of, verdict
 from .contradiction import Contradiction
 from .document import Claims
 

@@ -13,7 +13,7 @@ from ..search.boundary import OF_EARLIER_RUN
 from ..spec import RunSpec
 from ..speed.reasons import NOTHING_TO_COMPARE, OF_MODELS, OF_STARTS, PAIRS_ENDED
 from ..text.wording import Text, error_name, is_one_of
-from ..tune import turns
+from ..tune import alternating_starts
 from ..tune.notes import LEARNED_SIZES, NOTES, PEAK, WHOLE_RUN
 from ..tune.to_compare import sizes_to_compare
 from .document import Claims
@@ -37,7 +37,7 @@ def is_possible_reason(claims: Claims, largest: int) -> bool:
 
 def method_of(claims: Claims) -> Text:
     """Return how the speeds of such a run are measured."""
-    return METHOD if isinstance(claims.spec, RunSpec) else turns.METHOD
+    return METHOD if isinstance(claims.spec, RunSpec) else alternating_starts.METHOD
 
 
 def are_possible_notes(claimed: Boundary, possible: Boundary, claims: Claims) -> bool:

@@ -17,7 +17,7 @@ from ..text.units import format_bytes
 PARAMETERS, GRADIENTS, STATE = "parameters", "gradients", "optimizer_state"
 ACTIVATIONS, TEMPORARIES, INPUTS = "activations", "temporaries", "inputs"
 WORKSPACES, UNATTRIBUTED = "workspaces", "unattributed"
-MEMORY_KINDS: dict[str, str] = {
+CONTENT_LABELS: dict[str, str] = {
     PARAMETERS: "weights",
     GRADIENTS: "gradients",
     STATE: "optimizer state",
@@ -122,7 +122,7 @@ class MemoryBreakdown:
 
     def of_known_kinds(self) -> MemoryBreakdown:
         """Return it. Raises ValueError for a kind that has no name."""
-        if unknown := {entry.kind for entry in self.entries} - MEMORY_KINDS.keys():
+        if unknown := {entry.kind for entry in self.entries} - CONTENT_LABELS.keys():
             raise ValueError(f"unknown kind {min(unknown)!r}")
         return self
 
@@ -175,7 +175,7 @@ def _joined(entries: Iterable[Entry]) -> list[Entry]:
 def _shortened(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     """Return the largest entries, then the rest joined to one entry for each kind."""
     kept, rest = list(entries[:MOST_ENTRIES]), entries[MOST_ENTRIES:]
-    for kind in MEMORY_KINDS:
+    for kind in CONTENT_LABELS:
         joined = [entry for entry in rest if entry.kind == kind]
         if joined:
             size_bytes, blocks = sum(e.size_bytes for e in joined), sum(e.blocks for e in joined)
@@ -202,15 +202,15 @@ _NUMBER = re.compile(r"(?:(?<=_)|^)\d+$")
 
 
 def by_kind(breakdown: MemoryBreakdown) -> dict[str, int]:
-    """Return the bytes of each kind that holds any, in the order of `MEMORY_KINDS`."""
-    totals = {kind: sum(e.size_bytes for e in breakdown.entries if e.kind == kind) for kind in MEMORY_KINDS}
+    """Return the bytes of each kind that holds any, in the order of `CONTENT_LABELS`."""
+    totals = {kind: sum(e.size_bytes for e in breakdown.entries if e.kind == kind) for kind in CONTENT_LABELS}
     return {kind: size for kind, size in totals.items() if size}
 
 
 def describe(breakdown: MemoryBreakdown) -> str:
     """Describe the moment in one sentence, and name what held most of the memory."""
     kinds = sorted(by_kind(breakdown).items(), key=lambda item: -item[1])
-    parts = [f"{MEMORY_KINDS[kind]} {_share(size, breakdown)}" for kind, size in kinds[:3]]
+    parts = [f"{CONTENT_LABELS[kind]} {_share(size, breakdown)}" for kind, size in kinds[:3]]
     return f"{describe_moment(breakdown)} Most of it: {', '.join(parts)}."
 
 
@@ -242,7 +242,7 @@ def describe_entry(entry: Entry, breakdown: MemoryBreakdown) -> str:
     modules = f" ({entry.modules} modules)" if entry.modules > 1 else ""
     phase = f", from {entry.phase.replace('_', ' ')}" if entry.phase else ""
     size = format_bytes(entry.size_bytes)
-    return f"{_share(entry.size_bytes, breakdown)}  {size}  {MEMORY_KINDS[entry.kind]}{where}{modules}{phase}"
+    return f"{_share(entry.size_bytes, breakdown)}  {size}  {CONTENT_LABELS[entry.kind]}{where}{modules}{phase}"
 
 
 def _share(size_bytes: int, breakdown: MemoryBreakdown) -> str:

@@ -23,7 +23,7 @@ from .spec import TARGET, WARM, FunctionSpec
 from .start.environment import HOOK_VARIABLE
 from .start.fork import MakeStep, begin_fork, check_fork
 from .start.launch import Begin
-from .start.warm import warm_starts
+from .start.warm_server_handle import warm_starts
 from .training import TuneResult
 
 

@@ -1,4 +1,4 @@
-"""Starts the sizes in turns, as `turns` decides, and says what happens."""
+"""Starts the sizes in turns, as `alternating_starts` decides, and says what happens."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..results.speed_rounds import SpeedBlock, SpeedRound, Stage
 from ..speed.comparison import Comparison
 from ..speed.reasons import PAIRS_ENDED, START_FAILED
 from ..speed.rounds import RunRound
-from .turns import (
+from .alternating_starts import (
     Compared,
     StartedRound,
     mean_speed,

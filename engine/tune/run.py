@@ -24,6 +24,7 @@ from ..spec import SCHEMA
 from ..speed.comparison import Comparison, reason_to_log
 from ..speed.reasons import NOT_COMPARED
 from ..sweep import Sweep
+from .alternating_starts import throughput_of
 from .data_end import DataEnd
 from .devices import facts_of
 from .disk import MOST_FILES, changed_files
@@ -42,7 +43,6 @@ from .start.command import begin_command, unwatched
 from .start.launch import Begin, BeginUnwatched, Watching, start
 from .to_compare import MOST_BETWEEN, size_to_start, sizes_to_compare, start_speeds
 from .training import Training, TuneResult
-from .turns import throughput_of
 from .whole_run import describe_peak, describe_whole_run
 
 MEMORY_STEPS, LEAST_STEPS = 5, 3

@@ -17,8 +17,8 @@ from ..results.stats import decisive_probes
 from ..search.reserve import sizes_with_reserve
 from ..speed.comparison import APART
 from ..speed.reasons import NONE_TO_COMPARE, TODAY_NOT_MEASURED, TOO_FEW, TOO_LONG
+from .alternating_starts import MOST_SECONDS, SELECTION_ROUNDS, Compared, mean_speed
 from .spec import FunctionSpec, TuneSpec
-from .turns import MOST_SECONDS, SELECTION_ROUNDS, Compared, mean_speed
 
 AT_THE_BEND = 0.9  # the curve bends at the smallest size with this share of the highest speed
 WORTH_A_START = 0.8  # a size whose start was slower is none to recommend

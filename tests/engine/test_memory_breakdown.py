@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from engine.results.memory_breakdown import (
     ACTIVATIONS,
-    MEMORY_KINDS,
+    CONTENT_LABELS,
     MOST_ENTRIES,
     PARAMETERS,
     SMALLER,
@@ -31,7 +31,7 @@ blocks_of_any_kind = st.lists(
     st.builds(
         LiveBlock,
         st.integers(0, GIB),
-        st.sampled_from(list(MEMORY_KINDS)),
+        st.sampled_from(list(CONTENT_LABELS)),
         st.sampled_from([None, "batch", "h.0.mlp", "h.1.mlp", "stages.0.layers.1", "stages.1.layers.1"]),
         st.sampled_from([None, "forward", "backward"]),
     ),

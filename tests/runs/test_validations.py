@@ -11,8 +11,8 @@ from analysis.models import MatrixCell, Run, State
 from analysis.runs import services
 from analysis.runs.earlier.fits import fit_under_way
 from analysis.runs.earlier.reuse import measured_alone
-from analysis.runs.marks.annotate import run_again, runs_set_baseline
 from analysis.runs.queue.forecast import queue_positions, typical_seconds
+from analysis.runs.services import run_again, runs_set_baseline
 from analysis.workers.supervisor import supervise
 from engine.errors import SpecError
 from tests.factories import make_claimed_validation, make_device, make_run, make_spec, make_validation

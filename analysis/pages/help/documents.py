@@ -12,17 +12,17 @@ from analysis.pages.help.markdown import Rendered, rendered
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentKind:
-    """One of the four kinds of documentation: what a reader wants, and the files that serve it."""
+class DocumentGroup:
+    """One of the four groups of documents: what a reader wants, and the files that serve it."""
 
     title: str
     purpose: str
     names: tuple[str, ...]
 
 
-KINDS = (
-    DocumentKind("Tutorial", "Learn by doing it once.", ("slurm_in_five_minutes",)),
-    DocumentKind(
+GROUPS = (
+    DocumentGroup("Tutorial", "Learn by doing it once.", ("slurm_in_five_minutes",)),
+    DocumentGroup(
         "How-to",
         "Get one thing done.",
         (
@@ -30,14 +30,14 @@ KINDS = (
             *("notifications", "operations", "add_a_model"),
         ),
     ),
-    DocumentKind("Reference", "Look up a fact.", ("glossary", "api", "configuration", "figures")),
-    DocumentKind(
+    DocumentGroup("Reference", "Look up a fact.", ("glossary", "api", "configuration", "figures")),
+    DocumentGroup(
         "Explanation",
         "Understand how it works, and how far to trust it.",
         ("measuring", "estimates", "security", "architecture", "scaling"),
     ),
 )
-NAMES = tuple(name for kind in KINDS for name in kind.names)
+NAMES = tuple(name for group in GROUPS for name in group.names)
 """The documents that the help page offers, in its order."""
 _FOLDER = Path(settings.BASE_DIR) / "docs"
 
@@ -62,10 +62,10 @@ def documents() -> dict[str, HelpDocument]:
     return {name: _read(name) for name in NAMES if (_FOLDER / f"{name}.md").is_file()}
 
 
-def documents_by_kind() -> list[tuple[DocumentKind, list[HelpDocument]]]:
+def documents_by_group() -> list[tuple[DocumentGroup, list[HelpDocument]]]:
     """Return the documents in the order of the help page."""
     found = documents()
-    return [(kind, [found[name] for name in kind.names if name in found]) for kind in KINDS]
+    return [(group, [found[name] for name in group.names if name in found]) for group in GROUPS]
 
 
 def _read(name: str) -> HelpDocument:

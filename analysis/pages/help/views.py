@@ -7,7 +7,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from analysis.accounts.middleware import login_required_only, may_be_public
-from analysis.pages.help.documents import documents, documents_by_kind
+from analysis.pages.help.documents import documents, documents_by_group
 from analysis.pages.help.glossary import glossary
 from analysis.pages.help.search import MAX_CHARACTERS, search
 from analysis.pages.kinds import BY_KIND
@@ -17,12 +17,12 @@ from analysis.pages.kinds import BY_KIND
 @login_required_only
 @require_safe
 def help_page(request: HttpRequest) -> HttpResponse:
-    """Explain the pages and the words, list the documents by kind, and search them."""
+    """Explain the pages and the words, list the documents by purpose, and search them."""
     question = request.GET.get("q", "").strip()
     context = {
         "kinds": [(f"{kind}s", f"{kind.label}s", each.help_text) for kind, each in BY_KIND.items() if each.help_text],
         "sections": glossary(),
-        "document_kinds": documents_by_kind(),
+        "document_groups": documents_by_group(),
         "answer": search(question) if question else None,
         "max_characters": MAX_CHARACTERS,
     }

@@ -136,7 +136,7 @@ def memory_bars(
     return bars
 
 
-_MEMORY_KINDS = (
+_MEASURED_PARTS = (
     ("parameters", "parameters"),
     ("gradients", "gradients"),
     ("optimizer_state", "optimizer state"),
@@ -149,7 +149,7 @@ def memory_stack(
     batch_size: int, kinds: MemoryByKind, *, peak_phase: str | None = None, whole_bytes: int | None = None
 ) -> Stack | None:
     """Return the kinds that were measured as shares of their sum, or of `whole_bytes`; None where nothing was held."""
-    sizes = [(css, name, getattr(kinds, f"{css}_bytes")) for css, name in _MEMORY_KINDS]
+    sizes = [(css, name, getattr(kinds, f"{css}_bytes")) for css, name in _MEASURED_PARTS]
     return stack_of(batch_size, sizes, peak_phase=peak_phase, whole_bytes=whole_bytes)
 
 

@@ -14,7 +14,7 @@ from engine.documents.estimated import EstimatedCard
 from engine.estimate.types import EstimateAt
 from engine.results.result import Probe
 
-MEMORY_KINDS = (
+ESTIMATED_PARTS = (
     ("parameters", "parameters"),
     ("buffers", "buffers"),
     ("gradients", "gradients"),

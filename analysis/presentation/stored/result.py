@@ -16,7 +16,7 @@ from engine.results.result import Point, Reason
 from engine.results.speed_rounds import SpeedClaim
 from engine.results.stats import decisive_probes
 from engine.speed.claim import is_gain
-from engine.tune.turns import Pair, stored_pair
+from engine.tune.alternating_starts import Pair, stored_pair
 
 
 @dataclass(frozen=True, slots=True)

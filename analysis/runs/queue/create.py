@@ -14,6 +14,7 @@ from analysis.accounts.quotas import enforce_quota
 from analysis.audit.record import record, record_changes
 from analysis.models import Device, Run, State
 from analysis.permissions import may_manage
+from analysis.runs.bulk import BulkResult, changeable_ids
 from analysis.runs.columns.run_settings import run_settings_keep
 from analysis.runs.columns.run_text import run_text_keep
 from analysis.runs.kinds import BY_KIND, kind_of, spec_columns
@@ -118,6 +119,13 @@ def runs_cancel(*, run_ids: Collection[int]) -> int:
             if not is_requested
         )
     return cancelled + stopping
+
+
+def runs_cancel_by(*, run_ids: Collection[int], by: User) -> BulkResult:
+    """Cancel waiting runs at once, and request that running ones stop."""
+    mine = changeable_ids(run_ids, by)
+    done = runs_cancel(run_ids=mine)
+    return BulkResult(done, len(run_ids) - len(mine), len(mine) - done, "over already")
 
 
 def runs_cancel_waiting_of(*, people: Collection[User]) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from engine.results.result import DeviceFacts, Outcome, Probe
+from engine.tune.alternating_starts import Compared
 from engine.tune.spec import TuneSpec
 from engine.tune.to_compare import MOST_BETWEEN, others_to_compare, size_to_start, sizes_to_compare
-from engine.tune.turns import Compared
-from tests.engine.tune.test_turns import README
+from tests.engine.tune.test_alternating_starts import README
 
 LIMIT_BYTES = 1_000_000
 

@@ -14,7 +14,7 @@ import pytest
 
 from engine.kinds import find_contradictions
 from engine.report.script_output import SAID
-from engine.tune.turns import MOST_STARTS
+from engine.tune.alternating_starts import MOST_STARTS
 
 pytestmark = pytest.mark.slow
 

@@ -42,7 +42,7 @@ def test_code_and_emphasis_are_marked_and_nothing_else_becomes_html() -> None:
 
 
 @pytest.mark.django_db
-def test_the_help_page_explains_words_and_lists_documents_by_kind(alice_client: Client) -> None:
+def test_the_help_page_explains_words_and_lists_documents_by_purpose(alice_client: Client) -> None:
     text = alice_client.get("/help/").content.decode()
     assert [f"/help/{name}/" for name in NAMES if f'"/help/{name}/"' not in text] == []
     assert "How to read a result" in words(text)

@@ -18,10 +18,10 @@ from analysis.presentation.stored.unreadable import read_or_none
 from engine.kinds import read_result
 from engine.results.result import MemoryByKind, Probe
 
-_MEMORY_KINDS = tuple(field.name for field in fields(MemoryByKind))
+_MEMORY_COLUMNS = tuple(field.name for field in fields(MemoryByKind))
 _PLAIN = tuple(f.name for f in fields(Probe) if f.name not in ("memory_by_kind", "timed_step_seconds"))
 _ORIGIN = tuple(field.name for field in fields(Origin))
-COLUMNS = (*_PLAIN, *_MEMORY_KINDS, "timed_step_seconds", *_ORIGIN)
+COLUMNS = (*_PLAIN, *_MEMORY_COLUMNS, "timed_step_seconds", *_ORIGIN)
 
 
 @require_safe
@@ -73,6 +73,6 @@ def _cells(probe: Probe) -> list[Any]:
     kinds = probe.memory_by_kind
     return [
         *(getattr(probe, name) for name in _PLAIN),
-        *(getattr(kinds, name) if kinds else None for name in _MEMORY_KINDS),
+        *(getattr(kinds, name) if kinds else None for name in _MEMORY_COLUMNS),
         " ".join(map(str, probe.timed_step_seconds)),
     ]

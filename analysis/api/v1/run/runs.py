@@ -36,7 +36,7 @@ from analysis.models import Measurement, Run, RunKind, State
 from analysis.models.annotations import NAME_LENGTH, TAG_LENGTH
 from analysis.permissions import signed_in_user
 from analysis.runs import services
-from analysis.runs.marks.annotate import NOTE_LENGTH, TAGS_PER_RUN
+from analysis.runs.marks.annotations import NOTE_LENGTH, TAGS_PER_RUN
 from analysis.runs.queue.forecast import queue_positions
 from analysis.runs.queue.remaining_time import seconds_left_of
 from analysis.runs.services import BulkResult

@@ -1,0 +1,39 @@
+"""An action on one run or many: what it may change, and its outcome.
+
+A person changes their own runs; GPU managers, all. What was not done is counted, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from analysis.models import Run
+from analysis.models.querysets import RunQuerySet
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+
+@dataclass(frozen=True, slots=True)
+class BulkResult:
+    """The outcome of a bulk action: runs that were changed, not changeable by this person or gone, and not eligible."""
+
+    done: int
+    not_allowed: int = 0
+    not_possible: int = 0
+    reason: str = ""
+
+
+def changeable_ids(run_ids: Collection[int], by: User) -> list[int]:
+    return ids_of(Run.objects.changeable_by(by).filter(pk__in=run_ids))
+
+
+def ids_of(runs: RunQuerySet) -> list[int]:
+    return list(runs.values_list("pk", flat=True))
+
+
+def run_targets(run_ids: Collection[int]) -> list[tuple[str, str]]:
+    """Name runs for the audit log by their numbers alone."""
+    return [("run", str(pk)) for pk in run_ids]
