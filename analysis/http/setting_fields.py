@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from django import forms
 
 from analysis.http.query_string import FlagField
 from engine.settings.setting import Role
 from engine.spec import DEFAULTS, SETTINGS, VALUE_TYPES
+
+AnyForm = TypeVar("AnyForm", bound=forms.Form)
 
 _FIELDS: dict[type, type[forms.Field]] = {
     str: forms.ChoiceField,
@@ -30,11 +32,17 @@ def setting_field(name: str, **changed: Any) -> forms.Field:
     return _FIELDS[kind](**options | changed)
 
 
-def declare_fields(
-    body: dict[str, Any], names: Iterable[str], make: Callable[[str], forms.Field] = setting_field
-) -> None:
-    """Declare a field for each name in the body of a form's class, `vars()` there, at this place among its fields.
+def with_fields(made: Mapping[str, forms.Field], *, after: str = "") -> Callable[[type[AnyForm]], type[AnyForm]]:
+    """Declare further fields of a form, after its own field of this name or before all.
 
-    A new setting of the engine is on every form by itself, and a parameter may be a word of Python, such as `from`.
+    So a new setting of the engine is on every form by itself, and a parameter may be a word of Python, such as `from`.
     """
-    body.update({name: make(name) for name in names})
+
+    def declare(form: type[AnyForm]) -> type[AnyForm]:
+        own = list(form.base_fields.items())
+        place = 1 + [name for name, _ in own].index(after) if after else 0
+        form.base_fields.clear()  # changed in place: forms that are derived from this one inherit the same table
+        form.base_fields.update([*own[:place], *made.items(), *own[place:]])
+        return form
+
+    return declare

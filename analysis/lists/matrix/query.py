@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from django import forms
 
 from analysis.http.query_string import StrictQueryForm
-from analysis.http.setting_fields import declare_fields, setting_field
+from analysis.http.setting_fields import setting_field, with_fields
 from analysis.runs.columns.matrix_cells import settings_key
 from engine.catalog import WORKLOADS
 from engine.spec import TRAINING_SETTINGS
@@ -17,10 +17,10 @@ CARDS = {"usual": "usual", "all": "all known"}
 """The usual cards: those of the lab, those that were measured, and those with a price."""
 
 
+@with_fields({name: setting_field(name, help_text="") for name in TRAINING_SETTINGS})
 class MatrixForm(StrictQueryForm):
     """The address of the page: a field that it leaves out has the default of a new run."""
 
-    declare_fields(vars(), TRAINING_SETTINGS, lambda name: setting_field(name, help_text=""))
     cards = forms.ChoiceField(label="GPUs", choices=CARDS.items(), initial="usual", required=False)
 
     @property

@@ -7,22 +7,23 @@ from typing import Any
 from django import forms
 
 from analysis.http.query_string import FlagField, StrictQueryForm, WholeNumberField
-from analysis.http.setting_fields import declare_fields, setting_field
+from analysis.http.setting_fields import setting_field, with_fields
 from analysis.runs.columns.series import SeriesKey, default_input_size
 from engine.spec import SETTINGS, TRAINING_SETTINGS
 
 _INPUT_SIZES = ("sequence_length", "image_size", "input_size")
 
 
+@with_fields(
+    {name: setting_field(name, label="", help_text=SETTINGS[name].description) for name in TRAINING_SETTINGS},
+    after="gpu",
+)
 class TrendForm(StrictQueryForm):
     """`?model=bert&gpu=A100&...`: a setting that is left out has the default of a new run."""
 
     # any text: the runs of a model that is no longer offered still have their trend
     model = forms.CharField(label="", help_text=SETTINGS["model"].description)
     gpu = forms.CharField(label="", help_text="`device_name` of the runs.")
-    declare_fields(
-        vars(), TRAINING_SETTINGS, lambda name: setting_field(name, label="", help_text=SETTINGS[name].description)
-    )
     sequence_length = WholeNumberField(label="", required=False, help_text="Tokens. Default: the model's.")
     image_size = WholeNumberField(
         label="", required=False, help_text="Side of the image in pixels. Default: the model's."

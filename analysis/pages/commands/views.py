@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from analysis.http.portal_address import portal_address
 from analysis.http.query_string import StrictQueryForm, WholeNumberField, without_empty
-from analysis.http.setting_fields import declare_fields
+from analysis.http.setting_fields import with_fields
 from analysis.models import Run
 from analysis.pages.commands.forms import CommandForm, values_of
 from analysis.pages.home.forms import first_values
@@ -32,12 +32,10 @@ class ScriptCard:
     runs: list[ScriptRun]
 
 
+@with_fields({"from": WholeNumberField(required=False, help_text="A run of a registered command.")})
 class FromForm(StrictQueryForm):
     """The run whose settings fill in its command's form."""
 
-    declare_fields(
-        vars(), ["from"], lambda _: WholeNumberField(required=False, help_text="A run of a registered command.")
-    )
     command = forms.CharField(required=False, max_length=40, help_text="The command that is shown first.")
 
 

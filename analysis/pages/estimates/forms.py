@@ -9,7 +9,7 @@ from django import forms
 from django.http import QueryDict
 
 from analysis.http.query_string import QueryProblem, StrictQueryForm
-from analysis.http.setting_fields import declare_fields, setting_field
+from analysis.http.setting_fields import setting_field, with_fields
 from analysis.models import ALL_GPUS
 from analysis.pages.form_choices import describe_input_sizes, models_by_task
 from analysis.pages.kinds.estimate_cards import CardsForm
@@ -32,13 +32,13 @@ FOLDED = (
 """The settings that the page folds away. A config of one's own and a memory limit are on the start page."""
 
 
+@with_fields({name: setting_field(name) for name in FOLDED}, after="current_batch_size")
 class QuestionForm(StrictQueryForm):
     """The parameters of a question, named as in RunSpec. All are values of the catalogue: none is free text."""
 
     model = forms.ChoiceField(label="Model", choices=models_by_task, initial="bert")
     gpu = forms.ChoiceField(label="GPU", choices=gpu_choices, initial=ALL_GPUS)
     current_batch_size = setting_field("current_batch_size", label="Your batch size today", initial=16, help_text="")
-    declare_fields(vars(), FOLDED)
 
     def __init__(self, query: QueryDict | None = None, **options: Any) -> None:
         super().__init__(query, **options)

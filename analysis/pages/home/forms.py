@@ -9,7 +9,7 @@ from typing import Any
 from django import forms
 
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
-from analysis.http.setting_fields import declare_fields, setting_field
+from analysis.http.setting_fields import setting_field, with_fields
 from analysis.models import ALL_GPUS, PUBLISHED_KINDS, Device, Run, RunKind
 from analysis.pages.form_choices import (
     describe_input_sizes,
@@ -41,6 +41,11 @@ PROMINENT = ("precision", "optimizer", "gradient_checkpointing")
 RARER = tuple(n for n in TRAINING_SETTINGS if SETTINGS[n].is_in_form and n not in PROMINENT)
 
 
+@with_fields(
+    {name: setting_field(name, required=name in CHOICES) for name in PROMINENT}
+    | {name: setting_field(name) for name in RARER},
+    after="gpu",
+)
 class RunForm(SpecForm):
     """Fields named as in RunSpec, so that an error of the spec finds its field. Empty means: the default."""
 
@@ -66,9 +71,6 @@ class RunForm(SpecForm):
     )
     device = forms.ChoiceField(label="Device", required=False)
     gpu = forms.ChoiceField(label="GPU to estimate for", required=False, initial=ALL_GPUS)
-    # one field for each setting of the training, so that a new one of the engine is on the page
-    declare_fields(vars(), PROMINENT, lambda name: setting_field(name, required=name in CHOICES))
-    declare_fields(vars(), RARER)
     sequence_length = setting_field("sequence_length")
     image_size = setting_field("image_size")
     current_batch_size = setting_field("current_batch_size", label="Your batch size today", initial=16, required=True)
@@ -301,15 +303,12 @@ def values_of(run: Run, kind: str = "", devices: Iterable[Device] = ()) -> dict[
     }
 
 
+@with_fields(
+    {name: forms.CharField(required=False) for name in RunForm.base_fields if name != "suggested_limit"}
+    | {name: WholeNumberField(required=False) for name in ("clone", "from")}
+)
 class StartForm(StrictQueryForm):
     """The parameters that fill in the form. Values that are not allowed are shown when the form is sent."""
-
-    declare_fields(
-        vars(),
-        [name for name in RunForm.base_fields if name != "suggested_limit"],
-        lambda _: forms.CharField(required=False),
-    )
-    declare_fields(vars(), ["clone", "from"], lambda _: WholeNumberField(required=False))
 
     @property
     def filled(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from django import forms
 
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
-from analysis.http.setting_fields import declare_fields, setting_field
+from analysis.http.setting_fields import setting_field, with_fields
 from analysis.models import Device, Run
 from analysis.pages.form_choices import describe_input_sizes, models_by_task, place_value, places_offered
 from analysis.pages.home.forms import PROMINENT, RARER, REHEARSAL_MODEL
@@ -21,6 +21,7 @@ from engine.validation.spec import BACKWARD, BATCH_SIZE, CHECKS, SETTINGS, Valid
 _OTHER_SETTINGS = tuple(name for name in RARER if name != "expandable_segments")  # a validation refuses that one
 
 
+@with_fields({name: setting_field(name) for name in (*PROMINENT, *_OTHER_SETTINGS)}, after="gradient_tolerance_percent")
 class ValidationForm(SpecForm):
     """Fields named as in ValidationSpec, so that an error of the spec finds its field. Empty means: the default."""
 
@@ -39,7 +40,6 @@ class ValidationForm(SpecForm):
         max_value=100,
         help_text=SETTINGS["gradient_tolerance"].hint or "",
     )
-    declare_fields(vars(), (*PROMINENT, *_OTHER_SETTINGS))
     sequence_length = setting_field("sequence_length")
     image_size = setting_field("image_size")
     memory_limit_bytes = forms.CharField(
@@ -121,7 +121,6 @@ def values_of(run: Run) -> dict[str, Any]:
     return known | {"device": place_value(placement_of(run))}
 
 
+@with_fields({"from": WholeNumberField(required=False)})
 class ValidationQuery(StrictQueryForm):
     """The parameters of the page."""
-
-    declare_fields(vars(), ["from"], lambda _: WholeNumberField(required=False))

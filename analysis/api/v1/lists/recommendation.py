@@ -16,7 +16,7 @@ from analysis.api.v1.base.serializers import OriginSerializer
 from analysis.api.v1.base.strict_view import StrictView
 from analysis.http.problem_details import Problem, bad_parameter
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
-from analysis.http.setting_fields import declare_fields, setting_field
+from analysis.http.setting_fields import setting_field, with_fields
 from analysis.models import Device
 from analysis.runs.earlier.reuse import NOT_MEASURED, EarlierResult, earlier_result
 from analysis.runs.gpu_catalog import gpu_of
@@ -82,10 +82,10 @@ def _field(name: str) -> forms.Field:
     return setting_field(name, **options) if is_offered else forms.CharField(**options)
 
 
+@with_fields({name: _field(name) for name in _SETTINGS})
 class RecommendationForm(StrictQueryForm):
     """The settings of a run that change what is measured, and where."""
 
-    declare_fields(vars(), _SETTINGS, _field)
     gpu = forms.CharField(label="", required=False, help_text="Instead of device: any card of this type in the portal.")
 
     def clean(self) -> None:
