@@ -53,6 +53,8 @@ HELP_SECTIONS = {
 }
 """Place and help of each command, by its title in help; those without a title are hidden."""
 COMMANDS = {name: place for titled in HELP_SECTIONS.values() for name, (place, _) in titled.items()}
+FORMER_OPTIONS = {"--validate": ("validate", "--check", "compile"), "--validate-backward": ("validate",)}
+"""What runs in place of an option that `measure` had."""
 _OF_ALL_COMMANDS = ("-h", "--help", "--version")
 
 OVERVIEW = f"""MemoryMark finds the largest and the fastest batch size of a training.
@@ -118,8 +120,15 @@ def command(arguments: Sequence[str]) -> int:
 
 
 def with_verb(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments beginning with a verb: `measure` may be left out before a model or an option."""
+    """Return the arguments beginning with a verb: `measure` may be left out before a model or an option.
+
+    >>> with_verb(["--validate", "gpt2", "cpu"])
+    ['validate', '--check', 'compile', 'gpt2', 'cpu']
+    """
     first = arguments[0]
+    if first not in COMMANDS and (former := FORMER_OPTIONS.keys() & set(arguments)):
+        others = [word for word in arguments if word not in former]
+        return [*FORMER_OPTIONS[former.pop()], *(others or ["bert"])]
     is_short = first in WORKLOADS or first == CONFIG or (first.startswith("-") and first not in _OF_ALL_COMMANDS)
     return [MEASURE, *arguments] if is_short else list(arguments)
 

@@ -16,7 +16,6 @@ from ..program import PROGRAM
 from ..resume import EarlierAttempt
 from ..runner import measure
 from ..spec import RunSpec
-from ..validation import spec as validation
 from ..worker.counted import counted
 from .command import ADVANCED, Command, flag, option
 from .exit_status import exit_status
@@ -38,7 +37,6 @@ from .printing.output import info_event, print_json
 from .printing.result_text import say_check, say_result
 from .reporting import Reporting, report_options
 
-VALIDATED_MODELS = ("bert", "gpt2", "resnet")
 HELP = f"""Find the largest and the fastest batch size of a model, by real training steps.
 
 \b
@@ -53,18 +51,14 @@ EXIT_STATUSES = (
 )
 
 
-def _measure_or_validate(options: SimpleNamespace) -> int:
-    if options.validate is not None or options.validate_backward is not None:
-        return _validate(options)
-    return _measure(options)
-
-
 def _measure(options: SimpleNamespace) -> int:
     reporting = Reporting.of(options)
     spec = spec_of(settings_given(options), options.spec)
     is_for_people = not (options.events or options.json)
     if is_for_people:
-        _refuse_tools_options(options)
+        for name in ("resume", "result_file"):
+            if getattr(options, name) is not None:
+                raise SpecError(name, "requires --events or --json")
     stream = sys.stdout if is_for_people else sys.stderr
     with nullcontext(print_json) if options.events else Console(stream, spec.to_dict()) as emit:
         spec = counted(spec, lambda text: emit(info_event(text)))
@@ -90,12 +84,6 @@ def _measure(options: SimpleNamespace) -> int:
     return exit_status(result)
 
 
-def _refuse_tools_options(options: SimpleNamespace) -> None:
-    for name in ("resume", "result_file"):
-        if getattr(options, name) is not None:
-            raise SpecError(name, "requires --events or --json")
-
-
 def _earlier(options: SimpleNamespace) -> EarlierAttempt | None:
     """Read an earlier attempt from standard input, if --resume is given."""
     if options.resume is None:
@@ -103,21 +91,6 @@ def _earlier(options: SimpleNamespace) -> EarlierAttempt | None:
     if options.resume != "-":
         raise SpecError("resume", "must be -: the probes are read from standard input")
     return EarlierAttempt.from_dict(json_of("resume", sys.stdin))
-
-
-def _validate(options: SimpleNamespace) -> int:
-    from . import validate
-
-    is_backward = options.validate_backward is not None
-    if options.json or options.events or options.spec:
-        raise SpecError("validate", f"prints rows; `{PROGRAM} validate` takes --json, --events and --spec")
-    _refuse_tools_options(options)
-    model = (options.validate_backward if is_backward else options.validate) or options.model
-    given = {name: value for name, value in settings_given(options).items() if name in validation.SETTINGS}
-    check = validation.BACKWARD if is_backward else validation.COMPILE
-    models = (given["model"],) if "config" in given else (model,) if model else VALIDATED_MODELS
-    specs = [validation.ValidationSpec.from_dict({**given, "model": m, "check": check}) for m in models]
-    return validate.validate_each(specs, options)
 
 
 _hidden = partial(option, panel=ADVANCED, hidden=True)
@@ -136,16 +109,14 @@ def _params() -> list[click.Parameter]:
         flag("--no-estimate", panel=ADVANCED, hidden=True, help="Search without an estimate to start from"),
         flag("--no-breakdown", panel=ADVANCED, hidden=True, help="Do not find out what filled the memory"),
         _hidden("--calibration", type=FILE, metavar="FILE", help="Output of `calibrate --json`, for the estimate"),
-        _hidden("--validate", is_flag=False, flag_value="", metavar="[MODEL]", help="`validate --check compile`"),
-        _hidden("--validate-backward", is_flag=False, flag_value="", metavar="[MODEL]", help="`validate`"),
     ]
 
 
 COMMAND = Command(
     "measure",
-    _measure_or_validate,
+    _measure,
     params=_params(),
     help=HELP,
     epilog=EXIT_STATUSES,
-    exclusive=(("json", "events"), ("validate", "validate_backward")),
+    exclusive=(("json", "events"),),
 )

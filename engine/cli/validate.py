@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
@@ -31,7 +31,6 @@ from .options import (
 )
 from .printing.console import Console, event_line
 from .printing.output import print_json
-from .printing.result_text import RULE
 from .printing.terminal import say_lines, width_of, wrapped
 from .reporting import Reported, Reporting, report_options
 
@@ -56,20 +55,7 @@ def _validate(options: SimpleNamespace) -> int:
             print_json(result.to_dict())
         else:
             say_lines(wrapped(lines_of(result), width_of(sys.stdout)))
-    return exit_status([result])
-
-
-def validate_each(specs: Sequence[ValidationSpec], options: SimpleNamespace) -> int:
-    """Validate several models, and print a block for each; return the exit status."""
-    results, reporting = [], Reporting.of(options)
-    for spec in map(_prepared, specs):
-        with (
-            Console(sys.stderr, spec.to_dict(), line_of=_line_of) as emit,
-            reporting.run(RunKind.VALIDATION, spec, emit) as run,
-        ):
-            results.append(validated(spec, run))
-        say_lines(wrapped([*lines_of(results[-1]), RULE], width_of(sys.stdout)))
-    return exit_status(results)
+    return exit_status(result)
 
 
 def validated(spec: ValidationSpec, run: Reported, *, waits: bool = False) -> ValidationResult:
@@ -80,7 +66,7 @@ def validated(spec: ValidationSpec, run: Reported, *, waits: bool = False) -> Va
     hold = device_hold(lambda event: run.emit({**event, "is_waiting": True}), waits=waits)
     with nullcontext() if hold is None else hold(facts_of(spec.device)):
         result = validate(spec, run.emit, run.started_as)
-    run.keep(exit_status([result]), result)
+    run.keep(exit_status(result), result)
     return result
 
 
@@ -94,8 +80,8 @@ def _prepared(spec: ValidationSpec) -> ValidationSpec:
     return spec
 
 
-def exit_status(results: Sequence[ValidationResult]) -> int:
-    return int(any(result.verdict is Verdict.FAILED for result in results))
+def exit_status(result: ValidationResult) -> int:
+    return int(result.verdict is Verdict.FAILED)
 
 
 def lines_of(result: ValidationResult) -> list[str]:

@@ -144,7 +144,7 @@ def stream_of(arguments: Sequence[str]) -> TextIO | None:
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if not own or own[0] in LISTINGS or _OF_TOOLS.intersection(own):
         return None
-    is_on_error = own[0] in _ON_STANDARD_ERROR or any(each in ("--json", "--validate") for each in own)
+    is_on_error = own[0] in _ON_STANDARD_ERROR or "--json" in own or "--validate" in own
     return sys.stderr if is_on_error else sys.stdout
 
 

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[3]
 GROUPS = ("What to train:", "Where and limits:", "Output:", "Advanced:")
 RARE = (
     *("--spec", "--events", "--resume", "--result-file", "--no-breakdown", "--no-estimate", "--calibration"),
-    *("--soak-steps", "--start", "--max", "--validate", "--validate-backward"),
+    *("--soak-steps", "--start", "--max"),
 )
 
 
@@ -176,7 +176,6 @@ def test_wrong_arguments_are_an_event_too_where_events_are_read(option: str, cap
     "arguments",
     [
         ("bert", "--json", "--events"),
-        ("--validate", "bert", "--validate-backward"),
         ("tune", "--json", "--events", "--", "true", "{batch_size}"),
         ("advise", "--json", "--code", "torch", "x.json"),
     ],
@@ -188,20 +187,32 @@ def test_options_that_exclude_each_other_are_refused(arguments: tuple[str, ...],
 
 @pytest.mark.parametrize(
     "arguments",
-    [["bert"], ["bert", "cpu", "--json"], ["config"], ["--spec", "{}"], ["--validate"], ["--fits=3", "bert"]],
+    [["bert"], ["bert", "cpu", "--json"], ["config"], ["--spec", "{}"], ["--fits=3", "bert"]],
 )
 def test_the_verb_measure_may_be_left_out(arguments: list[str]) -> None:
     assert with_verb(arguments) == ["measure", *arguments]
     assert with_verb(["measure", *arguments]) == ["measure", *arguments]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["--validate"], ["validate", "--check", "compile", "bert"]),
+        (["bert", "cpu", "--validate", "--json"], ["validate", "--check", "compile", "bert", "cpu", "--json"]),
+        (["--validate-backward", "gpt2", "cpu"], ["validate", "gpt2", "cpu"]),
+        (["tune", "--", "python", "train.py", "--validate"], ["tune", "--", "python", "train.py", "--validate"]),
+    ],
+)
+def test_the_former_options_of_a_validation_run_the_command(arguments: list[str], meant: list[str]) -> None:
+    assert with_verb(arguments) == meant
+
+
 def test_the_options_of_every_form_come_through() -> None:
-    given = ["bert", "cpu", "--validate", "--precision=bf16", "--resume", "-", "--fits", "3", "--max", "4", "--ema"]
+    given = ["bert", "cpu", "--precision=bf16", "--resume", "-", "--fits", "3", "--max", "4", "--ema"]
     params = parsed(MEASURE, *given)
-    assert (params["model"], params["device"], params["validate"], params["resume"]) == ("bert", "cpu", "", "-")
+    assert (params["model"], params["device"], params["resume"]) == ("bert", "cpu", "-")
     assert (params["precision"], params["check_batch_size"], params["max_batch_size"]) == ("bf16", 3, 4)
     assert (params["ema"], params["pretrained"], params["no_estimate"]) == (True, None, None)
-    assert parsed(MEASURE, "--validate-backward", "bert")["validate_backward"] == "bert"
 
 
 COMMAND = ("python", "train.py", "--json", "--help", "--", "--batch", "{batch_size}", "-x=", "")

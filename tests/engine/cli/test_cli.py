@@ -136,10 +136,9 @@ def test_the_devices_of_this_machine_are_listed_as_json():
         (["--spec", '{"model": "bert", "colour": 1}'], "colour: unknown key"),
         (["bert", "--spec", '{"model": "gpt2"}'], "spec: replaces all settings; leave out model"),
         (["devices", "--jsn"], "No such option '--jsn'. Did you mean '--json'?"),
-        (["--validate", "bert", "--json"], "prints rows"),
+        (["--validate", "bert", "--jsn"], "No such option '--jsn'. Did you mean '--json'?"),
         (["bert", "--resume", "-"], "--resume: requires --events or --json"),
         (["bert", "--result-file", "r.json"], "--result-file: requires --events or --json"),
-        (["--validate", "bert", "--result-file", "r.json"], "--result-file: requires --events"),
         (["bert", "--json", "--resume", "probes.json"], "resume: must be -"),
     ],
 )
