@@ -14,7 +14,8 @@ SAID = "the script's own words: "
 """The marker before the message of an exception."""
 FAILS_UNWATCHED = "; it fails without MemoryMark's watch, too"
 RUNS_UNWATCHED = "; without MemoryMark's watch it does not fail as early: the watch may be the cause, please report it"
-_OWN_BEHIND = (FAILS_UNWATCHED, RUNS_UNWATCHED)
+OTHER_TORCHVISION = "; its torchvision was built for another torch: install both from the same package index"
+_OWN_BEHIND = (OTHER_TORCHVISION, FAILS_UNWATCHED, RUNS_UNWATCHED)
 """What MemoryMark adds behind a message."""
 _LOG, _BY_HAND = "\n  Its whole output: ", "\n  To run it by hand: "
 
@@ -42,7 +43,7 @@ def _cut(text: str, host: str, names_place: bool) -> str:
     own, mark, quoted = min((text.partition(mark) for mark in (MARK, SAID)), key=lambda parts: len(parts[0]))
     if not mark:
         return text
-    behind = next((each for each in _OWN_BEHIND if mark == SAID and each in quoted), "")
+    behind = "".join(each for each in _OWN_BEHIND if mark == SAID and each in quoted)
     place = _place(quoted) if names_place else ""
     return f"{own}{'; ' if mark == MARK else ''}its output stayed on {host}{behind}{place}"
 

@@ -13,13 +13,15 @@ from pathlib import Path
 
 from ..errors import CommandUntunable
 from ..machine.scratch import scratch_folder
-from ..report.script_output import FAILS_UNWATCHED, MARK, RUNS_UNWATCHED
+from ..report.script_output import FAILS_UNWATCHED, MARK, OTHER_TORCHVISION, RUNS_UNWATCHED
 from ..text.masking import masked
 from .evidence import Ended
 from .spec import VARIABLE, FunctionSpec, TuneSpec
 from .start.launch import BeginUnwatched, Place
 
 LONGER, AT_LEAST_SECONDS, LOOK_SECONDS = 2.0, 5.0, 0.05
+# transformers hides the error of torchvision behind "Could not import module 'Trainer'"
+_KNOWN_CAUSES = {"operator torchvision::nms does not exist": OTHER_TORCHVISION}
 
 
 def describe_failure(
@@ -35,7 +37,20 @@ def describe_failure(
     blame = _describe_unwatched(begin, batch_size, seconds) if begin is not None and tells else ""
     lines = "".join(f"\n    {line}" for line in ended.last_output) or "none"
     log = f"\n  Its whole output: {ended.log}" if ended.log else ""
-    return f"{blame}{MARK}{lines}{log}\n  To run it by hand: {_command_by_hand(spec, batch_size)}"
+    return (
+        f"{_known_cause(ended.log)}{blame}{MARK}{lines}{log}\n  To run it by hand: {_command_by_hand(spec, batch_size)}"
+    )
+
+
+def _known_cause(log: Path | None) -> str:
+    """Return what mends a failure that people take for one of their script, by a line anywhere in the output."""
+    if log is None:
+        return ""
+    try:
+        with log.open(errors="replace") as output:
+            return next((_KNOWN_CAUSES[said] for line in output for said in _KNOWN_CAUSES if said in line), "")
+    except FileNotFoundError:  # runs of the same account remove the oldest logs
+        return ""
 
 
 def with_its_cause(

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from engine.report.script_output import MARK, SAID, quotes_script, without_output
+from engine.report.script_output import MARK, OTHER_TORCHVISION, SAID, quotes_script, without_output
 
 WATCH = "; it fails without MemoryMark's watch, too"
 PLACE = "\n  Its whole output: /home/ann/failed-start.log\n  To run it by hand: cd /x && python t.py 'a\nb'"
@@ -19,6 +19,7 @@ PLACE = "\n  Its whole output: /home/ann/failed-start.log\n  To run it by hand: 
         (f"ended with status 1{MARK}patient alice", "ended with status 1; its output stayed on node7"),
         (f"failed: ValueError: {SAID}patient alice has 42", "failed: ValueError: its output stayed on node7"),
         (f"failed: ValueError: {SAID}alice\nis 42{WATCH}", f"failed: ValueError: its output stayed on node7{WATCH}"),
+        (f"E: {SAID}alice{OTHER_TORCHVISION}{WATCH}", f"E: its output stayed on node7{OTHER_TORCHVISION}{WATCH}"),
         (f"failed: E: {SAID}alice{WATCH}{MARK}\n    bob{PLACE}", f"failed: E: its output stayed on node7{WATCH}"),
         (f"failed: E: {SAID}al{MARK}ice", "failed: E: its output stayed on node7"),
         (f"ended{MARK}a{WATCH} alice {SAID}b", "ended; its output stayed on node7"),

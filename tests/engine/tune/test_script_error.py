@@ -1,12 +1,15 @@
 """An error that is the script's own is a wall: closed in on by what it names, and not started twice at each size."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from engine.report.script_output import OTHER_TORCHVISION
 from engine.results.result import Reason
 from engine.tune import run
 from engine.tune.evidence import Ended
+from engine.tune.failure import describe_failure
 from engine.tune.reading import Reading
 from engine.tune.script_error import sizes_named
 from engine.tune.spec import TuneSpec
@@ -75,3 +78,13 @@ def test_an_error_of_another_kind_is_started_again(monkeypatch) -> None:
 )
 def test_sizes_are_read_from_an_error(message: str, size: int) -> None:
     assert size in sizes_named(message)
+
+
+def test_a_trainer_that_cannot_be_imported_because_of_another_torchvision_is_told_so(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("RuntimeError: operator torchvision::nms does not exist\n" + "\nThe above exception ...\n" * 99)
+    spec = TuneSpec(("python", "train.py", "{batch_size}"))
+    assert describe_failure(spec, 8, Ended(log=log), None, 0.0).startswith(OTHER_TORCHVISION)
+    log.write_text("ModuleNotFoundError: No module named 'data'\n")
+    assert OTHER_TORCHVISION not in describe_failure(spec, 8, Ended(log=log), None, 0.0)
+    assert OTHER_TORCHVISION not in describe_failure(spec, 8, Ended(log=tmp_path / "removed"), None, 0.0)
