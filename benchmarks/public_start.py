@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shlex
@@ -11,8 +12,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,10 +24,10 @@ from engine.tune.start.command import begin_command
 from engine.tune.start.launch import Place, Watching
 
 METER = Path(__file__).resolve().parent / "second_meter"
-STEPS = 5
+STEPS, TO_THE_END = 5, -1
 GRACE_SECONDS = 3.0
-COMPARED = 5
-COMPARED_SECONDS = 40.0
+WATCHED_STEPS = 20
+NEVER = 1_000_000
 LOSS = re.compile(r"(?:loss|elbo|nll)\w*[^\d\n\r-]{0,12}(-?\d+\.\d+(?:e[-+]?\d+)?)", re.IGNORECASE)
 
 
@@ -45,6 +47,13 @@ class Script:
     packages: tuple[str, ...] = ()
     environment: tuple[str, ...] = ()
     refused_because: str = ""
+    two_epochs: str = ""
+    whole_run_mib: int | None = None
+
+    def ending(self) -> Script:
+        """Return the script with what ends it after two epochs, or after a few steps where it knows no epochs."""
+        command = f"{self.command} {self.two_epochs}".strip()
+        return replace(self, command=command, limit_mib=self.whole_run_mib or self.limit_mib)
 
     def arguments(self, size: int | None = None, out: Path | None = None) -> list[str]:
         """Return the command; the size and the folder for its files left to the product where they are None."""
@@ -71,9 +80,7 @@ def library() -> Path:
 def metered_bytes(script: Script, folder: Path, size: int, seconds: float = 300.0) -> int | None:
     """Start a script under the second meter; the peak of its worst rank, None where it did not make its steps."""
     with tempfile.TemporaryDirectory() as notes:
-        settings = {"folder": notes, "steps": STEPS, "loaders": size if script.batch == "dataloader" else None}
-        more = {"SECOND_METER": json.dumps(settings), "LD_PRELOAD": str(library())}
-        begin, until = _alone(script, folder, size, more, Path(notes)), time.monotonic() + seconds
+        begin, until = _metered(script, folder, size, Path(notes), STEPS), time.monotonic() + seconds
         try:
             while time.monotonic() < until and begin.poll() is None:
                 time.sleep(0.1)
@@ -82,6 +89,23 @@ def metered_bytes(script: Script, folder: Path, size: int, seconds: float = 300.
         finally:
             _end(begin)
         return max((each["peak_bytes"] for each in _written(notes)), default=None)
+
+
+def whole_run_bytes(script: Script, folder: Path, size: int, seconds: float) -> tuple[int | None, int | None, str]:
+    """Run a script to its own end under the second meter; exit status (None: not over in time), peak, last words."""
+    with tempfile.TemporaryDirectory() as notes:
+        begin = _metered(script, folder, size, Path(notes), TO_THE_END)
+        with suppress(subprocess.TimeoutExpired):
+            begin.wait(seconds)
+        status = begin.poll()
+        _end(begin)
+        peak = max((each["peak_bytes"] for each in _written(notes)), default=None)
+        return status, peak, (Path(notes) / "log").read_text(errors="replace")[-500:]
+
+
+def _metered(script: Script, folder: Path, size: int, notes: Path, steps: int) -> subprocess.Popen[bytes]:
+    settings = {"folder": str(notes), "steps": steps, "loaders": size if script.batch == "dataloader" else None}
+    return _alone(script, folder, size, {"SECOND_METER": json.dumps(settings), "LD_PRELOAD": str(library())}, notes)
 
 
 def _written(notes: str) -> list[dict[str, Any]]:
@@ -109,24 +133,36 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def losses(log: Path) -> list[str]:
-    """Return the losses that a script printed, in their order."""
-    return LOSS.findall(log.read_text(errors="replace"))
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one start showed: the losses of its backward passes, bit by bit, those it printed, and its exit status."""
+
+    losses: dict[int, list[str]]
+    """By the place among the processes, in the order of their first loss."""
+    printed: list[str]
+    exit_status: int | None
+    """None where it was not over in the time."""
+
+    def count(self) -> int:
+        return sum(map(len, self.losses.values()))
 
 
-def compared_losses(script: Script, folder: Path, size: int) -> tuple[int, bool | None]:
-    """Return how many of its first losses were compared, alone and watched, and whether all are the same.
+def alone_run(script: Script, folder: Path, size: int, seconds: float, most: int = NEVER) -> Run:
+    """Start a script by itself with fixed random numbers, until it ends, has `most` losses, or the time is over."""
+    with tempfile.TemporaryDirectory() as notes:
+        place = Path(notes)
+        settings = {"losses": notes, "loaders": size if script.batch == "dataloader" else None}
+        process = _alone(script, folder, size, {"SECOND_METER": json.dumps(settings)}, place)
+        _wait(place, lambda: process.poll() is not None, seconds, most)
+        status = process.poll()
+        _end(process)
+        return Run(_losses(place), LOSS.findall((place / "log").read_text(errors="replace")), status)
 
-    None where it printed none in the time. Both starts have the same random numbers.
-    """
-    seeded = json.dumps({"loaders": size if script.batch == "dataloader" else None})
-    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-        alone = _alone(script, folder, size, {"SECOND_METER": seeded}, Path(one))
-        _wait_for_losses(Path(one) / "log", lambda: alone.poll() is not None)
-        _end(alone)
-        if not losses(Path(one) / "log"):
-            return 0, None
-        place = Place(Path(other) / "notes", Path(other) / "out", Path(other) / "log")
+
+def watched_run(script: Script, folder: Path, size: int, seconds: float, most: int = NEVER) -> Run:
+    """Start a script in the same way under the product's watch, which reads memory for a while and never ends it."""
+    with tempfile.TemporaryDirectory() as notes:
+        place = Place(Path(notes) / "notes", Path(notes) / "out", Path(notes) / "log")
         place.notes.mkdir()
         place.out.mkdir()
         place.log.touch()
@@ -134,23 +170,49 @@ def compared_losses(script: Script, folder: Path, size: int) -> tuple[int, bool 
             tuple(script.arguments()), device="cpu", memory_limit_bytes=1 << 40, batch=script.batch or "template"
         )
         before, kept = Path.cwd(), dict(os.environ)
-        os.environ |= {**script.variables(), "SECOND_METER": json.dumps({}), "PYTHONPATH": str(METER)}
+        path = os.pathsep.join(filter(None, (str(METER), script.variables().get("PYTHONPATH"))))
+        os.environ |= {**script.variables(), "SECOND_METER": json.dumps({"losses": notes}), "PYTHONPATH": path}
         os.chdir(folder)
         try:
-            watched = begin_command(spec, size, Watching(memory_steps=500, timed_steps=0), place)
+            watching = Watching(memory_steps=WATCHED_STEPS, timed_steps=NEVER, timed_seconds=NEVER)
+            watched = begin_command(spec, size, watching, place)
         finally:
             os.chdir(before)
             os.environ.clear()
             os.environ |= kept
-        try:
-            _wait_for_losses(place.log, watched.has_ended)
-        finally:
-            watched.end()
-        pairs = list(zip(losses(Path(one) / "log"), losses(place.log), strict=False))[:COMPARED]
-        return len(pairs), all(a == b for a, b in pairs) if pairs else None
+        _wait(Path(notes), watched.has_ended, seconds, most)
+        is_over = watched.has_ended()
+        status = watched.end()
+        printed = LOSS.findall(place.log.read_text(errors="replace"))
+        return Run(_losses(Path(notes)), printed, status if is_over else None)
 
 
-def _wait_for_losses(log: Path, has_ended: Any) -> None:
-    until = time.monotonic() + COMPARED_SECONDS
-    while time.monotonic() < until and not has_ended() and len(losses(log)) <= COMPARED:
+def _losses(notes: Path) -> dict[int, list[str]]:
+    files = sorted(notes.glob("*.losses"), key=lambda path: int(path.stem))
+    return {place: path.read_text().splitlines() for place, path in enumerate(files)}
+
+
+def _wait(notes: Path, has_ended: Callable[[], bool], seconds: float, most: int) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and not has_ended() and sum(map(len, _losses(notes).values())) <= most:
         time.sleep(0.2)
+
+
+def losses_differ(one: Run, other: Run) -> tuple[int, float | None]:
+    """Return how many losses were compared, of each process those that both starts have, and how far any two are apart.
+
+    As a part of the larger; 0 is the same to the last bit, None where there was none to compare.
+    """
+    pairs = [
+        (float.fromhex(a), float.fromhex(b))
+        for place in one.losses.keys() & other.losses.keys()
+        for a, b in zip(one.losses[place], other.losses[place], strict=False)
+    ]
+    return len(pairs), max((_apart(a, b) for a, b in pairs), default=None)
+
+
+def _apart(one: float, other: float) -> float:
+    if one == other or (math.isnan(one) and math.isnan(other)):
+        return 0.0
+    both = math.isfinite(one) and math.isfinite(other)
+    return abs(one - other) / max(abs(one), abs(other)) if both else math.inf

@@ -23,6 +23,8 @@ import sys
 import tempfile
 import time
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -31,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 import public_data  # noqa: E402 - the checkout is put on the path first
-from public_start import Script, compared_losses, metered_bytes  # noqa: E402
+from public_start import Script, alone_run, losses_differ, metered_bytes, watched_run  # noqa: E402
 
 from engine.text.units import MIB  # noqa: E402
 
@@ -39,6 +41,7 @@ LIST = ROOT / "benchmarks" / "public_scripts.toml"
 RESULTS = ROOT / "benchmarks" / "results" / "tune_public.cpu.jsonl"
 EXACT, REFUSED, WRONG = "exact", "refused rightly", "wrong"
 SECONDS = 900
+COMPARED, COMPARED_SECONDS = 5, 40.0
 
 
 def main() -> int:
@@ -81,16 +84,32 @@ def cloned(script: Script, scratch: Path) -> Path:
 
 def tuned(script: Script, checkouts: Path, scratch: Path) -> dict[str, Any]:
     """Tune one script in a copy of its repository; the line of results."""
+    with copied(script, checkouts, scratch) as folder:
+        document, line = document_of(script, folder)
+        return line | judged(document, script, folder)
+
+
+@contextmanager
+def copied(script: Script, checkouts: Path, scratch: Path) -> Iterator[Path]:
+    """Copy a script's repository for a while, and make its data there; the folder that the script is started in."""
     copy = scratch / "work" / script.name
     shutil.copytree(checkouts / script.repository, copy, symlinks=True, ignore=shutil.ignore_patterns(".git"))
     folder = copy / script.folder
     for made in script.data:
         maker, _, place = made.partition(" ")
         getattr(public_data, maker)(folder / place)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(copy)
+
+
+def document_of(script: Script, folder: Path, *more: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Tune a script, with more options if wanted; the answer's document, and what was asked."""
     began = time.monotonic()
     words = ["tune", "--device", "cpu", "--json", "--no-compare-speed", "--memory-limit", f"{script.limit_mib}MiB"]
     words += ["--current-batch-size", str(script.current), "--time-budget", str(SECONDS)]
-    words += ["--batch", script.batch] if script.batch else []
+    words += [*more, "--batch", script.batch] if script.batch else more
     done = subprocess.run(
         [
             sys.executable,
@@ -111,9 +130,7 @@ def tuned(script: Script, checkouts: Path, scratch: Path) -> dict[str, Any]:
         document = json.loads(done.stdout)
     except json.JSONDecodeError:
         document = {"error": {"code": "no_document", "message": (done.stdout + done.stderr)[-2_000:]}}
-    line |= judged(document, script, folder)
-    shutil.rmtree(copy)
-    return line
+    return document, line
 
 
 def judged(document: dict[str, Any], script: Script, folder: Path) -> dict[str, Any]:
@@ -135,7 +152,9 @@ def judged(document: dict[str, Any], script: Script, folder: Path) -> dict[str, 
         return found | {"verdict": REFUSED if script.expected == boundary["reason"] else WRONG}
     peaks = [metered_bytes(script, folder, size) for size in (largest, refused)]
     is_exact = None not in peaks and peaks[0] <= script.limit_mib * MIB < peaks[1]
-    count, are_same = compared_losses(script, folder, script.current)
+    runs = [start(script, folder, script.current, COMPARED_SECONDS, COMPARED) for start in (alone_run, watched_run)]
+    count, apart = losses_differ(*runs)
+    are_same = None if apart is None else apart == 0.0
     found |= {"peaks_bytes": [measured.get(largest), measured.get(refused)], "second_meter_bytes": peaks}
     found |= {"losses_compared": count, "losses_are_same": are_same}
     is_expected = script.expected == EXACT and are_same is not False

@@ -2,7 +2,8 @@
 
 Python imports this file where its folder is on PYTHONPATH. Without SECOND_METER in the environment it does nothing. It
 makes random numbers the same in each start. Where `allocations.c` is preloaded, too, it counts from the first training
-forward pass to the end of the wanted optimizer steps, and writes the peak to a file named after the process.
+forward pass to the end of the wanted optimizer steps, or of the process, and writes the peak to a file named after the
+process. Wanted losses, those that each backward pass begins at, are written to a file bit by bit.
 
 Counted is what a device would hold: parameters, buffers, gradients, optimizer state and the inputs as they are when the
 count begins, and each block of PyTorch's CPU allocator from then on until it is given back. A block made while a
@@ -11,6 +12,7 @@ DataLoader is asked for its next batch counts if that batch, or later inputs of 
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import gc
 import json
@@ -18,6 +20,8 @@ import os
 import random
 from typing import Any
 
+TO_THE_END = -1
+"""The number of steps that stands for all of them."""
 LATE = 8
 """An optimizer may step this many times less often than another before it counts as idle."""
 
@@ -39,6 +43,7 @@ class Meter:
 
     def arm(self) -> None:
         torch = self.torch
+        atexit.register(self.write)
         from torch.optim import optimizer as optimizers
         from torch.utils.data import dataloader
 
@@ -137,12 +142,19 @@ class Meter:
             self.begin()
             return
         self.steps[optimizer] = self.steps.get(optimizer, 0) + 1
-        fewest, most, wanted = min(self.steps.values()), max(self.steps.values()), self.settings["steps"]
-        if self.is_over or fewest < wanted or (len(self.steps) < len(self.made) and most < LATE * wanted):
-            return
-        self.write()
+        if self.is_enough():
+            self.write()
+
+    def is_enough(self) -> bool:
+        if not self.steps or (wanted := self.settings["steps"]) == TO_THE_END:
+            return False
+        fewest, most = min(self.steps.values()), max(self.steps.values())
+        return fewest >= wanted and (len(self.steps) >= len(self.made) or most >= LATE * wanted)
 
     def write(self) -> None:
+        """Write the peak, once: at the process's end where that comes before the wanted steps, or all were wanted."""
+        if self.is_over or not self.has_begun or (not self.is_enough() and self.settings["steps"] != TO_THE_END):
+            return
         self.library.meter_ends()
         self.is_over = True
         path = os.path.join(self.settings["folder"], f"{os.getpid()}.json")
@@ -181,8 +193,23 @@ def begin() -> None:
         numpy.random.seed(0)
     if settings.get("loaders"):
         sets_loaders(torch, settings["loaders"])
+    if settings.get("losses"):
+        notes_losses(torch, settings["losses"])
     if settings.get("steps"):
         Meter(torch, settings).arm()
+
+
+def notes_losses(torch: Any, folder: str) -> None:
+    """Write each number that a backward pass begins at into a file of this process, before the pass."""
+    back = torch.Tensor.backward
+
+    def noted(loss: Any, *arguments: Any, **options: Any) -> Any:
+        if loss.numel() == 1:
+            with open(os.path.join(folder, f"{os.getpid()}.losses"), "a") as file:
+                file.write(f"{loss.detach().item().hex()}\n")
+        return back(loss, *arguments, **options)
+
+    torch.Tensor.backward = noted
 
 
 def sets_loaders(torch: Any, size: int) -> None:

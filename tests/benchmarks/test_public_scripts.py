@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 import sys
@@ -12,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import public_data
-from benchmarks.public_start import LOSS, METER, STEPS, Script, metered_bytes
+from benchmarks.alone_watched import COMPILED, cases
+from benchmarks.public_start import LOSS, METER, STEPS, Run, Script, losses_differ, metered_bytes
 from benchmarks.tune_public import LIST, listed
 from engine.tune.spec import TuneSpec
 from engine.tune.start.command import begin_command
@@ -51,6 +53,20 @@ def test_the_second_meter_knows_nothing_of_the_product() -> None:
 )
 def test_losses_are_found_in_what_scripts_print(line: str, loss: str) -> None:
     assert LOSS.findall(line)[0] == loss
+
+
+def test_losses_are_compared_to_the_last_bit_in_each_process_and_as_far_as_both_came() -> None:
+    one = Run({0: [(2.0).hex(), (1.0).hex(), (0.5).hex()], 1: [(3.0).hex()]}, [], 0)
+    assert losses_differ(one, Run({0: [(2.0).hex(), (1.0).hex()]}, [], None)) == (2, 0.0)
+    assert losses_differ(one, Run({0: [(2.0).hex(), (0.75).hex()], 1: [(3.0).hex()]}, [], 0)) == (3, 0.25)
+    assert losses_differ(one, Run({0: [(2.0).hex(), "nan"]}, [], 0))[1] == math.inf
+    assert losses_differ(Run({0: ["nan"]}, [], 0), Run({0: ["nan"]}, [], 0)) == (1, 0.0)
+    assert losses_differ(one, Run({}, [], 0)) == (0, None)
+
+
+def test_a_compiled_case_differs_from_the_script_of_the_list() -> None:
+    found = cases()
+    assert all(found[name].command != found[f"{name}_compiled"].command for name in COMPILED)
 
 
 @pytest.mark.slow
