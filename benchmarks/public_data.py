@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import random
 import string
@@ -14,12 +15,17 @@ from PIL import Image
 TRAINED, TESTED, LETTERS = 4_000, 1_000, string.ascii_lowercase + " \n"
 
 
-def mnist(folder: Path) -> None:
+def whole_mnist(folder: Path) -> None:
+    """Write as many rows as MNIST has, for a script that splits them."""
+    mnist(folder, 60_000, 10_000)
+
+
+def mnist(folder: Path, trained: int = TRAINED, tested: int = TESTED) -> None:
     """Write the files of MNIST, as torchvision reads them below the folder `root`."""
     raw = folder / "MNIST" / "raw"
     raw.mkdir(parents=True)
     numbers = np.random.default_rng(0)
-    for name, count in (("train", TRAINED), ("t10k", TESTED)):
+    for name, count in (("train", trained), ("t10k", tested)):
         images = numbers.integers(0, 256, (count, 28, 28), dtype=np.uint8)
         labels = (np.arange(count) % 10).astype(np.uint8)
         (raw / f"{name}-images-idx3-ubyte").write_bytes(struct.pack(">IIII", 2051, count, 28, 28) + images.tobytes())
@@ -143,3 +149,78 @@ def _graphs(folder: Path, name: str, kinds: int) -> None:
     texts["graph_labels"] = [str(graph % 2) for graph in range(400)]
     for kind, lines in texts.items():
         (raw / f"{name}_{kind}.txt").write_text("\n".join(lines) + "\n")
+
+
+def small_chat_model(folder: Path) -> None:
+    """Write a language model of two layers with random weights, and its tokenizer of single letters."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    known = {letter: number for number, letter in enumerate(["<s>", "</s>", "<?>", *string.printable])}
+    letters = Tokenizer(models.WordLevel(known, unk_token="<?>"))
+    letters.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    special = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "</s>", "unk_token": "<?>"}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=letters, **special)
+    tokenizer.chat_template = "{% for each in messages %}{{ each['role'] }}: {{ each['content'] }}\n{% endfor %}"
+    tokenizer.save_pretrained(folder)
+    sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2}
+    LlamaForCausalLM(LlamaConfig(vocab_size=len(known), max_position_embeddings=256, **sizes)).save_pretrained(folder)
+
+
+def chats(folder: Path) -> None:
+    """Write 2,000 questions with answers, one JSON object a line."""
+    chosen = random.Random(0)
+    _lines(folder, [{"messages": [_said("user", chosen), _said("assistant", chosen)]} for _ in range(2_000)])
+
+
+def pairs_of_chats(folder: Path) -> None:
+    """Write 1,000 questions, each with an answer that is preferred and one that is not."""
+    chosen = random.Random(0)
+    rows = [
+        {
+            "prompt": [_said("user", chosen)],
+            "chosen": [_said("assistant", chosen)],
+            "rejected": [_said("assistant", chosen)],
+        }
+        for _ in range(1_000)
+    ]
+    _lines(folder, rows)
+
+
+def _said(role: str, chosen: random.Random) -> dict[str, str]:
+    return {"role": role, "content": "".join(chosen.choices(string.ascii_lowercase, k=chosen.randint(20, 60)))}
+
+
+def _lines(folder: Path, rows: list[dict[str, object]]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "train.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+
+
+def small_unet(folder: Path) -> None:
+    """Write the configuration of a U-Net for diffusion with two blocks."""
+    folder.mkdir(parents=True, exist_ok=True)
+    blocks = {"down_block_types": ["DownBlock2D"] * 2, "up_block_types": ["UpBlock2D"] * 2, "layers_per_block": 1}
+    sizes = {"sample_size": 32, "block_out_channels": [16, 32], "norm_num_groups": 8}
+    (folder / "config.json").write_text(json.dumps({"_class_name": "UNet2DModel", **blocks, **sizes}))
+
+
+def shards_of_documents(folder: Path) -> None:
+    """Write three files of texts as nanochat keeps them, and a tokenizer of single bytes."""
+    import pyarrow
+    import pyarrow.parquet
+    import tiktoken
+    import torch
+
+    texts, tokens = folder / "base_data_climbmix", folder / "tokenizer"
+    for made in (texts, tokens):
+        made.mkdir(parents=True)
+    chosen = random.Random(0)
+    for number in range(3):
+        rows = ["".join(chosen.choices(LETTERS, k=chosen.randint(20, 200))) for _ in range(4_000)]
+        pyarrow.parquet.write_table(
+            pyarrow.table({"text": rows}), texts / f"shard_{number:05}.parquet", row_group_size=500
+        )
+    known = {bytes([number]): number for number in range(256)}
+    encoding = tiktoken.Encoding("bytes", pat_str=".|\\n", mergeable_ranks=known, special_tokens={"<|bos|>": 256})
+    (tokens / "tokenizer.pkl").write_bytes(pickle.dumps(encoding))
+    torch.save(torch.tensor([1] * 256 + [0]), tokens / "token_bytes.pt")

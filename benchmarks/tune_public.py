@@ -39,6 +39,7 @@ from engine.text.units import MIB  # noqa: E402
 
 LIST = ROOT / "benchmarks" / "public_scripts.toml"
 RESULTS = ROOT / "benchmarks" / "results" / "tune_public.cpu.jsonl"
+STARTS_DIFFER = "starts_differ"
 EXACT, REFUSED, WRONG = "exact", "refused rightly", "wrong"
 SECONDS = 900
 COMPARED, COMPARED_SECONDS = 5, 40.0
@@ -149,7 +150,11 @@ def judged(document: dict[str, Any], script: Script, folder: Path) -> dict[str, 
         "reason": boundary["note"] or boundary["reason"],
     }
     if not boundary["certified"]:
-        return found | {"verdict": REFUSED if script.expected == boundary["reason"] else WRONG}
+        code = STARTS_DIFFER if boundary["reason"] == "out_of_memory" else boundary["reason"]
+        if code == STARTS_DIFFER:  # its size trained in each of its starts, and should under the other meter
+            found["second_meter_bytes"] = [metered_bytes(script, folder, largest)]
+            code = code if (found["second_meter_bytes"][0] or 1 << 60) <= script.limit_mib * MIB else WRONG
+        return found | {"code": code, "verdict": REFUSED if script.expected == code else WRONG}
     peaks = [metered_bytes(script, folder, size) for size in (largest, refused)]
     is_exact = None not in peaks and peaks[0] <= script.limit_mib * MIB < peaks[1]
     runs = [start(script, folder, script.current, COMPARED_SECONDS, COMPARED) for start in (alone_run, watched_run)]

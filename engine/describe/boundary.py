@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..results.result import CPU_COUNTS_TENSORS, DATA_EXHAUSTED, Boundary, Outcome, Reason, RunResult
+from ..search.differing_starts import do_starts_differ
 from ..spec import SearchSpec
 from ..text.units import format_bytes, format_duration, sentence_case
 from .answer import Answer
@@ -58,6 +59,8 @@ def why_not_certified(result: RunResult) -> str | None:
 
 
 def _why_open(result: RunResult) -> str:
+    if result.boundary.reason is Reason.OUT_OF_MEMORY and do_starts_differ(result.probes):
+        return "starts of one size took different memory"
     most = f"{result.spec.max_batch_size:,}"
     return {
         Reason.SIZE_LIMIT: _what_ends(result),

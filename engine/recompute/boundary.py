@@ -20,6 +20,7 @@ from ..search.boundary import (
     boundary_of_soak_cut_short,
     with_current_size_note,
 )
+from ..search.differing_starts import boundary_where_starts_differ, found_where_starts_differ
 from ..search.foreign_memory import bytes_taken_by_others
 from ..search.unguided import Found, Trial, next_soak_size
 from ..spec import RunSpec
@@ -135,8 +136,9 @@ def _of_starts(claims: Claims) -> list[Boundary]:
     possible = [_out_of_time(probes)]
     if rule is not None:
         ended = _found(probes, maximum, rule)
+    ended = found_where_starts_differ(probes) or ended
     if ended is not None:
-        boundary = boundary_of_search(ended, probes, claims.device)
+        boundary = boundary_where_starts_differ(boundary_of_search(ended, probes, claims.device), probes)
         possible.insert(0, boundary if rule is None else boundary_among(boundary, rule))
     low = max((p.batch_size for p in probes if p.fits), default=0)
     if (wall := wall_of_the_script(probes, low)) is not None:

@@ -85,6 +85,8 @@ class Evidence:
     """What a whole run saw of the data and of the script's other parts, in rank 0."""
     caveat: str | None = None
     """Why the training may take more later than in the steps that were watched."""
+    is_varied: bool = False
+    """Whether the batches that were watched had rows or items of different sizes: another start may be given others."""
     most_samples: int | None = None
     """The largest batch that the data gave, where it gave fewer than were wanted."""
     curve: tuple[int, ...] = ()
@@ -157,12 +159,13 @@ def evidence_of(
         lengths = []  # the longest rows were among those watched
     is_cut = whole_run is not None and whole_run["is_evaluation_cut"]
     kept = max(m.kept_by_evaluation_bytes for m in memories if m) if is_cut else 0
-    caveat = _caveat(
+    caveat = notes.caveat_of(
         lengths, axis == BY_LOADER, growth, kept, whole_run is not None, max(r.idle_optimizers for r in trained)
     )
     rows = {r.rows_of_a_pass for r in trained}
     rows_of_a_pass = rows.pop() if len(rows) == 1 else None
-    return replace(evidence, batch_axis=axis, whole_run=whole_run, caveat=caveat, rows_of_a_pass=rows_of_a_pass)
+    evidence = replace(evidence, caveat=caveat, is_varied=notes.are_varied(lengths))
+    return replace(evidence, batch_axis=axis, whole_run=whole_run, rows_of_a_pass=rows_of_a_pass)
 
 
 def check_memory_rises(peaks: Mapping[int, int]) -> None:
@@ -309,35 +312,6 @@ def _micro_batches(steps: Sequence[Step], batch_size: int) -> tuple[int, int] | 
             most = max(times.values())
             return axis, min(held) if most == 1 else max(count for count in times if times[count] == most)
     return None
-
-
-def _caveat(
-    lengths: Sequence[Collection[int]],
-    are_items: bool,
-    growth_bytes: int,
-    kept_bytes: int,
-    is_whole: bool,
-    idle_optimizers: int,
-) -> str | None:
-    """Say why later steps may take more than those watched. One length of several modules is no difference."""
-    parts = []
-    longest = [max(each) for each in lengths if each]
-    if longest and min(longest) < max(longest):
-        text = notes.MORE_THAN_WATCHED.write(
-            least_count=min(longest),
-            most_count=max(longest),
-            what="items large" if are_items else "long",
-            larger="larger" if are_items else "longer",
-            remedy="" if is_whole else ": --whole-run trains the longest",
-        )
-        parts.append(text)
-    if growth_bytes:
-        parts.append(notes.GROWS.write(bytes=format_bytes(growth_bytes)))
-    if kept_bytes:
-        parts.append(notes.EVALUATION_KEEPS.write(bytes=format_bytes(kept_bytes)))
-    if idle_optimizers:
-        parts.append(notes.IDLE_OPTIMIZERS.write(count=idle_optimizers))
-    return "; ".join(parts) or None
 
 
 def _check_undivided(trained: Sequence[Reading], steps: Sequence[Sequence[Step]], batch_size: int) -> None:

@@ -47,6 +47,13 @@ def wider_sizes(probes: Sequence[Probe]) -> AllowedSizes | None:
     return next((rule for rule in rules if rule.is_consistent(taken, failed)), None)
 
 
+def is_spelled_out(rule: AllowedSizes, probes: Sequence[Probe]) -> bool:
+    """Whether the errors of two sizes name the rule: the number that both have does not follow the batch size."""
+    _, failed = sizes_taken_and_failed(probes)
+    naming = {p.batch_size for p in probes if p.batch_size in failed and rule in _rules_named([p])}
+    return len(naming) > 1
+
+
 def _rules_named(probes: Sequence[Probe]) -> Iterator[AllowedSizes]:
     """Yield the rules that errors spell out: "batch size must be divisible by 8", "524288 is not divisible by 105"."""
     messages = {p.error_message or "" for p in probes if p.outcome is Outcome.ERROR}

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from ..results.result import Outcome, Probe
 from ..search.allowed_sizes import AllowedSizes
+from ..search.differing_starts import next_where_starts_differ
 from ..search.unguided import Found
 from .data_end import DataEnd, size_before_the_data_ends
-from .learned_sizes import learned_sizes, next_allowed, wider_sizes
+from .learned_sizes import is_spelled_out, learned_sizes, next_allowed, wider_sizes
 from .next_size import Start, next_size
 from .script_error import size_of_the_scripts_wall, wall_of_the_script
 
@@ -20,6 +21,7 @@ class SearchSoFar:
 
     `starts` are those that say something of memory; `memory_bytes` is 0 before the first has shown the device.
     `measures_refused`: a refused size runs to its end, and its memory will be known. `given` is the user's own rule.
+    `is_varied`: batches of one size differ in what they hold, so another start may take other memory.
     """
 
     starts: Sequence[Start]
@@ -30,6 +32,7 @@ class SearchSoFar:
     measures_refused: bool = False
     data_end: DataEnd | None = None
     given: AllowedSizes | None = None
+    is_varied: bool = False
 
     @property
     def allowed(self) -> AllowedSizes | None:
@@ -48,7 +51,8 @@ def next_start(so_far: SearchSoFar) -> int | Found:
         return _among(so_far, rule)
     step = _by_memory(so_far, so_far.starts)
     if isinstance(step, Found):
-        return step
+        probes, memory_bytes = so_far.probes, so_far.memory_bytes
+        return next_where_starts_differ(step, probes, memory_bytes) if so_far.is_varied else step
     size = size_of_the_scripts_wall(so_far.probes, so_far.most_trained)
     if size is None and (wall := wall_of_the_script(so_far.probes, so_far.most_trained)) is not None:
         return Found(so_far.most_trained, wall)
@@ -73,7 +77,8 @@ def _among(so_far: SearchSoFar, rule: AllowedSizes) -> int | Found:
     starts = [s for s in so_far.starts if s.batch_size not in failed]
     step = _by_memory(so_far, starts)
     found = next_allowed(rule, step, starts, so_far.maximum)
-    if isinstance(found, int) or isinstance(step, Found) or so_far.given is not None:
+    is_sure = so_far.given is not None or is_spelled_out(rule, so_far.probes)
+    if isinstance(found, int) or isinstance(step, Found) or is_sure:
         return found
     # the limit is known among the sizes that are sure to train: one between tells whether the script takes more
     wider = wider_sizes(so_far.probes)

@@ -6,6 +6,9 @@ joins them with "; ", which none of them has within.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
+from ..text.units import format_bytes
 from ..text.wording import Text, Wording
 
 MORE_THAN_WATCHED = Wording(
@@ -95,3 +98,41 @@ OF_WHOLE_RUN: tuple[Text, ...] = (
 )
 NOTES: tuple[Text, ...] = (MORE_THAN_WATCHED, GROWS, EVALUATION_KEEPS, IDLE_OPTIMIZERS, *OF_WHOLE_RUN)
 """All but those that a document is compared with: the peak, and the sizes that a script takes."""
+
+
+def caveat_of(
+    lengths: Sequence[Collection[int]],
+    are_items: bool,
+    growth_bytes: int,
+    kept_bytes: int,
+    is_whole: bool,
+    idle_optimizers: int,
+) -> str | None:
+    """Say why later steps may take more than those watched."""
+    parts = []
+    longest = _longest(lengths)
+    if are_varied(lengths):
+        text = MORE_THAN_WATCHED.write(
+            least_count=min(longest),
+            most_count=max(longest),
+            what="items large" if are_items else "long",
+            larger="larger" if are_items else "longer",
+            remedy="" if is_whole else ": --whole-run trains the longest",
+        )
+        parts.append(text)
+    if growth_bytes:
+        parts.append(GROWS.write(bytes=format_bytes(growth_bytes)))
+    if kept_bytes:
+        parts.append(EVALUATION_KEEPS.write(bytes=format_bytes(kept_bytes)))
+    if idle_optimizers:
+        parts.append(IDLE_OPTIMIZERS.write(count=idle_optimizers))
+    return "; ".join(parts) or None
+
+
+def are_varied(lengths: Sequence[Collection[int]]) -> bool:
+    """Whether the batches differ in length. One length of several modules is no difference."""
+    return len({*_longest(lengths)}) > 1
+
+
+def _longest(lengths: Sequence[Collection[int]]) -> list[int]:
+    return [max(each) for each in lengths if each]

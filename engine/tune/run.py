@@ -19,6 +19,7 @@ from ..report.script_output import MARK
 from ..results.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, Timings
 from ..search.allowed_sizes import boundary_among
 from ..search.boundary import with_note
+from ..search.differing_starts import boundary_where_starts_differ
 from ..search.unguided import Found, Try
 from ..spec import SCHEMA
 from ..speed.comparison import Comparison, reason_to_log
@@ -47,8 +48,7 @@ from .whole_run import describe_peak, describe_whole_run
 
 MEMORY_STEPS, LEAST_STEPS = 5, 3
 LEAST_SECONDS, PATIENCE = 120.0, 20  # a later start may take 20 times as long as the longest before
-ALIVE_SECONDS = 5.0
-FILES_NAMED = 5
+ALIVE_SECONDS, FILES_NAMED = 5.0, 5
 
 Spec = TuneSpec | FunctionSpec
 
@@ -141,6 +141,7 @@ class StartSweep(Sweep):
             measures_refused=self._is_on_cpu and 2 * (self.device.limit_bytes or 0) <= self.device.capacity_bytes,
             data_end=self.data_end,
             given=self.spec.allowed_sizes,
+            is_varied=any(e.is_varied for e in self.evidence.values()),
         )
 
     @property
@@ -157,7 +158,7 @@ class StartSweep(Sweep):
         if self.seen_device is None:  # not even batch 1 came as far as a training step
             last = self.probes[-1]
             raise WorkloadFailed(f"the training came to no optimizer step: {last.error_type}: {last.error_message}")
-        boundary = super().found(step)
+        boundary = boundary_where_starts_differ(super().found(step), self.searched)
         if step.refused is None and step.largest == self.most_samples:
             refusal = next(p.error_message for p in self.probes if p.outcome is Outcome.SIZE_LIMIT)
             boundary = replace(boundary, reason=Reason.SIZE_LIMIT, refusal=refusal)

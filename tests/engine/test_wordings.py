@@ -17,7 +17,6 @@ from engine.search.allowed_sizes import AllowedSizes, Rule
 from engine.speed import reasons
 from engine.text.wording import Wording, is_one_of
 from engine.tune import notes
-from engine.tune.evidence import _caveat
 from engine.tune.learned_sizes import describe_learned
 from engine.tune.whole_run import describe_peak, describe_whole_run
 from tests.engine.tune.test_whole_run import LOOKED, SEEN
@@ -106,7 +105,7 @@ CAVEATS = [
 @pytest.mark.parametrize("seen", CAVEATS)
 def test_every_caveat_is_of_its_wordings(seen: tuple[list[list[int]], bool, int, int, bool, int]) -> None:
     lengths, *more = seen
-    caveat = _caveat(lengths, *more)  # type: ignore[arg-type]
+    caveat = notes.caveat_of(lengths, *more)  # type: ignore[arg-type]
     assert [part for part in (caveat or "").split("; ") if part and not is_one_of(part, notes.NOTES)] == []
 
 

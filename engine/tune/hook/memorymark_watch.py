@@ -170,14 +170,15 @@ class Watch:
             self.evaluations += 1
             self.phase("evaluation")
 
-    def after_forward(self, module: Any, arguments: Any, options: Any, found: Any) -> None:
+    def after_forward(self, module: Any, arguments: Any, options: Any, *found: Any) -> None:
+        """Note the end of a forward pass; after one that failed torch leaves the options out, and nothing was found."""
         if not self.torch.compiler.is_compiling():
             self.depth -= 1
-            if self.depth == 0 and module.training and self.torch.is_grad_enabled():
+            if self.depth == 0 and found and module.training and self.torch.is_grad_enabled():
                 inputs = read.inputs_of(self.torch, [arguments, options])
                 self.mark("forward", sum(t.numel() for t in module.parameters()), *inputs)
                 self.phase("backward")
-                if not self.optimizers and (result := read.first_with_gradient(self.torch, found)) is not None:
+                if not self.optimizers and (result := read.first_with_gradient(self.torch, found[0])) is not None:
                     result.register_hook(self.note_backward)
 
     def note_backward(self, _: Any) -> None:

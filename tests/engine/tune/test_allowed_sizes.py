@@ -72,6 +72,14 @@ def test_the_sizes_that_a_script_takes_are_learned_from_its_errors(case: str) ->
     assert len(started) <= 9
 
 
+def test_a_rule_that_two_errors_spell_out_is_not_searched_any_further() -> None:
+    message = "total_batch_size (8192) must be a multiple of {}"
+    started, found = tuned(lambda size: 8192 % size == 0, 100, message)
+    assert len([size for size in started if 8192 % size]) == 3  # one of them twice
+    assert found.result.boundary.allowed_sizes == "divisors of 8,192"
+    assert found.is_certified
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.integers(2, 64), st.integers(16, 5_000), st.integers(1, 40))
 def test_no_certificate_leaves_out_a_size_that_a_given_rule_allows(number: int, most: int, today: int) -> None:

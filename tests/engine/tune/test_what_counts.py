@@ -56,3 +56,10 @@ def test_a_module_that_the_data_set_calls_for_each_row_is_not_the_model() -> Non
     assert shapes == {(16,), (48,)}
     curves = [memory.curve for reading in found if (memory := reading.memory())]
     assert len(curves[0]) == len(curves[1])  # otherwise two starts do not tell where the limit lies
+
+
+def test_a_forward_pass_that_failed_and_was_caught_hides_none_of_the_later_ones() -> None:
+    script = Path(__file__).parent / "scripts" / "catches_a_failure.py"
+    begin = partial(begin_command, TuneSpec((sys.executable, str(script), "{batch_size}"), device="cpu"))
+    (reading,), _ = start(begin, 16, Watching(5, timed_steps=1), seconds=300)
+    assert {tuple(shape) for step in reading.steps() for _, shape, _ in step.forwards} == {(16,)}

@@ -1,0 +1,77 @@
+"""PURE: what starts prove where those of one size take different memory, since each is given other rows.
+
+Two neighbouring sizes prove no limit then: either may fit in one start and not in the next. So the largest size is
+started again. Where that took other memory, the answer is a size that trained in several starts, with no certificate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..results.result import Boundary, Outcome, Probe
+from ..text.units import format_bytes
+from .boundary import with_note
+from .unguided import Found
+
+STARTS_WHERE_THEY_DIFFER = 4
+
+
+def next_where_starts_differ(found: Found, probes: Sequence[Probe], memory_bytes: int) -> int | Found:
+    """Return the size to start again, or a smaller one; where the search ended if all starts of each size agree."""
+    starts = _by_size(probes)
+    if found.refused is None or not found.largest:
+        return found
+    if not do_starts_differ(probes):
+        return found.largest if len(starts[found.largest]) == 1 else found
+    if (several := found_where_starts_differ(probes)) is not None:
+        return several
+    refused = _least_refused(starts)
+    if refused == 1:
+        return Found(0, 1)
+    again = max((size for size, made in starts.items() if len(made) > 1 and size < refused), default=None)
+    if again is not None:
+        return again
+    most_bytes = max(p.peak_allocated_bytes or 0 for p in starts[refused])
+    below = refused * memory_bytes // most_bytes if most_bytes > memory_bytes else refused
+    return max(1, min(below, refused - 1))
+
+
+def do_starts_differ(probes: Sequence[Probe]) -> bool:
+    """Whether two starts of one size took different memory, or one of them ran out of it."""
+    return any(len({(p.fits, p.peak_allocated_bytes) for p in made}) > 1 for made in _by_size(probes).values())
+
+
+def found_where_starts_differ(probes: Sequence[Probe]) -> Found | None:
+    """Return the largest size that trained in all of several starts, below each that was refused in any.
+
+    None where all starts of each size agree, and where no size had its starts.
+    """
+    starts = _by_size(probes)
+    if not do_starts_differ(probes) or (refused := _least_refused(starts)) is None:
+        return None
+    proven = [size for size, made in starts.items() if len(made) >= STARTS_WHERE_THEY_DIFFER and size < refused]
+    return Found(max(proven), refused) if proven else None
+
+
+def boundary_where_starts_differ(boundary: Boundary, probes: Sequence[Probe]) -> Boundary:
+    """Return the boundary without a certificate, and how far its starts differed; the same where they all agree."""
+    if not do_starts_differ(probes):
+        return boundary
+    made = _by_size(probes).get(boundary.largest_batch_size or 0, [])
+    peaks = [p.peak_allocated_bytes for p in made if p.peak_allocated_bytes is not None]
+    took = f" took {format_bytes(min(peaks))} to {format_bytes(max(peaks))}" if peaks else " trained"
+    note = f"{len(made)} starts of {boundary.largest_batch_size}{took}, each with other rows: no exact limit is known"
+    return with_note(replace(boundary, certified=False), note)
+
+
+def _by_size(probes: Sequence[Probe]) -> dict[int, list[Probe]]:
+    starts: dict[int, list[Probe]] = {}
+    for probe in probes:
+        if probe.outcome in (Outcome.FITS, Outcome.OUT_OF_MEMORY):
+            starts.setdefault(probe.batch_size, []).append(probe)
+    return starts
+
+
+def _least_refused(starts: dict[int, list[Probe]]) -> int | None:
+    return min((size for size, made in starts.items() if not all(p.fits for p in made)), default=None)
