@@ -27,8 +27,8 @@ def next_where_starts_differ(found: Found, probes: Sequence[Probe], memory_bytes
     if (several := found_where_starts_differ(probes)) is not None:
         return several
     refused = _least_refused(starts)
-    if refused == 1:
-        return Found(0, 1)
+    if refused is None or refused == 1:  # what ended above the largest size was no lack of memory; or nothing is left
+        return found if refused is None else Found(0, 1)
     again = max((size for size, made in starts.items() if len(made) > 1 and size < refused), default=None)
     if again is not None:
         return again

@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator, Sequence
 from math import prod
 
+from ..machine.scratch import PREFIX
 from ..results.result import Outcome, Probe
 
 TIMEOUT = "Timeout"
 """The error type of a start whose steps were not done in time."""
 SIZES_OF_A_WALL, NEAR_A_WALL = 3, 1.1
 _NUMBER = re.compile(r"(?<![\w.])\d{1,12}(?![\w.])|(?<![\w.])\d{1,12}(?=\.(?:\s|$))")
+_OF_ONE_START = re.compile(rf"{PREFIX}\w+|\d+")
 _SHAPE = re.compile(r"[\[(](\d+(?:, ?\d+)+)[\])]")
 
 
@@ -64,4 +66,5 @@ def _rows_that_there_were(message: str, numbers: set[int]) -> Iterator[int]:
 
 
 def _text(probe: Probe) -> str:
-    return re.sub(r"\d+", "", probe.error_message or "")
+    """Return the message without what differs in each start: numbers, and the name of the folder that was `{out}`."""
+    return _OF_ONE_START.sub("", probe.error_message or "")

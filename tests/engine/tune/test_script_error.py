@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
+from engine.machine.scratch import PREFIX
 from engine.report.script_output import OTHER_TORCHVISION
-from engine.results.result import Reason
+from engine.results.result import Outcome, Probe, Reason
 from engine.tune import run
 from engine.tune.evidence import Ended
 from engine.tune.failure import describe_failure
 from engine.tune.reading import Reading
-from engine.tune.script_error import sizes_named
+from engine.tune.script_error import is_same_error, sizes_named
 from engine.tune.spec import TuneSpec
 from tests.engine.tune.test_evidence import reading, steps
 
@@ -50,6 +51,19 @@ def test_an_error_at_every_larger_size_is_closed_in_on_and_not_started_again(mon
     assert boundary.largest_batch_size <= 1000 < boundary.refused_batch_size <= 1.1 * boundary.largest_batch_size
     assert (boundary.reason, boundary.certified) == (Reason.ERROR, False)
     assert len(started) <= 10
+
+
+def test_an_error_that_names_a_file_in_the_folder_of_its_start_is_the_same_error() -> None:
+    found = [
+        Probe(
+            size,
+            Outcome.ERROR,
+            error_type="OSError",
+            error_message=f"no such file: '/tmp/{PREFIX}{name}/out/log-{size}'",
+        )
+        for size, name in ((24, "a1b_"), (28, "zz9x"))
+    ]
+    assert is_same_error(*found)
 
 
 def test_an_error_of_another_kind_is_started_again(monkeypatch) -> None:
