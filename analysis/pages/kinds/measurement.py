@@ -77,6 +77,7 @@ def _result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dic
     shown, (need, suggestions) = figures(result, assumed.savings), ways_to_fit(result)
     evidence, setting = _evidence(run, result), result_summary.paste(result)
     can_change = evidence["change_start"] is not None
+    primary = primary_action(run, result, has_paste=setting is not None, can_change=can_change)
     throughputs = () if result.training is None else stated_throughputs(result, result.training)
     return {
         "result": result,
@@ -84,7 +85,8 @@ def _result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dic
         "headline": headline(result),
         "key_figures": key_figures(result, assumed.savings),
         "reach": "" if result.is_check else reach(result),
-        "primary": primary_action(run, result, has_paste=setting is not None, can_change=can_change),
+        "primary": primary,
+        "primary_repeats_all": primary == "again" or (primary == "time" and bool(result.training)),
         "may_time_again": may_time_again(run, result),
         "not_certified": why_not_certified(result),
         "unreadable": [part.replace("_", " ") for part in result.unreadable],
