@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 from django.test import Client
 
+from analysis.models import Run, State
 from engine.results.result import RunResult
 from engine.tune.spec import TuneSpec
 from engine.tune.training import Throughput
@@ -49,6 +51,28 @@ def test_its_peaks_have_a_tab_like_the_kinds_of_a_model(alice_client: Client) ->
     own = html_of(alice_client, replace(timed, probes=probes))
     assert '<a href="#memory">Memory</a>' in own
     assert "4 39.1 % 400.0 MiB" in words(own)
+
+
+def test_it_has_a_tab_of_changes_that_claims_no_saving(alice_client: Client) -> None:
+    html = html_of(alice_client, make_timed_result())
+    assert '<a href="#change">Change</a>' in html
+    text = words(html)
+    assert "Gradient checkpointing the same gradients, but activations are computed twice" in text
+    assert "so no saving is estimated" in text
+
+
+def test_time_again_of_a_registered_command_queues_it_with_its_speeds(
+    alice_client: Client, settings, tmp_path: Path
+) -> None:
+    settings.COMMANDS_FILE = tmp_path / "commands.toml"
+    settings.COMMANDS_FILE.write_text(f'[[command]]\nname = "train"\ncommand = {list(COMMAND)}\n')
+    spec = replace(SPEC, compare_speed=False)
+    run = tuned(make_unmeasurable_result(), spec)
+    Run.objects.filter(pk=run.pk).update(model="train")
+    again = alice_client.post(f"{run.get_absolute_url()}repeat/", {"only": "speeds"})
+    queued = Run.objects.latest("pk")
+    assert again.headers["Location"] == queued.get_absolute_url()
+    assert (queued.state, queued.model, queued.spec["compare_speed"]) == (State.QUEUED, "train", True)
 
 
 def test_a_models_result_has_no_such_tab(alice_client: Client) -> None:

@@ -1,0 +1,102 @@
+"""PURE: what may make a larger batch of somebody's own script fit, by the phase of its peak and what grows with it.
+
+The settings of a script are unknown, so nothing is estimated: each change comes with its cost, each group of them with
+the memory that it acts on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..estimate.alternatives import COSTS, Cost
+from ..results.result import Outcome, Probe
+
+_OPTIMIZER_STEP = "optimizer_step"
+_WITHOUT_ACTIVATIONS = (_OPTIMIZER_STEP, "loading the model")
+_SPLIT_BELOW = 0.75
+"""A split's smaller size has at most this share of the largest: the difference of two close ones is mostly noise."""
+_OF_THE_BATCH = (
+    ("Smaller micro-batches, gradients added up", Cost.SMALLER_PIECES),
+    ("Attention by SDPA or FlashAttention", Cost.OTHER_KERNEL),
+    ("Gradient checkpointing", Cost.RECOMPUTATION),
+    ("bf16 autocast", Cost.ROUNDING),
+    ("Shorter rows or smaller images", Cost.SMALLER_INPUTS),
+)
+_OF_THE_MODEL = (
+    ("8-bit AdamW", Cost.ROUNDED_STATE),
+    ("Adafactor, or SGD without momentum", Cost.OTHER_UPDATES),
+    ("LoRA adapters", Cost.OTHER_WEIGHTS),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The peak of the largest size: what grows with the batch and what does not, derived from two sizes."""
+
+    batch_size: int
+    smaller_batch_size: int
+    growing_bytes: int
+    fixed_bytes: int
+
+    @property
+    def bytes_per_sample(self) -> int:
+        """Return what one sample more takes."""
+        return self.growing_bytes // self.batch_size
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptChanges:
+    """What to try for a larger batch, each change with its cost; `phase` is that of the peak, None where unknown.
+
+    `of_the_batch` act on what grows with the batch, `of_the_model` on parameters, gradients and optimizer state.
+    """
+
+    phase: str | None
+    split: Split | None
+    of_the_batch: tuple[tuple[str, str], ...]
+    of_the_model: tuple[tuple[str, str], ...]
+
+    @property
+    def is_optimizer_step(self) -> bool:
+        """Whether the activations are freed at the peak, so that nothing about the batch lowers it."""
+        return self.phase == _OPTIMIZER_STEP
+
+
+def script_changes(probes: Iterable[Probe]) -> ScriptChanges | None:
+    """Return what to try, the smallest change first; None where no size ran out of memory."""
+    tried = list(probes)
+    refused = [probe for probe in tried if probe.outcome is Outcome.OUT_OF_MEMORY]
+    if not refused:
+        return None
+    fitting = {p.batch_size: p for p in tried if p.outcome is Outcome.FITS and p.peak_allocated_bytes is not None}
+    largest = fitting[max(fitting)] if fitting else None
+    phase = min(refused, key=lambda probe: probe.batch_size).failed_phase or (largest.peak_phase if largest else None)
+    of_the_batch = () if phase in _WITHOUT_ACTIVATIONS else _OF_THE_BATCH
+    return ScriptChanges(phase, _split(fitting), _with_costs(of_the_batch), _with_costs(_OF_THE_MODEL))
+
+
+def _with_costs(changes: tuple[tuple[str, Cost], ...]) -> tuple[tuple[str, str], ...]:
+    return tuple((label, COSTS[cost]) for label, cost in changes)
+
+
+def _split(fitting: dict[int, Probe]) -> Split | None:
+    """Divide the largest peak by the line through it and a smaller size; None without one whose peak has that phase.
+
+    The peak against the batch size is a line only as long as it stays in one phase.
+    """
+    if not fitting:
+        return None
+    size = max(fitting)
+    largest = fitting[size]
+    alike = [
+        smaller
+        for smaller, probe in fitting.items()
+        if smaller <= size * _SPLIT_BELOW and probe.peak_phase and probe.peak_phase == largest.peak_phase
+    ]
+    if not alike:
+        return None
+    smaller = max(alike)
+    high, low = largest.peak_allocated_bytes or 0, fitting[smaller].peak_allocated_bytes or 0
+    growing = (high - low) * size // (size - smaller)
+    return Split(size, smaller, growing, high - growing) if 0 < growing <= high else None
