@@ -221,7 +221,7 @@ def test_the_banner_says_what_it_means_since_when_and_what_to_do():
 
 @pytest.mark.django_db
 def test_the_banner_is_on_the_page_of_who_is_signed_in_and_not_on_the_login(alice_client, client):
-    text = "No worker of any device is alive"
+    text = "No worker is alive"
     assert text in alice_client.get("/runs/").text
     assert text not in client.get("/login/").text
 
