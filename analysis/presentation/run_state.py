@@ -64,8 +64,8 @@ def describe_phase(run: Run, turn: QueuePosition | None = None) -> str:
 
 
 def describe_queue_position(turn: QueuePosition) -> str:
-    """Write "next, after run 17, in about 4 min", "number 3" or "next, when cpu of vm is free"."""
-    parts = ["next" if turn.position == 1 else f"number {turn.position:,}"]
+    """Write "next, after run 17, in about 4 min", "number 3 in the queue" or "next, when cpu of vm is free"."""
+    parts = ["next" if turn.position == 1 else f"number {turn.position:,} in the queue"]
     if turn.held is not None:
         parts.append(f"when {turn.held.device} of {turn.held.host} is free")
     elif turn.after_run is not None:

@@ -35,7 +35,7 @@ def test_a_waiting_run_says_where_it_stands(alice_client: Client) -> None:
     running = make_claimed_run()
     make_run(running.device)
     last = make_run(running.device)
-    assert "Waiting: number 2." in words(page(alice_client, last))
+    assert "Waiting: number 2 in the queue." in words(page(alice_client, last))
 
 
 def test_cancel_asks_a_running_run_to_stop(alice_client: Client, alice: Any) -> None:
