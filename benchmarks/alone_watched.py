@@ -28,7 +28,7 @@ from public_start import Script, alone_run, losses_differ, watched_run  # noqa: 
 from tune_public import cloned, copied, listed  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "alone_watched.cpu.jsonl"
-SAME, UNREPEATABLE, DIFFERS, NOTHING = "the same", "not repeatable", "DIFFERS", "NO LOSS"
+SAME, UNREPEATABLE, FAILS, DIFFERS, NOTHING = "the same", "not repeatable", "fails alone, too", "DIFFERS", "NO LOSS"
 SECONDS, COMPILED_SECONDS = 45.0, 200.0
 COMPILED = {
     "nanogpt": ("--compile=False", "--compile=True"),
@@ -80,13 +80,14 @@ def compared(script: Script, folder: Path) -> dict[str, Any]:
     have_ended = None not in (alone.exit_status, watched.exit_status)
     ends_same = not have_ended or (alone.exit_status, alone.count()) == (watched.exit_status, watched.count())
     is_same, spread = apart == 0.0 and ends_same, None
+    nothing = FAILS if alone.exit_status and alone.exit_status == watched.exit_status else NOTHING
     if not is_same:
         spread = losses_differ(alone, alone_run(script, folder, size, seconds))[1]
     return {
         "name": script.name,
         "command": script.command,
         "batch_size": size,
-        "verdict": NOTHING if apart is None else SAME if is_same else UNREPEATABLE if spread else DIFFERS,
+        "verdict": nothing if apart is None else SAME if is_same else UNREPEATABLE if spread else DIFFERS,
         "losses": [alone.count(), watched.count()],
         "losses_compared": count,
         "watched_apart": apart,
@@ -105,11 +106,11 @@ def _is_same_text(one: list[str], other: list[str]) -> bool | None:
 def table(lines: list[dict[str, Any]]) -> str:
     """Return one line for each script and the counts."""
     rows = [
-        f"{each['name']:28} {each['verdict']:14} {each['losses_compared']:6} losses, {each['watched_apart']} apart "
+        f"{each['name']:28} {each['verdict']:16} {each['losses_compared']:6} losses, {each['watched_apart']} apart "
         f"(alone: {each['alone_apart']}); exit {each['exit_statuses']}; printed the same: {each['printed_is_same']}"
         for each in lines
     ]
-    counts = {v: sum(each["verdict"] == v for each in lines) for v in (SAME, UNREPEATABLE, DIFFERS, NOTHING)}
+    counts = {v: sum(each["verdict"] == v for each in lines) for v in (SAME, UNREPEATABLE, FAILS, DIFFERS, NOTHING)}
     return "\n".join([*rows, f"{len(lines)} scripts: {counts}; {sum(e['losses_compared'] for e in lines)} losses"])
 
 
