@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..estimate.tracing.hidden_devices import HIDDEN
-from ..execution import event_of
 from ..kinds import RunKind
 from ..program import PROGRAM
 from ..validation.spec import SETTINGS, ValidationSpec
@@ -49,11 +48,9 @@ def _validate(options: SimpleNamespace) -> int:
     console = nullcontext(print_json) if options.events else Console(sys.stderr, spec.to_dict(), line_of=_line_of)
     with console as emit, reporting.run(RunKind.VALIDATION, spec, emit) as run:
         result = validated(spec, run, waits=options.wait_for_device)
-        if options.events:
-            run.emit(event_of("result", result.total_seconds, result=result.to_dict()))
-        elif options.json:
+        if options.json:
             print_json(result.to_dict())
-        else:
+        elif not options.events:
             say_lines(wrapped(lines_of(result), width_of(sys.stdout)))
     return exit_status(result)
 
@@ -65,9 +62,9 @@ def validated(spec: ValidationSpec, run: Reported, *, waits: bool = False) -> Va
 
     hold = device_hold(lambda event: run.emit({**event, "is_waiting": True}), waits=waits)
     with nullcontext() if hold is None else hold(facts_of(spec.device)):
-        result = validate(spec, run.emit, run.started_as)
-    run.keep(exit_status(result), result)
-    return result
+        return validate(
+            spec, run.emit, keep=lambda result: run.keep(exit_status(result), result), started_as=run.started_as
+        )
 
 
 def _prepared(spec: ValidationSpec) -> ValidationSpec:

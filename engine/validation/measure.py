@@ -45,12 +45,20 @@ _NO_LOSS = "{} has no loss in eval mode, and with dropout or sampling two passes
 _NO_TIME = "the time budget was spent before"
 
 
-def validate(spec: ValidationSpec, emit: Emit, started_as: Mapping[str, Any] | None = None) -> ValidationResult:
+def validate(
+    spec: ValidationSpec,
+    emit: Emit,
+    *,
+    keep: Callable[[ValidationResult], None] = lambda _: None,
+    started_as: Mapping[str, Any] | None = None,
+) -> ValidationResult:
     """Run one validation. Raises EngineError if not even its first step can be run.
 
+    `keep` stores the result before its event is emitted; an OSError of it is logged.
     `started_as`: `run_facts()` of a run whose key is known before it starts; left out, they are read here.
     """
-    return _Validation(spec, Execution(emit, spec.time_budget_seconds), started_as or run_facts()).run()
+    execution = Execution(emit, spec.time_budget_seconds)
+    return execution.finish(_Validation(spec, execution, started_as or run_facts()).run(), keep)
 
 
 class _Validation:
@@ -77,7 +85,6 @@ class _Validation:
             versions = {**environment(self.run_spec, device), **self.started_as}
             self.execution.emit_event("device", device=facts.to_dict(), environment=versions)
             (self._backward if self.spec.check == BACKWARD else self._compile)(bench)
-        self.execution.phase("finished")
         return ValidationResult(self.spec, facts, tuple(self.checks), self.steps, versions, self.execution.seconds)
 
     def _backward(self, bench: Bench) -> None:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -20,6 +21,18 @@ def test_the_difference_of_gradients_is_relative_to_the_length_of_the_reference(
     assert difference_of([torch.tensor([3.0, 0.5]), torch.tensor([[4.0]])], reference) == pytest.approx(0.1)
     assert difference_of([torch.tensor([float("nan"), 0.0]), torch.tensor([[4.0]])], reference) is None
     assert difference_of([torch.zeros(1)], [torch.zeros(1)]) == 0
+
+
+def test_a_result_that_no_file_takes_is_said_all_the_same(monkeypatch):
+    monkeypatch.setattr(measure._Validation, "run", lambda _: SimpleNamespace(to_dict=lambda: {"checks": []}))
+    events = []
+
+    def keep(_):
+        raise OSError("no space is left")
+
+    measure.validate(ValidationSpec("bert-tiny"), events.append, keep=keep)
+    assert [each["event"] for each in events] == ["log", "phase", "result"]
+    assert "no space is left" in events[0]["message"]
 
 
 @pytest.mark.slow
