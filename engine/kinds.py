@@ -11,6 +11,7 @@ from .catalog.stored_workload import is_own_training
 from .documents.estimated import Estimated
 from .documents.measured import Measured
 from .documents.validated import Validated
+from .estimate.spec import EstimateSpec
 from .recompute.contradiction import Contradiction
 from .recompute.document import check_limits
 from .recompute.result import contradictions_of_result
@@ -20,7 +21,8 @@ from .tune.spec import FunctionSpec, TuneSpec, read_tuned_spec
 from .validation.spec import ValidationSpec
 
 T = TypeVar("T")
-Spec = RunSpec | TuneSpec | FunctionSpec | ValidationSpec
+SpecOnDevice = RunSpec | TuneSpec | FunctionSpec | ValidationSpec
+Spec = SpecOnDevice | EstimateSpec
 Document = Measured | Estimated | Validated
 
 
@@ -90,7 +92,7 @@ KINDS = ByKind(
     command=Kind("tune", read_tuned_spec, Measured.from_dict, contradictions_of_result, searches=True),
     estimate=Kind(
         "estimate",
-        RunSpec.from_dict,
+        EstimateSpec.from_dict,
         Estimated.from_dict,
         contradictions_of_result,  # it claims nothing that was measured: as a result it is refused by its first member
         members=("estimates", "safe_batch_size"),

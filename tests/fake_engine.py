@@ -2,7 +2,7 @@
 
 python -m tests.fake_engine MODE --spec '{...}' --events
 python -m tests.fake_engine MODE devices --json
-python -m tests.fake_engine MODE estimate --spec '{...}' --gpu a10|all --events
+python -m tests.fake_engine MODE estimate --spec '{...}' --events
 python -m tests.fake_engine MODE validate --spec '{...}' --events
 python -m tests.fake_engine MODE calibrate cuda:0 --json
 """
@@ -20,6 +20,7 @@ from typing import Any
 
 from engine.estimate.calibration import Calibration, apply
 from engine.estimate.gpus import Gpu, gpus
+from engine.estimate.spec import EstimateSpec, read_training
 from engine.results.result import Boundary, DeviceFacts, Outcome, Point, Probe, Reason, RunResult, Savings, Waste
 from engine.spec import RunSpec
 from engine.text.units import GIB
@@ -264,7 +265,8 @@ def main(arguments: list[str]) -> None:
         sys.stdout.write(json.dumps(calibration_of(os.environ["CUDA_VISIBLE_DEVICES"]).to_dict()))
         return
     if rest[0] == "estimate" and mode == "ok":
-        estimate(RunSpec.from_dict(json.loads(rest[2])), rest[4], calibrations=rest[7::2])
+        asked = EstimateSpec.from_dict(json.loads(rest[2]))
+        estimate(asked.training, asked.gpu, calibrations=rest[5::2])
         return
     if rest[0] == "validate":
         spec = ValidationSpec.from_dict(json.loads(rest[2]))
@@ -273,7 +275,7 @@ def main(arguments: list[str]) -> None:
         return
     rest = rest[1:] if rest[0] == "estimate" else rest
     say("started", schema=1, spec=json.loads(rest[1]))
-    MODES[mode](RunSpec.from_dict(json.loads(rest[1])))
+    MODES[mode](read_training(json.loads(rest[1])))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 REQUESTED_KINDS = tuple(kind.value for kind in RunKind if not BY_KIND[kind].elsewhere)
 """What the body of a run may ask for; validations and commands have addresses of their own."""
+DEFAULT_KIND = RunKind.MEASUREMENT
 
 
 def json_object(request: HttpRequest) -> dict[str, Any]:
@@ -58,7 +59,7 @@ def run_cloned(run: Run, changes: dict[str, Any], user: User) -> Run:
 
 def _requested_kind(values: dict[str, Any]) -> str:
     """Return the `kind`; the default is a measurement. Raises SpecError, also for fields that it does not have."""
-    kind = checked(values, "kind", str, RunKind.MEASUREMENT)
+    kind = checked(values, "kind", str, DEFAULT_KIND)
     if kind not in REQUESTED_KINDS:
         elsewhere = BY_KIND[kind].elsewhere if kind in dict(PUBLISHED_KINDS) else ""
         raise SpecError("kind", elsewhere or f"must be one of {', '.join(REQUESTED_KINDS)}")

@@ -15,6 +15,7 @@ from django.db.models.functions import Lower, Now, StrIndex
 from analysis.models.device_access import denied_q, users_denied
 from analysis.models.run_states import ON_DEVICES, SEARCHES, State
 from analysis.permissions import may_manage, may_start
+from engine.estimate.what_to_change import Scope
 from engine.kinds import RunKind
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ class RunQuerySet(models.QuerySet["Run"]):
 
     def answering(self) -> RunQuerySet:
         """Keep the estimates of what to change."""
-        return self.estimating().exclude(what_to_change="")
+        return self.estimating().filter(spec__what_to_change__in=list(Scope))
 
     def held_by(self, run_id: int, token: str) -> RunQuerySet:
         """Keep the run if this token still owns it. Every write to a running run goes through here."""

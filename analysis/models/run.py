@@ -20,7 +20,7 @@ from analysis.models.run_states import (
     published_kind,
 )
 from analysis.models.trend import TREND_INDEX
-from engine.estimate.what_to_change import Scope
+from engine.estimate.spec import read_training
 from engine.kinds import KINDS, RunKind
 from engine.spec import RunSpec
 
@@ -63,19 +63,11 @@ class Run(Restorable):
         HIGH = 1, "High"
 
     kind = models.CharField(max_length=12, choices=KIND_CHOICES, default=RunKind.MEASUREMENT.value)
-    # what an EstimateSpec has beside its training: `runs/kinds/estimate.py` writes and reads it
     gpu = models.CharField(
-        max_length=40, blank=True, default="", help_text="Estimates only: a card of the catalogue, all, or cpu."
-    )
-    what_to_change = models.CharField(
-        max_length=10,
+        max_length=40,
         blank=True,
         default="",
-        choices=[(scope.value, scope.value) for scope in Scope],
-        help_text="Estimates only: how many other settings are estimated too. Empty: none.",
-    )
-    frontier = models.JSONField(
-        default=list, blank=True, help_text="Estimates only: lengths or image sizes that are estimated too, in order."
+        help_text="What was estimated, here or before measuring: a card of the catalogue, all, or cpu.",
     )
     model = models.CharField(max_length=40)
     device = models.ForeignKey(
@@ -297,8 +289,8 @@ class Run(Restorable):
 
     @property
     def run_spec(self) -> RunSpec:
-        """The spec as the engine's type, validated again when it is read from the database."""
-        return RunSpec.from_dict(self.spec)
+        """The training as the engine's type, validated again when it is read from the database."""
+        return read_training(self.spec)
 
 
 Run._meta.get_field("kind").register_lookup(PublishedKind)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.core.exceptions import ValidationError
 
@@ -51,6 +52,14 @@ def gpu_choices() -> list[tuple[str, object]]:
         label = f"{gpu.name} · {format_bytes(gpu.total_bytes)}"
         by_vendor.setdefault(_VENDORS.get(gpu.vendor, gpu.vendor), []).append((gpu.id, label))
     return [(ALL_GPUS, f"All {len(gpus())} GPUs of the catalogue"), *by_vendor.items()]
+
+
+def calibrations(gpu: str) -> list[dict[str, Any]]:
+    """Return the newest calibration of each class of cards, from any host: of one card of the catalogue, or of all."""
+    calibrated = Device.objects.filter(calibration__isnull=False).order_by("calibrated_at", "pk")
+    measured = calibrated.values_list("calibration", flat=True)
+    newest = {calibration["gpu_id"]: calibration for calibration in measured if calibration is not None}
+    return [found for gpu_id, found in newest.items() if gpu_id is not None and gpu in (gpu_id, ALL_GPUS)]
 
 
 def gpu_of(device: Device) -> Gpu | None:

@@ -6,25 +6,16 @@ import json
 import os
 import subprocess
 from collections.abc import Sequence
-from typing import Any
 
 from django.conf import settings
 
-from analysis.models import ALL_GPUS, Device
+from analysis.models import Device
 from analysis.workers.engine_env import engine_environment
 from engine.errors import DeviceUnavailable, EngineError
 from engine.estimate.calibration import Calibration
 from engine.machine.device_lock import inherited_by_child
 
 _CALIBRATE_SECONDS = 300
-
-
-def calibrations(gpu: str) -> list[dict[str, Any]]:
-    """Return the newest calibration of each class of cards, from any host: of one card of the catalogue, or of all."""
-    calibrated = Device.objects.filter(calibration__isnull=False).order_by("calibrated_at", "pk")
-    measured = calibrated.values_list("calibration", flat=True)
-    newest = {calibration["gpu_id"]: calibration for calibration in measured if calibration is not None}
-    return [found for gpu_id, found in newest.items() if gpu_id is not None and gpu in (gpu_id, ALL_GPUS)]
 
 
 def calibration_measure(

@@ -1,4 +1,4 @@
-"""Running an estimate: the engine's arguments, its time limit, and recovery after its process died.
+"""Who runs an estimate, and recovery after its process died.
 
 An estimate holds no device, so no lock shows whether it is under way: on this host its owner's process does, and for
 other hosts the lease.
@@ -6,7 +6,6 @@ other hosts the lease.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 
@@ -15,8 +14,6 @@ from django.conf import settings
 from analysis.models import Run
 from analysis.runs import services
 from analysis.runs.queue.retry_policy import Cause
-from analysis.workers.attempt_files import result_file
-from analysis.workers.calibration import calibrations
 
 _LOOK_SECONDS = 0.05
 
@@ -24,20 +21,6 @@ _LOOK_SECONDS = 0.05
 def owner_of_this_process() -> str:
     """Return the owner that claims an estimate: host and process, such as `lab-1:4711`."""
     return f"{settings.HOST_NAME}:{os.getpid()}"
-
-
-def estimate_arguments(run: Run) -> list[str]:
-    """Return the arguments of `python -m engine`: the spec, the card, and this portal's calibrations of such cards."""
-    arguments = ["estimate", "--spec", json.dumps(run.spec, separators=(",", ":")), "--gpu", run.gpu, "--events"]
-    if run.what_to_change:
-        arguments += ["--what-to-change", run.what_to_change]
-    if run.frontier:
-        arguments += ["--frontier", ",".join(map(str, run.frontier))]
-    for calibration in calibrations(run.gpu):
-        path = result_file(run).with_name(f"calibration-{calibration['gpu_id']}.json")
-        path.write_text(json.dumps(calibration))
-        arguments += ["--calibration", str(path)]
-    return arguments
 
 
 def estimates_recover(*, wait_seconds: float = 0.0) -> int:

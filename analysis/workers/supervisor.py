@@ -34,7 +34,6 @@ from analysis.runs.queue.retry_policy import Cause
 from analysis.runs.services import Lease, LogLine
 from analysis.workers.attempt_files import NOT_STORABLE, attempt_folder_remove, result_file
 from analysis.workers.engine_process import EngineProcess
-from analysis.workers.estimates import estimate_arguments
 from analysis.workers.event_buffer import EventBuffer
 from analysis.workers.event_intake import EventIntake
 from engine.errors import SpecError
@@ -111,28 +110,39 @@ def supervise(
 
 def start_engine(run: Run, command: Sequence[str], keep_open: Sequence[int]) -> EngineProcess:
     """Start the engine for this attempt. It sees only its own card, and gets what an earlier attempt measured."""
-    if not run.needs_device:  # it runs without a card's lock, and so must not use a card
-        return EngineProcess([*command, *estimate_arguments(run)], environment=HIDDEN, keep_open=keep_open)
-    device = run.device
-    assert device is not None  # a claim of a measurement always names one
     rules = rules_of(run)
-    spec, environment = rules.spec_to_start(run), dict[str, str]()
-    if device.kind == "cuda" and device.uuid and device.compute_capability:  # NVIDIA: chosen by UUID
-        spec["device"], environment = "cuda:0", {"CUDA_VISIBLE_DEVICES": device.uuid}
-    arguments = [rules.engine.subcommand] if rules.engine.subcommand else []
-    arguments += ["--spec", json.dumps(spec, separators=(",", ":")), "--events", "--result-file", str(result_file(run))]
     may_resume = rules.takes_probes and (run.attempt > 1 or run.takes_over_id)
     measured = earlier_attempt(run) if may_resume else None
     earlier = "" if measured is None else json.dumps(measured)
-    arguments += ["--resume", "-"] if earlier else []
+    arguments = [*command, *engine_arguments(run), *(["--resume", "-"] if earlier else [])]
+    if not rules.engine.uses_device:  # it runs without a card's lock, and so must not use a card
+        return EngineProcess(arguments, environment=HIDDEN, keep_open=keep_open)
     for lock in keep_open:
         sign(lock, f"run {run.pk} of the portal")
-    environment |= inherited_by_child(keep_open)
-    if device.calibration is not None and rules.takes_probes:
-        path = result_file(run).with_name("calibration.json")
-        path.write_text(json.dumps(device.calibration))
+    environment = _only_card(run) | inherited_by_child(keep_open)
+    return EngineProcess(arguments, input_text=earlier, environment=environment, keep_open=keep_open)
+
+
+def engine_arguments(run: Run) -> list[str]:
+    """Return the arguments of `python -m engine` for a run: its spec, and this portal's calibrations of its cards."""
+    rules = rules_of(run)
+    spec = rules.spec_to_start(run) | ({"device": "cuda:0"} if _only_card(run) else {})
+    arguments = [rules.engine.subcommand] if rules.engine.subcommand else []
+    arguments += ["--spec", json.dumps(spec, separators=(",", ":")), "--events"]
+    if rules.engine.uses_device:
+        arguments += ["--result-file", str(result_file(run))]
+    for calibration in rules.calibrations(run):
+        path = result_file(run).with_name(f"calibration-{calibration['gpu_id']}.json")
+        path.write_text(json.dumps(calibration))
         arguments += ["--calibration", str(path)]
-    return EngineProcess([*command, *arguments], input_text=earlier, environment=environment, keep_open=keep_open)
+    return arguments
+
+
+def _only_card(run: Run) -> dict[str, str]:
+    """Return the environment in which the engine sees the run's NVIDIA card alone; empty for another device."""
+    card = run.device
+    is_nvidia = card is not None and card.kind == "cuda" and card.uuid and card.compute_capability
+    return {"CUDA_VISIBLE_DEVICES": card.uuid} if card is not None and is_nvidia else {}
 
 
 class _Watch:

@@ -14,6 +14,7 @@ from ..estimate import calibration, gpus
 from ..estimate.estimator import Estimator
 from ..estimate.frontier import sizes_in
 from ..estimate.gpus import Gpu
+from ..estimate.spec import EstimateSpec
 from ..estimate.tracing.hidden_devices import devices_hidden
 from ..estimate.what_to_change import Scope
 from ..execution import Emit
@@ -33,6 +34,7 @@ from .options import (
     model_argument,
     setting_options,
     settings_given,
+    spec_given,
     spec_of,
     spec_option,
 )
@@ -61,9 +63,14 @@ def _without_devices(options: SimpleNamespace) -> int:
 
 
 def _estimate(options: SimpleNamespace) -> int:
-    given = settings_given(options)
-    spec, cards = spec_of(given, options.spec), _cards(options)  # the device of the spec is ignored
-    sizes = sizes_in(options.frontier) if options.frontier is not None else []
+    given, sizes = settings_given(options), sizes_in(options.frontier) if options.frontier is not None else []
+    if options.spec is not None and options.gpu is None and options.memory is None:
+        asked = EstimateSpec.from_dict(spec_given(given, options.spec))
+        spec, options.gpu, options.what_to_change = asked.training, asked.gpu, asked.what_to_change
+        sizes = list(asked.frontier)
+    else:
+        spec = spec_of(given, options.spec)
+    cards = _cards(options)  # the device of the spec is ignored
     scope = Scope(options.what_to_change) if options.what_to_change else None
     with nullcontext(print_json) if options.events else Console(sys.stderr) as emit:
         spec = counted(spec, lambda text: emit(info_event(text)))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
 
 from ..errors import SpecError
 from ..spec import RunSpec
@@ -15,6 +17,7 @@ ALL_GPUS = "all"
 """The `gpu` of an estimate for every card of the catalogue."""
 CPU = "cpu"
 """The `gpu` of an estimate for a CPU, with the memory limit of its spec."""
+_NO_SIZES = "must be a list of whole numbers, such as [128, 256, 512]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,11 @@ class EstimateSpec:
     frontier: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in ("gpu", "what_to_change"):
+            if not isinstance(getattr(self, name), str):
+                raise SpecError(name, "must be text")
+        if not all(type(size) is int for size in self.frontier):
+            raise SpecError("frontier", _NO_SIZES)
         if self.what_to_change and self.what_to_change not in list(Scope):
             raise SpecError("what_to_change", f"must be one of {', '.join(Scope)}")
         for name in ("what_to_change", "frontier"):
@@ -43,3 +51,25 @@ class EstimateSpec:
             specs_of(self.training, self.frontier)
         if self.gpu != ALL_GPUS:
             check(self.training, None if self.gpu == CPU else find(self.gpu))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the members of its training, with its own beside them."""
+        own = {"gpu": self.gpu, "what_to_change": self.what_to_change, "frontier": sorted(self.frontier)}
+        return self.training.to_dict() | own
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> EstimateSpec:
+        """Build a spec from JSON. Raises SpecError, naming the field."""
+        own = {name: data[name] for name in OWN if name in data}
+        if not isinstance(sizes := own.get("frontier", []), list | tuple):
+            raise SpecError("frontier", _NO_SIZES)
+        return cls(read_training(data), **{**own, "frontier": tuple(sizes)})
+
+
+OWN = tuple(field.name for field in fields(EstimateSpec) if field.name != "training")
+"""The members of its document that a spec of the training alone does not have."""
+
+
+def read_training(spec: Mapping[str, Any]) -> RunSpec:
+    """Read the training of an estimate's document, or of a measurement's. Raises SpecError, naming the field."""
+    return RunSpec.from_dict({name: value for name, value in spec.items() if name not in OWN})

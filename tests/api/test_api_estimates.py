@@ -27,13 +27,13 @@ def test_an_estimate_is_stored_without_saying_the_kind(alice_client: Client) -> 
 
 def test_an_estimate_of_several_lengths_keeps_them_in_order(alice_client: Client) -> None:
     answer = post(alice_client, {"model": "bert", "gpu": "a10", "frontier": [512, 128, 256]})
-    assert (answer.status_code, Run.objects.get().frontier) == (202, [128, 256, 512])
+    assert (answer.status_code, Run.objects.get().spec["frontier"]) == (202, [128, 256, 512])
 
 
 def test_a_copy_has_the_lengths_of_the_estimate(alice_client: Client) -> None:
     run = make_estimate("a10", frontier=[64, 128])
     answer = alice_client.post(f"/api/v1/runs/{run.pk}/clone/", {"precision": "bf16"}, content_type="application/json")
-    assert (answer.status_code, Run.objects.get(precision="bf16").frontier) == (202, [64, 128])
+    assert (answer.status_code, Run.objects.get(precision="bf16").spec["frontier"]) == (202, [64, 128])
 
 
 def test_the_same_request_twice_is_one_estimate(alice_client: Client) -> None:

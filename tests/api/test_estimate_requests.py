@@ -7,7 +7,6 @@ import pytest
 from analysis.models import Run
 from analysis.runs import services
 from engine.estimate.gpus import gpus
-from engine.spec import RunSpec
 from tests.factories import make_card, make_claimed_estimate, make_device, make_run
 from tests.fake_engine import estimate_of
 
@@ -81,7 +80,7 @@ def test_a_measurement_is_what_it_was(alice_client):
 
 def test_its_result_holds_the_estimates_and_no_measured_figure(alice_client):
     run = make_claimed_estimate("a10")
-    result = {"estimates": [estimate_of(RunSpec.from_dict(run.spec), gpus()["a10"])]}
+    result = {"estimates": [estimate_of(run.run_spec, gpus()["a10"])]}
     services.run_finish(run_id=run.pk, token=run.token, result=result)
     body = alice_client.get(f"{PATH}{run.pk}/").json()
     assert (body["largest_batch_size"], body["estimated_largest_batch_size"]) == (None, 99)

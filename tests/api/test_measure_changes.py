@@ -50,7 +50,7 @@ def test_a_guest_may_not(client):
 def test_an_estimate_may_ask_for_it_of_one_card(alice_client):
     wanted = {"model": "bert", "gpu": "t4", "what_to_change": "single", "current_batch_size": 128}
     assert alice_client.post("/api/v1/estimates/", wanted, content_type="application/json").status_code == 202
-    assert Run.objects.get().what_to_change == "single"
+    assert Run.objects.get().spec["what_to_change"] == "single"
     for wrong in ({"gpu": "all"}, {"what_to_change": "everything"}, {"what_to_change": 1}):
         refused = alice_client.post("/api/v1/estimates/", {**wanted, **wrong}, content_type="application/json")
         assert refused.status_code == 400

@@ -112,9 +112,9 @@ def test_every_member_that_is_described_is_served(kind: type, made: Any) -> None
 @pytest.mark.django_db
 def test_what_the_api_serves_of_a_run_is_of_the_schemas(alice_client: Client) -> None:
     measured, predicted, waiting = finished(make_timed_result()), estimated("a10"), make_claimed_run()
-    for run in (measured, predicted, waiting):
+    for run, spec in ((measured, "RunSpec"), (predicted, "EstimateSpec"), (waiting, "RunSpec")):
         served = alice_client.get(f"/api/v1/runs/{run.pk}/").json()
-        assert errors(component("RunSpec"), served["spec"]) == []
+        assert errors(component(spec), served["spec"]) == []
     assert errors(component("RunResult"), alice_client.get(f"/api/v1/runs/{measured.pk}/result/").json()) == []
     assert served["result"] is None
     assert Run.objects.get(pk=predicted.pk).result

@@ -7,7 +7,6 @@ from typing import Any
 from analysis.models import Run
 from analysis.runs import services
 from engine.estimate.gpus import gpus
-from engine.spec import RunSpec
 from tests.factories import make_claimed_estimate
 from tests.fake_engine import estimate_of
 
@@ -38,6 +37,6 @@ def make_stored_estimate(
     """A finished estimate of BERT: 99 fit each GPU, 89 with the margin; `changes` go into each GPU's answer."""
     run = make_claimed_estimate(gpu, **{"model": "bert", "current_batch_size": 16, **spec})
     known = list(gpus().values()) if gpu == "all" else [gpus()[gpu]]
-    made = [estimate_of(RunSpec.from_dict(run.spec), each) | (changes or {}) for each in known]
+    made = [estimate_of(run.run_spec, each) | (changes or {}) for each in known]
     assert services.run_finish(run_id=run.pk, token=run.token, result={"estimates": made})
     return Run.objects.get(pk=run.pk)

@@ -13,6 +13,7 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from analysis.models import MatrixCell, Report, Run
+from engine.estimate.spec import EstimateSpec
 from tests.factories import make_device
 
 
@@ -91,6 +92,30 @@ def test_a_size_of_an_earlier_version_that_is_no_gain_is_no_recommendation_in_li
     found = list(Run.all_runs.order_by("pk").values_list(*columns))
     assert found == [known, known, unknown, unknown, unknown, (4, None, None)]
     assert set(MatrixCell.objects.values_list("with_reserve_batch_size", flat=True)) == {8}
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_what_a_stored_estimate_is_for_moves_into_its_spec_and_back():
+    before = [("analysis", "0037_no_gain")]
+    call_command("migrate", *before[0], verbosity=0)
+    columns = ("gpu", "what_to_change", "frontier")
+    values = [("a10", "grid", [64, 128]), ("all", "", []), ("cpu", "", [])]
+    earlier = MigrationExecutor(connection).loader.project_state(before).apps.get_model("analysis", "Run")
+    for each in values:
+        own = dict(zip(columns, each, strict=True))
+        earlier.objects.create(kind="estimate", model="bert-tiny", spec={"model": "bert-tiny"}, **own)
+    earlier.objects.create(model="bert-tiny", spec={"model": "bert-tiny"}, gpu="t4")
+    call_command("migrate", verbosity=0)
+    *estimates, measured = Run.all_runs.order_by("pk")
+    specs = [EstimateSpec.from_dict(run.spec) for run in estimates]
+    assert [(spec.gpu, spec.what_to_change, list(spec.frontier)) for spec in specs] == values
+    assert [run.gpu for run in (*estimates, measured)] == ["a10", "all", "cpu", "t4"]
+    assert (measured.spec, list(Run.objects.answering())) == ({"model": "bert-tiny"}, estimates[:1])
+    call_command("migrate", *before[0], verbosity=0)
+    assert list(earlier.objects.order_by("pk").values_list(*columns)) == [*values, ("t4", "", [])]
+    assert {str(spec) for spec in earlier.objects.values_list("spec", flat=True)} == {"{'model': 'bert-tiny'}"}
+    call_command("migrate", verbosity=0)
 
 
 @pytest.fixture

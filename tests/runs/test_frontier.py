@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from analysis.runs import services
 from analysis.runs.kinds.estimate import CHANGES_SECONDS, TIME_BUDGET_SECONDS
-from analysis.workers.estimates import estimate_arguments
+from analysis.workers.supervisor import engine_arguments
 from tests.factories import make_claimed_estimate, make_estimate
 
 pytestmark = pytest.mark.django_db
 
 
 def test_the_sizes_are_passed_to_the_engine() -> None:
-    arguments = estimate_arguments(make_claimed_estimate("a10", frontier=[128, 64]))
-    assert arguments[arguments.index("--frontier") + 1] == "64,128"
-    assert "--frontier" not in estimate_arguments(make_claimed_estimate("a10"))
+    arguments = engine_arguments(make_claimed_estimate("a10", frontier=[128, 64]))
+    assert json.loads(arguments[arguments.index("--spec") + 1])["frontier"] == [64, 128]
 
 
 def test_several_sizes_have_more_time_than_one() -> None:
@@ -24,4 +25,4 @@ def test_several_sizes_have_more_time_than_one() -> None:
 
 def test_repeating_it_requests_the_same_sizes() -> None:
     again = services.run_again(run=make_estimate(frontier=[64, 128]), requested_by=None)
-    assert again.frontier == [64, 128]
+    assert again.spec["frontier"] == [64, 128]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -13,7 +15,7 @@ from analysis.runs.earlier.reuse import LOOKED_THROUGH_MAX
 from analysis.runs.earlier.what_to_change import changes_found, measured_variants, newest_changes, spec_of
 from analysis.runs.kinds import rules_of
 from analysis.runs.queue.placement import Placement
-from analysis.workers.estimates import estimate_arguments
+from analysis.workers.supervisor import engine_arguments
 from engine.errors import SpecError
 from engine.estimate.gpus import find
 from engine.estimate.spec import EstimateSpec
@@ -48,7 +50,7 @@ def test_it_is_estimated_where_the_run_was_measured() -> None:
     run = services.changes_estimate(run=measured, batch_size=64, scope="single", requested_by=make_user("ann"))
     place = rules_of(measured).place(measured)
     assert place is not None
-    assert (run.gpu, run.what_to_change, run.current_batch_size) == (place.gpu, "single", 64)
+    assert (run.gpu, run.spec["what_to_change"], run.current_batch_size) == (place.gpu, "single", 64)
     assert run.spec["memory_limit_bytes"] == measured.spec["memory_limit_bytes"]
 
 
@@ -64,14 +66,14 @@ def test_a_scope_that_cannot_be_is_refused_with_its_field(gpu: str, scope: str) 
 
 
 def test_the_scope_is_passed_to_the_engine() -> None:
-    arguments = estimate_arguments(make_claimed_estimate("cpu", what_to_change="grid"))
-    assert arguments[arguments.index("--what-to-change") + 1] == "grid"
-    assert arguments[arguments.index("--gpu") + 1] == "cpu"
+    arguments = engine_arguments(make_claimed_estimate("cpu", what_to_change="grid"))
+    spec = json.loads(arguments[arguments.index("--spec") + 1])
+    assert (arguments[0], spec["gpu"], spec["what_to_change"]) == ("estimate", "cpu", "grid")
 
 
 def test_repeating_it_requests_the_same() -> None:
     again = services.run_again(run=answered(), requested_by=None)
-    assert (again.gpu, again.what_to_change) == ("cpu", "single")
+    assert (again.gpu, again.spec["what_to_change"]) == ("cpu", "single")
 
 
 def test_the_ticked_variants_become_runs() -> None:

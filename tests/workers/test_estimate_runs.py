@@ -16,10 +16,10 @@ from django_q.signing import SignedPackage
 from analysis.models import Measurement, Run, RunLog, State
 from analysis.runs import services
 from analysis.workers import estimates, tasks, worker
-from analysis.workers.estimates import estimate_arguments, estimates_recover, owner_of_this_process
+from analysis.workers.estimates import estimates_recover, owner_of_this_process
 from analysis.workers.heartbeat import Heartbeat
 from analysis.workers.stop_pipe import StopPipe
-from analysis.workers.supervisor import start_engine, supervise
+from analysis.workers.supervisor import engine_arguments, start_engine, supervise
 from engine.errors import SpecError
 from tests.factories import make_claimed_estimate, make_device, make_estimate, make_run
 from tests.factories.timeouts import QUICK
@@ -163,10 +163,10 @@ def test_a_process_that_is_no_worker_says_how_to_start_one(monkeypatch):
 
 
 def test_the_engine_is_told_the_spec_and_the_card():
-    arguments = estimate_arguments(make_claimed_estimate("a10", current_batch_size=4))
-    assert arguments[:2] == ["estimate", "--spec"]
-    assert '"current_batch_size":4' in arguments[2]
-    assert arguments[3:6] == ["--gpu", "a10", "--events"]
+    command, option, spec, *others = engine_arguments(make_claimed_estimate("a10", current_batch_size=4))
+    assert (command, option, others) == ("estimate", "--spec", ["--events"])
+    assert '"current_batch_size":4' in spec
+    assert '"gpu":"a10"' in spec
 
 
 def test_what_the_predictor_refuses_is_said_and_the_estimate_failed():

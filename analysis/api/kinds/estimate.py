@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from analysis.api.kinds.measurement import ONLY_ESTIMATES
-from analysis.api.kinds.requests import FIGURES, Components, Requests, checked, component, requested
+from analysis.api.kinds.requests import FIGURES, Components, Requests, component, requested
 from analysis.models import ALL_GPUS, CPU, Run
 from analysis.presentation.stored.estimate import read_estimates
-from engine.errors import SpecError
 from engine.estimate.frontier import MAX_LENGTHS
 from engine.estimate.gpus import gpus
 from engine.estimate.spec import EstimateSpec
 from engine.estimate.types import Estimate as EstimateOfCard
 from engine.estimate.what_to_change import Scope
 from engine.results.result import Outcome
-from engine.spec import RunSpec
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
@@ -28,7 +25,9 @@ class Estimate(Requests):
 
     views = "analysis.api.v1.run.estimates"
     evidence = "estimated"
+    spec_name = EstimateSpec.__name__
     result_type, result_name = EstimateOfCard, "Estimates"
+    refused = dict.fromkeys(NOT_OF_ESTIMATES, "an estimate uses no device; leave it out, or request kind measurement")
     only_others = NOT_OF_ESTIMATES
 
     def own_properties(self) -> dict[str, Any]:
@@ -63,20 +62,20 @@ class Estimate(Requests):
             "required": ["estimates"],
             "properties": {"estimates": {"type": "array", "items": component(self.result_type.__name__)}},
         }
-        return {self.result_name: whole}
+        spec = {
+            "title": self.spec_name,
+            "type": "object",
+            "description": "The spec of an estimate: that of a run, and what is estimated of it.",
+            "properties": self.own_properties(),
+        }
+        return {self.result_name: whole, self.spec_name: spec}
 
     def submission(self, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
-        for name in NOT_OF_ESTIMATES:
-            if name in values:
-                raise SpecError(name, "an estimate uses no device; leave it out, or request kind measurement")
-        own = (*ONLY_ESTIMATES, "priority")
-        training = RunSpec.from_dict({name: value for name, value in values.items() if name not in own})
-        gpu, scope = checked(values, "gpu", str, ALL_GPUS), checked(values, "what_to_change", str, "")
-        return {"spec": EstimateSpec(training, gpu, scope, _sizes(values)), **requested(values, user)}
+        spec = {name: value for name, value in values.items() if name != "priority"}
+        return {"spec": EstimateSpec.from_dict(spec), **requested(values, user)}
 
     def body_of(self, run: Run) -> dict[str, Any]:
-        settings = {name: value for name, value in super().body_of(run).items() if name not in NOT_OF_ESTIMATES}
-        return {**settings, **{name: getattr(run, name) for name in ONLY_ESTIMATES}}
+        return {name: value for name, value in super().body_of(run).items() if name not in NOT_OF_ESTIMATES}
 
     def curves(self, run: Run) -> list[dict[str, Any]]:
         return [
@@ -94,11 +93,3 @@ class Estimate(Requests):
             }
             for estimate in (read_estimates(run.result) if run.result else ())
         ]
-
-
-def _sizes(values: dict[str, Any]) -> tuple[int, ...]:
-    """Read the sizes of `frontier`; empty where there is none."""
-    sizes = values.get("frontier", [])
-    if not isinstance(sizes, list) or not all(type(size) is int for size in sizes):
-        raise SpecError("frontier", "must be a list of whole numbers, such as [128, 256, 512]")
-    return tuple(sizes)

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.api.kinds.requests import VERSION_OF_FORM, Components, Requests, placed, settings_in
 from analysis.models import Run
+from engine.estimate.spec import OWN
 from engine.spec import RunSpec
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
 
-ONLY_ESTIMATES = ("gpu", "what_to_change", "frontier")
-"""Fields of a body that a measurement does not have."""
 _FOR_ESTIMATES = "is for estimates: add kind estimate"
 
 
@@ -20,10 +19,10 @@ class Measurement(Requests):
     """A body has the keys of a RunSpec, and those about its place in the queue."""
 
     refused = {
-        **dict.fromkeys(ONLY_ESTIMATES, _FOR_ESTIMATES),
+        **dict.fromkeys(OWN, _FOR_ESTIMATES),
         "gpu": f"{_FOR_ESTIMATES}, or name a device to measure on",
     }
-    only_others = (*ONLY_ESTIMATES, "price_per_hour_usd")
+    only_others = (*OWN, "price_per_hour_usd")
 
     def described_result(self) -> Components:
         added = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from analysis.models import Measurement, Run
 from analysis.runs.queue.placement import placement_find
 from engine.errors import SpecError
-from engine.kinds import Spec
+from engine.kinds import SpecOnDevice
 from engine.results.result import Purpose, RunResult
 from engine.spec import RunSpec
 
@@ -100,7 +100,7 @@ def settings_in(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in QUEUE_KEYS}
 
 
-def placed(spec: Spec, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
+def placed(spec: SpecOnDevice, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
     """Return the arguments of `run_create` for a run on a device.
 
     Without a price in the request the device's own price is used.

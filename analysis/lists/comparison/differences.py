@@ -12,6 +12,7 @@ from analysis.lists.environment import COMPARABILITY_FACTS, NOT_RECORDED
 from analysis.presentation import labels
 from analysis.presentation.formatting import duration, number, round_bytes, round_percent, usd
 from engine.catalog import WORKLOADS
+from engine.estimate.spec import OWN
 from engine.settings.setting import Role
 from engine.spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS
 from engine.tune.spec import FunctionSpec, TuneSpec
@@ -144,8 +145,8 @@ def _input(spec: Spec) -> str:
 
 
 _OF_SCRIPTS = {field.name for spec in (TuneSpec, FunctionSpec) for field in fields(spec)} - SETTINGS.keys()
-_NAMED_ALREADY = frozenset({"name"})
-"""The name of a script, which stands as its model."""
+_NAMED_ALREADY = frozenset({"name", *OWN})
+"""The name of a script stands as its model, and the card of an estimate as its device."""
 
 
 def _of_model(subject: ComparedRun, text: str) -> str:

@@ -296,7 +296,7 @@ def values_of(run: Run, kind: str = "", devices: Iterable[Device] = ()) -> dict[
     return known | {
         "kind": starts,
         "gpu": run.gpu or ALL_GPUS,
-        "frontier": ", ".join(map(str, run.frontier)),
+        "frontier": ", ".join(map(str, run.spec.get("frontier", ()))),
         **({"device": place_value(place)} if place.device or place.kind else {}),
         "priority": min(run.priority, Run.Priority.NORMAL),
         "accepts_shared_device": run.accepts_shared_device,

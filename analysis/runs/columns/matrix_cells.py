@@ -18,13 +18,14 @@ from engine.catalog import WORKLOADS
 from engine.documents.estimated import Estimated, EstimatedCard
 from engine.documents.measured import Measured
 from engine.estimate.gpus import match
+from engine.estimate.spec import OWN
 from engine.settings.setting import Role
 from engine.spec import DEFAULTS, RESERVE_FRACTION, SETTINGS
 from engine.text.units import format_bytes
 
 MEASURED, ESTIMATED = "measured", "estimated"
 _OF_THE_KEY = ("precision", "optimizer")  # columns of a cell
-_NOT_SETTINGS = {name for name, each in SETTINGS.items() if each.role is not Role.TRAINING} | set(_OF_THE_KEY)
+_NOT_SETTINGS = {name for name, each in SETTINGS.items() if each.role is not Role.TRAINING} | {*_OF_THE_KEY, *OWN}
 
 Cell = dict[str, Any]
 

@@ -21,10 +21,11 @@ def measured_sizes(run: Run, user: User | None) -> Mapping[int, Measured]:
     Where several kinds measured sizes, choose the kind that measured most. Return nothing where none did.
     """
     spec = stored_spec(run)
-    if spec is None or not run.frontier:
+    sizes = run.spec.get("frontier")
+    if spec is None or not sizes:
         return {}
     try:
-        specs = specs_of(spec, run.frontier)
+        specs = specs_of(spec, sizes)
     except SpecError:  # a later version no longer allows a size
         return {}
     return most_measured(

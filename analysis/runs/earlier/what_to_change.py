@@ -48,7 +48,7 @@ def changes_estimate(*, run: Run, batch_size: int, scope: str, requested_by: Use
     if place is None:
         raise SpecError("run", "its device is not in the catalogue of cards, or it was of no single one")
     spec = replace(
-        RunSpec.from_dict(run.spec),
+        run.run_spec,
         device="auto",
         check_batch_size=None,
         current_batch_size=batch_size,
@@ -90,7 +90,7 @@ def changes_measure(*, run: Run, labels: Collection[str], place: Placement, requ
     offered = {variant.label: variant for variant in found.variants}
     if unknown := sorted(wanted - set(offered)):
         raise SpecError("variants", f"{unknown[0][:80]!r} is not offered; one of {', '.join(offered)}")
-    spec = RunSpec.from_dict(run.spec)
+    spec = run.run_spec
     with transaction.atomic():
         return [
             _measurement(spec, variant, place, requested_by) for label, variant in offered.items() if label in wanted

@@ -8,9 +8,9 @@ from analysis.models import Run
 from analysis.runs.kinds.command import Command
 from analysis.runs.kinds.estimate import Estimate
 from analysis.runs.kinds.measurement import Measurement
-from analysis.runs.kinds.rules import Rules, Spec
+from analysis.runs.kinds.rules import Rules
 from analysis.runs.kinds.validation import Validation
-from engine.kinds import ByKind
+from engine.kinds import ByKind, Spec
 
 BY_KIND = ByKind[Rules](
     measurement=Measurement(),

@@ -11,10 +11,10 @@ from django.conf import settings
 from analysis.models import ALL_GPUS, CPU, Run
 from analysis.runs.columns.matrix_cells import Cell, FinishedRun, estimated_cells
 from analysis.runs.columns.result_columns import estimates_columns
+from analysis.runs.gpu_catalog import calibrations
 from analysis.runs.kinds.rules import Place, Rules
 from engine.estimate.spec import EstimateSpec
 from engine.kinds import KINDS
-from engine.spec import RunSpec
 
 TIME_BUDGET_SECONDS = 300.0
 """Twenty times what an estimate of the whole catalogue should take: one that takes longer is stuck."""
@@ -23,13 +23,10 @@ CHANGES_SECONDS = 1800.0
 
 
 class Estimate(Rules):
-    """The rules of an estimate. Card, changes and frontier of its spec are columns of its row."""
+    """The rules of an estimate."""
 
     engine = KINDS.estimate
     spec_types = (EstimateSpec,)
-
-    def requested(self, run: Run) -> EstimateSpec:
-        return EstimateSpec(RunSpec.from_dict(run.spec), run.gpu, run.what_to_change, tuple(run.frontier))
 
     def placed(self, spec: EstimateSpec, device: str) -> EstimateSpec:
         longest = min(CHANGES_SECONDS, settings.RUN_TIME_BUDGET_MAX_SECONDS)
@@ -39,12 +36,14 @@ class Estimate(Rules):
 
     def spec_columns(self, spec: EstimateSpec) -> dict[str, Any]:
         return super().spec_columns(spec.training) | {
+            "spec": spec.to_dict(),
             "gpu": spec.gpu,
-            "what_to_change": spec.what_to_change,
-            "frontier": sorted(spec.frontier),
             "needs_bytes": None,
             "uses_device_price": True,  # the price of the device that may measure it later
         }
+
+    def calibrations(self, run: Run) -> list[dict[str, Any]]:
+        return calibrations(run.gpu)
 
     def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
         return estimates_columns(result)

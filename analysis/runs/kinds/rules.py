@@ -11,11 +11,7 @@ from analysis.models import CPU, Run
 from analysis.runs.columns.matrix_cells import Cell, FinishedRun
 from analysis.runs.gpu_catalog import gpu_of
 from engine.errors import SpecError
-from engine.estimate.spec import EstimateSpec
-from engine.kinds import Kind
-from engine.kinds import Spec as SpecOnDevice
-
-Spec = SpecOnDevice | EstimateSpec
+from engine.kinds import Kind, Spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +56,11 @@ class Rules(ABC):
     def spec_to_start(self, run: Run) -> dict[str, Any]:
         """Return the spec that the engine gets. Raises SpecError where this host cannot start it."""
         return dict(run.spec)
+
+    def calibrations(self, run: Run) -> list[dict[str, Any]]:
+        """Return the fixed memory costs of cards by which its engine predicts."""
+        calibration = run.device.calibration if self.takes_probes and run.device else None
+        return [] if calibration is None else [calibration]
 
     def comparing_speeds(self, spec: Any) -> Spec:
         """Return the spec of a training of one's own with the comparison of speeds. Raises SpecError for others."""

@@ -18,11 +18,11 @@ from analysis.runs.bulk import BulkResult, changeable_ids
 from analysis.runs.columns.run_settings import run_settings_keep
 from analysis.runs.columns.run_text import run_text_keep
 from analysis.runs.kinds import BY_KIND, kind_of, spec_columns
-from analysis.runs.kinds.rules import Spec
 from analysis.runs.queue.outbox import note_ends
 from analysis.runs.queue.placement import ANYWHERE, Placement, request_of, slot_of
 from analysis.runs.queue.scheduling import has_capability, has_memory, is_wanted, may_run
 from engine.errors import SpecError
+from engine.kinds import Spec
 from engine.text.units import format_bytes
 from engine.training_spec import AMPERE, NEEDS_AMPERE
 

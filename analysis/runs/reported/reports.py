@@ -22,13 +22,13 @@ from analysis.runs.columns.result_columns import probe_columns
 from analysis.runs.columns.run_settings import run_settings_keep
 from analysis.runs.columns.run_text import run_text_keep
 from analysis.runs.kinds import spec_columns
-from analysis.runs.kinds.rules import Spec
 from analysis.runs.queue.finish import finish_locked
 from analysis.runs.queue.outbox import note_goes_on
 from analysis.runs.queue.progress import check_storable
 from analysis.runs.reported.document import ReportedDocument
 from analysis.runs.reported.trust import is_trusted
 from engine.errors import SpecError
+from engine.kinds import Spec
 from engine.results.result import DeviceFacts
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from engine.errors import SpecError
 from engine.estimate import gpus, known_errors
 from engine.estimate.estimator import Estimator
 from engine.estimate.predict import Replays
+from engine.estimate.spec import EstimateSpec
 from engine.estimate.types import Estimate
 from engine.from_json import from_json
 from engine.spec import RunSpec
@@ -146,13 +147,13 @@ def test_the_cpu_has_no_allocator(traces, capsys):
 
 
 def test_the_portal_reads_events_that_end_in_a_result(traces, capsys):
-    spec = json.dumps(RunSpec("bert-tiny").to_dict())
-    lines = run(capsys, "--spec", spec, "--gpu", "a10,l4", "--events").out.splitlines()
+    spec = json.dumps(EstimateSpec(RunSpec("bert-tiny"), "l4").to_dict())
+    lines = run(capsys, "--spec", spec, "--events").out.splitlines()
     events = [json.loads(line) for line in lines]
     assert [event["event"] for event in events] == [
-        "started", "phase", "phase", "estimate", "estimate", "phase", "result",
+        "started", "phase", "phase", "estimate", "phase", "result",
     ]  # fmt: skip
-    assert [made["gpu"]["id"] for made in events[-1]["result"]["estimates"]] == ["a10", "l4"]
+    assert [made["gpu"]["id"] for made in events[-1]["result"]["estimates"]] == ["l4"]
 
 
 @pytest.mark.parametrize(

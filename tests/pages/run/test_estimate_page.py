@@ -57,7 +57,7 @@ def finished(gpu: str = "a10", **changes: Any) -> Run:
     """A finished estimate; `changes` go into each card's answer."""
     run = make_claimed_estimate(gpu, model="bert")
     cards = list(gpus().values()) if gpu == "all" else [gpus()[gpu]]
-    result = {"estimates": [estimate_of(RunSpec.from_dict(run.spec), card) | changes for card in cards]}
+    result = {"estimates": [estimate_of(run.run_spec, card) | changes for card in cards]}
     assert services.run_finish(run_id=run.pk, token=run.token, result=result)
     return Run.objects.get(pk=run.pk)
 
@@ -311,7 +311,7 @@ def test_an_attempt_without_a_device_is_shown(alice_client):
 
 def measured_with_estimate(**changes: Any) -> Run:
     run = make_claimed_run(current_batch_size=4)
-    estimate = estimate_of(RunSpec.from_dict(run.spec), gpus()["a10"]) | {"largest_batch_size": 9} | changes
+    estimate = estimate_of(run.run_spec, gpus()["a10"]) | {"largest_batch_size": 9} | changes
     for at in estimate["at"][:1]:
         at.update(batch_size=8, peak_reserved_bytes=None, peak_allocated_bytes=808 * 2**20)
     graded = {"estimate": estimate, "estimate_error": {"peak": 0.01, "boundary": 0.125}}

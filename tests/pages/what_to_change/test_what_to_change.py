@@ -74,7 +74,7 @@ def test_a_measured_run_offers_to_find_out_and_shows_what_is_known(reader: Clien
     response = reader.post(f"/runs/{run.pk}/what-to-change/", {"batch_size": 64, "scope": "first"})
     made = Run.objects.estimating().get()
     assert response["Location"] == made.get_absolute_url()
-    assert (made.gpu, made.what_to_change) == ("cpu", "first")
+    assert (made.gpu, made.spec["what_to_change"]) == ("cpu", "first")
     answer = answered(model=run.model)
     assert f"All that was tried, in run {answer.pk}" in words(page(reader, run))
 
@@ -98,7 +98,7 @@ def test_the_page_of_a_model_and_a_device_shows_the_newest_answer(reader: Client
 def test_the_page_starts_one_and_refuses_what_cannot_be(reader: Client) -> None:
     body = {"model": "bert", "gpu": "t4", "batch_size": "128", "scope": "single"}
     assert reader.post("/what-to-change/", body).status_code == 302
-    assert Run.objects.get().what_to_change == "single"
+    assert Run.objects.get().spec["what_to_change"] == "single"
     assert reader.post("/what-to-change/", {**body, "batch_size": "0"}).status_code == 422
     assert reader.post("/what-to-change/", {**body, "gpu": "all"}).status_code == 422
     assert reader.get("/what-to-change/?model=nonsense").status_code == 400

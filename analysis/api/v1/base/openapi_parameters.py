@@ -10,13 +10,13 @@ from django import forms
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema_field, inline_serializer
 from rest_framework import serializers
 
-from analysis.api.kinds.measurement import ONLY_ESTIMATES
 from analysis.api.run_request import REQUESTED_KINDS
 from analysis.http.problem_details import CONTENT_TYPE
 from analysis.http.query_string import FlagField, StrictQueryForm, WholeNumberField, choices_of
 from analysis.lists.runs.filters import RunFilter
 from analysis.models import Run
 from engine.estimate.frontier import MAX_LENGTHS
+from engine.estimate.spec import OWN
 from engine.estimate.what_to_change import Scope
 from engine.settings.setting import Setting
 from engine.spec import CHOICES, OPTIONAL, RANGES, SETTINGS, VALUE_TYPES, RunSpec
@@ -192,7 +192,7 @@ def run_body(name: str, *, needs_model: bool = True, asks_size: bool = False) ->
         **_queue_fields(),
     }
     if asks_size:
-        place = {name: field for name, field in place.items() if name not in ("kind", *ONLY_ESTIMATES)}
+        place = {name: field for name, field in place.items() if name not in ("kind", *OWN)}
     return inline_serializer(name, {**settings, **place})
 
 

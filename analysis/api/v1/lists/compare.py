@@ -26,6 +26,7 @@ from analysis.models import PUBLISHED_KINDS, Run
 from engine.catalog.stored_workload import stored_workload
 from engine.documents.estimated import Estimated
 from engine.documents.measured import Measured
+from engine.estimate.spec import OWN
 from engine.kinds import read_result
 from engine.provenance.parse import OF_ONE_RUN
 
@@ -195,8 +196,8 @@ def _table(runs: Sequence[Run], query: CompareQuery) -> dict[str, Any]:
 
 
 def _settings(run: Run) -> dict[str, Any]:
-    """Return the spec without the device, which is in the environment, and with an explicit input size."""
-    spec = {name: value for name, value in run.spec.items() if name != "device"}
+    """Return the spec without device or card, which are in the environment, and with an explicit input size."""
+    spec = {name: value for name, value in run.spec.items() if name not in ("device", *OWN)}
     workload = stored_workload(run.spec)
     if workload and spec.get(workload.input_field) is None:
         spec[workload.input_field] = workload.default_input_size

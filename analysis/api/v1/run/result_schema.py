@@ -12,6 +12,7 @@ import msgspec
 from analysis.api.kinds import BY_KIND
 from analysis.api.kinds.requests import COMPONENT, component
 from analysis.api.v1.run.spec_schema import Schema, spec_properties
+from engine.estimate.spec import EstimateSpec
 from engine.spec import RunSpec, SearchSpec
 
 ORIGIN: Schema = {
@@ -41,6 +42,7 @@ def engine_components() -> dict[str, Schema]:
     stored_spec = found["RunSpec"]["properties"] = spec_properties()
     stored_spec["memory_limit_bytes"]["type"] = ["integer", "null"]
     del stored_spec["model"]["enum"]
+    found[EstimateSpec.__name__]["properties"] |= stored_spec
     for name in _RESULTS:
         found[name]["properties"] |= ORIGIN
     for schema in found.values():

@@ -10,9 +10,7 @@ from dataclasses import MISSING, Field, fields
 from typing import Any
 
 from analysis.api.kinds import BY_KIND
-from analysis.api.kinds.estimate import NOT_OF_ESTIMATES
-from analysis.api.kinds.measurement import ONLY_ESTIMATES
-from analysis.api.run_request import REQUESTED_KINDS
+from analysis.api.run_request import DEFAULT_KIND, REQUESTED_KINDS
 from analysis.models import Run
 from engine.catalog import WORKLOADS, Workload
 from engine.spec import CHOICES, OPTIONAL, RANGES, SETTINGS, VALUE_TYPES, RunSpec
@@ -36,11 +34,7 @@ def run_schema() -> Schema:
         "additionalProperties": False,
         "allOf": [
             *map(_of_model, WORKLOADS.values()),
-            {
-                "if": {"properties": {"kind": {"const": Run.Kind.ESTIMATE.value}}, "required": ["kind"]},
-                "then": {"properties": dict.fromkeys(NOT_OF_ESTIMATES, False)},
-                "else": {"properties": dict.fromkeys(ONLY_ESTIMATES, False)},
-            },
+            *map(_of_kind, REQUESTED_KINDS),
         ],
     }
 
@@ -88,7 +82,7 @@ def _queue_properties() -> Schema:
     return {
         "kind": {
             "enum": list(REQUESTED_KINDS),
-            "default": Run.Kind.MEASUREMENT.value,
+            "default": DEFAULT_KIND.value,
             "description": "Measured, or predicted.",
         },
         **{name: schema for kind in REQUESTED_KINDS for name, schema in BY_KIND[kind].own_properties().items()},
@@ -108,6 +102,15 @@ def _queue_properties() -> Schema:
             "default": False,
             "description": "Start although other processes use the card: such a run is no baseline.",
         },
+    }
+
+
+def _of_kind(kind: str) -> Schema:
+    """Describe which fields a body of this kind must not have."""
+    named = [] if kind == DEFAULT_KIND else ["kind"]
+    return {
+        "if": {"properties": {"kind": {"const": kind}}, "required": named},
+        "then": {"properties": dict.fromkeys(BY_KIND[kind].refused, False)},
     }
 
 
