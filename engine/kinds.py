@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any, TypeVar
 
 from .catalog.stored_workload import is_own_training
 from .documents.estimated import Estimated
-from .documents.measured import Measured
+from .documents.measured import Measured, Tuned
+from .documents.stored import check_schema
 from .documents.validated import Validated
 from .estimate.spec import EstimateSpec
+from .recompute.command import CommandClaims
 from .recompute.contradiction import Contradiction
 from .recompute.document import check_limits
+from .recompute.measurement import MeasurementClaims
 from .recompute.result import contradictions_of_result
 from .recompute.validation import contradictions_of_validation
 from .spec import RunSpec
@@ -87,14 +91,17 @@ class Kind:
     """Whether another machine may report such a run."""
 
 
+_of_a_measurement = partial(contradictions_of_result, MeasurementClaims)
 KINDS = ByKind(
-    measurement=Kind("", RunSpec.from_dict, Measured.from_dict, contradictions_of_result, searches=True),
-    command=Kind("tune", read_tuned_spec, Measured.from_dict, contradictions_of_result, searches=True),
+    measurement=Kind("", RunSpec.from_dict, Measured.from_dict, _of_a_measurement, searches=True),
+    command=Kind(
+        "tune", read_tuned_spec, Tuned.from_dict, partial(contradictions_of_result, CommandClaims), searches=True
+    ),
     estimate=Kind(
         "estimate",
         EstimateSpec.from_dict,
         Estimated.from_dict,
-        contradictions_of_result,  # it claims nothing that was measured: as a result it is refused by its first member
+        _of_a_measurement,  # it claims nothing that was measured: as a result it is refused by its first member
         members=("estimates", "safe_batch_size"),
         uses_device=False,
         is_reported=False,
@@ -126,4 +133,5 @@ def find_contradictions(document: Mapping[str, Any]) -> list[Contradiction]:
     `document` is the JSON of a measurement, of a tuned command, or of a validation.
     """
     check_limits(document)
+    check_schema(document)
     return KINDS[kind_of(document)].contradictions(document)

@@ -1,9 +1,9 @@
-"""The document of a measurement, of a command or of a function, read back."""
+"""The documents of a measurement, and of a command or function, read back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Self
 
@@ -30,15 +30,15 @@ _PARTS: Parts = {
 
 @dataclass(frozen=True, slots=True)
 class Measured(RunResult):
-    """A `RunResult` as it was stored.
-
-    `training` is what a command or a function consumed; None for a model of the catalogue. `unreadable` names the parts
-    that were left out because they cannot be read.
-    """
+    """A `RunResult` as it was stored. `unreadable` names the parts that were left out because they cannot be read."""
 
     spec: StoredSpec
-    training: Training | None = None
     unreadable: tuple[str, ...] = ()
+
+    @property
+    def training(self) -> Training | None:
+        """What a command or a function consumed; None for a model of the catalogue."""
+        return None
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
@@ -62,8 +62,7 @@ class Measured(RunResult):
     def to_dict(self) -> dict[str, Any]:
         document = RunResult.to_dict(self)
         del document["unreadable"]
-        training = document.pop("training")
-        return document if training is None else {**document, "training": training}
+        return document
 
     @property
     def total_seconds(self) -> float:
@@ -73,3 +72,10 @@ class Measured(RunResult):
     def points(self) -> dict[int, Point]:
         """Return every size that trained, with its memory."""
         return {size: Point.of(p, self.device) for size, p in decisive_probes(self.probes).items() if p.fits}
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned(Measured):
+    """A `TuneResult` as it was stored."""
+
+    training: Training = field(kw_only=True)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from ..errors import SpecError
 from ..from_json import from_json
-from ..spec import DEFAULTS
+from ..spec import DEFAULTS, SCHEMA
 
 T = TypeVar("T")
 Parts = Mapping[str, Callable[[Any], object]]
 """The parts of a document that the rest does not need, with their readers."""
+_MISSING = re.compile(r"Object missing required field `(\w+)`")
 
 
 class StoredSpec(dict[str, Any]):
@@ -44,6 +47,23 @@ class StoredSpec(dict[str, Any]):
 def from_document(kind: type[T], document: Any) -> T:
     """Make a `kind` with a StoredSpec of a document. Raises ValueError, which names the member."""
     return from_json(kind, document, _read_spec)
+
+
+def read_strictly(kind: type[T], document: Any, path: str = "") -> T:
+    """Make a `kind` of a document, or of its part at `path`. Raises SpecError, which names the wrong member."""
+    try:
+        return from_document(kind, document)
+    except (ValueError, OverflowError) as exc:
+        said, _, place = str(exc).partition(" - at `$")
+        missing = _MISSING.fullmatch(said)
+        member = f"{path}{place.rstrip('`')}" + (f".{missing[1]}" if missing else "")
+        raise SpecError(member.lstrip(".") or "result", "is missing" if missing else said) from exc
+
+
+def check_schema(document: Mapping[str, Any]) -> None:
+    """Raise SpecError for a document of another schema than today's."""
+    if (given := document.get("schema")) != SCHEMA or isinstance(given, bool):
+        raise SpecError("schema", f"must be {SCHEMA}")
 
 
 def unreadable_parts(document: Mapping[str, Any], parts: Parts) -> tuple[str, ...]:

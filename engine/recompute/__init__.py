@@ -6,10 +6,11 @@ speed-up, no certificate) is no contradiction; a stronger one is, and so are fig
 Invented measurements that are consistent cannot be detected.
 
 - `document`: size, depth and types; a malformed document is a SpecError that names the field.
+- `claims`: what a document claims, and what is asked of it; `measurement` and `command` answer.
 - `physics`: impossible probes: more memory than the device has, speeds that do not follow from their times.
-- `boundary`, `speed`: decide the boundary and the comparison of speeds again; `turns`: the starts of a command.
+- `boundary`, `speed`: decide the boundary and the comparison of speeds again.
 - `training`: what a command consumed.
-- `result`, `validation`: a whole document of each kind; `engine.kinds` says which.
+- `result`, `validation`: a whole document; `engine.kinds` says which.
 """
 
 from __future__ import annotations

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import astuple
 from statistics import median
-from typing import Any
 
 from ..estimate.types import Estimate
-from ..plan import soak_steps
 from ..results.memory_breakdown import CONTENT_LABELS, MOST_ENTRIES, MemoryBreakdown
 from ..results.result import DeviceFacts, Probe, Purpose
-from ..spec import CPU_DEFAULT_LIMIT_BYTES, MEMORY_STEPS, RunSpec
+from ..spec import CPU_DEFAULT_LIMIT_BYTES, MEMORY_STEPS, SearchSpec
 from ..text.printable import is_line
 from ..text.units import MIB
 from ..validation.spec import ValidationSpec
 from .boundary import is_refused_for_memory, searched
+from .claims import Claims
 from .contradiction import Contradiction, is_same
-from .document import Claims, Spec
 
 LEAST_STEP_SECONDS = 1e-7
 """Shortest possible optimizer step: any library call takes longer."""
@@ -39,7 +37,7 @@ DRIVER_COUNTS = 1 + 1 / 64
 
 def impossible_figures(claims: Claims) -> Iterator[Contradiction]:
     """Yield the impossible figures of the device, of each probe, and of the probes together."""
-    yield from impossible_device(claims.device, claims.spec, claims.raw["device"])
+    yield from impossible_device(claims.device, claims.spec)
     for number, probe in enumerate(claims.probes):
         path = f"probes[{number}]"
         yield from _sizes(path, probe, claims)
@@ -55,8 +53,8 @@ def impossible_figures(claims: Claims) -> Iterator[Contradiction]:
             yield Contradiction("memory_breakdown.method", breakdown.method, "measured")
         if breakdown.total_bytes > claims.device.capacity_bytes:
             yield Contradiction("memory_breakdown.total_bytes", breakdown.total_bytes, claims.device.capacity_bytes)
-    if claims.estimate is not None:
-        yield from impossible_estimate(claims.estimate)
+    if claims.predicted is not None:
+        yield from impossible_estimate(claims.predicted)
 
 
 def impossible_estimate(estimate: Estimate) -> Iterator[Contradiction]:
@@ -94,9 +92,7 @@ def impossible_facts(device: DeviceFacts) -> Iterator[Contradiction]:
         yield Contradiction("device.foreign_processes", len(processes), MOST_PROCESSES)
 
 
-def impossible_device(
-    device: DeviceFacts, spec: Spec | ValidationSpec, raw: Mapping[str, Any]
-) -> Iterator[Contradiction]:
+def impossible_device(device: DeviceFacts, spec: SearchSpec | ValidationSpec) -> Iterator[Contradiction]:
     """Yield what no device can be, and the facts that contradict its spec."""
     yield from impossible_facts(device)
     limit = spec.memory_limit_bytes
@@ -109,9 +105,6 @@ def impossible_device(
         allowed = (by_default,) if device.kind == "cpu" else (None, device.capacity_bytes)
     if device.limit_bytes not in allowed:
         yield Contradiction("device.limit_bytes", device.limit_bytes, allowed[0])
-    claimed = raw.get("is_shared", device.is_shared)
-    if claimed is not device.is_shared:
-        yield Contradiction("device.is_shared", claimed, device.is_shared)
 
 
 def _sizes(path: str, probe: Probe, claims: Claims) -> Iterator[Contradiction]:
@@ -124,9 +117,7 @@ def _sizes(path: str, probe: Probe, claims: Claims) -> Iterator[Contradiction]:
         yield Contradiction(f"{path}.fresh_process", False, True)
     if not probe.fits or probe.purpose is Purpose.TIMING:
         return
-    least = MEMORY_STEPS
-    if probe.purpose is Purpose.SOAK and isinstance(claims.spec, RunSpec):
-        least = soak_steps(claims.spec.soak_steps, claims.device.kind)
+    least = claims.least_soak_steps() if probe.purpose is Purpose.SOAK else MEMORY_STEPS
     if probe.steps < least:
         yield Contradiction(f"{path}.steps", probe.steps, least)
     if probe.memory_bytes is None:
@@ -178,20 +169,9 @@ def _times(path: str, probe: Probe, claims: Claims) -> Iterator[Contradiction]:
         return
     if probe.purpose is not Purpose.TIMING and not is_same(seconds, median(timed)):
         yield Contradiction(f"{path}.step_seconds", seconds, median(timed))
-    samples = _samples_of_a_step(probe, claims)
+    samples = claims.samples_of_a_step(probe)
     if not is_same(probe.samples_per_second * seconds, samples):
         yield Contradiction(f"{path}.samples_per_second", probe.samples_per_second, samples / seconds)
-
-
-def _samples_of_a_step(probe: Probe, claims: Claims) -> int:
-    """Return the samples of all ranks and micro-batches; for a command, the nearest number of whole batches."""
-    if isinstance(claims.spec, RunSpec):
-        return probe.batch_size * claims.spec.accumulation_steps
-    assert claims.training is not None
-    batches = round((probe.samples_per_second or 0) * (probe.step_seconds or 0) / max(probe.batch_size, 1))
-    if probe.batch_size == claims.boundary.largest_batch_size:
-        batches = claims.training.micro_batches * claims.training.ranks
-    return probe.batch_size * max(batches, 1)
 
 
 def _fits_above_refusal(claims: Claims) -> Iterator[Contradiction]:

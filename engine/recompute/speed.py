@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from statistics import fmean, median
-from typing import Any
+from statistics import median
 
 from ..build_result import measured_points
 from ..results.result import Boundary, Probe, Purpose, Reason
 from ..results.speed_rounds import SpeedBlock
-from ..results.stats import samples_per_second
-from ..search.reserve import sizes_with_reserve
-from ..spec import RunSpec
-from ..speed.comparison import Comparison, candidates_of, concluded
-from ..speed.rounds import Candidates, Round, RunRound
-from ..speed.selection import BLOCK_SECONDS, SpeedVerdict, replay
+from ..speed.comparison import Comparison
+from .claims import Claims
 from .contradiction import Contradiction, differences
-from .document import Claims
-from .turns import compare_starts_again
-from .words import is_possible_reason
 
 
 def timings_of(claims: Claims) -> dict[int, tuple[int, Probe]]:
@@ -48,14 +39,7 @@ def compare_again(claims: Claims, boundary: Boundary) -> tuple[Comparison, list[
         wrong.append(Contradiction("speed_rounds", len(claims.speed_rounds), "none: there was nothing to compare"))
     if wrong or not claims.speed_rounds:
         return facts, wrong
-    if claims.training is not None:
-        found, wrong = compare_starts_again(claims, facts, boundary.largest_batch_size or 0)
-        return found, wrong or [*_untrue_speeds(claims, found)]
-    keeping = sizes_with_reserve(points, claims.limit_bytes, claims.spec.reserve_fraction)
-    cores = (claims.speed.cores if claims.speed else None) or 1
-    is_cpu = claims.device.kind == "cpu"
-    candidates = candidates_of(points, keeping, claims.spec.current_batch_size, cores, shares_cores=is_cpu)
-    found, wrong = _of_rounds(claims, facts, candidates)
+    found, wrong = claims.compare(facts, points, boundary.largest_batch_size or 0)
     return found, wrong or [*_untrue_speeds(claims, found)]
 
 
@@ -64,7 +48,9 @@ def _facts(claims: Claims, largest: int) -> Comparison:
     if (speed := claims.speed) is None:
         return Comparison(reason="the speeds were not compared")
     return Comparison(
-        reason=speed.reason if is_possible_reason(claims, largest) else "a reason that the starts and rounds show",
+        reason=speed.reason
+        if claims.may_have_reason(speed.reason or "", largest)
+        else "a reason that the starts and rounds show",
         seconds=speed.seconds,
         others_cores=speed.others_cores,
         cores=speed.cores,
@@ -82,7 +68,7 @@ def _untrue_blocks(claims: Claims) -> Iterator[Contradiction]:
         steps_seconds = 0.0
         for place, block in enumerate(each.blocks):
             path = f"speed_rounds[{number}].blocks[{place}]"
-            micro_batches = _micro_batches(claims, block.batch_size, block.micro_batches)
+            micro_batches = claims.micro_batches(block.batch_size, block.micro_batches)
             if block.micro_batches != max(micro_batches, 1):
                 yield Contradiction(f"{path}.micro_batches", block.micro_batches, max(micro_batches, 1))
             steps = _steps_of(block, timings)
@@ -93,23 +79,11 @@ def _untrue_blocks(claims: Claims) -> Iterator[Contradiction]:
             steps_seconds += sum(steps)
             yield from differences(f"{path}.step_seconds", block.step_seconds, median(steps), may_claim_less=False)
         # no block ends sooner; this also bounds the number of rounds
-        least_seconds = 0.0 if claims.training else BLOCK_SECONDS[each.stage] * len(each.blocks)
+        least_seconds = claims.least_seconds(each)
         if each.seconds < least_seconds * (1 - 1e-6):
             yield Contradiction(f"speed_rounds[{number}].seconds", each.seconds, least_seconds)
         if steps_seconds > each.seconds * (1 + 1e-6):
             yield Contradiction(f"speed_rounds[{number}].seconds", each.seconds, steps_seconds)
-
-
-def _micro_batches(claims: Claims, batch_size: int, unknown: int) -> int:
-    """Return the batches of a step over all ranks.
-
-    For a command they are those of the start that measured the size's memory; `unknown` where that timed no step.
-    """
-    if isinstance(claims.spec, RunSpec):
-        return claims.spec.accumulation_steps
-    own = [p for p in claims.probes if p.batch_size == batch_size and p.purpose is not Purpose.TIMING]
-    samples = [(p.samples_per_second or 0.0) * (p.step_seconds or 0.0) for p in own]
-    return max((round(each / batch_size) for each in samples), default=0) or unknown
 
 
 def _steps_of(block: SpeedBlock, timings: Mapping[int, tuple[int, Probe]]) -> Sequence[float]:
@@ -121,42 +95,6 @@ def _steps_of(block: SpeedBlock, timings: Mapping[int, tuple[int, Probe]]) -> Se
     return steps if len(steps) == block.steps else ()
 
 
-def _of_rounds(claims: Claims, facts: Comparison, candidates: Candidates) -> tuple[Comparison, list[Contradiction]]:
-    """Decide again. Each round must be the one that those before it called for, so that the document omits none."""
-    rounds = [Round.from_stored(each) for each in claims.speed_rounds]
-    gone = sorted(each.left_out for each in rounds if each.left_out is not None)
-    if gone != sorted(facts.left_out):
-        return facts, [Contradiction("speed.left_out_batch_sizes", sorted(facts.left_out), gone)]
-    decisions = replay(candidates, rounds)
-    try:
-        for number, (each, step) in enumerate(zip(rounds, decisions, strict=False)):
-            if (wanted := _not_called_for(each, step)) is not None:
-                return facts, [Contradiction(f"speed_rounds[{number}]", _described(each), wanted)]
-        step = next(decisions)
-    except (KeyError, IndexError, ValueError):
-        return facts, [Contradiction("speed_rounds", "rounds of other sizes", "rounds that a decision can rest on")]
-    return (concluded(replace(facts, reason=None), step) if isinstance(step, SpeedVerdict) else facts), []
-
-
-def _not_called_for(given: Round, step: RunRound | SpeedVerdict | None) -> list[Any] | str | None:
-    """Return what was called for instead of this round; None where this round was called for.
-
-    Where a size was left out, some of the others were run before it, and the size itself was called for.
-    """
-    if not isinstance(step, RunRound):
-        return "none: it was decided"
-    sizes = sorted(b.batch_size for b in given.blocks)
-    is_cut_short = given.left_out in step.sizes and {*sizes} <= {*step.sizes} - {given.left_out}
-    is_whole = given.left_out is None and sizes == sorted(step.sizes)
-    is_called_for = given.stage is step.stage and (is_whole or is_cut_short)
-    return None if is_called_for else [step.stage, sorted(step.sizes)]
-
-
-def _described(given: Round) -> list[Any]:
-    sizes = sorted(b.batch_size for b in given.blocks)
-    return [given.stage, sizes] if given.left_out is None else [given.stage, sizes, f"left out: {given.left_out}"]
-
-
 def _untrue_speeds(claims: Claims, found: Comparison) -> Iterator[Contradiction]:
     """Yield timing probes whose speed is not the comparison's, or without a comparison not that of their steps."""
     speeds = {**found.rough, **{size: speed.value for size, speed in found.speeds.items()}}
@@ -165,10 +103,5 @@ def _untrue_speeds(claims: Claims, found: Comparison) -> Iterator[Contradiction]
         if found.is_measurable and size in speeds:
             yield from differences(path, probe.samples_per_second, speeds[size], may_claim_less=False)
         elif (claimed := probe.samples_per_second) is not None and probe.timed_step_seconds:
-            samples = size * _micro_batches(claims, size, 1)
-            if claims.training is not None:
-                yield from differences(path, claimed, samples / fmean(probe.timed_step_seconds))
-                continue
-            slowest, fastest = (samples_per_second(samples, pick(probe.timed_step_seconds)) for pick in (max, min))
-            if not slowest * (1 - 1e-6) <= claimed <= fastest * (1 + 1e-6):
-                yield Contradiction(path, claimed, [slowest, fastest])
+            samples = size * claims.micro_batches(size, 1)
+            yield from claims.untrue_speed(path, claimed, samples, probe.timed_step_seconds)

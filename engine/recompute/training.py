@@ -13,18 +13,16 @@ from ..text.units import format_bytes
 from ..tune.alternating_starts import MOST_STARTS, mean_speed
 from ..tune.disk import MOST_FILES, MOST_PATH
 from ..tune.notes import PEAK
+from ..tune.training import Training
+from .claims import Claims
 from .contradiction import Contradiction, differences
-from .document import Claims
 
 MOST_RANKS = 65_536
 MOST_SHOWN = 20
 
 
-def untrue_training(claims: Claims) -> Iterator[Contradiction]:
+def untrue_training(claims: Claims, training: Training) -> Iterator[Contradiction]:
     """Yield the figures of `training` that differ from those of the starts."""
-    training = claims.training
-    if training is None:
-        return
     starts = [p for p in claims.probes if p.purpose is not Purpose.TIMING]
     is_count = len(starts) <= len(training.starts) <= len(starts) + MOST_STARTS  # those that compare speeds are last
     if len(training.starts) != claims.timings.processes or not is_count:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
+from ..documents.validated import Validated
 from ..errors import SpecError
-from ..results.result import DeviceFacts
-from ..spec import SCHEMA
 from ..validation.spec import BACKWARD, ValidationSpec
 from ..validation.verdict import (
     COMPILES,
@@ -23,22 +22,22 @@ from ..validation.verdict import (
     check_of_speed,
 )
 from .contradiction import Contradiction, differences
-from .document import check_members, read, read_many
+from .document import read_claims
 from .physics import LEAST_STEP_SECONDS, SLACK_SECONDS, impossible_device
 
-MOST_CHECKS = 16
 _STEPS = {BACKWARD: ("forward", "forward_and_backward")}
 _COMPILE_STEPS = ("eager", "compiled")
-_ADDED = {"schema", "verdict", "verdict_text"}
 _AGAINST_EAGER = "those of eager mode"
 
 
 def contradictions_of_validation(document: Mapping[str, Any]) -> list[Contradiction]:
     """List what a validation claims beyond its figures. Raises SpecError for a malformed document."""
-    result = _read(document)
-    wrong = [*_impossible(result, document)]
+    stored, untrue = read_claims(Validated, document)
+    result = _of_today(stored)
+    wrong = [*_impossible(result)]
     if wrong:
-        return wrong
+        return [*untrue, *wrong]
+    wrong = untrue
     seen: set[str] = set()
     for number, check in enumerate(result.checks):
         path = f"checks[{number}]"
@@ -46,38 +45,25 @@ def contradictions_of_validation(document: Mapping[str, Any]) -> list[Contradict
             wrong.append(Contradiction(f"{path}.name", check.name, "one check of each name"))
         seen.add(check.name)
         wrong += _untrue(path, check, result)
-        claimed = document["checks"][number].get("text")
-        wrong += differences(f"{path}.text", claimed, check.text)
-    wrong += differences("verdict", document.get("verdict"), result.verdict.value, may_claim_less=False)
-    wrong += differences("verdict_text", document.get("verdict_text"), result.text)
+    wrong += differences("verdict", stored.verdict, result.verdict)
+    wrong += differences("verdict_text", stored.verdict_text, result.text)
     missing = sorted(_names(result) - seen)
     if missing:  # without a failed check the rest would pass
         wrong.append(Contradiction("checks", sorted(seen), sorted(_names(result))))
     return wrong
 
 
-def _read(document: Mapping[str, Any]) -> ValidationResult:
-    check_members("", document, {each.name for each in fields(ValidationResult)} | _ADDED)
-    if document.get("schema") != SCHEMA:
-        raise SpecError("schema", f"must be {SCHEMA}")
-    checks = read_many(Check, document, "checks", MOST_CHECKS, added=("text",))
-    spec = ValidationSpec.from_dict(document.get("spec"))
-    steps = read(dict[str, StepFigures], document, "steps")
-    for name, figures in steps.items():
-        check_members(f"steps.{name}.", document["steps"][name], asdict(figures))
-    check_members("steps.", steps, _STEPS.get(spec.check, _COMPILE_STEPS))
-    return ValidationResult(
-        spec,
-        read(DeviceFacts, document, "device", added=("is_shared",)),
-        checks,
-        steps,
-        read(dict[str, Any], document, "environment"),
-        read(float, document, "total_seconds"),
-    )
+def _of_today(stored: Validated) -> ValidationResult:
+    """Return the figures with their spec. Raises SpecError where one of them is not as it should be."""
+    spec = ValidationSpec.from_dict(stored.spec.to_dict())
+    for name in stored.steps:
+        if name not in _STEPS.get(spec.check, _COMPILE_STEPS):
+            raise SpecError(f"steps.{name}"[:200], "is unknown")
+    return ValidationResult(spec, stored.device, stored.checks, stored.steps, stored.environment, stored.total_seconds)
 
 
-def _impossible(result: ValidationResult, raw: Mapping[str, Any]) -> Iterator[Contradiction]:
-    yield from impossible_device(result.device, result.spec, raw["device"])
+def _impossible(result: ValidationResult) -> Iterator[Contradiction]:
+    yield from impossible_device(result.device, result.spec)
     spent = 0.0
     for name, figures in result.steps.items():
         peak, least = figures.peak_bytes, min(figures.step_seconds, default=1.0)

@@ -101,7 +101,7 @@ def test_a_body_that_changed_on_its_way_is_refused(sender):
         ),
         ({"spec": {**make_spec().to_dict(), "model": "no-such-model"}}, "model"),
         ({"device": None}, "device"),
-        ({"probes": [{"batch_size": "8"}]}, "probes[0]"),
+        ({"probes": [{"batch_size": "8"}]}, "probes[0].batch_size"),
         ({"timings": {"total_seconds": -1.0}}, "timings.total_seconds"),
     ],
 )

@@ -6,7 +6,7 @@ The spec is read as it stands, so that a run of a model that is no longer in the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from analysis.presentation.stored.unreadable import read_stored
@@ -17,11 +17,14 @@ from engine.results.speed_rounds import SpeedClaim
 from engine.results.stats import decisive_probes
 from engine.speed.claim import is_gain
 from engine.tune.alternating_starts import Pair, stored_pair
+from engine.tune.training import Training
 
 
 @dataclass(frozen=True, slots=True)
 class StoredResult(Measured):
     """A result as it was when the run finished, with what pages say of it."""
+
+    training: Training | None = field(default=None, kw_only=True)
 
     @property
     def claim(self) -> SpeedClaim:

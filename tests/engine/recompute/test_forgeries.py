@@ -106,14 +106,17 @@ def test_figures_that_no_machine_can_have_measured_are_named(path: str, value: A
     [
         ("bonus", 1, "bonus"),
         ("probes.0.bonus", 1, "probes[0].bonus"),
-        ("probes.0.batch_size", "1", "probes[0]"),
-        ("boundary.reason", "luck", "boundary"),
+        ("probes.0.batch_size", "1", "probes[0].batch_size"),
+        ("boundary.reason", "luck", "boundary.reason"),
         ("spec.precision", "fp7", "precision"),
         ("timings.total_seconds", float("nan"), "timings.total_seconds"),
         ("probes.0.wall_seconds", -1.0, "probes[0].wall_seconds"),
         ("probes.0.peak_allocated_bytes", 2**70, "probes[0].peak_allocated_bytes"),
         ("environment.torch", "x" * 30_000, "environment.torch"),
         ("schema", 2, "schema"),
+        ("training", None, "training"),
+        ("device", {}, "device.device"),
+        ("estimate", {}, "estimate.spec"),
     ],
 )
 def test_a_malformed_document_is_an_error_of_its_field(path: str, value: Any, field: str) -> None:

@@ -1,0 +1,159 @@
+"""PURE: the claims of a command or function: each probe is a start, and running out of data is a limit too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Any, ClassVar
+
+from ..documents.measured import Tuned
+from ..errors import SpecError
+from ..results.result import Boundary, Outcome, Point, Probe, Purpose, Reason
+from ..results.speed_rounds import SpeedRound, Stage
+from ..search.allowed_sizes import AllowedSizes, boundary_among
+from ..search.boundary import boundary_of_search
+from ..search.differing_starts import boundary_where_starts_differ, found_where_starts_differ
+from ..search.unguided import Found
+from ..spec import MEMORY_STEPS
+from ..speed.comparison import Comparison
+from ..speed.reasons import NOTHING_TO_COMPARE, OF_STARTS, PAIRS_ENDED, TOOK_LONG
+from ..text.wording import Text, error_name, is_one_of
+from ..tune.alternating_starts import METHOD, next_round, rounds_of, verdict
+from ..tune.learned_sizes import sizes_taken_and_failed
+from ..tune.notes import LEARNED_SIZES, NOTES, PEAK, WHOLE_RUN
+from ..tune.script_error import wall_of_the_script
+from ..tune.spec import FunctionSpec, TuneSpec, read_tuned_spec
+from ..tune.to_compare import sizes_to_compare
+from ..tune.training import Training
+from .boundary import ended_at, out_of_time, searched
+from .claims import Claims, Compared
+from .contradiction import Contradiction, differences
+from .training import untrue_training
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandClaims(Claims):
+    """The claims of a command, or of a function."""
+
+    spec: TuneSpec | FunctionSpec
+    training: Training
+
+    document: ClassVar = Tuned
+    spec_members: ClassVar = ("model", "device", "batch", "current_batch_size", "max_batch_size")
+    method: ClassVar[Text] = METHOD
+
+    @classmethod
+    def read_spec(cls, spec: Mapping[str, Any]) -> TuneSpec | FunctionSpec:
+        made = read_tuned_spec(spec)
+        for name in made.DERIVED:
+            if name in spec and spec[name] != getattr(made, name):
+                raise SpecError(f"spec.{name}", f"must be {getattr(made, name)!r}")
+        return made
+
+    def boundaries(self) -> list[Boundary]:
+        probes, maximum, rule = searched(self.probes), self.spec.max_batch_size, self._rule()
+        too_few = [p for p in probes if p.outcome is Outcome.SIZE_LIMIT]
+        ended = ended_at([p for p in probes if p not in too_few], maximum) or ended_at(probes, maximum)
+        possible = [out_of_time(probes)]
+        if rule is not None:
+            ended = ended_at(probes, maximum, rule)
+        ended = found_where_starts_differ(probes) or ended
+        if ended is not None:
+            boundary = boundary_where_starts_differ(boundary_of_search(ended, probes, self.device), probes)
+            possible.insert(0, boundary if rule is None else boundary_among(boundary, rule))
+        low = max((p.batch_size for p in probes if p.fits), default=0)
+        if (wall := wall_of_the_script(probes, low)) is not None:
+            possible.insert(0, boundary_of_search(Found(low, wall), probes, self.device))
+        if too_few and low and min(p.batch_size for p in too_few) > low:
+            refusal = too_few[0].error_message
+            possible.insert(0, Boundary(low, False, None, Reason.SIZE_LIMIT, refusal=refusal))
+        steps = max((p.steps for p in probes if p.fits and p.batch_size == low), default=0)
+        return [each if each.reason is Reason.TIME_BUDGET else replace(each, soak_steps=steps) for each in possible]
+
+    def _rule(self) -> AllowedSizes | None:
+        """Return the rule of the sizes that were searched: the spec's, or a claimed one that the probes may teach."""
+        if self.boundary.allowed_sizes is None or self.spec.sizes is not None:
+            return self.spec.allowed_sizes
+        try:
+            rule = AllowedSizes.parse(self.boundary.allowed_sizes)
+        except SpecError:
+            return None  # then the claim is none of the possible boundaries
+        taken, failed = sizes_taken_and_failed(searched(self.probes))
+        return rule if failed and rule.is_consistent(taken, failed) else None
+
+    def explained_size(self, boundary: Boundary) -> int | None:
+        return None
+
+    def least_soak_steps(self) -> int:
+        return MEMORY_STEPS
+
+    def samples_of_a_step(self, probe: Probe) -> int:
+        """Return those of the nearest number of whole batches."""
+        batches = round((probe.samples_per_second or 0) * (probe.step_seconds or 0) / max(probe.batch_size, 1))
+        if probe.batch_size == self.boundary.largest_batch_size:
+            batches = self.training.micro_batches * self.training.ranks
+        return probe.batch_size * max(batches, 1)
+
+    def micro_batches(self, batch_size: int, unknown: int) -> int:
+        """Return those of the start that measured the size's memory; `unknown` where that timed no step."""
+        own = [p for p in self.probes if p.batch_size == batch_size and p.purpose is not Purpose.TIMING]
+        samples = [(p.samples_per_second or 0.0) * (p.step_seconds or 0.0) for p in own]
+        return max((round(each / batch_size) for each in samples), default=0) or unknown
+
+    def least_seconds(self, each: SpeedRound) -> float:
+        return 0.0
+
+    def compare(self, facts: Comparison, points: Mapping[int, Point], largest: int) -> Compared:
+        """Decide the pairs of starts again: each round must be the one that the starts before it called for.
+
+        Fewer rounds are accepted, because the time budget may have ended: fewer than six pairs show nothing.
+        """
+        untimed = [p for p in self.probes if p.purpose is not Purpose.TIMING]
+        compared = sizes_to_compare(self.spec, self.device, untimed, largest)
+        if isinstance(compared, str):
+            return facts, [Contradiction("speed_rounds", len(self.speed_rounds), f"none: {compared}")]
+        rounds = rounds_of(self.speed_rounds, self.probes)
+        for number, each in enumerate(rounds):
+            step = next_round(compared, rounds[:number])
+            wanted = None if step is None else [step.stage, list(step.sizes)]
+            given = [each.stage, list(each.speeds)]
+            if given != wanted:
+                return facts, [Contradiction(f"speed_rounds[{number}]", given, wanted)]
+        ended = None if TOOK_LONG.read(facts.reason or "") else facts.reason  # another early end cannot be recomputed
+        others, cores = facts.others_cores, facts.cores
+        found = verdict(compared, rounds, ended, seconds=facts.seconds, others_cores=others, cores=cores)
+        return found, []
+
+    def untrue_speed(
+        self, path: str, claimed: float, samples: int, seconds: Sequence[float]
+    ) -> Iterator[Contradiction]:
+        yield from differences(path, claimed, samples / fmean(seconds))
+
+    def untrue_training(self) -> Iterator[Contradiction]:
+        yield from untrue_training(self, self.training)
+
+    def may_have_reason(self, reason: str, largest: int) -> bool:
+        if is_one_of(reason, NOTHING_TO_COMPARE):
+            untimed = [p for p in self.probes if p.purpose is not Purpose.TIMING]
+            return reason == sizes_to_compare(self.spec, self.device, untimed, largest)
+        if (ended := PAIRS_ENDED.read(reason)) is not None:
+            pairs = sum(each.stage is Stage.EVALUATION for each in self.speed_rounds)
+            return reason == PAIRS_ENDED.write(count=pairs, least_count=ended["least_count"])
+        return is_one_of(reason, OF_STARTS)
+
+    def may_note(self, notes: Sequence[str], claimed: Boundary) -> bool:
+        learned = sum(LEARNED_SIZES.read(each) is not None for each in notes)
+        if self.spec.sizes is None and learned != (claimed.allowed_sizes is not None):
+            return False
+        return all(map(self._is_possible_note, notes))
+
+    def _is_possible_note(self, note: str) -> bool:
+        if PEAK.read(note) is not None:
+            return note == self.training.peak
+        if (learned := LEARNED_SIZES.read(note)) is not None:
+            failed = {str(p.batch_size): error_name(p.error_type) for p in self.probes if p.outcome is Outcome.ERROR}
+            sizes, errors = ({*learned[name].split(" and ")} for name in ("failed_sizes", "errors"))
+            is_shown = sizes <= failed.keys() and errors <= {*failed.values()}
+            return is_shown and learned["rule"] == self.boundary.allowed_sizes
+        return is_one_of(note.removeprefix(WHOLE_RUN), NOTES)
