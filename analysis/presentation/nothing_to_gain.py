@@ -57,14 +57,12 @@ def _speed(point: Point) -> str:
 
 
 def _others(result: StoredResult, kept: Point) -> list[str]:
-    """Name what may make this training faster or larger; none of it was measured in this run."""
+    """Name what may make this training faster or larger, of a model's settings; none of it was measured in this run."""
     free, workload = result.free_bytes or 0, stored_workload(result.spec)
     has_room, tries = free >= ROOM_FROM * result.limit_bytes, []
-    if result.training is not None:  # nothing is known that could be set otherwise
-        return []
     if result.spec.get("gradient_checkpointing") and has_room:
         tries.append("Without gradient checkpointing: it computes activations twice to save memory that is free here.")
-    if result.spec["precision"] == "fp32" and result.device.kind != "cpu":
+    if result.spec.get("precision") == "fp32" and result.device.kind != "cpu":
         tries.append("bf16 instead of fp32, where the device has it: activations take about half the memory.")
     if has_room and workload is not None:
         larger = "longer sequences" if workload.is_text else "larger images"

@@ -79,3 +79,8 @@ class Tuned(Measured):
     """A `TuneResult` as it was stored."""
 
     training: Training = field(kw_only=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        document = Measured.to_dict(self)
+        document["training"] = document.pop("training")  # the last, as it was written
+        return document

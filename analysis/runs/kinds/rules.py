@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from analysis.models import CPU, Run
 from analysis.runs.columns.matrix_cells import Cell, FinishedRun
 from analysis.runs.gpu_catalog import gpu_of
+from engine.cli.exit_status import exit_status
 from engine.errors import SpecError
 from engine.kinds import Kind, Spec
 
@@ -73,6 +74,10 @@ class Rules(ABC):
     @abstractmethod
     def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
         """Return the figures of a result that lists filter and sort on. Raises ValueError for another document."""
+
+    def exit_status(self, found: Any) -> int:
+        """Return the status with which the engine ends after this result."""
+        return exit_status(found)
 
     def cells(self, run: FinishedRun) -> list[Cell]:
         """Return the cells that a finished run gives the matrix."""

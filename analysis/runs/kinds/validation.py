@@ -8,8 +8,10 @@ from typing import Any
 from analysis.models import Run
 from analysis.runs.columns.result_columns import validation_columns
 from analysis.runs.kinds.rules import Rules
+from engine.documents.validated import Validated
 from engine.kinds import KINDS
 from engine.validation.spec import ValidationSpec
+from engine.validation.verdict import Verdict
 
 
 class Validation(Rules):
@@ -21,6 +23,9 @@ class Validation(Rules):
 
     def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
         return validation_columns(result)
+
+    def exit_status(self, found: Validated) -> int:
+        return int(found.verdict is Verdict.FAILED)
 
     def is_shareable(self, run: Run) -> bool:
         return False

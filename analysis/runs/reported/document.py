@@ -14,16 +14,12 @@ from analysis.models import Run
 from analysis.models.text import MARK
 from analysis.runs.columns.result_columns import check_columns
 from analysis.runs.kinds import BY_KIND
-from engine.cli.exit_status import exit_status
-from engine.documents.measured import Measured
-from engine.documents.validated import Validated
 from engine.errors import SpecError
 from engine.kinds import KINDS, Spec, find_contradictions, kind_of, read_result
 from engine.recompute import FIRST_VERSION, Contradiction
 from engine.report.protocol import RUN_KEY
 from engine.results.result import DeviceFacts, Probe
 from engine.results.result_file import result_in
-from engine.validation.verdict import Verdict
 
 REPORTED_KINDS = tuple(name.value for name, kind in KINDS.items() if kind.is_reported)
 """What can be reported. A command, or a function, is a measurement of the portal, too; its spec has other fields."""
@@ -51,6 +47,7 @@ class ReportedDocument:
     seconds: float
     exit_status: int
     columns: Mapping[str, Any]
+    environment: Mapping[str, Any]
     result: Mapping[str, Any]
     contradictions: Sequence[Contradiction]
 
@@ -63,14 +60,14 @@ def read_document(body: object) -> ReportedDocument:
     _check_names(result)
     contradictions = find_contradictions(result)
     try:
-        found = read_result(result)
+        found: Any = read_result(result)
         kind = kind_of(result)
-        columns = BY_KIND[kind].columns(result)
+        rules = BY_KIND[kind]
+        columns = rules.columns(result)
         if not contradictions:
             check_columns(Run, columns)
     except _MALFORMED as exc:
         raise SpecError("result", f"is no result that this portal can read: {exc!r}"[:500]) from exc
-    assert isinstance(found, Measured | Validated)  # any other is refused above
     device = found.device
     return ReportedDocument(
         run_key=checked_run_key(environment.get("run_key"), "environment.run_key"),
@@ -82,8 +79,9 @@ def read_document(body: object) -> ReportedDocument:
         probes=found.probes,
         seconds=_checked_seconds(found.total_seconds),
         # derived from the answer: what the file claims of it is not read
-        exit_status=exit_status(found) if isinstance(found, Measured) else int(found.verdict is Verdict.FAILED),
+        exit_status=rules.exit_status(found),
         columns=columns,
+        environment=environment,
         result=result,
         contradictions=contradictions,
     )

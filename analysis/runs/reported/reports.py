@@ -152,7 +152,7 @@ def _result_store(sender: Sender, document: ReportedDocument, sha256: str) -> tu
     if report is None:
         if known := results_known(sender.person, [sha256]):
             return known[sha256], False
-        version = str(document.result["environment"].get("memorymark_revision") or "")
+        version = str(document.environment.get("memorymark_revision") or "")
         report = _begin(sender, document.run_key, document.spec, version)
     if report.document_sha256 == sha256:
         return report.run, False
