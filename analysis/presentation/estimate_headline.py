@@ -27,7 +27,9 @@ def headline(estimate: StoredEstimate, spec: Mapping[str, Any], batch_size: int 
     `batch_size` is today's, by default the spec's.
     """
     today = int(spec["current_batch_size"]) if batch_size is None else batch_size
-    gpu, largest, safe = _gpu(estimate), estimate.largest_batch_size, estimate.safe_batch_size
+    limit = describe_limit(estimate.spec.memory_limit_bytes)
+    gpu = " ".join(filter(None, [_named(estimate.gpu.name), limit]))
+    largest, safe = estimate.largest_batch_size, estimate.safe_batch_size
     if not largest:
         return f"Does not fit: not even batch 1 on {gpu}."
     if today > largest and not is_capped(largest, estimate.limits, largest):
@@ -108,11 +110,6 @@ def count_words(sentence: str) -> int:
 
 def _first_short(sentences: Sequence[str]) -> str:
     return next((each for each in sentences if count_words(each) <= WORDS_MOST), sentences[-1])
-
-
-def _gpu(estimate: StoredEstimate) -> str:
-    limit = describe_limit(estimate.spec.memory_limit_bytes)
-    return " ".join(filter(None, [_named(estimate.gpu.name), limit]))
 
 
 def _named(name: str) -> str:

@@ -118,7 +118,9 @@ def _spec(options: SimpleNamespace, command: list[str]) -> TuneSpec | FunctionSp
     names = [*(TuneSpec.__dataclass_fields__.keys() - {"command"}), *OF_A_FUNCTION]
     given = {name: value for name in names if (value := getattr(options, name, None)) is not None}
     if options.spec is not None:
-        return _spec_of(options.spec, [*given, *command])
+        if others := [*given, *command]:
+            raise SpecError("spec", f"replaces all settings and the command; leave out {' '.join(others)}")
+        return TuneSpec.from_dict(json_of("spec", options.spec))
     if "memory_limit_bytes" in given:
         given["memory_limit_bytes"] = memory_limit_bytes(given["memory_limit_bytes"])
     of_function = {name: given.pop(name) for name in OF_A_FUNCTION if name in given}
@@ -153,12 +155,6 @@ def _spec_of_function(
         raise SpecError("warm", "starts forks of MemoryMark's own Python: leave out --python")
     script = next((file for file in spec.files if Path(file).is_file()), None)
     return FunctionSpec(function, starting=WARM, script=script, **given)
-
-
-def _spec_of(document: str, others: list[str]) -> TuneSpec:
-    if others:
-        raise SpecError("spec", f"replaces all settings and the command; leave out {' '.join(others)}")
-    return TuneSpec.from_dict(json_of("spec", document))
 
 
 def _params() -> list[click.Parameter]:

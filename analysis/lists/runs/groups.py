@@ -35,10 +35,6 @@ class Grouping:
     """The name of the group of runs that have no value."""
 
 
-def _is_script(run: Values) -> bool:
-    return BY_KIND[run["kind"]].runs_own_code
-
-
 _TAG = "tag"
 GROUPINGS = {
     "model": Grouping(
@@ -68,7 +64,7 @@ GROUPINGS = {
     "script": Grouping(
         "script",
         ("kind",),
-        lambda run: model_name(run["model"]) if _is_script(run) else "",
+        lambda run: model_name(run["model"]) if BY_KIND[run["kind"]].runs_own_code else "",
         lambda run: {"model": run["model"]},
         "Models of the catalogue",
     ),

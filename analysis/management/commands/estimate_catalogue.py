@@ -56,7 +56,8 @@ class Command(BaseCommand):
             raise CommandError(str(exc), returncode=exc.exit_status) from exc
         counts = Counter[str]()
         for name, question in self._questions(options, counts):
-            before = _earlier(question, retry_failed=options["retry_failed"])
+            good = estimate_like(question, State.FINISHED, State.QUEUED, State.RUNNING)
+            before = good or (None if options["retry_failed"] else estimate_like(question, State.FAILED))
             if before is not None:
                 counts[_LEFT_ALONE[State(before.state)]] += 1
             elif options["most"] is not None and counts["queued"] >= options["most"]:
@@ -95,9 +96,3 @@ def _check(options: dict[str, Any]) -> None:
     for gpu in options["gpus"]:
         if gpu != ALL_GPUS:
             find(gpu)
-
-
-def _earlier(question: EstimateSpec, *, retry_failed: bool) -> Run | None:
-    """Find the estimate that stands in the way of another one."""
-    good = estimate_like(question, State.FINISHED, State.QUEUED, State.RUNNING)
-    return good or (None if retry_failed else estimate_like(question, State.FAILED))

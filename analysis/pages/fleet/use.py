@@ -78,9 +78,14 @@ def use_context(devices: Sequence[Device], now: datetime, *, host: str, day_coun
         "users": [_picture_of_person(user, most, unused) for user in users[:PICTURES_MAX]],
         "more_users": max(0, len(users) - PICTURES_MAX),
         "most_hours": _hours_text(most),
-        "people": [_of_person(each) for each in people[:ROWS_MAX]],
+        "people": [
+            UnusedRow(each, each.name or "no account", _runs({"user": each.name}) if each.name else "")
+            for each in people[:ROWS_MAX]
+        ],
         "more_people": max(0, len(people) - ROWS_MAX),
-        "trainings": [_of_training(each) for each in trainings[:ROWS_MAX]],
+        "trainings": [
+            UnusedRow(each, model_name(each.name or ""), _runs({"model": each.name})) for each in trainings[:ROWS_MAX]
+        ],
         "more_trainings": max(0, len(trainings) - ROWS_MAX),
         "held_since": held[HELD_MAX].begins if len(held) > HELD_MAX else None,
         "runs_max": RUNS_MAX if len(measured) > RUNS_MAX else None,
@@ -102,14 +107,6 @@ def _picture_of_person(use: PersonUse, most: float, unused: Mapping[tuple[str | 
 
 def _hours_text(hours: float) -> str:
     return "less than 0.1 h" if 0 < hours < 0.1 else f"{hours:,.1f} h"
-
-
-def _of_person(unused: Unused) -> UnusedRow:
-    return UnusedRow(unused, unused.name or "no account", _runs({"user": unused.name}) if unused.name else "")
-
-
-def _of_training(unused: Unused) -> UnusedRow:
-    return UnusedRow(unused, model_name(unused.name or ""), _runs({"model": unused.name}))
 
 
 def _runs(query: Mapping[str, Any]) -> str:

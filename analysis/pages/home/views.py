@@ -165,6 +165,7 @@ def _home_page(
     recent = list(Run.objects.for_history().defer("result", "memory_curve")[:RECENT_RUNS])
     devices = _devices_context(request)
     cards = devices["cards"]
+    scripts, more = scripts_offered(SCRIPTS_SHOWN)
     context: dict[str, Any] = {
         **devices,
         "form": form,
@@ -175,19 +176,15 @@ def _home_page(
         "earlier_row": history_rows([earlier.run], {})[0] if earlier else None,
         "more_is_open": any(name in form.errors for name in RunForm.MORE),
         "may_measure": bool(form.places),
-        **_scripts(request),
+        "scripts": scripts,
+        "more_scripts": more,
+        "portal_address": portal_address(request),
         "has_only_cpu": bool(cards) and all(card.device.kind == "cpu" for card in cards),
         "cpu_default_limit_bytes": CPU_DEFAULT_LIMIT_BYTES,
         "rows": history_rows(recent, queue_positions(recent)),
         "totals": lab_totals(recent),
     }
     return render(request, "analysis/home.html", context, status=status)
-
-
-def _scripts(request: HttpRequest) -> dict[str, Any]:
-    """Return the door of own scripts: the registered commands with their last run, and the portal's address."""
-    scripts, more = scripts_offered(SCRIPTS_SHOWN)
-    return {"scripts": scripts, "more_scripts": more, "portal_address": portal_address(request)}
 
 
 def _devices_context(request: HttpRequest) -> dict[str, Any]:

@@ -149,7 +149,8 @@ def _axis(dimension: Dimension, x: float, length: int) -> ParallelAxis:
         y = _height(dimension, value)
         if all(abs(y - other) >= TICK_APART for other in heights):
             heights.append(y)
-            ticks.append(Tick(_px(y), _cut(dimension.write_on_axis(value), length)))
+            text = dimension.write_on_axis(value)
+            ticks.append(Tick(_px(y), text if len(text) <= length else f"{text[: length - 1]}…"))
     return ParallelAxis(_px(x), dimension.title, tuple(ticks))
 
 
@@ -176,10 +177,6 @@ def _table(runs: Sequence[ParallelRun], shown: Sequence[Dimension]) -> Table:
     rows = [(run.name, *(one.write_at(index) for one in shown)) for index, run in enumerate(runs)]
     numbers = {place for place, one in enumerate(shown, start=1) if not isinstance(one.known[0], str)}
     return Table(("Run", *(one.title for one in shown)), tuple(rows), frozenset(numbers))
-
-
-def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def _px(value: float) -> str:

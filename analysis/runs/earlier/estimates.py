@@ -33,8 +33,14 @@ def stored_estimates(spec: RunSpec, gpu: str) -> list[FoundEstimate]:
     """Find the newest estimate of this training on a GPU, or on each of the catalogue; empty where there is none."""
     if spec.memory_limit_bytes is not None:
         return []
-    wanted = {"model": spec.model, "input_size": spec.input_size, **_settings(spec)}
-    return _read(_cells(gpu).filter(**wanted).order_by("card"))
+    cells = _cells(gpu).filter(
+        model=spec.model,
+        input_size=spec.input_size,
+        precision=spec.precision,
+        optimizer=spec.optimizer,
+        settings=settings_key(spec.to_dict()),
+    )
+    return _read(cells.order_by("card"))
 
 
 def other_cells(spec: RunSpec, gpu: str) -> list[MatrixCell]:
@@ -58,10 +64,6 @@ def estimate_like(spec: EstimateSpec, *states: State) -> Run | None:
 def _cells(gpu: str) -> Any:
     cells = MatrixCell.objects.filter(kind=ESTIMATED)
     return cells if gpu == ALL_GPUS else cells.filter(card=gpu)
-
-
-def _settings(spec: RunSpec) -> dict[str, str]:
-    return {"precision": spec.precision, "optimizer": spec.optimizer, "settings": settings_key(spec.to_dict())}
 
 
 def _read(cells: Collection[MatrixCell]) -> list[FoundEstimate]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from drf_spectacular.utils import extend_schema, extend_schema_field
@@ -20,7 +19,7 @@ from analysis.http.query_string import LARGEST_ID
 from analysis.lists.trend.load import SAMPLES_MAX, acknowledgements_of, ids_of_series, measured_runs, samples_of
 from analysis.lists.trend.query import TrendForm
 from analysis.lists.trend.series import BOUNDARY, METRICS, PEAK, SPEED, Sample, Series, series_of
-from analysis.lists.trend.steps import Acknowledgements, StepFound, steps_found
+from analysis.lists.trend.steps import StepFound, steps_found
 from analysis.models import TrendAcknowledgement
 from analysis.models.trend import NOTE_LENGTH
 from analysis.permissions import signed_in_user
@@ -128,10 +127,21 @@ class Trend(StrictView):
         query = self.query.series
         ids = ids_of_series(query)
         samples = samples_of(ids[:SAMPLES_MAX])
+        acknowledgements = acknowledgements_of(ids)
         answer = {
             "settings": query.parameters,
             "is_cut": len(ids) > SAMPLES_MAX,
-            "series": _series(samples, acknowledgements_of(ids)),
+            "series": [
+                {
+                    "metric": series.key,
+                    "unit": _UNITS[series.key],
+                    "better": series.better,
+                    "batch_size": series.batch_size,
+                    "points": _points(series),
+                    "steps": steps_found(series, acknowledgements),
+                }
+                for series in series_of(samples)
+            ],
             "left_out": [sample for sample in samples if sample.left_out],
         }
         return Response(TrendSerializer(answer).data)
@@ -160,20 +170,6 @@ class TrendNotes(StrictView):
             )
         note = TrendAcknowledgement.objects.select_related("acknowledged_by").get(run=run, metric=values["metric"])
         return Response(AcknowledgementSerializer(note).data)
-
-
-def _series(samples: Sequence[Sample], acknowledgements: Acknowledgements) -> list[dict[str, Any]]:
-    return [
-        {
-            "metric": series.key,
-            "unit": _UNITS[series.key],
-            "better": series.better,
-            "batch_size": series.batch_size,
-            "points": _points(series),
-            "steps": steps_found(series, acknowledgements),
-        }
-        for series in series_of(samples)
-    ]
 
 
 def _points(series: Series) -> list[dict[str, Any]]:
