@@ -250,7 +250,8 @@ class Results(StrictView):
         `errors` have `field`, `claimed` and `recomputed` of the first ten; `contradicted_fields` is their number.
         503 with Retry-After while several others are being read.
         """
-        with document_place(signed_in_user(request)) as has_place:
+        person = signed_in_user(request)
+        with document_place(person) as has_place:
             if not has_place:
                 detail = "Several result documents are read at this moment: send this one again."
                 # not the same for all: many that were turned away at once would come again at once
@@ -260,7 +261,7 @@ class Results(StrictView):
             if not isinstance(body, Body):
                 raise Problem(400, detail="The body must be a result document.")
             _check_key(request, body.sha256)
-            if known := results_known(signed_in_user(request), [body.sha256]):
+            if known := results_known(person, [body.sha256]):
                 return _stored(known[body.sha256], request, body.sha256, status=200)
             document = read_document(body.content)
         sender = _sender(request, document.host)
