@@ -126,9 +126,10 @@ def with_verb(arguments: Sequence[str]) -> list[str]:
     ['validate', '--check', 'compile', 'gpt2', 'cpu']
     """
     first = arguments[0]
-    if first not in COMMANDS and (former := FORMER_OPTIONS.keys() & set(arguments)):
-        others = [word for word in arguments if word not in former]
-        return [*FORMER_OPTIONS[former.pop()], *(others or ["bert"])]
+    former = next((each for each in FORMER_OPTIONS if each in arguments), None)
+    if former and first not in COMMANDS:
+        others = [word for word in arguments if word != former]
+        return [*FORMER_OPTIONS[former], *(others or ["bert"])]
     is_short = first in WORKLOADS or first == CONFIG or (first.startswith("-") and first not in _OF_ALL_COMMANDS)
     return [MEASURE, *arguments] if is_short else list(arguments)
 

@@ -136,6 +136,7 @@ def test_the_devices_of_this_machine_are_listed_as_json():
         (["--spec", '{"model": "bert", "colour": 1}'], "colour: unknown key"),
         (["bert", "--spec", '{"model": "gpt2"}'], "spec: replaces all settings; leave out model"),
         (["devices", "--jsn"], "No such option '--jsn'. Did you mean '--json'?"),
+        (["--validate", "bert", "--validate-backward"], "No such option '--validate-backward'"),
         (["--validate", "bert", "--jsn"], "No such option '--jsn'. Did you mean '--json'?"),
         (["bert", "--resume", "-"], "--resume: requires --events or --json"),
         (["bert", "--result-file", "r.json"], "--result-file: requires --events or --json"),
