@@ -78,6 +78,11 @@ class Estimated:
             each.check()
         return made
 
+    def recorded_facts(self) -> dict[str, Any]:
+        """Return what is known of the first card and the software."""
+        gpu, versions = self.estimates[0].gpu, self.estimates[0].versions
+        return {"device_name": gpu.name, "capacity_bytes": gpu.total_bytes, **versions}
+
     def to_dict(self) -> dict[str, Any]:
         document: dict[str, Any] = {"estimates": [each.to_dict() for each in self.estimates]}
         for name in ("what_to_change", "frontier"):

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from ..catalog.stored_workload import is_own_training
 from ..errors import SpecError
 from ..from_json import from_json
+from ..provenance.parse import OF_ONE_RUN
 from ..results.memory_breakdown import MemoryBreakdown
 from ..results.result import EstimateError, Point, RunResult
 from ..results.result_file import result_in
 from ..results.stats import decisive_probes
+from ..text.masking import masked
 from ..tune.training import Training
 from .earlier import as_of_today
 from .estimated import EstimatedCard
@@ -28,12 +30,18 @@ _PARTS: Parts = {
 """Without these the rest is right."""
 
 
+_OF_THE_DEVICE = ("capacity_bytes", "driver", "compute_capability", "is_shared", "foreign_used_bytes")
+
+
 @dataclass(frozen=True, slots=True)
 class Measured(RunResult):
     """A `RunResult` as it was stored. `unreadable` names the parts that were left out because they cannot be read."""
 
     spec: StoredSpec
     unreadable: tuple[str, ...] = ()
+
+    what_to_change: ClassVar[None] = None
+    """Only estimates find it."""
 
     @property
     def training(self) -> Training | None:
@@ -69,6 +77,12 @@ class Measured(RunResult):
         """How long the run took by its own clock."""
         return self.timings.total_seconds
 
+    def recorded_facts(self) -> dict[str, Any]:
+        """Return what is known of the device and the software, except what is of this one run."""
+        device = self.device.to_dict()
+        lasting = {name: value for name, value in self.environment.items() if name not in OF_ONE_RUN}
+        return {"device_name": self.device.name, **{name: device.get(name) for name in _OF_THE_DEVICE}, **lasting}
+
     def points(self) -> dict[int, Point]:
         """Return every size that trained, with its memory."""
         return {size: Point.of(p, self.device) for size, p in decisive_probes(self.probes).items() if p.fits}
@@ -84,3 +98,9 @@ class Tuned(Measured):
         document = Measured.to_dict(self)
         document["training"] = document.pop("training")  # the last, as it was written
         return document
+
+
+def without_secrets(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the document of a command with the secrets of its arguments hidden, and that of a function as it is."""
+    spec = document["spec"]
+    return {**document, "spec": {**spec, "command": masked(spec["command"])}} if "command" in spec else document

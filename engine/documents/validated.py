@@ -27,6 +27,11 @@ class Validated:
 
     probes: ClassVar[tuple[Probe, ...]] = ()
     """It tries no batch size."""
+    what_to_change: ClassVar[None] = None
+
+    def recorded_facts(self) -> dict[str, Any]:
+        """Return what is known of the device and the software."""
+        return {"device_name": self.device.name, "capacity_bytes": self.device.capacity_bytes, **self.environment}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from ..catalog.stored_workload import is_own_training
 from ..documents.measured import Measured
 from ..errors import SpecError
 from ..results.intervals import Interval
@@ -23,7 +22,11 @@ from ..spec import DEFAULTS, SETTINGS
 from ..text.units import format_bytes
 
 FAIL_BELOW = 0.05
-_COMMAND_WORKLOAD = ("command", "function", "batch", "batch_in", "whole_run")
+_WORKLOAD = (
+    *("command", "function", "batch", "batch_in", "whole_run"),
+    *(name for name, each in SETTINGS.items() if each.role is Role.WORKLOAD),
+)
+"""What is trained: each spec has only those of its kind, so the others are equal."""
 
 
 class Verdict(StrEnum):
@@ -56,9 +59,7 @@ class Row:
 
 def workload_differences(now: Measured, baseline: Measured) -> list[str]:
     """Name the fields in which two results did not train the same on the same device: these are not compared."""
-    is_own = is_own_training(now.spec) or is_own_training(baseline.spec)
-    names = _COMMAND_WORKLOAD if is_own else [n for n, each in SETTINGS.items() if each.role is Role.WORKLOAD]
-    differing = [f"spec.{name}" for name in names if _value(now, name) != _value(baseline, name)]
+    differing = [f"spec.{name}" for name in _WORKLOAD if _value(now, name) != _value(baseline, name)]
     of_device = [name for name in ("kind", "name") if getattr(now.device, name) != getattr(baseline.device, name)]
     return [*differing, *(f"device.{name}" for name in of_device)]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.presentation.stored.unreadable import read_or_none, read_stored
-from engine.documents.estimated import EstimatedCard
+from engine.documents.estimated import Estimated, EstimatedCard
 from engine.estimate.types import EstimateAt
 from engine.results.result import Probe
 
@@ -64,9 +64,14 @@ class StoredEstimate(EstimatedCard):
         return self.method.startswith("approximate")
 
 
+@dataclass(frozen=True, slots=True)
+class _StoredEstimates(Estimated):
+    estimates: tuple[StoredEstimate, ...]
+
+
 def read_estimates(result: Mapping[str, Any]) -> list[StoredEstimate]:
     """Read the estimates of a run: one for each requested card. Raises UnreadableError."""
-    return read_stored("estimates", lambda stored: [read_estimate(each) for each in stored["estimates"]], result)
+    return list(read_stored("estimates", _StoredEstimates.from_dict, result).estimates)
 
 
 def read_estimate(data: Mapping[str, Any]) -> StoredEstimate:

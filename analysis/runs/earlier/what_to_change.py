@@ -21,7 +21,6 @@ from analysis.runs.gpu_catalog import gpu_of
 from analysis.runs.kinds import rules_of
 from analysis.runs.queue.create import run_create
 from analysis.runs.queue.placement import Placement
-from engine.documents.estimated import Estimated
 from engine.documents.measured import Measured as MeasuredResult
 from engine.errors import SpecError
 from engine.estimate.spec import EstimateSpec
@@ -59,8 +58,7 @@ def changes_estimate(*, run: Run, batch_size: int, scope: str, requested_by: Use
 
 def changes_found(run: Run) -> WhatToChange | None:
     """Read what an estimate found to change; None for a run that has no such part."""
-    found = read_result(run.result) if run.result else None
-    return found.what_to_change if isinstance(found, Estimated) else None
+    return read_result(run.result).what_to_change if run.result else None
 
 
 def newest_changes(run: Run) -> Run | None:

@@ -11,9 +11,9 @@ from analysis.runs.columns.result_columns import measured_columns
 from analysis.runs.commands import spec_to_start
 from analysis.runs.kinds.rules import Place, Rules
 from analysis.runs.origins import origin_rules
+from engine.documents.measured import without_secrets
 from engine.errors import SpecError
 from engine.kinds import KINDS
-from engine.text.masking import masked
 from engine.tune.spec import FunctionSpec, TuneSpec
 
 
@@ -39,8 +39,7 @@ class Command(Rules):
         return replace(spec, compare_speed=True)
 
     def without_secrets(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
-        spec = result["spec"]
-        return {**result, "spec": {**spec, "command": masked(spec["command"])}} if "command" in spec else result
+        return without_secrets(result)
 
     def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
         return measured_columns(result)

@@ -24,11 +24,8 @@ from analysis.lists.comparison.query import COMPARED_MAX, CompareQuery
 from analysis.lists.environment import COMPARABILITY_FACTS, environment_title
 from analysis.models import PUBLISHED_KINDS, Run
 from engine.catalog.stored_workload import stored_workload
-from engine.documents.estimated import Estimated
-from engine.documents.measured import Measured
 from engine.estimate.spec import OWN
 from engine.kinds import read_result
-from engine.provenance.parse import OF_ONE_RUN
 
 _TITLES = {
     "device_name": "GPU",
@@ -209,13 +206,8 @@ def _facts(subject: ComparedRun, carried: int) -> dict[str, Any]:
     if subject.outcome is None:
         return {}
     result = read_result(subject.run.result or {})
-    if isinstance(result, Estimated):
-        gpu, versions = result.estimates[0].gpu, result.estimates[0].versions
-        return {"device_name": gpu.name, "capacity_bytes": gpu.total_bytes, **versions}
-    assert isinstance(result, Measured)  # no other kind can be compared
-    device = {**result.device.to_dict(), "device_name": result.device.name, "carried_probes": carried}
-    lasting = {name: value for name, value in result.environment.items() if name not in OF_ONE_RUN}
-    return {**{name: device.get(name) for name in _TITLES}, **lasting}
+    facts = result.recorded_facts()
+    return {**facts, "carried_probes": carried} if result.probes else facts
 
 
 def _aligned(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
