@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from analysis.presentation.charts.curves import ProbeRow
 from analysis.presentation.stored.estimate import StoredEstimate
-from engine.describe.probe import OUTCOMES, PURPOSES
+from engine.describe.probe import OUTCOMES, PURPOSES, shown_throughput
 from engine.results.result import Outcome, Purpose
 
 _MARKS = {
@@ -36,6 +36,11 @@ class ProbeLine:
     def phase(self) -> str:
         """The phase of the peak or of the failure, as text; empty when unknown."""
         return (self.probe.peak_phase or self.probe.failed_phase or "").replace("_", " ")
+
+    @property
+    def samples_per_second(self) -> float | None:
+        """The throughput, where it may be shown."""
+        return shown_throughput(self.probe)
 
     @property
     def is_timed_without_figure(self) -> bool:

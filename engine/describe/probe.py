@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from ..results.result import Outcome, Probe, Purpose
 from ..text.units import format_bytes
 
@@ -26,12 +28,33 @@ def describe_probe(probe: Probe) -> str:
     said = f"batch {probe.batch_size}{' ' if probe.fits else ': '}{describe_outcome(probe)}"
     if probe.fits:
         figures = [] if probe.memory_bytes is None else [format_bytes(probe.memory_bytes)]
-        figures += [] if probe.samples_per_second is None else [f"{probe.samples_per_second:.1f} samples/s"]
+        throughput = shown_throughput(probe)
+        figures += [] if throughput is None else [f"{throughput:.1f} samples/s"]
         figures += [f"{probe.steps} steps"] if probe.steps else []
         return f"{said}: {', '.join(figures)}" if figures else said
     prefix = f"{str(probe.outcome).replace('_', ' ')}: "
     reason = (probe.error_message or "").removeprefix(prefix).strip().splitlines()
     return f"{said} ({reason[0][:_REASON_MOST]})" if reason else said
+
+
+class Timed(Protocol):
+    """What tells whether a probe's throughput may be shown."""
+
+    @property
+    def outcome(self) -> str: ...
+    @property
+    def samples_per_second(self) -> float | None: ...
+    @property
+    def timing_is_steady(self) -> bool | None: ...
+
+
+def shown_throughput(probe: Timed) -> float | None:
+    """Return the throughput; None where the size did not train or its step times were not steady.
+
+    Readers divide the figures that stand below each other, and such a quotient says nothing of the sizes.
+    """
+    is_known = Outcome(probe.outcome) is Outcome.FITS and probe.timing_is_steady is not False
+    return probe.samples_per_second if is_known else None
 
 
 def describe_outcome(probe: Probe) -> str:

@@ -137,7 +137,7 @@ def _evidence(run: Run, result: StoredResult) -> dict[str, Any]:
         "timings": result_summary.timings(result),
         "environment": environment_rows(result),
         "is_accelerator": result.device.kind != "cpu",
-        "has_speeds": any(probe.samples_per_second is not None for probe in result.probes),
+        "has_speeds": any(line.samples_per_second is not None for line in lines),
         "has_steps": any(probe.step_seconds is not None for probe in result.probes),
         "probe_lines": [line for line in lines if not line.is_timed_without_figure],
         "timed_without_figure": len({line.probe.batch_size for line in lines if line.is_timed_without_figure}),

@@ -58,11 +58,12 @@ def _measured_until_then(run: Run) -> dict[str, Any]:
     probes = list(Measurement.objects.of(run))
     attempt = run.attempts.filter(number=run.attempt).first()
     estimate = estimate_before(attempt)
+    lines = stored_probe_lines(run, probes, estimate)
     return {
         "chart": chart_so_far(run, attempt, probes),
         "estimate": estimate,
-        "probe_lines": stored_probe_lines(run, probes, estimate),
-        "has_speeds": any(probe.samples_per_second is not None for probe in probes),
+        "probe_lines": lines,
+        "has_speeds": any(line.samples_per_second is not None for line in lines),
     }
 
 

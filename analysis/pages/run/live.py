@@ -122,6 +122,7 @@ def live_context(live: Live) -> dict[str, Any]:
     time_left = run_state.describe_remaining_time(left) if left else None
     known, progress = so_far(run, live.attempt, probes), progress_of(live.attempt)
     steps = run_steps(run, known, estimate, progress)
+    lines = stored_probe_lines(run, probes, estimate)
     return {
         "live": live,
         "doing": presentation_of(run).doing(run),
@@ -134,8 +135,8 @@ def live_context(live: Live) -> dict[str, Any]:
         "tab_title": run_state.tab_title(run, steps.text, time_left.roughly if time_left else "", live.turn),
         "estimate": estimate,
         "chart": chart_so_far(run, live.attempt, probes),
-        "probe_lines": stored_probe_lines(run, probes, estimate),
-        "has_speeds": any(probe.samples_per_second is not None for probe in probes),
+        "probe_lines": lines,
+        "has_speeds": any(line.samples_per_second is not None for line in lines),
         "log_lines": live.lines,
     }
 

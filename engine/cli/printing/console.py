@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self, TextIO
 
 from ...describe.estimate import describe_estimate
-from ...describe.probe import describe_outcome
+from ...describe.probe import describe_outcome, shown_throughput
 from ...estimate.types import Estimate
 from ...from_json import from_json
 from ...live_progress import seconds_of
@@ -67,8 +67,8 @@ def probe_line(probe: Probe) -> str:
     is_timing = probe.purpose is Purpose.TIMING  # its memory was measured by an earlier probe
     memory = "" if is_timing else NOT_MEASURED if probe.memory_bytes is None else format_bytes(probe.memory_bytes)
     speed, unit = ("no", "figure") if is_timing else (str(probe.steps), "steps")
-    if probe.samples_per_second:
-        speed, unit = f"{probe.samples_per_second:.1f}", "samples/s"
+    if throughput := shown_throughput(probe):
+        speed, unit = f"{throughput:.1f}", "samples/s"
     return f"{batch} {outcome:<5}{memory:>14} {speed:>10} {unit}{'' if is_timing else f'  ({probe.purpose})'}"
 
 
