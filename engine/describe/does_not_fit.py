@@ -12,13 +12,17 @@ from ..settings.optimizers import OPTIMIZERS
 from ..text.units import format_bytes
 
 _REQUEST = re.compile(r"[Tt]ried to allocate (\d[\d.]* (?:bytes|[KMGT]iB))")
-_LOADING, _OPTIMIZER_STEP = "loading the model", "optimizer_step"
+_LOADING, _OPTIMIZER_STEP, _EVALUATION = "loading the model", "optimizer_step", "evaluation"
 _WHERE = {
     "forward": " in the forward pass",
     "backward": " in the backward pass",
     _OPTIMIZER_STEP: " in the optimizer step",
+    _EVALUATION: " in the evaluation",
+    "checkpoint": " in saving a checkpoint",
     _LOADING: " while the model was loaded",
 }
+
+_SMALLER_EVALUATION = "A smaller batch in the evaluation, where the script sets it apart from the training's."
 
 
 def ways_to_fit(result: RunResult) -> tuple[str | None, list[str]]:
@@ -28,8 +32,9 @@ def ways_to_fit(result: RunResult) -> tuple[str | None, list[str]]:
     spec, device = result.spec.to_dict(), result.device
     refusal = refusing_probe(result.probes, result.boundary.refused_batch_size)
     need = describe_need(refusal, device.limit_bytes or device.capacity_bytes)
-    if is_own_training(spec):  # nothing is known that could be set otherwise
-        return need, []
+    if is_own_training(spec):  # no setting is known but this one
+        is_evaluation = refusal is not None and refusal.failed_phase == _EVALUATION
+        return need, [_SMALLER_EVALUATION] if is_evaluation else []
     optimizer, is_checkpointed = spec.get("optimizer", ""), bool(spec.get("gradient_checkpointing"))
     workload = stored_workload(spec)
     return need, suggestions(refusal, workload, device, optimizer=optimizer, is_checkpointed=is_checkpointed)

@@ -1,12 +1,15 @@
 """What does not fit is told how much it needed, and gets advice for what held the memory."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from engine.catalog import WORKLOADS
-from engine.describe.does_not_fit import describe_need, refusing_probe, suggestions
-from engine.results.result import DeviceFacts, Outcome, Probe, Purpose
+from engine.describe.does_not_fit import describe_need, refusing_probe, suggestions, ways_to_fit
+from engine.documents.measured import Tuned
+from engine.results.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason
 from engine.text.units import GIB, MIB
 
 CARD = DeviceFacts("cuda:0", "cuda", "A card", 24 * GIB, limit_bytes=24 * GIB)
@@ -53,6 +56,10 @@ def test_a_higher_limit_is_advised_only_where_the_device_has_more():
     [
         (BUDGET, "Batch 1 needed at least 90.0 MiB; 70.0 MiB were available."),
         (
+            replace(BUDGET, failed_phase="evaluation"),
+            "Batch 1 needed at least 90.0 MiB in the evaluation; 70.0 MiB were available.",
+        ),
+        (
             replace(BUDGET, failed_phase="optimizer_step"),
             "Batch 1 needed at least 90.0 MiB in the optimizer step; 70.0 MiB were available.",
         ),
@@ -78,3 +85,11 @@ def test_the_probe_of_a_fresh_process_decides():
     fresh = Probe(9, Outcome.OUT_OF_MEMORY, Purpose.CONFIRM, fresh_process=True)
     assert refusing_probe([fresh, used, Probe(8, Outcome.FITS)], 9) is fresh
     assert refusing_probe([Probe(8, Outcome.FITS)], 8) is None
+
+
+@pytest.mark.parametrize(("phase", "tries"), [("evaluation", ["A smaller batch in the evaluation"]), ("backward", [])])
+def test_a_script_whose_evaluation_does_not_fit_is_told_that_its_batch_is_another(phase, tries):
+    result = Tuned.from_dict(json.loads(Path("tests/factories/tuned_function.json").read_text())["result"])
+    refused = Boundary(0, certified=False, refused_batch_size=1, reason=Reason.DOES_NOT_FIT)
+    result = replace(result, boundary=refused, largest=None, probes=(replace(BUDGET, failed_phase=phase),))
+    assert [line.split(",")[0] for line in ways_to_fit(result)[1]] == tries
