@@ -72,6 +72,10 @@ class Claims(RunResult, ABC):
         """Return the boundaries that the probes allow, the strongest first."""
 
     @abstractmethod
+    def may_starts_differ(self) -> bool:
+        """Whether a size may have trained above one that was refused."""
+
+    @abstractmethod
     def explained_size(self, boundary: Boundary) -> int | None:
         """Return the size whose memory is explained; None where no size is known."""
 

@@ -13,7 +13,7 @@ from ..results.result import Boundary, Outcome, Point, Probe, Purpose, Reason
 from ..results.speed_rounds import SpeedRound, Stage
 from ..search.allowed_sizes import AllowedSizes, boundary_among
 from ..search.boundary import boundary_of_search
-from ..search.differing_starts import boundary_where_starts_differ, found_where_starts_differ
+from ..search.differing_starts import boundary_where_starts_differ, do_starts_differ, found_where_starts_differ
 from ..search.unguided import Found
 from ..spec import MEMORY_STEPS
 from ..speed.comparison import Comparison
@@ -81,6 +81,9 @@ class CommandClaims(Claims):
             return None  # then the claim is none of the possible boundaries
         taken, failed = sizes_taken_and_failed(searched(self.probes))
         return rule if failed and rule.is_consistent(taken, failed) else None
+
+    def may_starts_differ(self) -> bool:
+        return do_starts_differ(searched(self.probes))  # then no boundary is certified
 
     def explained_size(self, boundary: Boundary) -> int | None:
         return None

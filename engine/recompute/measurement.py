@@ -83,6 +83,9 @@ class MeasurementClaims(Claims):
         steps = soak_steps(self.spec.soak_steps, self.device.kind)
         return [boundary_of_check(probes[-1], steps, self.probes, self.device), cut_short]
 
+    def may_starts_differ(self) -> bool:
+        return False
+
     def explained_size(self, boundary: Boundary) -> int | None:
         return size_to_explain(boundary, self.probes, is_search=self.spec.check_batch_size is None)
 

@@ -176,7 +176,7 @@ def _times(path: str, probe: Probe, claims: Claims) -> Iterator[Contradiction]:
 
 def _fits_above_refusal(claims: Claims) -> Iterator[Contradiction]:
     """Yield sizes that trained in the search above one refused in a fresh process: the search never tries these."""
-    own = searched(claims.probes)
+    own = [] if claims.may_starts_differ() else searched(claims.probes)
     refused = min((p.batch_size for p in own if is_refused_for_memory(p, claims)), default=None)
     for number, probe in enumerate(claims.probes):
         if refused is not None and probe.fits and probe in own and probe.batch_size >= refused:

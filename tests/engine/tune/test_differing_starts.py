@@ -29,11 +29,18 @@ def tuned(monkeypatch: pytest.MonkeyPatch, *, percent: list[int], varied: bool =
         for length, mark in enumerate(mark for mark in marks if mark[1] == "forward"):
             mark[3] = [batch_size, 20 + length if varied else 20]
         peak = batch_size * percent[next(numbers) % len(percent)]
-        return [reading([], marks=marks, peak=peak, python="3.11.7")], Ended(wall_seconds=1.0)
+        return [reading([], marks=marks, peak=peak, python="3.11.7")], Ended(wall_seconds=10.0)
 
     monkeypatch.setattr(run, "start", start)
     spec = TuneSpec(("python", "train.py", "{batch_size}"), memory_limit_bytes=LIMIT, compare_speed=False)
     return started, run.tune(spec)
+
+
+def document_of(found: run.TuneResult) -> dict[str, Any]:
+    """Return the document as if its starts had taken their seconds."""
+    document = found.to_dict()
+    document["timings"]["total_seconds"] += 1_000.0
+    return document
 
 
 def test_a_training_that_each_start_repeats_is_started_once_more_and_stays_certified(monkeypatch) -> None:
@@ -61,7 +68,7 @@ def test_a_training_that_differs_from_start_to_start_gets_a_size_that_trained_in
     assert f"4 starts of {size} took" in boundary.note
     assert least < most <= LIMIT
     assert len(started) < 20
-    assert [each for each in find_contradictions(found.to_dict()) if "boundary" in each.field] == []
+    assert find_contradictions(document_of(found)) == []
 
 
 def probe(size: int, peak: int | None, *, fits: bool = True) -> Probe:
@@ -78,3 +85,13 @@ def test_a_refusal_whose_memory_is_not_known_lowers_the_size_by_one() -> None:
 def test_a_batch_of_one_that_ran_out_in_one_of_its_starts_ends_the_search() -> None:
     probes = [probe(1, 900), probe(2, 1_500, fits=False), probe(1, 1_100, fits=False)]
     assert next_where_starts_differ(Found(1, 2), probes, 1_000) == Found(0, 1)
+
+
+@pytest.mark.parametrize(
+    "claim", [{"certified": True, "note": None}, {"certified": True}, {"note": None}, {"largest_batch_size": 103}]
+)
+def test_a_document_that_hides_how_its_starts_differed_is_refused(monkeypatch, claim: dict[str, Any]) -> None:
+    _, found = tuned(monkeypatch, percent=[97, 103, 100])
+    document = document_of(found)
+    document["boundary"] = document["boundary"] | claim
+    assert {each.field.partition(".")[0] for each in find_contradictions(document)} >= {"boundary"}
