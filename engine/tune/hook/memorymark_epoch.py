@@ -118,6 +118,11 @@ class Epoch:
             return max(wanted, int(self.steps_at_second) + SECOND_PASS_STEPS)
         return wanted * LOST if self.latest else wanted
 
+    def seen(self) -> dict[str, Any]:
+        """Return what was recorded. A loop that draws ahead, as Lightning's, may have drawn all before it evaluates."""
+        batches = max(self.noted["evaluation_batches"], int(self.watched.evaluations > 0))
+        return self.noted | {"evaluation_batches": batches}
+
     def has_not_trained(self) -> bool:
         """Whether the pass that began last has trained nothing so far, as in an evaluation."""
         return bool(self.latest and self.watched.forwards and self.latest.forwards == self.watched.forwards)

@@ -258,7 +258,7 @@ class Watch:
         noted |= {"error_type": error_type, "error_message": error_message and read.shortened(error_message)}
         noted |= {"marks": self.marks, "device": self.device and str(self.device), "python": sys.version.split()[0]}
         noted |= {"held": list(self.held.items()), "events": self.events, "card": read.card_memory(self.torch)}
-        noted["whole_run"] = self.epoch and self.epoch.noted
+        noted["whole_run"] = self.epoch and self.epoch.seen()
         noted["idle_optimizers"] = read.idle_optimizers(self.torch, self.optimizers, self.steps) if self.torch else 0
         path = os.path.join(self.settings["folder"], f"{os.getpid()}.json")
         with open(path + ".partial", "w") as file:

@@ -141,3 +141,30 @@ def test_rows_of_another_size_each_time_have_no_largest(tmp_path: Path) -> None:
 
     found = largest_rows(torch, Growing([1, 2]), str(tmp_path / "rows.json"), 20.0)
     assert (found["rows"], found["problem"]) == ([], "a row has another size each time")
+
+
+DRAWS_AHEAD = """
+import sys, torch
+from torch.utils.data import DataLoader
+model = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for epoch in range(9):
+    model.train()
+    for x in DataLoader(torch.randn(40, 4), batch_size=int(sys.argv[1])):
+        optimizer.zero_grad(); model(x).sum().backward(); optimizer.step()
+    model.eval()
+    for x in list(DataLoader(torch.randn(8, 4), batch_size=8)):
+        model(x)
+"""
+
+
+@pytest.mark.slow
+def test_an_evaluation_whose_batches_are_drawn_before_the_first_is_used_was_seen(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(DRAWS_AHEAD)
+    begin = partial(begin_command, TuneSpec((sys.executable, str(script), "{batch_size}"), device="cpu"))
+    watching = Watching(5, timed_steps=1, whole_run=True, rows_folder=str(tmp_path))
+    readings, _ = start(begin, 8, watching, seconds=300)
+    (seen,) = [each.whole_run for each in readings if each.is_done]
+    assert seen is not None
+    assert seen["evaluation_batches"] == 1
