@@ -45,7 +45,7 @@ def reach(result: StoredResult) -> str:
         return ""
     where, name = place(result.device, result.limit_bytes), model_name(result.spec["model"])
     trains, _ = verbs(result.spec)
-    return f"{where} {name} {trains_with(result.boundary, result.largest.batch_size, trains)}."
+    return f"{where} {name} {trains_with(result, result.largest.batch_size, trains)}."
 
 
 def verdict(result: StoredResult) -> str:

@@ -20,10 +20,20 @@ def verbs(spec: SearchSpec) -> tuple[str, str]:
     return "trains", "trained"
 
 
-def trains_with(boundary: Boundary, size: int, trains: str = "trains") -> str:
-    """Write "trains with up to 1,024 samples"; "at least" where no larger size is known to fail."""
-    bound = "up to" if boundary.certified else "at least"
-    return f"{trains} with {bound} {size:,} {'sample' if size == 1 else 'samples'}"
+def bound_of(result: RunResult) -> str:
+    """Write "up to", or "at least" where no larger size is known to fail; "about" where starts of one size differ."""
+    if result.boundary.certified:
+        return "up to"
+    return "about" if _differ_starts_at_limit(result) else "at least"
+
+
+def _differ_starts_at_limit(result: RunResult) -> bool:
+    return result.boundary.reason is Reason.OUT_OF_MEMORY and do_starts_differ(result.probes)
+
+
+def trains_with(result: RunResult, size: int, trains: str = "trains") -> str:
+    """Write "trains with up to 1,024 samples"."""
+    return f"{trains} with {bound_of(result)} {size:,} {'sample' if size == 1 else 'samples'}"
 
 
 def certificate(result: RunResult) -> str:
@@ -59,7 +69,7 @@ def why_not_certified(result: RunResult) -> str | None:
 
 
 def _why_open(result: RunResult) -> str:
-    if result.boundary.reason is Reason.OUT_OF_MEMORY and do_starts_differ(result.probes):
+    if _differ_starts_at_limit(result):
         return "starts of one size took different memory"
     most = f"{result.spec.max_batch_size:,}"
     return {

@@ -28,6 +28,7 @@ from ..text.units import (
     sentence_case,
 )
 from .answer import Answer, is_short
+from .boundary import bound_of
 
 
 def claim_in(result: RunResult) -> SpeedClaim:
@@ -121,10 +122,10 @@ def _no_other_is_faster(result: RunResult, chosen: Point) -> str:
 def _none_recommended(result: RunResult) -> Answer:
     """Say how far it trains and why no size is recommended; the notes say what keeps the reserve, and what helps."""
     boundary, why, helps = result.boundary, _why_none(result), [*_what_helps(result)]
-    reach = f"{'up to' if boundary.certified else 'at least'} {boundary.largest_batch_size or 0:,} fit"
+    reach = f"{bound_of(result)} {boundary.largest_batch_size or 0:,} fit"
     if (with_reserve := result.largest_with_reserve) is not None:
         is_open = not boundary.certified and with_reserve.batch_size == boundary.largest_batch_size
-        size = f"{'at least ' if is_open else ''}{with_reserve.batch_size:,}"
+        size = f"{f'{bound_of(result)} ' if is_open else ''}{with_reserve.batch_size:,}"
         helps.insert(0, f"The largest that keeps the reserve ({reserve_text(result)} free) is {size}.")
     because = f": {why}." if why else "."
     if is_today_refused(result):

@@ -84,7 +84,7 @@ def answer_lines(result: RunResult) -> list[str]:
     if result.largest is None:
         return [certificate(result)]
     answer, (trains, _), boundary = answer_of(result), verbs(result.spec), result.boundary
-    reach = f"{result.spec.model} {trains_with(boundary, boundary.largest_batch_size or 0, trains)}"
+    reach = f"{result.spec.model} {trains_with(result, boundary.largest_batch_size or 0, trains)}"
     where = f"{reach} in {format_bytes(result.waste.capacity_bytes)} of {result.device.name}."
     return [answer.sentence, " ".join([where, *answer.notes])]
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from engine.describe.result import answer_of
 from engine.kinds import find_contradictions
 from engine.results.result import Outcome, Probe, Purpose, Reason
 from engine.search.differing_starts import STARTS_WHERE_THEY_DIFFER, do_starts_differ, next_where_starts_differ
@@ -69,6 +70,7 @@ def test_a_training_that_differs_from_start_to_start_gets_a_size_that_trained_in
     assert least < most <= LIMIT
     assert len(started) < 20
     assert find_contradictions(document_of(found)) == []
+    assert answer_of(found.result).sentence.startswith(f"About {size} fit.")
 
 
 def probe(size: int, peak: int | None, *, fits: bool = True) -> Probe:
