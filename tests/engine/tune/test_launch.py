@@ -34,7 +34,8 @@ def test_a_device_that_the_caller_does_not_see_is_refused() -> None:
 def test_files_that_were_written_since_then_are_listed_and_no_others(tmp_path: Path) -> None:
     for folder in (".git", "memorymark-runs"):
         (tmp_path / folder).mkdir()
-    for name in ("old", "new", ".git/new", f"memorymark-runs/{'ab' * 16}.events.jsonl"):
+    of_memorymark = (f"memorymark-runs/{'ab' * 16}.events.jsonl", "memorymark.sqlite3-wal")
+    for name in ("old", "new", ".git/new", *of_memorymark):
         (tmp_path / name).write_text("")
     os.utime(tmp_path / "old", (1, 1))
     assert changed_files(tmp_path, time.time() - 60) == ("new",)
