@@ -13,10 +13,7 @@ second is.
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from public_start import Script, alone_run, losses_differ, watched_run  # noqa: E402 - the checkout is on the path first
-from tune_public import cloned, copied, listed  # noqa: E402
+from tune_public import lines_of, listed  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "alone_watched.cpu.jsonl"
 SAME, UNREPEATABLE, FAILS, DIFFERS, NOTHING = "the same", "not repeatable", "fails alone, too", "DIFFERS", "NO LOSS"
@@ -40,25 +37,9 @@ COMPILED = {
 
 def main() -> int:
     """Run the scripts and write a line for each; 1 where the watch changed something."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--checkouts", type=Path, help="where the repositories lie as OWNER/NAME")
-    parser.add_argument("--summary", action="store_true")
-    options = parser.parse_args()
-    if not options.summary:
-        scripts = cases()
-        with tempfile.TemporaryDirectory(prefix="alone_watched") as scratch:
-            for name in options.names or scripts:
-                script = scripts[name]
-                checkouts = options.checkouts or cloned(script, Path(scratch))
-                with copied(script, checkouts, Path(scratch)) as folder:
-                    line = compared(script, folder)
-                with RESULTS.open("a") as file:
-                    file.write(json.dumps(line) + "\n")
-                print(json.dumps(line), flush=True)
-    newest = {line["name"]: line for line in map(json.loads, RESULTS.read_text().splitlines())}
-    print(table(list(newest.values())))
-    return int(any(line["verdict"] in (DIFFERS, NOTHING) for line in newest.values()))
+    lines = lines_of(str(__doc__), RESULTS, cases(), compared)
+    print(table(lines))
+    return int(any(line["verdict"] in (DIFFERS, NOTHING) for line in lines))
 
 
 def cases() -> dict[str, Script]:

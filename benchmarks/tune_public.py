@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -47,19 +47,39 @@ COMPARED, COMPARED_SECONDS = 5, 40.0
 
 def main() -> int:
     """Tune the scripts and write a line for each; 1 where one came out wrong."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    lines = lines_of(str(__doc__), RESULTS, {script.name: script for script in listed()}, tuned)
+    print(table(lines))
+    return int(any(line["verdict"] == WRONG for line in lines))
+
+
+def lines_of(
+    description: str,
+    results: Path,
+    scripts: Mapping[str, Script],
+    line_of: Callable[[Script, Path], dict[str, Any]],
+    chosen: Sequence[str] = (),
+) -> list[dict[str, Any]]:
+    """Run what the command line names, or `chosen`, or all; write a line for each and return the newest of all.
+
+    `line_of` is given a script, and the folder of a copy in which it is started.
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--checkouts", type=Path, help="where the repositories lie as OWNER/NAME")
     parser.add_argument("--summary", action="store_true")
     options = parser.parse_args()
     if not options.summary:
-        scripts = {script.name: script for script in listed()}
         with tempfile.TemporaryDirectory(prefix="public_scripts") as scratch:
-            for name in options.names or scripts:
-                written(tuned(scripts[name], options.checkouts or cloned(scripts[name], Path(scratch)), Path(scratch)))
-    lines = results()
-    print(table(lines))
-    return int(any(line["verdict"] == WRONG for line in lines))
+            for name in options.names or chosen or scripts:
+                checkouts = options.checkouts or cloned(scripts[name], Path(scratch))
+                with copied(scripts[name], checkouts, Path(scratch)) as folder:
+                    line = line_of(scripts[name], folder)
+                with results.open("a") as file:
+                    file.write(json.dumps(line) + "\n")
+                print(json.dumps(line), flush=True)
+    stored = map(json.loads, results.read_text().splitlines() if results.exists() else ())
+    newest = {line["name"]: line for line in stored}
+    return [newest[name] for name in scripts if name in newest]
 
 
 def listed(text: str | None = None) -> list[Script]:
@@ -83,11 +103,10 @@ def cloned(script: Script, scratch: Path) -> Path:
     return scratch / "clones"
 
 
-def tuned(script: Script, checkouts: Path, scratch: Path) -> dict[str, Any]:
-    """Tune one script in a copy of its repository; the line of results."""
-    with copied(script, checkouts, scratch) as folder:
-        document, line = document_of(script, folder)
-        return line | judged(document, script, folder)
+def tuned(script: Script, folder: Path) -> dict[str, Any]:
+    """Tune one script; the line of results."""
+    document, line = document_of(script, folder)
+    return line | judged(document, script, folder)
 
 
 @contextmanager
@@ -106,7 +125,7 @@ def copied(script: Script, checkouts: Path, scratch: Path) -> Iterator[Path]:
 
 
 def document_of(script: Script, folder: Path, *more: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Tune a script, with more options if wanted; the answer's document, and what was asked."""
+    """Tune a script, with more options if wanted; the answer's document, and the line's beginning."""
     began = time.monotonic()
     words = ["tune", "--device", "cpu", "--json", "--no-compare-speed", "--memory-limit", f"{script.limit_mib}MiB"]
     words += ["--current-batch-size", str(script.current), "--time-budget", str(SECONDS)]
@@ -164,19 +183,6 @@ def judged(document: dict[str, Any], script: Script, folder: Path) -> dict[str, 
     found |= {"losses_compared": count, "losses_are_same": are_same}
     is_expected = script.expected == EXACT and are_same is not False
     return found | {"verdict": EXACT if is_exact and is_expected else WRONG}
-
-
-def written(line: dict[str, Any]) -> None:
-    with RESULTS.open("a") as file:
-        file.write(json.dumps(line) + "\n")
-    print(json.dumps(line), flush=True)
-
-
-def results() -> list[dict[str, Any]]:
-    """Return the newest line of each script, in the order of the list."""
-    lines = [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
-    newest = {line["name"]: line for line in lines}
-    return [newest[script.name] for script in listed() if script.name in newest]
 
 
 def table(lines: list[dict[str, Any]]) -> str:

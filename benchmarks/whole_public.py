@@ -11,10 +11,7 @@ hook. The size above it is run to the end, too: where that stays within the limi
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from public_start import Script, whole_run_bytes  # noqa: E402 - the checkout is put on the path first
-from tune_public import cloned, copied, document_of, listed  # noqa: E402
+from tune_public import document_of, lines_of, listed  # noqa: E402
 
 from engine.text.units import MIB  # noqa: E402
 
@@ -36,25 +33,9 @@ SECONDS = 600.0
 
 def main() -> int:
     """Tune and run the scripts, and write a line for each; 1 where an answer did not survive."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--checkouts", type=Path, help="where the repositories lie as OWNER/NAME")
-    parser.add_argument("--summary", action="store_true")
-    options = parser.parse_args()
-    if not options.summary:
-        scripts = {script.name: script.ending() for script in listed()}
-        with tempfile.TemporaryDirectory(prefix="whole_public") as scratch:
-            for name in options.names or CHOSEN:
-                script = scripts[name]
-                checkouts = options.checkouts or cloned(script, Path(scratch))
-                with copied(script, checkouts, Path(scratch)) as folder:
-                    line = survived(script, folder)
-                with RESULTS.open("a") as file:
-                    file.write(json.dumps(line) + "\n")
-                print(json.dumps(line), flush=True)
-    newest = {line["name"]: line for line in map(json.loads, RESULTS.read_text().splitlines())}
-    print(table(list(newest.values())))
-    return int(any(not line["survives"] for line in newest.values()))
+    lines = lines_of(str(__doc__), RESULTS, {script.name: script.ending() for script in listed()}, survived, CHOSEN)
+    print(table(lines))
+    return int(any(not line["survives"] for line in lines))
 
 
 def survived(script: Script, folder: Path) -> dict[str, Any]:

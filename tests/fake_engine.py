@@ -265,8 +265,8 @@ def main(arguments: list[str]) -> None:
         sys.stdout.write(json.dumps(calibration_of(os.environ["CUDA_VISIBLE_DEVICES"]).to_dict()))
         return
     if rest[0] == "estimate" and mode == "ok":
-        asked = EstimateSpec.from_dict(json.loads(rest[2]))
-        estimate(asked.training, asked.gpu, calibrations=rest[5::2])
+        requested = EstimateSpec.from_dict(json.loads(rest[2]))
+        estimate(requested.training, requested.gpu, calibrations=rest[5::2])
         return
     if rest[0] == "validate":
         spec = ValidationSpec.from_dict(json.loads(rest[2]))

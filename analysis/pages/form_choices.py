@@ -62,11 +62,9 @@ def describe_input_sizes(fields: Mapping[str, forms.Field]) -> None:
         fields[name].widget.attrs["data-models"] = " ".join([*models, f"{CONFIG}:"])
 
 
-FOR_A_SMALLER_DEVICE = "Such as 24GiB, to pretend a smaller device."
-
-
 def describe_limit(suggested: str | None) -> str:
     """Say what an empty limit means, and why one is filled in."""
-    default = round_bytes(CPU_DEFAULT_LIMIT_BYTES)
-    why = f"{round_bytes(parse_bytes(suggested))} keeps the first run short." if suggested else FOR_A_SMALLER_DEVICE
+    default, why = round_bytes(CPU_DEFAULT_LIMIT_BYTES), "Such as 24GiB, to pretend a smaller device."
+    if suggested:
+        why = f"{round_bytes(parse_bytes(suggested))} keeps the first run short."
     return f"{why} Empty: the whole GPU; on a CPU {default}."

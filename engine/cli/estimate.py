@@ -65,9 +65,9 @@ def _without_devices(options: SimpleNamespace) -> int:
 def _estimate(options: SimpleNamespace) -> int:
     given, sizes = settings_given(options), sizes_in(options.frontier) if options.frontier is not None else []
     if options.spec is not None and options.gpu is None and options.memory is None:
-        asked = EstimateSpec.from_dict(spec_given(given, options.spec))
-        spec, options.gpu, options.what_to_change = asked.training, asked.gpu, asked.what_to_change
-        sizes = list(asked.frontier)
+        requested = EstimateSpec.from_dict(spec_given(given, options.spec))
+        spec, options.gpu, options.what_to_change = requested.training, requested.gpu, requested.what_to_change
+        sizes = list(requested.frontier)
     else:
         spec = spec_of(given, options.spec)
     cards = _cards(options)  # the device of the spec is ignored

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..errors import DeviceUnavailable
 from ..results.result import Reason, RunResult
+from ..validation.verdict import Verdict
 
 EXIT_DOES_NOT_FIT, EXIT_TIME_BUDGET = 3, 5
 EXIT_REGRESSION = 7
@@ -21,3 +22,8 @@ def exit_status(result: RunResult) -> int:
         return 0
     is_occupied = boundary.reason is Reason.FOREIGN_MEMORY
     return DeviceUnavailable.exit_status if is_occupied else EXIT_DOES_NOT_FIT
+
+
+def exit_status_of_validation(verdict: Verdict) -> int:
+    """Return 1 where a check failed: a warning is none."""
+    return int(verdict is Verdict.FAILED)

@@ -17,6 +17,7 @@ from ..validation.spec import SETTINGS, ValidationSpec
 from ..validation.verdict import ValidationResult, Verdict
 from ..worker.counted import counted
 from .command import Command
+from .exit_status import exit_status_of_validation
 from .options import (
     config_options,
     device_arguments,
@@ -52,7 +53,7 @@ def _validate(options: SimpleNamespace) -> int:
             print_json(result.to_dict())
         elif not options.events:
             say_lines(wrapped(lines_of(result), width_of(sys.stdout)))
-    return exit_status(result)
+    return exit_status_of_validation(result.verdict)
 
 
 def validated(spec: ValidationSpec, run: Reported, *, waits: bool = False) -> ValidationResult:
@@ -63,7 +64,10 @@ def validated(spec: ValidationSpec, run: Reported, *, waits: bool = False) -> Va
     hold = device_hold(lambda event: run.emit({**event, "is_waiting": True}), waits=waits)
     with nullcontext() if hold is None else hold(facts_of(spec.device)):
         return validate(
-            spec, run.emit, keep=lambda result: run.keep(exit_status(result), result), started_as=run.started_as
+            spec,
+            run.emit,
+            keep=lambda result: run.keep(exit_status_of_validation(result.verdict), result),
+            started_as=run.started_as,
         )
 
 
@@ -75,10 +79,6 @@ def _prepared(spec: ValidationSpec) -> ValidationSpec:
     if spec.config is not None:
         spec = replace(spec, config_parameters=counted(spec.run_spec()).config_parameters)
     return spec
-
-
-def exit_status(result: ValidationResult) -> int:
-    return int(result.verdict is Verdict.FAILED)
 
 
 def lines_of(result: ValidationResult) -> list[str]:

@@ -12,14 +12,14 @@ from ..settings.optimizers import OPTIMIZERS
 from ..text.units import format_bytes
 
 _REQUEST = re.compile(r"[Tt]ried to allocate (\d[\d.]* (?:bytes|[KMGT]iB))")
-_LOADING, _OPTIMIZER_STEP, _EVALUATION = "loading the model", "optimizer_step", "evaluation"
+LOADING, OPTIMIZER_STEP, EVALUATION = "loading the model", "optimizer_step", "evaluation"
 _WHERE = {
     "forward": " in the forward pass",
     "backward": " in the backward pass",
-    _OPTIMIZER_STEP: " in the optimizer step",
-    _EVALUATION: " in the evaluation",
+    OPTIMIZER_STEP: " in the optimizer step",
+    EVALUATION: " in the evaluation",
     "checkpoint": " in saving a checkpoint",
-    _LOADING: " while the model was loaded",
+    LOADING: " while the model was loaded",
 }
 
 _SMALLER_EVALUATION = "A smaller batch in the evaluation, where the script sets it apart from the training's."
@@ -33,7 +33,7 @@ def ways_to_fit(result: RunResult) -> tuple[str | None, list[str]]:
     refusal = refusing_probe(result.probes, result.boundary.refused_batch_size)
     need = describe_need(refusal, device.limit_bytes or device.capacity_bytes)
     if is_own_training(spec):  # no setting is known but this one
-        is_evaluation = refusal is not None and refusal.failed_phase == _EVALUATION
+        is_evaluation = refusal is not None and refusal.failed_phase == EVALUATION
         return need, [_SMALLER_EVALUATION] if is_evaluation else []
     optimizer, is_checkpointed = spec.get("optimizer", ""), bool(spec.get("gradient_checkpointing"))
     workload = stored_workload(spec)
@@ -71,7 +71,7 @@ def suggestions(
     """Return what may make it fit, by what held the memory: activations only where they were part of the peak."""
     phase = None if refusal is None else refusal.failed_phase
     less_state, chosen = [], OPTIMIZERS.get(optimizer)
-    if phase != _LOADING and chosen is not None and chosen.state_copies >= 1:
+    if phase != LOADING and chosen is not None and chosen.state_copies >= 1:
         copies = "an extra copy" if chosen.state_copies == 1 else "two extra copies"
         less_state = [f"An optimizer with less state: {chosen.label} keeps {copies} of the parameters."]
     capacity, limit_bytes = format_bytes(device.capacity_bytes), device.limit_bytes or device.capacity_bytes
@@ -79,9 +79,9 @@ def suggestions(
     if limit_bytes < device.capacity_bytes:
         of = f"{format_bytes(limit_bytes)} of the device's {capacity}"
         tries = [f"A higher memory limit: this run was limited to {of}."]
-    if phase == _OPTIMIZER_STEP:  # activations are gone by then
+    if phase == OPTIMIZER_STEP:  # activations are gone by then
         return tries + less_state
-    if workload is None or phase == _LOADING:
+    if workload is None or phase == LOADING:
         return tries
     if workload.has_gradient_checkpointing and not is_checkpointed:
         tries.append("Gradient checkpointing: stores fewer activations, but each step computes more.")

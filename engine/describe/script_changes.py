@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from ..estimate.alternatives import COSTS, Cost
 from ..results.result import Outcome, Probe
+from .does_not_fit import LOADING, OPTIMIZER_STEP
 
-_OPTIMIZER_STEP = "optimizer_step"
-_WITHOUT_ACTIVATIONS = (_OPTIMIZER_STEP, "loading the model")
+_WITHOUT_ACTIVATIONS = (OPTIMIZER_STEP, LOADING)
 _SPLIT_BELOW = 0.75
 """A split's smaller size has at most this share of the largest: the difference of two close ones is mostly noise."""
 _OF_THE_BATCH = (
@@ -60,7 +60,7 @@ class ScriptChanges:
     @property
     def is_optimizer_step(self) -> bool:
         """Whether the activations are freed at the peak, so that nothing about the batch lowers it."""
-        return self.phase == _OPTIMIZER_STEP
+        return self.phase == OPTIMIZER_STEP
 
 
 def script_changes(probes: Iterable[Probe]) -> ScriptChanges | None:

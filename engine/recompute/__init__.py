@@ -6,7 +6,7 @@ speed-up, no certificate) is no contradiction; a stronger one is, and so are fig
 Invented measurements that are consistent cannot be detected.
 
 - `document`: size, depth and types; a malformed document is a SpecError that names the field.
-- `claims`: what a document claims, and what is asked of it; `measurement` and `command` answer.
+- `claims`: what a document claims, and the questions that `measurement` and `command` answer.
 - `physics`: impossible probes: more memory than the device has, speeds that do not follow from their times.
 - `boundary`, `speed`: decide the boundary and the comparison of speeds again.
 - `training`: what a command consumed.

@@ -8,10 +8,10 @@ from typing import Any
 from analysis.models import Run
 from analysis.runs.columns.result_columns import validation_columns
 from analysis.runs.kinds.rules import Rules
+from engine.cli.exit_status import exit_status_of_validation
 from engine.documents.validated import Validated
 from engine.kinds import KINDS
 from engine.validation.spec import ValidationSpec
-from engine.validation.verdict import Verdict
 
 
 class Validation(Rules):
@@ -25,7 +25,7 @@ class Validation(Rules):
         return validation_columns(result)
 
     def exit_status(self, found: Validated) -> int:
-        return int(found.verdict is Verdict.FAILED)
+        return exit_status_of_validation(found.verdict)
 
     def is_shareable(self, run: Run) -> bool:
         return False
