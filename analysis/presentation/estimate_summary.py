@@ -17,9 +17,9 @@ from analysis.presentation.stored.estimate import ESTIMATED_PARTS, StoredEstimat
 from engine.describe.estimate import METHODS, describe_known_error
 from engine.describe.key_figures import GAIN, SAVES, UNUSED, USE, WASTE, KeyFigure
 from engine.estimate.types import OR_MORE, EstimateAt, is_capped
+from engine.settings.step_settings import PURE_BF16
 from engine.text.today import name_today
 from engine.text.units import format_percent
-from engine.training_spec import PURE_BF16
 
 if TYPE_CHECKING:
     from analysis.runs.gpu_catalog import Price

@@ -12,9 +12,9 @@ from engine.catalog import WORKLOADS
 from engine.catalog.from_config import CONFIG
 from engine.catalog.stored_workload import stored_workload
 from engine.results.result import DeviceFacts
+from engine.settings.step_settings import OPTIMIZER_LABELS, PURE_BF16
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES, DEFAULTS, SETTINGS, TRAINING_SETTINGS
 from engine.text.printable import printable
-from engine.training_spec import OPTIMIZER_LABELS, PURE_BF16
 
 _NAME_LENGTH = 100
 _AUTOCAST = ("bf16", "fp16")

@@ -18,9 +18,9 @@ from engine.describe.key_figures import SAVES, key_figures
 from engine.describe.result import answer_of, claim_in, is_disturbed, other_work, parts_of_time
 from engine.results.result import Reason
 from engine.results.speed_rounds import SpeedClaim
+from engine.settings.step_settings import PURE_BF16
 from engine.speed.claim import compared_in, describe_bounds
 from engine.text.units import sentence_case
-from engine.training_spec import PURE_BF16
 from engine.tune.spec import BATCH_WAYS, with_batch_size
 from engine.tune.training import describe_loader
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..training_spec import FULL, PURE_BF16
+from ..settings.step_settings import FULL, PURE_BF16
 from .recipe import Recipe
 from .snippets import JSON, PYTHON, NoSnippet, Snippet
 

@@ -16,7 +16,7 @@ from ..estimate.types import Estimate
 from ..results.figure_kinds import ESTIMATED, MEASURED
 from ..results.result import Point, RunResult
 from ..results.stats import decisive_probes
-from ..training_spec import PURE_BF16
+from ..settings.step_settings import PURE_BF16
 from ..tune.training import Training
 from . import configurations, snippets
 from .global_batch import BatchPair, GlobalBatch, MeasuredMemory, plan_global_batch

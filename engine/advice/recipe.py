@@ -16,9 +16,9 @@ from ..settings.lora_options import (
     lora_options,
 )
 from ..settings.optimizers import OPTIMIZERS, Optimizer
+from ..settings.step_settings import FULL, PACKED, PADDED, PURE_BF16
 from ..spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS
 from ..text.units import format_bytes
-from ..training_spec import FULL, PACKED, PADDED, PURE_BF16
 
 _WRITTEN = (
     "precision",

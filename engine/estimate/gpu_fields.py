@@ -11,8 +11,8 @@ from datetime import date
 from typing import Any
 
 from ..errors import SpecError
+from ..settings.step_settings import PRECISIONS
 from ..text.units import GIB, TIB
-from ..training_spec import PRECISIONS
 
 VENDORS = ("nvidia", "amd")
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,39}", re.ASCII)

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from ..catalog import Task
+from ..settings.step_settings import PACKED, PADDED
 from ..spec import RunSpec
-from ..training_spec import PACKED, PADDED
 
 Batch = dict[str, Tensor]
 

@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from ..catalog import WORKLOADS, Workload
 from ..errors import SpecError, WeightsUnavailable
 from ..settings.lora_options import compute_dtype, lora_options
+from ..settings.step_settings import FLASH, PACKED, PURE_BF16
 from ..spec import RunSpec
-from ..training_spec import FLASH, PACKED, PURE_BF16
 from .batches import Batch, make_batch
 from .checkpointing import enable_checkpointing
 from .compiling import compile_for_each_size

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from ..errors import SpecError
 from ..settings.setting import Role, setting
 from ..settings.spec_checks import check_settings, settings_of
+from ..settings.step_settings import PURE_BF16
 from ..spec import SETTINGS as RUN_SETTINGS
 from ..spec import RunSpec, shared_setting
-from ..training_spec import PURE_BF16, TrainingSpec, check_training, take_config
+from ..training_spec import TrainingSpec, check_training, take_config
 
 BACKWARD, COMPILE = "backward", "compile"
 CHECKS = {

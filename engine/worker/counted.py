@@ -14,9 +14,9 @@ from typing import Any
 from ..errors import EngineError, SpecError, WorkerFailed
 from ..estimate.tracing.hidden_devices import HIDDEN
 from ..program import IMPORTED_FROM
+from ..settings.workload_settings import PARAMETERS_MAX
 from ..spec import RunSpec
 from ..text.units import GIB
-from ..training_spec import PARAMETERS_MAX
 
 SECONDS_MAX, MEMORY_BYTES_MAX = 120.0, 8 * GIB
 """Time limit of the child. Imports take up to half of it on a busy machine, the largest catalogue models seconds."""

@@ -22,7 +22,7 @@ from analysis.models import (
 )
 from engine.catalog import workload_ids
 from engine.results.result import MemoryByKind, Outcome, Probe, Purpose, Reason
-from engine.training_spec import OPTIMIZER_LABELS, PRECISIONS
+from engine.settings.step_settings import OPTIMIZER_LABELS, PRECISIONS
 from tests.factories import make_device, make_run
 
 

@@ -21,7 +21,7 @@ from analysis.models import Device, Run
 from analysis.models.querysets import SEEN_LATELY
 from analysis.presentation.device_hold import holder_text
 from analysis.runs.gpu_catalog import gpu_of
-from engine.training_spec import DEVICE_KINDS
+from engine.settings.workload_settings import DEVICE_KINDS
 
 if TYPE_CHECKING:
     from analysis.models.querysets import DeviceWithActivity

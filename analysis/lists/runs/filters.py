@@ -34,7 +34,7 @@ from analysis.runs.columns.run_settings import FILTERED, rows_with
 from analysis.runs.columns.run_text import ids_with_words, with_words
 from analysis.runs.columns.search_terms import search_terms
 from engine.catalog import WORKLOADS
-from engine.training_spec import OPTIMIZER_LABELS, PRECISIONS
+from engine.settings.step_settings import OPTIMIZER_LABELS, PRECISIONS
 
 FEW = 10_000
 """Up to this many runs are looked up by id; with more, the list is read in its order until a page is full."""

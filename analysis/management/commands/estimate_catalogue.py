@@ -21,8 +21,8 @@ from engine.catalog import workload_ids
 from engine.errors import EngineError, SpecError
 from engine.estimate.gpus import find
 from engine.estimate.spec import EstimateSpec
+from engine.settings.step_settings import PRECISIONS
 from engine.spec import DEFAULTS, RunSpec
-from engine.training_spec import PRECISIONS
 
 _LEFT_ALONE = {
     State.FINISHED: "stored",

@@ -9,8 +9,8 @@ from analysis.lists.comparison.metrics import million_samples_usd
 from analysis.presentation.charts.parallel import Dimension, ParallelChart, ParallelRun, parallel_chart
 from analysis.presentation.formatting import bytes_text, factor, number, rate, usd_closely
 from analysis.presentation.labels import describe_input
+from engine.settings.step_settings import OPTIMIZER_LABELS
 from engine.speed.claim import describe_lower_bound
-from engine.training_spec import OPTIMIZER_LABELS
 
 Value = float | str | None
 _FIGURES: tuple[tuple[str, Callable[[Outcome], float | None], Callable[[float], str]], ...] = (

@@ -20,7 +20,7 @@ from analysis.runs.gpu_catalog import gpu_ids, gpu_name, list_prices, prices
 from engine.catalog import WORKLOADS
 from engine.errors import SpecError
 from engine.estimate.spec import EstimateSpec
-from engine.training_spec import OPTIMIZER_LABELS
+from engine.settings.step_settings import OPTIMIZER_LABELS
 
 
 def answer(question: EstimateSpec, asked: QueryDict, table: QueryDict, *, is_private: bool) -> dict[str, Any]:

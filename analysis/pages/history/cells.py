@@ -28,7 +28,7 @@ from analysis.presentation.kinds.presentation import Presentation
 from analysis.presentation.run_rows import HistoryRow, history_rows
 from analysis.runs.queue.forecast import QueuePosition
 from engine.results.result import Reason
-from engine.training_spec import OPTIMIZER_LABELS
+from engine.settings.step_settings import OPTIMIZER_LABELS
 
 ABSENT = "–"
 _MARKUP = re.compile(r"<[^>]*>")

@@ -23,8 +23,8 @@ from analysis.runs.queue.placement import ANYWHERE, Placement, request_of, slot_
 from analysis.runs.queue.scheduling import has_capability, has_memory, is_wanted, may_run
 from engine.errors import SpecError
 from engine.kinds import Spec
+from engine.settings.step_settings import AMPERE, NEEDS_AMPERE
 from engine.text.units import format_bytes
-from engine.training_spec import AMPERE, NEEDS_AMPERE
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User

@@ -28,8 +28,8 @@ from ...errors import EngineError, EstimateImpossible
 from ...measurement.module_scopes import ModuleScopes, gradients_of, state_of
 from ...measurement.step import TrainingStep, apply_precision, optimizer_class
 from ...measurement.workloads import build
+from ...settings.step_settings import FLASH, PURE_BF16
 from ...spec import MEMORY_STEPS, RunSpec
-from ...training_spec import FLASH, PURE_BF16
 from ..batch_model import GRADIENTS, STATE, MemoryModel, Recording, model_of
 from ..types import Method
 from . import attention, fake_cuda

@@ -14,7 +14,7 @@ from analysis.api.classic import views as classic
 from analysis.models import Device, Run, State
 from analysis.runs import services
 from engine.catalog import WORKLOADS
-from engine.training_spec import PRECISIONS
+from engine.settings.step_settings import PRECISIONS
 from tests.factories import make_card, make_device, make_result
 
 NOT_OFFERED = f"precision: 'fp8' is not offered; one of {', '.join(PRECISIONS)}"

@@ -13,8 +13,9 @@ from analysis.api.kinds import BY_KIND
 from analysis.api.run_request import DEFAULT_KIND, REQUESTED_KINDS
 from analysis.models import Run
 from engine.catalog import WORKLOADS, Workload
+from engine.settings.step_settings import FULL
+from engine.settings.workload_settings import DEVICE_NAMES
 from engine.spec import CHOICES, OPTIONAL, RANGES, SETTINGS, VALUE_TYPES, RunSpec
-from engine.training_spec import DEVICE_NAMES, FULL
 
 Schema = dict[str, Any]
 

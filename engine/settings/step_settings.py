@@ -1,0 +1,154 @@
+"""How a training step computes: precision, optimizer, kernels, and what is recomputed. Loads no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .optimizers import OPTIMIZERS
+from .setting import Role, setting
+
+PURE_BF16 = "bf16-pure"
+PRECISIONS = {
+    "fp32": "fp32",
+    "tf32": "tf32 (matrix products in TensorFloat-32)",
+    "bf16": "bf16 autocast",
+    "fp16": "fp16 autocast with gradient scaling",
+    PURE_BF16: "pure bf16 (weights, gradients and optimizer too)",
+}
+OPTIMIZER_LABELS = {name: optimizer.label for name, optimizer in OPTIMIZERS.items()}
+FLASH = "flash_attention_2"
+ATTENTIONS = {
+    "auto": "the model's own choice",
+    "eager": "eager (plain matrix products)",
+    "sdpa": "sdpa (PyTorch's fused kernels)",
+    FLASH: "FlashAttention 2 (package flash-attn)",
+}
+FULL, PADDED, PACKED = "full", "padded", "packed"
+SEQUENCES = {
+    FULL: "full (one in each row, of the whole length)",
+    PADDED: "padded (one in each row, of unequal lengths, with an attention mask)",
+    PACKED: "packed (several in each row, separated by their positions)",
+}
+HALF_PRECISIONS = ("bf16", "fp16", PURE_BF16)
+MODES = {"train": "train (dropout active)", "eval": "eval (dropout off)"}
+AMPERE = (8, 0)
+"""The first compute capability with bfloat16 and TensorFloat-32."""
+NEEDS_AMPERE = ("tf32", "bf16", PURE_BF16)
+
+
+@dataclass(frozen=True)
+class StepSettings:
+    """What forward pass, backward pass and optimizer step compute, and in which precision."""
+
+    precision: str = setting(
+        Role.TRAINING,
+        "Precision",
+        "Precision of the forward and backward pass. Weights and optimizer state stay in fp32, except with bf16-pure.",
+        default="fp32",
+        hint="Half precision saves activations. Weights and optimizer state stay in fp32, except with pure bf16.",
+        choices=PRECISIONS,
+    )
+    optimizer: str = setting(
+        Role.TRAINING,
+        "Optimizer",
+        "Optimizer of the training step. none runs forward and backward only.",
+        default="adamw",
+        hint="Adam and AdamW keep two copies of the weights more, 8-bit AdamW half a copy, SGD and Adafactor none.",
+        choices=OPTIMIZER_LABELS,
+    )
+    accumulation_steps: int = setting(
+        Role.TRAINING,
+        "Gradient accumulation",
+        "Micro-batches per optimizer step. The batch size is that of one micro-batch; speeds count all of them.",
+        default=1,
+        hint="Micro-batches per optimizer step. The batch size is that of one of them.",
+        bounds=(1, 1024),
+        metavar="N",
+    )
+    clip_grad_norm: bool = setting(
+        Role.TRAINING,
+        "Gradient clipping",
+        "Clip the gradients by their total norm before each step. The limit changes neither memory nor speed.",
+        default=False,
+        hint="By the total norm (clip_grad_norm_). The limit itself changes neither memory nor speed.",
+        is_rare=True,
+    )
+    ema: bool = setting(
+        Role.TRAINING,
+        "EMA of the weights",
+        "Keep an exponential moving average of the weights. It is updated after each optimizer step.",
+        default=False,
+        hint="Exponential moving average: one more copy of the trained weights, updated after each step.",
+    )
+    frozen_blocks: int | None = setting(
+        Role.TRAINING,
+        "Frozen blocks",
+        "Freeze the embeddings and this many first blocks. With all of them, only the head is trained. Left out: none.",
+        default=None,
+        hint="BERT has 12: with 6, the embeddings and 6 layers are frozen; with 12, all but the head. Empty: none.",
+        bounds=(1, 1000),
+        metavar="N",
+    )
+    attention: str = setting(
+        Role.TRAINING,
+        "Attention",
+        "Attention implementation of transformers. auto is sdpa where the model has it, else eager.",
+        default="auto",
+        hint="Eager stores the attention matrix. FlashAttention 2 needs a GPU, half precision and its package.",
+        choices=ATTENTIONS,
+    )
+    gradient_checkpointing: bool = setting(
+        Role.TRAINING,
+        "Gradient checkpointing",
+        "Keep fewer activations; compute them again in the backward pass.",
+        default=False,
+        hint="Trades speed for memory.",
+    )
+    torch_compile: bool = setting(
+        Role.TRAINING,
+        "torch.compile",
+        "Compile the model for each batch size. Each has its own process; compile time is in no step time.",
+        default=False,
+        hint="Measured only, not estimated. Every size is compiled again, so a run takes minutes longer.",
+    )
+    expandable_segments: bool = setting(
+        Role.TRAINING,
+        "Expandable segments",
+        "Let CUDA's allocator grow its segments. PYTORCH_ALLOC_CONF=expandable_segments:True.",
+        default=False,
+        hint="CUDA only. Leaves less memory reserved and unused; the step itself is the same.",
+        is_rare=True,
+    )
+    channels_last: bool = setting(
+        Role.TRAINING,
+        "Channels last",
+        "Store images and convolution weights with the channels last. memory_format=torch.channels_last.",
+        default=False,
+        hint="For convolutional networks: the layout that tensor cores take in half precision.",
+        is_rare=True,
+    )
+    mode: str = setting(
+        Role.TRAINING,
+        "Mode",
+        "Dropout on (train) or off (eval). Both run the backward pass.",
+        default="train",
+        hint="Dropout stores masks, so train takes more memory.",
+        choices=MODES,
+        is_rare=True,
+    )
+    sequences: str = setting(
+        Role.TRAINING,
+        "Sequences",
+        "How texts fill the rows of a language model's batch. A sample is a row of the sequence length.",
+        default=FULL,
+        hint="For language models. Padded rows take as long as full ones; packed rows add a quadratic mask.",
+        choices=SEQUENCES,
+    )
+    pretrained: bool = setting(
+        Role.TRAINING,
+        "Pretrained weights",
+        "Load the hub's weights in place of random ones. Memory and speed are the same, but they are downloaded.",
+        default=False,
+        is_rare=True,
+        is_in_form=False,
+    )
