@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from .build_result import answer, measured_points
 from .errors import TimeIsUp, WorkloadFailed
 from .execution import Execution
+from .report.script_output import describe_error
 from .results.result import Boundary, DeviceFacts, Outcome, Point, Probe, Purpose, RunResult, Timings
 from .search.boundary import boundary_cut_short, boundary_of_search, with_current_size_note
 from .search.reserve import edge_size
@@ -83,7 +84,7 @@ class Sweep(ABC):
         probe = replace(self.execute(batch_size, purpose), purpose=purpose)
         self.record(probe)
         if probe.outcome is Outcome.ERROR and not self.has_trained_below(batch_size):
-            raise WorkloadFailed(f"{self.what_runs} failed: {probe.error_type}: {probe.error_message}")
+            raise WorkloadFailed(f"{self.what_runs} failed: {describe_error(probe.error_type, probe.error_message)}")
         return probe
 
     def record(self, probe: Probe, **content: Any) -> None:

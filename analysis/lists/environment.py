@@ -11,24 +11,42 @@ from engine.provenance.parse import OF_ONE_RUN
 from engine.results.result import DeviceFacts
 
 NOT_RECORDED = "not recorded"
-COMPARABILITY_FACTS = (
-    "GPU",
-    "Capacity",
-    "Driver",
-    "CUDA",
-    "HIP",
+MAY_AFFECT_FIGURES = (
+    "device_name",
+    "capacity_bytes",
+    "driver",
+    "cuda",
+    "hip",
     "torch",
     "transformers",
-    "Allocator settings",
-    "Shared device",
-    "Carried-over probes",
+    "allocator_settings",
+    "is_shared",
+    "carried_probes",
 )
-"""Facts that may affect figures by themselves: a difference is shown before any figure."""
+"""Recorded facts that may affect figures by themselves: a difference is shown before any figure."""
+_TITLES = {
+    "device_name": "GPU",
+    "capacity_bytes": "Capacity",
+    "driver": "Driver",
+    "compute_capability": "Compute capability",
+    "cuda": "CUDA",
+    "hip": "HIP",
+    "allocator_settings": "Allocator settings",
+    "is_shared": "Shared device",
+    "carried_probes": "Carried-over probes",
+}
+
+
+def environment_title(name: str) -> str:
+    """Name a recorded fact as the pages do."""
+    return _TITLES.get(name, name.replace("_", " "))
+
+
+COMPARABILITY_FACTS = tuple(map(environment_title, MAY_AFFECT_FIGURES))
 
 Facts = dict[str, str]
 _DIGEST = re.compile(r"\b[0-9a-f]{40,64}\b")
 """A commit or a digest: its beginning says as much to a reader."""
-_TITLES = {"cuda": "CUDA", "hip": "HIP", "allocator_settings": "Allocator settings"}
 
 
 def environment_facts(device: DeviceFacts, environment: Mapping[str, Any], carried_probes: int = 0) -> Facts:
@@ -37,14 +55,15 @@ def environment_facts(device: DeviceFacts, environment: Mapping[str, Any], carri
     shared = f"yes, {bytes_text(held)} by others" if held else "yes"
     if not device.is_shared:
         shared = NOT_RECORDED if held is None else "no"
-    facts = {
-        "GPU": device.name,
-        "Capacity": bytes_text(device.capacity_bytes),
-        "Driver": _text(device.driver),
-        "Compute capability": _text(device.compute_capability),
-        "Shared device": shared,
-        "Carried-over probes": str(carried_probes) if carried_probes else "none",
+    of_the_device = {
+        "device_name": device.name,
+        "capacity_bytes": bytes_text(device.capacity_bytes),
+        "driver": _text(device.driver),
+        "compute_capability": _text(device.compute_capability),
+        "is_shared": shared,
+        "carried_probes": str(carried_probes) if carried_probes else "none",
     }
+    facts = {environment_title(name): text for name, text in of_the_device.items()}
     for name, value in environment.items():
         if name not in OF_ONE_RUN:
             # recorded as absent: only a fact that was not recorded is unknown
@@ -58,11 +77,6 @@ def changed(before: Facts, after: Facts) -> list[tuple[str, str, str]]:
     names = [*COMPARABILITY_FACTS, *(name for name in {**before, **after} if name not in COMPARABILITY_FACTS)]
     pairs = [(name, before.get(name, NOT_RECORDED), after.get(name, NOT_RECORDED)) for name in names]
     return [(name, old, new) for name, old, new in pairs if old != new]
-
-
-def environment_title(name: str) -> str:
-    """Name a fact of the engine's environment as the pages do."""
-    return _TITLES.get(name, name.replace("_", " "))
 
 
 def _short(found: re.Match[str]) -> str:

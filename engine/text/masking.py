@@ -80,7 +80,7 @@ _IN_A_FILE = _words("ssh tls ssl pem cert certificate public private identity de
 _LIKE_AN_OPTION = re.compile(r"--?[A-Za-z]")
 _DASHED = r"-(?=[^-\s]*\d)[A-Za-z][\w+/=.-]{7,}"
 _DASHED_SECRET = re.compile(_DASHED)
-_USER = re.compile(r"(?i)-{0,2}(?:[\w.-]*[_.-])?(?:user|username|usr)|-[uU]")
+_USER = re.compile(r"(?i)-{0,2}(?:[\w.-]*[_.-])?(?:user|username|usr)|-[fikLsSv]{0,6}[uU]")
 _USER_AND_SECRET = re.compile(r"([^\s:/$]+:)([^\s:/$]\S*)")
 _PORT = re.compile(r"\d{1,5}(:\d{1,5})*")
 """A port, a mapping of ports, or the numbers of a user and a group."""
@@ -96,6 +96,8 @@ _CLIENTS = {
     **{"redis-cli": "a", "ldapsearch": "w", "sqlcmd": "P", "curl": "u", "wandb": "login"},
 }
 """Programs whose argument after this short option or joined to it, or after this subcommand, is a secret."""
+_FLAGS = {"curl": "[#0-46BGIJLMNORSVZafgijklnqsv]*", "ldapsearch": "[ALMNZcnvx]*", "sshpass": "v*"}
+"""The options without a value that may stand joined before it, as in `curl -su me:hunter2`."""
 _CONTAINERS = _words("docker podman nerdctl apptainer singularity enroot")
 """Programs with a user and a group behind `--user`, and a folder behind `--pwd`."""
 _OTHER_P = _CONTAINERS | _words(
@@ -287,10 +289,11 @@ def _client_secret(before: Sequence[str], part: str) -> str | None:
             return None
         if not letter:
             return HIDDEN if since[-1] == command and not part.startswith("-") else None
-        short = letter if letter.startswith("-") else f"-{letter}"
-        if since and since[-1] == short:
+        option = re.compile(f"(-{_FLAGS.get(program, '')}{letter.strip('-')})(.*)")
+        if since and (before_it := option.fullmatch(since[-1])) and not before_it[2]:
             return HIDDEN
-        return f"{short}{HIDDEN}" if part.startswith(short) and part != short else None
+        joined = option.fullmatch(part)
+        return f"{joined[1]}{HIDDEN}" if joined and joined[2] else None
     return None
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from ..errors import CommandUntunable
 from ..measurement.oom import classify, is_of_a_library
-from ..report.script_output import SAID
+from ..report.script_output import SAID, describe_error
 from ..results.result import DATA_EXHAUSTED, Outcome, Probe
 from ..results.stats import is_steady, samples_per_second
 from ..text.masking import masked_text
@@ -115,7 +115,7 @@ def evidence_of(
     too_large = data_end is not None and batch_size > data_end.largest
     if (refusal := _refused(readings, ended, batch_size)) is not None:
         if too_large and data_end and refusal.outcome is Outcome.ERROR and refusal.error_type != TIMEOUT:
-            message = f"{data_end.describe(batch_size)}; {refusal.error_type}: {refusal.error_message}"
+            message = f"{data_end.describe(batch_size)}; {describe_error(refusal.error_type, refusal.error_message)}"
             return Evidence(_out_of_data(batch_size, message, ended))
         return Evidence(refusal)
     trained = sorted((r for r in readings if r.is_done), key=lambda r: r.rank)

@@ -15,7 +15,7 @@ from ..execution import Emit, Execution
 from ..machine.scratch import scratch_folder
 from ..provenance.parse import mig_profile
 from ..provenance.read import run_facts
-from ..report.script_output import MARK
+from ..report.script_output import MARK, describe_error
 from ..results.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, Timings
 from ..search.allowed_sizes import boundary_among
 from ..search.boundary import with_note
@@ -157,7 +157,8 @@ class StartSweep(Sweep):
         """Return the boundary with what its largest size showed. Raises WorkloadFailed where no size made a step."""
         if self.seen_device is None:  # not even batch 1 came as far as a training step
             last = self.probes[-1]
-            raise WorkloadFailed(f"the training came to no optimizer step: {last.error_type}: {last.error_message}")
+            said = describe_error(last.error_type, last.error_message)
+            raise WorkloadFailed(f"the training came to no optimizer step: {said}")
         boundary = boundary_where_starts_differ(super().found(step), self.searched)
         if step.refused is None and step.largest == self.most_samples:
             refusal = next(p.error_message for p in self.probes if p.outcome is Outcome.SIZE_LIMIT)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from analysis.lists.comparison.query import CompareQuery
-from analysis.lists.environment import NOT_RECORDED, Facts, environment_facts
+from analysis.lists.environment import NOT_RECORDED, Facts, environment_facts, environment_title
 from analysis.models import Run
 from analysis.presentation import labels, run_state
 from analysis.presentation.charts.curves import memory_points, speed_points, unsteady_sizes
@@ -101,7 +101,7 @@ class ComparedRun:
     @property
     def place(self) -> str:
         """The card of the result; without a result the run's actual or requested device."""
-        name = self.facts.get("GPU", NOT_RECORDED)
+        name = self.facts.get(environment_title("device_name"), NOT_RECORDED)
         return run_place(self.run) if name == NOT_RECORDED else labels.short_device_name(name)
 
     @property
@@ -178,7 +178,7 @@ def _estimated(run: Run, estimates: Sequence[EstimatedCard]) -> ComparedRun:
         )
     estimate = estimates[0]
     device = DeviceFacts("cuda", "cuda", estimate.gpu.name, estimate.gpu.total_bytes)
-    unknown = {"Shared device": NOT_RECORDED, "Carried-over probes": NOT_RECORDED}
+    unknown = {environment_title(name): NOT_RECORDED for name in ("is_shared", "carried_probes")}
     outcome = Outcome(
         largest_batch_size=estimate.largest_batch_size,
         is_lower_bound=estimate.limits == "max_batch_size",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from analysis.lists.comparison.compared_run import ComparedRun
-from analysis.lists.environment import COMPARABILITY_FACTS, NOT_RECORDED
+from analysis.lists.environment import COMPARABILITY_FACTS, NOT_RECORDED, environment_title
 from analysis.presentation import labels
 from analysis.presentation.formatting import duration, number, round_bytes, round_percent, usd
 from engine.catalog import WORKLOADS
@@ -105,7 +105,10 @@ def describe_sameness(subjects: Iterable[ComparedRun]) -> str:
     return f"Same {same}.{f' Not recorded: {unknown}.' if unknown else ''}"
 
 
-_IN_A_SENTENCE = {"GPU": "device", "Shared device": "other users of the device"}
+_IN_A_SENTENCE = {
+    environment_title("device_name"): "device",
+    environment_title("is_shared"): "other users of the device",
+}
 
 
 def _in_a_sentence(name: str) -> str:

@@ -78,7 +78,7 @@ def test_the_message_of_a_scripts_error_is_shown_here_and_its_type_alone_in_the_
 ) -> None:
     printed, said = tune(tmp_path, portal, script=RAISING)
     for text in (printed["error"]["message"], said):
-        assert "ValueError: the script's own words: patient alice has value 42; it fails without" in text
+        assert "ValueError, in the script's own words: patient alice has value 42; it fails without" in text
     [events] = portal.events.values()
     message = f"ValueError: its output stayed on {gethostname()}; it fails without MemoryMark's watch, too"
     assert events[-1]["error"]["message"] == f"the training failed: {message}"

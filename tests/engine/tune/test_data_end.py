@@ -86,7 +86,7 @@ def test_a_script_that_breaks_above_its_rows_is_told_that_the_data_ends_there(mo
     assert started == [16, 1000, 1001]
     assert found.result.boundary.reason is Reason.SIZE_LIMIT
     assert found.result.boundary.refusal.endswith(
-        "up to 1,000; ZeroDivisionError: the script's own words: float division by zero"
+        "up to 1,000; ZeroDivisionError, in the script's own words: float division by zero"
     )
     assert [p.outcome for p in found.result.probes][-1] is Outcome.SIZE_LIMIT
 

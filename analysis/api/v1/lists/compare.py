@@ -21,23 +21,11 @@ from analysis.lists.comparison.compared_run import ComparedRun, baseline_of, com
 from analysis.lists.comparison.load import carried_probe_counts, stored_runs
 from analysis.lists.comparison.metrics import MetricRow, common_batch_size, metric_rows
 from analysis.lists.comparison.query import COMPARED_MAX, CompareQuery
-from analysis.lists.environment import COMPARABILITY_FACTS, environment_title
+from analysis.lists.environment import MAY_AFFECT_FIGURES
 from analysis.models import PUBLISHED_KINDS, Run
 from engine.catalog.stored_workload import stored_workload
 from engine.estimate.spec import OWN
 from engine.kinds import read_result
-
-_TITLES = {
-    "device_name": "GPU",
-    "capacity_bytes": "Capacity",
-    "driver": "Driver",
-    "compute_capability": "Compute capability",
-    "is_shared": "Shared device",
-    "foreign_used_bytes": "",
-    "carried_probes": "Carried-over probes",
-}
-"""Recorded facts of a device, with their labels on the page, which also marks those that may affect figures."""
-
 
 _VERDICT = (
     "`same` where the two intervals overlap, where speeds are within 3 %, or where they differ by less than 0.05 %. "
@@ -177,10 +165,7 @@ def _table(runs: Sequence[Run], query: CompareQuery) -> dict[str, Any]:
     subjects = [compared_run_of(run, carried.get(run.pk, 0)) for run in runs]
     baseline = baseline_of(subjects, query)
     facts = [_facts(subject, carried.get(subject.run_id, 0)) for subject in subjects]
-    environment = [
-        {**row, "may_move_figures": _TITLES.get(row["name"], environment_title(row["name"])) in COMPARABILITY_FACTS}
-        for row in _aligned(facts)
-    ]
+    environment = [{**row, "may_move_figures": row["name"] in MAY_AFFECT_FIGURES} for row in _aligned(facts)]
     return {
         "baseline": baseline and baseline.run_id,
         "runs": subjects,
