@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 from .build_result import answer, measured_points
 from .errors import TimeIsUp, WorkloadFailed
 from .execution import Execution
-from .report.script_output import describe_error
 from .results.result import Boundary, DeviceFacts, Outcome, Point, Probe, Purpose, RunResult, Timings
 from .search.boundary import boundary_cut_short, boundary_of_search, with_current_size_note
 from .search.reserve import edge_size
 from .search.unguided import Found, Try
 from .spec import SearchSpec
 from .speed.comparison import Comparison
+from .text.own_words import describe_error
 
 
 @dataclass(kw_only=True)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis.presentation.formatting import usd
+from analysis.presentation.formatting import percent_estimated, usd
 from analysis.presentation.labels import describe_limit
 from analysis.presentation.stored.estimate import StoredEstimate
 from engine.estimate.types import OR_MORE, EstimatedGpu, is_capped
@@ -88,11 +88,11 @@ def describe_unused(estimate: StoredEstimate, batch_size: int) -> str:
     memory = estimate.memory_at_most(batch_size)
     if memory is None:
         return ""
-    unused = int(100 * (1 - memory / estimate.capacity_bytes))  # rounded down: no more is claimed than is unused
-    if unused < 1:
+    unused = 1 - memory / estimate.capacity_bytes
+    if unused < 0.01:
         return "nearly fills it"
     is_exact = estimate.at_batch_size(batch_size) is not None
-    return f"leaves {'' if is_exact else 'at least '}{unused} % unused"
+    return f"leaves {'' if is_exact else 'at least '}{percent_estimated(unused)} unused"
 
 
 def with_article(name: str) -> str:

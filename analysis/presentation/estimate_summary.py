@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.presentation.charts.bars import MemoryBar, Stack, stack_of
 from analysis.presentation.estimate_headline import cheapest_of
-from analysis.presentation.formatting import bytes_text, duration, usd
+from analysis.presentation.formatting import bytes_text, duration, percent_estimated, usd
 from analysis.presentation.labels import short_device_name
 from analysis.presentation.stored.estimate import ESTIMATED_PARTS, StoredEstimate
 from engine.describe.estimate import METHODS, describe_known_error
@@ -81,7 +81,7 @@ def estimate_bars(estimate: StoredEstimate, current_batch_size: int) -> list[Mem
         if used is not None and point is None:
             title = f"{title}, at most"
         unknown = "would not fit" if is_refused else "not estimated"
-        bars.append(MemoryBar(key, title, size, used, estimate.capacity_bytes, is_refused, unknown))
+        bars.append(MemoryBar(key, title, size, used, estimate.capacity_bytes, is_refused, unknown, is_estimated=True))
     return bars
 
 
@@ -117,8 +117,8 @@ def key_figures(estimate: StoredEstimate, current_batch_size: int) -> tuple[KeyF
         unused = KeyFigure(UNUSED, "not estimated", of, is_known=False)
     else:
         least = "" if estimate.at_batch_size(current_batch_size) else "at least "
-        share = int(100 * (1 - memory / estimate.capacity_bytes))
-        unused = KeyFigure(UNUSED, f"{least}{share} %", of, tone=WASTE if safe > current_batch_size else "")
+        share = percent_estimated(1 - memory / estimate.capacity_bytes)
+        unused = KeyFigure(UNUSED, f"{least}{share}", of, tone=WASTE if safe > current_batch_size else "")
     if not safe:
         use = KeyFigure(USE, "none", f"{largest:,} fits only without the margin", is_known=False)
     elif is_capped(safe, estimate.limits, largest):

@@ -96,6 +96,11 @@ def percent(fraction: float | None) -> str:
     return NOT_MEASURED if fraction is None else format_percent(fraction)
 
 
+def percent_estimated(fraction: float) -> str:
+    """0.9179 -> "91 %": rounded down, because an estimate is no closer, and no more is claimed than is so."""
+    return f"{int(100 * fraction)} %"
+
+
 def usd(amount_usd: float | None) -> str:
     """1.592 -> "$1.59"; 0.001 -> "less than $0.01", -0.001 -> "more than −$0.01"."""
     return NOT_MEASURED if amount_usd is None else format_usd(amount_usd)

@@ -58,7 +58,7 @@ def frontier_shown(stored: Mapping[str, Any], measured: Mapping[int, Measured]) 
     rows, heading = made.rows, _HEADINGS[made.unit]
     memory_unit = "MiB" if made.limit_bytes < _IN_MIB_BELOW_BYTES else "GiB"
     return FrontierShown(
-        title=f"{heading} x batch",
+        title=f"What fits at each {heading.lower()}",
         text=made.text,
         unit=made.unit,
         heading=heading,
@@ -96,7 +96,7 @@ def frontier_plot(stored: Mapping[str, Any]) -> Plot | None:
     unit = "tokens" if made.unit == "tokens" else "pixels a side"
     sizes = [size for row in rows for size in (row.safe_batch_size, row.largest_batch_size)]
     largest = _trace("Largest", "line-allocated", unit, [(row.input_size, row.largest_batch_size) for row in rows])
-    safe = _trace("With margin", "line-memory", unit, [(row.input_size, row.safe_batch_size) for row in rows])
+    safe = _trace("With margin", "line-estimated", unit, [(row.input_size, row.safe_batch_size) for row in rows])
     first, last = rows[0], rows[-1]
     lines = tuple((f"{row.input_size:,}", f"{row.largest_batch_size:,}", f"{row.safe_batch_size:,}") for row in rows)
     return Plot(

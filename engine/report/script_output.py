@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..text.own_words import IN_ITS_WORDS, SAID
+
 MARK = "; its last lines: "
 """The marker between an error and the lines; all text after it comes from the script, but for the place of its log."""
-SAID = "the script's own words: "
-"""The marker before the message of an exception."""
-_IN = ", in "
 FAILS_UNWATCHED = "; it fails without MemoryMark's watch, too"
 RUNS_UNWATCHED = "; without MemoryMark's watch it does not fail as early: the watch may be the cause, please report it"
 OTHER_TORCHVISION = "; its torchvision was built for another torch: install both from the same package index"
@@ -24,11 +23,6 @@ _LOG, _BY_HAND = "\n  Its whole output: ", "\n  To run it by hand: "
 def quotes_script(content: bytes) -> bool:
     """Whether JSON may quote a script."""
     return any(mark.encode() in content for mark in (MARK, SAID))
-
-
-def describe_error(error_type: str | None, message: str | None) -> str:
-    """Write "ValueError, in the script's own words: no rows", or "Exit: the command ended with status 2"."""
-    return f"{error_type}{_IN if (message or '').startswith(SAID) else ': '}{message}"
 
 
 def without_output(content: Any, host: str, *, names_place: bool = False) -> Any:
@@ -51,8 +45,8 @@ def _cut(text: str, host: str, names_place: bool) -> str:
         return text
     behind = "".join(each for each in _OWN_BEHIND if mark == SAID and each in quoted)
     place = _place(quoted) if names_place else ""
-    if own.endswith(_IN):
-        own = f"{own.removesuffix(_IN)}: "
+    if own.endswith(IN_ITS_WORDS):
+        own = f"{own.removesuffix(IN_ITS_WORDS)}: "
     return f"{own}{'; ' if mark == MARK else ''}its output stayed on {host}{behind}{place}"
 
 

@@ -22,10 +22,10 @@ from typing import Any
 
 from ..errors import CommandUntunable
 from ..measurement.oom import classify, is_of_a_library
-from ..report.script_output import SAID, describe_error
 from ..results.result import DATA_EXHAUSTED, Outcome, Probe
 from ..results.stats import is_steady, samples_per_second
 from ..text.masking import masked_text
+from ..text.own_words import SAID, describe_error
 from ..text.units import format_bytes
 from . import notes
 from .data_end import DataEnd

@@ -15,7 +15,7 @@ from ..execution import Emit, Execution
 from ..machine.scratch import scratch_folder
 from ..provenance.parse import mig_profile
 from ..provenance.read import run_facts
-from ..report.script_output import MARK, describe_error
+from ..report.script_output import MARK
 from ..results.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, Timings
 from ..search.allowed_sizes import boundary_among
 from ..search.boundary import with_note
@@ -25,6 +25,7 @@ from ..spec import SCHEMA
 from ..speed.comparison import Comparison, reason_to_log
 from ..speed.reasons import NOT_COMPARED
 from ..sweep import Sweep
+from ..text.own_words import describe_error
 from .alternating_starts import throughput_of
 from .data_end import DataEnd
 from .devices import facts_of

@@ -33,7 +33,7 @@ def stored_frontier(*sizes: int, model_id: str = "bert-tiny", sample_bytes: int 
 def test_each_length_is_a_row_with_its_batch_sizes_and_memory() -> None:
     stored = stored_frontier(64, 128)
     shown = frontier_shown(stored, {})
-    assert (shown.title, [row.size for row in shown.rows]) == ("Length x batch", [64, 128])
+    assert (shown.title, [row.size for row in shown.rows]) == ("What fits at each length", [64, 128])
     assert [row.safe for row in shown.rows] == [f"{row['safe_batch_size']:,}" for row in stored["rows"]]
     assert all(len(row.cells) == len(shown.grid) for row in shown.rows)
     assert (shown.rows[0].speed, shown.rows[0].run_id) == ("", None)

@@ -240,11 +240,12 @@ _RECOMMENDED = Metric(
     *("recommended_batch_size", "Recommended batch size", "measured", lambda o: o.recommended_batch_size, number),
     is_exact=True,
 )
+RECOMMENDED_SPEED = _speed(
+    "recommended_samples_per_second", "Samples/s, recommended", lambda o: o.samples_per_second, _recommended_range
+)
 _METRICS = (
     _RECOMMENDED,
-    _speed(
-        "recommended_samples_per_second", "Samples/s, recommended", lambda o: o.samples_per_second, _recommended_range
-    ),
+    RECOMMENDED_SPEED,
     _speed(
         *("fastest_samples_per_second", "Samples/s, fastest", lambda o: o.fastest_samples_per_second),
         lambda o: o.speed_intervals.get(o.fastest_batch_size or 0),

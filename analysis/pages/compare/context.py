@@ -15,6 +15,7 @@ from analysis.lists.comparison.differences import (
     setting_rows,
     workload_groups,
 )
+from analysis.lists.comparison.headline import compare_headline
 from analysis.lists.comparison.metrics import common_batch_size, metric_rows
 from analysis.lists.comparison.query import CHARTED_MAX, CompareQuery
 from analysis.lists.environment import COMPARABILITY_FACTS
@@ -78,6 +79,7 @@ def _head(subject: ComparedRun, baseline: ComparedRun | None, query: CompareQuer
     still_baseline = query.baseline if query.baseline in rest else None
     return {
         "subject": subject,
+        "label": f"≈ {subject.name}" if subject.is_predicted else subject.name,
         "origin": describe_origin(subject.run),
         "is_baseline": subject is baseline,
         "swatch_class": subject.look.classes(is_predicted=subject.is_predicted),
@@ -105,6 +107,7 @@ def _rows(subjects: Sequence[ComparedRun], baseline: ComparedRun | None, heads: 
         for index, head in enumerate(heads)
     ]
     return {
+        "headline": compare_headline(subjects, baseline, all_metrics),
         "metrics": metrics,
         "without_figures": [row.name for row in all_metrics if row not in metrics],
         "has_differences": any(cell.delta for row in metrics for cell in row.cells),

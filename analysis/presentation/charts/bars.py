@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from analysis.presentation.formatting import bytes_text, percent, round_bytes
+from analysis.presentation.formatting import bytes_text, percent, percent_estimated, round_bytes
 from engine.results.result import MemoryByKind, Point, Waste
 
 LABEL_FITS_BELOW = 0.7
@@ -29,6 +29,7 @@ class MemoryBar:
     capacity_bytes: int
     is_refused: bool = False
     unknown: str = "not measured"
+    is_estimated: bool = False
 
     @property
     def unused_bytes(self) -> int | None:
@@ -59,8 +60,8 @@ class MemoryBar:
         if self.used_bytes is None:
             return "✕ does not fit" if self.is_refused else self.unknown
         if not self.has_room_for_label:  # the label stands inside the used part, so it says what that is
-            return f"{percent(self.used_fraction)} used"
-        return f"{percent(1 - self.used_fraction)} unused"
+            return f"{self._share(self.used_fraction)} used"
+        return f"{self._share(1 - self.used_fraction)} unused"
 
     @property
     def has_room_for_label(self) -> bool:
@@ -73,8 +74,11 @@ class MemoryBar:
             return f"Batch {self.batch_size:,} {verb} {round_bytes(self.capacity_bytes)}."
         return (
             f"Batch {self.batch_size:,} uses {bytes_text(self.used_bytes)} of {round_bytes(self.capacity_bytes)}; "
-            f"{percent(1 - self.used_fraction)} is unused."
+            f"{self._share(1 - self.used_fraction)} is unused."
         )
+
+    def _share(self, fraction: float) -> str:
+        return percent_estimated(fraction) if self.is_estimated else percent(fraction)
 
 
 @dataclass(frozen=True, slots=True)

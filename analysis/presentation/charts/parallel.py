@@ -1,4 +1,7 @@
-"""PURE: parallel coordinates: an axis for each setting and figure, a line for each run, as coordinates for an SVG."""
+"""PURE: parallel coordinates: an axis for each setting and figure, a line for each run, as coordinates for an SVG.
+
+They are drawn twice: with upright axes beside each other, and for a phone with level axes below each other.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,17 @@ from analysis.presentation.charts.plots import SeriesStyle, Table
 
 WIDTH, HEIGHT = 1120, 340
 LEFT, RIGHT, TOP, BOTTOM = 50, 90, 52, 14
+NARROW_WIDTH, NARROW_STEP, NARROW_SIDE, NARROW_TOP, NARROW_BOTTOM = 324, 66, 8, 26, 24
 TICKS_MAX = 6
 """As many different values are written out at an axis of numbers; of more only the ends and the middle."""
 TICK_APART = 16.0
-"""Pixels between two texts of an axis."""
+"""Pixels that a text takes of an upright axis."""
 TEXT_LENGTH, SHORTEST = 18, 5
 CHARACTER, TICK_GAP = 7.2, 14.0
 """Pixels of a character, and between an axis and the texts on both sides."""
 ABSENT = "–"
+Point = tuple[float, float]
+Span = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +71,23 @@ class ParallelRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
-    """A text at an axis."""
+class Label:
+    """A text, and where it stands."""
 
+    x: str
     y: str
     text: str
+    anchor: str = "start"
 
 
 @dataclass(frozen=True, slots=True)
 class ParallelAxis:
-    """A vertical axis with its title and its texts, which stand to its left at the last axis."""
+    """An axis from one point to another, with its title and the texts of its values."""
 
-    x: str
-    title: str
-    ticks: tuple[Tick, ...]
+    start: tuple[str, str]
+    end: tuple[str, str]
+    title: Label
+    ticks: tuple[Label, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +102,72 @@ class ParallelLine:
 
 
 @dataclass(frozen=True, slots=True)
+class Drawing:
+    """The axes and lines in one of the two arrangements. `css_class` says for which width."""
+
+    css_class: str
+    width: int
+    height: int
+    axes: tuple[ParallelAxis, ...]
+    lines: tuple[ParallelLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ParallelChart:
     """The whole picture, and its content as a table. `same` are the values that all runs share and no axis shows."""
 
-    axes: tuple[ParallelAxis, ...]
-    lines: tuple[ParallelLine, ...]
+    wide: Drawing
+    narrow: Drawing
     table: Table
     same: tuple[tuple[str, str], ...]
-    width: int = WIDTH
-    height: int = HEIGHT
-    top: int = TOP
-    bottom: int = HEIGHT - BOTTOM
+
+
+class _Wide:
+    """Upright axes from left to right; a value stands the higher, the larger it is."""
+
+    css_class, width, height = "curve-wide", WIDTH, HEIGHT
+
+    def __init__(self, axes: int) -> None:
+        self.step = (WIDTH - LEFT - RIGHT) / (axes - 1)
+        self.text_length = max(min(TEXT_LENGTH, int((self.step - TICK_GAP) / CHARACTER)), SHORTEST)
+
+    def point(self, axis: int, fraction: float) -> Point:
+        return LEFT + self.step * axis, TOP + (HEIGHT - TOP - BOTTOM) * (1 - fraction)
+
+    def title(self, axis: int, text: str) -> Label:
+        return Label(_px(LEFT + self.step * axis), "22.0", text, "middle")
+
+    def tick(self, axis: int, fraction: float, text: str) -> tuple[Label, Span]:
+        """Return the text of a value, and how much of the axis it takes."""
+        x, y = self.point(axis, fraction)
+        return Label(_px(x + 7), _px(y - 7), text), (y - TICK_APART / 2, y + TICK_APART / 2)
+
+
+class _Narrow:
+    """Level axes below each other; a value stands the further to the right, the larger it is."""
+
+    css_class, width, text_length = "curve-narrow", NARROW_WIDTH, TEXT_LENGTH
+
+    def __init__(self, axes: int) -> None:
+        self.height = NARROW_TOP + NARROW_STEP * (axes - 1) + NARROW_BOTTOM
+
+    def point(self, axis: int, fraction: float) -> Point:
+        return NARROW_SIDE + (NARROW_WIDTH - 2 * NARROW_SIDE) * fraction, float(NARROW_TOP + NARROW_STEP * axis)
+
+    def title(self, axis: int, text: str) -> Label:
+        _, y = self.point(axis, 0)
+        return Label("0.0", _px(y - 12), text)
+
+    def tick(self, axis: int, fraction: float, text: str) -> tuple[Label, Span]:
+        x, y = self.point(axis, fraction)
+        length = len(text) * CHARACTER
+        start = min(max(x - length / 2, 0.0), NARROW_WIDTH - length)
+        if start + length == NARROW_WIDTH:
+            return Label(_px(NARROW_WIDTH), _px(y + 20), text, "end"), (start, NARROW_WIDTH)
+        return Label(_px(start), _px(y + 20), text), (start, start + length)
+
+
+Arrangement = _Wide | _Narrow
 
 
 def parallel_chart(runs: Sequence[ParallelRun], dimensions: Sequence[Dimension]) -> ParallelChart | None:
@@ -111,64 +175,71 @@ def parallel_chart(runs: Sequence[ParallelRun], dimensions: Sequence[Dimension])
     shown = [dimension for dimension in dimensions if len(dimension.known) > 1]
     if len(shown) < 2:
         return None
-    step = (WIDTH - LEFT - RIGHT) / (len(shown) - 1)
-    length = max(min(TEXT_LENGTH, int((step - TICK_GAP) / CHARACTER)), SHORTEST)
-    places = [LEFT + step * index for index in range(len(shown))]
     same = tuple(
         (one.title, one.write(one.known[0])) for one in dimensions if len(one.known) == 1 and None not in one.values
     )
     return ParallelChart(
-        axes=tuple(_axis(dimension, x, length) for dimension, x in zip(shown, places, strict=True)),
-        lines=tuple(_line(run, index, shown, places) for index, run in enumerate(runs)),
+        wide=_drawing(_Wide(len(shown)), runs, shown),
+        narrow=_drawing(_Narrow(len(shown)), runs, shown),
         table=_table(runs, shown),
         same=same,
     )
 
 
-def _height(dimension: Dimension, value: float | str) -> float:
-    """Return where a value stands on its axis, in pixels from the top of the picture."""
+def _drawing(where: Arrangement, runs: Sequence[ParallelRun], shown: Sequence[Dimension]) -> Drawing:
+    return Drawing(
+        css_class=where.css_class,
+        width=where.width,
+        height=where.height,
+        axes=tuple(_axis(where, place, dimension) for place, dimension in enumerate(shown)),
+        lines=tuple(_line(where, run, index, shown) for index, run in enumerate(runs)),
+    )
+
+
+def _fraction(dimension: Dimension, value: float | str) -> float:
+    """Return where a value stands on its axis: 0 at its start, 1 at its end."""
     known = dimension.known
-    numbers = [each for each in known if not isinstance(each, str)]
     if isinstance(value, str):
-        fraction = 1 - known.index(value) / (len(known) - 1)
-    else:
-        fraction = (value - min(numbers)) / (max(numbers) - min(numbers))
-    return TOP + (HEIGHT - TOP - BOTTOM) * (1 - fraction)
+        return 1 - known.index(value) / (len(known) - 1)
+    numbers = [each for each in known if not isinstance(each, str)]
+    return (value - min(numbers)) / (max(numbers) - min(numbers))
 
 
-def _axis(dimension: Dimension, x: float, length: int) -> ParallelAxis:
-    """Draw an axis whose texts have at most `length` characters, so that they end before the next axis."""
+def _axis(where: Arrangement, place: int, dimension: Dimension) -> ParallelAxis:
+    """Draw an axis whose texts are short enough to end before the next axis, and do not touch each other."""
     marked = dimension.known
     if not isinstance(marked[0], str):
         numbers = sorted(value for value in marked if not isinstance(value, str))
         low, high = numbers[0], numbers[-1]
         marked = [high, low, *(numbers[1:-1] if len(numbers) <= TICKS_MAX else [numbers[len(numbers) // 2]])]
-    heights: list[float] = []
+    taken: list[Span] = []
     ticks = []
     for value in marked:
-        y = _height(dimension, value)
-        if all(abs(y - other) >= TICK_APART for other in heights):
-            heights.append(y)
-            text = dimension.write_on_axis(value)
-            ticks.append(Tick(_px(y), text if len(text) <= length else f"{text[: length - 1]}…"))
-    return ParallelAxis(_px(x), dimension.title, tuple(ticks))
+        text = dimension.write_on_axis(value)
+        short = text if len(text) <= where.text_length else f"{text[: where.text_length - 1]}…"
+        label, (start, end) = where.tick(place, _fraction(dimension, value), short)
+        if all(end <= other_start or start >= other_end for other_start, other_end in taken):
+            taken.append((start, end))
+            ticks.append(label)
+    (start_at, end_at) = (_at(where.point(place, fraction)) for fraction in (0, 1))
+    return ParallelAxis(start_at, end_at, where.title(place, dimension.title), tuple(ticks))
 
 
-def _line(run: ParallelRun, index: int, shown: Sequence[Dimension], places: Sequence[float]) -> ParallelLine:
-    points: list[tuple[float, float] | None] = [
-        None if (value := dimension.values[index]) is None else (x, _height(dimension, value))
-        for dimension, x in zip(shown, places, strict=True)
+def _line(where: Arrangement, run: ParallelRun, index: int, shown: Sequence[Dimension]) -> ParallelLine:
+    points = [
+        None if (value := dimension.values[index]) is None else _at(where.point(place, _fraction(dimension, value)))
+        for place, dimension in enumerate(shown)
     ]
     told = (f"{one.title} {one.write_at(index)}" for one in shown if one.values[index] is not None)
     return ParallelLine(
         run=run,
         css_class=run.style.classes(is_predicted=run.is_predicted),
         strokes=tuple(
-            f"{_px(one[0])},{_px(one[1])} {_px(other[0])},{_px(other[1])}"
+            f"{','.join(one)} {','.join(other)}"
             for one, other in pairwise(points)
             if one is not None and other is not None
         ),
-        dots=tuple((_px(point[0]), _px(point[1])) for point in points if point is not None),
+        dots=tuple(point for point in points if point is not None),
         text=f"{run.name}: {', '.join(told)}",
     )
 
@@ -177,6 +248,10 @@ def _table(runs: Sequence[ParallelRun], shown: Sequence[Dimension]) -> Table:
     rows = [(run.name, *(one.write_at(index) for one in shown)) for index, run in enumerate(runs)]
     numbers = {place for place, one in enumerate(shown, start=1) if not isinstance(one.known[0], str)}
     return Table(("Run", *(one.title for one in shown)), tuple(rows), frozenset(numbers))
+
+
+def _at(point: Point) -> tuple[str, str]:
+    return _px(point[0]), _px(point[1])
 
 
 def _px(value: float) -> str:

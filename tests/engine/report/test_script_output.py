@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from engine.report.script_output import MARK, OTHER_TORCHVISION, SAID, quotes_script, without_output
+from engine.report.script_output import MARK, OTHER_TORCHVISION, quotes_script, without_output
+from engine.text.own_words import SAID
 
 WATCH = "; it fails without MemoryMark's watch, too"
 PLACE = "\n  Its whole output: /home/ann/failed-start.log\n  To run it by hand: cd /x && python t.py 'a\nb'"

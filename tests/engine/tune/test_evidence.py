@@ -3,8 +3,8 @@
 import pytest
 
 from engine.errors import CommandUntunable
-from engine.report.script_output import SAID
 from engine.results.result import Outcome
+from engine.text.own_words import SAID
 from engine.tune.evidence import Ended, Evidence, check_memory_rises, evidence_of
 from engine.tune.reading import BY_LOADER, Reading, cpu_memory
 from engine.tune.seen import KEPT_OUT, LastSeen

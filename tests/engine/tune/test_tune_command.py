@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from engine.kinds import find_contradictions
-from engine.report.script_output import SAID
+from engine.text.own_words import SAID
 from engine.tune.alternating_starts import MOST_STARTS
 
 pytestmark = pytest.mark.slow

@@ -62,13 +62,14 @@ def test_different_models_are_said_first_and_have_no_differences(alice_client: C
     assert text.index("Different models or inputs: no differences are shown.") < text.index("Results")
     assert f"run {other.pk} BERT base, 128 tokens" in text
     assert [word for word in ("better", "worse", "▲ +") if word in text.split("Results", 1)[1]] == []
-    assert "compared with" not in text
+    assert "difference to run" not in text
 
 
-def test_the_headline_names_the_baseline_and_a_pinned_run_is_marked(alice_client: Client) -> None:
+def test_the_headline_says_which_run_is_ahead_and_a_pinned_run_is_marked(alice_client: Client) -> None:
     first, second = finished(), finished(result(12))
     text = words(page(alice_client, first, second))
-    assert f"2 runs, compared with run {first.pk}" in text
+    assert f"run {second.pk} fits the most, 12." in text
+    assert f"difference to run {first.pk}" in text
     assert "★ pinned" not in text
     Run.objects.filter(pk=first.pk).update(is_baseline=True)
     assert words(page(alice_client, first, second)).count("★ pinned") == 1
@@ -109,7 +110,7 @@ def test_runs_that_need_care_for_the_same_reason_share_a_line(alice_client: Clie
 def test_rows_without_any_figure_are_folded_by_their_number(alice_client: Client) -> None:
     html = page(alice_client, finished_estimate(), finished_estimate())
     assert re.search(r"<summary>\d+ rows without figures</summary>", html)
-    table, folded = html.split('class="pinned beside results"', 1)[1].split("</table>", 1)
+    table, folded = html.split('class="pinned beside results as-cards"', 1)[1].split("</table>", 1)
     assert "Samples/s, fastest" not in table
     assert "Samples/s, fastest" in folded.split("</details>", 1)[0]
     assert "≈ 8 safe, estimated" not in table  # the safe sizes have a row of their own
@@ -262,7 +263,7 @@ def test_every_run_with_figures_is_a_line_that_leads_to_it(alice_client: Client)
     runs = [finished(result(8 + number), precision=("fp32", "bf16")[number % 2]) for number in range(10)]
     waiting = make_run(the_card())
     html = page(alice_client, *runs, waiting)
-    picture = html.split('class="curve parallel"', 1)[1].split("</svg>", 1)[0]
+    picture = html.split('class="curve parallel curve-wide"', 1)[1].split("</svg>", 1)[0]
     assert re.findall(r'<a href="/runs/(\d+)/" aria-label="run \d+: ', picture) == [str(run.pk) for run in runs]
     titles = re.findall(r'class="axis-title"[^>]*>([^<]+)<', picture)
     assert {"Precision", "Largest"} <= set(titles)

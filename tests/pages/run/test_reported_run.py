@@ -176,4 +176,4 @@ def test_a_comparison_names_the_origin_and_takes_what_is_trusted_for_its_baselin
     run, own = make_reported_run(alice), make_measured_run(make_device())
     text = text_of(alice_client, f"/compare/?ids={run.pk},{own.pk}")
     assert ORIGIN in text
-    assert f"compared with run {own.pk}" in text
+    assert f"difference to run {own.pk}" in text

@@ -1,0 +1,55 @@
+"""The comparison in one sentence: which run is the fastest, and which fits the most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from analysis.lists.comparison.compared_run import ComparedRun
+from analysis.lists.comparison.metrics import LARGEST, RECOMMENDED_SPEED, Cell, Metric, MetricRow
+from analysis.presentation.formatting import factor, number
+
+
+def compare_headline(subjects: Sequence[ComparedRun], baseline: ComparedRun | None, rows: Sequence[MetricRow]) -> str:
+    """Write "Run 4 is 1.40x as fast as run 2; run 5 fits the most, 104."; else only how many runs there are.
+
+    Only differences that their rows call better or worse are told.
+    """
+    if baseline is not None:
+        said = [_fastest(subjects, baseline, _row(rows, RECOMMENDED_SPEED)), _largest(subjects, _row(rows, LARGEST))]
+        if sentence := "; ".join(filter(None, said)):
+            return f"{sentence[0].upper()}{sentence[1:]}."
+    return f"{len(subjects)} runs"
+
+
+def _fastest(subjects: Sequence[ComparedRun], baseline: ComparedRun, row: MetricRow) -> str:
+    found = _best(subjects, row)
+    if found is None:
+        return ""
+    best, cell = found
+    if cell.delta is None or cell.delta.fraction is None:
+        return f"{best.name} is the fastest"
+    return f"{best.name} is {factor(1 + cell.delta.fraction)} as fast as {baseline.name}"
+
+
+def _largest(subjects: Sequence[ComparedRun], row: MetricRow) -> str:
+    sizes, judged = {cell.value for cell in row.cells}, [cell.delta for cell in row.cells if cell.delta]
+    if len(sizes) == 1 and len(judged) == len(subjects) - 1 and (size := sizes.pop()):
+        return f"{'both' if len(subjects) == 2 else 'all'} fit {number(size)}"
+    found = _best(subjects, row)
+    return f"{found[0].name} fits the most, {found[1].text.replace('≥', 'at least')}" if found else ""
+
+
+def _best(subjects: Sequence[ComparedRun], row: MetricRow) -> tuple[ComparedRun, Cell] | None:
+    """Return the run that is better than the baseline by most, else the baseline where a run is worse and none open."""
+    pairs = [(subject, cell) for subject, cell in zip(subjects, row.cells, strict=True) if cell.value is not None]
+    better = [(one, cell) for one, cell in pairs if cell.delta and cell.delta.verdict == "better"]
+    if better:
+        return max(better, key=lambda pair: pair[1].value or 0)
+    verdicts = [cell.delta.verdict for _, cell in pairs if cell.delta]
+    if len(verdicts) == len(pairs) - 1 and "worse" in verdicts and set(verdicts) <= {"worse", "same"}:
+        return next((one, cell) for one, cell in pairs if cell.delta is None)
+    return None
+
+
+def _row(rows: Sequence[MetricRow], metric: Metric) -> MetricRow:
+    return next(row for row in rows if row.key == metric.key)
