@@ -40,7 +40,7 @@ LONGEST_SECONDS = 1e7  # a larger figure cannot be the time of a run
 _MOST_CARDS, _MOST_SAMPLES = 10_000, 2**31
 _STAGE_LENGTH = 200
 _IMPORTING = "importing "
-_TURN = re.compile(r"(?:change|size) (\d{1,5}) of (\d{1,5}):", re.ASCII)
+_TURN = re.compile(r"(?:change|size|value) (\d{1,5}) of (?:about )?(\d{1,5}):", re.ASCII)
 _MOST_MEASURED = 4
 BOUND_SHARE = 0.5
 """Share of `seconds_left_at_most` that is expected, where an earlier version of the engine sends only that bound."""

@@ -6,6 +6,7 @@ docs/add_a_model.md. `parameter_count` is the published one, and a test holds th
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -40,9 +41,9 @@ TASK_LABELS: dict[Task, str] = {
     "text-to-image": "Text to image",
 }
 _COUNTED_IN_TOKENS = ("text-classification", "text-generation", "text2text-generation", "automatic-speech-recognition")
-_DECODED = ("text-generation", "text2text-generation", "automatic-speech-recognition")
 _CLASSIC = ("bert", "gpt2", "resnet")
 """The models of the classic contract, which are listed first."""
+_FAMILY_NAME = re.compile(r"[A-Za-z]+?(?=[\d_]|For[A-Z]|LMHead|Model|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +89,15 @@ class Workload:
         return self.library == "diffusers"
 
     @property
+    def family(self) -> str:
+        """Return what the names of its class and of those like it begin with: "qwen" of every version and size."""
+        found = _FAMILY_NAME.match(self.model_class.rpartition(".")[2])
+        return found[0].casefold() if found else self.id
+
+    @property
     def is_text(self) -> bool:
         """Whether the size of its input is counted in tokens."""
         return self.task in _COUNTED_IN_TOKENS
-
-    @property
-    def has_cache(self) -> bool:
-        """Whether it has a decoder of transformers, whose key-value cache is filled in training too."""
-        decodes = self.task in _DECODED or self.model_class.startswith("GPT2")
-        return self.library == "transformers" and decodes
 
     @property
     def input_field(self) -> str:

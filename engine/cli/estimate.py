@@ -14,8 +14,10 @@ from ..estimate import calibration, gpus
 from ..estimate.estimator import Estimator
 from ..estimate.frontier import sizes_in
 from ..estimate.gpus import Gpu
+from ..estimate.largest import Largest, LargestOf
 from ..estimate.spec import EstimateSpec
 from ..estimate.tracing.hidden_devices import devices_hidden
+from ..estimate.types import Estimate
 from ..estimate.what_to_change import Scope
 from ..execution import Emit
 from ..program import PROGRAM
@@ -40,7 +42,8 @@ from .options import (
 )
 from .printing.change_table import change_lines
 from .printing.console import Console
-from .printing.estimate_table import answer, table
+from .printing.estimate_table import answer, notes, table, title
+from .printing.largest_table import largest_answer, largest_lines
 from .printing.output import info_event, print_json
 from .printing.result_text import filled_lines
 from .printing.terminal import BOLD, say, say_lines, width_of, wrapped
@@ -54,6 +57,7 @@ Nothing is measured and no device is used: every figure is a prediction.
 {PROGRAM} estimate bert --gpu all              every GPU of the catalogue
 {PROGRAM} estimate bert --memory 24GiB         a GPU of that memory
 {PROGRAM} estimate bert --gpu t4 --batch-size 128 --what-to-change
+{PROGRAM} estimate llama-3.2-1b --gpu t4 --lora-rank 16 --largest sequence-length
 """
 
 
@@ -67,24 +71,28 @@ def _estimate(options: SimpleNamespace) -> int:
     if options.spec is not None and options.gpu is None and options.memory is None:
         requested = EstimateSpec.from_dict(spec_given(given, options.spec))
         spec, options.gpu, options.what_to_change = requested.training, requested.gpu, requested.what_to_change
-        sizes = list(requested.frontier)
+        sizes, options.largest = list(requested.frontier), requested.largest
     else:
         spec = spec_of(given, options.spec)
     cards = _cards(options)  # the device of the spec is ignored
     scope = Scope(options.what_to_change) if options.what_to_change else None
+    largest = LargestOf(options.largest.replace("-", "_")) if options.largest else None
     with nullcontext(print_json) if options.events else Console(sys.stderr) as emit:
         spec = counted(spec, lambda text: emit(info_event(text)))
         if sizes and not options.events:
             return _frontier(spec, cards, sizes, options, emit)
         estimator = Estimator(spec, emit=emit)
-        size = options.batch_size
-        estimates = estimator.estimates(cards, () if size is None else (in_range(size),), scope, sizes)
-    changes = estimator.what_to_change
+        size = _batch_size(options)
+        estimates = estimator.estimates(cards, () if size is None else (in_range(size),), scope, sizes, largest)
+    changes, found = estimator.what_to_change, estimator.largest
     if options.json:
         documents = [made.to_dict() for made in estimates]
-        if changes is not None:
-            documents[0]["what_to_change"] = changes.to_dict()
+        for name, part in (("what_to_change", changes), ("largest", found)):
+            if part is not None:
+                documents[0][name] = part.to_dict()
         print_json(documents if options.gpu == "all" or len(cards) > 1 else documents[0])
+    elif found is not None and not options.events:
+        _print_largest(found, estimates[0], estimator.seconds)
     elif not options.events:
         width = width_of(sys.stdout)
         say("\n".join(["", *wrapped([answer(estimates, size)], width, hanging="")]), style=BOLD)
@@ -92,6 +100,20 @@ def _estimate(options: SimpleNamespace) -> int:
         say_lines(wrapped((line for made in estimates for line in filled_lines(made.breakdown)), width))
         say_lines(change_lines(changes, width) if changes is not None else ())
     return 0
+
+
+def _batch_size(options: SimpleNamespace) -> int | None:
+    """Return the batch size that is asked about; of `--largest` it is 1 where none is given."""
+    is_of_one = options.largest and options.spec is None and options.current_batch_size is None
+    return 1 if is_of_one and options.batch_size is None else options.batch_size
+
+
+def _print_largest(found: Largest, made: Estimate, seconds: float) -> None:
+    """Print the largest value, then everything that was tried."""
+    width = width_of(sys.stdout)
+    say("\n".join(["", *wrapped([largest_answer(found, made.gpu.name)], width, hanging="")]), style=BOLD)
+    say_lines(["", *wrapped([title(made.spec, [found.setting])], width), *largest_lines(found, width)])
+    say_lines(wrapped(notes([made], seconds), width))
 
 
 def _frontier(
@@ -151,6 +173,14 @@ def _params() -> list[click.Parameter]:
             metavar="SIZES",
             help="Largest batch at each of these input sizes, such as 128,256,512, and a budget of tokens or pixels",
         ),
+        option(
+            "--largest",
+            type=Offered([each.replace("_", "-") for each in LargestOf]),
+            panel=WHERE,
+            metavar="WHAT",
+            help="Largest value with which --batch-size (here: 1) fits one GPU: "
+            f"{', '.join(each.replace('_', '-') for each in LargestOf)}",
+        ),
         *setting_options(RunSpec, only=["memory_limit_bytes", "max_batch_size"]),
         json_option("Print one JSON document, or a list for several GPUs"),
         option(
@@ -173,5 +203,5 @@ COMMAND = Command(
     params=_params(),
     help=HELP,
     epilog="Exit status: 0 ok, 2 bad arguments, 7 cannot be estimated.",
-    exclusive=(("json", "events"),),
+    exclusive=(("json", "events"), ("largest", "what_to_change"), ("largest", "frontier")),
 )

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 from ..estimate.frontier import Frontier
+from ..estimate.largest import Largest
 from ..estimate.types import Estimate
 from ..estimate.what_to_change import WhatToChange
 from ..from_json import from_json
@@ -48,16 +49,21 @@ class StoredFrontier(Frontier):
         return from_document(cls, document)
 
 
-_PARTS: Parts = {"what_to_change": partial(from_json, WhatToChange), "frontier": StoredFrontier.from_dict}
+_PARTS: Parts = {
+    "what_to_change": partial(from_json, WhatToChange),
+    "frontier": StoredFrontier.from_dict,
+    "largest": partial(from_json, Largest),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Estimated:
-    """The estimates of a run, one for each card. `what_to_change` and `frontier` are None where not requested."""
+    """The estimates of a run, one for each card. What was not requested besides them is None."""
 
     estimates: tuple[EstimatedCard, ...]
     what_to_change: WhatToChange | None = None
     frontier: StoredFrontier | None = None
+    largest: Largest | None = None
 
     probes: ClassVar[tuple[Probe, ...]] = ()
     """It tries no batch size."""
@@ -85,7 +91,7 @@ class Estimated:
 
     def to_dict(self) -> dict[str, Any]:
         document: dict[str, Any] = {"estimates": [each.to_dict() for each in self.estimates]}
-        for name in ("what_to_change", "frontier"):
+        for name in _PARTS:
             if (part := getattr(self, name)) is not None:
                 document[name] = part.to_dict()
         return document

@@ -18,6 +18,7 @@ from ..execution import Emit, Execution
 from ..spec import RunSpec
 from .frontier import Frontier, frontier_of, grid_of, specs_of
 from .gpus import Gpu
+from .largest import Largest, LargestOf, candidates_of, largest_of
 from .predict import Replays, check, estimate
 from .types import SCHEMA, Estimate
 from .what_to_change import Evaluated, Scope, WhatToChange, what_to_change
@@ -31,6 +32,7 @@ class Estimator:
         self._execution = Execution(emit)
         self._replays: dict[Any, Replays] = {}
         self.what_to_change: WhatToChange | None = None
+        self.largest: Largest | None = None
 
     def estimates(
         self,
@@ -38,16 +40,19 @@ class Estimator:
         batch_sizes: tuple[int, ...] = (),
         scope: Scope | None = None,
         input_sizes: Sequence[int] = (),
+        largest: LargestOf | None = None,
     ) -> list[Estimate]:
         """Estimate each card that can do what is requested (None is the CPU). Raises SpecError where none can.
 
         With a scope and one card: also what to change so that the first of `batch_sizes`, or today's, fits. With
-        `input_sizes` and one card: also the largest batch at each of these lengths, or image sizes.
+        `input_sizes` and one card: also the largest batch at each of these lengths, or image sizes. With `largest` and
+        one card: also its largest value with which that batch fits.
         """
-        if scope is not None and len(gpus) != 1:
-            raise SpecError("what_to_change", "is for one card: name it")
-        if input_sizes and len(gpus) != 1:
-            raise SpecError("frontier", "is for one card: name it")
+        for name, is_wanted in (("what_to_change", scope), ("frontier", input_sizes), ("largest", largest)):
+            if is_wanted and len(gpus) != 1:
+                raise SpecError(name, "is for one card: name it")
+        if largest is not None:
+            candidates_of(self._spec, largest)  # refuses before anything is traced
         ids = ["cpu" if gpu is None else gpu.id for gpu in gpus]
         self._execution.emit_event("started", schema=SCHEMA, spec=self._spec.to_dict(), gpus=ids)
         able = self._able(gpus)
@@ -60,12 +65,15 @@ class Estimator:
         explains = len(able) == 1
         estimates = [self._estimate(gpu, batch_sizes, traced_seconds, explains=explains) for gpu in able]
         result: dict[str, Any] = {"estimates": [made.to_dict() for made in estimates]}
+        wanted = batch_sizes[0] if batch_sizes else self._spec.current_batch_size
         if scope is not None:
-            wanted = batch_sizes[0] if batch_sizes else self._spec.current_batch_size
             self.what_to_change = self._what_to_change(able[0], estimates[0], wanted, scope)
             result["what_to_change"] = self.what_to_change.to_dict()
         if input_sizes:
             result["frontier"] = self._frontier(able[0], input_sizes).to_dict()
+        if largest is not None:
+            self.largest = self._largest(able[0], estimates[0], wanted, largest)
+            result["largest"] = self.largest.to_dict()
         self._execution.end(result)
         return estimates
 
@@ -100,6 +108,23 @@ class Estimator:
             other._replays_for(gpu)
             made.append(other._estimate(gpu, grid_of(spec), time.monotonic() - before, explains=False))
         return frontier_of(self._spec, made)
+
+    def _largest(self, gpu: Gpu | None, made: Estimate, batch_size: int, setting: LargestOf) -> Largest:
+        """Search the largest value on the card. Another value runs other steps, so each has its own trace."""
+
+        def memory_of(spec: RunSpec) -> int:
+            replays = self._replays_for(gpu) if spec == self._spec else _replays_of_one_size(spec, gpu)
+            return replays.peak_bytes(gpu, batch_size)
+
+        return largest_of(
+            self._spec,
+            setting,
+            batch_size,
+            memory_of,
+            limit_bytes=made.limit_bytes,
+            margin_fraction=made.margin_fraction,
+            report=self._execution.stage,
+        )
 
     def _able(self, gpus: Sequence[Gpu | None]) -> list[Gpu | None]:
         able, refusal = [], None
@@ -147,6 +172,12 @@ class Estimator:
         made = made.taking(traced_seconds + time.monotonic() - before)
         self._execution.emit_event("estimate", estimate=made.to_dict())
         return made
+
+
+def _replays_of_one_size(spec: RunSpec, gpu: Gpu | None) -> Replays:
+    from .tracing import trace
+
+    return Replays(trace.model_of_one_size(spec, gpu), spec.expandable_segments)
 
 
 def _evaluated(made: Estimate, replays: Replays, gpu: Gpu | None) -> Evaluated:

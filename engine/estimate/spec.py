@@ -10,6 +10,7 @@ from ..errors import SpecError
 from ..spec import RunSpec
 from .frontier import MAX_LENGTHS, specs_of
 from .gpus import find
+from .largest import LargestOf, candidates_of
 from .predict import check
 from .what_to_change import Scope
 
@@ -26,6 +27,7 @@ class EstimateSpec:
 
     `what_to_change` is a `Scope`: the settings with which today's batch size would fit one card are estimated too.
     `frontier` are lengths, or image sizes: the largest batch at each on one card is estimated too.
+    `largest` is a `LargestOf`: its largest value with which today's batch size fits one card is searched.
     Raises SpecError for a card that is not in the catalogue, with the nearest names, and for what the card cannot do.
     """
 
@@ -33,37 +35,45 @@ class EstimateSpec:
     gpu: str = ALL_GPUS
     what_to_change: str = ""
     frontier: tuple[int, ...] = ()
+    largest: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("gpu", "what_to_change"):
+        for name in ("gpu", "what_to_change", "largest"):
             if not isinstance(getattr(self, name), str):
                 raise SpecError(name, "must be text")
         if not all(type(size) is int for size in self.frontier):
             raise SpecError("frontier", _NO_SIZES)
-        if self.what_to_change and self.what_to_change not in list(Scope):
-            raise SpecError("what_to_change", f"must be one of {', '.join(Scope)}")
-        for name in ("what_to_change", "frontier"):
+        for name, offered in (("what_to_change", Scope), ("largest", LargestOf)):
+            if getattr(self, name) and getattr(self, name) not in list(offered):
+                raise SpecError(name, f"must be one of {', '.join(offered)}")
+        for name in ("what_to_change", "frontier", "largest"):
             if getattr(self, name) and self.gpu == ALL_GPUS:
                 raise SpecError(name, "is for one card: name it in gpu")
         if len(set(self.frontier)) != len(self.frontier):
             raise SpecError("frontier", f"give each size once: 2 to {MAX_LENGTHS} different ones, such as 128,256,512")
         if self.frontier:
             specs_of(self.training, self.frontier)
+        if self.largest:
+            candidates_of(self.training, LargestOf(self.largest))
         if self.gpu != ALL_GPUS:
             check(self.training, None if self.gpu == CPU else find(self.gpu))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the members of its training, with its own beside them."""
-        own = {"gpu": self.gpu, "what_to_change": self.what_to_change, "frontier": sorted(self.frontier)}
-        return self.training.to_dict() | own
+        own = {name: getattr(self, name) for name in OWN}
+        return self.training.to_dict() | own | {"frontier": sorted(self.frontier)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> EstimateSpec:
-        """Build a spec from JSON. Raises SpecError, naming the field."""
+        """Build a spec from JSON. Raises SpecError, naming the field.
+
+        Where no batch size is given, `largest` is searched for a batch of 1.
+        """
         own = {name: data[name] for name in OWN if name in data}
         if not isinstance(sizes := own.get("frontier", []), list | tuple):
             raise SpecError("frontier", _NO_SIZES)
-        return cls(read_training(data), **{**own, "frontier": tuple(sizes)})
+        batch = {"current_batch_size": 1} if own.get("largest") else {}
+        return cls(read_training({**batch, **data}), **{**own, "frontier": tuple(sizes)})
 
 
 OWN = tuple(field.name for field in fields(EstimateSpec) if field.name != "training")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ...describe.estimate import METHODS, describe_estimate, describe_known_error, describe_margin
 from ...estimate.types import Estimate, EstimateAt, describe_size
 from ...program import PROGRAM
-from ...spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS
+from ...spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS, RunSpec
 from ...text.units import format_bytes
 from .terminal import table_lines, wrapped
 
@@ -23,14 +23,19 @@ def table(
     shown = batch_size or first.spec.current_batch_size
     headings = ("GPU", "memory", "largest", "with margin", f"batch {shown}")
     rows = table_lines(headings, [_row(made, shown) for made in estimates], width, right=range(1, len(headings)))
-    spec = first.spec
+    lines = [*_at_batch(estimates, shown), *notes(estimates, seconds)]
+    return "\n".join(["", *wrapped([title(first.spec)], width), "", *rows, "", *wrapped(lines, width)])
+
+
+def title(spec: RunSpec, leave_out: Collection[str] = ()) -> str:
+    """Write what is trained and how: "ESTIMATE, nothing was measured: BERT base, 128 tokens, bf16, ..."."""
     unit = "tokens" if spec.workload.is_text else "pixels a side"
-    how = [spec.precision, f"optimizer {spec.optimizer}", f"{spec.mode} mode"]
-    rarer = (name for name in TRAINING_SETTINGS if name not in ("precision", "optimizer", "mode"))
+    sizes = [] if spec.workload.input_field in leave_out else [f"{spec.input_size} {unit}"]
+    how = [*sizes, spec.precision, f"optimizer {spec.optimizer}", f"{spec.mode} mode"]
+    rarer = (name for name in TRAINING_SETTINGS if name not in ("precision", "optimizer", "mode", *leave_out))
     how += [SETTINGS[name].describe(getattr(spec, name)) for name in rarer if getattr(spec, name) != DEFAULTS[name]]
-    title = f"ESTIMATE, nothing was measured: {spec.workload.name}, {spec.input_size} {unit}, {', '.join(how)}"
-    lines = [*_at_batch(estimates, shown), *_notes(estimates, seconds)]
-    return "\n".join(["", *wrapped([title], width), "", *rows, "", *wrapped(lines, width)])
+    name = [] if "model" in leave_out else [spec.workload.name]
+    return f"ESTIMATE, nothing was measured: {', '.join([*name, *how])}"
 
 
 def answer(estimates: Sequence[Estimate], batch_size: int | None = None) -> str:
@@ -82,7 +87,8 @@ def _at_batch(estimates: Sequence[Estimate], batch_size: int) -> list[str]:
     return [f"Batch {batch_size}: {figures}; {peak}.", *crosses]
 
 
-def _notes(estimates: Sequence[Estimate], seconds: float) -> list[str]:
+def notes(estimates: Sequence[Estimate], seconds: float) -> list[str]:
+    """Return how sure the figures are, how they were made, and how to measure them."""
     first = estimates[0]
     versions = ", ".join(f"{name} {version}" for name, version in first.versions.items() if version)
     because = first.approximate_because

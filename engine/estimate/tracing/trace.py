@@ -30,7 +30,7 @@ from ...measurement.step import TrainingStep, apply_precision, optimizer_class
 from ...measurement.workloads import build
 from ...settings.step_settings import FLASH, PURE_BF16
 from ...spec import MEMORY_STEPS, RunSpec
-from ..batch_model import GRADIENTS, STATE, MemoryModel, Recording, model_of
+from ..batch_model import GRADIENTS, STATE, MemoryModel, Recording, RetracedModel, model_of
 from ..types import Method
 from . import attention, fake_cuda
 from .fake_tensors import FakeTensors
@@ -85,6 +85,21 @@ def memory_model(spec: RunSpec, gpu: Gpu | None, alike: set[attention.Family] | 
 
     Families of cards for which the model would differ are removed from `alike`.
     """
+    _prepare(spec, gpu)
+    return model_of_steps(step_maker(spec), conditions_for(gpu, spec.precision), alike)
+
+
+def model_of_one_size(spec: RunSpec, gpu: Gpu | None) -> MemoryModel:
+    """Return what the steps allocate at the sizes that are requested, traced one by one: for one size a third of it."""
+    _prepare(spec, gpu)
+    conditions, make_step = conditions_for(gpu, spec.precision), step_maker(spec)
+    return RetracedModel(
+        lambda size: record(make_step, size, conditions), (), conditions.method, conditions.approximate_because
+    )
+
+
+def _prepare(spec: RunSpec, gpu: Gpu | None) -> None:
+    """Set this process up for traces of the spec. Raises EstimateImpossible for what no trace shows."""
     if spec.torch_compile:
         raise EstimateImpossible("what torch.compile joins, keeps and frees is not in a trace; measure it instead")
     if gpu is None and (spec.precision == PURE_BF16 or not spec.workload.has_cpu_estimate):
@@ -94,7 +109,6 @@ def memory_model(spec: RunSpec, gpu: Gpu | None, alike: set[attention.Family] | 
     if spec.attention == FLASH:
         raise EstimateImpossible(f"the kernels of {FLASH} cannot be traced; measure it instead, or estimate sdpa")
     apply_precision(spec.precision)
-    return model_of_steps(step_maker(spec), conditions_for(gpu, spec.precision), alike)
 
 
 def step_maker(spec: RunSpec) -> MakeStep:

@@ -16,14 +16,14 @@ from engine.cli.frontier import frontier_lines, frontiers
 from engine.cli.main import main
 from engine.cli.printing.estimate_table import table
 from engine.errors import SpecError
-from engine.estimate import gpus, known_errors
+from engine.estimate import estimator, gpus, known_errors
 from engine.estimate.estimator import Estimator
 from engine.estimate.predict import Replays
 from engine.estimate.spec import EstimateSpec
 from engine.estimate.types import Estimate
 from engine.from_json import from_json
 from engine.spec import RunSpec
-from engine.text.units import GIB
+from engine.text.units import GIB, MIB
 from tests.engine.estimate.synthetic_models import model
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -44,7 +44,11 @@ def traces(monkeypatch):
             self._replays[conditions] = Replays(model(), self._spec.expandable_segments)
         return self._replays[conditions]
 
+    def replays_of_one_size(spec, gpu):
+        return Replays(model(sample_bytes=spec.input_size * MIB))
+
     monkeypatch.setattr(Estimator, "_replays_for", replays_for)
+    monkeypatch.setattr(estimator, "_replays_of_one_size", replays_of_one_size)
     return traced
 
 
@@ -254,6 +258,43 @@ def test_frontier_in_events_is_for_one_card(traces, capsys):
     refused = run(capsys, "bert-tiny", "--gpu", "all", "--frontier", "64,128", "--events")
     assert refused.status == SpecError.exit_status
     assert "frontier: is for one card" in refused.err
+
+
+def test_the_largest_value_is_the_answer_in_the_first_line(traces, capsys):
+    lines = run(capsys, "gpt2-lm", "--memory", "1GiB", "--largest", "sequence-length").out.splitlines()
+    assert lines[1].startswith("ESTIMATE for a card with 1.0 GiB: at batch 1, ")
+    assert " tokens fit with the margin of 21.9 %; " in lines[1]
+    assert "128 tokens" not in lines[3]
+    assert any(" tokens " in line and line.endswith("does not fit") for line in lines[4:])
+
+
+def test_the_largest_value_is_searched_at_the_batch_size_that_is_given(traces, capsys):
+    options = ("gpt2-lm", "--memory", "1GiB", "--largest", "sequence-length")
+    for given in (("--batch-size", "4"), ("--current-batch-size", "4")):
+        assert "at batch 4, " in run(capsys, *options, *given).out
+
+
+def test_the_largest_value_is_part_of_the_result_that_the_portal_reads(traces, capsys):
+    text = run(capsys, "gpt2-lm", "--memory", "1GiB", "--largest", "sequence-length", "--events").out
+    events = [json.loads(line) for line in text.splitlines()]
+    found = events[-1]["result"]["largest"]
+    assert found["value"] < found["too_large"] <= found["value"] * 1.07
+    stages = [event["stage"] for event in events if event["event"] == "stage"]
+    assert stages[0].startswith("value 1 of about 4: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--gpu", "a10", "--largest", "image-size"], "has no --image-size; it takes --sequence-length"),
+        (["--gpu", "a10", "--largest", "lora-rank"], "give the --lora-rank to start from"),
+        (["--gpu", "all", "--largest", "model"], "--largest: is for one card"),
+        (["--gpu", "a10", "--largest", "model", "--frontier", "64,128"], "cannot be given together"),
+    ],
+)
+def test_a_largest_value_that_cannot_be_searched_names_what_is_allowed(traces, capsys, options, message):
+    refused = run(capsys, "bert-tiny", *options)
+    assert (refused.status, message in refused.err) == (SpecError.exit_status, True), refused.err
 
 
 def test_all_gpus_fit_80_columns_of_a_terminal_and_no_value_is_cut_in_a_pipe(traces, capsys):

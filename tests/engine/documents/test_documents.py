@@ -15,11 +15,13 @@ from engine.documents.estimated import Estimated
 from engine.documents.measured import Measured, Tuned
 from engine.documents.validated import Validated
 from engine.estimate.frontier import frontier_of, grid_of, specs_of
+from engine.estimate.largest import LargestOf, largest_of
 from engine.estimate.predict import estimate
 from engine.estimate.types import Estimate
 from engine.kinds import RunKind, kind_of, read_result
 from engine.results.result import RecommendedBy
 from engine.spec import RunSpec
+from engine.text.units import GIB, MIB
 from tests.engine.estimate.synthetic_models import card, model
 from tests.engine.honest_worker import HonestWorker, document_of
 from tests.factories import make_result, make_result_that_does_not_fit
@@ -43,7 +45,10 @@ def made(spec: RunSpec) -> Estimate:
 def estimated_today() -> dict[str, Any]:
     spec = RunSpec("bert-tiny")
     frontier = frontier_of(spec, [made(each) for each in specs_of(spec, (64, 128))])
-    return {"estimates": [made(spec).to_dict()], "frontier": frontier.to_dict()}
+    largest = largest_of(
+        spec, LargestOf.SEQUENCE_LENGTH, 1, lambda each: each.input_size * MIB, limit_bytes=GIB, margin_fraction=0.2
+    )
+    return {"estimates": [made(spec).to_dict()], "frontier": frontier.to_dict(), "largest": largest.to_dict()}
 
 
 def of_today() -> dict[str, dict[str, Any]]:

@@ -1,0 +1,308 @@
+"""The largest length, LoRA rank or model of a family with which a batch still trains on a card, by few estimates.
+
+PURE: `memory_of` estimates the memory of one value. Each value runs other steps and has its own trace, so that the
+search starts from a guess and tries few. Memory grows with the value, and people use round ones: lengths and ranks are
+searched among numbers of a few binary digits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from ..catalog import WORKLOADS
+from ..errors import SpecError
+from ..spec import RANGES, RunSpec
+from ..text.time_left import describe_left
+from ..text.units import format_bytes, format_percent
+
+MOST_TRIED = 8
+"""The most values that are tried, the requested one included: each costs a trace."""
+_USUALLY_TRIED = 4
+GUESSED = 3
+"""After so many tries, the middle is tried wherever two more did not halve what is left."""
+_RANKS_OF_ALL_ELSE = 500
+"""What a training with adapters holds besides them, in ranks: of all linear layers of decoders, 400 to 600."""
+_LENGTH_DIGITS, _RANK_DIGITS = 5, 3
+"""Binary digits of the lengths and ranks that are tried: of lengths every 3 to 6 %, of ranks every 14 to 25 %."""
+
+
+class LargestOf(StrEnum):
+    """The setting whose largest value is searched; `model` searches among those of the requested one's family."""
+
+    SEQUENCE_LENGTH = "sequence_length"
+    IMAGE_SIZE = "image_size"
+    LORA_RANK = "lora_rank"
+    MODEL = "model"
+
+
+Value = int | str
+MemoryOf = Callable[[RunSpec], int]
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One value: the training with it, how it is called, and the number that its memory grows with."""
+
+    value: Value
+    label: str
+    extent: int
+    spec: RunSpec
+
+
+@dataclass(frozen=True, slots=True)
+class TriedValue:
+    """One value that was estimated. `is_safe`: it fits with the margin of error."""
+
+    value: Value
+    label: str
+    memory_bytes: int
+    fits: bool
+    is_safe: bool
+
+    @property
+    def outcome(self) -> str:
+        if self.is_safe:
+            return "fits"
+        return "fits, but not with the margin" if self.fits else "does not fit"
+
+
+@dataclass(frozen=True, slots=True)
+class Largest:
+    """The answer. `tried` is in the order of the values.
+
+    `value` is the largest that fits with the margin, None where none does. `too_large` is the smallest that was found
+    not to; None where `value` is the last there is. `is_exact`: no value between these two could have been tried.
+    """
+
+    setting: LargestOf
+    batch_size: int
+    limit_bytes: int
+    margin_fraction: float
+    value: Value | None
+    too_large: Value | None
+    is_exact: bool
+    tried: tuple[TriedValue, ...]
+    values_count: int
+    seconds: float = 0.0
+
+    @property
+    def text(self) -> str:
+        """Write "At batch 1, 4,096 tokens fit with the margin of 21.9 %; 4,352 would not."."""
+        by_value = {each.value: each for each in self.tried}
+        margin, batch = f"with the margin of {format_percent(self.margin_fraction)}", f"batch {self.batch_size:,}"
+        if self.value is None:
+            least = self.tried[0]
+            needs = f"{format_bytes(least.memory_bytes)} of {format_bytes(self.limit_bytes)}"
+            return f"At {batch}, not even {least.label} {_fit(self.setting)} {margin}: estimated {needs}."
+        said = f"At {batch}, {by_value[self.value].label} {_fit(self.setting)} {margin}"
+        if self.too_large is None:
+            return f"{said}: {_LAST[self.setting]}."
+        other = by_value[self.too_large].label if self.setting is LargestOf.MODEL else f"{self.too_large:,}"
+        between = "" if self.is_exact else " Values between these were not tried."
+        return f"{said}; {other} would not.{between}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a document stores."""
+        return {**asdict(self), "text": self.text}
+
+
+_LAST = {
+    LargestOf.SEQUENCE_LENGTH: "the model's own limit, not the memory's",
+    LargestOf.IMAGE_SIZE: "the model's own limit, not the memory's",
+    LargestOf.LORA_RANK: "the largest that is offered, not the memory's limit",
+    LargestOf.MODEL: "the largest of its family here, not the memory's limit",
+}
+"""What ends the search where the last value fits."""
+LABELS = {
+    LargestOf.SEQUENCE_LENGTH: "Longest sequence",
+    LargestOf.IMAGE_SIZE: "Largest images",
+    LargestOf.LORA_RANK: "Largest LoRA rank",
+    LargestOf.MODEL: "Largest model of its family",
+}
+
+
+def _progress(number: int, candidates_count: int, label: str, seconds: float) -> str:
+    """Write "value 2 of about 4: 3,456 tokens, about 20 s left"; the requested value is none of them."""
+    count = max(number, min(_USUALLY_TRIED, candidates_count - 1))
+    left = f", {describe_left(seconds / (number - 1) * (count - number + 1))}" if number > 1 else ""
+    return f"value {number} of about {count}: {label}{left}"
+
+
+def _fit(setting: LargestOf) -> str:
+    return "fits" if setting in (LargestOf.LORA_RANK, LargestOf.MODEL) else "fit"
+
+
+def candidates_of(spec: RunSpec, setting: LargestOf) -> list[Candidate]:
+    """Return the values to search among, the smallest first. Raises SpecError for what the training does not have."""
+    if setting is LargestOf.MODEL:
+        return _relatives(spec)
+    if setting is LargestOf.LORA_RANK:
+        if spec.lora_rank is None:
+            raise SpecError("largest", "lora_rank is of a training with LoRA: give the lora_rank to start from, as 16")
+        ranks = _round_numbers((1, int(RANGES["lora_rank"][1])), _RANK_DIGITS)
+        return [
+            Candidate(rank, f"LoRA rank {rank:,}", rank + _RANKS_OF_ALL_ELSE, replace(spec, lora_rank=rank))
+            for rank in sorted({*ranks, spec.lora_rank})
+        ]
+    workload = spec.workload
+    if workload.input_field != setting:
+        raise SpecError("largest", f"{workload.id} has no {setting}; it takes {workload.input_field}")
+    sizes = _round_numbers(workload.input_sizes, _LENGTH_DIGITS, workload.input_multiple_of)
+    label, power = ("{:,} tokens", 1) if workload.is_text else ("images of {0:,} x {0:,} pixels", 2)
+    return [
+        Candidate(size, label.format(size), size**power, _with_input_of(spec, size))
+        for size in sorted({*sizes, spec.input_size})
+    ]
+
+
+def _with_input_of(spec: RunSpec, size: int) -> RunSpec:
+    return replace(spec, sequence_length=size) if spec.workload.is_text else replace(spec, image_size=size)
+
+
+def _relatives(spec: RunSpec) -> list[Candidate]:
+    """Return the models of its family, fewest parameters first, with inputs as large as the requested one's."""
+    if spec.config is not None:
+        raise SpecError("largest", "a config of your own has no family; search among models of the catalogue")
+    own, found = spec.workload, []
+    for other in WORKLOADS.values():
+        if (other.family, other.task) != (own.family, own.task):
+            continue
+        try:
+            made = _with_input_of(replace(spec, model=other.id), spec.input_size)
+        except SpecError as error:
+            if error.field != "memory_limit_bytes":
+                continue  # it does not take these settings or inputs
+            # the limit is below its weights: what it takes is estimated all the same, and does not fit
+            made = _with_input_of(replace(spec, model=other.id, memory_limit_bytes=None), spec.input_size)
+        found.append(Candidate(other.id, other.name, other.parameter_count, made))
+    if len(found) < 2:
+        raise SpecError("largest", f"the catalogue has no other model of the family of {own.id} that trains like this")
+    return sorted(found, key=lambda each: each.extent)
+
+
+def _round_numbers(bounds: tuple[int, int], digits: int, multiple_of: int = 1) -> set[int]:
+    """Return the multiples in a range that have at most so many binary digits before the zeros, and both its ends."""
+    least, most = bounds
+    first, last = -(-least // multiple_of), most // multiple_of
+    numbers = (head << zeros for zeros in range(last.bit_length()) for head in range(1, 1 << digits))
+    return {number * multiple_of for number in (*numbers, first, last) if first <= number <= last}
+
+
+def _curve(points: Sequence[tuple[int, int]]) -> Callable[[int], float]:
+    """Return the parabola through three points of memory by extent, the line through two, or in proportion to one."""
+    first, second, third = [*points, None, None][:3]
+    assert first is not None
+    (x0, y0), (x1, y1) = first, second or (0, 0)
+    slope = (y1 - y0) / (x1 - x0)
+    if third is None:
+        return lambda x: y0 + slope * (x - x0)
+    x2, y2 = third
+    bend = ((y2 - y1) / (x2 - x1) - slope) / (x2 - x0)
+    return lambda x: y0 + slope * (x - x0) + bend * (x - x0) * (x - x1)
+
+
+@dataclass
+class _Search:
+    """The candidates, what was tried of them by its place, and the room that a safe value must keep to."""
+
+    candidates: Sequence[Candidate]
+    limit_bytes: int
+    room_bytes: int
+    memory_bytes: dict[int, int] = field(default_factory=dict)
+    _spans: list[int] = field(default_factory=list)
+    """After each try, the places between the largest value known to be safe and the smallest known not to be."""
+
+    @property
+    def low(self) -> int:
+        """The place of the largest value that is safe; -1 for none."""
+        return max((place for place in self.memory_bytes if self._is_safe(place)), default=-1)
+
+    @property
+    def high(self) -> int:
+        """The place of the smallest value above it that is not; the end for none."""
+        return min((place for place in self.memory_bytes if place > self.low), default=len(self.candidates))
+
+    def add(self, place: int, memory_bytes: int) -> None:
+        self.memory_bytes[place] = memory_bytes
+        self._spans.append(self.high - self.low)
+
+    def next_place(self) -> int | None:
+        """Return the place to try next; None when both neighbours of the limit are known, or enough was tried."""
+        low, high = self.low, self.high
+        if high - low <= 1 or len(self.memory_bytes) >= MOST_TRIED:
+            return None
+        is_slow = len(self._spans) > GUESSED and self._spans[-1] > self._spans[-3] / 2
+        guess = (low + high) // 2 if is_slow else self._guess()
+        return min(max(guess, low + 1), high - 1)
+
+    def _guess(self) -> int:
+        """Return the last place that should be safe by the tried values nearest to the limit.
+
+        Memory bends upwards where another phase comes to hold the peak. Two values on the same side of the limit are
+        on one phase's line, where a parabola through both sides of the bend would be far off.
+        """
+        known = [(self.candidates[place].extent, found) for place, found in sorted(self.memory_bytes.items())]
+        safe = [each for each in known if each[1] <= self.room_bytes]
+        above = known[len(safe) :]
+        if len(above) > 1:
+            curves = [_curve(above[:2]), *([_curve(safe[-2:])] if len(safe) > 1 else [])]
+        else:
+            curves = [_curve(sorted(known, key=lambda each: abs(each[1] - self.room_bytes))[:3])]
+        extents = [each.extent for each in self.candidates[self.low + 1 : self.high]]
+        return self.low + sum(all(curve(extent) <= self.room_bytes for curve in curves) for extent in extents)
+
+    def _is_safe(self, place: int) -> bool:
+        return self.memory_bytes[place] <= self.room_bytes
+
+    def tried(self) -> tuple[TriedValue, ...]:
+        """Return what was tried, in the order of the values."""
+        return tuple(
+            TriedValue(
+                self.candidates[place].value,
+                self.candidates[place].label,
+                found,
+                fits=found <= self.limit_bytes,
+                is_safe=found <= self.room_bytes,
+            )
+            for place, found in sorted(self.memory_bytes.items())
+        )
+
+
+def largest_of(
+    spec: RunSpec,
+    setting: LargestOf,
+    batch_size: int,
+    memory_of: MemoryOf,
+    *,
+    limit_bytes: int,
+    margin_fraction: float,
+    report: Report = lambda _: None,
+) -> Largest:
+    """Search the largest value with which the batch fits with the margin, beginning with the requested one."""
+    started, candidates = time.monotonic(), candidates_of(spec, setting)
+    search = _Search(candidates, limit_bytes, int(limit_bytes / (1 + margin_fraction)))
+    requested = spec.model if setting is LargestOf.MODEL else getattr(spec, setting) or spec.input_size
+    place: int | None = [each.value for each in candidates].index(requested)
+    while place is not None:
+        if number := len(search.memory_bytes):  # the requested value was estimated before
+            report(_progress(number, len(candidates), candidates[place].label, time.monotonic() - started))
+        search.add(place, memory_of(candidates[place].spec))
+        place = search.next_place()
+    low, high = search.low, search.high
+    return Largest(
+        setting=setting,
+        batch_size=batch_size,
+        limit_bytes=limit_bytes,
+        margin_fraction=margin_fraction,
+        value=candidates[low].value if low >= 0 else None,
+        too_large=candidates[high].value if high < len(candidates) else None,
+        is_exact=high - low == 1,
+        tried=search.tried(),
+        values_count=len(candidates),
+        seconds=round(time.monotonic() - started, 1),
+    )
