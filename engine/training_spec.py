@@ -13,6 +13,7 @@ from .catalog import workload_ids
 from .catalog.from_config import CONFIG, read_config
 from .errors import SpecError
 from .settings.adapter_settings import AdapterSettings
+from .settings.loop_settings import KEPT, LoopSettings
 from .settings.optimizers import OPTIMIZERS
 from .settings.spec_checks import given_fields
 from .settings.step_settings import AMPERE, FLASH, FULL, HALF_PRECISIONS, NEEDS_AMPERE, PURE_BF16, StepSettings
@@ -23,7 +24,7 @@ _BYTES_IN_4_BITS = 0.5  # bytes per parameter, at least: embeddings and the outp
 
 
 @dataclass(frozen=True)
-class TrainingSpec(AdapterSettings, StepSettings, WorkloadSettings):
+class TrainingSpec(LoopSettings, AdapterSettings, StepSettings, WorkloadSettings):
     """One training. `None` means the workload's default. It checks nothing itself: `RunSpec` does.
 
     Its fields come in the order of the bases from right to left.
@@ -140,6 +141,7 @@ def check_training(spec: TrainingSpec) -> None:
         raise SpecError("channels_last", f"{workload.id} is no convolutional network")
     if spec.frozen_blocks is not None:
         _check_frozen_blocks(spec.frozen_blocks, spec)
+    _check_loop(spec)
     if spec.mode == "eval" and not workload.has_eval_loss:
         raise SpecError("mode", f"{workload.id} has no loss in eval mode; train")
     if spec.pretrained and workload.huggingface_id is None:
@@ -166,3 +168,18 @@ def _check_attention(spec: TrainingSpec) -> None:
         raise SpecError("attention", f"{FLASH} needs a CUDA device, not {spec.device}")
     if spec.precision not in HALF_PRECISIONS:
         raise SpecError("attention", f"{FLASH} needs half precision: {', '.join(HALF_PRECISIONS)}")
+
+
+def _check_loop(spec: TrainingSpec) -> None:
+    workload = spec.workload
+    if spec.without_cache and not workload.has_cache:
+        raise SpecError("without_cache", f"{workload.id} is no decoder of transformers: it fills no cache")
+    if spec.loss_chunk_logits != KEPT and spec.loss_chunk_tokens is None:
+        raise SpecError("loss_chunk_logits", "needs a loss in chunks: give loss_chunk_tokens too")
+    for name in ("loss_chunk_tokens", "half_precision_loss"):
+        if getattr(spec, name) and workload.task != "text-generation":
+            raise SpecError(name, f"{workload.id} is no language model: its logits are small")
+    if spec.loss_chunk_tokens is not None and spec.torch_compile:
+        raise SpecError("loss_chunk_tokens", "calls parts of the model, and torch.compile the whole; leave one out")
+    if spec.half_precision_loss and spec.precision != PURE_BF16:
+        raise SpecError("half_precision_loss", f"needs precision {PURE_BF16}; with {spec.precision} a loss is fp32")

@@ -44,9 +44,7 @@ HELP_TEXTS = (
         "engine/results",
         "engine/settings",
         "engine/spec.py",
-        "engine/settings/adapter_settings.py",
-        "engine/settings/step_settings.py",
-        "engine/settings/workload_settings.py",
+        "engine/training_spec.py",
     ),
     *("engine/tune/spec.py", "engine/validation/spec.py", "analysis/pages", "analysis/presentation", "analysis/lists"),
 )

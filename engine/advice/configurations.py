@@ -23,6 +23,8 @@ def deepspeed(recipe: Recipe) -> Snippet | NoSnippet:
     title = "DeepSpeed"
     if recipe.precision == PURE_BF16:
         return NoSnippet(title, "it takes weights and optimizer in bf16 alone only with ZeRO, which was not measured")
+    if recipe.loss is not None:
+        return NoSnippet(title, "its engine takes the loss that the whole model returns")
     if recipe.load_in_4bit:
         return NoSnippet(title, "its engine was not tried with weights of 4 bits")
     config: dict[str, Any] = {
@@ -61,6 +63,8 @@ def torchtitan(recipe: Recipe) -> Snippet | NoSnippet:
         return NoSnippet(title, "it has no fp16")
     if recipe.lora_rank is not None:
         return NoSnippet(title, "adapters of peft are not its own")
+    if recipe.loss is not None:
+        return NoSnippet(title, "it has a loss of its own, which is not the one that was measured")
     if recipe.sequences != FULL:
         return NoSnippet(title, f"it makes full rows of its own data, and {recipe.sequences} ones were measured")
     if recipe.torch_optimizer.class_name not in ("Adam", "AdamW"):

@@ -19,10 +19,13 @@ from ..settings.optimizers import OPTIMIZERS, Optimizer
 from ..settings.step_settings import FULL, PACKED, PADDED, PURE_BF16
 from ..spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS
 from ..text.units import format_bytes
+from .language_model_loss import LanguageModelLoss
 
 _WRITTEN = (
     "precision",
     "optimizer",
+    "outputs",
+    *("without_cache", "loss_chunk_tokens", "loss_chunk_logits", "half_precision_loss"),
     "lora_rank",
     "load_in_4bit",
     "accumulation_steps",
@@ -51,6 +54,8 @@ class Recipe:
     lora_rank: int | None
     load_in_4bit: bool
     sequences: str
+    without_cache: bool
+    loss: LanguageModelLoss | None
     is_train_mode: bool
     input_size: int
     micro_batch_size: int
@@ -106,6 +111,8 @@ class Recipe:
             lines = ["model = model.to(torch.bfloat16)"] if self.precision == PURE_BF16 else []
         if self.sequences == PACKED:
             lines.append("model.config.use_cache = False  # with a cache a packed row counts as one sequence")
+        elif self.without_cache:
+            lines.append("model.config.use_cache = False  # training never reads it")
         if self.lora_rank is not None:
             options = lora_options(self.lora_rank, self.workload).items()
             adapters = f"LoraConfig({', '.join(f'{name}={_written(value)}' for name, value in options)})"
@@ -200,6 +207,8 @@ def recipe_of(
         lora_rank=spec.get("lora_rank"),
         load_in_4bit=bool(spec.get("load_in_4bit")),
         sequences=spec.get("sequences", FULL),
+        without_cache=bool(spec.get("without_cache")),
+        loss=LanguageModelLoss.of(spec, workload),
         is_train_mode=spec.get("mode", "train") == "train",
         input_size=spec.get(workload.input_field) or workload.default_input_size,
         micro_batch_size=micro_batch_size,

@@ -53,7 +53,7 @@ def trainer(recipe: Recipe) -> Snippet | NoSnippet:
         return NoSnippet(
             title, f"its Trainer takes the loss from the model, which {recipe.workload.name} does not give it"
         )
-    if (reason := _no_fp16(recipe)) is not None:
+    if (reason := _no_fp16(recipe) or _no_own_loss(recipe)) is not None:
         return NoSnippet(title, reason)
     arguments = [
         'output_dir="out"',
@@ -72,11 +72,12 @@ def trainer(recipe: Recipe) -> Snippet | NoSnippet:
     options = "".join(f', "{name}": {value!r}' for name, value in recipe.torch_optimizer.options.items())
     class_and_options = f'({recipe.torch_optimizer.path}, {{"lr": learning_rate{options}}})'
     optimizer = "" if name else f", optimizer_cls_and_kwargs={class_and_options}"
+    made = f"(model=model, args=arguments, train_dataset=dataset{optimizer})"
     body = [
         "arguments = TrainingArguments(",
         *(f"    {argument}," for argument in arguments),
         ")",
-        f"Trainer(model=model, args=arguments, train_dataset=dataset{optimizer}).train()",
+        *([f"Trainer{made}.train()"] if recipe.loss is None else _training_with_own_loss(made)),
     ]
     lines = [*_switches(recipe, with_tf32=False), *recipe.model_lines(checkpoints=False), *body]
     imports = ["from transformers import Trainer, TrainingArguments"]
@@ -85,10 +86,25 @@ def trainer(recipe: Recipe) -> Snippet | NoSnippet:
     )
 
 
+def _training_with_own_loss(made: str) -> list[str]:
+    """Write a Trainer that computes the loss by `compute_loss`, which is a mean over its own micro-batch."""
+    return [
+        "",
+        "class TrainerWithOwnLoss(Trainer):",
+        "    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):",
+        "        with self.accelerator.autocast():",
+        "            return compute_loss(model, inputs)",
+        "",
+        f"trainer = TrainerWithOwnLoss{made}",
+        "trainer.model_accepts_loss_kwargs = False  # it then divides the loss by the accumulation steps",
+        "trainer.train()",
+    ]
+
+
 def accelerate(recipe: Recipe) -> Snippet | NoSnippet:
     """Write the training loop for Accelerate."""
     title = "Accelerate"
-    if (reason := _no_fp16(recipe)) is not None:
+    if (reason := _no_fp16(recipe) or _no_own_loss(recipe)) is not None:
         return NoSnippet(title, reason)
     on_cpu = ", cpu=True" if recipe.device_kind == "cpu" else ""
     mixed = f'"{recipe.precision}"' if recipe.precision in _DTYPES else '"no"'
@@ -103,7 +119,8 @@ def accelerate(recipe: Recipe) -> Snippet | NoSnippet:
         "model, optimizer, loader = accelerator.prepare(model, optimizer, loader)",
         _mode(recipe),
         "for batch in loader:",
-        "    with accelerator.accumulate(model):",
+        # autocast is in the model's forward pass, and a loss in chunks calls parts of the model
+        f"    with accelerator.accumulate(model){', accelerator.autocast()' if recipe.loss else ''}:",
         f"        loss = {_loss(recipe)}",
         "        accelerator.backward(loss)",
         "        optimizer.step()",
@@ -203,10 +220,12 @@ WRITERS: Sequence[Callable[[Recipe], Snippet | NoSnippet]] = (trainer, accelerat
 
 
 def _code(recipe: Recipe, imports: Sequence[str], lines: Sequence[str]) -> str:
-    torch = ["import torch"] if any("torch." in line for line in lines) else []
+    torch = ["import torch"] if recipe.loss or any("torch." in line for line in lines) else []
     yours = recipe.yours_lines(*([] if recipe.is_of_transformers else ["compute_loss(model, batch)"]))
-    ordered = sorted([*torch, *imports, *recipe.imports()], key=lambda line: (line.startswith("from "), line))
-    return "\n".join([*yours, *ordered, "", *lines])
+    of_loss, loss_imports = (recipe.loss.lines(), recipe.loss.imports()) if recipe.loss else ([], [])
+    imported = [*torch, *imports, *recipe.imports(), *loss_imports]
+    ordered = sorted(imported, key=lambda line: (line.startswith("from "), line))
+    return "\n".join([*yours, *ordered, "", *of_loss, *lines])
 
 
 def _switches(recipe: Recipe, *, with_tf32: bool = True) -> list[str]:
@@ -214,7 +233,7 @@ def _switches(recipe: Recipe, *, with_tf32: bool = True) -> list[str]:
 
 
 def _loss(recipe: Recipe, model: str = "model") -> str:
-    if not recipe.is_of_transformers:
+    if not recipe.is_of_transformers or recipe.loss is not None:
         return f"compute_loss({model}, batch)"
     return f"{model}(**batch{', return_loss=True' if recipe.workload.task == 'image-text-matching' else ''}).loss"
 
@@ -231,6 +250,12 @@ def _mode(recipe: Recipe) -> str:
 def _no_fp16(recipe: Recipe) -> str | None:
     if recipe.precision == "fp16" and recipe.device_kind == "cpu":
         return "it has no fp16 with gradient scaling on a CPU"
+    return None
+
+
+def _no_own_loss(recipe: Recipe) -> str | None:
+    if recipe.loss is not None and recipe.devices > 1:
+        return "its loss calls parts of the model, whose gradients DistributedDataParallel would not exchange"
     return None
 
 

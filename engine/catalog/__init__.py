@@ -41,6 +41,7 @@ TASK_LABELS: dict[Task, str] = {
     "text-to-image": "Text to image",
 }
 _COUNTED_IN_TOKENS = ("text-classification", "text-generation", "text2text-generation", "automatic-speech-recognition")
+_DECODED = ("text-generation", "text2text-generation", "automatic-speech-recognition")
 _CLASSIC = ("bert", "gpt2", "resnet")
 """The models of the classic contract, which are listed first."""
 _FAMILY_NAME = re.compile(r"[A-Za-z]+?(?=[\d_]|For[A-Z]|LMHead|Model|$)")
@@ -98,6 +99,12 @@ class Workload:
     def is_text(self) -> bool:
         """Whether the size of its input is counted in tokens."""
         return self.task in _COUNTED_IN_TOKENS
+
+    @property
+    def has_cache(self) -> bool:
+        """Whether it has a decoder of transformers, whose key-value cache is filled in training too."""
+        decodes = self.task in _DECODED or self.model_class.startswith("GPT2")
+        return self.library == "transformers" and decodes
 
     @property
     def input_field(self) -> str:

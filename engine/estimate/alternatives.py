@@ -12,7 +12,10 @@ from enum import IntEnum
 from itertools import combinations, product
 from typing import Any
 
+from ..settings.loop_settings import RECOMPUTED, RELEASED, LoopSettings
 from ..settings.optimizers import OPTIMIZERS
+from ..settings.spec_checks import settings_of
+from ..settings.step_settings import PACKED
 from ..spec import DEFAULTS, SETTINGS, RunSpec
 
 ORDER = "Ordered by how little they change the training."
@@ -22,20 +25,26 @@ ORDER = "Ordered by how little they change the training."
 class Cost(IntEnum):
     """What a change costs, the lowest cost first."""
 
-    SMALLER_PIECES = 1
-    OTHER_KERNEL = 2
-    RECOMPUTATION = 3
-    ROUNDING = 4
-    ROUNDED_STATE = 5
-    OTHER_UPDATES = 6
-    SMALLER_INPUTS = 7
-    OTHER_WEIGHTS = 8
-    ROUNDED_WEIGHTS = 9
+    ONE_LINE = 0
+    CHUNKED_LOSS = 1
+    SMALLER_PIECES = 2
+    OTHER_KERNEL = 3
+    RECOMPUTED_LOGITS = 4
+    RECOMPUTATION = 5
+    ROUNDING = 6
+    ROUNDED_STATE = 7
+    OTHER_UPDATES = 8
+    SMALLER_INPUTS = 9
+    OTHER_WEIGHTS = 10
+    ROUNDED_WEIGHTS = 11
 
 
 COSTS = {
+    Cost.ONE_LINE: "the same training, with one line of its loop changed",
+    Cost.CHUNKED_LOSS: "the same gradients, from a loss that is added up over chunks of tokens",
     Cost.SMALLER_PIECES: "the same optimizer step, from gradients added up over smaller micro-batches",
     Cost.OTHER_KERNEL: "the same gradients, from a kernel that stores no attention weights",
+    Cost.RECOMPUTED_LOGITS: "the same gradients, but the logits of each chunk are computed twice",
     Cost.RECOMPUTATION: "the same gradients, but activations are computed twice",
     Cost.ROUNDING: "forward and backward pass are rounded to half precision",
     Cost.ROUNDED_STATE: "the same optimizer, with its state rounded to 8 bits; it needs bitsandbytes",
@@ -101,8 +110,36 @@ def _lighter_optimizers(spec: RunSpec) -> list[str]:
     return [name for name in ("adafactor", "sgd") if OPTIMIZERS[name].state_copies < state]
 
 
+def _released(spec: RunSpec) -> list[str]:
+    """Return whether outputs can be released where they are large: logits of tokens or pixels, and caches."""
+    return [RELEASED] if spec.workload.has_cache or spec.workload.task == "image-segmentation" else []
+
+
+def _without_cache(spec: RunSpec) -> list[bool]:
+    """Return whether the cache can be switched off: with checkpointing or packed rows no decoder fills one."""
+    is_filled = spec.workload.has_cache and not spec.gradient_checkpointing and spec.sequences != PACKED
+    return [True] if is_filled else []
+
+
+def _chunks(spec: RunSpec) -> list[int]:
+    """Return the chunks that the loss of a language model can be divided into, where it is not."""
+    is_long = spec.workload.task == "text-generation" and spec.input_size > _CHUNK_TOKENS
+    return [_CHUNK_TOKENS] if is_long and spec.loss_chunk_tokens is None else []
+
+
+_CHUNK_TOKENS = 128
+"""The size of the chunks in litgpt's scripts."""
 _WITH_8_BIT = ("adamw", "adamw-fused")
 ALTERNATIVES = (
+    Alternative("outputs", Cost.ONE_LINE, _released),
+    Alternative("without_cache", Cost.ONE_LINE, _without_cache),
+    Alternative("loss_chunk_tokens", Cost.CHUNKED_LOSS, _chunks),
+    Alternative(
+        "loss_chunk_logits",
+        Cost.RECOMPUTED_LOGITS,
+        lambda spec: [RECOMPUTED] if _chunks(spec) or spec.loss_chunk_tokens else [],
+        needs="loss_chunk_tokens",
+    ),
     Alternative("attention", Cost.OTHER_KERNEL, lambda spec: ["sdpa"] if spec.attention == "eager" else []),
     Alternative("gradient_checkpointing", Cost.RECOMPUTATION, _fixed(True)),
     Alternative("precision", Cost.ROUNDING, lambda spec: ["bf16"] if spec.precision in ("fp32", "tf32") else []),
@@ -139,11 +176,17 @@ def pairs(singles: Sequence[Changes]) -> list[Changes]:
 
 
 def whole_grid(singles: Sequence[Changes]) -> list[Changes]:
-    """Return every combination of at most one change per setting, except the one that changes nothing."""
-    names = list(dict.fromkeys(map(_axis, singles)))
+    """Return every combination of at most one change per setting, except the one that changes nothing.
+
+    What changes only the loop or the loss is left out: it goes with everything, and would double the grid each time.
+    """
+    names = list(dict.fromkeys(_axis(each) for each in singles if _axis(each) not in _OF_THE_LOOP))
     axes: list[list[Changes]] = [[(), *(each for each in singles if _axis(each) == name)] for name in names]
     combined = [tuple(change for part in parts for change in part) for parts in product(*axes)]
     return sorted(filter(None, combined), key=lambda changes: (len(changes), costs_of(changes)))
+
+
+_OF_THE_LOOP = frozenset(settings_of(LoopSettings))
 
 
 def _axis(single: Changes) -> str:

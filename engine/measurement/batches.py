@@ -17,7 +17,7 @@ _OBJECTS = 8
 """Objects in each image of a detection batch: COCO has 7 on average."""
 _LATENT_CHANNELS, _LATENT_SCALE, _TEXT_WIDTH = 4, 8, 768
 """Stable Diffusion 1: channels of the autoencoder, the factor by which it shrinks a side, width of the text encoder."""
-_NOT_LEARNED = -100
+NOT_LEARNED = -100
 """The label of tokens that every loss in transformers ignores."""
 _SEQUENCES_IN_A_ROW = 4
 """Sequences in a packed row. Memory does not depend on it: the mask that separates them covers the whole row."""
@@ -45,7 +45,7 @@ def _continued_texts(spec: RunSpec, batch_size: int, device: torch.device) -> Ba
     if spec.sequences == PADDED:
         mask = torch.ones_like(tokens)
         mask[1:, -(-spec.input_size // 2) :] = 0
-        return {**batch, "attention_mask": mask, "labels": tokens.masked_fill(mask == 0, _NOT_LEARNED)}
+        return {**batch, "attention_mask": mask, "labels": tokens.masked_fill(mask == 0, NOT_LEARNED)}
     if spec.sequences == PACKED:
         positions = torch.arange(spec.input_size, device=device) % -(-spec.input_size // _SEQUENCES_IN_A_ROW)
         return {**batch, "position_ids": positions.repeat(batch_size, 1)}

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from ..errors import SpecError, WorkloadFailed
 from ..progress import BACKWARD, FORWARD, OPTIMIZER_STEP
+from ..settings.loop_settings import KEPT
 from ..settings.optimizers import OPTIMIZERS
 from ..spec import RunSpec
 from .workloads import Built
@@ -58,8 +59,9 @@ class TrainingStep:
     """Runs full optimizer steps at any batch size, with a new optimizer's state.
 
     It frees memory when the usual training loop does. Gradients are set to None at the start of a step, by
-    `zero_grad()`. What the model returned lives until the next forward pass has returned: `outputs = model(**batch)`
-    rebinds the name only then, so a language model's old logits are live together with its new activations.
+    `zero_grad()`. Unless outputs are released, what the model returned lives until the next forward pass has returned:
+    `outputs = model(**batch)` rebinds the name only then, so a language model's old logits are live together with its
+    new activations.
     """
 
     def __init__(self, spec: RunSpec, built: Built, device: torch.device) -> None:
@@ -74,6 +76,7 @@ class TrainingStep:
         self.keeps_average = spec.ema
         self.averages: dict[nn.Parameter, Tensor] = {}
         self.keeps_state = OPTIMIZERS[spec.optimizer].state_copies > 0
+        self.keeps_outputs = spec.outputs == KEPT
         self.outputs: Any = None
         self.loss: Tensor | None = None
 
@@ -116,6 +119,8 @@ class TrainingStep:
         with nullcontext() if dtype is None else torch.autocast(self.device.type, dtype=dtype):
             self.outputs = self.built.forward(batch)
             self.loss = self.built.loss(self.outputs, batch)
+        if not self.keeps_outputs:
+            self.outputs = None
         return self.loss
 
     def _optimizer_step(self) -> None:

@@ -26,6 +26,7 @@ from ..spec import RunSpec
 from .batches import Batch, make_batch
 from .checkpointing import enable_checkpointing
 from .compiling import compile_for_each_size
+from .language_model_loss import forward_and_loss, needs_own_loss
 from .torchvision_schemas import import_torchvision
 
 _AUXILIARY_WEIGHT = 0.5
@@ -96,6 +97,8 @@ def build(spec: RunSpec, device: torch.device) -> Built:
     model.to(device)
     if spec.torch_compile:
         compile_for_each_size(model)
+    if needs_own_loss(spec):
+        return Built(model, lambda n: _inputs(spec, n, device), *forward_and_loss(spec, model))
     usual = _classifier if spec.workload.library == "torchvision" else transformer
     return _WRAPPERS.get(spec.workload.task, usual)(model, lambda n: _inputs(spec, n, device))
 
@@ -195,16 +198,16 @@ def _config(spec: RunSpec) -> dict[str, Any]:
         for parent in reversed(parents):
             value = {parent: value}
         config |= value
-    return config | _attention(spec)
+    return config | _attention_and_cache(spec)
 
 
-def _attention(spec: RunSpec) -> dict[str, Any]:
-    """Return the settings of a config that decide how the model attends.
+def _attention_and_cache(spec: RunSpec) -> dict[str, Any]:
+    """Return the settings of a config that decide how the model attends, and whether it fills a key-value cache.
 
     With a cache transformers would treat a packed row as one sequence.
     """
-    chosen = {} if spec.attention == "auto" else {"attn_implementation": spec.attention}
-    return {**chosen, "use_cache": False} if spec.sequences == PACKED else {**chosen}
+    chosen: dict[str, Any] = {} if spec.attention == "auto" else {"attn_implementation": spec.attention}
+    return {**chosen, "use_cache": False} if spec.without_cache or spec.sequences == PACKED else chosen
 
 
 def _check_flash_attention(device: torch.device) -> None:
@@ -231,7 +234,7 @@ def _pretrained(spec: RunSpec) -> nn.Module:
     try:
         getattr(transformers, _PREPROCESSORS.get(workload.task, "AutoProcessor")).from_pretrained(name)
         model: nn.Module = getattr(transformers, workload.model_class).from_pretrained(
-            name, **labels, **_attention(spec)
+            name, **labels, **_attention_and_cache(spec)
         )
     except OSError as exc:
         reason = str(exc).strip().splitlines()[0] if str(exc).strip() else type(exc).__name__

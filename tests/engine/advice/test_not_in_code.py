@@ -16,6 +16,7 @@ from tests.engine.advice.recipes import recipe
         ("bert", {"clip_grad_norm": True, "frozen_blocks": 2}, ("gradient clipping", "Frozen blocks 2")),
         ("resnet", {"gradient_checkpointing": True}, ("gradient checkpointing",)),
         ("gpt2-lm", {"lora_rank": 4, "load_in_4bit": True, "sequences": "packed"}, ()),
+        ("gpt2-lm", {"outputs": "released", "without_cache": True, "loss_chunk_tokens": 64}, ()),
     ],
 )
 def test_every_setting_that_no_snippet_writes_is_named(model, changes, named):

@@ -125,6 +125,24 @@ def test_rows_of_a_language_model_are_traced_as_they_are_filled(sequences):
     assert traced == pytest.approx(real_peak(spec, 4), abs=100)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"outputs": "released"},
+        {"without_cache": True},
+        {"loss_chunk_tokens": 16},
+        {"loss_chunk_tokens": 16, "loss_chunk_logits": "recomputed", "outputs": "released"},
+        {"loss_chunk_tokens": 24, "loss_chunk_logits": "recomputed", "lora_rank": 4, "precision": "bf16"},
+    ],
+    ids=str,
+)
+def test_what_a_loop_keeps_is_traced_as_it_is_measured(changes):
+    spec = decoder(device="cpu", **changes)
+    traced = trace.record(trace.step_maker(spec), 4, ON_CPU).peak_live_bytes()
+    assert traced == pytest.approx(real_peak(spec, 4), abs=200)
+
+
 @needs_fake_cuda
 @pytest.mark.slow
 @pytest.mark.parametrize(

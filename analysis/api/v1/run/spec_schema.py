@@ -142,7 +142,9 @@ def _refused_by(workload: Workload) -> dict[str, bool | str | None]:
     if workload.architecture == "cnn" or workload.library != "transformers":
         refused["load_in_4bit"] = False
     if workload.task != "text-generation":
-        refused["sequences"] = FULL
+        refused |= {"sequences": FULL, "loss_chunk_tokens": None, "half_precision_loss": False}
+    if not workload.has_cache:
+        refused["without_cache"] = False
     if not workload.has_eval_loss:
         refused["mode"] = "train"
     if workload.huggingface_id is None:

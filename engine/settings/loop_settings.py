@@ -1,0 +1,65 @@
+"""What a training loop keeps: a model's outputs, a decoder's cache, and the logits of the loss. Loads no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .setting import Role, setting
+
+KEPT, RELEASED, RECOMPUTED = "kept", "released", "recomputed"
+OUTPUTS = {
+    KEPT: "kept until the next forward pass has returned (outputs = model(**batch))",
+    RELEASED: "released once the loss is computed (Trainer, Lightning, torchtune)",
+}
+CHUNK_LOGITS = {
+    KEPT: "kept for the backward pass (litgpt, torchtune)",
+    RECOMPUTED: "recomputed in the backward pass, one chunk at a time",
+}
+
+
+@dataclass(frozen=True)
+class LoopSettings:
+    """How long the loop keeps what the model returns, and how it computes the loss of a language model."""
+
+    outputs: str = setting(
+        Role.TRAINING,
+        "Outputs",
+        "What the model returned is kept until the next forward pass has returned, or released once the loss is "
+        "computed. A plain loop that names its outputs keeps them; Trainer and Lightning release them.",
+        default=KEPT,
+        hint="A loop that names its outputs keeps the old logits during the next forward pass.",
+        choices=OUTPUTS,
+    )
+    without_cache: bool = setting(
+        Role.TRAINING,
+        "No key-value cache",
+        "Switch off the decoder's key-value cache, which training never reads. model.config.use_cache = False.",
+        default=False,
+        hint="For decoders of transformers, which fill the cache unless use_cache is False.",
+    )
+    loss_chunk_tokens: int | None = setting(
+        Role.TRAINING,
+        "Loss in chunks of",
+        "Compute output layer and loss in chunks of this many tokens of each sample. Left out: all at once.",
+        default=None,
+        hint="Tokens of each sample. For language models, whose logits are often the largest tensors. Empty: all.",
+        bounds=(1, 1_000_000),
+        metavar="N",
+    )
+    loss_chunk_logits: str = setting(
+        Role.TRAINING,
+        "Logits of the chunks",
+        "Keep the logits of all chunks for the backward pass, or compute each chunk's again in it.",
+        default=KEPT,
+        hint="Needs a loss in chunks.",
+        choices=CHUNK_LOGITS,
+        is_rare=True,
+    )
+    half_precision_loss: bool = setting(
+        Role.TRAINING,
+        "Loss in half precision",
+        "Compute the loss of pure bf16 from bf16 logits. Left out: from fp32 copies of them, as in transformers.",
+        default=False,
+        hint="Only with pure bf16: autocast computes the loss in fp32.",
+        is_rare=True,
+    )
