@@ -169,6 +169,12 @@ def _changes_to(alternative: Alternative, spec: RunSpec) -> list[Changes]:
     return [(*first, Change(alternative.setting, value, alternative.cost)) for first in firsts for value in values]
 
 
+def lines_together(singles: Sequence[Changes]) -> list[Changes]:
+    """Return all changes of a single line of the loop as one: none of them costs anything, so nobody makes only one."""
+    lines = [change for changes in singles for change in changes if change.cost is Cost.ONE_LINE]
+    return [tuple(lines)] if len(lines) > 1 else []
+
+
 def pairs(singles: Sequence[Changes]) -> list[Changes]:
     """Return pairs of changes to different settings; the pair whose costlier change costs least comes first."""
     found = [(*one, *other) for one, other in combinations(singles, 2) if _axis(one) != _axis(other)]

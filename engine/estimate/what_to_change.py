@@ -15,7 +15,19 @@ from typing import Any
 
 from ..errors import EstimateImpossible, SpecError
 from ..spec import RunSpec
-from .alternatives import BATCH_NORM_NOTE, COSTS, Changes, Cost, changed, label_of, pairs, single_changes, whole_grid
+from .alternatives import (
+    BATCH_NORM_NOTE,
+    COSTS,
+    Changes,
+    Cost,
+    changed,
+    costs_of,
+    label_of,
+    lines_together,
+    pairs,
+    single_changes,
+    whole_grid,
+)
 
 ENOUGH_PAIRS = 3
 """Number of fitting pairs after which no more are tried: each costs an estimate, and the cheapest come first."""
@@ -119,18 +131,20 @@ def what_to_change(
     started = time.monotonic()
     tried = _Tried(spec, batch_size, evaluate, report)
     tried.whole((), evaluate(spec))
-    singles = single_changes(spec)
+    singles, enough = single_changes(spec), 1 if scope is Scope.FIRST else None
+    of_the_loop = [changes for changes in singles if costs_of(changes)[0] < Cost.SMALLER_PIECES]
+    tried.all_of([*of_the_loop, *lines_together(of_the_loop)], enough)
     if not tried.is_found or scope is not Scope.FIRST:
         tried.in_pieces(())
     if scope is Scope.GRID:
         tried.all_of(whole_grid(singles))
     elif not (tried.is_found and scope is Scope.FIRST):
-        tried.all_of(singles, enough=1 if scope is Scope.FIRST else None)
+        tried.all_of([changes for changes in singles if changes not in of_the_loop], enough)
     if not tried.is_found:
         for changes in singles:
             tried.in_pieces(changes)
         rest = pairs(singles) if scope is not Scope.GRID else []
-        tried.all_of(rest, enough=1 if scope is Scope.FIRST else ENOUGH_PAIRS)
+        tried.all_of(rest, enough or ENOUGH_PAIRS)
     return tried.outcome(scope, time.monotonic() - started)
 
 
@@ -203,7 +217,7 @@ class _Tried:
             Variant(
                 label=label,
                 settings={change.setting: change.value for change in changes},
-                costs=tuple(texts[cost] for cost in sorted(costs)),
+                costs=tuple(texts[cost] for cost in sorted({*costs})),
                 batch_size=self.batch_size,
                 memory_bytes=memory_bytes,
                 fits=memory_bytes <= found.limit_bytes,

@@ -9,7 +9,6 @@ from django.http import QueryDict
 
 from analysis.models import Device, Run, RunKind, RunLog
 from analysis.pages.kinds.estimate_cards import cards_shown
-from analysis.pages.kinds.measure_command import measure_command
 from analysis.pages.kinds.page import KindPages, Page
 from analysis.pages.what_to_change.context import changes_context
 from analysis.presentation import estimate_summary as summary
@@ -22,6 +21,7 @@ from analysis.presentation.stored.estimate import StoredEstimate, read_estimates
 from analysis.runs.earlier.frontier import measured_sizes
 from analysis.runs.earlier.what_to_change import devices_for
 from analysis.runs.gpu_catalog import prices
+from engine.describe.commands import measure_command
 
 
 class Estimate(KindPages):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from ...describe.commands import measure_command
 from ...describe.estimate import METHODS, describe_estimate, describe_known_error, describe_margin
 from ...estimate.types import Estimate, EstimateAt, describe_size
 from ...program import PROGRAM
@@ -94,13 +95,14 @@ def notes(estimates: Sequence[Estimate], seconds: float) -> list[str]:
     because = first.approximate_because
     method = f"APPROXIMATE, the CPU's own steps were traced, because {because}" if because else METHODS[first.method]
     calibrated = "calibrated" if all(made.gpu.calibrated for made in estimates) else "not calibrated: context nominal"
-    trained = first.spec.model if first.spec.config is None else f"--config FILE --task {first.spec.task}"
+    measured_by = measure_command(first.spec.to_dict(), PROGRAM)
+    of_config = f"{PROGRAM} --config FILE --task {first.spec.task}"
     return [
         *stop_note(estimates),
         f"Margin: {describe_margin(first.margin_fraction)}.",
         f"Known error: {describe_known_error(first.known_error)}.",
         f"Method: {method}; {calibrated}; {versions}.",
-        f"Took {seconds:.1f} s. Measure it there: {PROGRAM} {trained}",
+        f"Took {seconds:.1f} s. Measure it there: {measured_by or of_config}",
     ]
 
 

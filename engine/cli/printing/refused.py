@@ -7,12 +7,19 @@ from __future__ import annotations
 
 import shlex
 
+from ...describe.commands import setting_options
 from ...estimate import gpus
 from ...program import PROGRAM
 from ...results.result import DeviceFacts, Reason, RunResult
 from ...settings.setting import Role
-from ...spec import DEFAULTS, SETTINGS, RunSpec
+from ...spec import SETTINGS, RunSpec
 from ..options import OF_CONFIG
+
+_OF_THE_TRAINING = [
+    name
+    for name, each in SETTINGS.items()
+    if each.role in (Role.TRAINING, Role.WORKLOAD) and name not in ("model", *OF_CONFIG)
+]
 
 
 def change_lines_after(result: RunResult) -> list[str]:
@@ -25,7 +32,13 @@ def change_lines_after(result: RunResult) -> list[str]:
     # a spec holds the config itself, but not its file
     model = [spec.model] if spec.config is None else ["--config", "FILE", "--task", str(spec.task)]
     whose = "" if spec.config is None else " (FILE is your config.json)"
-    options = [*place, *_setting_options(spec), "--batch-size", str(size), "--what-to-change"]
+    options = [
+        *place,
+        *setting_options(spec.to_dict(), _OF_THE_TRAINING),
+        "--batch-size",
+        str(size),
+        "--what-to-change",
+    ]
     return [f"What to change so that batch {size} fits{whose}: {PROGRAM} {shlex.join(['estimate', *model, *options])}"]
 
 
@@ -50,14 +63,3 @@ def place_options(device: DeviceFacts) -> list[str] | None:
     card = gpus.match(device.name, device.capacity_bytes)
     place = ["--gpu", card.id] if card else ["--memory", str(device.capacity_bytes)]
     return [*place, *(["--memory-limit", str(limit)] if limit and limit < device.capacity_bytes else [])]
-
-
-def _setting_options(spec: RunSpec) -> list[str]:
-    options: list[str] = []
-    for name, each in SETTINGS.items():
-        value = getattr(spec, name)
-        if each.role not in (Role.TRAINING, Role.WORKLOAD) or name in ("model", *OF_CONFIG) or value == DEFAULTS[name]:
-            continue
-        option = f"--{name.replace('_', '-')}"
-        options += [option] if value is True else [option, str(value)]
-    return options

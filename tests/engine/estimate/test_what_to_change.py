@@ -89,6 +89,27 @@ def test_a_change_that_fits_without_the_margin_is_not_advised() -> None:
     assert found.advice == ()
 
 
+def test_lines_of_the_loop_come_first_alone_and_together() -> None:
+    found = tried(Scope.SINGLE, 37, Device(outputs=(50, 1), without_cache=(50, 1)), "gpt2-lm")
+    assert [each.label for each in found.advised][:3] == [
+        "released outputs",
+        "no key-value cache",
+        "37 micro-batches of 1",
+    ]
+    together = tried(Scope.FIRST, 39, Device(outputs=(50, 1), without_cache=(50, 1)), "gpt2-lm")
+    assert together.advice == ("released outputs + no key-value cache",)
+    assert together.advised[0].costs == (COSTS[Cost.ONE_LINE],)
+
+
+def test_a_loss_in_chunks_is_offered_to_language_models_with_their_logits_kept_or_recomputed() -> None:
+    labels = [label_of(changes) for changes in single_changes(RunSpec("gpt2-lm"))]
+    assert labels[2] == "Loss in chunks of 128"
+    assert "Loss in chunks of 128 + recomputed logits of the chunks" in labels
+    assert not any("chunks" in label_of(changes) for changes in single_changes(RunSpec("gpt2")))
+    checkpointed = single_changes(RunSpec("gpt2-lm", gradient_checkpointing=True))
+    assert "no key-value cache" not in map(label_of, checkpointed)  # transformers fills none then
+
+
 def test_pairs_are_tried_only_where_no_single_change_fits() -> None:
     device = Device(gradient_checkpointing=(0, 2), precision=(0, 2), lora_rank=(1, 1))
     # without an optimizer step there is nothing to be done in pieces

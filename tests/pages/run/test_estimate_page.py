@@ -14,10 +14,10 @@ from django.utils import timezone
 
 from analysis.models import Device, Run, State
 from analysis.pages.home.forms import RunForm, first_values, values_of
-from analysis.pages.kinds.measure_command import measure_command
 from analysis.runs import services
 from engine.cli.measure import COMMAND
 from engine.cli.options import settings_given, spec_of
+from engine.describe.commands import measure_command
 from engine.estimate.gpus import gpus
 from engine.spec import RunSpec
 from tests.factories import (

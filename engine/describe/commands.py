@@ -1,27 +1,33 @@
-"""The command that measures a spec on another machine, for a portal that has no such device."""
+"""The settings of a spec as they are typed: the command that measures it elsewhere, and the options of another."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from engine.spec import DEFAULTS, SETTINGS
-from engine.text.units import GIB, MIB
+from ..program import INSTALLED
+from ..spec import DEFAULTS, SETTINGS
+from ..text.units import GIB, MIB
 
 _LEFT_OUT = frozenset({"model", "device", "time_budget_seconds"})
 """Written elsewhere, or not of an estimate: it has no time budget of its own."""
 
 
-def measure_command(spec: Mapping[str, Any]) -> str:
+def measure_command(spec: Mapping[str, Any], program: str = INSTALLED) -> str:
     """Write "memorymark measure bert --precision bf16"; empty where the model comes from a file that is not here.
 
     Only what differs from the defaults is written, so that the line stays readable.
     """
     if spec.get("config"):
         return ""
-    options = [part for name in SETTINGS if name not in _LEFT_OUT for part in _option(name, spec.get(name))]
-    return shlex.join(["memorymark", "measure", str(spec["model"]), *options])
+    options = setting_options(spec, (name for name in SETTINGS if name not in _LEFT_OUT))
+    return f"{program} measure {shlex.join([str(spec['model']), *options])}"
+
+
+def setting_options(spec: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    """Return the options of these settings that differ from their defaults."""
+    return [part for name in names for part in _option(name, spec.get(name))]
 
 
 def _option(name: str, value: object) -> list[str]:
