@@ -34,6 +34,7 @@ from .search.boundary import (
 from .search.foreign_memory import GROWTH_BYTES, bytes_taken_by_others, without_overhead
 from .search.reserve import sizes_with_reserve
 from .search.unguided import Found, SearchLimits, Trial, Try, curve_sizes, next_soak_size
+from .settings.lora_targets import describe_targets
 from .spec import MEMORY_STEPS, SCHEMA, RunSpec
 from .speed.comparison import Comparison, SpeedComparison, TimedBlock, candidates_of, comparison_lines
 from .speed.reasons import ONE_SIZE, RUN_ENDED, TIME_ENDED, TIMING_FAILED
@@ -126,6 +127,8 @@ class WorkerSweep(Sweep):
     def run(self) -> RunResult:
         """Measure; the result."""
         self.execution.emit_event("started", schema=SCHEMA, spec=self.spec.to_dict())
+        if (layers := describe_targets(self.spec.lora_targets, self.spec.workload)) is not None:
+            self.execution.log(layers)
         is_search = self.spec.check_batch_size is None
         if self.estimates and is_search and (self.earlier is None or self.earlier.boundary is None):
             self._trace()

@@ -172,6 +172,7 @@ class RunSpec(TrainingSpec):
 
     def __post_init__(self) -> None:
         take_config(self)
+        self.take_lora_targets()
         check_settings(self)
         check_start(self.start_batch_size, self.max_batch_size)
         if (self.check_batch_size or 0) > self.max_batch_size:
@@ -192,7 +193,8 @@ OPTIONAL = frozenset(name for name, each in value_types(RunSpec).items() if each
 """The settings whose value may be None."""
 SETTINGS = settings_of(RunSpec)
 DEFAULTS = {each.name: each.default for each in fields(RunSpec) if each.default is not MISSING}
-CHOICES = {name: tuple(each.choices) for name, each in SETTINGS.items() if each.choices}
+CHOICES = {name: tuple(each.choices) for name, each in SETTINGS.items() if each.choices and not each.text_values}
+"""The values of settings that take no others."""
 RANGES = {name: each.bounds for name, each in SETTINGS.items() if each.bounds}
 TRAINING_SETTINGS = tuple(name for name, each in SETTINGS.items() if each.role is Role.TRAINING)
 

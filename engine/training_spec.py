@@ -12,8 +12,9 @@ from typing import Any, Self
 from .catalog import workload_ids
 from .catalog.from_config import CONFIG, read_config
 from .errors import SpecError
-from .settings.adapter_settings import AdapterSettings
+from .settings.adapter_settings import AdapterSettings, check_adapters
 from .settings.loop_settings import KEPT, LoopSettings
+from .settings.lora_targets import ALL_LINEAR, TARGETS
 from .settings.optimizers import OPTIMIZERS
 from .settings.spec_checks import given_fields
 from .settings.step_settings import AMPERE, FLASH, FULL, HALF_PRECISIONS, NEEDS_AMPERE, PURE_BF16, StepSettings
@@ -129,6 +130,9 @@ def check_training(spec: TrainingSpec) -> None:
     check_expandable_segments(spec, spec.device.startswith(("cuda", "auto")))
     if spec.lora_rank is not None and workload.library != "transformers":
         raise SpecError("lora_rank", f"{workload.id} is no model of transformers: peft does not know its linear layers")
+    check_adapters(spec)
+    if spec.lora_targets in TARGETS and spec.lora_targets != ALL_LINEAR and workload.architecture == "cnn":
+        raise SpecError("lora_targets", f"{workload.id} has no attention; leave it out, or name its layers")
     if spec.load_in_4bit and spec.lora_rank is None:
         raise SpecError("load_in_4bit", "needs a LoRA rank: weights of 4 bits are not trained, only adapters are")
     if spec.load_in_4bit and workload.architecture == "cnn":

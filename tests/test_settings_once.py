@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from django.core.exceptions import ValidationError
 
 from analysis.api.v1.run.spec_schema import spec_properties
 from analysis.lists.comparison.differences import setting_rows
@@ -16,7 +17,7 @@ from analysis.pages.home.forms import RunForm
 from analysis.presentation.labels import describe_settings
 from analysis.runs.columns.matrix_cells import settings_key
 from engine.cli.options import setting_options
-from engine.spec import CHOICES, DEFAULTS, RANGES, SETTINGS, TRAINING_SETTINGS, VALUE_TYPES, RunSpec
+from engine.spec import DEFAULTS, RANGES, SETTINGS, TRAINING_SETTINGS, VALUE_TYPES, RunSpec
 from tests.factories import make_spec
 from tests.factories.results import subject
 
@@ -25,8 +26,8 @@ RARER = [name for name in TRAINING_SETTINGS if name not in ("precision", "optimi
 
 def changed_value(name: str) -> object:
     """A value that is not the default."""
-    if name in CHOICES:
-        return next(value for value in CHOICES[name] if value != DEFAULTS[name])
+    if choices := SETTINGS[name].choices:
+        return next(value for value in choices if value != DEFAULTS[name])
     return True if VALUE_TYPES[name] is bool else RANGES[name][1]
 
 
@@ -56,3 +57,14 @@ def test_fields_of_a_forms_class_are_declared_by_the_function_for_it() -> None:
         if re.search(r"vars\(\)(\[|\.)", path.read_text())
     ]
     assert written == []
+
+
+def test_a_setting_that_takes_names_suggests_its_words_and_takes_both() -> None:
+    field = RunForm.base_fields["lora_targets"]
+    assert [field.clean(value) for value in ("attention", "q_proj,v_proj")] == ["attention", "q_proj,v_proj"]
+    with pytest.raises(ValidationError, match="must be one of all-linear, attention, query-value, or names of layers"):
+        field.clean("q_proj;v_proj")
+    written = field.widget.render("lora_targets", "attention", {"id": "id_lora_targets"})
+    assert 'list="id_lora_targets_offered"' in written
+    assert '<datalist id="id_lora_targets_offered"><option value="all-linear">' in written
+    assert re.fullmatch(spec_properties()["lora_targets"]["pattern"], "all-linear")

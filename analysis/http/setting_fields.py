@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from django import forms
+from django.core.validators import RegexValidator
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 
 from analysis.http.query_string import FlagField
 from engine.settings.setting import Role
@@ -21,6 +24,21 @@ _FIELDS: dict[type, type[forms.Field]] = {
 }
 
 
+class SuggestingInput(forms.TextInput):
+    """A line of text with values to choose from, which the browser offers."""
+
+    def __init__(self, suggested: Sequence[tuple[str, str]]) -> None:
+        super().__init__()
+        self.suggested = suggested
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        """Write the input and its list, which belong together by the list's id."""
+        offered = f"{(attrs or {}).get('id', name)}_offered"
+        line = super().render(name, value, {**(attrs or {}), "list": offered}, renderer)
+        options = format_html_join("", '<option value="{}">{}</option>', self.suggested)
+        return format_html('{}<datalist id="{}">{}</datalist>', line, offered, options)
+
+
 def setting_field(name: str, **changed: Any) -> forms.Field:
     """Make the form field of one setting; `changed` are arguments of it that differ on this page."""
     each, kind = SETTINGS[name], VALUE_TYPES[name]
@@ -29,6 +47,12 @@ def setting_field(name: str, **changed: Any) -> forms.Field:
         options["choices"] = list(each.choices.items())
     if each.choices or each.role is Role.TRAINING:
         options["initial"] = DEFAULTS.get(name)
+    if (texts := each.text_values) is not None:
+        suggested = options.pop("choices")
+        refused = f"must be one of {', '.join(each.choices or ())}, or {texts.allowed}"
+        options |= {"max_length": texts.max_length, "widget": SuggestingInput(suggested)}
+        options["validators"] = [RegexValidator(each.pattern, refused)]
+        return forms.CharField(**options | changed)
     return _FIELDS[kind](**options | changed)
 
 

@@ -25,7 +25,7 @@ def deepspeed(recipe: Recipe) -> Snippet | NoSnippet:
         return NoSnippet(title, "it takes weights and optimizer in bf16 alone only with ZeRO, which was not measured")
     if recipe.loss is not None:
         return NoSnippet(title, "its engine takes the loss that the whole model returns")
-    if recipe.load_in_4bit:
+    if recipe.adapters.load_in_4bit:
         return NoSnippet(title, "its engine was not tried with weights of 4 bits")
     config: dict[str, Any] = {
         "train_batch_size": recipe.global_batch_size,
@@ -61,7 +61,7 @@ def torchtitan(recipe: Recipe) -> Snippet | NoSnippet:
         return NoSnippet(title, "it trains language models")
     if recipe.precision == "fp16":
         return NoSnippet(title, "it has no fp16")
-    if recipe.lora_rank is not None:
+    if recipe.adapters.lora_rank is not None:
         return NoSnippet(title, "adapters of peft are not its own")
     if recipe.loss is not None:
         return NoSnippet(title, "it has a loss of its own, which is not the one that was measured")

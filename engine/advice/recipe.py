@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from ..catalog import Workload
 from ..catalog.stored_workload import stored_workload
+from ..settings.adapter_settings import AdapterSettings
 from ..settings.lora_options import (
     QUANTIZATION_TYPE,
     TRAINED_HEADS,
@@ -26,8 +27,7 @@ _WRITTEN = (
     "optimizer",
     "outputs",
     *("without_cache", "loss_chunk_tokens", "loss_chunk_logits", "half_precision_loss"),
-    "lora_rank",
-    "load_in_4bit",
+    *(each.name for each in fields(AdapterSettings)),
     "accumulation_steps",
     "mode",
     "sequences",
@@ -51,8 +51,7 @@ class Recipe:
     precision: str
     optimizer: str
     gradient_checkpointing: bool
-    lora_rank: int | None
-    load_in_4bit: bool
+    adapters: AdapterSettings
     sequences: str
     without_cache: bool
     loss: LanguageModelLoss | None
@@ -96,7 +95,7 @@ class Recipe:
     def yours_lines(self, *more: str) -> list[str]:
         """Name what the reader has to provide: the model, or the name of the model that the code loads, and `more`."""
         loaded = "model_name, num_labels" if self.workload.label_count else "model_name"
-        model = loaded if self.load_in_4bit else "model"
+        model = loaded if self.adapters.load_in_4bit else "model"
         yours = [model, "dataset (its samples are dicts of tensors)", "learning_rate", *more]
         lines = [f"# yours: {', '.join(yours)}"]
         if (rows := _ROWS.get(self.sequences)) is not None:
@@ -105,7 +104,7 @@ class Recipe:
 
     def model_lines(self, *, checkpoints: bool = True) -> list[str]:
         """Return the lines that prepare the model before its optimizer is made: weights, adapters, checkpointing."""
-        if self.load_in_4bit:
+        if self.adapters.load_in_4bit:
             lines = self._lines_loading_in_4_bits()
         else:
             lines = ["model = model.to(torch.bfloat16)"] if self.precision == PURE_BF16 else []
@@ -113,8 +112,8 @@ class Recipe:
             lines.append("model.config.use_cache = False  # with a cache a packed row counts as one sequence")
         elif self.without_cache:
             lines.append("model.config.use_cache = False  # training never reads it")
-        if self.lora_rank is not None:
-            options = lora_options(self.lora_rank, self.workload).items()
+        if self.adapters.lora_rank is not None:
+            options = lora_options(self.adapters, self.workload).items()
             adapters = f"LoraConfig({', '.join(f'{name}={_written(value)}' for name, value in options)})"
             lines.append(f"model = get_peft_model(model, {adapters})")
         if checkpoints and self.gradient_checkpointing:
@@ -153,10 +152,13 @@ class Recipe:
     def imports(self) -> list[str]:
         library = self.torch_optimizer.module.partition(".")[0]
         imports = [] if library == "torch" else [f"import {library}"]
-        if self.load_in_4bit:
+        if self.adapters.load_in_4bit:
             imports += ["import os"] if "os." in self._device_map() else []
             imports += [f"from transformers import BitsAndBytesConfig, {self.workload.model_class}"]
-        return [*imports, *(["from peft import LoraConfig, get_peft_model"] if self.lora_rank is not None else [])]
+        return [
+            *imports,
+            *(["from peft import LoraConfig, get_peft_model"] if self.adapters.lora_rank is not None else []),
+        ]
 
     def precision_lines(self) -> list[str]:
         """Return the process's switches for TensorFloat-32, which cuDNN uses by default."""
@@ -204,8 +206,7 @@ def recipe_of(
         precision=spec["precision"],
         optimizer=spec["optimizer"],
         gradient_checkpointing=bool(spec.get("gradient_checkpointing")) and workload.library_has_checkpointing,
-        lora_rank=spec.get("lora_rank"),
-        load_in_4bit=bool(spec.get("load_in_4bit")),
+        adapters=AdapterSettings(**{each.name: spec.get(each.name, each.default) for each in fields(AdapterSettings)}),
         sequences=spec.get("sequences", FULL),
         without_cache=bool(spec.get("without_cache")),
         loss=LanguageModelLoss.of(spec, workload),

@@ -21,7 +21,7 @@ from ..execution import Emit
 from ..machine.device_lock import held_for_command, inherited_lock
 from ..program import PROGRAM
 from ..results.result import DeviceFacts
-from ..settings.setting import Role
+from ..settings.setting import Role, Setting
 from ..settings.spec_checks import out_of_range, settings_of, value_types
 from ..spec import MAX_BATCH_SIZE, SETTINGS, RunSpec
 from ..text.units import parse_bytes
@@ -73,10 +73,15 @@ def _setting_option(spec_class: type, name: str) -> RichOption:
         panel=panel,
         type=str if name in _READ_FROM_TEXT else kind,
         metavar=each.metavar or "NAME",
-        help=f"{each.summary}: {', '.join(each.choices)}" if each.choices else each.summary,
+        help=f"{each.summary}: {_values(each)}" if each.choices else each.summary,
         default_text=each.when_left_out if default is None else f"{default:g}" if kind is float else str(default),
         hidden=each.is_rare,
     )
+
+
+def _values(of: Setting) -> str:
+    """List the values of a setting."""
+    return ", ".join([*(of.choices or ()), *([f"or {of.text_values.allowed}"] if of.text_values else [])])
 
 
 def config_options() -> list[RichOption]:

@@ -13,6 +13,7 @@ from itertools import combinations, product
 from typing import Any
 
 from ..settings.loop_settings import RECOMPUTED, RELEASED, LoopSettings
+from ..settings.lora_targets import TARGETS
 from ..settings.optimizers import OPTIMIZERS
 from ..settings.spec_checks import settings_of
 from ..settings.step_settings import PACKED
@@ -35,8 +36,10 @@ class Cost(IntEnum):
     ROUNDED_STATE = 7
     OTHER_UPDATES = 8
     SMALLER_INPUTS = 9
-    OTHER_WEIGHTS = 10
-    ROUNDED_WEIGHTS = 11
+    NO_ADAPTER_DROPOUT = 10
+    FEWER_ADAPTERS = 11
+    OTHER_WEIGHTS = 12
+    ROUNDED_WEIGHTS = 13
 
 
 COSTS = {
@@ -50,6 +53,8 @@ COSTS = {
     Cost.ROUNDED_STATE: "the same optimizer, with its state rounded to 8 bits; it needs bitsandbytes",
     Cost.OTHER_UPDATES: "another optimizer: its learning rate has to be found again",
     Cost.SMALLER_INPUTS: "the model sees less of each sample",
+    Cost.NO_ADAPTER_DROPOUT: "adapters are trained without dropout: on little data they overfit sooner",
+    Cost.FEWER_ADAPTERS: "fewer layers have adapters: they often learn less than adapters of all linear layers",
     Cost.OTHER_WEIGHTS: "only adapters are trained, not the weights",
     Cost.ROUNDED_WEIGHTS: "the frozen linear layers are rounded to 4 bits; it needs bitsandbytes",
 }
@@ -129,6 +134,16 @@ def _chunks(spec: RunSpec) -> list[int]:
 
 _CHUNK_TOKENS = 128
 """The size of the chunks in litgpt's scripts."""
+
+
+def _fewer_adapters(spec: RunSpec) -> list[str]:
+    """Return the next targets with fewer layers; none where no adapters are trained, or those of named layers."""
+    order = list(TARGETS)
+    if spec.lora_rank is None or spec.lora_targets not in order:
+        return []
+    return order[order.index(spec.lora_targets) + 1 :][:1]
+
+
 _WITH_8_BIT = ("adamw", "adamw-fused")
 ALTERNATIVES = (
     Alternative("outputs", Cost.ONE_LINE, _released),
@@ -147,6 +162,8 @@ ALTERNATIVES = (
     Alternative("optimizer", Cost.OTHER_UPDATES, _lighter_optimizers),
     Alternative("sequence_length", Cost.SMALLER_INPUTS, _fractions_of_input("sequence_length")),
     Alternative("image_size", Cost.SMALLER_INPUTS, _fractions_of_input("image_size")),
+    Alternative("lora_dropout", Cost.NO_ADAPTER_DROPOUT, _fixed(0.0)),
+    Alternative("lora_targets", Cost.FEWER_ADAPTERS, _fewer_adapters),
     Alternative("lora_rank", Cost.OTHER_WEIGHTS, lambda spec: [16] if spec.lora_rank is None else []),
     Alternative("load_in_4bit", Cost.ROUNDED_WEIGHTS, _fixed(True), needs="lora_rank"),
 )

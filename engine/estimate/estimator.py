@@ -15,6 +15,7 @@ from typing import Any
 
 from ..errors import SpecError
 from ..execution import Emit, Execution
+from ..settings.lora_targets import describe_targets
 from ..spec import RunSpec
 from .frontier import Frontier, frontier_of, grid_of, specs_of
 from .gpus import Gpu
@@ -55,6 +56,8 @@ class Estimator:
             candidates_of(self._spec, largest)  # refuses before anything is traced
         ids = ["cpu" if gpu is None else gpu.id for gpu in gpus]
         self._execution.emit_event("started", schema=SCHEMA, spec=self._spec.to_dict(), gpus=ids)
+        if (layers := describe_targets(self._spec.lora_targets, self._spec.workload)) is not None:
+            self._execution.log(layers)
         able = self._able(gpus)
         self._execution.phase("tracing")
         for gpu in able:

@@ -20,7 +20,8 @@ from torch import Tensor, nn
 
 from ..catalog import WORKLOADS, Workload
 from ..errors import SpecError, WeightsUnavailable
-from ..settings.lora_options import compute_dtype, lora_options
+from ..settings.lora_options import compute_dtype, is_trained_whole, lora_options
+from ..settings.lora_targets import ALL_LINEAR, check_targets
 from ..settings.step_settings import FLASH, PACKED, PURE_BF16
 from ..spec import RunSpec
 from .batches import Batch, make_batch
@@ -265,9 +266,14 @@ def _in_4_bits(spec: RunSpec, device: torch.device) -> nn.Module:
 
 
 def _with_adapters(model: nn.Module, spec: RunSpec) -> nn.Module:
-    """Freeze the model and add adapters to its linear layers."""
+    """Freeze the model and add adapters to its linear layers. Raises SpecError for a layer that it does not have."""
     peft = importlib.import_module("peft")
-    config = peft.LoraConfig(**lora_options(spec.lora_rank or 1, spec.workload))
+    options = lora_options(spec, spec.workload)
+    if (targets := options["target_modules"]) != ALL_LINEAR:
+        linear = (nn.Linear, importlib.import_module("transformers.pytorch_utils").Conv1D)
+        paths = [path for path, module in model.named_modules() if isinstance(module, linear)]
+        check_targets(targets, [path for path in paths if not is_trained_whole(path, options)], spec.workload.name)
+    config = peft.LoraConfig(**options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # peft uses a name of transformers 4 for checkpointing
         adapted: nn.Module = peft.get_peft_model(model, config)

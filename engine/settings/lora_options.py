@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..catalog import Workload
+from .adapter_settings import AdapterSettings
+from .lora_targets import ALL_LINEAR, target_modules
 
 QUANTIZATION_TYPE = "nf4"
 USES_DOUBLE_QUANTIZATION = True
@@ -20,12 +22,27 @@ def compute_dtype(precision: str) -> str:
     return "float16" if precision == "fp16" else "bfloat16"
 
 
-def lora_options(rank: int, workload: Workload) -> dict[str, Any]:
-    """Return the arguments of peft's LoraConfig: all linear layers, and a classifier's new head as a whole."""
-    options: dict[str, Any] = {"r": rank, "lora_alpha": 2 * rank, "target_modules": "all-linear"}
+def lora_options(settings: AdapterSettings, workload: Workload) -> dict[str, Any]:
+    """Return the arguments of peft's LoraConfig: the layers with adapters, and a classifier's new head as a whole.
+
+    All linear layers of a classifier of images include its head; other targets do not, so it is trained as a whole.
+    """
+    rank = settings.lora_rank or 1
+    targets = target_modules(settings.lora_targets, workload)
+    options: dict[str, Any] = {"r": rank, "lora_alpha": 2 * rank, "target_modules": targets}
+    if settings.lora_dropout:
+        options["lora_dropout"] = settings.lora_dropout
     if workload.task == "text-classification":
         options["task_type"] = "SEQ_CLS"
+    if workload.task == "image-classification" and settings.lora_targets != ALL_LINEAR:
+        options["modules_to_save"] = ["classifier"]
     if workload.model_class.startswith("DistilBert"):
         # its head has two layers, and peft learns both as a whole because of the end of their names
         options["exclude_modules"] = ["pre_classifier"]
     return options
+
+
+def is_trained_whole(path: str, options: dict[str, Any]) -> bool:
+    """Whether peft trains this module of a model without an adapter, or in no adapter: the head of a classifier."""
+    heads = TRAINED_HEADS if options.get("task_type") == "SEQ_CLS" else options.get("modules_to_save", [])
+    return any(part in (*heads, *options.get("exclude_modules", ())) for part in path.split("."))

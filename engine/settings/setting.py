@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class Role(StrEnum):
@@ -19,13 +20,25 @@ class Role(StrEnum):
     ASSUMPTION = "assumption"
 
 
+class TextValues(NamedTuple):
+    """Values beside the choices of a setting that people write themselves; `allowed` says in an error which."""
+
+    pattern: re.Pattern[str]
+    allowed: str
+    max_length: int
+
+    def has(self, value: str) -> bool:
+        """Whether it may be written so."""
+        return len(value) <= self.max_length and self.pattern.fullmatch(value) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """The description of one field of a `RunSpec`.
 
-    `choices` are its values with their labels; `bounds` are inclusive. The first sentence of the `description` is the
-    help on the command line, and says enough alone. `hint` is what a form adds to the label, where that is not the
-    `description`; None: the form adds nothing.
+    `choices` are its values with their labels, and `text_values` those that may be written beside them; `bounds` are
+    inclusive. The first sentence of the `description` is the help on the command line, and says enough alone. `hint` is
+    what a form adds to the label, where that is not the `description`; None: the form adds nothing.
 
     `option` is its option on the command line, where that is not the field's name, and `metavar` names the value.
     `is_rare`: only `--help-all` shows it.
@@ -36,6 +49,7 @@ class Setting:
     description: str
     hint: str | None = None
     choices: Mapping[str, str] | None = None
+    text_values: TextValues | None = None
     bounds: tuple[float, float] | None = None
     metavar: str | None = None
     is_in_form: bool = True
@@ -52,11 +66,20 @@ class Setting:
         """Return what the description says of a setting that is left out, such as "the model's own"."""
         return self.description.partition("Left out: ")[2].removesuffix(".") or None
 
+    @property
+    def pattern(self) -> str | None:
+        """Return the regular expression of a value that may be written: a choice, or a text beside them."""
+        if self.text_values is None:
+            return None
+        return f"^(?:{'|'.join([*map(re.escape, self.choices or ()), self.text_values.pattern.pattern])})$"
+
     def describe(self, value: object) -> str:
-        """Write "gradient checkpointing", "EMA of the weights", "eval mode", "LoRA rank 16"."""
+        """Write "gradient checkpointing", "EMA of the weights", "eval mode", "LoRA targets attention"."""
+        is_name = any(letter.isupper() for letter in self.label.partition(" ")[0][1:])  # such as EMA and LoRA
         if value is True:
-            return self.label if self.label[:2].isupper() else f"{self.label[:1].lower()}{self.label[1:]}"
-        return f"{self.label} {value}" if isinstance(value, int) else f"{value} {self.label.lower()}"
+            return self.label if is_name else f"{self.label[:1].lower()}{self.label[1:]}"
+        comes_first = is_name or not isinstance(value, str)
+        return f"{self.label} {value}" if comes_first else f"{value} {self.label.lower()}"
 
 
 def setting(role: Role, label: str, description: str, *, default: Any = MISSING, **others: Any) -> Any:

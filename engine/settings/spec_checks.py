@@ -15,10 +15,12 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 
 from ..errors import SpecError
 from ..text.units import BYTES_ALLOWED, parse_bytes
-from .setting import Setting
+from .setting import Setting, TextValues
 
 _MOST_LISTED = 15
 """Longer lists of choices are not written into an error."""
+_MISTYPED = 0.85
+"""How alike a text and a choice are, from 0 to 1, where the choice was meant."""
 _TYPE_LABELS = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}
 
 
@@ -54,18 +56,27 @@ def check_settings(spec: Any) -> None:
         value = getattr(spec, name)
         _check_type(name, value, types[name])
         is_offered = not each.choices or value in each.choices or (name == "model" and spec.config)
-        if not is_offered:
-            raise SpecError(name, not_offered(value, tuple(each.choices or ())))
+        if not is_offered and not (each.text_values and _is_written_well(value, each)):
+            raise SpecError(name, not_offered(value, tuple(each.choices or ()), each.text_values))
     for name, each in settings.items():
         value, (low, high) = getattr(spec, name), each.bounds or (-math.inf, math.inf)
         if each.bounds and value is not None and not low <= value <= high:  # refuses NaN and the infinities too
             raise SpecError(name, out_of_range(value, low, high))
 
 
-def not_offered(value: str, offered: Sequence[str]) -> str:
+def _is_written_well(value: str, of: Setting) -> bool:
+    """Whether a text is one of those that a setting takes beside its choices, and no choice with a mistake in it."""
+    assert of.text_values is not None
+    is_mistyped = bool(get_close_matches(value, of.choices or (), cutoff=_MISTYPED)) and "," not in value
+    return of.text_values.has(value) and not is_mistyped
+
+
+def not_offered(value: str, offered: Sequence[str], texts: TextValues | None = None) -> str:
     """Write that a value is not offered: the nearest that are, or all of them, where they are few."""
     nearest = get_close_matches(value.strip().lower(), offered)
     names = ", ".join(offered) if len(offered) <= _MOST_LISTED else ""
+    if texts is not None:
+        names += f", or {texts.allowed}, at most {texts.max_length} characters"
     if nearest:
         advice = f"did you mean {' or '.join(nearest)}?" + (f" Offered: {names}" if names else "")
     else:

@@ -67,6 +67,7 @@ class ValidationSpec(TrainingSpec):
 
     def __post_init__(self) -> None:
         take_config(self)
+        self.take_lora_targets()
         check_settings(self)
         check_training(self)
         if self.expandable_segments:  # PyTorch reads that when its process starts, which here has started already

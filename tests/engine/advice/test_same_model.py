@@ -49,6 +49,10 @@ def tensors_of(model):
     return {name: (p.dtype, p.numel(), p.requires_grad) for name, p in model.named_parameters()}
 
 
+def dropouts_of(model):
+    return {path: layer.p for path, layer in model.named_modules() if isinstance(layer, torch.nn.Dropout)}
+
+
 def layers_in_4_bits(model):
     """Return how the weights of each quantised layer are stored, and in what it computes."""
     layer_class = pytest.importorskip("bitsandbytes").nn.Linear4bit
@@ -73,12 +77,24 @@ def test_code_trains_adapters_of_the_same_weights_of_4_bits_as_were_measured(wri
     assert any(weight.any() for name, weight in made.named_parameters() if "lora_B" in name)  # these begin as zeros
 
 
+ADAPTERS = (
+    {},
+    {"lora_targets": "query-value", "lora_dropout": 0.1},
+    {"lora_targets": "intermediate.dense,query"},
+)
+
+
 @of_each_library
-def test_code_of_lora_learns_a_classifier_s_head_as_a_whole_as_was_measured(write, tmp_path, monkeypatch):
-    spec = RunSpec("bert-tiny", device="cpu", lora_rank=2)
-    code = write(recipe("bert-tiny", lora_rank=2)).text
-    made = trained(code, tmp_path, monkeypatch, model=build_model(spec), dataset=TEXTS)
-    assert tensors_of(made) == tensors_of(build(spec, CPU).model)
+@pytest.mark.parametrize("adapters", ADAPTERS, ids=str)
+def test_code_of_lora_learns_the_adapters_and_the_whole_head_that_were_measured(write, adapters, tmp_path, monkeypatch):
+    spec = RunSpec("bert-tiny", device="cpu", lora_rank=2, **adapters)
+    code = write(recipe("bert-tiny", lora_rank=2, **adapters)).text
+    made, measured = (
+        trained(code, tmp_path, monkeypatch, model=build_model(spec), dataset=TEXTS),
+        build(spec, CPU).model,
+    )
+    assert tensors_of(made) == tensors_of(measured)
+    assert dropouts_of(made) == dropouts_of(measured)
 
 
 def test_code_of_a_language_model_leaves_the_layers_out_of_4_bits_that_were_measured_without(tmp_path, monkeypatch):

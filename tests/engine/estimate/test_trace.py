@@ -61,6 +61,8 @@ def real_peak(spec, batch_size):
         {"lora_rank": 8},
         {"lora_rank": 8, "precision": "bf16"},
         {"lora_rank": 8, "load_in_4bit": True},
+        {"lora_rank": 8, "lora_targets": "query-value"},
+        {"lora_rank": 8, "lora_targets": "intermediate.dense,query", "lora_dropout": 0.1, "precision": "bf16"},
         *({"optimizer": name} for name in OPTIMIZERS if name not in ("adamw", "adamw-8bit")),
         {"accumulation_steps": 5},
         {"clip_grad_norm": True},

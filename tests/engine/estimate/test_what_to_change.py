@@ -174,7 +174,17 @@ def test_weights_of_4_bits_are_never_estimated_without_adapters(scope: Scope) ->
 def test_where_adapters_are_trained_already_4_bits_are_a_change_by_themselves() -> None:
     found = tried(Scope.SINGLE, 64, Device(load_in_4bit=(150, 2)), lora_rank=8, optimizer="none")
     assert {each.label: each.costs for each in found.variants}["4-bit base weights"] == (COSTS[Cost.ROUNDED_WEIGHTS],)
-    assert not any("LoRA" in each.label for each in found.variants)  # another rank would be no saving
+    assert not any("LoRA rank" in each.label for each in found.variants)  # another rank would be no saving
+
+
+def test_where_adapters_are_trained_fewer_layers_and_no_dropout_are_changes_with_their_costs() -> None:
+    settings = {"lora_rank": 8, "lora_dropout": 0.1, "optimizer": "none"}
+    found = tried(Scope.SINGLE, 64, Device(lora_targets=(150, 2), lora_dropout=(120, 3)), **settings)
+    costs = {each.label: each.costs for each in found.variants}
+    assert costs["LoRA targets attention"] == (COSTS[Cost.FEWER_ADAPTERS],)
+    assert costs["LoRA dropout 0.0"] == (COSTS[Cost.NO_ADAPTER_DROPOUT],)
+    named = tried(Scope.SINGLE, 64, Device(), lora_rank=8, lora_targets="query", optimizer="none")
+    assert not any("LoRA targets" in each.label for each in named.variants)
 
 
 @pytest.mark.parametrize(("model", "reason"), [("resnet18", "peft does not know"), ("resnet", "no linear layers")])

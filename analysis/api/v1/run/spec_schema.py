@@ -13,9 +13,10 @@ from analysis.api.kinds import BY_KIND
 from analysis.api.run_request import DEFAULT_KIND, REQUESTED_KINDS
 from analysis.models import Run
 from engine.catalog import WORKLOADS, Workload
+from engine.settings.adapter_settings import OF_ADAPTERS
 from engine.settings.step_settings import FULL
 from engine.settings.workload_settings import DEVICE_NAMES
-from engine.spec import CHOICES, OPTIONAL, RANGES, SETTINGS, VALUE_TYPES, RunSpec
+from engine.spec import CHOICES, DEFAULTS, OPTIONAL, RANGES, SETTINGS, VALUE_TYPES, RunSpec
 
 Schema = dict[str, Any]
 
@@ -63,6 +64,9 @@ def _property(field: Field[Any]) -> Schema:
     schema: Schema = {"type": types[0] if len(types) == 1 else types}
     if field.name in CHOICES:
         schema["enum"] = list(CHOICES[field.name])
+    if (texts := SETTINGS[field.name].text_values) is not None:
+        schema |= {"pattern": SETTINGS[field.name].pattern, "maxLength": texts.max_length}
+        schema["examples"] = list(SETTINGS[field.name].choices or ())
     if field.name in RANGES:
         schema["minimum"], schema["maximum"] = RANGES[field.name]
     if field.name == "device":
@@ -128,9 +132,9 @@ def _of_model(workload: Workload) -> Schema:
     }
 
 
-def _refused_by(workload: Workload) -> dict[str, bool | str | None]:
+def _refused_by(workload: Workload) -> dict[str, Any]:
     """List the fields that it has no use for, each with the one value it may have."""
-    refused: dict[str, bool | str | None] = {"image_size" if workload.is_text else "sequence_length": None}
+    refused: dict[str, Any] = {"image_size" if workload.is_text else "sequence_length": None}
     if not workload.has_gradient_checkpointing:
         refused["gradient_checkpointing"] = False
     if not workload.block_count:
@@ -138,7 +142,7 @@ def _refused_by(workload: Workload) -> dict[str, bool | str | None]:
     if workload.architecture != "cnn":
         refused["channels_last"] = False
     if workload.library != "transformers":
-        refused["lora_rank"] = None
+        refused |= {name: DEFAULTS[name] for name in ("lora_rank", *OF_ADAPTERS)}
     if workload.architecture == "cnn" or workload.library != "transformers":
         refused["load_in_4bit"] = False
     if workload.task != "text-generation":
