@@ -16,6 +16,7 @@ from analysis.presentation.labels import short_device_name
 from analysis.presentation.stored.estimate import ESTIMATED_PARTS, StoredEstimate
 from engine.describe.estimate import METHODS, describe_known_error
 from engine.describe.key_figures import GAIN, SAVES, UNUSED, USE, WASTE, KeyFigure
+from engine.estimate.smallest_card import smallest_gpu
 from engine.estimate.types import OR_MORE, EstimateAt, is_capped
 from engine.settings.step_settings import PURE_BF16
 from engine.text.today import name_today
@@ -49,6 +50,8 @@ class GpuRow:
     """Whether today's batch size is within the margin of error."""
     is_cheapest: bool
     """Whether no other GPU that takes it has a lower price that is known."""
+    is_smallest: bool
+    """Whether no other GPU that takes it has less memory."""
 
     @property
     def largest_text(self) -> str:
@@ -174,12 +177,14 @@ def gpu_rows(estimates: Sequence[StoredEstimate], current_batch_size: int, price
     ordered = sorted(estimates, key=lambda e: (-e.largest_batch_size, -e.gpu.total_bytes, e.gpu.name))
     fitting = [estimate.gpu.id for estimate in estimates if estimate.safe_batch_size >= current_batch_size]
     cheapest = cheapest_of({gpu_id: prices[gpu_id] for gpu_id in fitting if gpu_id in prices})
-    return [_gpu_row(estimate, current_batch_size, prices, most, cheapest) for estimate in ordered]
+    first = (cheapest, smallest_gpu(estimates, current_batch_size))
+    return [_gpu_row(estimate, current_batch_size, prices, most, first) for estimate in ordered]
 
 
 def _gpu_row(
-    estimate: StoredEstimate, size: int, prices: Mapping[str, Price], most: int, cheapest: str | None
+    estimate: StoredEstimate, size: int, prices: Mapping[str, Price], most: int, first: tuple[str | None, str | None]
 ) -> GpuRow:
+    cheapest, smallest = first
     is_refused = _is_too_large(size, estimate)
     memory = None if is_refused else estimate.memory_at_most(size)
     return GpuRow(
@@ -197,6 +202,7 @@ def _gpu_row(
         is_calibrated=estimate.gpu.calibrated,
         takes_current=estimate.safe_batch_size >= size,
         is_cheapest=estimate.gpu.id == cheapest,
+        is_smallest=estimate.gpu.id == smallest,
     )
 
 

@@ -15,6 +15,7 @@ from ..errors import SpecError
 from ..estimate import gpus
 from ..estimate.estimator import Estimator
 from ..estimate.mig import smallest_slice
+from ..estimate.smallest_card import price_of, that_fit
 from ..estimate.tracing.hidden_devices import devices_hidden
 from ..estimate.types import Estimate, describe_size
 from ..program import PROGRAM
@@ -71,8 +72,7 @@ def _by_estimate(options: SimpleNamespace, names: Mapping[str, str]) -> int:
     with Console(sys.stderr) as emit:
         spec = counted(spec, lambda text: emit(info_event(text)))
         estimates = Estimator(spec, emit=emit).estimates(cards, (size,))
-    fitting = [made for made in estimates if (made.safe_batch_size or 0) >= size]
-    fitting.sort(key=lambda made: (made.gpu.total_bytes, _price(made.gpu.id)))
+    fitting = that_fit(estimates, size)
     if not fitting:
         say(f"no GPU of {len(estimates)} trains batch {size:,} with the margin of the estimate", sys.stderr)
         return EXIT_DOES_NOT_FIT
@@ -155,7 +155,7 @@ def table(fitting: Sequence[Estimate], batch_size: int, width: int | None = None
     first = fitting[0]
     rows: list[tuple[str, ...]] = []
     for made in fitting:
-        price, known = _price(made.gpu.id), (made.safe_batch_size, made.largest_batch_size)
+        price, known = price_of(made.gpu.id), (made.safe_batch_size, made.largest_batch_size)
         sizes = (describe_size(size, made.limits, made.largest_batch_size) for size in known)
         shown = "-" if price == inf else f"{price:.2f}"
         rows.append((made.gpu.name, format_bytes(made.gpu.total_bytes), *sizes, shown))
@@ -167,11 +167,6 @@ def table(fitting: Sequence[Estimate], batch_size: int, width: int | None = None
     ]
     lines = table_lines(_HEADINGS, rows, width, right=range(1, len(_HEADINGS)))
     return "\n".join(["", *wrapped([title], width), "", *lines, "", *wrapped(notes, width)])
-
-
-def _price(gpu_id: str) -> float:
-    price = gpus.find(gpu_id).price_per_hour_usd
-    return inf if price is None else price
 
 
 def _host_bytes(options: SimpleNamespace) -> int | None:

@@ -58,12 +58,16 @@ _PARTS: Parts = {
 
 @dataclass(frozen=True, slots=True)
 class Estimated:
-    """The estimates of a run, one for each card. What was not requested besides them is None."""
+    """The estimates of a run, one for each card. What was not requested besides them is None.
+
+    `smallest_gpu` is the card with the least memory that trains today's size with the margin; None for one card.
+    """
 
     estimates: tuple[EstimatedCard, ...]
     what_to_change: WhatToChange | None = None
     frontier: StoredFrontier | None = None
     largest: Largest | None = None
+    smallest_gpu: str | None = None
 
     probes: ClassVar[tuple[Probe, ...]] = ()
     """It tries no batch size."""
@@ -94,4 +98,6 @@ class Estimated:
         for name in _PARTS:
             if (part := getattr(self, name)) is not None:
                 document[name] = part.to_dict()
+        if self.smallest_gpu is not None:
+            document["smallest_gpu"] = self.smallest_gpu
         return document

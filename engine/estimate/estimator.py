@@ -21,6 +21,7 @@ from .frontier import Frontier, frontier_of, grid_of, specs_of
 from .gpus import Gpu
 from .largest import Largest, LargestOf, candidates_of, largest_of
 from .predict import Replays, check, estimate
+from .smallest_card import smallest_gpu
 from .types import SCHEMA, Estimate
 from .what_to_change import Evaluated, Scope, WhatToChange, what_to_change
 
@@ -69,6 +70,8 @@ class Estimator:
         estimates = [self._estimate(gpu, batch_sizes, traced_seconds, explains=explains) for gpu in able]
         result: dict[str, Any] = {"estimates": [made.to_dict() for made in estimates]}
         wanted = batch_sizes[0] if batch_sizes else self._spec.current_batch_size
+        if len(estimates) > 1:
+            result["smallest_gpu"] = smallest_gpu(estimates, wanted)
         if scope is not None:
             self.what_to_change = self._what_to_change(able[0], estimates[0], wanted, scope)
             result["what_to_change"] = self.what_to_change.to_dict()

@@ -75,9 +75,10 @@ def make_estimate(
     requested_by: User | None = None,
     what_to_change: str = "",
     frontier: Sequence[int] = (),
+    largest: str = "",
     **fields: Any,
 ) -> Run:
-    spec = EstimateSpec(make_spec(**fields), gpu, what_to_change, tuple(frontier))
+    spec = EstimateSpec(make_spec(**fields), gpu, what_to_change, tuple(frontier), largest)
     return services.run_create(spec=spec, requested_by=requested_by)
 
 

@@ -9,6 +9,7 @@ from analysis.models import ALL_GPUS, CPU, Run
 from analysis.presentation.stored.estimate import read_estimates
 from engine.estimate.frontier import MAX_LENGTHS
 from engine.estimate.gpus import gpus
+from engine.estimate.largest import LargestOf
 from engine.estimate.spec import EstimateSpec
 from engine.estimate.types import Estimate as EstimateOfCard
 from engine.estimate.what_to_change import Scope
@@ -52,6 +53,12 @@ class Estimate(Requests):
                 "description": "Of an estimate for one card: 2 or more lengths or image sizes, "
                 "the largest batch at each.",
             },
+            "largest": {
+                "enum": ["", *LargestOf],
+                "default": "",
+                "description": "Of an estimate for one card: the setting whose largest value is searched with which "
+                "`current_batch_size` (then 1 where left out) fits with the margin.",
+            },
         }
 
     def described_result(self) -> Components:
@@ -60,7 +67,14 @@ class Estimate(Requests):
             "type": "object",
             "description": "The result of an estimate: an estimate for each card.",
             "required": ["estimates"],
-            "properties": {"estimates": {"type": "array", "items": component(self.result_type.__name__)}},
+            "properties": {
+                "estimates": {"type": "array", "items": component(self.result_type.__name__)},
+                "smallest_gpu": {
+                    "type": ["string", "null"],
+                    "description": "Of several cards: that with the least memory in which `current_batch_size` fits "
+                    "with the margin; null where it fits none.",
+                },
+            },
         }
         spec = {
             "title": self.spec_name,

@@ -28,6 +28,7 @@ from engine.catalog import TASK_LABELS
 from engine.catalog.from_config import CONFIG, SIZE_BYTES_MAX, TASKS
 from engine.errors import SpecError
 from engine.estimate.frontier import sizes_in
+from engine.estimate.largest import LABELS
 from engine.estimate.spec import EstimateSpec
 from engine.spec import CHOICES, DEFAULTS, RANGES, SETTINGS, TRAINING_SETTINGS, RunSpec
 
@@ -100,6 +101,12 @@ class RunForm(SpecForm):
         widget=forms.TextInput(attrs={"placeholder": "128, 256, 512"}),
         help_text="For one GPU: 2 to 16 sizes, the largest batch at each, and a budget of tokens or pixels per batch.",
     )
+    largest = forms.ChoiceField(
+        label="Search the largest",
+        choices=[("", "no: only the largest batch size"), *LABELS.items()],
+        required=False,
+        help_text="For one GPU: the largest with which your batch size today fits with the margin.",
+    )
     priority = forms.TypedChoiceField(
         label="Priority",
         choices=Run.Priority.choices,
@@ -117,8 +124,10 @@ class RunForm(SpecForm):
 
     PLACEHOLDERS = ("price_per_hour_usd", "hours_per_run", "runs_per_year", "time_budget_seconds")
     QUEUE = ("priority", "accepts_shared_device")
-    NOT_OF_SPEC = ("kind", "gpu", "device", "suggested_limit", "frontier", *QUEUE)
-    MORE = (*PROMINENT, "sequence_length", "image_size", *RARER, *PLACEHOLDERS, "reserve_percent", "frontier", *QUEUE)
+    INPUTS = ("sequence_length", "image_size")
+    OF_ESTIMATES = ("frontier", "largest")
+    NOT_OF_SPEC = ("kind", "gpu", "device", "suggested_limit", *OF_ESTIMATES, *QUEUE)
+    MORE = (*PROMINENT, *INPUTS, *RARER, *PLACEHOLDERS, "reserve_percent", *OF_ESTIMATES, *QUEUE)
     """Folded away on the page, which unfolds them when one of them is wrong."""
     SEARCHED = {"model": "Search models", "gpu": "Search GPUs"}
 
@@ -225,7 +234,8 @@ class RunForm(SpecForm):
             return {"spec": self.spec, "place": self.place, "uses_device_price": uses_device_price, **queue}
         assert self.spec is not None  # the form is valid
         gpu, sizes = cleaned.get("gpu") or ALL_GPUS, tuple(cleaned.get("frontier", ()))
-        return {"spec": EstimateSpec(self.spec, gpu, frontier=sizes), **queue}
+        spec = EstimateSpec(self.spec, gpu, frontier=sizes, largest=cleaned.get("largest", ""))
+        return {"spec": spec, **queue}
 
     def _given(self, cleaned: dict[str, Any]) -> dict[str, Any]:
         """Read the spec's keys that were filled in."""
@@ -297,6 +307,7 @@ def values_of(run: Run, kind: str = "", devices: Iterable[Device] = ()) -> dict[
         "kind": starts,
         "gpu": run.gpu or ALL_GPUS,
         "frontier": ", ".join(map(str, run.spec.get("frontier", ()))),
+        "largest": run.spec.get("largest", ""),
         **({"device": place_value(place)} if place.device or place.kind else {}),
         "priority": min(run.priority, Run.Priority.NORMAL),
         "accepts_shared_device": run.accepts_shared_device,

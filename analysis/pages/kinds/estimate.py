@@ -22,6 +22,8 @@ from analysis.runs.earlier.frontier import measured_sizes
 from analysis.runs.earlier.what_to_change import devices_for
 from analysis.runs.gpu_catalog import prices
 from engine.describe.commands import measure_command
+from engine.estimate.largest import LABELS, Largest
+from engine.from_json import from_json
 
 
 class Estimate(KindPages):
@@ -67,8 +69,18 @@ def _one_card(estimate: StoredEstimate, run: Run, current: int, user: User | Non
         "filled": filled_memory(estimate.breakdown),
         **changes_context(run, user),
         **_frontier(run, user),
+        **_largest(run),
         "how": summary.how_rows(estimate, price),
     }
+
+
+def _largest(run: Run) -> dict[str, Any]:
+    """Return the part about the largest value of a setting, whose answer is the title; empty where none was asked."""
+    stored = (run.result or {}).get("largest")
+    if not stored:
+        return {}
+    found = from_json(Largest, stored)
+    return {"title": found.text, "largest": found, "largest_label": LABELS[found.setting]}
 
 
 def _frontier(run: Run, user: User | None) -> dict[str, Any]:

@@ -30,7 +30,7 @@ class Estimate(Rules):
 
     def placed(self, spec: EstimateSpec, device: str) -> EstimateSpec:
         longest = min(CHANGES_SECONDS, settings.RUN_TIME_BUDGET_MAX_SECONDS)
-        seconds = longest if spec.what_to_change or spec.frontier else TIME_BUDGET_SECONDS
+        seconds = longest if spec.what_to_change or spec.frontier or spec.largest else TIME_BUDGET_SECONDS
         device = CPU if spec.gpu == CPU else "cuda"
         return replace(spec, training=replace(spec.training, device=device, time_budget_seconds=seconds))
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from ...describe.commands import measure_command
 from ...describe.estimate import METHODS, describe_estimate, describe_known_error, describe_margin
+from ...estimate.smallest_card import that_fit
 from ...estimate.types import Estimate, EstimateAt, describe_size
 from ...program import PROGRAM
 from ...spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS, RunSpec
@@ -44,11 +45,11 @@ def answer(estimates: Sequence[Estimate], batch_size: int | None = None) -> str:
     if len(estimates) == 1:
         return f"ESTIMATE for {estimates[0].gpu.name}: {describe_estimate(estimates[0])}."
     shown = batch_size or estimates[0].spec.current_batch_size
-    fitting = [made for made in estimates if (made.safe_batch_size or 0) >= shown]
+    fitting = that_fit(estimates, shown)
     if not fitting:
         return f"ESTIMATE: batch {shown:,} fits with the margin on none of {len(estimates)} GPUs."
-    smallest = min(fitting, key=lambda made: made.gpu.total_bytes).gpu.name
     of_all = f"{len(fitting)} of {len(estimates)} GPUs"
+    smallest = fitting[0].gpu.name
     return f"ESTIMATE: batch {shown:,} fits with the margin on {of_all}. The one with the least memory: {smallest}."
 
 

@@ -16,6 +16,7 @@ from analysis.http.query_string import FlagField, StrictQueryForm, WholeNumberFi
 from analysis.lists.runs.filters import RunFilter
 from analysis.models import Run
 from engine.estimate.frontier import MAX_LENGTHS
+from engine.estimate.largest import LargestOf
 from engine.estimate.spec import OWN
 from engine.estimate.what_to_change import Scope
 from engine.settings.setting import Setting
@@ -188,6 +189,12 @@ def run_body(name: str, *, needs_model: bool = True, asks_size: bool = False) ->
             max_length=MAX_LENGTHS,
             help_text="Estimates for one card only: 2 or more different lengths (of images: sizes in pixels a side). "
             "The largest batch at each is estimated too, with a budget of tokens or pixels a batch: `result.frontier`.",
+        ),
+        "largest": serializers.ChoiceField(
+            list(LargestOf),
+            required=False,
+            help_text="Estimates for one card only: search the largest value of this setting (model: the largest of "
+            "its family) with which current_batch_size (then 1 where left out) fits with the margin: `result.largest`.",
         ),
         **_queue_fields(),
     }

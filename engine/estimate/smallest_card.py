@@ -1,0 +1,29 @@
+"""PURE: which of many cards train a batch size, the smallest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf
+from typing import TypeVar
+
+from . import gpus
+from .types import Estimate
+
+E = TypeVar("E", bound=Estimate)
+
+
+def that_fit(estimates: Iterable[E], batch_size: int) -> list[E]:
+    """Return those in which it fits with the margin, the least memory first; of equals, the cheapest."""
+    fitting = [made for made in estimates if made.safe_batch_size >= batch_size]
+    return sorted(fitting, key=lambda made: (made.gpu.total_bytes, price_of(made.gpu.id)))
+
+
+def smallest_gpu(estimates: Iterable[Estimate], batch_size: int) -> str | None:
+    """Return the id of the smallest card in which it fits with the margin; None where it fits none."""
+    return next((made.gpu.id for made in that_fit(estimates, batch_size)), None)
+
+
+def price_of(gpu_id: str) -> float:
+    """Return the price of an hour, to order cards by; without one it counts as the highest."""
+    card = gpus.gpus().get(gpu_id)
+    return inf if card is None or card.price_per_hour_usd is None else card.price_per_hour_usd

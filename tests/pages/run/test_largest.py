@@ -1,0 +1,100 @@
+"""The largest length, rank or model that fits: in the form, in the API, and on the page of an estimate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from analysis.models import Run
+from analysis.runs import services
+from engine.estimate.gpus import find
+from engine.estimate.largest import LargestOf, largest_of
+from engine.text.units import GIB, MIB
+from tests.factories import make_claimed_estimate, make_estimate, make_user
+from tests.factories.pages import page, words
+from tests.fake_engine import estimate_of
+from tests.pages.run.test_frontier import form
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def reader(client: Client) -> Client:
+    client.force_login(make_user("ann"))
+    return client
+
+
+def answered() -> Run:
+    """A finished estimate of the longest text at batch 16 on an A10."""
+    run = make_claimed_estimate("a10", largest="sequence_length")
+    found = largest_of(
+        run.run_spec,
+        LargestOf.SEQUENCE_LENGTH,
+        16,
+        lambda spec: GIB + spec.input_size * 64 * MIB,
+        limit_bytes=22 * GIB,
+        margin_fraction=0.1,
+    )
+    result = {"estimates": [estimate_of(run.run_spec, find("a10"))], "largest": found.to_dict()}
+    services.run_finish(run_id=run.pk, token=run.token, result=result)
+    run.refresh_from_db()
+    return run
+
+
+def test_the_answer_is_the_title_and_everything_tried_is_below(reader: Client) -> None:
+    html = page(reader, answered())
+    answer = "At batch 16, 304 tokens fit with the margin of 10.0 %; 320 would not."
+    assert f"<h1>{answer}</h1>" in html
+    assert words(html).count(answer) >= 2
+    assert "320 tokens" in words(html)
+    assert "fits, but not with the margin" in words(html)
+
+
+def test_the_form_stores_what_is_searched_and_a_copy_begins_with_it(reader: Client) -> None:
+    assert reader.post("/runs/new/", form(largest="sequence_length")).status_code == 302
+    run = Run.objects.get()
+    assert (run.spec["largest"], run.spec["current_batch_size"]) == ("sequence_length", 16)
+    copied = reader.get(f"/?clone={run.pk}", headers={"accept": "text/html"}).content.decode()
+    assert '<option value="sequence_length" selected>' in copied
+
+
+def test_the_page_of_estimates_leads_to_the_form_with_the_question(reader: Client) -> None:
+    address = "/?kind=estimate&amp;largest=sequence_length"
+    assert address in reader.get("/estimates/").content.decode()
+    begun = reader.get(address.replace("&amp;", "&"), headers={"accept": "text/html"})
+    assert begun.context["form"]["largest"].value() == "sequence_length"
+    assert begun.context["more_is_open"]
+
+
+@pytest.mark.parametrize(
+    "values", [{"largest": "lora_rank"}, {"largest": "image_size"}, {"largest": "model", "gpu": "all"}]
+)
+def test_what_cannot_be_searched_is_refused_at_its_field(reader: Client, values: dict[str, str]) -> None:
+    response = reader.post("/runs/new/", form(**values))
+    assert response.status_code == 422
+    assert list(response.context["form"].errors) == ["largest"]
+    assert not Run.objects.exists()
+
+
+def test_the_api_searches_for_a_batch_of_one_where_none_is_given(alice_client: Client) -> None:
+    body: dict[str, Any] = {"model": "bert", "gpu": "a10", "largest": "sequence_length"}
+    for given, batch_size in ((body, 1), (body | {"current_batch_size": 8}, 8)):
+        answer = alice_client.post("/api/v1/estimates/", given, content_type="application/json")
+        assert answer.status_code == 202
+        assert Run.objects.latest("pk").spec["current_batch_size"] == batch_size
+
+
+def test_the_api_names_what_it_refuses(alice_client: Client) -> None:
+    body = {"model": "resnet", "gpu": "a10", "largest": "sequence_length"}
+    answer = alice_client.post("/api/v1/estimates/", body, content_type="application/json")
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (400, "/largest")
+    assert "it takes image_size" in answer.json()["detail"]
+
+
+def test_a_search_has_as_much_time_as_other_settings(reader: Client) -> None:
+    assert (
+        make_estimate("a10", largest="model").spec["time_budget_seconds"]
+        > make_estimate("a10").spec["time_budget_seconds"]
+    )
