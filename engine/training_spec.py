@@ -180,10 +180,20 @@ def _check_loop(spec: TrainingSpec) -> None:
         raise SpecError("without_cache", f"{workload.id} is no decoder of transformers: it fills no cache")
     if spec.loss_chunk_logits != KEPT and spec.loss_chunk_tokens is None:
         raise SpecError("loss_chunk_logits", "needs a loss in chunks: give loss_chunk_tokens too")
-    for name in ("loss_chunk_tokens", "half_precision_loss"):
+    for name in ("loss_chunk_tokens", "half_precision_loss", "liger_loss"):
         if getattr(spec, name) and workload.task != "text-generation":
             raise SpecError(name, f"{workload.id} is no language model: its logits are small")
+    if spec.liger_loss:
+        _check_liger_loss(spec)
     if spec.loss_chunk_tokens is not None and spec.torch_compile:
         raise SpecError("loss_chunk_tokens", "calls parts of the model, and torch.compile the whole; leave one out")
     if spec.half_precision_loss and spec.precision != PURE_BF16:
         raise SpecError("half_precision_loss", f"needs precision {PURE_BF16}; with {spec.precision} a loss is fp32")
+
+
+def _check_liger_loss(spec: TrainingSpec) -> None:
+    if not spec.device.startswith(("cuda", "auto")):
+        raise SpecError("liger_loss", f"needs a CUDA device, not {spec.device}; give loss_chunk_tokens in its place")
+    for name in ("loss_chunk_tokens", "half_precision_loss", "torch_compile"):
+        if getattr(spec, name):
+            raise SpecError("liger_loss", f"does not go with {name}; leave one out")

@@ -18,18 +18,22 @@ class LanguageModelLoss:
     recomputes: bool
     is_half_precision: bool
     is_capped: bool
+    is_fused: bool = False
 
     @classmethod
     def of(cls, spec: Mapping[str, Any], workload: Workload) -> Self | None:
         """Read a stored spec; None where the loss is the one that the model returns."""
         chunk_tokens, is_half_precision = spec.get("loss_chunk_tokens"), bool(spec.get("half_precision_loss"))
-        if chunk_tokens is None and not is_half_precision:
+        is_fused = bool(spec.get("liger_loss"))
+        if chunk_tokens is None and not is_half_precision and not is_fused:
             return None
         recomputes = spec.get("loss_chunk_logits") == RECOMPUTED
-        return cls(chunk_tokens, recomputes, is_half_precision, workload.model_class.startswith("Gemma2"))
+        is_capped = workload.model_class.startswith("Gemma2")
+        return cls(chunk_tokens, recomputes, is_half_precision, is_capped, is_fused)
 
     def imports(self) -> list[str]:
-        return ["from torch.utils.checkpoint import checkpoint"] if self.recomputes else []
+        fused = ["from liger_kernel.transformers import LigerFusedLinearCrossEntropyLoss"] if self.is_fused else []
+        return [*fused, *(["from torch.utils.checkpoint import checkpoint"] if self.recomputes else [])]
 
     def lines(self) -> list[str]:
         """Write `compute_loss(model, batch)`."""
@@ -37,8 +41,22 @@ class LanguageModelLoss:
             "def compute_loss(model, batch):",
             '    labels = torch.nn.functional.pad(batch["labels"], (0, 1), value=-100)[:, 1:]',
             '    inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}',
-            *(self._lines_at_once() if self.chunk_tokens is None else self._lines_in_chunks()),
+            *self._lines_of_loss(),
             "",
+        ]
+
+    def _lines_of_loss(self) -> list[str]:
+        if self.is_fused:
+            return self._lines_fused()
+        return self._lines_at_once() if self.chunk_tokens is None else self._lines_in_chunks()
+
+    def _lines_fused(self) -> list[str]:
+        cap = "softcap=model.config.final_logit_softcapping" if self.is_capped else ""
+        return [
+            "    hidden = model.get_decoder()(**inputs).last_hidden_state.flatten(0, 1)",
+            "    output_layer = model.get_output_embeddings()",
+            f"    loss = LigerFusedLinearCrossEntropyLoss({cap})",
+            "    return loss(output_layer.weight, hidden, labels.flatten(), output_layer.bias)",
         ]
 
     def _lines_at_once(self) -> list[str]:

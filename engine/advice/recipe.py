@@ -9,6 +9,7 @@ from typing import Any
 from ..catalog import Workload
 from ..catalog.stored_workload import stored_workload
 from ..settings.adapter_settings import AdapterSettings
+from ..settings.loop_settings import LoopSettings
 from ..settings.lora_options import (
     QUANTIZATION_TYPE,
     TRAINED_HEADS,
@@ -25,8 +26,7 @@ from .language_model_loss import LanguageModelLoss
 _WRITTEN = (
     "precision",
     "optimizer",
-    "outputs",
-    *("without_cache", "loss_chunk_tokens", "loss_chunk_logits", "half_precision_loss"),
+    *(each.name for each in fields(LoopSettings)),
     *(each.name for each in fields(AdapterSettings)),
     "accumulation_steps",
     "mode",

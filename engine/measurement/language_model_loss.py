@@ -5,6 +5,8 @@ A chunk holds tokens of every sample, as in litgpt and torchtune: their number t
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -23,19 +25,22 @@ Logits = Callable[[Tensor], Tensor]
 
 def needs_own_loss(spec: RunSpec) -> bool:
     """Whether the loss differs from the one that the model of transformers returns."""
-    return spec.loss_chunk_tokens is not None or spec.half_precision_loss
+    return spec.loss_chunk_tokens is not None or spec.half_precision_loss or spec.liger_loss
 
 
 def forward_and_loss(spec: RunSpec, model: Any) -> tuple[Callable[[Batch], Any], Callable[[Any, Batch], Tensor]]:
     """Return the forward pass of a language model and its loss, as `Built` takes them."""
+    if spec.liger_loss:
+        return _last_hidden_states(model), _liger_loss(model)
     upcasts = not spec.half_precision_loss
     if spec.loss_chunk_tokens is None:
         loss = partial(_whole_loss, upcasts=upcasts)
         return (lambda batch: model(**_inputs(batch)).logits), loss
+    hidden_states = _last_hidden_states(model)
     logits_of, split = _output_layer(model), partial(torch.split, split_size_or_sections=spec.loss_chunk_tokens, dim=1)
 
     def hidden_chunks(batch: Batch) -> Sequence[Tensor]:
-        return split(model.get_decoder()(**_inputs(batch)).last_hidden_state)
+        return split(hidden_states(batch))
 
     def loss_of_chunks(chunks: Sequence[Tensor], batch: Batch, *, one: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
         labels = _next_tokens(batch)
@@ -50,6 +55,29 @@ def forward_and_loss(spec: RunSpec, model: Any) -> tuple[Callable[[Batch], Any],
 
         return hidden_chunks, partial(loss_of_chunks, one=partial(checkpoint, one, use_reentrant=False))
     return (lambda batch: [logits_of(hidden) for hidden in hidden_chunks(batch)]), partial(loss_of_chunks, one=summed)
+
+
+def _last_hidden_states(model: Any) -> Callable[[Batch], Tensor]:
+    return lambda batch: model.get_decoder()(**_inputs(batch)).last_hidden_state
+
+
+def _liger_loss(model: Any) -> Callable[[Tensor, Batch], Tensor]:
+    """Return Liger's loss, whose forward pass computes the gradients too, for some tokens of all samples at a time."""
+    if importlib.util.find_spec("liger_kernel") is None:
+        raise SpecError(
+            "liger_loss", "needs the package liger-kernel, which is not installed here: pip install liger-kernel"
+        )
+    if getattr(model.config, "logits_scaling", None) is not None:
+        raise SpecError("liger_loss", f"does not scale logits as {type(model).__name__} does; give loss_chunk_tokens")
+    cap = getattr(model.config, "final_logit_softcapping", None)
+    fused = importlib.import_module("liger_kernel.transformers").LigerFusedLinearCrossEntropyLoss(softcap=cap)
+    layer = model.get_output_embeddings()
+
+    def loss(hidden: Tensor, batch: Batch) -> Tensor:
+        found: Tensor = fused(layer.weight, hidden.flatten(0, 1), _next_tokens(batch).flatten(), layer.bias)
+        return found
+
+    return loss
 
 
 def _output_layer(model: Any) -> Logits:

@@ -63,3 +63,12 @@ class LoopSettings:
         hint="Only with pure bf16: autocast computes the loss in fp32.",
         is_rare=True,
     )
+    liger_loss: bool = setting(
+        Role.TRAINING,
+        "Liger's fused loss",
+        "Compute output layer and loss by Liger's fused linear cross-entropy. Its logits are never held all at once. "
+        "Needs a CUDA GPU and the package liger-kernel.",
+        default=False,
+        hint="For language models. Needs a CUDA GPU and the package liger-kernel. Measured only, not estimated.",
+        is_rare=True,
+    )

@@ -105,6 +105,8 @@ def test_adapters_learn_from_a_loss_in_chunks():
         ({"model": "gpt2-lm", "loss_chunk_logits": "recomputed"}, "needs a loss in chunks"),
         ({"model": "gpt2-lm", "loss_chunk_tokens": 8, "torch_compile": True}, "torch.compile"),
         ({"model": "gpt2-lm", "half_precision_loss": True, "precision": "bf16"}, "needs precision bf16-pure"),
+        ({"model": "gpt2-lm", "liger_loss": True, "device": "cpu"}, "liger_loss: needs a CUDA device, not cpu"),
+        ({"model": "gpt2-lm", "liger_loss": True, "loss_chunk_tokens": 8}, "does not go with loss_chunk_tokens"),
         ({"model": "gpt2-lm", "outputs": "dropped"}, "outputs: 'dropped' is not offered"),
         ({"model": "gpt2-lm", "loss_chunk_tokens": 0}, "loss_chunk_tokens: 0 is out of range"),
     ],

@@ -146,7 +146,7 @@ def _refused_by(workload: Workload) -> dict[str, Any]:
     if workload.architecture == "cnn" or workload.library != "transformers":
         refused["load_in_4bit"] = False
     if workload.task != "text-generation":
-        refused |= {"sequences": FULL, "loss_chunk_tokens": None, "half_precision_loss": False}
+        refused |= {"sequences": FULL, "loss_chunk_tokens": None, "half_precision_loss": False, "liger_loss": False}
     if not workload.has_cache:
         refused["without_cache"] = False
     if not workload.has_eval_loss:
