@@ -23,7 +23,7 @@ size. Under a limit, expandable segments are refused where either of two checks 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 
 from ..text.units import MIB
 
@@ -291,6 +291,78 @@ class Allocator:
         self.requested_bytes -= size_bytes
         # the blocks of the large pool are above the small pool's largest request, so the size identifies the pool
         (self._small if block_bytes <= SMALL_REQUEST_BYTES else self._large).give(address, block_bytes)
+
+    def play(self, events: Sequence[int], sizes_bytes: Sequence[int], taken_bytes: list[int]) -> None:
+        """Allocate block `event` for each event, or free block `~event`, and note what each block took.
+
+        It does the same as `allocate` and `free`, one after the other, in a third of the time: what they and the pools
+        do stands in one loop, because a search replays a hundred thousand events for each size that it tries.
+        """
+        if isinstance(self._small, _ExpandablePool):
+            self._play_one_by_one(events, sizes_bytes, taken_bytes)
+            return
+        live, small, large = self._live, self._small, self._large
+        allocated, peak = self.allocated_bytes, self.peak_allocated_bytes
+        for event in events:
+            if event < 0:
+                address, block_bytes, _ = live.pop(~event)
+                if not block_bytes:
+                    continue
+                allocated -= block_bytes
+                pool = small if block_bytes <= SMALL_REQUEST_BYTES else large
+                by_size, size_at, start_of = pool.by_size, pool.size_at, pool.start_of
+                end = address + block_bytes
+                before = start_of.pop(address, None)
+                if before is not None:
+                    del by_size[bisect_left(by_size, size_at.pop(before) << _ADDRESS_BITS | before)]
+                    address = before
+                after = size_at.pop(end, None)
+                if after is not None:
+                    del by_size[bisect_left(by_size, after << _ADDRESS_BITS | end)]
+                    end += after
+                size_at[address] = end - address
+                start_of[end] = address
+                insort(by_size, (end - address) << _ADDRESS_BITS | address)
+                continue
+            size_bytes = sizes_bytes[event]
+            block_bytes = (size_bytes + BLOCK_BYTES - 1) // BLOCK_BYTES * BLOCK_BYTES
+            if not block_bytes:
+                live[event] = (0, 0, 0)
+                continue
+            pool = small if block_bytes <= SMALL_REQUEST_BYTES else large
+            by_size = pool.by_size
+            index = bisect_left(by_size, block_bytes << _ADDRESS_BITS)
+            if index == len(by_size):
+                self.allocated_bytes, self.peak_allocated_bytes = allocated, peak
+                address, block_bytes = self._reserve(pool, block_bytes)
+            else:
+                entry = by_size.pop(index)
+                address, found = entry & _ADDRESS_MASK, entry >> _ADDRESS_BITS
+                del pool.size_at[address]
+                remainder = found - block_bytes
+                if remainder < pool.least_remainder_bytes:
+                    del pool.start_of[address + found]
+                    block_bytes = found
+                else:
+                    start = address + block_bytes
+                    pool.size_at[start] = remainder
+                    pool.start_of[address + found] = start
+                    insort(by_size, remainder << _ADDRESS_BITS | start)
+            live[event] = (address, block_bytes, size_bytes)
+            taken_bytes[event] = block_bytes
+            allocated += block_bytes
+            if allocated > peak:
+                peak = allocated
+        self.allocated_bytes, self.peak_allocated_bytes = allocated, peak
+        self.requested_bytes = sum(size for _, _, size in live.values())
+
+    def _play_one_by_one(self, events: Sequence[int], sizes_bytes: Sequence[int], taken_bytes: list[int]) -> None:
+        for event in events:
+            if event < 0:
+                self.free(~event)
+                continue
+            self.allocate(event, sizes_bytes[event])
+            taken_bytes[event] = self._live[event][1]
 
     def empty_cache(self) -> None:
         """Release the segments that are wholly free."""

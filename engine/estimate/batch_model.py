@@ -9,7 +9,7 @@ is not, `RetracedModel` traces each size that is requested.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from .tracing.reductions import Reduction
@@ -59,6 +59,12 @@ class Skeleton:
     events: tuple[int, ...]
     step_starts: tuple[int, ...]
     sum_buffers: tuple[SumBuffer, ...] = ()
+    workspaces: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    """The blocks of kind "workspaces"."""
+
+    def __post_init__(self) -> None:
+        found = tuple(index for index, block in enumerate(self.blocks) if block.kind == WORKSPACES)
+        object.__setattr__(self, "workspaces", found)
 
 
 Counts = tuple[tuple[int, int], ...]

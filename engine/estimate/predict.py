@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 
 from ..errors import SpecError
 from ..spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
@@ -20,7 +20,16 @@ from .batch_model import MemoryModel
 from .explain import what_fills
 from .gpus import Gpu
 from .known_errors import known_error, margin_fraction
-from .replay import CardConstants, PlainMemory, ReplayedMemory, play, play_and_explain
+from .replay import (
+    CardConstants,
+    PlainMemory,
+    ReplayedMemory,
+    ReplayPeak,
+    decided_sizes,
+    play,
+    play_and_explain,
+    sizes_on,
+)
 from .types import Estimate, EstimateAt, EstimatedGpu, Limit
 
 NEAR = 32
@@ -48,50 +57,89 @@ def limit_bytes_of(spec: RunSpec, gpu: Gpu | None) -> int:
     return room_bytes if spec.memory_limit_bytes is None else min(spec.memory_limit_bytes, room_bytes)
 
 
+KEPT_RECORDINGS = 16
+"""The recordings of a model that are kept: cards of like memory try the same sizes, and one has a megabyte or so."""
+Decided = tuple[int, tuple[int, ...]]
+"""The sizes that a card decides, as `decided_sizes` returns them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The peaks of one replay, and what held the memory at that of the allocated bytes."""
+
+    allocated_bytes: int
+    reserved_bytes: int | None
+    held: ReplayPeak
+
+
 @dataclass
 class Replays:
-    """Replays of one model, each made once for every card with the same block sizes."""
+    """Replays of one model. Each is made once for all cards that decide the same sizes."""
 
     model: MemoryModel
     expandable_segments: bool = False
     _peaks_bytes: dict[tuple[CardConstants, int], int] = field(default_factory=dict)
-    _unmet_peaks_bytes: dict[tuple[CardConstants, int], int] = field(default_factory=dict)
-    """Peaks as they are found; a search begins only from those of `_peaks_bytes`, which were requested."""
-    _fits: dict[tuple[CardConstants, int, int], bool] = field(default_factory=dict)
+    """Peaks that were requested: only from those a search begins."""
+    _unmet_peaks_bytes: dict[tuple[Decided, int], int] = field(default_factory=dict)
+    """Peaks as they are found."""
+    _fits: dict[tuple[Decided, int, int | None], bool] = field(default_factory=dict)
+    _explained: dict[tuple[Decided, int, int | None], Peak] = field(default_factory=dict)
+    _decided_sizes: dict[tuple[CardConstants, int], Decided] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._recording = lru_cache(KEPT_RECORDINGS)(self.model.at)
 
     def peak_bytes(self, gpu: Gpu | None, batch_size: int) -> int:
         """Return the peak of the steps on a device without a limit: reserved bytes, on the CPU allocated ones."""
         key = (card_of(gpu), batch_size)
         if key not in self._peaks_bytes:
-            if key not in self._unmet_peaks_bytes:
+            found = (self._decided(gpu, batch_size), batch_size)
+            if found not in self._unmet_peaks_bytes:
                 self._fits_within(gpu, batch_size, None)
-            self._peaks_bytes[key] = self._unmet_peaks_bytes[key]
+            self._peaks_bytes[key] = self._unmet_peaks_bytes[found]
         return self._peaks_bytes[key]
 
     def fits(self, gpu: Gpu | None, batch_size: int, limit_bytes: int) -> bool:
         """Whether the steps run within the limit, if need be by releasing cached segments."""
-        known = self._peaks_bytes.get((card_of(gpu), batch_size))
+        if gpu is None:
+            return self.peak_bytes(gpu, batch_size) <= limit_bytes  # the limit is never met
+        return self._is_unmet(gpu, batch_size, limit_bytes) or self._fits_within(gpu, batch_size, limit_bytes)
+
+    def _is_unmet(self, gpu: Gpu | None, batch_size: int, limit_bytes: int) -> bool:
+        """Whether a peak is known that is within the limit: the steps then run as without one."""
+        known = self._unmet_peaks_bytes.get((self._decided(gpu, batch_size), batch_size))
         # expandable segments are refused by the size of a whole request, also where a part of it is mapped already
-        is_final = known is not None and known <= limit_bytes and not self.expandable_segments
-        if gpu is None or is_final:
-            return self.peak_bytes(gpu, batch_size) <= limit_bytes  # the limit is never met, or it is final
-        key = (card_of(gpu), batch_size, limit_bytes)
-        if key not in self._fits:
-            self._fits[key] = self._fits_within(gpu, batch_size, limit_bytes)
-        return self._fits[key]
+        return known is not None and known <= limit_bytes and not self.expandable_segments
 
     def _fits_within(self, gpu: Gpu | None, batch_size: int, limit_bytes: int | None) -> bool:
         """Replay the steps. Where the limit was not reached, the peak is noted: it is the same without a limit."""
-        memory = self.memory(gpu, limit_bytes)
+        key = (self._decided(gpu, batch_size), batch_size, limit_bytes)
+        if key in self._fits:
+            return self._fits[key]
+        memory, recording = self.memory(gpu, limit_bytes), self._recording(batch_size)
         try:
-            play(self.model.at(batch_size), memory, card_of(gpu))
+            play(recording, memory, sizes_on(card_of(gpu), recording))
         except OutOfMemory:
+            self._fits[key] = False
             return False
         if not isinstance(memory, Allocator):
-            self._unmet_peaks_bytes[card_of(gpu), batch_size] = memory.peak_allocated_bytes
+            self._unmet_peaks_bytes[key[:2]] = memory.peak_allocated_bytes
         elif memory.retries == 0:
-            self._unmet_peaks_bytes[card_of(gpu), batch_size] = memory.peak_reserved_bytes
+            self._unmet_peaks_bytes[key[:2]] = memory.peak_reserved_bytes
+        self._fits[key] = True
         return True
+
+    def explained(self, gpu: Gpu | None, batch_size: int, limit_bytes: int | None) -> Peak:
+        """Return the peaks of a size that fits within the limit, and what held the memory there."""
+        if limit_bytes is not None and self._is_unmet(gpu, batch_size, limit_bytes):
+            limit_bytes = None
+        key = (self._decided(gpu, batch_size), batch_size, limit_bytes)
+        if key not in self._explained:
+            memory, recording = self.memory(gpu, limit_bytes), self._recording(batch_size)
+            held = play_and_explain(recording, memory, sizes_on(card_of(gpu), recording))
+            reserved_bytes = memory.peak_reserved_bytes if isinstance(memory, Allocator) else None
+            self._explained[key] = Peak(memory.peak_allocated_bytes, reserved_bytes, held)
+        return self._explained[key]
 
     def known(self, gpu: Gpu | None) -> dict[int, int]:
         """Return peaks by batch size, from replays without a limit."""
@@ -102,6 +150,12 @@ class Replays:
         if gpu is None:
             return PlainMemory()
         return Allocator(limit_bytes=limit_bytes, expandable_segments=self.expandable_segments)
+
+    def _decided(self, gpu: Gpu | None, batch_size: int) -> Decided:
+        key = (card_of(gpu), batch_size)
+        if key not in self._decided_sizes:
+            self._decided_sizes[key] = decided_sizes(key[0], self._recording(batch_size))
+        return self._decided_sizes[key]
 
 
 def card_of(gpu: Gpu | None) -> CardConstants:
@@ -120,18 +174,19 @@ def estimate_at(
     """Return the memory of exactly `batch_size`; if it does not fit, what it would take without the limit."""
     replays = replays or Replays(model)
     fits = limit_bytes is None or replays.fits(gpu, batch_size, limit_bytes)
-    memory = replays.memory(gpu, limit_bytes if fits else None)
-    peak = play_and_explain(model.at(batch_size), memory, card_of(gpu))
-    reserved_bytes = memory.peak_reserved_bytes if isinstance(memory, Allocator) else None
+    peak = replays.explained(gpu, batch_size, limit_bytes if fits else None)
+    block, used_bytes = peak.held.block, None
+    if gpu is not None and peak.reserved_bytes is not None:
+        used_bytes = peak.reserved_bytes + gpu.context_bytes
     return EstimateAt(
         batch_size=batch_size,
         fits=fits,
-        peak_allocated_bytes=memory.peak_allocated_bytes,
-        peak_reserved_bytes=reserved_bytes,
-        device_used_bytes=None if gpu is None or reserved_bytes is None else reserved_bytes + gpu.context_bytes,
-        phase=peak.block.phase if peak.block else None,
-        operator=peak.block.operator if peak.block else None,
-        by_kind=peak.by_kind,
+        peak_allocated_bytes=peak.allocated_bytes,
+        peak_reserved_bytes=peak.reserved_bytes,
+        device_used_bytes=used_bytes,
+        phase=block.phase if block else None,
+        operator=block.operator if block else None,
+        by_kind=peak.held.by_kind,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Protocol
 
-from .batch_model import BLOCK_KINDS, WORKSPACES, MemoryBlock, Recording
+from .batch_model import BLOCK_KINDS, MemoryBlock, Recording, Skeleton
 from .tracing.reductions import Processors, buffer_bytes
 from .types import KindBytes
 
@@ -20,6 +20,7 @@ class ReplayedMemory(Protocol):
 
     def allocate(self, key: int, size_bytes: int) -> None: ...
     def free(self, key: int) -> None: ...
+    def play(self, events: Sequence[int], sizes_bytes: Sequence[int], taken_bytes: list[int]) -> None: ...
     def empty_cache(self) -> None: ...
     def reset_peaks(self) -> None: ...
 
@@ -38,6 +39,14 @@ class PlainMemory:
 
     def free(self, key: int) -> None:
         self.allocated_bytes -= self._sizes_bytes.pop(key)
+
+    def play(self, events: Sequence[int], sizes_bytes: Sequence[int], taken_bytes: list[int]) -> None:
+        for event in events:
+            if event < 0:
+                self.free(~event)
+            else:
+                self.allocate(event, sizes_bytes[event])
+                taken_bytes[event] = sizes_bytes[event]
 
     def empty_cache(self) -> None:
         """Do nothing: there is no cache."""
@@ -62,62 +71,65 @@ class CardConstants:
     processors: Processors | None = None
 
 
-def play(recording: Recording, memory: ReplayedMemory, card: CardConstants = CardConstants()) -> None:
-    """Replay the steps in `memory` like a probe: cache emptied and peaks reset once the model is loaded."""
+def play(recording: Recording, memory: ReplayedMemory, sizes_bytes: Sequence[int]) -> list[int]:
+    """Replay the steps in `memory` like a probe: cache emptied and peaks reset once the model is loaded.
+
+    `sizes_bytes` are those on a card. Returns the bytes that each block took.
+    """
     skeleton = recording.skeleton
-    sizes = sizes_on(card, recording)
-    start = skeleton.step_starts[0] if skeleton.step_starts else 0
-    _play(skeleton.events[:start], sizes, memory)
+    start = _first_step(skeleton)
+    taken_bytes = [0] * len(sizes_bytes)
+    memory.play(skeleton.events[:start], sizes_bytes, taken_bytes)
     memory.empty_cache()
     memory.reset_peaks()
-    _play(skeleton.events[start:], sizes, memory)
+    memory.play(skeleton.events[start:], sizes_bytes, taken_bytes)
+    return taken_bytes
 
 
-def _play(events: Sequence[int], sizes: Sequence[int], memory: ReplayedMemory) -> None:
-    allocate, free = memory.allocate, memory.free
-    for event in events:
-        if event >= 0:
-            allocate(event, sizes[event])
-        else:
-            free(~event)
+def _first_step(skeleton: Skeleton) -> int:
+    return skeleton.step_starts[0] if skeleton.step_starts else 0
+
+
+def decided_sizes(card: CardConstants, recording: Recording) -> tuple[int, tuple[int, ...]]:
+    """Return the sizes that the card decides: of a workspace, and of each sum's buffer."""
+    if card.processors is None:
+        return card.workspace_bytes, ()
+    buffer_of = cache(partial(buffer_bytes, processors=card.processors))  # layers repeat the same sums
+    return card.workspace_bytes, tuple(buffer_of(sum_) for _, sum_ in recording.sums())
 
 
 def sizes_on(card: CardConstants, recording: Recording) -> list[int]:
     """Return the sizes of all blocks, including those that the card decides."""
+    workspace_bytes, buffers_bytes = decided_sizes(card, recording)
     sizes = list(recording.sizes_bytes)
-    for index, block in enumerate(recording.skeleton.blocks):
-        if block.kind == WORKSPACES:
-            sizes[index] = card.workspace_bytes
-    if card.processors is not None:
-        buffer_of = cache(partial(buffer_bytes, processors=card.processors))  # layers repeat the same sums
-        for index, sum_ in recording.sums():
-            sizes[index] = buffer_of(sum_)
+    for index in recording.skeleton.workspaces:
+        sizes[index] = workspace_bytes
+    for buffer, size_bytes in zip(recording.skeleton.sum_buffers, buffers_bytes, strict=False):
+        sizes[buffer.block] = size_bytes
     return sizes
 
 
-def play_and_explain(recording: Recording, memory: ReplayedMemory, card: CardConstants = CardConstants()) -> ReplayPeak:
+def play_and_explain(recording: Recording, memory: ReplayedMemory, sizes_bytes: Sequence[int]) -> ReplayPeak:
     """Do the same as `play`, and return what held the memory at the peak of the allocated bytes."""
     skeleton = recording.skeleton
-    sizes = sizes_on(card, recording)
-    start = skeleton.step_starts[0] if skeleton.step_starts else 0
-    taken, peak_at, highest = [0] * len(sizes), start - 1, 0
-    for position, event in enumerate(skeleton.events):
-        if position == start:
-            memory.empty_cache()
-            memory.reset_peaks()
-            highest = memory.allocated_bytes
+    start, taken = _first_step(skeleton), play(recording, memory, sizes_bytes)
+    allocated = sum(_change(event, taken) for event in skeleton.events[:start])
+    peak_at, highest = start - 1, allocated
+    for position, event in enumerate(skeleton.events[start:], start):
         if event < 0:
-            memory.free(~event)
+            allocated -= taken[~event]
             continue
-        before = memory.allocated_bytes
-        memory.allocate(event, sizes[event])
-        taken[event] = memory.allocated_bytes - before
-        if position >= start and memory.allocated_bytes > highest:
-            highest, peak_at = memory.allocated_bytes, position
+        allocated += taken[event]
+        if allocated > highest:
+            highest, peak_at = allocated, position
     last = skeleton.events[peak_at] if peak_at >= start else None
     totals = dict.fromkeys(BLOCK_KINDS, 0)
     for event in skeleton.events[: peak_at + 1]:
-        index = event if event >= 0 else ~event
-        totals[skeleton.blocks[index].kind] += taken[index] if event >= 0 else -taken[index]
+        totals[skeleton.blocks[event if event >= 0 else ~event].kind] += _change(event, taken)
     by_kind = KindBytes(**{f"{kind}_bytes": size for kind, size in totals.items()})
     return ReplayPeak(None if last is None else skeleton.blocks[last], by_kind)
+
+
+def _change(event: int, taken_bytes: Sequence[int]) -> int:
+    """Return by how many bytes an event changes what is allocated."""
+    return taken_bytes[event] if event >= 0 else -taken_bytes[~event]

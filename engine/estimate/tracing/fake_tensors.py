@@ -3,13 +3,16 @@
 The trace of a large model is a hundred thousand operators on a few hundred layouts. Torch caches results too, but its
 keys hold all that a compiler needs (symbols, sparse tensors), which took most of a trace's time, and it never caches
 results of other libraries' operators. A result is cached here only if one made from the cache equals it in every
-property of a tensor without data. All else is left to torch.
+property of a tensor without data. All else is left to torch. Traces of one process share what they cached: nothing in
+it belongs to a mode, and the traces of one model repeat most of each other's operators.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
@@ -19,6 +22,8 @@ from torch.utils._pytree import tree_leaves
 
 _PLAIN = frozenset({bool, int, float, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format})
 """Types of arguments that go into the key unchanged."""
+_CONSTANT = torch.ops.aten.lift_fresh.default
+"""Takes a new tensor with data into the mode, such as the result of `torch.tensor([])`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +46,13 @@ class _Result:
 
 @dataclass(frozen=True, slots=True)
 class _Notes:
-    """What an operator returned. `parts` None: it runs each time."""
+    """What an operator returned, in a tuple, a list or alone. `parts` None: it runs each time."""
 
     parts: tuple[_Result, ...] | None
-    is_tuple: bool
+    container: type[tuple[Any, ...]] | type[list[Any]] | None
+
+
+_SHARED_NOTES: dict[tuple[Any, ...], _Notes] = {}
 
 
 class FakeTensors(FakeTensorMode):
@@ -52,7 +60,11 @@ class FakeTensors(FakeTensorMode):
 
     def __init__(self) -> None:
         super().__init__(allow_non_fake_inputs=True)
-        self._notes: dict[tuple[Any, ...], _Notes] = {}
+        self._notes = _SHARED_NOTES
+        self._attributes: dict[torch.device, dict[str, Any]] = {}
+        warns = self._allow_unsafe_data_ptr_access
+        guards = (torch._C._set_throw_on_mutable_data_ptr, torch._C._set_warn_deprecated_on_mutable_data_ptr)
+        self._guard_data = guards[warns]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -63,8 +75,11 @@ class FakeTensors(FakeTensorMode):
         key = self._key(func, args, kwargs)
         notes = None if key is None else self._notes.get(key)
         if notes is not None and notes.parts is not None:
-            made = tuple(self._made(part, args) for part in notes.parts)
-            return made if notes.is_tuple else made[0]
+            if notes.container is None:
+                return self._made(notes.parts[0], args)
+            return notes.container([self._made(part, args) for part in notes.parts])
+        if func is _CONSTANT and type(args[0]) is Tensor and args[0].numel() == 0:
+            return self._fake(torch.empty_like(args[0], device="meta"), args[0].device)
         result = super().__torch_dispatch__(func, types, args, kwargs)
         if key is not None and notes is None:
             self._notes[key] = self._noted(func, args, kwargs, result)
@@ -73,6 +88,8 @@ class FakeTensors(FakeTensorMode):
     def _key(self, func: Any, args: Any, kwargs: Any) -> tuple[Any, ...] | None:
         """Return the key of a call; None where the result may depend on more than layouts and plain values."""
         key = [func, torch.get_default_dtype(), torch.is_inference_mode_enabled()]
+        if _updates_lists(func):  # of which the scalars, such as a step's bias correction, change values alone
+            args = [value for value in args if type(value) is not float and not _are_floats(value)]
         if not self._describe(args, key) or (kwargs and not self._describe([*kwargs, *kwargs.values()], key)):
             return None
         return tuple(key)
@@ -109,22 +126,40 @@ class FakeTensors(FakeTensorMode):
         made = torch.empty_strided(layout.shape, layout.stride, dtype=layout.dtype, device="meta")
         if source is not None:
             made.set_(source.untyped_storage(), layout.offset, layout.shape, layout.stride)
-        return FakeTensor(self, made, layout.device)
+        return self._fake(made, layout.device)
+
+    def _fake(self, made: Tensor, device: torch.device) -> Any:
+        """Do the same as `FakeTensor(self, made, device)`, whose checks and attributes take most of a result's time.
+
+        What that constructor sets is copied from one tensor that it made for this device.
+        """
+        attributes = self._attributes.get(device)
+        if attributes is None:
+            one = FakeTensor(self, made, device)
+            self._attributes[device] = dict(one.__dict__)
+            return one
+        fake: Any = Tensor._make_subclass(
+            FakeTensor, made, False, dispatch_device=True, device_for_backend_keys=attributes["_fake_device"]
+        )
+        self._guard_data(fake)
+        fake.__dict__.update(attributes)
+        return fake
 
     def _noted(self, func: Any, args: Any, kwargs: Any, result: Any) -> _Notes:
         """Return what such results can be created from."""
-        is_tuple = type(result) is tuple
-        results = result if is_tuple else (result,)
-        parts = [self._noted_part(one, args, kwargs) for one in results]
+        container = type(result) if type(result) in (tuple, list) else None
+        results = result if container else (result,)
+        shared = Counter(_storage_of(leaf) for leaf in tree_leaves((args, kwargs)))
+        parts = [self._noted_part(one, args, shared) for one in results]
         known = tuple(part for part in parts if part is not None)
         storages = [storage for one in results if (storage := _storage_of(one)) is not None]
         is_one_each = len(results) == 1 or len(set(storages)) == len(storages)
         changes_layouts = torch.Tag.inplace_view in func.tags
         if len(known) < len(parts) or changes_layouts or not is_one_each:
-            return _Notes(None, is_tuple)
-        return _Notes(known, is_tuple)
+            return _Notes(None, container)
+        return _Notes(known, container)
 
-    def _noted_part(self, result: Any, args: Any, kwargs: Any) -> _Result | None:
+    def _noted_part(self, result: Any, args: Any, shared: Counter[int | None]) -> _Result | None:
         if result is None or type(result) is int:
             return _Result(value=result)
         if type(result) is not FakeTensor or result.constant is not None:
@@ -134,12 +169,22 @@ class FakeTensors(FakeTensorMode):
                 return _Result(index)
         storage = _storage_of(result)
         sources = [index for index, argument in enumerate(args) if _storage_of(argument) == storage]
-        sharing = sum(_storage_of(leaf) == storage for leaf in tree_leaves((args, kwargs)))
-        if sharing > len(sources) or len(sources) > 1:
+        if shared[storage] > len(sources) or len(sources) > 1:
             return None  # memory of a tensor in a list, or of an unknown one
         layout = _TensorLayout(result.shape, result.stride(), result.storage_offset(), result.dtype, result.fake_device)
         part = _Result(sources[0] if sources else None, layout)
         return part if _facts(self._made(part, args)) == _facts(result) else None
+
+
+@cache
+def _updates_lists(func: Any) -> bool:
+    """Whether an operator changes lists of tensors in place, as optimizers do, and returns nothing new."""
+    name: str = func._schema.name
+    return name.startswith("aten::_foreach_") and name.endswith("_")
+
+
+def _are_floats(value: Any) -> bool:
+    return type(value) in (tuple, list) and all(type(one) is float for one in value)
 
 
 def _storage_of(value: Any) -> int | None:

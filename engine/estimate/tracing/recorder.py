@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._subclasses.fake_tensor import DataDependentOutputException
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ...measurement.live_blocks import OUTSIDE
@@ -72,6 +72,10 @@ class Recorder(TorchDispatchMode):
         self._has_workspace: set[bool] = set()
         self._sum_buffers: list[SumBuffer] = []
         self._counts: list[tuple[int, int]] = []
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # nothing is compiled here, and the wrapper that would prevent it takes a tenth of a trace
 
     def recording(self, batch_size: int) -> Recording:
         events = with_frees_in_order(self._events, self._step_starts)
@@ -229,7 +233,8 @@ def with_frees_in_order(events: Sequence[int], step_starts: Sequence[int]) -> li
 
 def _value(func: Any, args: Any) -> Any:
     """Return a tensor's value if it is known, else False or 0: no infinity was found, a mask is not all ones."""
-    try:
+    if not isinstance(args[0], FakeTensor):
         return func(*args)
-    except DataDependentOutputException:
-        return {torch.bool: False}.get(args[0].dtype, 0)
+    if args[0].constant is not None:
+        return args[0].constant.item()
+    return {torch.bool: False}.get(args[0].dtype, 0)

@@ -157,7 +157,7 @@ def record(
 
 
 def _recorded(make_step: MakeStep, batch_size: int, device: torch.device, steps: int) -> Recording:
-    with FakeTensors():
+    with FakeTensors(), _without_tables():
         with device:
             step = make_step(device)
         model = step.built.model
@@ -172,6 +172,17 @@ def _recorded(make_step: MakeStep, batch_size: int, device: torch.device, steps:
                 recorder.mark(GRADIENTS, gradients_of(model))
                 recorder.mark(STATE, state_of(model, step.state))
         return recorder.recording(batch_size)
+
+
+@contextmanager
+def _without_tables() -> Iterator[None]:
+    """Replace the table that bitsandbytes keeps by one without data: else each layer would convert it again."""
+    bitsandbytes = sys.modules.get("bitsandbytes.functional")
+    if bitsandbytes is None:
+        yield
+        return
+    with patch.dict(bitsandbytes.name2qmap, dynamic=_table_of_8_bit_values()):
+        yield
 
 
 def _rows_of_one_sequence(step: TrainingStep) -> AbstractContextManager[Any]:
@@ -192,6 +203,8 @@ def _as_on(conditions: Conditions, alike: set[attention.Family] | None) -> Itera
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")  # they are about missing devices
         gc.collect()
+        if not gc.get_freeze_count():
+            gc.freeze()  # what was imported is no garbage, and would be searched again before every trace
         if gc.isenabled():  # collections come at different events at different batch sizes, and would free blocks there
             gc.disable()
             stack.callback(gc.enable)
@@ -204,7 +217,7 @@ def _as_on(conditions: Conditions, alike: set[attention.Family] | None) -> Itera
             stack.enter_context(patch.dict(initialization.TORCH_INIT_FUNCTIONS, trunc_normal_=_leave_as_it_is))
         if (bitsandbytes := sys.modules.get("bitsandbytes.functional")) is not None:
             stack.enter_context(patch.object(bitsandbytes, "create_dynamic_map", _table_of_8_bit_values))
-            stack.enter_context(patch.dict(bitsandbytes.name2qmap, dynamic=_table_of_8_bit_values()))
+            stack.enter_context(patch.object(bitsandbytes, "get_4bit_type", _table_of_4_bit_values))
         for module in ("torch.optim.optimizer", "torch.utils._foreach_utils"):
             # optimizers choose their foreach path by the exact type of the parameters
             types = __import__(module, fromlist=["_"])._foreach_supported_types
@@ -222,6 +235,11 @@ def _leave_as_it_is(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Te
 def _table_of_8_bit_values(*args: Any, **kwargs: Any) -> torch.Tensor:
     """Return a table like the one that bitsandbytes makes from values it reads back, on the CPU like that one."""
     return torch.empty(256, device="cpu")
+
+
+def _table_of_4_bit_values(typename: str, device: torch.device, blocksize: int = 64) -> torch.Tensor:
+    """Return a table like the one that bitsandbytes makes for every layer, without the work of making it."""
+    return torch.empty(16, device=device)
 
 
 _CHANGES: dict[str, Callable[..., Any]] = {

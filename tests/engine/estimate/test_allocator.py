@@ -235,6 +235,38 @@ def test_replaying_7000_events_takes_milliseconds():
     assert min(replay_seconds() for _ in range(5)) < 0.05  # 0.015 is asked for; the machine may be busy
 
 
+@KINDS
+@given(events=EVENTS)
+@settings(max_examples=60, deadline=None)
+def test_events_played_at_once_leave_what_they_leave_one_by_one(is_expandable, events):
+    sizes = [event if isinstance(event, int) else 0 for event in events]
+    order, live = [], []
+    for index, event in enumerate(events):
+        if isinstance(event, int):
+            order.append(index)
+            live.append(index)
+        elif event is not None and live:
+            order.append(~live.pop(int(event * len(live))))
+    at_once, one_by_one = (Allocator(limit_bytes=LIMIT_BYTES, expandable_segments=is_expandable) for _ in range(2))
+    taken, refused = [0] * len(sizes), [False, False]
+    try:
+        at_once.play(order, sizes, taken)
+    except OutOfMemory:
+        refused[0] = True
+    try:
+        for event in order:
+            before = one_by_one.allocated_bytes
+            one_by_one.allocate(event, sizes[event]) if event >= 0 else one_by_one.free(~event)
+            assert event < 0 or taken[event] == one_by_one.allocated_bytes - before
+    except OutOfMemory:
+        refused[1] = True
+    assert refused[0] == refused[1]
+    for name in ("allocated_bytes", "reserved_bytes", "peak_allocated_bytes", "peak_reserved_bytes", "retries"):
+        assert getattr(at_once, name) == getattr(one_by_one, name), name
+    assert list(at_once.live_blocks()) == list(one_by_one.live_blocks())
+    assert refused[0] or at_once.requested_bytes == one_by_one.requested_bytes
+
+
 def filled(*sizes: int, is_expandable: bool = False) -> Allocator:
     """One that holds blocks of these sizes, with the keys 0, 1, 2, ..."""
     allocator = Allocator(limit_bytes=4 * GIB, expandable_segments=is_expandable)

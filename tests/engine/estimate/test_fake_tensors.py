@@ -26,6 +26,10 @@ OPERATORS = {
     "one twice": lambda x: torch.add(x, x),
     "a list": lambda x: torch.cat([x, x.t().reshape(3, 4)]),
     "without a result": lambda x: torch._foreach_add_([x], 1),
+    "without a result, by numbers": lambda x: torch._foreach_addcdiv_([x], [x + 1], [x + 2], [0.5]),
+    "a list of new ones": lambda x: torch._foreach_sqrt([x, x.t()]),
+    "a list that holds one of its own": lambda x: torch.ops.aten.split(x, 2),
+    "nothing, with data": lambda x: torch.tensor([], dtype=torch.float16),
     "layers": lambda x: functional.layer_norm(functional.gelu(x), [4]),
 }
 
@@ -46,6 +50,21 @@ def outcome(mode, operator):
 @pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
 def test_what_is_remembered_is_what_torch_returns(operator):
     assert outcome(FakeTensors(), operator) == outcome(FakeTensorMode(), operator)
+
+
+def test_a_result_of_the_cache_has_every_attribute_that_the_constructor_sets():
+    with FakeTensors():
+        first, second = (torch.empty(3) + 1 for _ in range(2))
+        assert second.__dict__ == first.__dict__
+        assert second.device == first.device
+
+
+def test_a_trace_does_not_depend_on_the_traces_before_it():
+    """What operators return is remembered for the whole process, and by traces of other sizes and models too."""
+    spec = RunSpec(model="bert-tiny", sequence_length=32)
+    alone = trace.record(trace.step_maker(spec), 3, ON_CPU)
+    trace.record(trace.step_maker(RunSpec(model="bert-tiny", sequence_length=64, precision="bf16")), 3, ON_CPU)
+    assert trace.record(trace.step_maker(spec), 3, ON_CPU) == alone
 
 
 def test_numbers_that_are_equal_but_of_other_types_have_results_of_their_own():
