@@ -12,8 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 TORCH_SIDE = {
     f"measurement.{name}"
     for name in (
-        *("attribution", "batches", "checkpointing", "compiling", "device", "environment", "module_scopes"),
-        *("probe", "quantization", "step", "timing", "torchvision_schemas", "workloads"),
+        *("attribution", "batches", "checkpointing", "compiling", "device", "environment", "language_model_loss"),
+        *("module_scopes", "probe", "quantization", "step", "timing", "torchvision_schemas", "workloads"),
     )
 }
 TORCH_SIDE |= {"validation.measure", "estimate.measure_calibration"}

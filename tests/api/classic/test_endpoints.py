@@ -112,7 +112,7 @@ def test_what_is_wrong_with_a_request_is_told_and_nothing_is_stored(alice_client
 def test_an_unknown_key_is_named_with_those_that_are_allowed(alice_client, device, key):
     answer = analyze(alice_client, {"model_name": "bert", key: "bert"})
     assert answer.status_code == 400
-    assert answer.json()["error"].startswith(f"{key}: unknown key; allowed are model_name, device, precision, ")
+    assert answer.json()["error"].startswith(f"{key}: unknown key; allowed are model_name, device, ")
 
 
 def test_who_prefers_not_to_wait_gets_the_runs_address_at_once(alice_client, device):
