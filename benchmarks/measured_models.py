@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from engine.measurement.step import LEARNING_RATE, TrainingStep
+from engine.measurement.optimizers import LEARNING_RATE
+from engine.measurement.step import TrainingStep
 from engine.measurement.torchvision_schemas import import_torchvision
 from engine.measurement.workloads import Built, transformer
 from engine.spec import RunSpec

@@ -18,7 +18,7 @@ from .settings.lora_targets import ALL_LINEAR, TARGETS
 from .settings.optimizers import OPTIMIZERS
 from .settings.spec_checks import given_fields
 from .settings.step_settings import AMPERE, FLASH, FULL, HALF_PRECISIONS, NEEDS_AMPERE, PURE_BF16, StepSettings
-from .settings.workload_settings import DEVICE_NAMES, WorkloadSettings
+from .settings.workload_settings import DEVICE_NAMES, HAS_OWN_MEMORY, WorkloadSettings
 
 _BYTES_PER_PARAMETER, _BYTES_PER_HALF = 4, 2  # weights, gradients and state stay fp32 under autocast
 _BYTES_IN_4_BITS = 0.5  # bytes per parameter, at least: embeddings and the output layer are not quantized
@@ -102,6 +102,15 @@ def check_expandable_segments(spec: TrainingSpec, is_cuda: bool) -> None:
         raise SpecError("expandable_segments", "only CUDA's allocator has them; leave it out on other devices")
 
 
+def check_device_memory(spec: TrainingSpec, device_type: str) -> None:
+    """Raise SpecError for what moves memory between card and host, where the device has none of its own."""
+    unpaged = OPTIMIZERS[spec.optimizer].unpaged
+    if unpaged is not None and device_type not in HAS_OWN_MEMORY:
+        raise SpecError(
+            "optimizer", f"{spec.optimizer} needs a CUDA or XPU device: {device_type} pages nothing; take {unpaged}"
+        )
+
+
 def check_device_name(device: str) -> None:
     """Raise SpecError for a name that no device has."""
     if not DEVICE_NAMES.fullmatch(device):
@@ -128,6 +137,8 @@ def check_training(spec: TrainingSpec) -> None:
         if getattr(spec, name) and spec.optimizer == "none":
             raise SpecError(name, "is part of the optimizer step, and optimizer none makes none")
     check_expandable_segments(spec, spec.device.startswith(("cuda", "auto")))
+    if spec.device != "auto":
+        check_device_memory(spec, spec.device.partition(":")[0])
     if spec.lora_rank is not None and workload.library != "transformers":
         raise SpecError("lora_rank", f"{workload.id} is no model of transformers: peft does not know its linear layers")
     check_adapters(spec)

@@ -44,7 +44,7 @@ def deepspeed(recipe: Recipe) -> Snippet | NoSnippet:
         *recipe.limit_lines(),
         *recipe.precision_lines(),
         *recipe.model_lines(),
-        f"optimizer = {recipe.optimizer_call('model.parameters()')}",
+        *recipe.optimizer_lines("model.parameters()"),
         "engine, _, loader, _ = deepspeed.initialize(",
         '    model=model, optimizer=optimizer, training_data=dataset, config="deepspeed.json"',
         ")",

@@ -92,6 +92,11 @@ class Recipe:
         options = "".join(f", {name}={value!r}" for name, value in self.torch_optimizer.options.items())
         return f"{self.torch_optimizer.path}({parameters}, lr=learning_rate{options})"
 
+    def optimizer_lines(self, parameters: str) -> list[str]:
+        """Return the lines that make the optimizer; one with modes is put into that of training."""
+        modes = ["optimizer.train()  # and optimizer.eval() before an evaluation and before weights are saved"]
+        return [f"optimizer = {self.optimizer_call(parameters)}", *(modes if self.torch_optimizer.has_modes else [])]
+
     def yours_lines(self, *more: str) -> list[str]:
         """Name what the reader has to provide: the model, or the name of the model that the code loads, and `more`."""
         loaded = "model_name, num_labels" if self.workload.label_count else "model_name"
@@ -150,7 +155,7 @@ class Recipe:
         return f'"{self.device_kind}:" + os.environ.get("LOCAL_RANK", "0")'
 
     def imports(self) -> list[str]:
-        library = self.torch_optimizer.module.partition(".")[0]
+        library = self.torch_optimizer.library
         imports = [] if library == "torch" else [f"import {library}"]
         if self.adapters.load_in_4bit:
             imports += ["import os"] if "os." in self._device_map() else []

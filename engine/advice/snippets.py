@@ -19,8 +19,20 @@ _TRAINER_OPTIMIZERS = {
     "adamw-fused": "adamw_torch_fused",
     "rmsprop": "rmsprop",
     "adagrad": "adagrad",
+    "adamw-8bit": "adamw_bnb_8bit",
+    "paged-adamw-8bit": "paged_adamw_8bit",
+    "paged-adamw-32bit": "paged_adamw_32bit",
+    "lion": "lion_32bit",
+    "lion-8bit": "lion_8bit",
+    "schedule-free-adamw": "schedule_free_adamw",
 }
-"""The optimizers that `TrainingArguments(optim=...)` makes from torch's own classes."""
+"""The optimizers that `TrainingArguments(optim=...)` makes from the same classes, or with the same state."""
+_WITH_OPTIMIZER = {
+    "lion": ("adam_beta2=0.99",),  # Lion's own; the Trainer would give it Adam's
+    "lion-8bit": ("adam_beta2=0.99",),
+    "schedule-free-adamw": ('lr_scheduler_type="constant"',),
+}
+"""Arguments that an optimizer needs with its name, so that it is the one of its library's defaults."""
 _TRAINER_PRECISIONS = {"bf16": "bf16=True", "fp16": "fp16=True", "tf32": "tf32=True"}
 _LIGHTNING_PRECISIONS = {"bf16": "bf16-mixed", "fp16": "16-mixed"}
 _LIGHTNING_DEVICES = {"cuda": "gpu", "mps": "mps", "cpu": "cpu"}
@@ -64,7 +76,7 @@ def trainer(recipe: Recipe) -> Snippet | NoSnippet:
         "num_train_epochs=1",
     ]
     name = _TRAINER_OPTIMIZERS.get(recipe.optimizer)
-    arguments += [f'optim="{name}"'] if name else []
+    arguments += [f'optim="{name}"', *_WITH_OPTIMIZER.get(recipe.optimizer, ())] if name else []
     arguments += [_TRAINER_PRECISIONS[recipe.precision]] if recipe.precision in _TRAINER_PRECISIONS else []
     if recipe.gradient_checkpointing:
         arguments += ["gradient_checkpointing=True", 'gradient_checkpointing_kwargs={"use_reentrant": False}']
@@ -115,7 +127,7 @@ def accelerate(recipe: Recipe) -> Snippet | NoSnippet:
         f"accelerator = Accelerator(mixed_precision={mixed}, gradient_accumulation_plugin=steps{on_cpu})",
         *recipe.model_lines(),
         _loader(recipe),
-        f"optimizer = {recipe.optimizer_call('model.parameters()')}",
+        *recipe.optimizer_lines("model.parameters()"),
         "model, optimizer, loader = accelerator.prepare(model, optimizer, loader)",
         _mode(recipe),
         "for batch in loader:",
@@ -154,7 +166,8 @@ def lightning(recipe: Recipe) -> Snippet | NoSnippet:
         f"        return {_loss(recipe, 'self.model')}",
         "",
         "    def configure_optimizers(self):",
-        f"        return {recipe.optimizer_call('self.parameters()')}",
+        *(f"        {line}" for line in recipe.optimizer_lines("self.parameters()")),
+        "        return optimizer",
         "",
         _loader(recipe),
         "trainer = lightning.Trainer(",
@@ -205,7 +218,7 @@ def plain_torch(recipe: Recipe) -> Snippet | NoSnippet:
         "model = model.to(device)",
         _mode(recipe),
         _loader(recipe),
-        f"optimizer = {recipe.optimizer_call('model.parameters()')}",
+        *recipe.optimizer_lines("model.parameters()"),
         *([f'scaler = torch.amp.GradScaler("{recipe.device_kind}")'] if scaler else []),
         loop,
         "    batch = {name: tensor.to(device) for name, tensor in batch.items()}",

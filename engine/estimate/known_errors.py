@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..catalog import Architecture
+from ..settings.optimizers import OPTIMIZERS
 from ..spec import RunSpec
 from .gpus import Gpu
 from .types import KnownError
@@ -64,8 +65,9 @@ def margin_fraction(spec: RunSpec, gpu: Gpu | None) -> float:
 
 
 def _compared(spec: RunSpec, gpu: Gpu | None) -> KnownError | None:
-    """Return the error of such trainings on such a device. None with 4-bit weights was compared."""
-    return None if spec.load_in_4bit else KNOWN.get((_place(gpu), spec.workload.architecture))
+    """Return the error of such trainings on such a device. None with 4-bit weights or paged state was compared."""
+    was_never = spec.load_in_4bit or OPTIMIZERS[spec.optimizer].unpaged is not None
+    return None if was_never else KNOWN.get((_place(gpu), spec.workload.architecture))
 
 
 def _place(gpu: Gpu | None) -> str:

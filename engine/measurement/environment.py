@@ -13,7 +13,7 @@ import torch
 
 from ..errors import SpecError
 from ..spec import RunSpec
-from ..training_spec import check_expandable_segments
+from ..training_spec import check_device_memory, check_expandable_segments
 from .device import Device
 from .torchvision_schemas import was_needed
 
@@ -35,6 +35,7 @@ def allocator_settings() -> str | None:
 def check_environment(spec: RunSpec, device_type: str) -> None:
     """Refuse environment variables that would make the result invalid, naming the variable to unset."""
     check_expandable_segments(spec, device_type == "cuda")
+    check_device_memory(spec, device_type)
     if device_type == "cpu":
         return
     settings = (allocator_settings() or "").replace(" ", "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -10,16 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..errors import SpecError, WorkloadFailed
+from ..errors import WorkloadFailed
 from ..progress import BACKWARD, FORWARD, OPTIMIZER_STEP
 from ..settings.loop_settings import KEPT
-from ..settings.optimizers import OPTIMIZERS
 from ..spec import RunSpec
+from .optimizers import keeps_state, make_optimizer, state_on
 from .workloads import Built
 
 PhaseMarker = Callable[[str], AbstractContextManager[Any]]
 
-LEARNING_RATE = 1e-5
 MAX_GRADIENT_NORM = 1.0
 """The limit of the gradients' norm, as in the Trainer of transformers."""
 EMA_DECAY = 0.999
@@ -31,28 +29,6 @@ def apply_precision(precision: str) -> None:
     is_tf32 = precision == "tf32"
     torch.set_float32_matmul_precision("high" if is_tf32 else "highest")
     torch.backends.cudnn.allow_tf32 = is_tf32
-
-
-def make_optimizer(name: str, model: nn.Module) -> torch.optim.Optimizer | None:
-    """Make a new optimizer for the model's trained parameters; None for "none"."""
-    make = optimizer_class(name)
-    if make is None:
-        return None
-    learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    return make(learned, lr=LEARNING_RATE, **OPTIMIZERS[name].options)
-
-
-def optimizer_class(name: str) -> Callable[..., torch.optim.Optimizer] | None:
-    """Import the library of an optimizer and return its class. Raises SpecError where it is not installed."""
-    chosen = OPTIMIZERS[name]
-    if chosen.class_name is None:
-        return None
-    try:
-        made: Callable[..., torch.optim.Optimizer] = getattr(importlib.import_module(chosen.module), chosen.class_name)
-    except ImportError as exc:
-        library = chosen.module.partition(".")[0]
-        raise SpecError("optimizer", f"{name} needs {library}, which cannot be imported here: {exc}") from exc
-    return made
 
 
 class TrainingStep:
@@ -68,14 +44,14 @@ class TrainingStep:
         self.built = built
         self.device = device
         self.micro_batches = spec.accumulation_steps
-        self.optimizer = make_optimizer(spec.optimizer, built.model)
+        self.optimizer = make_optimizer(spec.optimizer, built.model.parameters())
         self.autocast_dtype = _AUTOCAST.get(spec.precision)
         # scale 1: with the usual initial scale of 65,536 the first steps overflow and skip the optimizer
         self.scaler = torch.amp.GradScaler(device.type, init_scale=1.0) if spec.precision == "fp16" else None
         self.clips_gradients = spec.clip_grad_norm
         self.keeps_average = spec.ema
         self.averages: dict[nn.Parameter, Tensor] = {}
-        self.keeps_state = OPTIMIZERS[spec.optimizer].state_copies > 0
+        self.keeps_state = keeps_state(spec.optimizer)
         self.keeps_outputs = spec.outputs == KEPT
         self.outputs: Any = None
         self.loss: Tensor | None = None
@@ -142,10 +118,9 @@ class TrainingStep:
             raise WorkloadFailed("the optimizer skipped its step (gradients not finite): nothing was measured")
 
     def state(self, parameter: nn.Parameter) -> list[Tensor]:
-        """Return the tensors that persist from step to step for a parameter: optimizer state and average."""
-        state = self.optimizer.state.get(parameter, {}) if self.optimizer is not None else {}
-        tensors = [value for value in state.values() if isinstance(value, Tensor)]
-        return [*tensors, *([self.averages[parameter]] if parameter in self.averages else [])]
+        """Return the tensors that persist on the device from step to step for a parameter: its state and average."""
+        state = state_on(self.device, self.optimizer, parameter)
+        return [*state, *([self.averages[parameter]] if parameter in self.averages else [])]
 
     def state_tensors(self) -> list[Tensor]:
         """Return every tensor that persists from step to step, except the weights, each once."""

@@ -53,7 +53,7 @@ class StepSettings:
         "Optimizer",
         "Optimizer of the training step. none runs forward and backward only.",
         default="adamw",
-        hint="Adam and AdamW keep two copies of the weights more, 8-bit AdamW half a copy, SGD and Adafactor none.",
+        hint="Adam and AdamW keep two copies of the weights more, Lion one, 8-bit AdamW half, SGD and Adafactor none.",
         choices=OPTIMIZER_LABELS,
     )
     accumulation_steps: int = setting(

@@ -12,6 +12,8 @@ from .setting import Role, setting
 PARAMETERS_MAX = 10**12
 """The largest number of parameters that a config may describe: a larger model is out of reach for one device."""
 DEVICE_KINDS = ("cuda", "xpu", "mps", "cpu")
+HAS_OWN_MEMORY = ("cuda", "xpu")
+"""Kinds of devices whose memory is not the host's."""
 DEVICE_NAMES = re.compile(r"auto|(?:cuda|xpu)(?::\d{1,3})?|mps(?::0)?|cpu", re.ASCII)
 
 

@@ -19,7 +19,7 @@ WRONG = [
     ({"model": "bert", "device": "cuda:0; rm -rf"}, "device", "not a device"),
     ({"model": "bert", "precision": "int4"}, "precision", "one of fp32, tf32, bf16, fp16"),
     ({"model": "bert", "precision": "tf32", "device": "cpu"}, "precision", "needs a CUDA GPU"),
-    ({"model": "bert", "optimizer": "lion"}, "optimizer", "one of none, sgd, momentum, adam, adamw"),
+    ({"model": "bert", "optimizer": "muon"}, "optimizer", "one of none, sgd, momentum, adam, adamw"),
     ({"model": "bert", "mode": "test"}, "mode", "one of train, eval"),
     ({"model": "bert", "current_batch_size": 0}, "current_batch_size", "from 1 to"),
     ({"model": "bert", "current_batch_size": -3}, "current_batch_size", "from 1 to"),

@@ -26,8 +26,10 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from ...errors import EngineError, EstimateImpossible
 from ...measurement.module_scopes import ModuleScopes, gradients_of, state_of
-from ...measurement.step import TrainingStep, apply_precision, optimizer_class
+from ...measurement.optimizers import optimizer_class
+from ...measurement.step import TrainingStep, apply_precision
 from ...measurement.workloads import build
+from ...settings.optimizers import OPTIMIZERS
 from ...settings.step_settings import FLASH, PURE_BF16
 from ...spec import MEMORY_STEPS, RunSpec
 from ..batch_model import GRADIENTS, STATE, MemoryModel, Recording, RetracedModel, model_of
@@ -110,6 +112,9 @@ def _prepare(spec: RunSpec, gpu: Gpu | None) -> None:
         raise EstimateImpossible("Liger's kernels cannot be traced; measure it instead, or estimate a loss in chunks")
     if spec.attention == FLASH:
         raise EstimateImpossible(f"the kernels of {FLASH} cannot be traced; measure it instead, or estimate sdpa")
+    conditions = conditions_for(gpu, spec.precision)
+    if OPTIMIZERS[spec.optimizer].unpaged is not None and conditions.method != "fake_cuda":
+        raise EstimateImpossible(f"what stays on the device is not traced here ({conditions.approximate_because})")
     apply_precision(spec.precision)
 
 
@@ -218,6 +223,7 @@ def _as_on(conditions: Conditions, alike: set[attention.Family] | None) -> Itera
         if (bitsandbytes := sys.modules.get("bitsandbytes.functional")) is not None:
             stack.enter_context(patch.object(bitsandbytes, "create_dynamic_map", _table_of_8_bit_values))
             stack.enter_context(patch.object(bitsandbytes, "get_4bit_type", _table_of_4_bit_values))
+            stack.enter_context(patch.multiple(bitsandbytes, **_PAGING))
         for module in ("torch.optim.optimizer", "torch.utils._foreach_utils"):
             # optimizers choose their foreach path by the exact type of the parameters
             types = __import__(module, fromlist=["_"])._foreach_supported_types
@@ -241,6 +247,16 @@ def _table_of_4_bit_values(typename: str, device: torch.device, blocksize: int =
     """Return a table like the one that bitsandbytes makes for every layer, without the work of making it."""
     return torch.empty(16, device=device)
 
+
+def _paged(*shape: int, dtype: torch.dtype, device: torch.device) -> Any:
+    """Return a tensor of unified memory: to PyTorch it is the host's, as a real one is."""
+    tensor: Any = torch.empty(shape, dtype=dtype, device="cpu")
+    tensor.is_paged, tensor.page_deviceid = True, device.index
+    return tensor
+
+
+_PAGING: dict[str, Any] = {"get_paged": _paged, "fill": lambda *_: None, "prefetch_tensor": lambda *_: None}
+"""Functions of bitsandbytes that call the driver."""
 
 _CHANGES: dict[str, Callable[..., Any]] = {
     "torch.nn.Module.to": lambda module, *_, **__: module,  # built on their device: fake modules cannot be moved

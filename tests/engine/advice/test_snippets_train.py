@@ -103,6 +103,37 @@ def test_code_trains_with_exactly_the_batch_the_precision_and_the_optimizer_that
     assert not training.get("lora_rank") or not all(weight.requires_grad for weight in weights)
 
 
+@of_each_library
+@pytest.mark.parametrize(
+    ("optimizer", "class_name", "arguments"),
+    [
+        ("adamw-8bit", "AdamW", {"optim_bits": 8, "is_paged": False}),
+        ("paged-adamw-8bit", "AdamW", {"optim_bits": 8, "is_paged": True}),
+        ("paged-adamw-32bit", "AdamW", {"optim_bits": 32, "is_paged": True}),
+        ("lion", "Lion", {"optim_bits": 32, "is_paged": False, "betas": (0.9, 0.99)}),
+        ("lion-8bit", "Lion", {"optim_bits": 8, "is_paged": False, "betas": (0.9, 0.99)}),
+        ("schedule-free-adamw", "AdamWScheduleFree", {"train_mode": True}),
+    ],
+)
+def test_the_trainer_s_name_of_an_optimizer_is_the_one_that_the_others_make_by_its_class(
+    write, optimizer, class_name, arguments, tmp_path, monkeypatch
+):
+    pytest.importorskip("bitsandbytes")
+    planned, made = recipe(precision="fp32", optimizer=optimizer), []
+    handle = register_optimizer_step_post_hook(lambda stepped, *_: made.append(stepped))
+    try:
+        trained(write(planned).text, tiny_bert(), Samples(), tmp_path, monkeypatch)
+    finally:
+        handle.remove()
+    assert len(made) == OPTIMIZER_STEPS
+    step = getattr(made[0], "optimizer", made[0])
+    group = step.param_groups[0]
+    found = {**vars(getattr(step, "args", object)), **vars(step), **group}
+    assert type(step).__name__ == (class_name if write is snippets.trainer else planned.torch_optimizer.class_name)
+    assert {name: found[name] for name in arguments} == arguments
+    assert group["lr"] == LEARNING_RATE or write is snippets.trainer  # whose schedule has begun
+
+
 class Network(torch.nn.Module):
     """A model that gives logits: the reader computes the loss."""
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
 
-from engine.errors import EstimateImpossible
+from engine.errors import EstimateImpossible, SpecError
 from engine.estimate.batch_model import ACTIVATIONS, BUFFERS, PARAMETERS, STATE, WORKSPACES, BatchModel
 from engine.estimate.gpus import find
-from engine.estimate.predict import estimate_at
+from engine.estimate.predict import check, estimate_at
 from engine.estimate.tracing import attention, fake_cuda, trace
 from engine.estimate.tracing.recorder import with_frees_in_order
 from engine.estimate.tracing.reductions import buffer_bytes
@@ -29,6 +29,8 @@ from engine.spec import MEMORY_STEPS, RunSpec
 CPU = torch.device("cpu")
 ON_CPU = trace.Conditions("fake_cpu", None)
 ON_A_CARD = trace.Conditions("fake_cuda", "sm80")
+EIGHT_BIT = ("adamw-8bit", "lion-8bit")
+PAGED = tuple(name for name, each in OPTIMIZERS.items() if each.unpaged)
 needs_fake_cuda = pytest.mark.skipif(fake_cuda.obstacle() is not None, reason="this torch carries no fake cuda tensors")
 
 
@@ -63,7 +65,7 @@ def real_peak(spec, batch_size):
         {"lora_rank": 8, "load_in_4bit": True},
         {"lora_rank": 8, "lora_targets": "query-value"},
         {"lora_rank": 8, "lora_targets": "intermediate.dense,query", "lora_dropout": 0.1, "precision": "bf16"},
-        *({"optimizer": name} for name in OPTIMIZERS if name not in ("adamw", "adamw-8bit")),
+        *({"optimizer": name} for name in OPTIMIZERS if name != "adamw" and name not in (*EIGHT_BIT, *PAGED)),
         {"accumulation_steps": 5},
         {"clip_grad_norm": True},
         {"frozen_blocks": 1},
@@ -84,18 +86,47 @@ def test_a_transformer_s_trace_is_the_real_step_within_a_hundred_bytes(changes):
 
 
 @pytest.mark.slow
-def test_a_trace_has_the_state_of_8_bit_adamw_tensor_for_tensor_and_lacks_two_tables():
+@pytest.mark.parametrize("name", EIGHT_BIT)
+def test_a_trace_has_the_state_of_8_bits_tensor_for_tensor_and_lacks_the_tables(name):
     pytest.importorskip("bitsandbytes")
-    spec = tiny(optimizer="adamw-8bit")
+    spec = tiny(optimizer=name)
     traced = trace.record(trace.step_maker(spec), 16, ON_CPU)
     step = TrainingStep(spec, build(spec, CPU), CPU)
     step(2)
-    tables = list(step.optimizer.name2qmap.values())
+    tables = [step.optimizer.name2qmap[which] for which in ("dynamic", "udynamic")[: 1 if name == "lion-8bit" else 2]]
     state = [tensor for tensor in step.state_tensors() if all(tensor is not table for table in tables)]
     assert {t.dtype for t in state if t.dim() == 2} == {torch.uint8, torch.float32}  # small ones stay fp32
     blocks = zip(traced.skeleton.blocks, traced.sizes_bytes, strict=True)
     assert sorted(size for block, size in blocks if block.kind == STATE) == sorted(t.nbytes for t in state)
     assert 0 <= real_peak(spec, 16) - traced.peak_live_bytes() - sum(table.nbytes for table in tables) <= 100
+
+
+@needs_fake_cuda
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAGED)
+def test_a_card_holds_of_paged_state_the_small_tensors_and_the_scales(name):
+    pytest.importorskip("bitsandbytes")
+    traced = trace.record(trace.step_maker(tiny(optimizer=name)), 3, ON_A_CARD)
+    blocks = list(zip(traced.skeleton.blocks, traced.sizes_bytes, strict=True))
+    parameters = [size // 4 for block, size in blocks if block.kind == PARAMETERS]
+    small, large = ([count for count in parameters if (count < 100_000) == is_small] for is_small in (True, False))
+    if name == "paged-adamw-32bit":
+        held = [4 * count for count in small]
+    else:
+        eight_bit = [count for count in small if count >= 4096]
+        held = [4 * count for count in small if count < 4096] + eight_bit
+        held += [4 * -(-count // 256) for count in (*eight_bit, *large)]
+        held += [1024]  # the table of each of both moments, which all weights share
+    assert large
+    assert sorted(size for block, size in blocks if block.kind == STATE) == sorted(2 * held)
+
+
+def test_paged_state_is_not_estimated_for_a_cpu_nor_where_no_card_can_be_traced(monkeypatch):
+    with pytest.raises(SpecError, match="take adamw-8bit"):
+        check(tiny(optimizer="paged-adamw-8bit"), None)
+    monkeypatch.setattr(fake_cuda, "obstacle", lambda: "no fake cuda here")
+    with pytest.raises(EstimateImpossible, match=r"stays on the device is not traced here \(no fake cuda here\)"):
+        trace.memory_model(tiny(optimizer="paged-adamw-8bit"), find("a10"))
 
 
 @needs_fake_cuda

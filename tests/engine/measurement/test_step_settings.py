@@ -6,11 +6,13 @@ from torch.optim import swa_utils
 
 from engine.errors import SpecError
 from engine.measurement.device import Cpu
+from engine.measurement.environment import check_environment
 from engine.measurement.probe import Bench, run_probe
 from engine.measurement.step import EMA_DECAY, MAX_GRADIENT_NORM, TrainingStep
 from engine.measurement.timing import BlockTimer
 from engine.measurement.workloads import build
 from engine.results.result import Outcome
+from engine.settings.optimizers import OPTIMIZERS
 from engine.spec import RunSpec
 from engine.speed.comparison import SpeedComparison, TimedBlock
 from engine.speed.rounds import Candidates
@@ -94,6 +96,21 @@ def test_the_norm_that_is_clipped_is_not_that_of_scaled_gradients():
     step(2)
     norm = torch.linalg.vector_norm(torch.stack([gradient.float().norm() for gradient in step.gradients()]))
     assert norm.item() <= MAX_GRADIENT_NORM * 1.01
+
+
+@pytest.mark.parametrize("name", [name for name, each in OPTIMIZERS.items() if each.state_copies])
+def test_an_optimizer_s_state_is_at_least_the_copies_that_a_limit_is_checked_with(name):
+    step = step_of(bench(sequence_length=8, optimizer=name))
+    step(2)
+    assert sum(t.nbytes for t in step.state_tensors()) >= OPTIMIZERS[name].state_copies * PARAMETERS_BYTES
+
+
+@pytest.mark.parametrize("name", ["paged-adamw-8bit", "paged-adamw-32bit"])
+def test_paged_state_is_refused_by_name_where_nothing_is_paged(name):
+    with pytest.raises(SpecError, match=f"optimizer: {name} needs a CUDA or XPU device: cpu pages nothing; take adamw"):
+        RunSpec("bert-tiny", optimizer=name, device="cpu")
+    with pytest.raises(SpecError, match="cpu pages nothing"):
+        check_environment(RunSpec("bert-tiny", optimizer=name), "cpu")  # as auto is resolved
 
 
 @pytest.mark.parametrize("name", ["clip_grad_norm", "ema"])
