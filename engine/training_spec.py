@@ -17,7 +17,17 @@ from .settings.loop_settings import KEPT, LoopSettings
 from .settings.lora_targets import ALL_LINEAR, TARGETS
 from .settings.optimizers import OPTIMIZERS
 from .settings.spec_checks import given_fields
-from .settings.step_settings import AMPERE, FLASH, FULL, HALF_PRECISIONS, NEEDS_AMPERE, PURE_BF16, StepSettings
+from .settings.step_settings import (
+    AMPERE,
+    BEFORE_FORWARD,
+    FLASH,
+    FREED,
+    FULL,
+    HALF_PRECISIONS,
+    NEEDS_AMPERE,
+    PURE_BF16,
+    StepSettings,
+)
 from .settings.workload_settings import DEVICE_NAMES, HAS_OWN_MEMORY, WorkloadSettings
 
 _BYTES_PER_PARAMETER, _BYTES_PER_HALF = 4, 2  # weights, gradients and state stay fp32 under autocast
@@ -43,12 +53,13 @@ class TrainingSpec(LoopSettings, AdapterSettings, StepSettings, WorkloadSettings
         """Return what every step holds at one time at any batch size: a floor for the memory limit.
 
         These are the weights, their average if there is one, and all gradients when the backward pass ends, whatever
-        the optimizer and the mode; the optimizer then adds its state. Where some weights are frozen, only the weights
-        are known.
+        the optimizer and the mode, unless each is freed; the optimizer then adds its state. Where some weights are
+        frozen, only the weights are known.
         """
         if self.lora_rank is not None or self.frozen_blocks is not None:
             return self.weights_bytes
-        return int((2 + OPTIMIZERS[self.optimizer].state_copies + self.ema) * self.weights_bytes)
+        copies = 1 + (self.gradients != FREED) + OPTIMIZERS[self.optimizer].state_copies + self.ema
+        return int(copies * self.weights_bytes)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -109,6 +120,12 @@ def check_device_memory(spec: TrainingSpec, device_type: str) -> None:
         raise SpecError(
             "optimizer", f"{spec.optimizer} needs a CUDA or XPU device: {device_type} pages nothing; take {unpaged}"
         )
+    if spec.offload_activations and device_type not in HAS_OWN_MEMORY:
+        raise SpecError(
+            "offload_activations",
+            f"needs a CUDA or XPU device: what {device_type} computes with is in the host's memory already; "
+            "gradient_checkpointing saves activations there",
+        )
 
 
 def check_device_name(device: str) -> None:
@@ -136,6 +153,8 @@ def check_training(spec: TrainingSpec) -> None:
     for name in ("clip_grad_norm", "ema"):
         if getattr(spec, name) and spec.optimizer == "none":
             raise SpecError(name, "is part of the optimizer step, and optimizer none makes none")
+    if spec.gradients == FREED:
+        _check_freed_gradients(spec)
     check_expandable_segments(spec, spec.device.startswith(("cuda", "auto")))
     if spec.device != "auto":
         check_device_memory(spec, spec.device.partition(":")[0])
@@ -161,6 +180,20 @@ def check_training(spec: TrainingSpec) -> None:
         raise SpecError("mode", f"{workload.id} has no loss in eval mode; train")
     if spec.pretrained and workload.huggingface_id is None:
         raise SpecError("pretrained", f"{workload.id} has no pretrained weights on the hub")
+
+
+def _check_freed_gradients(spec: TrainingSpec) -> None:
+    """Raise SpecError for what needs all gradients at one time: the loss's scaling, their norm, their sum."""
+    if spec.optimizer == "none":
+        raise SpecError("gradients", f"{FREED} ones are freed by each weight's optimizer; take an optimizer")
+    if spec.precision == "fp16":
+        raise SpecError("gradients", f"fp16 scales the loss by all gradients, none may be {FREED} before; take bf16")
+    if spec.clip_grad_norm:
+        raise SpecError("clip_grad_norm", f"needs the norm of all gradients: leave it out, or keep {FREED} gradients")
+    if spec.accumulation_steps > 1:
+        raise SpecError("accumulation_steps", f"must be 1 with {FREED} gradients, which cannot be added up")
+    if spec.zero_grad != BEFORE_FORWARD:
+        raise SpecError("zero_grad", f"must be {BEFORE_FORWARD} with {FREED} gradients, of which none is left to zero")
 
 
 def _check_frozen_blocks(count: int, spec: TrainingSpec) -> None:

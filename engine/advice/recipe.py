@@ -18,7 +18,7 @@ from ..settings.lora_options import (
     lora_options,
 )
 from ..settings.optimizers import OPTIMIZERS, Optimizer
-from ..settings.step_settings import FULL, PACKED, PADDED, PURE_BF16
+from ..settings.step_settings import FREED, FULL, PACKED, PADDED, PURE_BF16
 from ..spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS
 from ..text.units import format_bytes
 from .language_model_loss import LanguageModelLoss
@@ -32,6 +32,8 @@ _WRITTEN = (
     "mode",
     "sequences",
     "pretrained",
+    "gradients",
+    "offload_activations",
 )
 """The settings of a training that the code sets, or that readers have to set themselves."""
 _ROWS = {
@@ -62,6 +64,8 @@ class Recipe:
     devices: int
     limit_bytes: int | None = None
     capacity_bytes: int | None = None
+    frees_gradients: bool = False
+    offloads_activations: bool = False
 
     @property
     def global_batch_size(self) -> int:
@@ -96,6 +100,29 @@ class Recipe:
         """Return the lines that make the optimizer; one with modes is put into that of training."""
         modes = ["optimizer.train()  # and optimizer.eval() before an evaluation and before weights are saved"]
         return [f"optimizer = {self.optimizer_call(parameters)}", *(modes if self.torch_optimizer.has_modes else [])]
+
+    def lines_stepping_in_backward(self) -> list[str]:
+        """Return the lines that give each weight an optimizer, which steps and frees its gradient when it has one."""
+        modes = ["for optimizer in optimizers.values():", "    optimizer.train()  # and eval() before an evaluation"]
+        return [
+            "weights = [weight for weight in model.parameters() if weight.requires_grad]",
+            f"optimizers = {{weight: {self.optimizer_call('[weight]')} for weight in weights}}",
+            *(modes if self.torch_optimizer.has_modes else []),
+            "",
+            "def learn(weight):",
+            "    optimizers[weight].step()",
+            "    optimizers[weight].zero_grad()",
+            "",
+            "for weight in weights:",
+            "    weight.register_post_accumulate_grad_hook(learn)",
+        ]
+
+    def saving(self, *lines: str) -> list[str]:
+        """Return the lines of a forward pass; with what it saves in the host's memory, where that was measured."""
+        if not self.offloads_activations:
+            return list(lines)
+        pinned = "pin_memory=True" if self.device_kind == "cuda" else ""
+        return [f"with torch.autograd.graph.save_on_cpu({pinned}):", *(f"    {line}" for line in lines)]
 
     def yours_lines(self, *more: str) -> list[str]:
         """Name what the reader has to provide: the model, or the name of the model that the code loads, and `more`."""
@@ -222,4 +249,6 @@ def recipe_of(
         devices=devices,
         limit_bytes=limit_bytes,
         capacity_bytes=capacity_bytes,
+        frees_gradients=spec.get("gradients") == FREED,
+        offloads_activations=bool(spec.get("offload_activations")),
     )

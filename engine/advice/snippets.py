@@ -33,6 +33,7 @@ _WITH_OPTIMIZER = {
     "schedule-free-adamw": ('lr_scheduler_type="constant"',),
 }
 """Arguments that an optimizer needs with its name, so that it is the one of its library's defaults."""
+STEPS_AFTER_BACKWARD = "it makes one step of all weights after the backward pass, and gradients were freed during it"
 _TRAINER_PRECISIONS = {"bf16": "bf16=True", "fp16": "fp16=True", "tf32": "tf32=True"}
 _LIGHTNING_PRECISIONS = {"bf16": "bf16-mixed", "fp16": "16-mixed"}
 _LIGHTNING_DEVICES = {"cuda": "gpu", "mps": "mps", "cpu": "cpu"}
@@ -65,7 +66,7 @@ def trainer(recipe: Recipe) -> Snippet | NoSnippet:
         return NoSnippet(
             title, f"its Trainer takes the loss from the model, which {recipe.workload.name} does not give it"
         )
-    if (reason := _no_fp16(recipe) or _no_own_loss(recipe)) is not None:
+    if (reason := _not_with_own_steps(recipe) or _no_own_loss(recipe)) is not None:
         return NoSnippet(title, reason)
     arguments = [
         'output_dir="out"',
@@ -85,11 +86,16 @@ def trainer(recipe: Recipe) -> Snippet | NoSnippet:
     class_and_options = f'({recipe.torch_optimizer.path}, {{"lr": learning_rate{options}}})'
     optimizer = "" if name else f", optimizer_cls_and_kwargs={class_and_options}"
     made = f"(model=model, args=arguments, train_dataset=dataset{optimizer})"
+    training = [f"Trainer{made}.train()"]
+    if recipe.loss is not None:
+        training = _training_with_own_loss(recipe, made)
+    elif recipe.offloads_activations:
+        training = _training_with_offload(recipe, made)
     body = [
         "arguments = TrainingArguments(",
         *(f"    {argument}," for argument in arguments),
         ")",
-        *([f"Trainer{made}.train()"] if recipe.loss is None else _training_with_own_loss(made)),
+        *training,
     ]
     lines = [*_switches(recipe, with_tf32=False), *recipe.model_lines(checkpoints=False), *body]
     imports = ["from transformers import Trainer, TrainingArguments"]
@@ -98,14 +104,14 @@ def trainer(recipe: Recipe) -> Snippet | NoSnippet:
     )
 
 
-def _training_with_own_loss(made: str) -> list[str]:
+def _training_with_own_loss(recipe: Recipe, made: str) -> list[str]:
     """Write a Trainer that computes the loss by `compute_loss`, which is a mean over its own micro-batch."""
     return [
         "",
         "class TrainerWithOwnLoss(Trainer):",
         "    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):",
         "        with self.accelerator.autocast():",
-        "            return compute_loss(model, inputs)",
+        *(f"            {line}" for line in recipe.saving("return compute_loss(model, inputs)")),
         "",
         f"trainer = TrainerWithOwnLoss{made}",
         "trainer.model_accepts_loss_kwargs = False  # it then divides the loss by the accumulation steps",
@@ -113,12 +119,30 @@ def _training_with_own_loss(made: str) -> list[str]:
     ]
 
 
+def _training_with_offload(recipe: Recipe, made: str) -> list[str]:
+    """Write a Trainer that keeps in the host's memory what a forward pass saves."""
+    return [
+        "",
+        "class OffloadingTrainer(Trainer):",
+        "    def compute_loss(self, *inputs, **options):",
+        *(f"        {line}" for line in recipe.saving("return super().compute_loss(*inputs, **options)")),
+        "",
+        f"OffloadingTrainer{made}.train()",
+    ]
+
+
 def accelerate(recipe: Recipe) -> Snippet | NoSnippet:
     """Write the training loop for Accelerate."""
     title = "Accelerate"
-    if (reason := _no_fp16(recipe) or _no_own_loss(recipe)) is not None:
+    if (reason := _no_fp16(recipe) or _no_own_loss(recipe) or _not_freed_here(recipe)) is not None:
         return NoSnippet(title, reason)
     on_cpu = ", cpu=True" if recipe.device_kind == "cpu" else ""
+    prepared = [
+        *recipe.optimizer_lines("model.parameters()"),
+        "model, optimizer, loader = accelerator.prepare(model, optimizer, loader)",
+    ]
+    if recipe.frees_gradients:
+        prepared = ["model, loader = accelerator.prepare(model, loader)", *recipe.lines_stepping_in_backward()]
     mixed = f'"{recipe.precision}"' if recipe.precision in _DTYPES else '"no"'
     lines = [
         *_switches(recipe),
@@ -127,16 +151,14 @@ def accelerate(recipe: Recipe) -> Snippet | NoSnippet:
         f"accelerator = Accelerator(mixed_precision={mixed}, gradient_accumulation_plugin=steps{on_cpu})",
         *recipe.model_lines(),
         _loader(recipe),
-        *recipe.optimizer_lines("model.parameters()"),
-        "model, optimizer, loader = accelerator.prepare(model, optimizer, loader)",
+        *prepared,
         _mode(recipe),
         "for batch in loader:",
         # autocast is in the model's forward pass, and a loss in chunks calls parts of the model
         f"    with accelerator.accumulate(model){', accelerator.autocast()' if recipe.loss else ''}:",
-        f"        loss = {_loss(recipe)}",
+        *(f"        {line}" for line in recipe.saving(f"loss = {_loss(recipe)}")),
         "        accelerator.backward(loss)",
-        "        optimizer.step()",
-        "        optimizer.zero_grad()",
+        *([] if recipe.frees_gradients else ["        optimizer.step()", "        optimizer.zero_grad()"]),
     ]
     imports = ["from accelerate import Accelerator", "from accelerate.utils import GradientAccumulationPlugin"]
     launch = f"Start it with: accelerate launch --num_processes {recipe.devices}." if recipe.devices > 1 else ""
@@ -146,7 +168,7 @@ def accelerate(recipe: Recipe) -> Snippet | NoSnippet:
 def lightning(recipe: Recipe) -> Snippet | NoSnippet:
     """Write the training as a module of Lightning."""
     title = "Lightning"
-    if (reason := _no_fp16(recipe)) is not None:
+    if (reason := _not_with_own_steps(recipe)) is not None:
         return NoSnippet(title, reason)
     if recipe.device_kind not in _LIGHTNING_DEVICES:
         return NoSnippet(title, f"it has no accelerator for {recipe.device_kind}")
@@ -163,7 +185,7 @@ def lightning(recipe: Recipe) -> Snippet | NoSnippet:
         "        self.model = model",
         "",
         "    def training_step(self, batch, index):",
-        f"        return {_loss(recipe, 'self.model')}",
+        *(f"        {line}" for line in recipe.saving(f"return {_loss(recipe, 'self.model')}")),
         "",
         "    def configure_optimizers(self):",
         *(f"        {line}" for line in recipe.optimizer_lines("self.parameters()")),
@@ -190,19 +212,19 @@ def plain_torch(recipe: Recipe) -> Snippet | NoSnippet:
         return NoSnippet(
             title, "for several devices a plain loop needs a launcher and DistributedDataParallel of your own"
         )
+    if (reason := _not_freed_here(recipe)) is not None:
+        return NoSnippet("Plain PyTorch", reason)
     scaler = recipe.precision == "fp16"
-    forward, indent = [f"    loss = {_loss(recipe)}"], "    "
+    forward, indent = [f"loss = {_loss(recipe)}"], "    "
     if dtype := _DTYPES.get(recipe.precision):
-        forward = [
-            f'    with torch.autocast("{recipe.device_kind}", dtype={dtype}):',
-            f"        loss = {_loss(recipe)}",
-        ]
+        forward = [f'with torch.autocast("{recipe.device_kind}", dtype={dtype}):', f"    loss = {_loss(recipe)}"]
+    forward = [f"    {line}" for line in recipe.saving(*forward)]
     part = f"loss / {recipe.accumulation_steps}" if recipe.accumulation_steps > 1 else "loss"
     backward = (
         f"scaler.scale({part}).backward()" if scaler else f"({part}).backward()" if "/" in part else "loss.backward()"
     )
     step = ["scaler.step(optimizer)", "scaler.update()"] if scaler else ["optimizer.step()"]
-    step += ["optimizer.zero_grad()"]
+    step = [] if recipe.frees_gradients else [*step, "optimizer.zero_grad()"]
     if recipe.accumulation_steps > 1:
         forward_steps = [
             f"    if number % {recipe.accumulation_steps} == 0:",
@@ -218,7 +240,11 @@ def plain_torch(recipe: Recipe) -> Snippet | NoSnippet:
         "model = model.to(device)",
         _mode(recipe),
         _loader(recipe),
-        *recipe.optimizer_lines("model.parameters()"),
+        *(
+            recipe.lines_stepping_in_backward()
+            if recipe.frees_gradients
+            else recipe.optimizer_lines("model.parameters()")
+        ),
         *([f'scaler = torch.amp.GradScaler("{recipe.device_kind}")'] if scaler else []),
         loop,
         "    batch = {name: tensor.to(device) for name, tensor in batch.items()}",
@@ -258,6 +284,18 @@ def _loader(recipe: Recipe) -> str:
 
 def _mode(recipe: Recipe) -> str:
     return "model.train()" if recipe.is_train_mode else "model.eval()"
+
+
+def _not_with_own_steps(recipe: Recipe) -> str | None:
+    """Return why a library that makes the optimizer's step itself has no snippet."""
+    return STEPS_AFTER_BACKWARD if recipe.frees_gradients else _no_fp16(recipe)
+
+
+def _not_freed_here(recipe: Recipe) -> str | None:
+    """Return why gradients cannot be freed during the backward pass with this global batch."""
+    if recipe.frees_gradients and (recipe.accumulation_steps > 1 or recipe.devices > 1):
+        return "gradients that are freed at once cannot be added up over micro-batches or devices"
+    return None
 
 
 def _no_fp16(recipe: Recipe) -> str | None:

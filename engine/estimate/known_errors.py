@@ -65,8 +65,8 @@ def margin_fraction(spec: RunSpec, gpu: Gpu | None) -> float:
 
 
 def _compared(spec: RunSpec, gpu: Gpu | None) -> KnownError | None:
-    """Return the error of such trainings on such a device. None with 4-bit weights or paged state was compared."""
-    was_never = spec.load_in_4bit or OPTIMIZERS[spec.optimizer].unpaged is not None
+    """Return the error of such trainings on such a device. None with 4-bit weights, paged state or offload was."""
+    was_never = spec.load_in_4bit or spec.offload_activations or OPTIMIZERS[spec.optimizer].unpaged is not None
     return None if was_never else KNOWN.get((_place(gpu), spec.workload.architecture))
 
 

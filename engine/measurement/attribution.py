@@ -19,7 +19,16 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from ..progress import FORWARD, OPTIMIZER_STEP, Progress, no_progress
-from ..results.memory_breakdown import ACTIVATIONS, PARAMETERS, STATE, LiveBlock, MemoryBreakdown, Request, entries_of
+from ..results.memory_breakdown import (
+    ACTIVATIONS,
+    GRADIENTS,
+    PARAMETERS,
+    STATE,
+    LiveBlock,
+    MemoryBreakdown,
+    Request,
+    entries_of,
+)
 from ..results.result import Outcome
 from .device import Device
 from .live_blocks import LiveMoment, TracedEvent, TracedStep, after, explain, place_of
@@ -103,7 +112,7 @@ class _AttributedRun:
     def step_once(self, batch_size: int) -> tuple[LiveMoment | None, bool]:
         """Run one step. Return what was live at its moment (None without events), and whether it must be the last."""
         step, device = self.step, self.bench.device
-        step.clear_gradients()
+        step.begin()
         self.scopes.begin_step()
         begun = self._at_beginning()
         refused = None
@@ -137,6 +146,10 @@ class _AttributedRun:
             storage.data_ptr(): self.left.get(storage.data_ptr())
             or LiveBlock(storage.nbytes(), ACTIVATIONS, None, FORWARD)
             for storage in storages
+        }
+        carried |= {
+            tensor.untyped_storage().data_ptr(): LiveBlock(tensor.nbytes, GRADIENTS, path)
+            for path, tensor in gradients_of(model)
         }
         known = sum(block.size_bytes for block in (*fixed, *carried.values()))
         device = self.bench.device

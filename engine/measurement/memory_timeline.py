@@ -47,12 +47,14 @@ def replay(
     parameters_bytes: int,
     optimizer_state_bytes: int,
     carried_bytes: Mapping[int, int] | None = None,
+    carried_gradients_bytes: Mapping[int, int] | None = None,
     gradient_addresses: frozenset[int] = frozenset(),
     state_addresses: frozenset[int] = frozenset(),
 ) -> Peak:
-    """Return the peak of a step that began with `parameters_bytes`, `optimizer_state_bytes` and `carried_bytes` live.
+    """Return the peak of a step that began with `parameters_bytes`, `optimizer_state_bytes` and what is carried live.
 
-    `carried_bytes` are the blocks that the previous step left to this one, by address: activations until freed.
+    `carried_bytes` are the blocks that the previous step left to this one, by address: activations until freed; so
+    are `carried_gradients_bytes`, of gradients that are zeroed later or never freed.
     A block counts as gradient or optimizer state if its address is one of those that hold them after the
     step; else as activation if the forward pass made it, and as other (batch, temporaries) if not.
     """
@@ -61,9 +63,11 @@ def replay(
     kept = gradient_addresses | state_addresses  # the last allocation at each of these addresses outlives the step
     last_use = {e.address: i for i, e in enumerate(ordered) if e.size_bytes > 0 and e.address in kept}
     live = {address: ("activations", size) for address, size in (carried_bytes or {}).items()}
-    carried = sum(size for _, size in live.values())
-    totals = {"gradients": 0, "optimizer_state": 0, "activations": carried, "other": 0}
-    base = parameters_bytes + optimizer_state_bytes + carried
+    live |= {address: ("gradients", size) for address, size in (carried_gradients_bytes or {}).items()}
+    totals = {"gradients": 0, "optimizer_state": 0, "activations": 0, "other": 0}
+    for kind, size in live.values():
+        totals[kind] += size
+    base = parameters_bytes + optimizer_state_bytes + sum(totals.values())
     now = peak = base
     at_peak, peak_phase = dict(totals), None
     for index, event in enumerate(ordered):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -26,6 +27,30 @@ def make_optimizer(name: str, parameters: Iterable[nn.Parameter]) -> torch.optim
         made.train()
     optimizer: torch.optim.Optimizer = made
     return optimizer
+
+
+class StepInBackward:
+    """An optimizer for each weight, which steps as soon as its gradient is complete; the gradient is then freed.
+
+    This is PyTorch's tutorial on fusing the optimizer step into the backward pass, and what LOMO does.
+    """
+
+    def __init__(self, name: str, parameters: Iterable[nn.Parameter]) -> None:
+        learned = [parameter for parameter in parameters if parameter.requires_grad]
+        self.optimizers = {parameter: make_optimizer(name, [parameter]) for parameter in learned}
+
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        """Step in the backward passes of the context alone: the model outlives this training."""
+        with ExitStack() as stack:
+            for parameter in self.optimizers:
+                stack.callback(parameter.register_post_accumulate_grad_hook(self._step).remove)
+            yield
+
+    def _step(self, parameter: Any) -> None:
+        if (optimizer := self.optimizers[parameter]) is not None:
+            optimizer.step()
+            optimizer.zero_grad()
 
 
 def optimizer_class(name: str) -> Callable[..., torch.optim.Optimizer] | None:

@@ -67,7 +67,7 @@ class Meter:
 
     def run(self, step: TrainingStep, batch_size: int) -> None:
         """Run one full step; raises what the step raises."""
-        step.clear_gradients()
+        step.begin()
         step(batch_size, self.marked)
         self.steps += 1
 
@@ -179,7 +179,7 @@ def run_probe(
 
 
 def _unmeasured_step(step: TrainingStep, batch_size: int) -> None:
-    step.clear_gradients()
+    step.begin()
     step(batch_size)
 
 
@@ -214,11 +214,13 @@ def profiled_step(
     bench: Bench, step: TrainingStep, batch_size: int, marked: PhaseMarker
 ) -> memory_timeline.Peak | None:
     """Run one step under the profiler; return its peak and what held it, or None where the allocator has no events."""
-    step.clear_gradients()
+    step.begin()
     state_bytes = sum(tensor.nbytes for tensor in step.state_tensors())
     had_state = state_bytes > 0
-    carried = (tensor.untyped_storage() for tensor in step.carried_tensors())
-    carried_bytes = {storage.data_ptr(): storage.nbytes() for storage in carried}
+    carried_bytes, gradients_bytes = (
+        {storage.data_ptr(): storage.nbytes() for storage in (tensor.untyped_storage() for tensor in tensors)}
+        for tensors in (step.carried_tensors(), step.gradients())
+    )
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as trace:
         step(batch_size, marked)
     events, phases = read_trace(trace, bench.device.torch_device.type)
@@ -231,6 +233,7 @@ def profiled_step(
         parameters_bytes=sum(t.nbytes for t in (*model.parameters(), *model.buffers())),
         optimizer_state_bytes=state_bytes,
         carried_bytes=carried_bytes,
+        carried_gradients_bytes=gradients_bytes,
         gradient_addresses=frozenset(t.data_ptr() for t in step.gradients()),
         state_addresses=frozenset() if had_state else frozenset(t.data_ptr() for t in step.state_tensors()),
     )

@@ -8,12 +8,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import save_on_cpu
 
 from ..errors import WorkloadFailed
 from ..progress import BACKWARD, FORWARD, OPTIMIZER_STEP
 from ..settings.loop_settings import KEPT
+from ..settings.step_settings import BEFORE_BACKWARD, BEFORE_FORWARD, FREED
 from ..spec import RunSpec
-from .optimizers import keeps_state, make_optimizer, state_on
+from .optimizers import StepInBackward, keeps_state, make_optimizer, state_on
 from .workloads import Built
 
 PhaseMarker = Callable[[str], AbstractContextManager[Any]]
@@ -34,17 +36,24 @@ def apply_precision(precision: str) -> None:
 class TrainingStep:
     """Runs full optimizer steps at any batch size, with a new optimizer's state.
 
-    It frees memory when the usual training loop does. Gradients are set to None at the start of a step, by
-    `zero_grad()`. Unless outputs are released, what the model returned lives until the next forward pass has returned:
-    `outputs = model(**batch)` rebinds the name only then, so a language model's old logits are live together with its
-    new activations.
+    It frees memory when the usual training loop does. `begin` comes before each step and sets the last one's gradients
+    to None, unless `zero_grad` is elsewhere. Unless outputs are released, what the model returned lives until the next
+    forward pass has returned: `outputs = model(**batch)` rebinds the name only then, so a language model's old logits
+    are live together with its new activations.
     """
 
     def __init__(self, spec: RunSpec, built: Built, device: torch.device) -> None:
         self.built = built
         self.device = device
         self.micro_batches = spec.accumulation_steps
-        self.optimizer = make_optimizer(spec.optimizer, built.model.parameters())
+        self.in_backward: StepInBackward | None = None
+        self.optimizer: torch.optim.Optimizer | None = None
+        if spec.gradients == FREED:
+            self.in_backward = StepInBackward(spec.optimizer, built.model.parameters())
+        else:
+            self.optimizer = make_optimizer(spec.optimizer, built.model.parameters())
+        self.zero_grad = spec.zero_grad
+        self.offloads = spec.offload_activations
         self.autocast_dtype = _AUTOCAST.get(spec.precision)
         # scale 1: with the usual initial scale of 65,536 the first steps overflow and skip the optimizer
         self.scaler = torch.amp.GradScaler(device.type, init_scale=1.0) if spec.precision == "fp16" else None
@@ -55,6 +64,11 @@ class TrainingStep:
         self.keeps_outputs = spec.outputs == KEPT
         self.outputs: Any = None
         self.loss: Tensor | None = None
+
+    def begin(self) -> None:
+        """Do with the last step's gradients what the loop does before the forward pass."""
+        if self.zero_grad != BEFORE_BACKWARD:
+            self.built.model.zero_grad(set_to_none=self.zero_grad == BEFORE_FORWARD)
 
     def clear_gradients(self) -> None:
         self.built.model.zero_grad(set_to_none=True)
@@ -72,22 +86,31 @@ class TrainingStep:
             learned = (parameter for parameter in self.built.model.parameters() if parameter.requires_grad)
             with phase(OPTIMIZER_STEP):  # before the first forward pass, where training scripts create their average
                 self.averages = {parameter: parameter.detach().clone() for parameter in learned}
-        for _ in range(self.micro_batches):
-            self._learn_from_micro_batch(batch_size, phase)
+        with nullcontext() if self.in_backward is None else self.in_backward.attached():
+            for number in range(self.micro_batches):
+                self._learn_from_micro_batch(batch_size, phase, is_first=number == 0)
         with phase(OPTIMIZER_STEP):
             self._optimizer_step()
 
-    def _learn_from_micro_batch(self, batch_size: int, phase: PhaseMarker) -> None:
+    def _learn_from_micro_batch(self, batch_size: int, phase: PhaseMarker, *, is_first: bool) -> None:
         """Add the gradients of one micro-batch to the existing ones."""
         batch = self.built.make_batch(batch_size)
         if any(tensor.shape[0] != batch_size for tensor in batch.values()):
             raise WorkloadFailed(f"the batch does not have {batch_size} samples in every tensor")
-        with phase(FORWARD):
+        with phase(FORWARD), self._saving():
             loss = self.forward(batch)
             if self.micro_batches > 1:
                 loss = loss / self.micro_batches
+        if is_first and self.zero_grad == BEFORE_BACKWARD:
+            self.clear_gradients()
         with phase(BACKWARD):
             (self.scaler.scale(loss) if self.scaler else loss).backward()
+
+    def _saving(self) -> AbstractContextManager[Any]:
+        """Return what decides where the forward pass saves tensors for the backward pass."""
+        if not self.offloads:
+            return nullcontext()
+        return save_on_cpu(pin_memory=True, device_type=self.device.type)
 
     def forward(self, batch: dict[str, Tensor]) -> Tensor:
         """Return the loss of `batch`. First the outputs, then the loss replace those of the previous step."""
@@ -100,26 +123,29 @@ class TrainingStep:
         return self.loss
 
     def _optimizer_step(self) -> None:
-        if self.optimizer is None:
-            return
-        if self.clips_gradients:
-            if self.scaler is not None:
-                self.scaler.unscale_(self.optimizer)  # the norm is that of the gradients, not of scaled ones
-            nn.utils.clip_grad_norm_(self.built.model.parameters(), MAX_GRADIENT_NORM)
-        if self.scaler is None:
-            self.optimizer.step()
-        else:
-            self.scaler.step(self.optimizer)
-            self.scaler.update()
+        if self.optimizer is not None:
+            self._step_of_all_weights(self.optimizer)
         if self.keeps_average:
             with torch.no_grad():  # all weights at once, as in torch.optim.swa_utils.get_ema_multi_avg_fn
                 torch._foreach_lerp_(list(self.averages.values()), list(self.averages), 1 - EMA_DECAY)
-        if self.keeps_state and not self.optimizer.state:
+
+    def _step_of_all_weights(self, optimizer: torch.optim.Optimizer) -> None:
+        if self.clips_gradients:
+            if self.scaler is not None:
+                self.scaler.unscale_(optimizer)  # the norm is that of the gradients, not of scaled ones
+            nn.utils.clip_grad_norm_(self.built.model.parameters(), MAX_GRADIENT_NORM)
+        if self.scaler is None:
+            optimizer.step()
+        else:
+            self.scaler.step(optimizer)
+            self.scaler.update()
+        if self.keeps_state and not optimizer.state:
             raise WorkloadFailed("the optimizer skipped its step (gradients not finite): nothing was measured")
 
     def state(self, parameter: nn.Parameter) -> list[Tensor]:
         """Return the tensors that persist on the device from step to step for a parameter: its state and average."""
-        state = state_on(self.device, self.optimizer, parameter)
+        own = self.optimizer if self.in_backward is None else self.in_backward.optimizers.get(parameter)
+        state = state_on(self.device, own, parameter)
         return [*state, *([self.averages[parameter]] if parameter in self.averages else [])]
 
     def state_tensors(self) -> list[Tensor]:

@@ -101,7 +101,7 @@ def one_step(device: Device, step: TrainingStep, batch_size: int) -> float:
     """Return the seconds of one whole step."""
     device.synchronize()
     before = time.perf_counter()
-    step.clear_gradients()
+    step.begin()
     step(batch_size)
     device.synchronize()
     return time.perf_counter() - before
@@ -137,7 +137,7 @@ def warm_up(device: Device, step: TrainingStep, batch_size: int, progress: Progr
     while time.perf_counter() < deadline:
         number += 1
         progress("warm-up", number)
-        step.clear_gradients()
+        step.begin()
         step(batch_size)
         device.synchronize()
     device.is_warm = True

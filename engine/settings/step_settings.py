@@ -30,6 +30,17 @@ SEQUENCES = {
     PACKED: "packed (several in each row, separated by their positions)",
 }
 HALF_PRECISIONS = ("bf16", "fp16", PURE_BF16)
+BEFORE_FORWARD, BEFORE_BACKWARD, ZEROS = "before-forward", "before-backward", "zeros"
+ZERO_GRADS = {
+    BEFORE_FORWARD: "before the forward pass, set to None",
+    BEFORE_BACKWARD: "before the backward pass, set to None (they are kept during the forward pass)",
+    ZEROS: "set to zeros (set_to_none=False, never freed)",
+}
+FREED = "freed"
+GRADIENTS = {
+    "kept": "kept until the optimizer step",
+    FREED: "freed during the backward pass, each after the step of its weight",
+}
 MODES = {"train": "train (dropout active)", "eval": "eval (dropout off)"}
 AMPERE = (8, 0)
 """The first compute capability with bfloat16 and TensorFloat-32."""
@@ -73,6 +84,25 @@ class StepSettings:
         hint="By the total norm (clip_grad_norm_). The limit itself changes neither memory nor speed.",
         is_rare=True,
     )
+    zero_grad: str = setting(
+        Role.TRAINING,
+        "zero_grad",
+        "Where the loop zeroes the gradients of the last step. before-backward keeps them during the forward pass.",
+        default=BEFORE_FORWARD,
+        hint="A loop that calls zero_grad() right before backward() holds them together with the activations.",
+        choices=ZERO_GRADS,
+        is_rare=True,
+    )
+    gradients: str = setting(
+        Role.TRAINING,
+        "Gradients",
+        "Keep all gradients until the optimizer step, or free each during the backward pass. "
+        "freed has one optimizer for each weight, called by register_post_accumulate_grad_hook.",
+        default="kept",
+        hint="Freed: no gradient clipping, accumulation or fp16.",
+        choices=GRADIENTS,
+        is_rare=True,
+    )
     ema: bool = setting(
         Role.TRAINING,
         "EMA of the weights",
@@ -103,6 +133,15 @@ class StepSettings:
         "Keep fewer activations; compute them again in the backward pass.",
         default=False,
         hint="Trades speed for memory.",
+    )
+    offload_activations: bool = setting(
+        Role.TRAINING,
+        "Activation offload",
+        "Keep what the forward pass saves in the host's memory until the backward pass. "
+        "torch.autograd.graph.save_on_cpu; with gradient checkpointing only the inputs of the blocks are moved.",
+        default=False,
+        hint="CUDA and XPU only. Each step copies the activations to the host and back.",
+        is_rare=True,
     )
     torch_compile: bool = setting(
         Role.TRAINING,

@@ -113,7 +113,8 @@ def _prepare(spec: RunSpec, gpu: Gpu | None) -> None:
     if spec.attention == FLASH:
         raise EstimateImpossible(f"the kernels of {FLASH} cannot be traced; measure it instead, or estimate sdpa")
     conditions = conditions_for(gpu, spec.precision)
-    if OPTIMIZERS[spec.optimizer].unpaged is not None and conditions.method != "fake_cuda":
+    moves_memory = spec.offload_activations or OPTIMIZERS[spec.optimizer].unpaged is not None
+    if moves_memory and conditions.method != "fake_cuda":
         raise EstimateImpossible(f"what stays on the device is not traced here ({conditions.approximate_because})")
     apply_precision(spec.precision)
 
@@ -172,7 +173,7 @@ def _recorded(make_step: MakeStep, batch_size: int, device: torch.device, steps:
         with recorder, scopes.followed(), _rows_of_one_sequence(step):
             for _ in range(steps):
                 recorder.begin_step()
-                step.clear_gradients()
+                step.begin()
                 step(batch_size, recorder.phase)
                 recorder.mark(GRADIENTS, gradients_of(model))
                 recorder.mark(STATE, state_of(model, step.state))

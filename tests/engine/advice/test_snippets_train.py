@@ -134,6 +134,34 @@ def test_the_trainer_s_name_of_an_optimizer_is_the_one_that_the_others_make_by_i
     assert group["lr"] == LEARNING_RATE or write is snippets.trainer  # whose schedule has begun
 
 
+@of_each_library
+def test_gradients_freed_in_the_backward_pass_are_written_where_a_loop_can_free_them(write, tmp_path, monkeypatch):
+    assert isinstance(write(recipe(gradients="freed", steps=2)), snippets.NoSnippet)
+    written = write(recipe(gradients="freed", steps=1))
+    if write in (snippets.trainer, snippets.lightning):
+        assert written.reason == snippets.STEPS_AFTER_BACKWARD
+        return
+    model = tiny_bert()
+    weights = [weight.detach().clone() for weight in model.parameters()]
+    seen = trained(written.text, model, Samples(), tmp_path, monkeypatch)
+    assert seen.batch_sizes == [MICRO] * STEPS * OPTIMIZER_STEPS
+    assert len(seen.optimizers) == len(seen.batch_sizes) * len(weights)
+    assert all(weight.grad is None for weight in model.parameters())
+    assert not all(torch.equal(*pair) for pair in zip(weights, model.parameters(), strict=True))
+
+
+@of_each_library
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_offloaded_activations_are_saved_to_the_host_in_every_forward_pass(write, precision, tmp_path, monkeypatch):
+    offload = torch.autograd.graph.save_on_cpu
+    entered, enter = [], offload.__enter__
+    monkeypatch.setattr(offload, "__enter__", lambda it: (entered.append(it), enter(it))[1], raising=False)
+    written = write(recipe(precision=precision, offload_activations=True))
+    seen = trained(written.text, tiny_bert(), Samples(), tmp_path, monkeypatch)
+    assert len(entered) == len(seen.batch_sizes) == STEPS * OPTIMIZER_STEPS
+    assert "pin_memory=True" in write(recipe(device_kind="cuda", offload_activations=True)).text
+
+
 class Network(torch.nn.Module):
     """A model that gives logits: the reader computes the loss."""
 

@@ -67,6 +67,12 @@ def real_peak(spec, batch_size):
         {"lora_rank": 8, "lora_targets": "intermediate.dense,query", "lora_dropout": 0.1, "precision": "bf16"},
         *({"optimizer": name} for name in OPTIMIZERS if name != "adamw" and name not in (*EIGHT_BIT, *PAGED)),
         {"accumulation_steps": 5},
+        {"zero_grad": "before-backward"},
+        {"zero_grad": "zeros", "precision": "bf16"},
+        {"zero_grad": "before-backward", "accumulation_steps": 2},
+        {"gradients": "freed"},
+        {"gradients": "freed", "optimizer": "sgd", "ema": True},
+        {"gradients": "freed", "lora_rank": 8, "precision": "bf16"},
         {"clip_grad_norm": True},
         {"frozen_blocks": 1},
         {"attention": "eager"},
@@ -83,6 +89,47 @@ def test_a_transformer_s_trace_is_the_real_step_within_a_hundred_bytes(changes):
     spec = tiny(**changes)
     traced = trace.record(trace.step_maker(spec), 16, ON_CPU).peak_live_bytes()
     assert traced == pytest.approx(real_peak(spec, 16), abs=100)
+
+
+@pytest.mark.parametrize(
+    ("changes", "peak_bytes"),
+    [
+        ({}, 101_441_864),
+        ({"precision": "bf16", "accumulation_steps": 2}, 101_441_800),
+        ({"clip_grad_norm": True, "precision": "fp16", "optimizer": "sgd"}, 35_368_164),
+        ({"ema": True, "optimizer": "momentum"}, 70_457_640),
+    ],
+    ids=str,
+)
+def test_a_training_with_none_of_the_newer_settings_has_the_bytes_it_had_before_them(changes, peak_bytes):
+    assert trace.record(trace.step_maker(tiny(**changes)), 16, ON_CPU).peak_live_bytes() == peak_bytes
+
+
+@needs_fake_cuda
+@pytest.mark.slow
+def test_offloaded_activations_leave_the_card_during_the_forward_pass_and_come_back_in_the_backward_pass():
+    plain, offloaded = (
+        trace.record(trace.step_maker(tiny(offload_activations=moved)), 64, ON_A_CARD) for moved in (False, True)
+    )
+    assert offloaded.peak_live_bytes() < plain.peak_live_bytes()
+    # the weights are saved for the backward pass too, and come back as copies
+    assert "_to_copy" in {block.operator for block in offloaded.skeleton.blocks if block.phase == BACKWARD}
+    assert held_after_forward(offloaded) < held_after_forward(plain) // 10
+
+
+def held_after_forward(recording):
+    """The most bytes of activations that are live when a backward pass begins."""
+    blocks, live, most, phase = recording.skeleton.blocks, {}, 0, None
+    for event in recording.skeleton.events:
+        if event < 0:
+            live.pop(~event, None)
+            continue
+        if blocks[event].phase == BACKWARD and phase == FORWARD:
+            most = max(most, sum(live.values()))
+        phase = blocks[event].phase
+        if blocks[event].kind == ACTIVATIONS:
+            live[event] = recording.sizes_bytes[event]
+    return most
 
 
 @pytest.mark.slow
@@ -121,12 +168,16 @@ def test_a_card_holds_of_paged_state_the_small_tensors_and_the_scales(name):
     assert sorted(size for block, size in blocks if block.kind == STATE) == sorted(2 * held)
 
 
-def test_paged_state_is_not_estimated_for_a_cpu_nor_where_no_card_can_be_traced(monkeypatch):
+def test_what_is_moved_to_the_host_is_not_estimated_for_a_cpu_nor_where_no_card_can_be_traced(monkeypatch):
     with pytest.raises(SpecError, match="take adamw-8bit"):
         check(tiny(optimizer="paged-adamw-8bit"), None)
+    with pytest.raises(SpecError, match="gradient_checkpointing saves activations"):
+        check(tiny(offload_activations=True), None)
     monkeypatch.setattr(fake_cuda, "obstacle", lambda: "no fake cuda here")
     with pytest.raises(EstimateImpossible, match=r"stays on the device is not traced here \(no fake cuda here\)"):
         trace.memory_model(tiny(optimizer="paged-adamw-8bit"), find("a10"))
+    with pytest.raises(EstimateImpossible, match="not traced here"):
+        trace.memory_model(tiny(offload_activations=True), find("a10"))
 
 
 @needs_fake_cuda

@@ -1,5 +1,7 @@
 """What the settings of a training do to its step: real ones, of a tiny model on the CPU."""
 
+import dataclasses
+
 import pytest
 import torch
 from torch.optim import swa_utils
@@ -59,6 +61,85 @@ def test_gradients_are_live_together_with_the_activations_of_the_later_micro_bat
     at_once, accumulated = (peak_bytes(256, optimizer="sgd", accumulation_steps=steps) for steps in (1, 2))
     # the embeddings' gradient, the largest by far, is made last: without accumulation hardly an activation is left
     assert accumulated - at_once > PARAMETERS_BYTES // 2
+
+
+def test_gradients_that_are_zeroed_late_or_never_freed_are_live_with_the_next_activations():
+    before_forward, before_backward, zeros = (
+        run_probe(bench(optimizer="sgd", zero_grad=where), 256, with_kinds=False)
+        for where in ("before-forward", "before-backward", "zeros")
+    )
+    assert before_backward.peak_allocated_bytes - before_forward.peak_allocated_bytes > PARAMETERS_BYTES // 2
+    assert zeros.peak_allocated_bytes >= before_backward.peak_allocated_bytes
+    for probe in (before_backward, zeros):
+        kinds = probe.memory_by_kind
+        assert kinds.gradients_bytes == PARAMETERS_BYTES
+        assert sum(dataclasses.asdict(kinds).values()) == probe.peak_allocated_bytes
+
+
+@pytest.mark.parametrize("zero_grad", ["before-backward", "zeros"])
+def test_every_step_learns_from_its_own_gradients_wherever_they_are_zeroed(zero_grad):
+    usual, other = (step_of(bench(sequence_length=8, mode="eval", zero_grad=w)) for w in ("before-forward", zero_grad))
+    trained_alike(usual, other)
+    for ours, theirs in zip(usual.gradients(), other.gradients(), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-6)
+
+
+def trained_alike(one: TrainingStep, other: TrainingStep) -> None:
+    """Train two models with the same weights on the same two batches."""
+    other.built.model.load_state_dict(one.built.model.state_dict())
+    for batch in [one.built.make_batch(2) for _ in range(2)]:
+        for step in (one, other):
+            object.__setattr__(step.built, "make_batch", lambda _, batch=batch: batch)
+            step.begin()
+            step(2)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+def test_gradients_freed_in_the_backward_pass_train_the_same_weights_and_none_is_left(optimizer):
+    kept, freed = (
+        step_of(bench(sequence_length=8, mode="eval", optimizer=optimizer, gradients=which))
+        for which in ("kept", "freed")
+    )
+    before = [weight.detach().clone() for weight in kept.built.model.parameters()]
+    trained_alike(kept, freed)
+    assert freed.gradients() == []
+    weights = [list(step.built.model.parameters()) for step in (kept, freed)]
+    for ours, theirs in zip(*weights, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-6)
+    assert not any(torch.equal(*pair) for pair in zip(before, weights[1], strict=True) if optimizer == "adamw")
+    assert len(freed.state_tensors()) == len(kept.state_tensors())
+
+
+def test_freed_gradients_take_less_and_the_next_training_of_the_model_keeps_its_own():
+    kept, freed = (peak_bytes(4, optimizer="sgd", gradients=which) for which in ("kept", "freed"))
+    assert kept - freed > PARAMETERS_BYTES // 10  # the embeddings are nine tenths, and come last
+    one = bench(gradients="freed")
+    step_of(one)(2)
+    step = TrainingStep(dataclasses.replace(one.spec, gradients="kept"), one.built, CPU)
+    step(2)
+    assert step.gradients()
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "reason"),
+    [
+        ({"optimizer": "none"}, "gradients", "take an optimizer"),
+        ({"precision": "fp16"}, "gradients", "take bf16"),
+        ({"clip_grad_norm": True}, "clip_grad_norm", "leave it out, or keep"),
+        ({"accumulation_steps": 2}, "accumulation_steps", "must be 1 with freed gradients"),
+        ({"zero_grad": "zeros"}, "zero_grad", "must be before-forward with freed gradients"),
+    ],
+)
+def test_what_needs_all_gradients_at_once_excludes_freed_ones_by_name(given, field, reason):
+    with pytest.raises(SpecError, match=reason) as refused:
+        RunSpec("bert-tiny", gradients="freed", **given)
+    assert refused.value.field == field
+
+
+@pytest.mark.parametrize("device", ["cpu", "mps"])
+def test_offloading_is_refused_by_name_where_the_memory_is_the_host_s(device):
+    with pytest.raises(SpecError, match=f"offload_activations: needs a CUDA or XPU device: what {device} computes"):
+        RunSpec("bert-tiny", offload_activations=True, device=device)
 
 
 def test_a_timed_step_counts_all_its_micro_batches():
