@@ -12,11 +12,10 @@ from enum import IntEnum
 from itertools import combinations, product
 from typing import Any
 
-from ..settings.loop_settings import RECOMPUTED, RELEASED, LoopSettings
+from ..settings.loop_settings import RECOMPUTED, RELEASED
 from ..settings.lora_targets import TARGETS
 from ..settings.optimizers import OPTIMIZERS
-from ..settings.spec_checks import settings_of
-from ..settings.step_settings import PACKED
+from ..settings.step_settings import BEFORE_FORWARD, FREED, PACKED
 from ..spec import DEFAULTS, SETTINGS, RunSpec
 
 ORDER = "Ordered by how little they change the training."
@@ -30,16 +29,19 @@ class Cost(IntEnum):
     CHUNKED_LOSS = 1
     SMALLER_PIECES = 2
     OTHER_KERNEL = 3
-    RECOMPUTED_LOGITS = 4
-    RECOMPUTATION = 5
-    ROUNDING = 6
-    ROUNDED_STATE = 7
-    OTHER_UPDATES = 8
-    SMALLER_INPUTS = 9
-    NO_ADAPTER_DROPOUT = 10
-    FEWER_ADAPTERS = 11
-    OTHER_WEIGHTS = 12
-    ROUNDED_WEIGHTS = 13
+    STEP_IN_BACKWARD = 4
+    RECOMPUTED_LOGITS = 5
+    RECOMPUTATION = 6
+    PAGED_STATE = 7
+    OFFLOAD = 8
+    ROUNDING = 9
+    ROUNDED_STATE = 10
+    OTHER_UPDATES = 11
+    SMALLER_INPUTS = 12
+    NO_ADAPTER_DROPOUT = 13
+    FEWER_ADAPTERS = 14
+    OTHER_WEIGHTS = 15
+    ROUNDED_WEIGHTS = 16
 
 
 COSTS = {
@@ -47,8 +49,12 @@ COSTS = {
     Cost.CHUNKED_LOSS: "the same gradients, from a loss that is added up over chunks of tokens",
     Cost.SMALLER_PIECES: "the same optimizer step, from gradients added up over smaller micro-batches",
     Cost.OTHER_KERNEL: "the same gradients, from a kernel that stores no attention weights",
+    Cost.STEP_IN_BACKWARD: "the same steps, each during the backward pass; gradients cannot be clipped or added up",
     Cost.RECOMPUTED_LOGITS: "the same gradients, but the logits of each chunk are computed twice",
     Cost.RECOMPUTATION: "the same gradients, but activations are computed twice",
+    Cost.PAGED_STATE: "the same optimizer; where the GPU is full its state is copied from the host and back in each "
+    "step; it needs bitsandbytes",
+    Cost.OFFLOAD: "the same gradients, but activations are copied to the host and back in each step",
     Cost.ROUNDING: "forward and backward pass are rounded to half precision",
     Cost.ROUNDED_STATE: "the same optimizer, with its state rounded to 8 bits; it needs bitsandbytes",
     Cost.OTHER_UPDATES: "another optimizer: its learning rate has to be found again",
@@ -132,6 +138,17 @@ def _chunks(spec: RunSpec) -> list[int]:
     return [_CHUNK_TOKENS] if is_long and spec.loss_chunk_tokens is None else []
 
 
+def _freed_gradients(spec: RunSpec) -> list[str]:
+    """Return whether gradients can be freed where they are as large as the weights: adapters' are small."""
+    return [FREED] if spec.optimizer != "none" and spec.lora_rank is None else []
+
+
+def _paged_optimizers(spec: RunSpec) -> list[str]:
+    """Return the optimizer that pages the requested one's state, where that is as large as the weights."""
+    usual = "adamw" if spec.optimizer == "adamw-fused" else spec.optimizer
+    return [name for name, each in OPTIMIZERS.items() if each.unpaged == usual and spec.lora_rank is None]
+
+
 _CHUNK_TOKENS = 128
 """The size of the chunks in litgpt's scripts."""
 
@@ -148,6 +165,7 @@ _WITH_8_BIT = ("adamw", "adamw-fused")
 ALTERNATIVES = (
     Alternative("outputs", Cost.ONE_LINE, _released),
     Alternative("without_cache", Cost.ONE_LINE, _without_cache),
+    Alternative("zero_grad", Cost.ONE_LINE, _fixed(BEFORE_FORWARD)),
     Alternative("loss_chunk_tokens", Cost.CHUNKED_LOSS, _chunks),
     Alternative(
         "loss_chunk_logits",
@@ -156,7 +174,10 @@ ALTERNATIVES = (
         needs="loss_chunk_tokens",
     ),
     Alternative("attention", Cost.OTHER_KERNEL, lambda spec: ["sdpa"] if spec.attention == "eager" else []),
+    Alternative("gradients", Cost.STEP_IN_BACKWARD, _freed_gradients),
     Alternative("gradient_checkpointing", Cost.RECOMPUTATION, _fixed(True)),
+    Alternative("optimizer", Cost.PAGED_STATE, _paged_optimizers),
+    Alternative("offload_activations", Cost.OFFLOAD, _fixed(True)),
     Alternative("precision", Cost.ROUNDING, lambda spec: ["bf16"] if spec.precision in ("fp32", "tf32") else []),
     Alternative("optimizer", Cost.ROUNDED_STATE, lambda s: ["adamw-8bit"] if s.optimizer in _WITH_8_BIT else []),
     Alternative("optimizer", Cost.OTHER_UPDATES, _lighter_optimizers),
@@ -201,15 +222,19 @@ def pairs(singles: Sequence[Changes]) -> list[Changes]:
 def whole_grid(singles: Sequence[Changes]) -> list[Changes]:
     """Return every combination of at most one change per setting, except the one that changes nothing.
 
-    What changes only the loop or the loss is left out: it goes with everything, and would double the grid each time.
+    What changes only the loop, the loss or where something is kept is left out: it goes with everything, and would
+    double the grid each time.
     """
-    names = list(dict.fromkeys(_axis(each) for each in singles if _axis(each) not in _OF_THE_LOOP))
-    axes: list[list[Changes]] = [[(), *(each for each in singles if _axis(each) == name)] for name in names]
+    shown = [each for each in singles if each[0].cost not in _NOT_IN_GRID]
+    names = list(dict.fromkeys(map(_axis, shown)))
+    axes: list[list[Changes]] = [[(), *(each for each in shown if _axis(each) == name)] for name in names]
     combined = [tuple(change for part in parts for change in part) for parts in product(*axes)]
     return sorted(filter(None, combined), key=lambda changes: (len(changes), costs_of(changes)))
 
 
-_OF_THE_LOOP = frozenset(settings_of(LoopSettings))
+_NOT_IN_GRID = frozenset(
+    {Cost.ONE_LINE, Cost.CHUNKED_LOSS, Cost.STEP_IN_BACKWARD, Cost.RECOMPUTED_LOGITS, Cost.PAGED_STATE, Cost.OFFLOAD}
+)
 
 
 def _axis(single: Changes) -> str:

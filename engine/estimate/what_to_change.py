@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from ..errors import EstimateImpossible, SpecError
+from ..settings.step_settings import FREED
 from ..spec import RunSpec
 from .alternatives import (
     BATCH_NORM_NOTE,
@@ -193,6 +194,8 @@ class _Tried:
         if alone is None or alone.safe_batch_size < 1 or self.spec.optimizer == "none" or self.batch_size == 1:
             return
         found, spec = alone, changed(self.spec, changes)
+        if spec.gradients == FREED:  # they cannot be added up over micro-batches
+            return
         if spec.accumulation_steps == 1:
             found = self.evaluate(replace(spec, accumulation_steps=2))
         for size in range(min(found.safe_batch_size, self.batch_size // 2), 0, -1):

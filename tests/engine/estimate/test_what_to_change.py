@@ -65,9 +65,10 @@ def test_pieces_of_a_training_that_accumulates_keep_its_global_batch() -> None:
 def test_settings_are_advised_in_the_order_of_their_cost() -> None:
     device = Device(optimizer=(150, 2), gradient_checkpointing=(0, 4), lora_rank=(190, 4))
     found = tried(Scope.SINGLE, 67, device)
-    assert [each.label for each in found.advised][:5] == [
+    assert [each.label for each in found.advised][:6] == [
         "67 micro-batches of 1",
         "gradient checkpointing",
+        "paged-adamw-32bit optimizer",
         "adamw-8bit optimizer",
         "adafactor optimizer",
         "sgd optimizer",
@@ -78,8 +79,37 @@ def test_settings_are_advised_in_the_order_of_their_cost() -> None:
 
 def test_eager_attention_is_replaced_before_anything_is_computed_twice() -> None:
     labels = [label_of(changes) for changes in single_changes(RunSpec("bert-tiny", attention="eager"))]
-    assert labels[:2] == ["sdpa attention", "gradient checkpointing"]
+    assert labels[:3] == ["sdpa attention", "freed gradients", "gradient checkpointing"]
     assert "sdpa attention" not in [label_of(changes) for changes in single_changes(RunSpec("bert-tiny"))]
+
+
+def test_what_keeps_every_gradient_exact_is_tried_from_one_line_to_copies_in_each_step() -> None:
+    labels = [label_of(changes) for changes in single_changes(RunSpec("bert-tiny", zero_grad="before-backward"))]
+    assert labels[:6] == [
+        "before-forward zero_grad",
+        "freed gradients",
+        "gradient checkpointing",
+        "paged-adamw-32bit optimizer",
+        "activation offload",
+        "bf16 precision",
+    ]
+    assert "before-forward zero_grad" not in [label_of(each) for each in single_changes(RunSpec("bert-tiny"))]
+    of_adapters = {label_of(each) for each in single_changes(RunSpec("bert-tiny", lora_rank=8))}
+    assert not of_adapters & {"freed gradients", "paged-adamw-32bit optimizer"}  # theirs are small
+
+
+def test_freed_gradients_are_advised_whole_and_never_in_pieces() -> None:
+    found = tried(Scope.SINGLE, 67, Device(gradients=(150, 2), accumulation_steps=(-1000, 1)))
+    assert [each.label for each in found.advised] == ["freed gradients"]
+    pieces = tried(Scope.SINGLE, 500, Device(gradients=(150, 2)), gradients="freed", optimizer="sgd")
+    assert not any(each.micro_batch_size for each in pieces.variants)
+
+
+def test_what_a_device_cannot_move_to_the_host_is_left_out_with_its_reason() -> None:
+    found = what_to_change(RunSpec("bert-tiny", device="cpu"), 500, Device(), Scope.SINGLE)
+    left_out = {each.label: each.reason for each in found.left_out}
+    assert "needs a CUDA or XPU device" in left_out["paged-adamw-32bit optimizer"]
+    assert "needs a CUDA or XPU device" in left_out["activation offload"]
 
 
 def test_a_change_that_fits_without_the_margin_is_not_advised() -> None:

@@ -38,6 +38,9 @@ def filled(limit_bytes: int, batch_size: int, **settings):
         {"precision": "bf16"},
         {"gradient_checkpointing": True},
         {"ema": True, "optimizer": "sgd", "accumulation_steps": 2},
+        {"zero_grad": "before-backward"},
+        {"zero_grad": "zeros"},
+        {"gradients": "freed"},
         pytest.param({"model": "resnet18"}, marks=pytest.mark.slow),
     ],
 )
