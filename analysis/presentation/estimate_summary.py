@@ -14,7 +14,7 @@ from analysis.presentation.estimate_headline import cheapest_of
 from analysis.presentation.formatting import bytes_text, duration, percent_estimated, usd
 from analysis.presentation.labels import short_device_name
 from analysis.presentation.stored.estimate import ESTIMATED_PARTS, StoredEstimate
-from engine.describe.estimate import METHODS, describe_known_error
+from engine.describe.estimate import METHODS, describe_attention, describe_known_error
 from engine.describe.key_figures import GAIN, SAVES, UNUSED, USE, WASTE, KeyFigure
 from engine.estimate.smallest_card import smallest_gpu
 from engine.estimate.types import OR_MORE, EstimateAt, is_capped
@@ -218,6 +218,7 @@ def how_rows(estimate: StoredEstimate, price: Price | None = None) -> list[tuple
     rows = [
         ("Method", METHODS.get(estimate.method, estimate.method)),
         ("Approximate because", estimate.approximate_because),
+        ("Attention", describe_attention(estimate)),
         ("Memory of the GPU", bytes_text(gpu.total_bytes)),
         ("Context", context),
         ("Known error", describe_known_error(estimate.known_error)),

@@ -107,6 +107,12 @@ class Workload:
         return self.library == "transformers" and decodes
 
     @property
+    def window_tokens(self) -> int | None:
+        """The length from which on layers of a decoder attend to a window only, by a mask; None where none does."""
+        window = self.config.get("sliding_window") if self.config.get("use_sliding_window", True) else None
+        return window if isinstance(window, int) and window <= self.input_sizes[1] else None
+
+    @property
     def input_field(self) -> str:
         """The setting that changes the input's size: a name of RunSpec."""
         return "sequence_length" if self.is_text else "image_size"

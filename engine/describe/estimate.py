@@ -14,6 +14,9 @@ METHODS = {
 }
 
 
+_KERNELS = {"flash": "flash", "efficient": "memory-efficient", "cudnn": "cuDNN"}
+
+
 def describe_estimate(estimate: Estimate) -> str:
     """Write "largest batch 512; 488 would still fit if it took 0.8 % more", and why it is only approximate."""
     if not estimate.largest_batch_size:
@@ -28,6 +31,15 @@ def describe_estimate(estimate: Estimate) -> str:
 def describe_for_card(estimate: Estimate) -> str:
     """Write "estimated for NVIDIA A100 40GB: largest batch 512; 488 would still fit if it took 0.8 % more"."""
     return f"estimated for {estimate.gpu.name}: {describe_estimate(estimate)}"
+
+
+def describe_attention(estimate: Estimate) -> str:
+    """Write "flash and memory-efficient; from 512 tokens on ...": at which length the kernels change, and why."""
+    kernels = " and ".join(_KERNELS.get(name, name) for name in estimate.attention_kernels)
+    if not kernels or estimate.window_tokens is None:
+        return kernels
+    mask = "have a mask of tokens x tokens, which flash attention does not take"
+    return f"{kernels}; from {estimate.window_tokens:,} tokens on, layers with a sliding window {mask}"
 
 
 def _size(size: int, estimate: Estimate) -> str:

@@ -7,6 +7,7 @@ gap are not looked for.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -16,7 +17,7 @@ from ..spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
 from ..text.units import format_bytes
 from ..training_spec import check_device_memory, check_expandable_segments, check_precision
 from .allocator import Allocator, OutOfMemory
-from .batch_model import MemoryModel
+from .batch_model import MemoryModel, Recording
 from .explain import what_fills
 from .gpus import Gpu
 from .known_errors import known_error, margin_fraction
@@ -32,6 +33,7 @@ from .replay import (
 )
 from .types import Estimate, EstimateAt, EstimatedGpu, Limit
 
+_ATTENTION_KERNEL = re.compile(r"_scaled_dot_product_(\w+)_attention")
 NEAR = 32
 """A size is near another if they differ by less than size / NEAR."""
 PREDECESSORS = 3
@@ -48,6 +50,12 @@ def check(spec: RunSpec, gpu: Gpu | None) -> None:
     if gpu is not None and limit is not None and limit > gpu.total_bytes:
         text = f"{format_bytes(limit)} is above what {name} has ({format_bytes(gpu.total_bytes)})"
         raise SpecError("memory_limit_bytes", text)
+
+
+def kernels_of_attention(recording: Recording) -> tuple[str, ...]:
+    """Return which kernels compute attention: "flash", "efficient", "cudnn" or "math"."""
+    operators = {block.operator for block in recording.skeleton.blocks}
+    return tuple(sorted(match[1] for name in operators if (match := _ATTENTION_KERNEL.fullmatch(name))))
 
 
 def limit_bytes_of(spec: RunSpec, gpu: Gpu | None) -> int:
@@ -319,4 +327,6 @@ def estimate(
         expandable_segments=replays.expandable_segments,
         approximate_because=model.approximate_because,
         breakdown=breakdown,
+        attention_kernels=kernels_of_attention(model.at(safe or 1)) if gpu else (),
+        window_tokens=spec.workload.window_tokens,
     )

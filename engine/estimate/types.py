@@ -100,6 +100,8 @@ class Estimate:
     largest that still would if everything took `margin_fraction` more than predicted. `limits` is what ends the search.
     `approximate_because` is why the approximate method was used, else None. `breakdown` is what would fill the memory
     one size above the largest; None where it was not requested.
+    `attention_kernels` are the fused kernels that the GPU takes at this length; empty on a CPU and where it
+    is eager. From `window_tokens` on layers attend to a sliding window by a mask; None where no layer does.
     """
 
     spec: RunSpec
@@ -117,6 +119,8 @@ class Estimate:
     expandable_segments: bool = False
     approximate_because: str | None = None
     breakdown: MemoryBreakdown | None = None
+    attention_kernels: tuple[str, ...] = ()
+    window_tokens: int | None = None
     schema: int = SCHEMA
 
     def at_batch_size(self, batch_size: int) -> EstimateAt | None:

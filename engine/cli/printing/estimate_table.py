@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ...describe.commands import measure_command
-from ...describe.estimate import METHODS, describe_estimate, describe_known_error, describe_margin
+from ...describe.estimate import METHODS, describe_attention, describe_estimate, describe_known_error, describe_margin
 from ...estimate.smallest_card import that_fit
 from ...estimate.types import Estimate, EstimateAt, describe_size
 from ...program import PROGRAM
@@ -100,6 +100,7 @@ def notes(estimates: Sequence[Estimate], seconds: float) -> list[str]:
     of_config = f"{PROGRAM} --config FILE --task {first.spec.task}"
     return [
         *stop_note(estimates),
+        *([f"Attention: {attention}."] if len(estimates) == 1 and (attention := describe_attention(first)) else []),
         f"Margin: {describe_margin(first.margin_fraction)}.",
         f"Known error: {describe_known_error(first.known_error)}.",
         f"Method: {method}; {calibrated}; {versions}.",

@@ -14,7 +14,7 @@ from torch.nn import functional
 from engine.errors import EstimateImpossible, SpecError
 from engine.estimate.batch_model import ACTIVATIONS, BUFFERS, PARAMETERS, STATE, WORKSPACES, BatchModel
 from engine.estimate.gpus import find
-from engine.estimate.predict import check, estimate_at
+from engine.estimate.predict import check, estimate_at, kernels_of_attention
 from engine.estimate.tracing import attention, fake_cuda, trace
 from engine.estimate.tracing.recorder import with_frees_in_order
 from engine.estimate.tracing.reductions import buffer_bytes
@@ -486,6 +486,40 @@ def test_the_first_kernel_that_takes_the_call_is_chosen(family, dtype, has_mask,
     mask = torch.empty(2, 1, 32, 32, dtype=dtype, device="meta") if has_mask else None
     call = attention._Call(heads, heads, heads, mask, dropout, False, None, False)
     assert attention.kernel_of(call, family) == kernel
+
+
+def gemma(**changes):
+    config = {"model_type": "gemma3_text", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 6}
+    config |= {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 32, "sliding_window": 16}
+    config |= {"vocab_size": 100, "max_position_embeddings": 64}
+    return RunSpec("config", config=json.dumps(config), task="text-generation", precision="bf16", **changes)
+
+
+@needs_fake_cuda
+@pytest.mark.slow
+def test_the_length_at_which_attention_changes_its_kernel_is_that_of_the_sliding_window():
+    window = gemma().workload.window_tokens
+    kernels = {
+        length: kernels_of_attention(
+            trace.record(trace.step_maker(gemma(sequence_length=length)), 3, ON_A_CARD, steps=1)
+        )
+        for length in (window - 1, window)
+    }
+    assert kernels == {15: ("flash",), 16: ("efficient", "flash")}
+
+
+def test_a_model_without_a_window_or_with_one_that_no_text_fills_has_no_length_at_which_its_kernel_changes():
+    assert RunSpec("mistral-7b", sequence_length=32_768).workload.window_tokens is None  # v0.3 has none
+    assert decoder().workload.window_tokens is None
+    unused = {
+        "model_type": "qwen2",
+        "vocab_size": 100,
+        "sliding_window": 16,
+        "use_sliding_window": False,
+        "max_position_embeddings": 64,
+    }
+    spec = RunSpec("config", config=json.dumps(unused), task="text-generation")
+    assert spec.workload.window_tokens is None
 
 
 @needs_fake_cuda

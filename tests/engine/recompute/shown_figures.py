@@ -135,7 +135,7 @@ TABLE: dict[str, Row] = {
     **_of("Estimate", PART, "spec", "gpu", "at", "known_error", "breakdown"),
     **_of("Estimate", PREDICTED, "limit_bytes", "largest_batch_size", "safe_batch_size", "margin_fraction", "limits"),
     **_of("Estimate", PREDICTED, "method", "seconds", "versions", "expandable_segments", "approximate_because"),
-    **_of("Estimate", PREDICTED, "schema"),
+    **_of("Estimate", PREDICTED, "attention_kernels", "window_tokens", "schema"),
     **_of("EstimatedGpu", PREDICTED, "id", "name", "total_bytes", "context_bytes", "calibrated"),
     **_of("EstimateAt", PREDICTED, "batch_size", "fits", "peak_allocated_bytes", "peak_reserved_bytes"),
     **_of("EstimateAt", PREDICTED, "device_used_bytes", "phase", "operator"),
