@@ -7,7 +7,7 @@ document.documentElement.classList.toggle("dark-mode", !matchMedia("(prefers-col
 window.SwaggerUIBundle({
   url: place.dataset.schema,
   domNode: place,
-  deepLinking: true,
+  deepLinking: false,
   validatorUrl: null,
   requestInterceptor: (request) => {
     const isOurs = new URL(request.url, location.href).origin === location.origin;

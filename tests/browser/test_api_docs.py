@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(trans
 def test_the_description_is_drawn_without_a_look_outside(window: Visitor) -> None:
     window.open("/api/docs/")
     expect(window.page.locator("#operations-runs-runs_create")).to_be_visible()
-    assert (window.errors, window.foreign_requests) == ([], [])
+    assert (window.errors, window.foreign_requests, window.broken_rules()) == ([], [], [])
     window.resize(PHONE)
     assert window.width == PHONE
 

@@ -93,6 +93,24 @@ def test_the_current_entry_of_the_menu_is_in_sight_on_a_phone(phone: Visitor) ->
     assert (left >= 0, right <= PHONE) == (True, True)
 
 
+def test_every_tab_of_a_result_is_in_sight_on_a_phone(phone: Visitor, addresses: dict[str, str]) -> None:
+    phone.open(addresses["result, environment"])
+    tabs = "[...document.querySelectorAll('.tabs a')].map(e => e.getBoundingClientRect())"
+    places = phone.page.evaluate(f"{tabs}.map(({{left, right, top}}) => [left, right, top])")
+    assert len(places) > 4
+    assert all(left >= 0 and right <= PHONE and top >= 0 for left, right, top in places)
+
+
+def test_no_table_of_a_result_or_a_comparison_scrolls_sideways_on_a_phone(
+    phone: Visitor, addresses: dict[str, str]
+) -> None:
+    tables = "[...document.querySelectorAll('main .scroll')].filter(e => e.checkVisibility())"
+    wide = f"{tables}.filter(e => e.scrollWidth > e.clientWidth)"
+    for name in ("result, probes", "compare", "run, failed"):
+        phone.open(addresses[name])
+        assert phone.page.evaluate(f"{wide}.map(e => e.innerText.slice(0, 60))") == [], name
+
+
 def test_what_can_be_tapped_is_large_enough(phone: Visitor, addresses: dict[str, str]) -> None:
     small = (
         "[...document.querySelectorAll('button, select, .button, summary, nav a, input:not([type=checkbox])')]"

@@ -26,7 +26,7 @@ def headline(*results: RunResult, models: Sequence[str] = ()) -> str:
 @pytest.mark.parametrize(
     ("results", "said"),
     [
-        ((result(8), result(12)), "Run 2 is 1.04x as fast as run 1; run 2 fits the most, 12."),
+        ((result(8), result(12)), "Run 2 is 1.04x as fast as run 1; run 2 fits the most, 12 against 8."),
         ((result(8, speed=100.0), result(8, speed=300.0)), "Run 2 is 3.00x as fast as run 1; both fit 8."),
         ((result(12, speed=300.0), result(8, speed=100.0)), "Run 1 is the fastest; run 1 fits the most, 12."),
         ((result(8, speed=100.0), result(8, speed=101.0), result(8, speed=100.0)), "All fit 8."),

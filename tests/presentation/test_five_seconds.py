@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
+from analysis.presentation.chip import Chip
 from analysis.presentation.result_summary import headline, verdict
 from analysis.presentation.stored.result import StoredResult, read_result
+from analysis.presentation.stored.validation import CheckRow, StoredValidation
 from engine.describe.answer import WORDS_MOST
 from engine.describe.key_figures import key_figures, key_line
 from engine.results.result import Boundary, Reason, RunResult, Savings
 from engine.text.units import GIB
+from engine.validation.verdict import Check, Verdict
 from tests.factories import make_result, make_result_that_does_not_fit, make_spec
 from tests.factories.speeds import (
     make_bound_result,
@@ -63,6 +67,15 @@ def test_the_sentence_of_a_result_with_many_words_is_short(name: str) -> None:
     said = headline(stored(by_hand()[name])).sentence
     assert len(said.split()) <= WORDS_MOST, said
     assert said.endswith(".")
+
+
+@pytest.mark.parametrize("verdicts", [*product(Verdict, repeat=3)])
+def test_the_headline_of_a_validation_counts_its_checks_and_is_short(verdicts: tuple[Verdict, ...]) -> None:
+    rows = tuple(CheckRow(Check("", "", verdict, "", None, None, None), Chip("", "", "")) for verdict in verdicts)
+    said = StoredValidation("backward pass", "", Chip("", "", ""), rows, (), make_result().device, {}, 1.0).headline
+    assert len(f"Vision Transformer B/16, {said}".split()) <= WORDS_MOST
+    assert said.startswith(f"backward pass: {verdicts.count(Verdict.PASSED)} of 3 checks passed")
+    assert ("failed" in said) == (Verdict.FAILED in verdicts)
 
 
 def test_a_long_reason_follows_the_sentence() -> None:

@@ -10,13 +10,14 @@ from analysis.presentation.formatting import factor, number
 
 
 def compare_headline(subjects: Sequence[ComparedRun], baseline: ComparedRun | None, rows: Sequence[MetricRow]) -> str:
-    """Write "Run 4 is 1.40x as fast as run 2; run 5 fits the most, 104."; else only how many runs there are.
+    """Write "Run 4 is 1.40x as fast as run 2; run 5 fits the most, 104 against 60."; else only how many runs there are.
 
     Only differences that their rows call better or worse are told.
     """
     if baseline is not None:
-        said = [_fastest(subjects, baseline, _row(rows, RECOMMENDED_SPEED)), _largest(subjects, _row(rows, LARGEST))]
-        if sentence := "; ".join(filter(None, said)):
+        fastest = _fastest(subjects, baseline, _row(rows, RECOMMENDED_SPEED))
+        largest = _largest(subjects, baseline, _row(rows, LARGEST))
+        if sentence := "; ".join(filter(None, (fastest, largest))):
             return f"{sentence[0].upper()}{sentence[1:]}."
     return f"{len(subjects)} runs"
 
@@ -31,12 +32,17 @@ def _fastest(subjects: Sequence[ComparedRun], baseline: ComparedRun, row: Metric
     return f"{best.name} is {factor(1 + cell.delta.fraction)} as fast as {baseline.name}"
 
 
-def _largest(subjects: Sequence[ComparedRun], row: MetricRow) -> str:
+def _largest(subjects: Sequence[ComparedRun], baseline: ComparedRun, row: MetricRow) -> str:
     sizes, judged = {cell.value for cell in row.cells}, [cell.delta for cell in row.cells if cell.delta]
     if len(sizes) == 1 and len(judged) == len(subjects) - 1 and (size := sizes.pop()):
         return f"{'both' if len(subjects) == 2 else 'all'} fit {number(size)}"
-    found = _best(subjects, row)
-    return f"{found[0].name} fits the most, {found[1].text.replace('≥', 'at least')}" if found else ""
+    if (found := _best(subjects, row)) is None:
+        return ""
+    best, cell = found
+    if cell.is_lower_bound:
+        return f"{best.name} fits the most, at least {number(cell.value or 0)}"
+    base = row.cells[subjects.index(baseline)]
+    return f"{best.name} fits the most, {cell.text}{'' if best is baseline else f' against {base.text}'}"
 
 
 def _best(subjects: Sequence[ComparedRun], row: MetricRow) -> tuple[ComparedRun, Cell] | None:

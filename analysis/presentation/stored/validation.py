@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from analysis.presentation.chip import Chip
 from analysis.presentation.stored.unreadable import read_stored
 from engine.documents.validated import Validated
 from engine.results.result import DeviceFacts
+from engine.validation.spec import SHORT_NAMES
 from engine.validation.verdict import Check, Verdict
 
 _CHIPS = {
@@ -19,6 +21,7 @@ _CHIPS = {
     Verdict.FAILED: Chip("✕", "failed", "chip-bad"),
     Verdict.NOT_CHECKED: Chip("○", "not checked", "chip-plain"),
 }
+_NOT_PASSED = {Verdict.FAILED: "failed", Verdict.WARNING: "warned", Verdict.NOT_CHECKED: "not checked"}
 _STEPS = {
     "forward": "Forward pass alone",
     "forward_and_backward": "Forward and backward pass",
@@ -54,6 +57,7 @@ class StepRow:
 class StoredValidation:
     """The result of a finished validation."""
 
+    name: str
     text: str
     verdict: Chip
     checks: tuple[CheckRow, ...]
@@ -64,8 +68,11 @@ class StoredValidation:
 
     @property
     def headline(self) -> str:
-        """Return the verdict as it stands after the name of the model."""
-        return f"{self.text[:1].lower()}{self.text[1:]}"
+        """Write "backward pass: 1 of 2 checks passed, 1 warned." as it stands after the name of the model."""
+        counts = Counter(row.check.verdict for row in self.checks)
+        said = f"{counts[Verdict.PASSED]} of {len(self.checks)} checks passed"
+        others = ", ".join(f"{counts[verdict]} {words}" for verdict, words in _NOT_PASSED.items() if counts[verdict])
+        return f"{self.name}: {said}{others and f', {others}'}."
 
 
 def read_validation(result: Mapping[str, Any]) -> StoredValidation:
@@ -76,6 +83,7 @@ def read_validation(result: Mapping[str, Any]) -> StoredValidation:
 def _read_validation(result: Mapping[str, Any]) -> StoredValidation:
     read = Validated.from_dict(result)
     return StoredValidation(
+        name=SHORT_NAMES.get(read.spec.get("check", ""), "validation"),
         text=read.verdict_text,
         verdict=_CHIPS[read.verdict],
         checks=tuple(CheckRow(check, _CHIPS[check.verdict]) for check in read.checks),

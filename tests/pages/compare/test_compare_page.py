@@ -68,7 +68,7 @@ def test_different_models_are_said_first_and_have_no_differences(alice_client: C
 def test_the_headline_says_which_run_is_ahead_and_a_pinned_run_is_marked(alice_client: Client) -> None:
     first, second = finished(), finished(result(12))
     text = words(page(alice_client, first, second))
-    assert f"run {second.pk} fits the most, 12." in text
+    assert f"run {second.pk} fits the most, 12 against 8." in text
     assert f"difference to run {first.pk}" in text
     assert "★ pinned" not in text
     Run.objects.filter(pk=first.pk).update(is_baseline=True)

@@ -65,7 +65,7 @@ def test_a_wrong_field_is_named_and_nothing_is_started(alice_client: Client, wro
 def test_a_finished_one_leads_with_its_verdict_and_names_each_check(alice_client: Client) -> None:
     run = ended()
     text = text_of(alice_client, run.get_absolute_url())
-    assert "BERT tiny: the validation of the backward pass passed: 2 of 2 checks passed." in text
+    assert "BERT tiny, backward pass: 2 of 2 checks passed." in text
     assert "The gradients of bf16 agree with fp32 within 2 %" in text
     assert "they differ by 0.68 %" in text
     assert "Pin as baseline" not in text
