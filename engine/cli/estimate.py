@@ -15,6 +15,7 @@ from ..estimate.estimator import Estimator
 from ..estimate.frontier import sizes_in
 from ..estimate.gpus import Gpu
 from ..estimate.largest import Largest, LargestOf
+from ..estimate.like import describe_like
 from ..estimate.spec import EstimateSpec
 from ..estimate.tracing.hidden_devices import devices_hidden
 from ..estimate.types import Estimate
@@ -31,11 +32,12 @@ from .options import (
     bytes_option,
     config_options,
     events_option,
+    given_with_profile,
     in_range,
     json_option,
+    like_option,
     model_argument,
     setting_options,
-    settings_given,
     spec_given,
     spec_of,
     spec_option,
@@ -67,11 +69,11 @@ def _without_devices(options: SimpleNamespace) -> int:
 
 
 def _estimate(options: SimpleNamespace) -> int:
-    given, sizes = settings_given(options), sizes_in(options.frontier) if options.frontier is not None else []
+    given, sizes = given_with_profile(options), sizes_in(options.frontier) if options.frontier is not None else []
     if options.spec is not None and options.gpu is None and options.memory is None:
         requested = EstimateSpec.from_dict(spec_given(given, options.spec))
         spec, options.gpu, options.what_to_change = requested.training, requested.gpu, requested.what_to_change
-        sizes, options.largest = list(requested.frontier), requested.largest
+        sizes, options.largest, options.like = list(requested.frontier), requested.largest, requested.like
     else:
         spec = spec_of(given, options.spec)
     cards = _cards(options)  # the device of the spec is ignored
@@ -92,11 +94,12 @@ def _estimate(options: SimpleNamespace) -> int:
                 documents[0][name] = part.to_dict()
         print_json(documents if options.gpu == "all" or len(cards) > 1 else documents[0])
     elif found is not None and not options.events:
-        _print_largest(found, estimates[0], estimator.seconds)
+        _print_largest(found, estimates[0], estimator.seconds, options.like)
     elif not options.events:
         width = width_of(sys.stdout)
         say("\n".join(["", *wrapped([answer(estimates, size)], width, hanging="")]), style=BOLD)
         say(table(estimates, estimator.seconds, size, width))
+        say_lines(wrapped(_profile(options.like), width))
         say_lines(wrapped((line for made in estimates for line in filled_lines(made.breakdown)), width))
         say_lines(change_lines(changes, width) if changes is not None else ())
     return 0
@@ -108,12 +111,17 @@ def _batch_size(options: SimpleNamespace) -> int | None:
     return 1 if is_of_one and options.batch_size is None else options.batch_size
 
 
-def _print_largest(found: Largest, made: Estimate, seconds: float) -> None:
+def _profile(like: str | None) -> list[str]:
+    """Return where the settings are from that were not given."""
+    return [f"Settings of {describe_like(like)}"] if like else []
+
+
+def _print_largest(found: Largest, made: Estimate, seconds: float, like: str | None) -> None:
     """Print the largest value, then everything that was tried."""
     width = width_of(sys.stdout)
     say("\n".join(["", *wrapped([largest_answer(found, made.gpu.name)], width, hanging="")]), style=BOLD)
     say_lines(["", *wrapped([title(made.spec, [found.setting])], width), *largest_lines(found, width)])
-    say_lines(wrapped(notes([made], seconds), width))
+    say_lines(wrapped([*_profile(like), *notes([made], seconds)], width))
 
 
 def _frontier(
@@ -128,6 +136,7 @@ def _frontier(
         print_json(documents if len(cards) > 1 else documents[0])
     else:
         say_lines(line for each in made for line in frontier_lines(each, width_of(sys.stdout)))
+        say_lines(wrapped(_profile(options.like), width_of(sys.stdout)))
     return 0
 
 
@@ -153,6 +162,7 @@ def _params() -> list[click.Parameter]:
     return [
         model_argument(),
         *config_options(),
+        like_option(),
         *setting_options(RunSpec, leave_out=ONLY_MEASURED),
         option("--gpu", panel=WHERE, metavar="ID", help="GPU of `list gpus`, several with commas, all, or cpu"),
         option("--memory", panel=WHERE, metavar="SIZE", help="GPU without a name, with this much memory: 24GiB"),

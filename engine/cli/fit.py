@@ -14,6 +14,7 @@ from ..documents.measured import Measured
 from ..errors import SpecError
 from ..estimate import gpus
 from ..estimate.estimator import Estimator
+from ..estimate.like import describe_like
 from ..estimate.mig import smallest_slice
 from ..estimate.smallest_card import price_of, that_fit
 from ..estimate.tracing.hidden_devices import devices_hidden
@@ -31,7 +32,9 @@ from .options import (
     ONLY_MEASURED,
     bytes_option,
     config_options,
+    given_with_profile,
     in_range,
+    like_option,
     model_argument,
     setting_options,
     settings_given,
@@ -65,7 +68,7 @@ def _fit(options: SimpleNamespace) -> int:
 
 
 def _by_estimate(options: SimpleNamespace, names: Mapping[str, str]) -> int:
-    spec = spec_of(settings_given(options), None)
+    spec = spec_of(given_with_profile(options), None)
     size = in_range(spec.current_batch_size if options.batch_size is None else options.batch_size)
     ids = options.gpu.split(",") if options.gpu else list(gpus.gpus())
     cards = [gpus.find(gpu_id) for gpu_id in ids]
@@ -80,6 +83,8 @@ def _by_estimate(options: SimpleNamespace, names: Mapping[str, str]) -> int:
         width = width_of(sys.stdout)
         say("\n".join(wrapped([first_choice(fitting[0], size)], width, hanging="")), style=BOLD)
         say(table(fitting, size, width))
+        if options.like:
+            say("\n".join(wrapped([f"Settings of {describe_like(options.like)}"], width)))
         return 0
     choice = choice_of_estimate(fitting[0], size, host_bytes=_host_bytes(options))
     choice = replace(choice, type_name=names.get(fitting[0].gpu.id))
@@ -88,7 +93,7 @@ def _by_estimate(options: SimpleNamespace, names: Mapping[str, str]) -> int:
 
 
 def _by_result(options: SimpleNamespace, names: Mapping[str, str]) -> int:
-    if settings_given(options) or options.gpu:
+    if settings_given(options) or options.gpu or options.like:
         raise SpecError("result", "has its own model, settings and GPU; leave out other options of the training")
     result = Measured.of(read_document(str(options.result), "result"), "result")
     device, boundary, recommended = result.device, result.boundary, result.recommended
@@ -191,6 +196,7 @@ def _params() -> list[click.Parameter]:
     return [
         model_argument(),
         *config_options(),
+        like_option(),
         *setting_options(RunSpec, leave_out=ONLY_MEASURED),
         option("--batch-size", type=int, panel=WHERE, metavar="N", help=size),
         option("--gpu", panel=WHERE, metavar="ID", help="Only this GPU of the catalogue, or several with commas"),

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 
 from ..catalog import WORKLOADS
 from ..program import PROGRAM
+from ..settings.profiles import PROFILES
 from ..text.printable import printable
 from ..text.units import format_bytes
 from .command import OUTPUT, Command, Offered, argument
 from .gpus import list_gpus
 from .options import json_option
 from .printing.output import print_json
-from .printing.terminal import say, table_lines, width_of
+from .printing.terminal import say, table_lines, width_of, wrapped
 
 LISTED = {
     "models": "Models that can be measured and estimated",
     "gpus": "GPUs that can be estimated for",
     "devices": "Devices of this machine that can be measured on",
+    "profiles": "Settings of well-known libraries, for --like",
 }
 
 
@@ -26,6 +29,8 @@ def _list(what: str, *, as_json: bool) -> int:
         list_gpus(as_json=as_json)
     elif what == "models":
         _list_models(as_json=as_json)
+    elif what == "profiles":
+        _list_profiles(as_json=as_json)
     else:
         _list_devices(as_json=as_json)
     return 0
@@ -49,6 +54,26 @@ def _list_models(*, as_json: bool) -> None:
         return
     rows = [(each.id, f"{each.parameter_count / 1e6:,.1f} M", each.task) for each in workloads]
     say("\n".join(table_lines(("id", "parameters", "task"), rows, width_of(sys.stdout), right=(1,))))
+
+
+def _list_profiles(*, as_json: bool) -> None:
+    if as_json:
+        print_json([{"id": name, **asdict(each), "settings": dict(each.settings)} for name, each in PROFILES.items()])
+        return
+    width = width_of(sys.stdout)
+    for name, each in PROFILES.items():
+        say("\n".join([*wrapped([f"{name}: {each.label}"], width, hanging=""), *wrapped(_profile(name), width)]))
+
+
+def _profile(name: str) -> list[str]:
+    known = PROFILES[name]
+    settings = [f"{setting} {_written(value)}" for setting, value in known.settings.items()]
+    chunks = [f"loss in {known.loss_chunks} chunks"] if known.loss_chunks else []
+    return [f"  {', '.join([*settings, *chunks])}", f"  {known.origin}", f"  {known.note}"]
+
+
+def _written(value: object) -> str:
+    return "yes" if value is True else str(value)
 
 
 def _list_devices(*, as_json: bool) -> None:
@@ -75,11 +100,11 @@ LIST = Command(
         argument("what", required=True, type=Offered(list(LISTED)), panel=OUTPUT, help=", ".join(LISTED)),
         json_option(),
     ],
-    help=f"""List the models, the GPUs or the devices of this machine.
+    help=f"""List the models, the GPUs, the devices of this machine or the profiles.
 
 \b
 {PROGRAM} list models
 {PROGRAM} list gpus --json
 """,
 )
-MODELS, GPUS, DEVICES = map(_short_form, LISTED)
+MODELS, GPUS, DEVICES = map(_short_form, ("models", "gpus", "devices"))

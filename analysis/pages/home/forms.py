@@ -29,7 +29,9 @@ from engine.catalog.from_config import CONFIG, SIZE_BYTES_MAX, TASKS
 from engine.errors import SpecError
 from engine.estimate.frontier import sizes_in
 from engine.estimate.largest import LABELS
+from engine.estimate.like import given_like
 from engine.estimate.spec import EstimateSpec
+from engine.settings.profiles import PROFILES
 from engine.spec import CHOICES, DEFAULTS, RANGES, SETTINGS, TRAINING_SETTINGS, RunSpec
 
 _SILENT_NAMED = 3
@@ -101,6 +103,12 @@ class RunForm(SpecForm):
         widget=forms.TextInput(attrs={"placeholder": "128, 256, 512"}),
         help_text="For one GPU: 2 to 16 sizes, the largest batch at each, and a budget of tokens or pixels per batch.",
     )
+    like = forms.ChoiceField(
+        label="Settings of a library",
+        choices=[("", "none"), *((name, f"{name}: {each.label}") for name, each in PROFILES.items())],
+        required=False,
+        help_text="Its settings hold for every setting here that has its default.",
+    )
     largest = forms.ChoiceField(
         label="Search the largest",
         choices=[("", "no: only the largest batch size"), *LABELS.items()],
@@ -125,7 +133,7 @@ class RunForm(SpecForm):
     PLACEHOLDERS = ("price_per_hour_usd", "hours_per_run", "runs_per_year", "time_budget_seconds")
     QUEUE = ("priority", "accepts_shared_device")
     INPUTS = ("sequence_length", "image_size")
-    OF_ESTIMATES = ("frontier", "largest")
+    OF_ESTIMATES = ("frontier", "largest", "like")
     NOT_OF_SPEC = ("kind", "gpu", "device", "suggested_limit", *OF_ESTIMATES, *QUEUE)
     MORE = (*PROMINENT, *INPUTS, *RARER, *PLACEHOLDERS, "reserve_percent", *OF_ESTIMATES, *QUEUE)
     """Folded away on the page, which unfolds them when one of them is wrong."""
@@ -171,7 +179,7 @@ class RunForm(SpecForm):
         cleaned = super().clean() or self.cleaned_data
         if self.reads("device") and not cleaned.get("device") and "device" not in self.errors:
             self.add_error("device", "Choose the device to measure on.")
-        self.spec = self._checked_spec(self._given(cleaned))
+        self.spec = self._checked_spec(self._like(cleaned.get("like", ""), self._given(cleaned)))
         return cleaned
 
     def use_default(self, field: str | None) -> bool:
@@ -234,7 +242,8 @@ class RunForm(SpecForm):
             return {"spec": self.spec, "place": self.place, "uses_device_price": uses_device_price, **queue}
         assert self.spec is not None  # the form is valid
         gpu, sizes = cleaned.get("gpu") or ALL_GPUS, tuple(cleaned.get("frontier", ()))
-        spec = EstimateSpec(self.spec, gpu, frontier=sizes, largest=cleaned.get("largest", ""))
+        others = {name: cleaned.get(name, "") for name in ("largest", "like")}
+        spec = EstimateSpec(self.spec, gpu, frontier=sizes, **others)
         return {"spec": spec, **queue}
 
     def _given(self, cleaned: dict[str, Any]) -> dict[str, Any]:
@@ -250,6 +259,17 @@ class RunForm(SpecForm):
         if "device" not in cleaned:
             return given
         return given | {"device": self.place.device.device if self.place.device else self.place.kind}
+
+    def _like(self, profile: str, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the keys that were filled in, with the settings of a profile for those at their default."""
+        if not profile or not self.reads("like") or "model" not in given:
+            return given
+        others = {name: value for name, value in given.items() if name == "model" or value != DEFAULTS.get(name)}
+        try:
+            return given_like(profile, others)
+        except SpecError as error:
+            self.add_spec_error(error)
+            return given
 
     def _checked_spec(self, given: dict[str, Any]) -> RunSpec | None:
         """Read the spec, with the default for each field that it refuses; None where that does not help."""
@@ -308,6 +328,7 @@ def values_of(run: Run, kind: str = "", devices: Iterable[Device] = ()) -> dict[
         "gpu": run.gpu or ALL_GPUS,
         "frontier": ", ".join(map(str, run.spec.get("frontier", ()))),
         "largest": run.spec.get("largest", ""),
+        "like": run.spec.get("like", ""),
         **({"device": place_value(place)} if place.device or place.kind else {}),
         "priority": min(run.priority, Run.Priority.NORMAL),
         "accepts_shared_device": run.accepts_shared_device,

@@ -23,7 +23,9 @@ from analysis.runs.earlier.what_to_change import devices_for
 from analysis.runs.gpu_catalog import prices
 from engine.describe.commands import measure_command
 from engine.estimate.largest import LABELS, Largest
+from engine.estimate.like import describe_like
 from engine.from_json import from_json
+from engine.settings.profiles import PROFILES
 
 
 class Estimate(KindPages):
@@ -41,7 +43,7 @@ class Estimate(KindPages):
         is_of_one, filters = len(estimates) == 1, query.copy()
         is_whole = filters.pop("print", None) == ["all"]
         has_device = bool(devices_for(run, devices)) if is_of_one else devices.exists()
-        context = {
+        context: dict[str, Any] = {
             "paper": "" if is_whole else " no-print",
             "current_batch_size": current,
             "has_device": has_device,
@@ -53,6 +55,8 @@ class Estimate(KindPages):
             context |= _one_card(estimates[0], run, current, user)
         else:
             context |= _all_cards(estimates, run, current, filters)
+        if (like := run.spec.get("like")) in PROFILES:
+            context["how"] += [("Settings of", describe_like(like))]
         return "analysis/run/estimate.html", context
 
 

@@ -25,7 +25,7 @@ class KindPages(Protocol):
     """What these pages are for; with it, they stand below the help page. The first is named `validations`."""
     form_label: str = ""
     """How the form of the start page offers it; empty where that form does not start it."""
-    form_leaves_out: tuple[str, ...] = ("gpu", "frontier", "largest")
+    form_leaves_out: tuple[str, ...] = ("gpu", "frontier", "largest", "like")
     """Fields of that form that it does not have: hidden by the browser, and what is sent in them is not used."""
     form_kind: RunKind = RunKind.MEASUREMENT
     """What that form offers to start with the settings of such a run."""

@@ -1,0 +1,138 @@
+"""PURE: profiles, the settings with which well-known libraries train by default, each with where they were read.
+
+A profile stands under the settings that are given: what is given wins. What has no setting here is in its `note`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from ..catalog import Workload
+from ..errors import SpecError
+from .loop_settings import RELEASED
+from .lora_targets import QUERY_VALUE
+from .step_settings import PURE_BF16
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The settings of one library's training, and the file and version that they were read from.
+
+    `loss_chunks` is the number of chunks into which the loss of a sample is divided, where that is what is fixed.
+    """
+
+    label: str
+    library: str
+    version: str
+    source: str
+    settings: Mapping[str, Any]
+    note: str = ""
+    loss_chunks: int | None = None
+
+    @property
+    def origin(self) -> str:
+        """Write "torchtune 0.7.0, recipes/configs/llama3_1/8B_lora_single_device.yaml"."""
+        return f"{self.library} {self.version}, {self.source}"
+
+
+_TORCHTUNE_LORA = {
+    "precision": PURE_BF16,
+    "optimizer": "adamw-fused",
+    "accumulation_steps": 8,
+    "gradient_checkpointing": True,
+    "lora_rank": 8,
+    "lora_targets": "down_proj,gate_proj,o_proj,q_proj,up_proj,v_proj",
+    "outputs": RELEASED,
+    "without_cache": True,
+}
+_TORCHTUNE_NOTE = "Its own models and its attention are other code; here the transformers models are trained."
+PROFILES = {
+    "hf-trainer": Profile(
+        "Trainer of transformers, with its default arguments",
+        "transformers",
+        "5.23.0",
+        "training_args.py (optim, max_grad_norm, use_cache) and trainer.py (compute_loss)",
+        {"optimizer": "adamw-fused", "clip_grad_norm": True, "outputs": RELEASED, "without_cache": True},
+        "Its defaults are fp32 and no checkpointing: bf16=True is --precision bf16.",
+    ),
+    "lightning": Profile(
+        "Trainer of Lightning, with its default arguments",
+        "lightning",
+        "2.6.6",
+        "pytorch/trainer/trainer.py and pytorch/loops/optimization/automatic.py",
+        {"precision": "fp32", "outputs": RELEASED},
+        "The optimizer is the module's own. It clears gradients after the forward pass, and here before it: what that "
+        "takes is not estimated.",
+    ),
+    "litgpt-lora": Profile(
+        "LoRA of LitGPT, as for Llama 3.1 8B in its config hub",
+        "litgpt",
+        "0.5.13",
+        "config_hub/finetune/llama-3.1-8b/lora.yaml and litgpt/finetune/lora.py",
+        {
+            "precision": PURE_BF16,
+            "optimizer": "adamw",
+            "accumulation_steps": 8,
+            "lora_rank": 32,
+            "lora_targets": QUERY_VALUE,
+            "lora_dropout": 0.05,
+            "without_cache": True,
+            "loss_chunk_tokens": 128,
+            "half_precision_loss": True,
+        },
+        "Its texts have at most 512 tokens. Its own models are other code: one layer makes query, key and value.",
+    ),
+    "torchtune-lora": Profile(
+        "LoRA of torchtune on one device, as for Llama 3.1 8B",
+        "torchtune",
+        "0.7.0",
+        "recipes/configs/llama3_1/8B_lora_single_device.yaml and recipes/lora_finetune_single_device.py",
+        _TORCHTUNE_LORA,
+        _TORCHTUNE_NOTE,
+        loss_chunks=8,
+    ),
+    "torchtune-qlora": Profile(
+        "LoRA on 4-bit base weights of torchtune on one device, as for Llama 3.1 8B",
+        "torchtune",
+        "0.7.0",
+        "recipes/configs/llama3_1/8B_qlora_single_device.yaml and recipes/lora_finetune_single_device.py",
+        {**_TORCHTUNE_LORA, "load_in_4bit": True},
+        f"{_TORCHTUNE_NOTE} The 4 bits there are torchao's, here those of bitsandbytes.",
+        loss_chunks=8,
+    ),
+}
+_NOT_OFFERED = {
+    "unsloth": "its own kernels and the activations that it moves to the host's memory cannot be estimated; "
+    "begin from `torchtune-qlora`"
+}
+"""Profiles that people look for, and why they would not be true here."""
+
+
+def find(name: str) -> Profile:
+    """Return the profile of that name. Raises SpecError of `like`, with the nearest names."""
+    if name in PROFILES:
+        return PROFILES[name]
+    if name in _NOT_OFFERED:
+        raise SpecError("like", f"{name} is not offered: {_NOT_OFFERED[name]}")
+    nearest = get_close_matches(name.strip().lower(), PROFILES, n=2, cutoff=0.5)
+    advice = f"did you mean {' or '.join(nearest)}?" if nearest else f"one of {', '.join(PROFILES)}"
+    raise SpecError("like", f"{name[:80]!r} is not offered; {advice}")
+
+
+def settings_like(name: str, given: Mapping[str, Any], workload: Workload, input_size: int) -> dict[str, Any]:
+    """Return the settings of a profile that are not given, for this model with inputs of this size.
+
+    What only some models have is left out for the others; so is the loss of bf16 logits where the precision is another.
+    """
+    profile = find(name)
+    settings = dict(profile.settings)
+    if profile.loss_chunks is not None:
+        settings["loss_chunk_tokens"] = -(-input_size // profile.loss_chunks)
+    if not workload.has_cache:
+        settings.pop("without_cache", None)
+    if given.get("precision", PURE_BF16) != PURE_BF16:
+        settings.pop("half_precision_loss", None)
+    return {setting: value for setting, value in settings.items() if setting not in given}

@@ -1,0 +1,44 @@
+"""An estimate with the settings of a library: what is given wins, and the page says where the rest is from."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from analysis.models import Run
+from analysis.runs import services
+from engine.estimate.gpus import find
+from tests.factories import make_user
+from tests.factories.pages import page, words
+from tests.fake_engine import estimate_of
+from tests.pages.run.test_frontier import form
+
+pytestmark = pytest.mark.django_db
+PATH = "/api/v1/estimates/"
+
+
+def test_the_api_stores_the_settings_with_the_profile_that_they_are_from(alice_client: Client) -> None:
+    body = {"model": "llama-3.2-1b", "gpu": "a10", "like": "litgpt-lora", "lora_rank": 4}
+    assert alice_client.post(PATH, body, content_type="application/json").status_code == 202
+    spec = Run.objects.get().spec
+    assert (spec["like"], spec["lora_rank"], spec["lora_targets"]) == ("litgpt-lora", 4, "query-value")
+
+
+def test_a_profile_that_does_not_fit_the_model_is_refused_by_name(alice_client: Client) -> None:
+    body = {"model": "bert", "gpu": "a10", "like": "litgpt-lora"}
+    answer = alice_client.post(PATH, body, content_type="application/json")
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (400, "/like")
+
+
+def test_the_form_takes_the_profile_for_what_has_its_default(client: Client) -> None:
+    client.force_login(make_user("ann"))
+    values = form(model="gpt2-lm", like="hf-trainer", precision="bf16")
+    assert client.post("/runs/new/", values).status_code == 302
+    run = Run.objects.get()
+    spec = run.spec
+    assert (spec["precision"], spec["optimizer"], spec["clip_grad_norm"]) == ("bf16", "adamw-fused", True)
+    claimed = services.estimate_claim(owner="lab:1")
+    assert claimed is not None
+    result = {"estimates": [estimate_of(claimed.run_spec, find("a10"))]}
+    services.run_finish(run_id=claimed.pk, token=claimed.token, result=result)
+    assert "hf-trainer: adamw-fused optimizer, gradient clipping" in words(page(client, run))
