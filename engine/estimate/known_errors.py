@@ -1,17 +1,19 @@
-"""How far predictions were from measured peaks, by family of models. Data, copied from benchmark results.
+"""How far predictions were from measured peaks, by family of models and by setting. Copied from benchmark results.
 
-Source: `benchmarks/results/prediction_error.json`, made by `benchmarks/prediction_error.py`; a test holds the two
-together. On cards: published runs on two NVIDIA cards, reserved bytes against what NVML rose by. On the CPU:
-allocated bytes against the allocator's events. AMD's cards were never compared. An error that was only reported to us
-counts for the worst error and the margin.
+Sources: `benchmarks/results/prediction_error.json` and `benchmarks/results/published_trainings.json`, made by the
+scripts of those names; tests hold them together. On cards: ten runs on two NVIDIA cards, reserved bytes against what
+NVML rose by, and what others published of their trainings, as they counted. On the CPU: allocated bytes against the
+allocator's events. AMD's cards were never compared. An error that was only reported to us counts for the worst error
+and the margin of trainings like it.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..catalog import Architecture
 from ..settings.optimizers import OPTIMIZERS
+from ..settings.step_settings import FULL
 from ..spec import RunSpec
 from .gpus import Gpu
 from .types import KnownError
@@ -30,6 +32,32 @@ KNOWN: dict[tuple[str, Architecture], KnownError] = {  # mixtures of experts wer
     ("cpu", "cnn"): KnownError(0.0, 0.0024, 14, _EVENTS),
 }
 
+ANY_SETTING = "any settings"
+"""In summaries: all rows of a family."""
+ALL_WEIGHTS, LORA, FOUR_BITS = "all weights", "LoRA", "4 bits"
+"""What is trained: all weights, adapters, or adapters on weights of 4 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """How far estimates were from published trainings: median, largest, and the most that one was too low by."""
+
+    typical_fraction: float
+    worst_fraction: float
+    low_fraction: float
+    runs: int
+
+
+_TRAININGS = "published trainings, benchmarks/results/published_trainings.json"
+PUBLISHED: dict[tuple[Architecture, str], Published] = {
+    ("transformer", FOUR_BITS): Published(0.0546, 0.0913, 0.0913, 21),
+    ("transformer", "8-bit AdamW"): Published(0.0624, 0.1218, 0.1218, 2),
+    ("transformer", LORA): Published(0.0332, 0.0938, 0.0938, 22),
+    ("transformer", ALL_WEIGHTS): Published(0.0337, 0.1617, 0.1617, 18),
+    ("transformer", "checkpointing"): Published(0.0113, 0.0256, 0.0256, 4),
+    ("transformer", "loss in chunks"): Published(0.0421, 0.0938, 0.0938, 43),
+}
+
 REPORTED_LOW_FRACTION = 0.18
 """Share of the measured memory by which the reported estimates were too low: 17 to 18 %, one network of each family.
 
@@ -39,35 +67,86 @@ estimates are at most 3.8 % low. The cause is unknown: perhaps the allocator cac
 _REPORTED = "; and one reported SGD run of this family, 17 to 18 % low, why is not known"
 
 
+def settings_compared(spec: RunSpec) -> tuple[str, ...]:
+    """Return the settings by which known errors are kept apart: first what is trained, then what changes the most."""
+    trained = FOUR_BITS if spec.load_in_4bit else ALL_WEIGHTS if spec.lora_rank is None else LORA
+    others = {
+        "checkpointing": spec.gradient_checkpointing,
+        "loss in chunks": spec.loss_chunk_tokens is not None,
+        "8-bit AdamW": spec.optimizer == "adamw-8bit",
+        "padded or packed rows": spec.sequences != FULL,
+        "gradients freed in the backward pass": spec.gradients != "kept",
+    }
+    return (trained, *(name for name, is_set in others.items() if is_set))
+
+
 def known_error(spec: RunSpec, gpu: Gpu | None) -> KnownError | None:
-    """Return the error for this family and device; None where none was compared. The median is of repeatable runs."""
-    if gpu is not None and gpu.vendor != "nvidia":
+    """Return the error for this family, these settings and this device; None where what is trained was not compared.
+
+    A setting beside it that was never compared is named in the source. The median is of repeatable runs.
+    """
+    if _was_never_compared(spec, gpu):
         return None
-    known = _compared(spec, gpu)
-    if gpu is None or known is None:
-        return known
-    worst_fraction = max(known.worst_fraction, REPORTED_LOW_FRACTION)
-    return replace(known, worst_fraction=worst_fraction, runs=known.runs + 1, source=known.source + _REPORTED)
+    if gpu is None:
+        return KNOWN.get(("cpu", spec.workload.architecture))
+    family, (trained, *others) = spec.workload.architecture, settings_compared(spec)
+    found = _on_cards(family, trained)
+    if found is None:
+        return None
+    for other in others:
+        compared = PUBLISHED.get((family, other))
+        if compared is None:
+            found = replace(found, source=f"{found.source}; none with {other}")
+        elif compared.worst_fraction > found.worst_fraction:
+            found = replace(found, worst_fraction=compared.worst_fraction)
+    if trained != ALL_WEIGHTS:
+        return found
+    worst_fraction = max(found.worst_fraction, REPORTED_LOW_FRACTION)
+    return replace(found, worst_fraction=worst_fraction, runs=found.runs + 1, source=found.source + _REPORTED)
+
+
+def _on_cards(family: Architecture, trained: str) -> KnownError | None:
+    """Return the error of trainings of a family in which this much is trained."""
+    measured = KNOWN.get(("measured", family)) if trained == ALL_WEIGHTS else None
+    published = PUBLISHED.get((family, trained))
+    if published is None:
+        return measured
+    source = f"{published.runs} {_TRAININGS}"
+    found = KnownError(published.typical_fraction, published.worst_fraction, published.runs, f"{trained}: {source}")
+    if measured is None:
+        return found
+    larger = max(found, measured, key=lambda each: each.runs)
+    return KnownError(
+        larger.typical_fraction,
+        max(found.worst_fraction, measured.worst_fraction),
+        found.runs + measured.runs,
+        f"{trained}: {source}, and {measured.runs} {measured.source}",
+    )
 
 
 def margin_fraction(spec: RunSpec, gpu: Gpu | None) -> float:
     """Return the share of the prediction that a safe size must leave free in addition."""
-    known = _compared(spec, gpu)
+    family, (trained, *others) = spec.workload.architecture, settings_compared(spec)
+    known = None if _was_never_compared(spec, gpu) else KNOWN.get((_place(gpu), family))
     # a family that was never compared gets the error of the worst one that was
-    worst_fraction = (
+    low_fraction = (
         known.worst_fraction
         if known
         else max(each.worst_fraction for (place, _), each in KNOWN.items() if place == _place(gpu))
     )
     factor = 1 if known and known.runs >= ENOUGH_RUNS else TOO_FEW_FACTOR
-    compared = factor * _more_than_predicted(worst_fraction)
-    return compared if gpu is None else max(compared, _more_than_predicted(REPORTED_LOW_FRACTION))
+    margin = factor * _more_than_predicted(low_fraction)
+    if gpu is None:
+        return margin
+    published = [PUBLISHED[family, name] for name in (trained, *others) if (family, name) in PUBLISHED]
+    lows = [REPORTED_LOW_FRACTION, *(each.low_fraction for each in published)]
+    return max(margin, _more_than_predicted(max(lows)))
 
 
-def _compared(spec: RunSpec, gpu: Gpu | None) -> KnownError | None:
-    """Return the error of such trainings on such a device. None with 4-bit weights, paged state or offload was."""
-    was_never = spec.load_in_4bit or spec.offload_activations or OPTIMIZERS[spec.optimizer].unpaged is not None
-    return None if was_never else KNOWN.get((_place(gpu), spec.workload.architecture))
+def _was_never_compared(spec: RunSpec, gpu: Gpu | None) -> bool:
+    """Whether no training like it was compared: AMD's cards, paged state, offload, and on the CPU weights of 4 bits."""
+    is_out = spec.offload_activations or OPTIMIZERS[spec.optimizer].unpaged is not None
+    return is_out or (spec.load_in_4bit if gpu is None else gpu.vendor != "nvidia")
 
 
 def _place(gpu: Gpu | None) -> str:

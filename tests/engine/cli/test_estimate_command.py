@@ -200,6 +200,19 @@ def test_the_known_errors_are_those_that_the_benchmark_found(part, family):
     assert known.typical_fraction == pytest.approx(found["typical_fraction"], abs=1e-4)
 
 
+@pytest.mark.parametrize(("family", "setting"), known_errors.PUBLISHED)
+def test_the_known_errors_of_published_trainings_are_those_that_the_benchmark_found(family, setting):
+    summary = json.loads((ROOT / "benchmarks/results/published_trainings.json").read_text())["summary"]
+    found, known = summary[family][setting], known_errors.PUBLISHED[family, setting]
+    assert known.runs == found["runs"]
+    for name in ("typical_fraction", "worst_fraction", "low_fraction"):
+        assert getattr(known, name) == pytest.approx(found[name], abs=1e-4)
+    assert {(of, each) for of in summary for each in summary[of]} == {
+        *known_errors.PUBLISHED,
+        *((of, known_errors.ANY_SETTING) for of in summary),
+    }
+
+
 @pytest.mark.slow
 def test_a_real_estimate_of_the_whole_catalogue_from_the_command_line():
     command = [sys.executable, "-m", "engine", "estimate", "bert-tiny", "--gpu", "all", "--json"]

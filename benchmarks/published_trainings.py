@@ -1,0 +1,160 @@
+"""How far estimates are from the memory that others published of their trainings.
+
+    python benchmarks/published_trainings.py [--only TEXT] [--under-stated] [--output FILE]
+
+data/published_trainings.json has the rows: source, settings, kind of figure. Each is estimated with a spec made of its
+settings, by one trace at its batch size, for the card it ran on. Nothing in the engine is fitted to these rows. What
+authors did that no setting says is patched in (published_practices.py). A row is scored if its source states all its
+settings. The others are listed with the reason: contradictory, under-stated (estimated with `--under-stated`, as far
+as they are stated), or not yet expressible. With `--only`, rows of FILE that do not contain TEXT stay as they are.
+Needs no GPU; all rows take about ten minutes of one CPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+
+from prediction_error import predicted  # noqa: E402
+from published_practices import patched_in  # noqa: E402
+
+from engine.catalog import WORKLOADS  # noqa: E402
+from engine.catalog.from_config import CONFIG  # noqa: E402
+from engine.errors import EngineError  # noqa: E402
+from engine.estimate import gpus  # noqa: E402
+from engine.estimate.estimator import versions  # noqa: E402
+from engine.estimate.known_errors import ANY_SETTING, settings_compared  # noqa: E402
+from engine.estimate.tracing import trace  # noqa: E402
+from engine.measurement.step import apply_precision  # noqa: E402
+from engine.spec import SETTINGS, RunSpec  # noqa: E402
+from engine.text.units import GIB  # noqa: E402
+
+PUBLISHED = ROOT / "benchmarks" / "data" / "published_trainings.json"
+RESULTS = ROOT / "benchmarks" / "results" / "published_trainings.json"
+NEAR = 0.08
+"""The largest error that counts as near."""
+
+
+def spec_of(row: dict[str, Any], configs: dict[str, dict[str, Any]]) -> RunSpec:
+    """Return the training of a row: a model of the catalogue, or a config of the data file."""
+    model = row["model"]
+    if model in WORKLOADS:
+        return RunSpec(model=model, **row["settings"])
+    return RunSpec(model=CONFIG, config=json.dumps(configs[model]), task="text-generation", **row["settings"])
+
+
+def not_scored_because(row: dict[str, Any]) -> str | None:
+    """Return why a row counts for no summary; None if it counts."""
+    if "contradiction" in row:
+        return f"contradictory: {row['contradiction']}"
+    if missing := sorted(row["settings"].keys() - SETTINGS.keys()):
+        return f"not yet expressible: {', '.join(missing)}"
+    if "inexpressible" in row:
+        return f"not yet expressible: {row['inexpressible']}"
+    return f"under-stated: {', '.join(row['unstated'])}" if "unstated" in row else None
+
+
+def is_estimated(row: dict[str, Any], *, also_under_stated: bool) -> bool:
+    """Whether a row has all that a spec needs, and is asked for."""
+    is_asked = also_under_stated or "unstated" not in row
+    return (
+        is_asked
+        and bool(row["model"])
+        and not (row["settings"].keys() - SETTINGS.keys())
+        and "contradiction" not in row
+    )
+
+
+def compared(row: dict[str, Any], source: dict[str, Any], configs: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Estimate a row and return it beside its measurement."""
+    spec, card = spec_of(row, configs), gpus.find(source["gpu"])
+    apply_precision(spec.precision)
+    make_step = trace.step_maker(spec)  # imports the libraries that practices change
+    with patched_in(row.get("practices", ())):
+        at = predicted(make_step, card, row["batch_size"], spec.precision)
+    reserved_bytes = at.peak_reserved_bytes or 0
+    predicted_bytes = {
+        "allocated": at.peak_allocated_bytes,
+        "reserved": reserved_bytes,
+        "device": reserved_bytes + source.get("context_bytes", card.context_bytes),
+    }[source["figure"]]
+    measured_bytes = round(row["measured"] * source["unit_bytes"])
+    return {
+        "family": spec.workload.architecture,
+        "compared": settings_compared(spec),
+        "predicted_bytes": predicted_bytes,
+        "measured_bytes": measured_bytes,
+        "error_fraction": round(predicted_bytes / measured_bytes - 1, 5),
+    }
+
+
+def summary(rows: Iterable[dict[str, Any]]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return errors by family and setting, of the rows that are scored."""
+    errors: dict[str, dict[str, list[float]]] = {}
+    for row in rows:
+        if row["not_scored_because"] is None and "error_fraction" in row:
+            for setting in (ANY_SETTING, *row["compared"]):
+                errors.setdefault(row["family"], {}).setdefault(setting, []).append(row["error_fraction"])
+    return {family: {name: _figures(of) for name, of in sorted(each.items())} for family, each in errors.items()}
+
+
+def _figures(errors: Sequence[float]) -> dict[str, Any]:
+    return {
+        "runs": len(errors),
+        "typical_fraction": round(median(map(abs, errors)), 4),
+        "worst_fraction": max(map(abs, errors)),
+        "low_fraction": max(0.0, -min(errors)),
+        "near_fraction": round(sum(abs(error) <= NEAR for error in errors) / len(errors), 3),
+    }
+
+
+def print_row(row: dict[str, Any]) -> None:
+    figures = " " * 30
+    if "error_fraction" in row:
+        sizes = f"{row['predicted_bytes'] / GIB:7.2f} {row['measured_bytes'] / GIB:7.2f} GiB"
+        figures = f"{sizes} {row['error_fraction']:+8.1%}  "
+    print(f"{row['source']:18} {row['case'][:48]:48} {figures} {row['not_scored_because'] or ''}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", metavar="TEXT", help="rows whose source or case contains it")
+    parser.add_argument("--under-stated", action="store_true", help="estimate these rows too")
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    data = json.loads(PUBLISHED.read_text())
+    earlier = {}
+    if options.only and options.output.exists():
+        earlier = {(row["source"], row["case"]): row for row in json.loads(options.output.read_text())["rows"]}
+    rows = []
+    for row in data["rows"]:
+        key = (row["source"], row["case"])
+        if key in earlier and options.only not in " ".join(key):
+            rows.append(earlier[key])
+            continue
+        made = {"source": row["source"], "case": row["case"], "not_scored_because": not_scored_because(row)}
+        made |= {name: row[name] for name in ("practices", "explanation") if name in row}
+        if is_estimated(row, also_under_stated=options.under_stated) and options.only in " ".join(key):
+            try:
+                made |= compared(row, data["sources"][row["source"]], data["configs"])
+            except EngineError as error:
+                made["not_scored_because"] = f"not estimated: {error}"
+        rows.append(made)
+        print_row(made)
+    found = summary(rows)
+    for family, of in found.items():
+        for setting, figures in of.items():
+            print(f"{family} {setting}: {json.dumps(figures)}")
+    options.output.write_text(json.dumps({"versions": versions(), "summary": found, "rows": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
