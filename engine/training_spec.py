@@ -12,7 +12,7 @@ from typing import Any, Self
 from .catalog import workload_ids
 from .catalog.from_config import CONFIG, read_config
 from .errors import SpecError
-from .settings.adapter_settings import AdapterSettings, check_adapters
+from .settings.adapter_settings import AS_MODEL, DORA, AdapterSettings, check_adapters
 from .settings.loop_settings import KEPT, LoopSettings
 from .settings.lora_targets import ALL_LINEAR, TARGETS
 from .settings.optimizers import OPTIMIZERS
@@ -163,10 +163,16 @@ def check_training(spec: TrainingSpec) -> None:
     check_adapters(spec)
     if spec.lora_targets in TARGETS and spec.lora_targets != ALL_LINEAR and workload.architecture == "cnn":
         raise SpecError("lora_targets", f"{workload.id} has no attention; leave it out, or name its layers")
-    if spec.load_in_4bit and spec.lora_rank is None:
-        raise SpecError("load_in_4bit", "needs a LoRA rank: weights of 4 bits are not trained, only adapters are")
     if spec.load_in_4bit and workload.architecture == "cnn":
         raise SpecError("load_in_4bit", f"{workload.id} has no linear layers but its head; leave it out")
+    if spec.lora_variant == DORA and spec.load_in_4bit:
+        raise SpecError(
+            "lora_variant", "dora is not offered on 4-bit base weights; take plain or rslora, or leave them out"
+        )
+    if spec.lora_weights == AS_MODEL and spec.precision != PURE_BF16:
+        raise SpecError("lora_weights", f"the model's own type is fp32 with {spec.precision}; take {PURE_BF16}")
+    if spec.four_bit_output_layer and workload.task != "text-generation":
+        raise SpecError("four_bit_output_layer", f"{workload.id} is no language model: its head is trained")
     if spec.attention != "auto":
         _check_attention(spec)
     if spec.sequences != FULL and workload.task != "text-generation":

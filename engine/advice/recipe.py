@@ -8,15 +8,9 @@ from typing import Any
 
 from ..catalog import Workload
 from ..catalog.stored_workload import stored_workload
-from ..settings.adapter_settings import AdapterSettings
+from ..settings.adapter_settings import AS_MODEL, AdapterSettings
 from ..settings.loop_settings import LoopSettings
-from ..settings.lora_options import (
-    QUANTIZATION_TYPE,
-    TRAINED_HEADS,
-    USES_DOUBLE_QUANTIZATION,
-    compute_dtype,
-    lora_options,
-)
+from ..settings.lora_options import TRAINED_HEADS, FourBits, lora_options
 from ..settings.optimizers import OPTIMIZERS, Optimizer
 from ..settings.step_settings import FREED, FULL, PACKED, PADDED, PURE_BF16
 from ..spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS
@@ -147,7 +141,13 @@ class Recipe:
         if self.adapters.lora_rank is not None:
             options = lora_options(self.adapters, self.workload).items()
             adapters = f"LoraConfig({', '.join(f'{name}={_written(value)}' for name, value in options)})"
-            lines.append(f"model = get_peft_model(model, {adapters})")
+            is_fp32 = self.adapters.lora_weights != AS_MODEL
+            lines.append(
+                f"model = get_peft_model(model, {adapters}{'' if is_fp32 else ', autocast_adapter_dtype=False'})"
+            )
+            if not is_fp32 and self.adapters.load_in_4bit:
+                lines += ["for weight in model.parameters():", "    if weight.requires_grad:"]
+                lines.append("        weight.data = weight.data.bfloat16()  # as the model's other weights")
         if checkpoints and self.gradient_checkpointing:
             enable = 'gradient_checkpointing_enable({"use_reentrant": False})'
             lines.append(f"model.{enable if self.is_of_transformers else 'enable_gradient_checkpointing()'}")
@@ -155,15 +155,17 @@ class Recipe:
 
     def _lines_loading_in_4_bits(self) -> list[str]:
         """Write the loading, in which weights are quantised to 4 bits; the others get the dtype that was measured."""
-        heads = [f"    llm_int8_skip_modules={_written(TRAINED_HEADS)},"] if self.workload.label_count else []
+        how = FourBits.of(self.adapters, self.precision)
+        skipped = TRAINED_HEADS if self.workload.label_count else [] if how.with_output_layer else None
+        heads = [] if skipped is None else [f"    llm_int8_skip_modules={_written(skipped)},"]
         labels = ["    num_labels=num_labels,"] if self.workload.label_count else []
         dtype = "bfloat16," if self.precision == PURE_BF16 else f"float32,  # {_AS_PREPARED}"
         return [
             "quantization = BitsAndBytesConfig(",
             "    load_in_4bit=True,",
-            f"    bnb_4bit_quant_type={_written(QUANTIZATION_TYPE)},",
-            f"    bnb_4bit_use_double_quant={USES_DOUBLE_QUANTIZATION},",
-            f"    bnb_4bit_compute_dtype=torch.{compute_dtype(self.precision)},",
+            f"    bnb_4bit_quant_type={_written(how.quant_type)},",
+            f"    bnb_4bit_use_double_quant={how.is_double},",
+            f"    bnb_4bit_compute_dtype=torch.{how.compute_dtype},",
             *heads,
             ")",
             f"model = {self.workload.model_class}.from_pretrained(",

@@ -12,6 +12,7 @@ from enum import IntEnum
 from itertools import combinations, product
 from typing import Any
 
+from ..settings.adapter_settings import AUTO, DORA, DOUBLE, PLAIN
 from ..settings.loop_settings import RECOMPUTED, RELEASED
 from ..settings.lora_targets import TARGETS
 from ..settings.optimizers import OPTIMIZERS
@@ -40,8 +41,9 @@ class Cost(IntEnum):
     SMALLER_INPUTS = 12
     NO_ADAPTER_DROPOUT = 13
     FEWER_ADAPTERS = 14
-    OTHER_WEIGHTS = 15
-    ROUNDED_WEIGHTS = 16
+    ROUNDED_SCALES = 15
+    OTHER_WEIGHTS = 16
+    ROUNDED_WEIGHTS = 17
 
 
 COSTS = {
@@ -60,7 +62,8 @@ COSTS = {
     Cost.OTHER_UPDATES: "another optimizer: its learning rate has to be found again",
     Cost.SMALLER_INPUTS: "the model sees less of each sample",
     Cost.NO_ADAPTER_DROPOUT: "adapters are trained without dropout: on little data they overfit sooner",
-    Cost.FEWER_ADAPTERS: "fewer layers have adapters: they often learn less than adapters of all linear layers",
+    Cost.FEWER_ADAPTERS: "fewer or simpler adapters, which often learn less",
+    Cost.ROUNDED_SCALES: "the scales of the 4-bit weights are rounded to 8 bits",
     Cost.OTHER_WEIGHTS: "only adapters are trained, not the weights",
     Cost.ROUNDED_WEIGHTS: "the frozen linear layers are rounded to 4 bits; it needs bitsandbytes",
 }
@@ -161,6 +164,16 @@ def _fewer_adapters(spec: RunSpec) -> list[str]:
     return order[order.index(spec.lora_targets) + 1 :][:1]
 
 
+def _double_quantisation(spec: RunSpec) -> list[str]:
+    """Return the same format with double quantisation, where it has none."""
+    return [] if spec.four_bit_format.endswith(DOUBLE) else [f"{spec.four_bit_format}{DOUBLE}"]
+
+
+def _output_layer(spec: RunSpec) -> list[bool]:
+    """Return whether the output layer can go into 4 bits as well: of a language model whose other layers are."""
+    return [True] if spec.load_in_4bit and spec.workload.task == "text-generation" else []
+
+
 _WITH_8_BIT = ("adamw", "adamw-fused")
 ALTERNATIVES = (
     Alternative("outputs", Cost.ONE_LINE, _released),
@@ -184,6 +197,10 @@ ALTERNATIVES = (
     Alternative("sequence_length", Cost.SMALLER_INPUTS, _fractions_of_input("sequence_length")),
     Alternative("image_size", Cost.SMALLER_INPUTS, _fractions_of_input("image_size")),
     Alternative("lora_dropout", Cost.NO_ADAPTER_DROPOUT, _fixed(0.0)),
+    Alternative("lora_variant", Cost.FEWER_ADAPTERS, lambda spec: [PLAIN] if spec.lora_variant == DORA else []),
+    Alternative("four_bit_compute", Cost.ROUNDING, lambda spec: [AUTO] if spec.four_bit_compute == "fp32" else []),
+    Alternative("four_bit_format", Cost.ROUNDED_SCALES, _double_quantisation),
+    Alternative("four_bit_output_layer", Cost.ROUNDED_WEIGHTS, _output_layer),
     Alternative("lora_targets", Cost.FEWER_ADAPTERS, _fewer_adapters),
     Alternative("lora_rank", Cost.OTHER_WEIGHTS, lambda spec: [16] if spec.lora_rank is None else []),
     Alternative("load_in_4bit", Cost.ROUNDED_WEIGHTS, _fixed(True), needs="lora_rank"),

@@ -21,7 +21,7 @@ from transformers.quantizers.base import HfQuantizer
 from transformers.quantizers.quantizers_utils import should_convert_module
 
 from ..errors import SpecError
-from ..settings.lora_options import QUANTIZATION_TYPE, TRAINED_HEADS, USES_DOUBLE_QUANTIZATION
+from ..settings.lora_options import TRAINED_HEADS, FourBits
 
 _WEIGHTS_DEVIATION = 0.02
 
@@ -33,18 +33,23 @@ def linear_layers_without_weights() -> Iterator[None]:
         yield
 
 
-def quantize(model: Any, compute_dtype: torch.dtype, device: torch.device) -> None:
+def quantize(model: Any, how: FourBits, device: torch.device) -> None:
     """Replace the linear layers of a model of transformers by 4-bit ones on `device`.
 
-    Layers that transformers does not quantise are left out, above all the output layer, and so is the head that is
-    trained. Raises SpecError where bitsandbytes does not run on the device, or no layer is left to quantise.
+    Layers that transformers does not quantise are left out, above all the output layer unless it was requested, and so
+    is the head that is trained. Raises SpecError where bitsandbytes does not run on the device, no layer is left to
+    quantise, or the output layer has no weights of its own.
     """
     if device.type not in supported_torch_devices:
         allowed = ", ".join(sorted(supported_torch_devices))
         raise SpecError("load_in_4bit", f"bitsandbytes does not run on {device.type}; it takes {allowed}")
     left_out = HfQuantizer.get_modules_to_not_convert(
-        model, TRAINED_HEADS, model._keep_in_fp32_modules, add_default_skips=True
+        model, TRAINED_HEADS, model._keep_in_fp32_modules, add_default_skips=not how.with_output_layer
     )
+    if how.with_output_layer and model.config.tie_word_embeddings:
+        reason = "shares its weights with the embeddings, which stay as they are; leave it out"
+        raise SpecError("four_bit_output_layer", f"the output layer of {type(model).__name__} {reason}")
+    compute_dtype = getattr(torch, how.compute_dtype)
     layers = [(path, module) for path, module in model.named_modules() if isinstance(module, nn.Linear | Conv1D)]
     chosen = [path for path, module in layers if type(module) in (nn.Linear, Conv1D)]
     chosen = [path for path in chosen if should_convert_module(path, left_out)]
@@ -56,7 +61,7 @@ def quantize(model: Any, compute_dtype: torch.dtype, device: torch.device) -> No
             bias = None if module.bias is None else _filled(module.bias, compute_dtype, device)
             # GPT-2's Conv1D is a linear layer with a transposed weight
             weight = weight.T.contiguous() if isinstance(module, Conv1D) else weight
-            model.set_submodule(path, NormalFloatLinear(weight, bias))
+            model.set_submodule(path, FourBitLinear(weight, bias, how))
             continue
         for name, parameter in list(module.named_parameters(recurse=False)):
             if parameter.device.type == "meta":  # made without weights, and not quantised
@@ -64,35 +69,30 @@ def quantize(model: Any, compute_dtype: torch.dtype, device: torch.device) -> No
     model.is_loaded_in_4bit = True  # peft checks this
 
 
-class NormalFloatLinear(Linear4bit):
-    """A layer of bitsandbytes with NF4 weights and double quantisation, as from_pretrained leaves it on a device.
+class FourBitLinear(Linear4bit):
+    """A layer of bitsandbytes with weights of 4 bits, as from_pretrained leaves it on a device.
 
     It does not use the library's constructor and parameter class, which reject tensors without data. The constants that
     its weights are dequantised with are registered as buffers, so that they count among the model's tensors.
     """
 
-    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None, how: FourBits) -> None:
         """Quantise `weight`. Its dtype is that of the layer's computations."""
         nn.Module.__init__(self)
         self.out_features, self.in_features = weight.shape
-        packed, state = functional.quantize_4bit(
-            weight, compress_statistics=USES_DOUBLE_QUANTIZATION, quant_type=QUANTIZATION_TYPE
-        )
+        packed, state = functional.quantize_4bit(weight, compress_statistics=how.is_double, quant_type=how.quant_type)
         stored: Any = nn.Parameter(packed, requires_grad=False)
-        stored.quant_state, stored.quant_type = state, QUANTIZATION_TYPE
-        stored.compress_statistics = USES_DOUBLE_QUANTIZATION
+        stored.quant_state, stored.quant_type = state, how.quant_type
+        stored.compress_statistics = how.is_double
         self.weight = stored
         self.register_parameter("bias", None if bias is None else nn.Parameter(bias, requires_grad=False))
         self.quant_state, self.quant_storage = state, packed.dtype
         self.compute_dtype, self.compute_type_is_set = weight.dtype, True
         self.support_avx512bf16_for_cpu = False  # otherwise some CPUs repack the weights for inference
-        constants = {
-            "absmax": state.absmax,
-            "code": state.code,
-            "offset": state.offset,
-            "nested_absmax": state.state2.absmax,
-            "nested_code": state.state2.code,
-        }
+        constants = {"absmax": state.absmax, "code": state.code}
+        if how.is_double:
+            nested = {"nested_absmax": state.state2.absmax, "nested_code": state.state2.code}
+            constants |= {"offset": state.offset, **nested}
         for name, tensor in constants.items():
             self.register_buffer(name, tensor, persistent=False)
 

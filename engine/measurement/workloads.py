@@ -20,7 +20,8 @@ from torch import Tensor, nn
 
 from ..catalog import WORKLOADS, Workload
 from ..errors import SpecError, WeightsUnavailable
-from ..settings.lora_options import compute_dtype, is_trained_whole, lora_options
+from ..settings.adapter_settings import AS_MODEL
+from ..settings.lora_options import FourBits, is_trained_whole, lora_options
 from ..settings.lora_targets import ALL_LINEAR, check_targets
 from ..settings.step_settings import FLASH, PACKED, PURE_BF16
 from ..spec import RunSpec
@@ -258,10 +259,10 @@ def _in_4_bits(spec: RunSpec, device: torch.device) -> nn.Module:
     try:
         from .quantization import linear_layers_without_weights, quantize
     except ImportError as exc:
-        raise SpecError("load_in_4bit", f"needs bitsandbytes, which cannot be imported here: {exc}") from exc
+        raise SpecError("load_in_4bit", f"needs bitsandbytes: pip install bitsandbytes ({exc})") from exc
     with nullcontext() if spec.pretrained else linear_layers_without_weights():
         model = _loaded(spec)
-    quantize(model, getattr(torch, compute_dtype(spec.precision)), device)
+    quantize(model, FourBits.of(spec, spec.precision), device)
     return model
 
 
@@ -276,7 +277,13 @@ def _with_adapters(model: nn.Module, spec: RunSpec) -> nn.Module:
     config = peft.LoraConfig(**options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # peft uses a name of transformers 4 for checkpointing
-        adapted: nn.Module = peft.get_peft_model(model, config)
+        if spec.lora_weights != AS_MODEL:
+            return peft.get_peft_model(model, config)  # type: ignore[no-any-return]
+        with _weights_of(spec.precision):
+            adapted: nn.Module = peft.get_peft_model(model, config, autocast_adapter_dtype=False)
+    for parameter in adapted.parameters():
+        if parameter.requires_grad:  # of layers of 4 bits peft took the type in which they compute
+            parameter.data = parameter.data.bfloat16()
     return adapted
 
 

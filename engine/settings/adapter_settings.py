@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass, fields
 
 from ..errors import SpecError
 from .lora_targets import ALL_LINEAR, NAMES, TARGETS, names_in_order
 from .setting import Role, setting
+
+PLAIN, RSLORA, DORA = "plain", "rslora", "dora"
+LORA_VARIANTS = {
+    PLAIN: "LoRA",
+    RSLORA: "RSLoRA (another scale; the same memory)",
+    DORA: "DoRA (magnitudes too; takes more memory)",
+}
+FP32, AS_MODEL = "fp32", "model"
+LORA_WEIGHTS = {FP32: "fp32", AS_MODEL: "the model's own type (with pure bf16)"}
+AUTO, DOUBLE, NF4_DOUBLE = "auto", "-dq", "nf4-dq"
+FOUR_BIT_FORMATS = {
+    NF4_DOUBLE: "NF4 with double quantisation",
+    "nf4": "NF4",
+    "fp4-dq": "FP4 with double quantisation",
+    "fp4": "FP4",
+}
+FOUR_BIT_COMPUTE = {AUTO: "bf16, or fp16 with that precision", "bf16": "bf16", "fp16": "fp16", "fp32": "fp32"}
 
 
 @dataclass(frozen=True)
@@ -44,6 +61,23 @@ class AdapterSettings:
         bounds=(0, 0.9),
         metavar="SHARE",
     )
+    lora_variant: str = setting(
+        Role.TRAINING,
+        "LoRA variant",
+        "Kind of LoRA. RSLoRA scales the adapters otherwise, at the same memory and speed. DoRA makes the whole weight "
+        "of each layer in each step, to learn its magnitude too.",
+        default=PLAIN,
+        choices=LORA_VARIANTS,
+        is_rare=True,
+    )
+    lora_weights: str = setting(
+        Role.TRAINING,
+        "LoRA weights",
+        "Type of the adapters' weights: fp32, as peft makes them, or the model's own, which needs pure bf16.",
+        default=FP32,
+        choices=LORA_WEIGHTS,
+        is_rare=True,
+    )
     load_in_4bit: bool = setting(
         Role.TRAINING,
         "4-bit base weights",
@@ -52,21 +86,58 @@ class AdapterSettings:
         hint="Known as QLoRA. Needs a LoRA rank and bitsandbytes. Computes in bf16, or in fp16 with that precision.",
     )
 
+    four_bit_format: str = setting(
+        Role.TRAINING,
+        "4-bit format",
+        "Format of the 4-bit base weights. With double quantisation (dq) the scales are in 8 bits. "
+        "Without it, a weight takes 4.5 bits in place of 4.13.",
+        default=NF4_DOUBLE,
+        choices=FOUR_BIT_FORMATS,
+        option="--4bit-format",
+        is_rare=True,
+    )
+    four_bit_compute: str = setting(
+        Role.TRAINING,
+        "4-bit compute type",
+        "Type in which layers of 4 bits compute, and to which their weights are converted. "
+        "auto is bf16, and fp16 with that precision. transformers takes fp32 where no type is given.",
+        default=AUTO,
+        choices=FOUR_BIT_COMPUTE,
+        option="--4bit-compute",
+        is_rare=True,
+    )
+    four_bit_output_layer: bool = setting(
+        Role.TRAINING,
+        "4-bit output layer",
+        "Keep the output layer of a language model in 4 bits too, as litgpt does. Embeddings stay as they are.",
+        default=False,
+        option="--4bit-output-layer",
+        is_rare=True,
+    )
+
     def take_lora_targets(self) -> None:
         """Replace a list of names by the same names in order. It is called before the settings are checked."""
         if isinstance(self.lora_targets, str):
             object.__setattr__(self, "lora_targets", names_in_order(self.lora_targets))
 
 
-OF_ADAPTERS = ("lora_targets", "lora_dropout")
-"""The settings that describe adapters, and mean nothing without a rank."""
+NEEDED = {
+    "lora_rank": ("lora_targets", "lora_dropout", "lora_variant", "lora_weights", "load_in_4bit"),
+    "load_in_4bit": ("four_bit_format", "four_bit_compute", "four_bit_output_layer"),
+}
+"""The settings that mean nothing without another one."""
+_WITHOUT = {
+    "lora_rank": "needs a LoRA rank: without one no adapters are trained",
+    "load_in_4bit": "needs 4-bit base weights",
+}
 
 
 def check_adapters(settings: AdapterSettings) -> None:
-    """Raise SpecError for a setting of adapters where none are trained."""
-    if settings.lora_rank is not None:
-        return
-    defaults = {each.name: each.default for each in fields(AdapterSettings) if each.default is not MISSING}
-    for name in OF_ADAPTERS:
-        if getattr(settings, name) != defaults[name]:
-            raise SpecError(name, "needs a LoRA rank: without one no adapters are trained")
+    """Raise SpecError for a setting of adapters or of 4 bits where there are none."""
+    defaults = {each.name: each.default for each in fields(AdapterSettings)}
+    for needed, names in NEEDED.items():
+        if getattr(settings, needed) != defaults[needed]:
+            continue
+        for name in names:
+            if getattr(settings, name) != defaults[name]:
+                raise SpecError(name, _WITHOUT[needed])

@@ -5,21 +5,33 @@ The measurement makes models with them and the code to paste writes them, so tha
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 from ..catalog import Workload
-from .adapter_settings import AdapterSettings
+from .adapter_settings import AUTO, PLAIN, AdapterSettings
 from .lora_targets import ALL_LINEAR, target_modules
 
-QUANTIZATION_TYPE = "nf4"
-USES_DOUBLE_QUANTIZATION = True
+_DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 TRAINED_HEADS = ["classifier", "score"]
 """What peft trains as a whole where texts are classified: transformers would quantise it, and then it cannot be."""
 
 
-def compute_dtype(precision: str) -> str:
-    """Return torch's name of the dtype in which layers of 4 bits compute."""
-    return "float16" if precision == "fp16" else "bfloat16"
+class FourBits(NamedTuple):
+    """How weights of 4 bits are stored, and torch's name of the dtype in which their layers compute."""
+
+    quant_type: str
+    is_double: bool
+    compute_dtype: str
+    with_output_layer: bool
+
+    @classmethod
+    def of(cls, settings: AdapterSettings, precision: str) -> Self:
+        """Read the settings of a training in this precision."""
+        quant_type, _, double = settings.four_bit_format.partition("-")
+        computes_in = settings.four_bit_compute
+        if computes_in == AUTO:
+            computes_in = "fp16" if precision == "fp16" else "bf16"
+        return cls(quant_type, bool(double), _DTYPES[computes_in], settings.four_bit_output_layer)
 
 
 def lora_options(settings: AdapterSettings, workload: Workload) -> dict[str, Any]:
@@ -32,6 +44,8 @@ def lora_options(settings: AdapterSettings, workload: Workload) -> dict[str, Any
     options: dict[str, Any] = {"r": rank, "lora_alpha": 2 * rank, "target_modules": targets}
     if settings.lora_dropout:
         options["lora_dropout"] = settings.lora_dropout
+    if settings.lora_variant != PLAIN:
+        options[f"use_{settings.lora_variant}"] = True
     if workload.task == "text-classification":
         options["task_type"] = "SEQ_CLS"
     if workload.task == "image-classification" and settings.lora_targets != ALL_LINEAR:

@@ -1,11 +1,14 @@
 """The code to paste trains the model that was measured: its adapters, its weights of 4 bits, its rows of tokens."""
 
+import json
+
 import pytest
 import torch
 
 from engine.advice import snippets
 from engine.measurement.torchvision_schemas import import_torchvision
 from engine.measurement.workloads import build, build_model
+from engine.settings.lora_options import FourBits
 from engine.spec import RunSpec
 from tests.engine.advice.libraries import of_each_library, run
 from tests.engine.advice.recipes import MICRO, STEPS, recipe
@@ -65,9 +68,15 @@ def layers_in_4_bits(model):
 
 
 @of_each_library
-@pytest.mark.parametrize("precision", ["bf16", "bf16-pure"])
-def test_code_trains_adapters_of_the_same_weights_of_4_bits_as_were_measured(write, precision, tmp_path, monkeypatch):
-    settings = {**IN_4_BITS, "precision": precision, "gradient_checkpointing": True}
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"precision": "bf16"},
+        {"precision": "bf16-pure", "four_bit_format": "fp4", "four_bit_compute": "fp32", "lora_weights": "model"},
+    ],
+)
+def test_code_trains_adapters_of_the_same_weights_of_4_bits_as_were_measured(write, how, tmp_path, monkeypatch):
+    settings = {**IN_4_BITS, **how, "gradient_checkpointing": True}
     measured = build(RunSpec("bert-tiny", device="cpu", **settings), CPU).model
     build_model(RunSpec("bert-tiny", device="cpu")).save_pretrained(tmp_path / "mine")
     code = write(recipe("bert-tiny", **settings)).text
@@ -80,7 +89,9 @@ def test_code_trains_adapters_of_the_same_weights_of_4_bits_as_were_measured(wri
 ADAPTERS = (
     {},
     {"lora_targets": "query-value", "lora_dropout": 0.1},
-    {"lora_targets": "intermediate.dense,query"},
+    {"lora_targets": "intermediate.dense,query", "lora_variant": "rslora"},
+    {"lora_variant": "dora"},
+    {"precision": "bf16-pure", "lora_weights": "model"},
 )
 
 
@@ -103,11 +114,26 @@ def test_code_of_a_language_model_leaves_the_layers_out_of_4_bits_that_were_meas
 
     measured = small_gpt2()
     measured.save_pretrained(tmp_path / "mine")
-    quantize(measured, torch.bfloat16, CPU)
+    quantize(measured, FourBits("nf4", True, "bfloat16", False), CPU)
     samples = Samples(input_ids=torch.arange(TOKENS), labels=torch.arange(TOKENS))
     code = snippets.plain_torch(recipe("gpt2-lm", **IN_4_BITS)).text
     made = trained(code, tmp_path, monkeypatch, model_name=str(tmp_path / "mine"), dataset=samples)
     assert layers_in_4_bits(made) == layers_in_4_bits(measured) != {}
+
+
+def test_code_puts_the_output_layer_into_4_bits_where_it_was_measured_so(tmp_path, monkeypatch):
+    pytest.importorskip("bitsandbytes")
+    config = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1}
+    config |= {"num_attention_heads": 2, "vocab_size": 128, "max_position_embeddings": 64, "tie_word_embeddings": False}
+    settings = {**IN_4_BITS, "four_bit_output_layer": True, "sequence_length": TOKENS}
+    spec = {"config": json.dumps(config), "task": "text-generation", "device": "cpu"}
+    build_model(RunSpec("config", **spec)).save_pretrained(tmp_path / "mine")
+    samples = Samples(input_ids=torch.arange(TOKENS), labels=torch.arange(TOKENS))
+    code = snippets.plain_torch(recipe("llama-3.1-8b", **settings)).text
+    made = trained(code, tmp_path, monkeypatch, model_name=str(tmp_path / "mine"), dataset=samples)
+    measured = build(RunSpec("config", **spec, **settings), CPU).model
+    assert layers_in_4_bits(made) == layers_in_4_bits(measured)
+    assert "lm_head" in layers_in_4_bits(made)
 
 
 def test_on_several_devices_each_process_loads_its_weights_of_4_bits_onto_its_own(monkeypatch):

@@ -63,7 +63,9 @@ def real_peak(spec, batch_size):
         {"lora_rank": 8},
         {"lora_rank": 8, "precision": "bf16"},
         {"lora_rank": 8, "load_in_4bit": True},
+        {"lora_rank": 8, "load_in_4bit": True, "four_bit_format": "fp4", "four_bit_compute": "fp32"},
         {"lora_rank": 8, "lora_targets": "query-value"},
+        {"lora_rank": 8, "lora_variant": "dora", "lora_dropout": 0.1},
         {"lora_rank": 8, "lora_targets": "intermediate.dense,query", "lora_dropout": 0.1, "precision": "bf16"},
         *({"optimizer": name} for name in OPTIMIZERS if name != "adamw" and name not in (*EIGHT_BIT, *PAGED)),
         {"accumulation_steps": 5},
@@ -182,9 +184,18 @@ def test_what_is_moved_to_the_host_is_not_estimated_for_a_cpu_nor_where_no_card_
 
 @needs_fake_cuda
 @pytest.mark.slow
-def test_a_card_holds_of_weights_of_4_bits_what_a_real_model_does():
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"precision": "bf16"},
+        {"precision": "bf16", "four_bit_format": "fp4", "four_bit_compute": "fp32"},
+        {"precision": "bf16-pure", "lora_weights": "model"},
+    ],
+    ids=str,
+)
+def test_a_card_holds_of_weights_of_4_bits_what_a_real_model_does(changes):
     pytest.importorskip("bitsandbytes")
-    spec = tiny(lora_rank=8, load_in_4bit=True, precision="bf16")
+    spec = tiny(lora_rank=8, load_in_4bit=True, **changes)
     traced = trace.record(trace.step_maker(spec), 3, trace.conditions_for(find("a10"), spec.precision))
     built = build(replace(spec, device="cpu"), CPU)
     blocks = zip(traced.skeleton.blocks, traced.sizes_bytes, strict=True)

@@ -213,6 +213,12 @@ def test_where_adapters_are_trained_fewer_layers_and_no_dropout_are_changes_with
     costs = {each.label: each.costs for each in found.variants}
     assert costs["LoRA targets attention"] == (COSTS[Cost.FEWER_ADAPTERS],)
     assert costs["LoRA dropout 0.0"] == (COSTS[Cost.NO_ADAPTER_DROPOUT],)
+    fp4 = {"lora_rank": 8, "load_in_4bit": True, "four_bit_format": "fp4", "four_bit_compute": "fp32"}
+    labels = {each.label for each in tried(Scope.SINGLE, 64, Device(), **fp4, optimizer="none").variants}
+    assert {"fp4-dq 4-bit format", "auto 4-bit compute type"} <= labels
+    assert "4-bit output layer" not in labels  # of a classifier it is trained
+    dora = {each.label for each in tried(Scope.SINGLE, 64, Device(), lora_rank=8, lora_variant="dora").variants}
+    assert "LoRA variant plain" in dora
     named = tried(Scope.SINGLE, 64, Device(), lora_rank=8, lora_targets="query", optimizer="none")
     assert not any("LoRA targets" in each.label for each in named.variants)
 

@@ -119,6 +119,9 @@ def test_names_are_the_same_setting_in_any_order():
         ({"lora_rank": 4, "lora_targets": "atention"}, "did you mean attention.* or names of layers joined by commas"),
         ({"lora_rank": 4, "lora_targets": "q_proj; v_proj"}, "is not offered; one of all-linear, attention"),
         ({"lora_rank": 4, "lora_targets": ",".join(f"layer_{n}" for n in range(40))}, "at most 160 characters"),
+        ({"lora_variant": "dora"}, "lora_variant: needs a LoRA rank"),
+        ({"lora_rank": 4, "lora_variant": "dora", "load_in_4bit": True}, "dora is not offered on 4-bit base weights"),
+        ({"lora_rank": 4, "lora_weights": "model"}, "the model's own type is fp32 with fp32; take bf16-pure"),
         ({"lora_rank": 4, "lora_targets": 7}, "lora_targets: must be text"),
         ({"lora_rank": 4, "lora_targets": "attention", "model": "resnet"}, "resnet has no attention"),
     ],
@@ -142,3 +145,35 @@ def test_dropout_of_adapters_is_that_of_the_training_and_off_in_eval_mode():
     assert not any(
         module.training for module in steps(lora_rank=2, lora_dropout=0.25, mode="eval").built.model.modules()
     )
+
+
+def weights_of(**changes):
+    spec = RunSpec("bert-tiny", device="cpu", sequence_length=8, optimizer="sgd", lora_rank=2, **changes)
+    step = TrainingStep(spec, build(spec, CPU), CPU)
+    step(2)
+    assert torch.isfinite(step.loss)
+    learned = {name: weight for name, weight in step.built.model.named_parameters() if weight.requires_grad}
+    assert all(weight.grad is not None for weight in learned.values())
+    return learned
+
+
+def test_rslora_has_the_weights_of_plain_lora_and_dora_a_magnitude_for_each_output_more():
+    plain, rslora, dora = (weights_of(lora_variant=variant) for variant in ("plain", "rslora", "dora"))
+    assert {name: weight.shape for name, weight in rslora.items()} == {n: w.shape for n, w in plain.items()}
+    more = {name: weight for name, weight in dora.items() if name not in plain}
+    assert more
+    assert all("lora_magnitude_vector" in name and weight.dim() == 1 for name, weight in more.items())
+
+
+@pytest.mark.parametrize("in_4_bits", [False, True])
+def test_adapters_are_fp32_or_of_the_model_s_own_type(in_4_bits):
+    if in_4_bits:
+        pytest.importorskip("bitsandbytes")
+    as_peft, own = (
+        {weight.dtype for name, weight in weights_of(**changes).items() if "lora_" in name}
+        for changes in (
+            {"precision": "bf16-pure", "load_in_4bit": in_4_bits},
+            {"precision": "bf16-pure", "load_in_4bit": in_4_bits, "lora_weights": "model"},
+        )
+    )
+    assert (as_peft, own) == ({torch.float32}, {torch.bfloat16})

@@ -14,6 +14,7 @@ from engine.measurement.probe import Bench, run_probe
 from engine.measurement.step import TrainingStep
 from engine.measurement.workloads import build
 from engine.results.result import Outcome
+from engine.settings.lora_options import FourBits
 from engine.spec import RunSpec
 from engine.text.units import GIB
 
@@ -80,17 +81,21 @@ def test_a_quantised_layer_takes_half_a_byte_a_weight_and_its_scales_a_byte_for_
         assert sum(tensor.nbytes for tensor in own) == count // 2 + scales + -(-scales // 256) * 4 + 4 * (16 + 256 + 1)
 
 
-def test_a_layer_computes_what_the_library_s_own_layer_computes_from_the_same_weights():
+@pytest.mark.parametrize("stored_as", ["nf4-dq", "nf4", "fp4-dq", "fp4"])
+def test_a_layer_computes_what_the_library_s_own_layer_computes_from_the_same_weights(stored_as):
     from bitsandbytes.nn import Linear4bit
 
-    from engine.measurement.quantization import NormalFloatLinear
+    from engine.measurement.quantization import FourBitLinear
 
+    how = FourBits.of(spec_of(four_bit_format=stored_as), "bf16")
     plain = nn.Linear(64, 96, dtype=torch.bfloat16)
-    theirs = Linear4bit(64, 96, compute_dtype=torch.bfloat16, quant_type="nf4")
+    theirs = Linear4bit(
+        64, 96, compute_dtype=torch.bfloat16, quant_type=how.quant_type, compress_statistics=how.is_double
+    )
     theirs.load_state_dict(plain.state_dict())
     theirs = theirs.to("cpu")
     theirs.bias.data = theirs.bias.data.bfloat16()
-    ours = NormalFloatLinear(plain.weight.detach(), plain.bias.detach())
+    ours = FourBitLinear(plain.weight.detach(), plain.bias.detach(), how)
     inputs = [torch.randn(8, 64, generator=torch.Generator().manual_seed(0)).requires_grad_() for _ in range(2)]
     outputs = [layer(each) for layer, each in zip((ours, theirs), inputs, strict=True)]
     for output in outputs:
@@ -142,6 +147,7 @@ def test_the_weights_of_a_large_model_count_in_4_bits_before_it_is_built():
     ("given", "reason"),
     [
         ({"model": "bert"}, "load_in_4bit: needs a LoRA rank"),
+        ({"model": "bert", "lora_rank": 4, "four_bit_output_layer": True}, "bert is no language model"),
         ({"model": "resnet", "lora_rank": 4}, "load_in_4bit: resnet has no linear layers but its head"),
         ({"model": "vit_b_16", "lora_rank": 4}, "lora_rank: vit_b_16 is no model of transformers"),
     ],
@@ -149,6 +155,38 @@ def test_the_weights_of_a_large_model_count_in_4_bits_before_it_is_built():
 def test_4_bits_are_refused_by_name_where_they_cannot_be(given, reason):
     with pytest.raises(SpecError, match=reason):
         RunSpec(**given, load_in_4bit=True)
+
+
+@pytest.mark.parametrize("given", [{"four_bit_format": "fp4"}, {"four_bit_compute": "fp32"}], ids=str)
+def test_settings_of_4_bits_are_refused_without_them(given):
+    with pytest.raises(SpecError, match=f"{next(iter(given))}: needs 4-bit base weights"):
+        RunSpec("bert", lora_rank=4, **given)
+
+
+@pytest.mark.parametrize("stored_as", ["nf4-dq", "nf4", "fp4-dq", "fp4"])
+def test_without_double_quantisation_the_scales_of_64_weights_take_4_bytes_and_not_1(stored_as):
+    layers = layers_in_4_bits(build(spec_of(four_bit_format=stored_as), CPU).model)
+    for layer in layers.values():
+        scales = layer.in_features * layer.out_features // 64
+        assert (layer.absmax.nbytes == scales) is stored_as.endswith("dq")
+        assert (layer.absmax.nbytes == 4 * scales) is not stored_as.endswith("dq")
+        assert layer.weight.quant_state.quant_type == stored_as.partition("-")[0]
+
+
+def test_the_output_layer_is_in_4_bits_where_that_is_requested_and_trains_the_adapters():
+    spec = spec_of(LLAMA, four_bit_output_layer=True, four_bit_compute="fp32", optimizer="sgd")
+    step = TrainingStep(spec, build(spec, CPU), CPU)
+    in_4_bits = layers_in_4_bits(step.built.model)
+    assert "lm_head" in in_4_bits
+    assert {layer.compute_dtype for layer in in_4_bits.values()} == {torch.float32}
+    step(2)
+    assert torch.isfinite(step.loss)
+    assert all(gradient.isfinite().all() for gradient in step.gradients())
+
+
+def test_an_output_layer_that_shares_its_weights_is_not_put_into_4_bits():
+    with pytest.raises(SpecError, match="four_bit_output_layer: .* shares its weights with the embeddings"):
+        build(spec_of(GPT2, four_bit_output_layer=True), CPU)
 
 
 def test_a_device_without_bitsandbytes_is_refused_with_those_that_it_takes():
@@ -159,7 +197,7 @@ def test_a_device_without_bitsandbytes_is_refused_with_those_that_it_takes():
 def test_without_the_library_4_bits_are_refused_by_their_field(monkeypatch):
     monkeypatch.setitem(sys.modules, "bitsandbytes", None)
     monkeypatch.delitem(sys.modules, "engine.measurement.quantization", raising=False)
-    with pytest.raises(SpecError, match="load_in_4bit: needs bitsandbytes"):
+    with pytest.raises(SpecError, match="load_in_4bit: needs bitsandbytes: pip install bitsandbytes"):
         build(spec_of(), CPU)
 
 

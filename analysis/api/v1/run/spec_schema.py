@@ -13,7 +13,7 @@ from analysis.api.kinds import BY_KIND
 from analysis.api.run_request import DEFAULT_KIND, REQUESTED_KINDS
 from analysis.models import Run
 from engine.catalog import WORKLOADS, Workload
-from engine.settings.adapter_settings import OF_ADAPTERS
+from engine.settings.adapter_settings import NEEDED
 from engine.settings.step_settings import FULL
 from engine.settings.workload_settings import DEVICE_NAMES
 from engine.spec import CHOICES, DEFAULTS, OPTIONAL, RANGES, SETTINGS, VALUE_TYPES, RunSpec
@@ -142,11 +142,12 @@ def _refused_by(workload: Workload) -> dict[str, Any]:
     if workload.architecture != "cnn":
         refused["channels_last"] = False
     if workload.library != "transformers":
-        refused |= {name: DEFAULTS[name] for name in ("lora_rank", *OF_ADAPTERS)}
+        refused |= {name: DEFAULTS[name] for name in ("lora_rank", *NEEDED["lora_rank"])}
     if workload.architecture == "cnn" or workload.library != "transformers":
-        refused["load_in_4bit"] = False
+        refused |= {name: DEFAULTS[name] for name in ("load_in_4bit", *NEEDED["load_in_4bit"])}
     if workload.task != "text-generation":
         refused |= {"sequences": FULL, "loss_chunk_tokens": None, "half_precision_loss": False, "liger_loss": False}
+        refused["four_bit_output_layer"] = False
     if not workload.has_cache:
         refused["without_cache"] = False
     if not workload.has_eval_loss:
