@@ -13,7 +13,7 @@ TORCH_SIDE = {
     f"measurement.{name}"
     for name in (
         *("attribution", "batches", "checkpointing", "compiling", "device", "environment", "language_model_loss"),
-        *("module_scopes", "probe", "quantization", "step", "timing", "torchvision_schemas", "workloads"),
+        *("module_scopes", "optimizers", "probe", "quantization", "step", "timing", "torchvision_schemas", "workloads"),
     )
 }
 TORCH_SIDE |= {"validation.measure", "estimate.measure_calibration"}
