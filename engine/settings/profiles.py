@@ -48,7 +48,10 @@ _TORCHTUNE_LORA = {
     "outputs": RELEASED,
     "without_cache": True,
 }
-_TORCHTUNE_NOTE = "Its own models and its attention are other code; here the transformers models are trained."
+_TORCHTUNE_NOTE = (
+    "Its own models and its attention are other code; here the transformers models are trained. The loss's 8 chunks "
+    "are of the length given: a search of the longest sequence keeps their size."
+)
 PROFILES = {
     "hf-trainer": Profile(
         "Trainer of transformers, with its default arguments",
