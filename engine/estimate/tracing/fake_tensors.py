@@ -53,6 +53,8 @@ class _Notes:
 
 
 _SHARED_NOTES: dict[tuple[Any, ...], _Notes] = {}
+_MOST_NOTES = 20_000
+"""From so many on they are forgotten before the next trace: a grid of settings makes hundreds of traces."""
 
 
 class FakeTensors(FakeTensorMode):
@@ -60,6 +62,8 @@ class FakeTensors(FakeTensorMode):
 
     def __init__(self) -> None:
         super().__init__(allow_non_fake_inputs=True)
+        if len(_SHARED_NOTES) > _MOST_NOTES:
+            _SHARED_NOTES.clear()
         self._notes = _SHARED_NOTES
         self._attributes: dict[torch.device, dict[str, Any]] = {}
         warns = self._allow_unsafe_data_ptr_access

@@ -5,7 +5,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional
 
-from engine.estimate.tracing import trace
+from engine.estimate.tracing import fake_tensors, trace
 from engine.estimate.tracing.fake_tensors import FakeTensors, _facts
 from engine.spec import RunSpec
 
@@ -65,6 +65,15 @@ def test_a_trace_does_not_depend_on_the_traces_before_it():
     alone = trace.record(trace.step_maker(spec), 3, ON_CPU)
     trace.record(trace.step_maker(RunSpec(model="bert-tiny", sequence_length=64, precision="bf16")), 3, ON_CPU)
     assert trace.record(trace.step_maker(spec), 3, ON_CPU) == alone
+
+
+def test_what_is_remembered_is_forgotten_before_it_grows_large(monkeypatch):
+    monkeypatch.setattr(fake_tensors, "_MOST_NOTES", 0)
+    with FakeTensors():
+        torch.empty(3) + 1
+    assert fake_tensors._SHARED_NOTES
+    assert outcome(FakeTensors(), OPERATORS["new"]) == outcome(FakeTensorMode(), OPERATORS["new"])
+    assert FakeTensors()._notes == {}
 
 
 def test_numbers_that_are_equal_but_of_other_types_have_results_of_their_own():
