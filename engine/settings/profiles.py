@@ -12,6 +12,7 @@ from typing import Any
 
 from ..catalog import Workload
 from ..errors import SpecError
+from .adapter_settings import AS_MODEL
 from .loop_settings import RELEASED
 from .lora_targets import QUERY_VALUE
 from .step_settings import PURE_BF16
@@ -44,6 +45,7 @@ _TORCHTUNE_LORA = {
     "accumulation_steps": 8,
     "gradient_checkpointing": True,
     "lora_rank": 8,
+    "lora_weights": AS_MODEL,
     "lora_targets": "down_proj,gate_proj,o_proj,q_proj,up_proj,v_proj",
     "outputs": RELEASED,
     "without_cache": True,
@@ -82,6 +84,7 @@ PROFILES = {
             "lora_rank": 32,
             "lora_targets": QUERY_VALUE,
             "lora_dropout": 0.05,
+            "lora_weights": AS_MODEL,
             "without_cache": True,
             "loss_chunk_tokens": 128,
             "half_precision_loss": True,
@@ -107,6 +110,7 @@ PROFILES = {
         loss_chunks=8,
     ),
 }
+_OF_PURE_BF16 = ("half_precision_loss", "lora_weights")
 _NOT_OFFERED = {
     "unsloth": "its own kernels and the activations that it moves to the host's memory cannot be estimated; "
     "begin from `torchtune-qlora`"
@@ -128,7 +132,7 @@ def find(name: str) -> Profile:
 def settings_like(name: str, given: Mapping[str, Any], workload: Workload, input_size: int) -> dict[str, Any]:
     """Return the settings of a profile that are not given, for this model with inputs of this size.
 
-    What only some models have is left out for the others; so is the loss of bf16 logits where the precision is another.
+    What only some models have is left out for the others, and what only pure bf16 has where it is not used.
     """
     profile = find(name)
     settings = dict(profile.settings)
@@ -137,5 +141,6 @@ def settings_like(name: str, given: Mapping[str, Any], workload: Workload, input
     if not workload.has_cache:
         settings.pop("without_cache", None)
     if given.get("precision", PURE_BF16) != PURE_BF16:
-        settings.pop("half_precision_loss", None)
+        for name in _OF_PURE_BF16:
+            settings.pop(name, None)
     return {setting: value for setting, value in settings.items() if setting not in given}
