@@ -306,7 +306,7 @@ def test_the_list_on_the_home_page_labels_it(alice_client):
 def test_an_attempt_without_a_device_is_shown(alice_client):
     run = make_claimed_estimate()
     services.run_fail(run_id=run.pk, token=run.token, code="internal", message="gone")
-    assert "<td>none</td>" in page(alice_client, run.get_absolute_url())
+    assert '<td data-label="Device">none</td>' in page(alice_client, run.get_absolute_url())
 
 
 def measured_with_estimate(**changes: Any) -> Run:
