@@ -15,7 +15,7 @@ from ..errors import SpecError
 from .adapter_settings import AS_MODEL
 from .loop_settings import RELEASED
 from .lora_targets import QUERY_VALUE
-from .step_settings import PURE_BF16
+from .step_settings import BEFORE_BACKWARD, PURE_BF16
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,21 @@ _TORCHTUNE_NOTE = (
     "Its own models and its attention are other code; here the transformers models are trained. The loss's 8 chunks "
     "are of the length given: a search of the longest sequence keeps their size."
 )
+_LITGPT_LORA = {
+    "precision": PURE_BF16,
+    "optimizer": "adamw",
+    "accumulation_steps": 8,
+    "lora_rank": 32,
+    "lora_targets": QUERY_VALUE,
+    "lora_dropout": 0.05,
+    "lora_weights": AS_MODEL,
+    "without_cache": True,
+    "loss_chunk_tokens": 128,
+}
+_LITGPT_NOTE = (
+    "Its texts have at most 512 tokens. Its own models are other code: one layer makes query, key and value. Its "
+    "precision converts all logits to fp32 at once, here each chunk's are."
+)
 PROFILES = {
     "hf-trainer": Profile(
         "Trainer of transformers, with its default arguments",
@@ -68,28 +83,24 @@ PROFILES = {
         "lightning",
         "2.6.6",
         "pytorch/trainer/trainer.py and pytorch/loops/optimization/automatic.py",
-        {"precision": "fp32", "outputs": RELEASED},
-        "The optimizer is the module's own. It clears gradients after the forward pass, and here before it: what that "
-        "takes is not estimated.",
+        {"precision": "fp32", "outputs": RELEASED, "zero_grad": BEFORE_BACKWARD},
+        "The optimizer is the module's own.",
     ),
     "litgpt-lora": Profile(
         "LoRA of LitGPT, as for Llama 3.1 8B in its config hub",
         "litgpt",
         "0.5.13",
         "config_hub/finetune/llama-3.1-8b/lora.yaml and litgpt/finetune/lora.py",
-        {
-            "precision": PURE_BF16,
-            "optimizer": "adamw",
-            "accumulation_steps": 8,
-            "lora_rank": 32,
-            "lora_targets": QUERY_VALUE,
-            "lora_dropout": 0.05,
-            "lora_weights": AS_MODEL,
-            "without_cache": True,
-            "loss_chunk_tokens": 128,
-            "half_precision_loss": True,
-        },
-        "Its texts have at most 512 tokens. Its own models are other code: one layer makes query, key and value.",
+        _LITGPT_LORA,
+        _LITGPT_NOTE,
+    ),
+    "litgpt-qlora": Profile(
+        "LoRA on 4-bit base weights of LitGPT, as for Llama 3.1 8B in its config hub",
+        "litgpt",
+        "0.5.13",
+        "config_hub/finetune/llama-3.1-8b/qlora.yaml and litgpt/finetune/lora.py",
+        {**_LITGPT_LORA, "accumulation_steps": 4, "load_in_4bit": True, "four_bit_format": "nf4"},
+        f"{_LITGPT_NOTE} Its output layer is in 4 bits too: --4bit-output-layer, where it is not tied.",
     ),
     "torchtune-lora": Profile(
         "LoRA of torchtune on one device, as for Llama 3.1 8B",
@@ -110,7 +121,6 @@ PROFILES = {
         loss_chunks=8,
     ),
 }
-_OF_PURE_BF16 = ("half_precision_loss", "lora_weights")
 _NOT_OFFERED = {
     "unsloth": "its own kernels and the activations that it moves to the host's memory cannot be estimated; "
     "begin from `torchtune-qlora`"
@@ -141,6 +151,5 @@ def settings_like(name: str, given: Mapping[str, Any], workload: Workload, input
     if not workload.has_cache:
         settings.pop("without_cache", None)
     if given.get("precision", PURE_BF16) != PURE_BF16:
-        for name in _OF_PURE_BF16:
-            settings.pop(name, None)
+        settings.pop("lora_weights", None)
     return {setting: value for setting, value in settings.items() if setting not in given}
