@@ -12,7 +12,7 @@ from typing import Any, Self
 from .catalog import workload_ids
 from .catalog.from_config import CONFIG, read_config
 from .errors import SpecError
-from .settings.adapter_settings import AS_MODEL, DORA, AdapterSettings, check_adapters
+from .settings.adapter_settings import BF16, DORA, AdapterSettings, check_adapters
 from .settings.loop_settings import KEPT, LoopSettings
 from .settings.lora_targets import ALL_LINEAR, TARGETS
 from .settings.optimizers import OPTIMIZERS
@@ -169,8 +169,10 @@ def check_training(spec: TrainingSpec) -> None:
         raise SpecError(
             "lora_variant", "dora is not offered on 4-bit base weights; take plain or rslora, or leave them out"
         )
-    if spec.lora_weights == AS_MODEL and spec.precision != PURE_BF16:
-        raise SpecError("lora_weights", f"the model's own type is fp32 with {spec.precision}; take {PURE_BF16}")
+    if spec.lora_weights == BF16 and spec.precision != PURE_BF16:
+        raise SpecError(
+            "lora_weights", f"{BF16} needs precision {PURE_BF16}; with {spec.precision} the model's own type is fp32"
+        )
     if spec.four_bit_output_layer and workload.task != "text-generation":
         raise SpecError("four_bit_output_layer", f"{workload.id} is no language model: its head is trained")
     if spec.attention != "auto":

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..catalog import Workload
 from ..catalog.stored_workload import stored_workload
-from ..settings.adapter_settings import AS_MODEL, AdapterSettings
+from ..settings.adapter_settings import BF16, AdapterSettings
 from ..settings.loop_settings import LoopSettings
 from ..settings.lora_options import TRAINED_HEADS, FourBits, lora_options
 from ..settings.optimizers import OPTIMIZERS, Optimizer
@@ -141,7 +141,7 @@ class Recipe:
         if self.adapters.lora_rank is not None:
             options = lora_options(self.adapters, self.workload).items()
             adapters = f"LoraConfig({', '.join(f'{name}={_written(value)}' for name, value in options)})"
-            is_fp32 = self.adapters.lora_weights != AS_MODEL
+            is_fp32 = self.adapters.lora_weights != BF16
             lines.append(
                 f"model = get_peft_model(model, {adapters}{'' if is_fp32 else ', autocast_adapter_dtype=False'})"
             )

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from ..catalog import WORKLOADS, Workload
 from ..errors import SpecError, WeightsUnavailable
-from ..settings.adapter_settings import AS_MODEL
+from ..settings.adapter_settings import BF16
 from ..settings.lora_options import FourBits, is_trained_whole, lora_options
 from ..settings.lora_targets import ALL_LINEAR, check_targets
 from ..settings.step_settings import FLASH, PACKED, PURE_BF16
@@ -277,7 +277,7 @@ def _with_adapters(model: nn.Module, spec: RunSpec) -> nn.Module:
     config = peft.LoraConfig(**options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # peft uses a name of transformers 4 for checkpointing
-        if spec.lora_weights != AS_MODEL:
+        if spec.lora_weights != BF16:
             return peft.get_peft_model(model, config)  # type: ignore[no-any-return]
         with _weights_of(spec.precision):
             adapted: nn.Module = peft.get_peft_model(model, config, autocast_adapter_dtype=False)

@@ -14,8 +14,8 @@ LORA_VARIANTS = {
     RSLORA: "RSLoRA (another scale; the same memory)",
     DORA: "DoRA (magnitudes too; takes more memory)",
 }
-FP32, AS_MODEL = "fp32", "model"
-LORA_WEIGHTS = {FP32: "fp32", AS_MODEL: "the model's own type (with pure bf16)"}
+FP32, BF16 = "fp32", "bf16"
+LORA_WEIGHTS = {FP32: "fp32", BF16: "bf16, the model's own type (with pure bf16)"}
 AUTO, DOUBLE, NF4_DOUBLE = "auto", "-dq", "nf4-dq"
 FOUR_BIT_FORMATS = {
     NF4_DOUBLE: "NF4 with double quantisation",
@@ -73,7 +73,7 @@ class AdapterSettings:
     lora_weights: str = setting(
         Role.TRAINING,
         "LoRA weights",
-        "Type of the adapters' weights: fp32, as peft makes them, or the model's own, which needs pure bf16.",
+        "Type of the adapters' weights: fp32, as peft makes them, or bf16, the model's own with pure bf16.",
         default=FP32,
         choices=LORA_WEIGHTS,
         is_rare=True,

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..catalog import Workload
 from ..errors import SpecError
-from .adapter_settings import AS_MODEL
+from .adapter_settings import BF16
 from .loop_settings import RELEASED
 from .lora_targets import QUERY_VALUE
 from .step_settings import BEFORE_BACKWARD, PURE_BF16
@@ -45,7 +45,7 @@ _TORCHTUNE_LORA = {
     "accumulation_steps": 8,
     "gradient_checkpointing": True,
     "lora_rank": 8,
-    "lora_weights": AS_MODEL,
+    "lora_weights": BF16,
     "lora_targets": "down_proj,gate_proj,o_proj,q_proj,up_proj,v_proj",
     "outputs": RELEASED,
     "without_cache": True,
@@ -61,7 +61,7 @@ _LITGPT_LORA = {
     "lora_rank": 32,
     "lora_targets": QUERY_VALUE,
     "lora_dropout": 0.05,
-    "lora_weights": AS_MODEL,
+    "lora_weights": BF16,
     "without_cache": True,
     "loss_chunk_tokens": 128,
 }

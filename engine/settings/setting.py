@@ -74,12 +74,12 @@ class Setting:
         return f"^(?:{'|'.join([*map(re.escape, self.choices or ()), self.text_values.pattern.pattern])})$"
 
     def describe(self, value: object) -> str:
-        """Write "gradient checkpointing", "EMA of the weights", "eval mode", "LoRA targets attention"."""
+        """Write "gradient checkpointing", "EMA of the weights", "eval mode", "frozen blocks 2", "LoRA rank 16"."""
         is_name = any(letter.isupper() for letter in self.label.partition(" ")[0][1:])  # such as EMA and LoRA
+        label = self.label if is_name else f"{self.label[:1].lower()}{self.label[1:]}"
         if value is True:
-            return self.label if is_name else f"{self.label[:1].lower()}{self.label[1:]}"
-        comes_first = is_name or not isinstance(value, str)
-        return f"{self.label} {value}" if comes_first else f"{value} {self.label.lower()}"
+            return label
+        return f"{label} {value}" if is_name or not isinstance(value, str) else f"{value} {label}"
 
 
 def setting(role: Role, label: str, description: str, *, default: Any = MISSING, **others: Any) -> Any:

@@ -13,7 +13,7 @@ from tests.engine.advice.recipes import recipe
         ("bert", {}, ()),
         ("bert", {"precision": "bf16", "optimizer": "sgd", "lora_rank": 4, "gradient_checkpointing": True}, ()),
         ("bert", {"accumulation_steps": 4, "ema": True}, ("EMA of the weights",)),
-        ("bert", {"clip_grad_norm": True, "frozen_blocks": 2}, ("gradient clipping", "Frozen blocks 2")),
+        ("bert", {"clip_grad_norm": True, "frozen_blocks": 2}, ("gradient clipping", "frozen blocks 2")),
         ("bert", {"gradients": "freed", "offload_activations": True, "optimizer": "paged-adamw-8bit"}, ()),
         ("bert", {"zero_grad": "before-backward"}, ("before-backward zero_grad",)),
         ("resnet", {"gradient_checkpointing": True}, ("gradient checkpointing",)),

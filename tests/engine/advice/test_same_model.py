@@ -72,7 +72,7 @@ def layers_in_4_bits(model):
     "how",
     [
         {"precision": "bf16"},
-        {"precision": "bf16-pure", "four_bit_format": "fp4", "four_bit_compute": "fp32", "lora_weights": "model"},
+        {"precision": "bf16-pure", "four_bit_format": "fp4", "four_bit_compute": "fp32", "lora_weights": "bf16"},
     ],
 )
 def test_code_trains_adapters_of_the_same_weights_of_4_bits_as_were_measured(write, how, tmp_path, monkeypatch):
@@ -91,7 +91,7 @@ ADAPTERS = (
     {"lora_targets": "query-value", "lora_dropout": 0.1},
     {"lora_targets": "intermediate.dense,query", "lora_variant": "rslora"},
     {"lora_variant": "dora"},
-    {"precision": "bf16-pure", "lora_weights": "model"},
+    {"precision": "bf16-pure", "lora_weights": "bf16"},
 )
 
 

@@ -189,7 +189,7 @@ def test_what_is_moved_to_the_host_is_not_estimated_for_a_cpu_nor_where_no_card_
     [
         {"precision": "bf16"},
         {"precision": "bf16", "four_bit_format": "fp4", "four_bit_compute": "fp32"},
-        {"precision": "bf16-pure", "lora_weights": "model"},
+        {"precision": "bf16-pure", "lora_weights": "bf16"},
     ],
     ids=str,
 )

@@ -133,8 +133,8 @@ def test_lines_of_the_loop_come_first_alone_and_together() -> None:
 
 def test_a_loss_in_chunks_is_offered_to_language_models_with_their_logits_kept_or_recomputed() -> None:
     labels = [label_of(changes) for changes in single_changes(RunSpec("gpt2-lm"))]
-    assert labels[2] == "Loss in chunks of 128"
-    assert "Loss in chunks of 128 + recomputed logits of the chunks" in labels
+    assert labels[2] == "loss in chunks of 128"
+    assert "loss in chunks of 128 + recomputed logits of the chunks" in labels
     assert not any("chunks" in label_of(changes) for changes in single_changes(RunSpec("gpt2")))
     checkpointed = single_changes(RunSpec("gpt2-lm", gradient_checkpointing=True))
     assert "no key-value cache" not in map(label_of, checkpointed)  # transformers fills none then

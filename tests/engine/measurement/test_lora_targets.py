@@ -121,7 +121,7 @@ def test_names_are_the_same_setting_in_any_order():
         ({"lora_rank": 4, "lora_targets": ",".join(f"layer_{n}" for n in range(40))}, "at most 160 characters"),
         ({"lora_variant": "dora"}, "lora_variant: needs a LoRA rank"),
         ({"lora_rank": 4, "lora_variant": "dora", "load_in_4bit": True}, "dora is not offered on 4-bit base weights"),
-        ({"lora_rank": 4, "lora_weights": "model"}, "the model's own type is fp32 with fp32; take bf16-pure"),
+        ({"lora_rank": 4, "lora_weights": "bf16"}, "bf16 needs precision bf16-pure; with fp32 the model's own"),
         ({"lora_rank": 4, "lora_targets": 7}, "lora_targets: must be text"),
         ({"lora_rank": 4, "lora_targets": "attention", "model": "resnet"}, "resnet has no attention"),
     ],
@@ -173,7 +173,7 @@ def test_adapters_are_fp32_or_of_the_model_s_own_type(in_4_bits):
         {weight.dtype for name, weight in weights_of(**changes).items() if "lora_" in name}
         for changes in (
             {"precision": "bf16-pure", "load_in_4bit": in_4_bits},
-            {"precision": "bf16-pure", "load_in_4bit": in_4_bits, "lora_weights": "model"},
+            {"precision": "bf16-pure", "load_in_4bit": in_4_bits, "lora_weights": "bf16"},
         )
     )
     assert (as_peft, own) == ({torch.float32}, {torch.bfloat16})
