@@ -31,6 +31,7 @@ from .settings.step_settings import (
 from .settings.workload_settings import DEVICE_NAMES, HAS_OWN_MEMORY, WorkloadSettings
 
 _BYTES_PER_PARAMETER, _BYTES_PER_HALF = 4, 2  # weights, gradients and state stay fp32 under autocast
+_BYTES_IN_8_BITS = 1  # the same, and outliers' columns besides
 _BYTES_IN_4_BITS = 0.5  # bytes per parameter, at least: embeddings and the output layer are not quantized
 
 
@@ -43,6 +44,8 @@ class TrainingSpec(LoopSettings, AdapterSettings, StepSettings, WorkloadSettings
 
     @property
     def weights_bytes(self) -> int:
+        if self.load_in_8bit:
+            return _BYTES_IN_8_BITS * self.workload.parameter_count
         if self.load_in_4bit:
             return int(_BYTES_IN_4_BITS * self.workload.parameter_count)
         per_parameter = _BYTES_PER_HALF if self.precision == PURE_BF16 else _BYTES_PER_PARAMETER
@@ -163,11 +166,12 @@ def check_training(spec: TrainingSpec) -> None:
     check_adapters(spec)
     if spec.lora_targets in TARGETS and spec.lora_targets != ALL_LINEAR and workload.architecture == "cnn":
         raise SpecError("lora_targets", f"{workload.id} has no attention; leave it out, or name its layers")
-    if spec.load_in_4bit and workload.architecture == "cnn":
-        raise SpecError("load_in_4bit", f"{workload.id} has no linear layers but its head; leave it out")
-    if spec.lora_variant == DORA and spec.load_in_4bit:
+    for name in ("load_in_4bit", "load_in_8bit"):
+        if getattr(spec, name) and workload.architecture == "cnn":
+            raise SpecError(name, f"{workload.id} has no linear layers but its head; leave it out")
+    if spec.lora_variant == DORA and spec.is_quantized:
         raise SpecError(
-            "lora_variant", "dora is not offered on 4-bit base weights; take plain or rslora, or leave them out"
+            "lora_variant", "dora is not offered on quantised base weights; take plain or rslora, or leave them out"
         )
     if spec.lora_weights == BF16 and spec.precision != PURE_BF16:
         raise SpecError(

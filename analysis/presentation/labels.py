@@ -67,7 +67,8 @@ def describe_precision(spec: Mapping[str, Any]) -> str:
     precision = short_precision(spec)
     if precision not in _AUTOCAST:
         return precision
-    return f"{precision} autocast" if spec.get("load_in_4bit") else f"{precision} autocast, fp32 weights"
+    is_quantized = spec.get("load_in_4bit") or spec.get("load_in_8bit")
+    return f"{precision} autocast" if is_quantized else f"{precision} autocast, fp32 weights"
 
 
 def describe_limit(limit_bytes: int | None) -> str:

@@ -25,8 +25,8 @@ def deepspeed(recipe: Recipe) -> Snippet | NoSnippet:
         return NoSnippet(title, "it takes weights and optimizer in bf16 alone only with ZeRO, which was not measured")
     if recipe.loss is not None:
         return NoSnippet(title, "its engine takes the loss that the whole model returns")
-    if recipe.adapters.load_in_4bit:
-        return NoSnippet(title, "its engine was not tried with weights of 4 bits")
+    if recipe.adapters.is_quantized:
+        return NoSnippet(title, "its engine was not tried with quantised weights")
     if recipe.frees_gradients:
         return NoSnippet(title, STEPS_AFTER_BACKWARD)
     config: dict[str, Any] = {

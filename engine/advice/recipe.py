@@ -121,7 +121,7 @@ class Recipe:
     def yours_lines(self, *more: str) -> list[str]:
         """Name what the reader has to provide: the model, or the name of the model that the code loads, and `more`."""
         loaded = "model_name, num_labels" if self.workload.label_count else "model_name"
-        model = loaded if self.adapters.load_in_4bit else "model"
+        model = loaded if self.adapters.is_quantized else "model"
         yours = [model, "dataset (its samples are dicts of tensors)", "learning_rate", *more]
         lines = [f"# yours: {', '.join(yours)}"]
         if (rows := _ROWS.get(self.sequences)) is not None:
@@ -130,8 +130,8 @@ class Recipe:
 
     def model_lines(self, *, checkpoints: bool = True) -> list[str]:
         """Return the lines that prepare the model before its optimizer is made: weights, adapters, checkpointing."""
-        if self.adapters.load_in_4bit:
-            lines = self._lines_loading_in_4_bits()
+        if self.adapters.is_quantized:
+            lines = self._lines_loading_quantized()
         else:
             lines = ["model = model.to(torch.bfloat16)"] if self.precision == PURE_BF16 else []
         if self.sequences == PACKED:
@@ -145,7 +145,7 @@ class Recipe:
             lines.append(
                 f"model = get_peft_model(model, {adapters}{'' if is_fp32 else ', autocast_adapter_dtype=False'})"
             )
-            if not is_fp32 and self.adapters.load_in_4bit:
+            if not is_fp32 and self.adapters.is_quantized:
                 lines += ["for weight in model.parameters():", "    if weight.requires_grad:"]
                 lines.append("        weight.data = weight.data.bfloat16()  # as the model's other weights")
         if checkpoints and self.gradient_checkpointing:
@@ -153,19 +153,22 @@ class Recipe:
             lines.append(f"model.{enable if self.is_of_transformers else 'enable_gradient_checkpointing()'}")
         return lines
 
-    def _lines_loading_in_4_bits(self) -> list[str]:
-        """Write the loading, in which weights are quantised to 4 bits; the others get the dtype that was measured."""
+    def _lines_loading_quantized(self) -> list[str]:
+        """Write the loading, in which weights are quantised; the others get the dtype that was measured."""
         how = FourBits.of(self.adapters, self.precision)
+        in_4_bits = [
+            "    load_in_4bit=True,",
+            f"    bnb_4bit_quant_type={_written(how.quant_type)},",
+            f"    bnb_4bit_use_double_quant={how.is_double},",
+            f"    bnb_4bit_compute_dtype=torch.{how.compute_dtype},",
+        ]
         skipped = TRAINED_HEADS if self.workload.label_count else [] if how.with_output_layer else None
         heads = [] if skipped is None else [f"    llm_int8_skip_modules={_written(skipped)},"]
         labels = ["    num_labels=num_labels,"] if self.workload.label_count else []
         dtype = "bfloat16," if self.precision == PURE_BF16 else f"float32,  # {_AS_PREPARED}"
         return [
             "quantization = BitsAndBytesConfig(",
-            "    load_in_4bit=True,",
-            f"    bnb_4bit_quant_type={_written(how.quant_type)},",
-            f"    bnb_4bit_use_double_quant={how.is_double},",
-            f"    bnb_4bit_compute_dtype=torch.{how.compute_dtype},",
+            *(in_4_bits if self.adapters.load_in_4bit else ["    load_in_8bit=True,"]),
             *heads,
             ")",
             f"model = {self.workload.model_class}.from_pretrained(",
@@ -186,7 +189,7 @@ class Recipe:
     def imports(self) -> list[str]:
         library = self.torch_optimizer.library
         imports = [] if library == "torch" else [f"import {library}"]
-        if self.adapters.load_in_4bit:
+        if self.adapters.is_quantized:
             imports += ["import os"] if "os." in self._device_map() else []
             imports += [f"from transformers import BitsAndBytesConfig, {self.workload.model_class}"]
         return [

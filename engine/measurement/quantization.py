@@ -1,4 +1,4 @@
-"""Stores the linear layers of a frozen model in 4 bits, as QLoRA does. Needs torch, transformers and bitsandbytes.
+"""Stores the linear layers of a frozen model in 4 bits (QLoRA) or 8 (LLM.int8). Needs torch and bitsandbytes.
 
 It is imported where a model is built, never before a process forks: bitsandbytes looks for a card when it is imported.
 Layers are quantised one at a time on the device, so that neither it nor the host holds all of them unquantised.
@@ -14,14 +14,14 @@ from unittest.mock import patch
 
 import torch
 from bitsandbytes import functional, supported_torch_devices
-from bitsandbytes.nn.modules import Linear4bit
+from bitsandbytes.nn.modules import Int8Params, Linear4bit, Linear8bitLt
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 from transformers.quantizers.base import HfQuantizer
 from transformers.quantizers.quantizers_utils import should_convert_module
 
 from ..errors import SpecError
-from ..settings.lora_options import TRAINED_HEADS, FourBits
+from ..settings.lora_options import OUTLIER_THRESHOLD, TRAINED_HEADS, FourBits
 
 _WEIGHTS_DEVIATION = 0.02
 
@@ -33,8 +33,8 @@ def linear_layers_without_weights() -> Iterator[None]:
         yield
 
 
-def quantize(model: Any, how: FourBits, device: torch.device) -> None:
-    """Replace the linear layers of a model of transformers by 4-bit ones on `device`.
+def quantize(model: Any, how: FourBits | None, device: torch.device, setting: str) -> None:
+    """Replace the linear layers of a model of transformers by 4-bit ones on `device`; without `how` by 8-bit ones.
 
     Layers that transformers does not quantise are left out, above all the output layer unless it was requested, and so
     is the head that is trained. Raises SpecError where bitsandbytes does not run on the device, no layer is left to
@@ -42,31 +42,31 @@ def quantize(model: Any, how: FourBits, device: torch.device) -> None:
     """
     if device.type not in supported_torch_devices:
         allowed = ", ".join(sorted(supported_torch_devices))
-        raise SpecError("load_in_4bit", f"bitsandbytes does not run on {device.type}; it takes {allowed}")
+        raise SpecError(setting, f"bitsandbytes does not run on {device.type}; it takes {allowed}")
     left_out = HfQuantizer.get_modules_to_not_convert(
-        model, TRAINED_HEADS, model._keep_in_fp32_modules, add_default_skips=not how.with_output_layer
+        model, TRAINED_HEADS, model._keep_in_fp32_modules, add_default_skips=not (how and how.with_output_layer)
     )
-    if how.with_output_layer and model.config.tie_word_embeddings:
+    if how and how.with_output_layer and model.config.tie_word_embeddings:
         reason = "shares its weights with the embeddings, which stay as they are; leave it out"
         raise SpecError("four_bit_output_layer", f"the output layer of {type(model).__name__} {reason}")
-    compute_dtype = getattr(torch, how.compute_dtype)
+    dtype = getattr(torch, how.compute_dtype) if how else torch.get_default_dtype()
     layers = [(path, module) for path, module in model.named_modules() if isinstance(module, nn.Linear | Conv1D)]
     chosen = [path for path, module in layers if type(module) in (nn.Linear, Conv1D)]
     chosen = [path for path in chosen if should_convert_module(path, left_out)]
     if not chosen:
-        raise SpecError("load_in_4bit", f"{type(model).__name__} has no linear layers to quantise but its head")
+        raise SpecError(setting, f"{type(model).__name__} has no linear layers to quantise but its head")
     for path, module in layers:
         if path in chosen:
-            weight = _filled(module.weight, compute_dtype, device)
-            bias = None if module.bias is None else _filled(module.bias, compute_dtype, device)
+            weight = _filled(module.weight, dtype, device)
+            bias = None if module.bias is None else _filled(module.bias, dtype, device)
             # GPT-2's Conv1D is a linear layer with a transposed weight
             weight = weight.T.contiguous() if isinstance(module, Conv1D) else weight
-            model.set_submodule(path, FourBitLinear(weight, bias, how))
+            model.set_submodule(path, FourBitLinear(weight, bias, how) if how else eight_bit_linear(weight, bias))
             continue
         for name, parameter in list(module.named_parameters(recurse=False)):
             if parameter.device.type == "meta":  # made without weights, and not quantised
                 setattr(module, name, nn.Parameter(_filled(parameter, parameter.dtype, device)))
-    model.is_loaded_in_4bit = True  # peft checks this
+    setattr(model, f"is_{setting.replace('load', 'loaded')}", True)  # peft checks this
 
 
 class FourBitLinear(Linear4bit):
@@ -95,6 +95,20 @@ class FourBitLinear(Linear4bit):
             constants |= {"offset": state.offset, **nested}
         for name, tensor in constants.items():
             self.register_buffer(name, tensor, persistent=False)
+
+
+def eight_bit_linear(weight: Tensor, bias: Tensor | None) -> Linear8bitLt:
+    """Make a layer of bitsandbytes with weights of 8 bits, as from_pretrained leaves it on a device."""
+    rows, columns = weight.shape
+    layer = Linear8bitLt(
+        columns, rows, bias is not None, has_fp16_weights=False, threshold=OUTLIER_THRESHOLD, device="meta"
+    )
+    # it is quantised on its way from the host to the device
+    stored: Any = Int8Params(weight.cpu().half(), requires_grad=False, has_fp16_weights=False)
+    layer.weight = stored.to(weight.device)
+    if bias is not None:
+        layer.bias = nn.Parameter(bias, requires_grad=False)
+    return layer
 
 
 def _filled(tensor: Tensor, dtype: torch.dtype, device: torch.device) -> Tensor:

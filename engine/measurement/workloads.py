@@ -86,7 +86,7 @@ def build(spec: RunSpec, device: torch.device) -> Built:
     if spec.attention == FLASH:
         _check_flash_attention(device)
     with _weights_of(spec.precision):
-        model = _in_4_bits(spec, device) if spec.load_in_4bit else _loaded(spec)
+        model = _quantized(spec, device) if spec.is_quantized else _loaded(spec)
     if spec.lora_rank is not None:
         model = _with_adapters(model, spec)
     if spec.frozen_blocks is not None:
@@ -254,15 +254,16 @@ def _loaded(spec: RunSpec) -> nn.Module:
     return _pretrained(spec) if spec.pretrained else build_model(spec)
 
 
-def _in_4_bits(spec: RunSpec, device: torch.device) -> nn.Module:
-    """Load the model with its linear layers in 4 bits. Imports bitsandbytes here, because it must not before a fork."""
+def _quantized(spec: RunSpec, device: torch.device) -> nn.Module:
+    """Load the model with its linear layers in 4 or 8 bits. Imports bitsandbytes here: it must not before a fork."""
+    name = "load_in_4bit" if spec.load_in_4bit else "load_in_8bit"
     try:
         from .quantization import linear_layers_without_weights, quantize
     except ImportError as exc:
-        raise SpecError("load_in_4bit", f"needs bitsandbytes: pip install bitsandbytes ({exc})") from exc
+        raise SpecError(name, f"needs bitsandbytes: pip install bitsandbytes ({exc})") from exc
     with nullcontext() if spec.pretrained else linear_layers_without_weights():
         model = _loaded(spec)
-    quantize(model, FourBits.of(spec, spec.precision), device)
+    quantize(model, FourBits.of(spec, spec.precision) if spec.load_in_4bit else None, device, name)
     return model
 
 

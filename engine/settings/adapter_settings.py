@@ -85,7 +85,14 @@ class AdapterSettings:
         default=False,
         hint="Known as QLoRA. Needs a LoRA rank and bitsandbytes. Computes in bf16, or in fp16 with that precision.",
     )
-
+    load_in_8bit: bool = setting(
+        Role.TRAINING,
+        "8-bit base weights",
+        "Keep the frozen base weights in 8 bits (LLM.int8). bitsandbytes, outliers from 6.0 on in 16 bits.",
+        default=False,
+        hint="Known as LLM.int8. Needs a LoRA rank and bitsandbytes. Measured only, not estimated.",
+        is_rare=True,
+    )
     four_bit_format: str = setting(
         Role.TRAINING,
         "4-bit format",
@@ -115,6 +122,11 @@ class AdapterSettings:
         is_rare=True,
     )
 
+    @property
+    def is_quantized(self) -> bool:
+        """Whether the frozen base weights are stored in 4 or in 8 bits."""
+        return self.load_in_4bit or self.load_in_8bit
+
     def take_lora_targets(self) -> None:
         """Replace a list of names by the same names in order. It is called before the settings are checked."""
         if isinstance(self.lora_targets, str):
@@ -122,7 +134,7 @@ class AdapterSettings:
 
 
 NEEDED = {
-    "lora_rank": ("lora_targets", "lora_dropout", "lora_variant", "lora_weights", "load_in_4bit"),
+    "lora_rank": ("lora_targets", "lora_dropout", "lora_variant", "lora_weights", "load_in_4bit", "load_in_8bit"),
     "load_in_4bit": ("four_bit_format", "four_bit_compute", "four_bit_output_layer"),
 }
 """The settings that mean nothing without another one."""
@@ -133,7 +145,9 @@ _WITHOUT = {
 
 
 def check_adapters(settings: AdapterSettings) -> None:
-    """Raise SpecError for a setting of adapters or of 4 bits where there are none."""
+    """Raise SpecError for a setting of adapters or of 4 bits where there are none, and for weights stored twice."""
+    if settings.load_in_4bit and settings.load_in_8bit:
+        raise SpecError("load_in_8bit", "weights are stored once, in 4 bits or in 8; leave one out")
     defaults = {each.name: each.default for each in fields(AdapterSettings)}
     for needed, names in NEEDED.items():
         if getattr(settings, needed) != defaults[needed]:

@@ -34,6 +34,10 @@ class FourBits(NamedTuple):
         return cls(quant_type, bool(double), _DTYPES[computes_in], settings.four_bit_output_layer)
 
 
+OUTLIER_THRESHOLD = 6.0
+"""The absolute value from which on LLM.int8 multiplies a column in 16 bits: the default of transformers."""
+
+
 def lora_options(settings: AdapterSettings, workload: Workload) -> dict[str, Any]:
     """Return the arguments of peft's LoraConfig: the layers with adapters, and a classifier's new head as a whole.
 

@@ -98,7 +98,7 @@ PROFILES = {
         "LoRA on 4-bit base weights of LitGPT, as for Llama 3.1 8B in its config hub",
         "litgpt",
         "0.5.13",
-        "config_hub/finetune/llama-3.1-8b/qlora.yaml and litgpt/finetune/lora.py",
+        "config_hub/finetune/llama-3.1-8b and litgpt/finetune/lora.py",
         {**_LITGPT_LORA, "accumulation_steps": 4, "load_in_4bit": True, "four_bit_format": "nf4"},
         f"{_LITGPT_NOTE} Its output layer is in 4 bits too: --4bit-output-layer, where it is not tied.",
     ),

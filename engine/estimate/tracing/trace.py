@@ -108,6 +108,8 @@ def _prepare(spec: RunSpec, gpu: Gpu | None) -> None:
         raise EstimateImpossible("a CPU's kernels take buffers for it that a trace does not see; measure it instead")
     if spec.channels_last:
         raise EstimateImpossible("in which layout convolutions keep channels last is not traced; measure it instead")
+    if spec.load_in_8bit:
+        raise EstimateImpossible("what LLM.int8 keeps depends on outliers in the data; measure it, or estimate 4 bits")
     if spec.liger_loss:
         raise EstimateImpossible("Liger's kernels cannot be traced; measure it instead, or estimate a loss in chunks")
     if spec.attention == FLASH:

@@ -86,6 +86,19 @@ def test_code_trains_adapters_of_the_same_weights_of_4_bits_as_were_measured(wri
     assert any(weight.any() for name, weight in made.named_parameters() if "lora_B" in name)  # these begin as zeros
 
 
+def test_code_trains_adapters_of_the_same_weights_of_8_bits_as_were_measured(tmp_path, monkeypatch):
+    layer_class = pytest.importorskip("bitsandbytes").nn.Linear8bitLt
+    settings = {"lora_rank": 2, "load_in_8bit": True}
+    measured = build(RunSpec("bert-tiny", device="cpu", **settings), CPU).model
+    build_model(RunSpec("bert-tiny", device="cpu")).save_pretrained(tmp_path / "mine")
+    code = snippets.plain_torch(recipe("bert-tiny", **settings)).text
+    made = trained(code, tmp_path, monkeypatch, model_name=str(tmp_path / "mine"), num_labels=2, dataset=TEXTS)
+    assert tensors_of(made) == tensors_of(measured)
+    for model in (made, measured):
+        layers = [module for module in model.modules() if isinstance(module, layer_class)]
+        assert {(layer.state.threshold, layer.state.has_fp16_weights) for layer in layers} == {(6.0, False)}
+
+
 ADAPTERS = (
     {},
     {"lora_targets": "query-value", "lora_dropout": 0.1},
@@ -114,7 +127,7 @@ def test_code_of_a_language_model_leaves_the_layers_out_of_4_bits_that_were_meas
 
     measured = small_gpt2()
     measured.save_pretrained(tmp_path / "mine")
-    quantize(measured, FourBits("nf4", True, "bfloat16", False), CPU)
+    quantize(measured, FourBits("nf4", True, "bfloat16", False), CPU, "load_in_4bit")
     samples = Samples(input_ids=torch.arange(TOKENS), labels=torch.arange(TOKENS))
     code = snippets.plain_torch(recipe("gpt2-lm", **IN_4_BITS)).text
     made = trained(code, tmp_path, monkeypatch, model_name=str(tmp_path / "mine"), dataset=samples)

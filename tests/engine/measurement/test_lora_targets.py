@@ -120,7 +120,12 @@ def test_names_are_the_same_setting_in_any_order():
         ({"lora_rank": 4, "lora_targets": "q_proj; v_proj"}, "is not offered; one of all-linear, attention"),
         ({"lora_rank": 4, "lora_targets": ",".join(f"layer_{n}" for n in range(40))}, "at most 160 characters"),
         ({"lora_variant": "dora"}, "lora_variant: needs a LoRA rank"),
-        ({"lora_rank": 4, "lora_variant": "dora", "load_in_4bit": True}, "dora is not offered on 4-bit base weights"),
+        (
+            {"lora_rank": 4, "lora_variant": "dora", "load_in_4bit": True},
+            "dora is not offered on quantised",
+        ),
+        ({"load_in_8bit": True}, "load_in_8bit: needs a LoRA rank"),
+        ({"lora_rank": 4, "load_in_8bit": True, "load_in_4bit": True}, "weights are stored once"),
         ({"lora_rank": 4, "lora_weights": "bf16"}, "bf16 needs precision bf16-pure; with fp32 the model's own"),
         ({"lora_rank": 4, "lora_targets": 7}, "lora_targets: must be text"),
         ({"lora_rank": 4, "lora_targets": "attention", "model": "resnet"}, "resnet has no attention"),

@@ -144,7 +144,7 @@ def _refused_by(workload: Workload) -> dict[str, Any]:
     if workload.library != "transformers":
         refused |= {name: DEFAULTS[name] for name in ("lora_rank", *NEEDED["lora_rank"])}
     if workload.architecture == "cnn" or workload.library != "transformers":
-        refused |= {name: DEFAULTS[name] for name in ("load_in_4bit", *NEEDED["load_in_4bit"])}
+        refused |= {name: DEFAULTS[name] for name in ("load_in_8bit", "load_in_4bit", *NEEDED["load_in_4bit"])}
     if workload.task != "text-generation":
         refused |= {"sequences": FULL, "loss_chunk_tokens": None, "half_precision_loss": False, "liger_loss": False}
         refused["four_bit_output_layer"] = False
