@@ -11,10 +11,12 @@ import shlex
 import time
 from pathlib import Path
 
-from ..errors import CommandUntunable
+from ..errors import CommandUntunable, WorkloadFailed
 from ..machine.scratch import scratch_folder
 from ..report.script_output import FAILS_UNWATCHED, MARK, OTHER_TORCHVISION, RUNS_UNWATCHED
+from ..results.result import Probe
 from ..text.masking import masked
+from ..text.own_words import describe_error
 from .evidence import Ended
 from .spec import VARIABLE, FunctionSpec, TuneSpec
 from .start.launch import BeginUnwatched, Place
@@ -84,3 +86,9 @@ def _describe_unwatched(begin: BeginUnwatched, batch_size: int, seconds: float) 
         finally:
             status = running.end()
     return FAILS_UNWATCHED if status else RUNS_UNWATCHED
+
+
+def no_step(probe: Probe) -> WorkloadFailed:
+    """Make the error of a training that came to no optimizer step even at its smallest size."""
+    said = describe_error(probe.error_type, probe.error_message)
+    return WorkloadFailed(f"the training came to no optimizer step: {said}")

@@ -25,13 +25,12 @@ from ..spec import SCHEMA
 from ..speed.comparison import Comparison, reason_to_log
 from ..speed.reasons import NOT_COMPARED
 from ..sweep import Sweep
-from ..text.own_words import describe_error
 from .alternating_starts import throughput_of
 from .data_end import DataEnd
 from .devices import facts_of
 from .disk import MOST_FILES, changed_files
 from .evidence import MEMORY_VARIES, Ended, Evidence, check_memory_rises, evidence_of
-from .failure import describe_failure, with_its_cause
+from .failure import describe_failure, no_step, with_its_cause
 from .in_turns import InTurns, steps_to_time
 from .learned_sizes import describe_learned
 from .next_size import Start
@@ -157,9 +156,7 @@ class StartSweep(Sweep):
     def found(self, step: Found) -> Boundary:
         """Return the boundary with what its largest size showed. Raises WorkloadFailed where no size made a step."""
         if self.seen_device is None:  # not even batch 1 came as far as a training step
-            last = self.probes[-1]
-            said = describe_error(last.error_type, last.error_message)
-            raise WorkloadFailed(f"the training came to no optimizer step: {said}")
+            raise no_step(self.probes[-1])
         boundary = boundary_where_starts_differ(super().found(step), self.searched)
         if step.refused is None and step.largest == self.most_samples:
             refusal = next(p.error_message for p in self.probes if p.outcome is Outcome.SIZE_LIMIT)
