@@ -72,10 +72,23 @@ def test_checkpointing_lacks_only_the_random_state_that_it_keeps():
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(
+    torch.backends.cpu.get_cpu_capability() != "AVX512", reason="without AVX-512 oneDNN takes other buffers"
+)
 def test_a_convolutional_network_s_trace_has_the_copies_that_onednn_makes():
     spec = RunSpec("resnet18", image_size=64, optimizer="none")
     traced = trace.record(trace.step_maker(spec), 8, ON_CPU).peak_live_bytes()
     assert traced == pytest.approx(real_peak(spec, 8), rel=0.001)
+
+
+@pytest.mark.parametrize(("capability", "is_exact"), [("AVX512", True), ("AVX2", False)])
+def test_a_convolutional_network_on_a_cpu_without_avx_512_is_estimated_as_approximate(
+    capability, is_exact, monkeypatch
+):
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    of_images = trace.memory_model(RunSpec("resnet18", image_size=32, optimizer="none"), None)
+    assert (of_images.approximate_because is None) == is_exact
+    assert trace.memory_model(tiny(optimizer="none"), None).approximate_because is None
 
 
 @pytest.fixture(scope="module")
