@@ -86,7 +86,7 @@ def test_a_convolutional_network_on_a_cpu_without_avx_512_is_estimated_as_approx
     capability, is_exact, monkeypatch
 ):
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
-    of_images = trace.memory_model(RunSpec("resnet18", image_size=32, optimizer="none"), None)
+    of_images = trace.memory_model(RunSpec("resnet18", image_size=64, optimizer="none"), None)
     assert (of_images.approximate_because is None) == is_exact
     assert trace.memory_model(tiny(optimizer="none"), None).approximate_because is None
 

@@ -285,7 +285,9 @@ def test_a_script_that_fails_shows_its_lines_its_log_and_its_command_and_whose_f
     command = script("plain.py", "--fail-above", "1", "--batch-size", "{batch_size}")
     error = tuned("--memory-limit", "24MiB", *command, status=1, XDG_CACHE_HOME=str(tmp_path))["error"]["message"]
     first, *lines = error.splitlines()
-    assert first.startswith(f"the training failed: ValueError, in {SAID}this script takes no such batch; it fails without")
+    assert first.startswith(
+        f"the training failed: ValueError, in {SAID}this script takes no such batch; it fails without"
+    )
     assert any("Traceback (most recent call last)" in line for line in lines)
     assert lines[-1].startswith("  To run it by hand: cd ")
     assert lines[-1].endswith("plain.py --fail-above 1 --batch-size 16")
