@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
 
-from ..catalog import Workload
-from ..settings.loop_settings import RECOMPUTED
+from ..settings.loop_settings import RECOMPUTED, LoopSettings
 
 
 @dataclass(frozen=True, slots=True)
 class LanguageModelLoss:
-    """How the loss is computed. `chunk_tokens` None: all at once; `is_capped`: the model caps its logits."""
+    """How the loss is computed, where it is not the one that the model returns. `is_capped`: it caps its logits."""
 
-    chunk_tokens: int | None
-    recomputes: bool
-    is_half_precision: bool
+    settings: LoopSettings
     is_capped: bool
-    is_fused: bool = False
 
-    @classmethod
-    def of(cls, spec: Mapping[str, Any], workload: Workload) -> Self | None:
-        """Read a stored spec; None where the loss is the one that the model returns."""
-        chunk_tokens, is_half_precision = spec.get("loss_chunk_tokens"), bool(spec.get("half_precision_loss"))
-        is_fused = bool(spec.get("liger_loss"))
-        if chunk_tokens is None and not is_half_precision and not is_fused:
-            return None
-        recomputes = spec.get("loss_chunk_logits") == RECOMPUTED
-        is_capped = workload.model_class.startswith("Gemma2")
-        return cls(chunk_tokens, recomputes, is_half_precision, is_capped, is_fused)
+    @property
+    def _recomputes(self) -> bool:
+        return self.settings.loss_chunk_logits == RECOMPUTED
 
     def imports(self) -> list[str]:
-        fused = ["from liger_kernel.transformers import LigerFusedLinearCrossEntropyLoss"] if self.is_fused else []
-        return [*fused, *(["from torch.utils.checkpoint import checkpoint"] if self.recomputes else [])]
+        liger = ["from liger_kernel.transformers import LigerFusedLinearCrossEntropyLoss"]
+        fused = liger if self.settings.liger_loss else []
+        return [*fused, *(["from torch.utils.checkpoint import checkpoint"] if self._recomputes else [])]
 
     def lines(self) -> list[str]:
         """Write `compute_loss(model, batch)`."""
@@ -46,9 +34,9 @@ class LanguageModelLoss:
         ]
 
     def _lines_of_loss(self) -> list[str]:
-        if self.is_fused:
+        if self.settings.liger_loss:
             return self._lines_fused()
-        return self._lines_at_once() if self.chunk_tokens is None else self._lines_in_chunks()
+        return self._lines_at_once() if self.settings.loss_chunk_tokens is None else self._lines_in_chunks()
 
     def _lines_fused(self) -> list[str]:
         cap = "softcap=model.config.final_logit_softcapping" if self.is_capped else ""
@@ -66,8 +54,9 @@ class LanguageModelLoss:
         ]
 
     def _lines_in_chunks(self) -> list[str]:
-        upcast = "" if self.is_half_precision else ".float()"
-        loss_of_chunk = "checkpoint(loss_of, *chunk, use_reentrant=False)" if self.recomputes else "loss_of(*chunk)"
+        tokens = self.settings.loss_chunk_tokens
+        upcast = "" if self.settings.half_precision_loss else ".float()"
+        loss_of_chunk = "checkpoint(loss_of, *chunk, use_reentrant=False)" if self._recomputes else "loss_of(*chunk)"
         cap = ["        cap = model.config.final_logit_softcapping", "        logits = torch.tanh(logits / cap) * cap"]
         return [
             "    hidden = model.get_decoder()(**inputs).last_hidden_state",
@@ -78,6 +67,6 @@ class LanguageModelLoss:
             f"        logits = logits.flatten(0, 1){upcast}",
             '        return torch.nn.functional.cross_entropy(logits, labels.flatten(), reduction="sum")',
             "",
-            f"    chunks = zip(hidden.split({self.chunk_tokens}, dim=1), labels.split({self.chunk_tokens}, dim=1))",
+            f"    chunks = zip(hidden.split({tokens}, dim=1), labels.split({tokens}, dim=1))",
             f"    return sum({loss_of_chunk} for chunk in chunks) / (labels != -100).sum()",
         ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from ..catalog import Workload
@@ -12,6 +12,7 @@ from ..settings.adapter_settings import BF16, AdapterSettings
 from ..settings.loop_settings import LoopSettings
 from ..settings.lora_options import TRAINED_HEADS, FourBits, lora_options
 from ..settings.optimizers import OPTIMIZERS, Optimizer
+from ..settings.spec_checks import settings_of
 from ..settings.step_settings import FREED, FULL, PACKED, PADDED, PURE_BF16
 from ..spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS
 from ..text.units import format_bytes
@@ -20,8 +21,8 @@ from .language_model_loss import LanguageModelLoss
 _WRITTEN = (
     "precision",
     "optimizer",
-    *(each.name for each in fields(LoopSettings)),
-    *(each.name for each in fields(AdapterSettings)),
+    *settings_of(LoopSettings),
+    *settings_of(AdapterSettings),
     "accumulation_steps",
     "mode",
     "sequences",
@@ -49,8 +50,7 @@ class Recipe:
     gradient_checkpointing: bool
     adapters: AdapterSettings
     sequences: str
-    without_cache: bool
-    loss: LanguageModelLoss | None
+    loop: LoopSettings
     is_train_mode: bool
     input_size: int
     micro_batch_size: int
@@ -84,6 +84,12 @@ class Recipe:
         shown = f"{int(fraction * 10_000) / 10_000:.4f}"  # rounded down
         limit = format_bytes(self.limit_bytes)
         return [f"torch.cuda.set_per_process_memory_fraction({shown})  # {limit}, as in this run"]
+
+    @property
+    def loss(self) -> LanguageModelLoss | None:
+        """Return the loss to write; None where it is the one that the model returns, or the reader's own."""
+        is_capped = self.workload.model_class.startswith("Gemma2")
+        return LanguageModelLoss(self.loop, is_capped) if self.loop.has_own_loss else None
 
     def optimizer_call(self, parameters: str) -> str:
         """Write the optimizer of the run, with the reader's learning rate."""
@@ -136,7 +142,7 @@ class Recipe:
             lines = ["model = model.to(torch.bfloat16)"] if self.precision == PURE_BF16 else []
         if self.sequences == PACKED:
             lines.append("model.config.use_cache = False  # with a cache a packed row counts as one sequence")
-        elif self.without_cache:
+        elif self.loop.without_cache:
             lines.append("model.config.use_cache = False  # training never reads it")
         if self.adapters.lora_rank is not None:
             options = lora_options(self.adapters, self.workload).items()
@@ -221,6 +227,11 @@ def not_written(spec: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
+def _stored(spec: Mapping[str, Any], group: type) -> dict[str, Any]:
+    """Return the settings of a group as a stored spec has them; one from before a setting has its default."""
+    return {name: spec.get(name, DEFAULTS[name]) for name in settings_of(group)}
+
+
 def recipe_of(
     spec: Mapping[str, Any],
     *,
@@ -243,10 +254,9 @@ def recipe_of(
         precision=spec["precision"],
         optimizer=spec["optimizer"],
         gradient_checkpointing=bool(spec.get("gradient_checkpointing")) and workload.library_has_checkpointing,
-        adapters=AdapterSettings(**{each.name: spec.get(each.name, each.default) for each in fields(AdapterSettings)}),
+        adapters=AdapterSettings(**_stored(spec, AdapterSettings)),
         sequences=spec.get("sequences", FULL),
-        without_cache=bool(spec.get("without_cache")),
-        loss=LanguageModelLoss.of(spec, workload),
+        loop=LoopSettings(**_stored(spec, LoopSettings)),
         is_train_mode=spec.get("mode", "train") == "train",
         input_size=spec.get(workload.input_field) or workload.default_input_size,
         micro_batch_size=micro_batch_size,

@@ -7,7 +7,7 @@ Everything is predicted: one estimate for each length. At a fixed number of toke
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..errors import SpecError
@@ -97,9 +97,8 @@ def specs_of(spec: RunSpec, input_sizes: Sequence[int]) -> list[RunSpec]:
     sizes = sorted(set(input_sizes))
     if not 2 <= len(sizes) <= MAX_LENGTHS:
         raise SpecError("frontier", f"give 2 to {MAX_LENGTHS} different sizes, such as 128,256,512")
-    is_text = spec.workload.is_text
     try:
-        return [replace(spec, sequence_length=size) if is_text else replace(spec, image_size=size) for size in sizes]
+        return [spec.with_input_size(size) for size in sizes]
     except SpecError as error:
         raise SpecError("frontier", str(error)) from error
 

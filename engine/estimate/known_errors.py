@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from ..catalog import Architecture
 from ..settings.optimizers import OPTIMIZERS
-from ..settings.step_settings import FULL
+from ..settings.step_settings import FREED, FULL
 from ..spec import RunSpec
 from .gpus import Gpu
 from .types import KnownError
@@ -75,7 +75,7 @@ def settings_compared(spec: RunSpec) -> tuple[str, ...]:
         "loss in chunks": spec.loss_chunk_tokens is not None,
         "8-bit AdamW": spec.optimizer == "adamw-8bit",
         "padded or packed rows": spec.sequences != FULL,
-        "gradients freed in the backward pass": spec.gradients != "kept",
+        "gradients freed in the backward pass": spec.gradients == FREED,
     }
     return (trained, *(name for name, is_set in others.items() if is_set))
 

@@ -155,13 +155,9 @@ def candidates_of(spec: RunSpec, setting: LargestOf) -> list[Candidate]:
     sizes = _round_numbers(workload.input_sizes, _LENGTH_DIGITS, workload.input_multiple_of)
     label, power = ("{:,} tokens", 1) if workload.is_text else ("images of {0:,} x {0:,} pixels", 2)
     return [
-        Candidate(size, label.format(size), size**power, _with_input_of(spec, size))
+        Candidate(size, label.format(size), size**power, spec.with_input_size(size))
         for size in sorted({*sizes, spec.input_size})
     ]
-
-
-def _with_input_of(spec: RunSpec, size: int) -> RunSpec:
-    return replace(spec, sequence_length=size) if spec.workload.is_text else replace(spec, image_size=size)
 
 
 def _relatives(spec: RunSpec) -> list[Candidate]:
@@ -173,12 +169,12 @@ def _relatives(spec: RunSpec) -> list[Candidate]:
         if (other.family, other.task) != (own.family, own.task):
             continue
         try:
-            made = _with_input_of(replace(spec, model=other.id), spec.input_size)
+            made = replace(spec, model=other.id).with_input_size(spec.input_size)
         except SpecError as error:
             if error.field != "memory_limit_bytes":
                 continue  # it does not take these settings or inputs
             # the limit is below its weights: what it takes is estimated all the same, and does not fit
-            made = _with_input_of(replace(spec, model=other.id, memory_limit_bytes=None), spec.input_size)
+            made = replace(spec, model=other.id, memory_limit_bytes=None).with_input_size(spec.input_size)
         found.append(Candidate(other.id, other.name, other.parameter_count, made))
     if len(found) < 2:
         raise SpecError("largest", f"the catalogue has no other model of the family of {own.id} that trains like this")

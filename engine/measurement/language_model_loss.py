@@ -23,11 +23,6 @@ from .batches import NOT_LEARNED, Batch
 Logits = Callable[[Tensor], Tensor]
 
 
-def needs_own_loss(spec: RunSpec) -> bool:
-    """Whether the loss differs from the one that the model of transformers returns."""
-    return spec.loss_chunk_tokens is not None or spec.half_precision_loss or spec.liger_loss
-
-
 def forward_and_loss(spec: RunSpec, model: Any) -> tuple[Callable[[Batch], Any], Callable[[Any, Batch], Tensor]]:
     """Return the forward pass of a language model and its loss, as `Built` takes them."""
     if spec.liger_loss:

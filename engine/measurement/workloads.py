@@ -28,7 +28,7 @@ from ..spec import RunSpec
 from .batches import Batch, make_batch
 from .checkpointing import enable_checkpointing
 from .compiling import compile_for_each_size
-from .language_model_loss import forward_and_loss, needs_own_loss
+from .language_model_loss import forward_and_loss
 from .torchvision_schemas import import_torchvision
 
 _AUXILIARY_WEIGHT = 0.5
@@ -99,7 +99,7 @@ def build(spec: RunSpec, device: torch.device) -> Built:
     model.to(device)
     if spec.torch_compile:
         compile_for_each_size(model)
-    if needs_own_loss(spec):
+    if spec.has_own_loss:
         return Built(model, lambda n: _inputs(spec, n, device), *forward_and_loss(spec, model))
     usual = _classifier if spec.workload.library == "torchvision" else transformer
     return _WRAPPERS.get(spec.workload.task, usual)(model, lambda n: _inputs(spec, n, device))

@@ -72,3 +72,8 @@ class LoopSettings:
         hint="For language models. Needs a CUDA GPU and the package liger-kernel. Measured only, not estimated.",
         is_rare=True,
     )
+
+    @property
+    def has_own_loss(self) -> bool:
+        """Whether the loss differs from the one that a language model of transformers returns."""
+        return self.loss_chunk_tokens is not None or self.half_precision_loss or self.liger_loss

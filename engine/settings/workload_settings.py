@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from ..catalog import WORKLOADS, Workload, workload_ids
 from ..catalog.from_config import CONFIG, TASKS, read_config
@@ -83,3 +84,8 @@ class WorkloadSettings:
         """Tokens per sample, or the side of the square image in pixels."""
         size = self.sequence_length if self.workload.is_text else self.image_size
         return self.workload.default_input_size if size is None else size
+
+    def with_input_size(self, size: int) -> Self:
+        """Return the same settings with inputs of this size, which is a length or the side of an image."""
+        changed: dict[str, Any] = {self.workload.input_field: size}
+        return replace(self, **changed)
