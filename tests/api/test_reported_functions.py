@@ -40,7 +40,7 @@ def stored(sender: SendingClient, **spec: Any) -> Run:
 def test_its_document_becomes_a_finished_run_of_the_function(sender):
     run = stored(sender)
     assert (run.state, run.kind, run.model) == ("finished", "command", "make_step")
-    assert (run.largest_batch_size, run.recommended_batch_size, run.certified) == (1_236, 512, True)
+    assert (run.largest_batch_size, run.recommended_batch_size, run.certified) == (1_845, 1_742, True)
     assert (run.spec["function"], run.spec["starting"], run.precision) == ("make_step", "fork", "")
 
 
@@ -70,8 +70,8 @@ def test_every_page_that_shows_a_run_shows_it(sender, alice_client: Client, root
     assert alice_client.post("/api/v1/compare/", body, "application/json").status_code == 200
     assert root_client.get(f"/admin/analysis/run/{run.pk}/change/").status_code == 200
     text = words(alice_client.get(f"/runs/{run.pk}/").content.decode())
-    assert "make_step trains with up to 1,236 samples" in text
-    assert "step = make_step(512)" in text
+    assert "make_step trains with up to 1,845 samples" in text
+    assert "step = make_step(1742)" in text
     assert "function make_step" in text
 
 
@@ -124,9 +124,9 @@ def test_nothing_here_runs_it_again(sender, alice_client: Client, action: str, b
 @pytest.mark.parametrize(
     ("function", "paste"),
     [
-        ("package.train:make_step", "from package.train import make_step step = make_step(512)"),
-        ("build.<locals>.make_step", "step = make_step(512)"),
-        ("<lambda>", "step = make_step(512)"),
+        ("package.train:make_step", "from package.train import make_step step = make_step(1742)"),
+        ("build.<locals>.make_step", "step = make_step(1742)"),
+        ("<lambda>", "step = make_step(1742)"),
     ],
 )
 def test_what_to_paste_is_the_call_of_the_function(sender, alice_client: Client, function: str, paste: str):
@@ -140,7 +140,7 @@ def test_a_function_that_is_called_as_a_model_is_never_taken_for_it(sender, alic
     services.trust_give(by=root, host=run.reported_from)
     assert run.model == "bert (own)"
     page = words(alice_client.get(f"/runs/{run.pk}/").content.decode())
-    assert "bert (own) trains with up to 1,236" in page
+    assert "bert (own) trains with up to 1,845" in page
     assert "BERT base" not in page
     refused = sender.send_result(make_function_document(function="bert", model="bert"))
     assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (400, "/spec.model")
@@ -153,7 +153,7 @@ def test_a_link_that_shares_it_shows_neither_its_name_nor_its_file(sender, alice
     assert page.status_code == 200
     assert "secret_step" not in page.content.decode()
     assert "secret.py" not in page.content.decode()
-    assert "1,236" in page.content.decode()
+    assert "1,845" in page.content.decode()
 
 
 def test_a_name_that_no_database_stores_is_marked(sender):
