@@ -30,6 +30,8 @@ SEQUENCES = {
     PACKED: "packed (several in each row, separated by their positions)",
 }
 HALF_PRECISIONS = ("bf16", "fp16", PURE_BF16)
+ROUNDING_TOLERANCES = {"fp32": 0.001, "tf32": 0.01, "bf16": 0.02, "fp16": 0.01, PURE_BF16: 0.05}
+"""By precision: the share by which its rounding may change a loss, or the length of all gradients together (2-norm)."""
 BEFORE_FORWARD, BEFORE_BACKWARD, ZEROS = "before-forward", "before-backward", "zeros"
 ZERO_GRADS = {
     BEFORE_FORWARD: "before the forward pass, set to None",

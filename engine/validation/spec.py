@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..errors import SpecError
 from ..settings.setting import Role, setting
 from ..settings.spec_checks import check_settings, settings_of
-from ..settings.step_settings import PURE_BF16
+from ..settings.step_settings import ROUNDING_TOLERANCES
 from ..spec import SETTINGS as RUN_SETTINGS
 from ..spec import RunSpec, shared_setting
 from ..training_spec import TrainingSpec, check_training, take_config
@@ -20,8 +20,6 @@ CHECKS = {
 SHORT_NAMES = {BACKWARD: "backward pass", COMPILE: "torch.compile"}
 BATCH_SIZE = 8
 BATCH_SIZE_MAX = 4096
-GRADIENT_TOLERANCES = {"fp32": 0.001, "tf32": 0.01, "bf16": 0.02, "fp16": 0.01, PURE_BF16: 0.05}
-"""By precision: how far all gradients together may be from the reference, as a fraction of its length (2-norm)."""
 REFERENCES = {"fp32": "fp64"}
 """The precision that gradients are compared with; fp32 for every other one."""
 
@@ -77,7 +75,7 @@ class ValidationSpec(TrainingSpec):
     def tolerance(self) -> float:
         """How far gradients may differ: as requested, or what is usual for the precision."""
         given = self.gradient_tolerance
-        return GRADIENT_TOLERANCES[self.precision] if given is None else given
+        return ROUNDING_TOLERANCES[self.precision] if given is None else given
 
     def run_spec(self) -> RunSpec:
         """Return the training that is validated, as the engine measures it."""

@@ -1,0 +1,100 @@
+"""PURE: the data of a race: what takes part, and what was timed. A timed unit is a block of steps, or a whole start."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..results.intervals import Interval
+from ..results.speed_rounds import SpeedClaim, Stage
+from ..speed.rounds import BUSY_FRACTION
+
+Entry = tuple[str, ...]
+"""The changes that are made together, in the order of the field; the empty one is the training of today."""
+TODAY: Entry = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """What takes part: today's training, each of the `changes` alone, and combinations of those that gain.
+
+    `conflicts` are changes that exclude each other. `most_seconds` is the time that the race may take. `shares_cores`:
+    the training runs on the cores that other work uses, so nothing is claimed from rounds that it disturbed.
+    """
+
+    changes: tuple[str, ...]
+    conflicts: frozenset[frozenset[str]] = frozenset()
+    most_seconds: float = math.inf
+    cores: int = 1
+    shares_cores: bool = False
+
+    def entry(self, changes: Iterable[str]) -> Entry | None:
+        """Return the entry of these changes; None where two of them exclude each other."""
+        wanted = frozenset(changes)
+        if any(pair <= wanted for pair in self.conflicts):
+            return None
+        return tuple(change for change in self.changes if change in wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """One block or start of an entry. `others_cores` is what other work used meanwhile; None where unknown."""
+
+    entry: Entry
+    samples_per_second: float
+    others_cores: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RacedRound:
+    """One block or start of each entry that was left, in the order in which they ran. `seconds` is all it took.
+
+    `failed` is the entry that could not be run. The others of its round do not count, and the race goes on without it.
+    """
+
+    stage: Stage
+    generation: int
+    timed: tuple[Timed, ...]
+    seconds: float
+    failed: Entry | None = None
+
+    def logarithms(self) -> dict[Entry, float]:
+        """Return the logarithm of the samples a second of each entry."""
+        return {each.entry: math.log(each.samples_per_second) for each in self.timed}
+
+    def disturbed(self, cores: int) -> frozenset[Entry]:
+        """Return the entries beside whose blocks other work used the machine's cores."""
+        return frozenset(each.entry for each in self.timed if (each.others_cores or 0.0) > BUSY_FRACTION * cores)
+
+
+@dataclass(frozen=True, slots=True)
+class NextRound:
+    """Time one block or start of each of these entries next, in random order."""
+
+    stage: Stage
+    generation: int
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RaceVerdict:
+    """What the race found. `leader` came first, and `gain` is how many times as fast it is as today's.
+
+    `gain` is from the evaluation alone, and `claim` says what of it may be said. `chosen` is what is recommended: the
+    leader, or today's training where nothing is shown to gain. `ended_early`: the time was spent before the evaluation
+    had its fewest rounds. `quiet_rounds` are those that no other work disturbed.
+    """
+
+    chosen: Entry
+    leader: Entry
+    claim: SpeedClaim
+    gain: Interval | None
+    rounds: int
+    quiet_rounds: int
+    ended_early: bool = False
+
+    @property
+    def is_found(self) -> bool:
+        """Whether a change is recommended."""
+        return self.chosen != TODAY

@@ -1,0 +1,73 @@
+"""PURE: whether a variant trains the same as today's: by the losses of the same batches from the same seed.
+
+The losses of today's training are taken twice first: what they differ by is its own non-determinism, which no variant
+can fall below. Beyond that a variant may differ by what the rounding of its precision explains: by
+`settings.step_settings.ROUNDING_TOLERANCES`. Later steps see the differences of earlier ones, so the largest one of all
+steps counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+STEPS = 5
+"""The optimizer steps whose losses are compared."""
+OWN_FACTOR = 3.0
+"""A difference up to this many times that of today's training to itself is the machine's, and not the variant's."""
+
+
+class Sameness(StrEnum):
+    """How the losses of a variant compare with today's."""
+
+    BITS = "same_to_the_bit"
+    ROUNDING = "same_within_rounding"
+    DIFFERS = "differs"
+    UNKNOWN = "not_measured"
+
+    @property
+    def label(self) -> str:
+        return self.value.replace("_", " ")
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """The largest difference of a loss, as a share of today's; None where a loss is not finite, or none was taken."""
+
+    sameness: Sameness
+    largest_difference: float | None = None
+    tolerance: float | None = None
+
+    @property
+    def is_offered(self) -> bool:
+        """Whether a variant with these numbers may be recommended."""
+        return self.sameness in (Sameness.BITS, Sameness.ROUNDING)
+
+
+UNKNOWN = Numbers(Sameness.UNKNOWN)
+
+
+def largest_difference(losses: Sequence[float], today: Sequence[float]) -> float | None:
+    """Return the largest difference of two losses of the same step, as a share of today's; None: not finite.
+
+    >>> largest_difference([2.0, 1.01], [2.0, 1.0])
+    0.010000000000000009
+    """
+    if len(losses) != len(today) or not all(map(math.isfinite, [*losses, *today])):
+        return None
+    return max(
+        (abs(own - other) / max(abs(other), 1e-12) for own, other in zip(losses, today, strict=True)), default=None
+    )
+
+
+def compare_numbers(losses: Sequence[float], today: Sequence[float], own: float | None, tolerance: float) -> Numbers:
+    """Compare a variant's losses with today's. `own` is how much those of today's training differ when repeated."""
+    found = largest_difference(losses, today)
+    if found is None:
+        return Numbers(Sameness.DIFFERS if losses else Sameness.UNKNOWN, None, tolerance)
+    allowed = max(tolerance, OWN_FACTOR * (own or 0.0))
+    if found == 0.0:
+        return Numbers(Sameness.BITS, found, allowed)
+    return Numbers(Sameness.ROUNDING if found <= allowed else Sameness.DIFFERS, found, allowed)

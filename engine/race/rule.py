@@ -1,0 +1,244 @@
+"""PURE: the rule of the race: what to time next, and the verdict. It has no state: it reads all rounds so far.
+
+A round runs one block (or start) of each entry that is left, in random order, each in a new process. Only ratios within
+a round are compared, so what differs from process to process lies in their spread, and their interval is reported as
+it is. A block counts as disturbed where other work used the machine's cores, or where it was `OUTLYING` slower than the
+fastest one of its entry in the same generation: disturbances only slow down. Disturbed blocks count only where too few
+others are left. The race is a successive halving with intervals:
+
+1. *Alone*: today's training and each change alone. A change drops out once its interval lies below a gain of 3 % and
+   its figure below 1 %, from four rounds on; after the first two, once it was much slower in all of them. That ends
+   when what each remaining change gains is known to 3 %, after three to twelve rounds. A change that is slower than the
+   leader stays: it may add to the leader.
+2. *Together*: the changes that gain are combined in the order of their gain: the two best, the three best, and so on,
+   and the second with the third; what excludes a better one is left out. They race against the best alone. An entry
+   drops out once its interval lies below the leader's. If fewer changes are as fast within `AS_FAST`, they lead.
+3. *One more*: the leader with each gain that it does not have, and without each change that gained least.
+4. *Evaluation*: today's training and the leader, in new rounds only, so that an entry that led by luck has no
+   advantage: at least six, until the interval is 3 % to each side, or the time is spent.
+
+The time of the evaluation's fewest rounds is kept for it: the rounds before it end in time, with the leader so far.
+`benchmarks/race_rule.py` simulates the rule.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+from ..results.intervals import ENOUGH_ROUNDS, Interval, interval
+from ..results.speed_rounds import SpeedClaim, Stage
+from ..results.stats import NOISE_FRACTION
+from ..speed.claim import claim_of, is_gain
+from ..speed.selection import CLAIMABLE_HALF_WIDTH, LOOK_EVERY, interval_of_rounds
+from .field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict
+
+GENERATIONS = 3
+FEWEST_ROUNDS, MOST_ROUNDS = 3, 12
+"""The rounds of each generation."""
+ROUNDS_TO_DROP = 4
+"""The rounds after which a change that does not gain drops out: fewer do not show that it is not a gain of 3 %."""
+ENOUGH_QUIET = 3
+"""The undisturbed rounds of two entries beside which their disturbed ones do not count."""
+MOST_ROUNDS_EVALUATION = 24
+WORTH_ADDING = math.log(1.01)
+"""The logarithm of the least gain alone with which a change is combined with others."""
+NOISE = -math.log1p(-NOISE_FRACTION)
+AS_FAST = NOISE / 3
+"""The logarithm of a ratio below which fewer changes are preferred to a faster combination."""
+OUTLYING = math.log(1.15)
+"""The logarithm of the ratio by which a disturbed block is slower than the fastest one of its entry."""
+_SLACK = (math.log(4), math.log(2))
+"""The logarithm of the ratio by which an entry must be slower to drop out, after one round and after two."""
+
+Logarithms = dict[Entry, float]
+
+
+def decide(field: Field, rounds: Sequence[RacedRound]) -> NextRound | RaceVerdict:
+    """Return what to time next, or the verdict."""
+    race = _Race(field, rounds)
+    entries: list[Entry] = [TODAY, *((change,) for change in field.changes)]
+    leader, gains, tried = TODAY, dict[str, float](), set(entries)
+    for number in range(GENERATIONS):
+        generation = race.generation(number, entries)
+        if not generation.is_settled and race.has_time_for(len(generation.left)):
+            return NextRound(Stage.SELECTION, number, tuple(generation.left))
+        if generation.rounds:
+            leader = generation.leader
+            if number == 0:
+                gains = generation.gains
+        grown = [e for e in _grown(field, leader, gains, number) if e not in tried and e not in race.failed]
+        if not grown:
+            break
+        entries, tried = [leader, *grown], tried | set(grown)
+    return race.evaluated(leader)
+
+
+def ratio_of(entry: Entry, other: Entry, rounds: Sequence[RacedRound], cores: int) -> Interval | None:
+    """Return how many times as fast `entry` was as `other`; None where too few rounds timed both.
+
+    It is of all rounds that timed both, also of those that chose between them: an entry that led by luck looks faster
+    than it is.
+    """
+    known = _known([r for r in rounds if r.failed is None], cores)
+    ratios = _ratios(entry, other, known)
+    return interval_of_rounds(ratios).exp() if len(ratios) > 1 else None
+
+
+class _Known:
+    """A round as its logarithms of samples a second: of all entries, and of those that were not disturbed."""
+
+    def __init__(self, logarithms: Logarithms, quiet: frozenset[Entry]) -> None:
+        self.logarithms, self.quiet = logarithms, quiet
+
+
+def _known(rounds: Sequence[RacedRound], cores: int) -> list[_Known]:
+    """Read the rounds of one generation, or of the evaluation."""
+    fastest: Logarithms = {}
+    for r in rounds:
+        for entry, value in r.logarithms().items():
+            fastest[entry] = max(value, fastest.get(entry, -math.inf))
+    return [
+        _Known(
+            known := r.logarithms(),
+            frozenset(e for e, x in known.items() if x > fastest[e] - OUTLYING) - r.disturbed(cores),
+        )
+        for r in rounds
+    ]
+
+
+def _ratios(entry: Entry, other: Entry, known: Sequence[_Known], enough: int = ENOUGH_QUIET) -> list[float]:
+    """Return the logarithms of how many times as fast `entry` was: of undisturbed rounds if they are enough."""
+    both = [k for k in known if {entry, other} <= k.logarithms.keys()]
+    quiet = [k for k in both if {entry, other} <= k.quiet]
+    return [k.logarithms[entry] - k.logarithms[other] for k in (quiet if len(quiet) >= enough else both)]
+
+
+class _Generation:
+    """The rounds of one generation, and the entries that it leaves."""
+
+    def __init__(self, number: int, entries: Sequence[Entry], rounds: Sequence[_Known], failed: set[Entry]) -> None:
+        self.number, self.rounds = number, rounds
+        last = [e for e in entries if e in rounds[-1].logarithms] if rounds else entries
+        self.left = [entry for entry in last if entry not in failed]
+        self.left = [entry for entry in self.left if not self._is_out(entry)]
+
+    def ratio(self, entry: Entry, other: Entry) -> Interval:
+        return interval(_ratios(entry, other, self.rounds))
+
+    @property
+    def best(self) -> Entry:
+        """Return the entry that was the fastest, by its ratios to the first one."""
+        return max(self.left, key=lambda entry: (self.ratio(entry, self.left[0]).value, -len(entry)))
+
+    @property
+    def rival(self) -> Entry:
+        """Return the entry that the others are held against."""
+        return TODAY if self.number == 0 else self.best
+
+    def _is_out(self, entry: Entry) -> bool:
+        count = len(self.rounds)
+        if not count or entry in (TODAY, self.rival):
+            return False
+        ratio = self.ratio(entry, self.rival)
+        if count <= len(_SLACK):
+            return ratio.high < -_SLACK[count - 1]
+        if self.number == 0:
+            return count >= ROUNDS_TO_DROP and ratio.high < NOISE and ratio.value < WORTH_ADDING
+        return ratio.high < 0
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it has shown enough."""
+        count = len(self.rounds)
+        if len(self.left) < 2 or count >= MOST_ROUNDS:
+            return True
+        if count < FEWEST_ROUNDS:
+            return False
+        rival = self.rival
+        return all(self._is_fine(self.ratio(entry, rival)) for entry in self.left if entry != rival)
+
+    def _is_fine(self, ratio: Interval) -> bool:
+        return ratio.half_width <= NOISE or (self.number == 0 and ratio.low > NOISE)
+
+    @property
+    def leader(self) -> Entry:
+        """Return the entry with the fewest changes that is as fast as the fastest."""
+        best = self.best
+        as_fast = [e for e in self.left if e == best or self.ratio(best, e).value <= AS_FAST]
+        return min(as_fast, key=lambda entry: (len(entry), self.ratio(best, entry).value))
+
+    @property
+    def gains(self) -> dict[str, float]:
+        """Return the changes that gain alone, the largest gain first."""
+        found = {entry[0]: self.ratio(entry, TODAY).value for entry in self.left if entry != TODAY}
+        worth = [(change, gain) for change, gain in found.items() if gain > WORTH_ADDING]
+        return dict(sorted(worth, key=lambda item: -item[1]))
+
+
+class _Race:
+    """The rounds of a race, and what they leave to be decided."""
+
+    def __init__(self, field: Field, rounds: Sequence[RacedRound]) -> None:
+        self.field = field
+        self.failed = {r.failed for r in rounds if r.failed is not None}
+        self.rounds = [r for r in rounds if r.failed is None]
+        self.spent = sum(r.seconds for r in rounds)
+        self.unit_seconds = max((r.seconds / len(r.timed) for r in self.rounds if r.timed), default=0.0)
+
+    def generation(self, number: int, entries: Sequence[Entry]) -> _Generation:
+        own = [r for r in self.rounds if r.stage is Stage.SELECTION and r.generation == number]
+        return _Generation(number, entries, _known(own, self.field.cores), self.failed)
+
+    def has_time_for(self, units: int) -> bool:
+        """Whether so many units leave the evaluation the time of its fewest rounds."""
+        return self.spent + (units + 2 * ENOUGH_ROUNDS) * self.unit_seconds <= self.field.most_seconds
+
+    def evaluated(self, leader: Entry) -> NextRound | RaceVerdict:
+        """Return the next round of the evaluation, or the verdict."""
+        if leader == TODAY:
+            return RaceVerdict(TODAY, TODAY, SpeedClaim.NO_GAIN, None, 0, 0)
+        own = [r for r in self.rounds if r.stage is Stage.EVALUATION and leader in r.logarithms()]
+        quiet = sum(not r.disturbed(self.field.cores) for r in own)
+        ratios = _ratios(leader, TODAY, _known(own, self.field.cores), ENOUGH_ROUNDS)
+        is_over = self.spent + 2 * self.unit_seconds > self.field.most_seconds
+        if not is_over and not self._is_known(ratios, len(own), quiet):
+            return NextRound(Stage.EVALUATION, 0, (TODAY, leader))
+        if len(ratios) < ENOUGH_ROUNDS:
+            return RaceVerdict(TODAY, leader, SpeedClaim.NOTHING, None, len(ratios), quiet, ended_early=True)
+        known = interval_of_rounds(ratios)
+        gain, is_narrow = known.exp(), known.half_width <= CLAIMABLE_HALF_WIDTH
+        claim = claim_of(gain, is_narrow=is_narrow)
+        if self.field.shares_cores and quiet < ENOUGH_ROUNDS:
+            claim = SpeedClaim.NOTHING
+        figure = gain.value if claim is SpeedClaim.FIGURE else None
+        is_chosen = claim is not SpeedClaim.NOTHING and is_gain(figure, gain.low)
+        if claim is SpeedClaim.FIGURE and not is_chosen:
+            claim = SpeedClaim.NO_GAIN
+        return RaceVerdict(leader if is_chosen else TODAY, leader, claim, gain, len(ratios), quiet)
+
+    def _is_known(self, ratios: Sequence[float], count: int, quiet: int) -> bool:
+        """Whether the evaluation is precise enough, or further rounds would not make it so."""
+        if count < ENOUGH_ROUNDS or count >= MOST_ROUNDS_EVALUATION:
+            return count >= MOST_ROUNDS_EVALUATION
+        if count % LOOK_EVERY or (self.field.shares_cores and quiet < ENOUGH_ROUNDS):
+            return False
+        return interval_of_rounds(ratios).half_width <= NOISE
+
+
+def _grown(field: Field, leader: Entry, gains: dict[str, float], generation: int) -> list[Entry]:
+    """Return the combinations that race in the next generation."""
+    order = list(gains)
+    if generation == 0:
+        grown, together = list[Entry | None](), list[str]()
+        for change in order:
+            if field.entry([*together, change]) is not None:
+                together.append(change)
+                grown.append(field.entry(together))
+        grown += [field.entry(pair) for pair in pairwise(order[:3])]
+    else:
+        grown = [field.entry([*leader, change]) for change in order if change not in leader]
+        weakest = sorted(leader, key=lambda change: gains[change])[:2] if len(leader) > 2 else []
+        grown += [field.entry(other for other in leader if other != change) for change in weakest]
+    return list(dict.fromkeys(entry for entry in grown if entry is not None))

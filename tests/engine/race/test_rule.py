@@ -1,0 +1,115 @@
+"""The race: what is timed next, what drops out, what is combined, and what may be claimed."""
+
+import itertools
+import math
+import random
+from collections.abc import Mapping
+
+import pytest
+
+from engine.race.field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict, Timed
+from engine.race.rule import MOST_ROUNDS, decide, ratio_of
+from engine.results.speed_rounds import SpeedClaim, Stage
+
+FACTORS = {"fused": 1.2, "bf16": 1.6, "tf32": 1.4, "channels_last": 0.5, "released": 1.0}
+CONFLICT = frozenset({frozenset({"bf16", "tf32"})})
+
+
+def raced(
+    field: Field,
+    factors: Mapping[str, float] = FACTORS,
+    *,
+    fails: Entry | None = None,
+    others_cores: float = 0.0,
+    seconds: float = 1.0,
+    noise: float = 0.004,
+) -> tuple[RaceVerdict, list[RacedRound]]:
+    """Race changes of these true factors, every block with a little noise."""
+    rng, rounds = random.Random(1), list[RacedRound]()
+    while isinstance(step := decide(field, rounds), NextRound):
+        assert len(rounds) < 200
+        failed = fails if fails in step.entries else None
+        timed = tuple(
+            Timed(entry, 10 * math.prod(factors[c] for c in entry) * math.exp(rng.gauss(0, noise)), others_cores)
+            for entry in step.entries
+            if entry != failed
+        )
+        rounds.append(RacedRound(step.stage, step.generation, timed, seconds * len(timed), failed))
+    return step, rounds
+
+
+def entries_of(rounds: list[RacedRound]) -> set[Entry]:
+    return {timed.entry for r in rounds for timed in r.timed}
+
+
+def test_changes_that_gain_are_combined_and_their_gain_is_claimed() -> None:
+    verdict, _ = raced(Field(tuple(FACTORS), CONFLICT))
+    assert verdict.chosen == ("fused", "bf16")
+    assert verdict.claim is SpeedClaim.FIGURE
+    assert verdict.gain is not None
+    assert verdict.gain.low <= 1.2 * 1.6 <= verdict.gain.high
+
+
+def test_changes_that_exclude_each_other_are_never_timed_together() -> None:
+    _, rounds = raced(Field(tuple(FACTORS), CONFLICT))
+    assert not any({"bf16", "tf32"} <= set(entry) for entry in entries_of(rounds))
+
+
+def test_a_change_that_is_much_slower_is_timed_no_more_than_twice() -> None:
+    _, rounds = raced(Field(tuple(FACTORS), CONFLICT), {**FACTORS, "channels_last": 0.4})
+    assert sum(("channels_last",) in r.logarithms() for r in rounds) <= 2
+
+
+def test_where_nothing_gains_todays_training_is_chosen_without_an_evaluation() -> None:
+    verdict, rounds = raced(Field(("fused", "released")), {"fused": 1.0, "released": 0.97})
+    assert (verdict.chosen, verdict.claim, verdict.is_found) == (TODAY, SpeedClaim.NO_GAIN, False)
+    assert {r.stage for r in rounds} == {Stage.SELECTION}
+    assert len(rounds) <= MOST_ROUNDS
+
+
+def test_fewer_changes_are_preferred_where_one_more_adds_nothing() -> None:
+    verdict, _ = raced(Field(("fused", "released")), {"fused": 1.5, "released": 1.004})
+    assert verdict.chosen == ("fused",)
+
+
+@pytest.mark.parametrize("failing", [("bf16",), ("fused", "bf16")])
+def test_an_entry_that_fails_ends_nothing_and_does_not_come_back(failing: Entry) -> None:
+    verdict, rounds = raced(Field(tuple(FACTORS), CONFLICT), fails=failing)
+    assert failing not in entries_of(rounds)
+    assert verdict.is_found
+    assert sum(r.failed == failing for r in rounds) == 1
+
+
+def test_the_time_of_the_evaluation_is_kept_for_it() -> None:
+    verdict, rounds = raced(Field(tuple(FACTORS), CONFLICT, most_seconds=40))
+    assert verdict.is_found
+    assert sum(r.seconds for r in rounds) <= 40
+
+
+def test_without_time_for_an_evaluation_nothing_is_claimed() -> None:
+    verdict, rounds = raced(Field(tuple(FACTORS), CONFLICT, most_seconds=10))
+    assert verdict.ended_early
+    assert (verdict.chosen, verdict.claim) == (TODAY, SpeedClaim.NOTHING)
+    assert sum(r.seconds for r in rounds) <= 12
+
+
+def test_beside_other_work_on_the_same_cores_nothing_is_claimed() -> None:
+    verdict, _ = raced(Field(tuple(FACTORS), CONFLICT, cores=2, shares_cores=True), others_cores=1.0)
+    assert (verdict.leader, verdict.chosen) == (("fused", "bf16"), TODAY)
+    assert verdict.claim is SpeedClaim.NOTHING
+
+
+def test_blocks_that_a_burst_slowed_down_do_not_move_a_ratio() -> None:
+    speeds = [(10.0, 12.0), (10.1, 12.1), (5.0, 12.0), (10.0, 6.0), (10.0, 12.2)]
+    rounds = [
+        RacedRound(Stage.SELECTION, 0, (Timed(TODAY, today), Timed(("fused",), fused)), 1.0) for today, fused in speeds
+    ]
+    ratio = ratio_of(("fused",), TODAY, rounds, cores=1)
+    assert ratio is not None
+    assert 1.19 < ratio.low < ratio.high < 1.23
+
+
+def test_every_timed_entry_is_in_the_order_of_the_field() -> None:
+    changes = ("a", "b", "c")
+    _, rounds = raced(Field(changes), dict.fromkeys(changes, 1.3))
+    assert entries_of(rounds) <= {e for n in range(4) for e in itertools.combinations(changes, n)}
