@@ -11,6 +11,17 @@ from django import forms
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
 from analysis.http.setting_fields import setting_field, with_fields
 from analysis.models import ALL_GPUS, PUBLISHED_KINDS, Device, Run, RunKind
+from analysis.pages.field_groups import (
+    COMMON,
+    TRAINING_NAMES,
+    TRAINING_TOPICS,
+    FieldGroup,
+    GroupedField,
+    Topic,
+    any_needs_a_look,
+    folded_groups,
+    grouped,
+)
 from analysis.pages.form_choices import (
     describe_input_sizes,
     describe_limit,
@@ -32,22 +43,15 @@ from engine.estimate.largest import LABELS
 from engine.estimate.like import given_like
 from engine.estimate.spec import EstimateSpec
 from engine.settings.profiles import PROFILES
-from engine.spec import CHOICES, DEFAULTS, RANGES, SETTINGS, TRAINING_SETTINGS, RunSpec
+from engine.spec import CHOICES, DEFAULTS, RANGES, SETTINGS, RunSpec
 
 _SILENT_NAMED = 3
 REHEARSAL_MODEL, REHEARSAL_LIMIT = "bert-tiny", "512MiB"
 """The default of a host without an accelerator: an exact result in about a minute."""
 
 
-PROMINENT = ("precision", "optimizer", "gradient_checkpointing")
-"""The settings of the training that stand first among those that the page folds away."""
-RARER = tuple(n for n in TRAINING_SETTINGS if SETTINGS[n].is_in_form and n not in PROMINENT)
-
-
 @with_fields(
-    {name: setting_field(name, required=name in CHOICES) for name in PROMINENT}
-    | {name: setting_field(name) for name in RARER},
-    after="gpu",
+    {name: setting_field(name, required=name in CHOICES and name in COMMON) for name in TRAINING_NAMES}, after="gpu"
 )
 class RunForm(SpecForm):
     """Fields named as in RunSpec, so that an error of the spec finds its field. Empty means: the default."""
@@ -74,8 +78,6 @@ class RunForm(SpecForm):
     )
     device = forms.ChoiceField(label="Device", required=False)
     gpu = forms.ChoiceField(label="GPU to estimate for", required=False, initial=ALL_GPUS)
-    sequence_length = setting_field("sequence_length")
-    image_size = setting_field("image_size")
     current_batch_size = setting_field("current_batch_size", label="Your batch size today", initial=16, required=True)
     memory_limit_bytes = forms.CharField(
         label=SETTINGS["memory_limit_bytes"].label,
@@ -132,11 +134,18 @@ class RunForm(SpecForm):
 
     PLACEHOLDERS = ("price_per_hour_usd", "hours_per_run", "runs_per_year", "time_budget_seconds")
     QUEUE = ("priority", "accepts_shared_device")
-    INPUTS = ("sequence_length", "image_size")
     OF_ESTIMATES = ("frontier", "largest", "like")
     NOT_OF_SPEC = ("kind", "gpu", "device", "suggested_limit", *OF_ESTIMATES, *QUEUE)
-    MORE = (*PROMINENT, *INPUTS, *RARER, *PLACEHOLDERS, "reserve_percent", *OF_ESTIMATES, *QUEUE)
-    """Folded away on the page, which unfolds them when one of them is wrong."""
+    OPEN = (*COMMON, "like", "largest")
+    TOPICS = (
+        *TRAINING_TOPICS,
+        Topic(
+            "Price, hours and runs",
+            ("price_per_hour_usd", "hours_per_run", "runs_per_year"),
+            "These are assumptions. They convert the measured speed-up into savings and do not affect measurements.",
+        ),
+        Topic("Search and queue", ("time_budget_seconds", "reserve_percent", "frontier", *QUEUE)),
+    )
     SEARCHED = {"model": "Search models", "gpu": "Search GPUs"}
 
     def __init__(self, *args: Any, devices: Iterable[Device], silent: Iterable[Device] = (), **kwargs: Any) -> None:
@@ -197,14 +206,19 @@ class RunForm(SpecForm):
         return bool(suggested) and self.cleaned_data.get("memory_limit_bytes") == suggested
 
     @property
-    def prominent_fields(self) -> list[forms.BoundField]:
-        """The settings of the training that people change most."""
-        return [self[name] for name in PROMINENT]
+    def common_fields(self) -> list[GroupedField]:
+        """The settings that people change most."""
+        return grouped(self, self.OPEN)
 
     @property
-    def rarer_fields(self) -> list[forms.BoundField]:
-        """The settings of the training that the page folds away."""
-        return [self[name] for name in RARER]
+    def folded_groups(self) -> list[FieldGroup]:
+        """The other settings, by topic."""
+        return folded_groups(self, self.TOPICS)
+
+    @property
+    def more_is_open(self) -> bool:
+        """Whether a setting below "More settings" is wrong or differs from its default."""
+        return any_needs_a_look(self, self.OPEN) or any(group.is_open for group in self.folded_groups)
 
     @property
     def can_be_checked(self) -> bool:

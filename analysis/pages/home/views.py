@@ -174,8 +174,6 @@ def _home_page(
         "earlier": earlier,
         "earlier_origin": describe_origin(earlier.run) if earlier else None,
         "earlier_row": history_rows([earlier.run], {})[0] if earlier else None,
-        "more_is_open": any(name in form.errors for name in RunForm.MORE)
-        or any(form[name].value() for name in RunForm.OF_ESTIMATES),
         "may_measure": bool(form.places),
         "scripts": scripts,
         "more_scripts": more,

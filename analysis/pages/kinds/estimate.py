@@ -34,6 +34,7 @@ class Estimate(KindPages):
     views = "analysis.pages.estimates.views"
     form_label = "Estimate for any GPU"
     form_leaves_out = ("device", "time_budget_seconds", "reserve_percent", "accepts_shared_device")
+    form_css_class = "only-estimate"
     form_kind = RunKind.ESTIMATE
 
     def result_page(self, run: Run, query: QueryDict, user: User | None = None) -> Page:

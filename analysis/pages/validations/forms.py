@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from django import forms
@@ -10,18 +11,31 @@ from django import forms
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
 from analysis.http.setting_fields import setting_field, with_fields
 from analysis.models import Device, Run
+from analysis.pages.field_groups import (
+    COMMON,
+    TRAINING_NAMES,
+    TRAINING_TOPICS,
+    FieldGroup,
+    GroupedField,
+    Topic,
+    folded_groups,
+    grouped,
+)
 from analysis.pages.form_choices import describe_input_sizes, models_by_task, place_value, places_offered
-from analysis.pages.home.forms import PROMINENT, RARER, REHEARSAL_MODEL
+from analysis.pages.home.forms import REHEARSAL_MODEL
 from analysis.pages.spec_form import SpecForm
 from analysis.presentation.formatting import exact_bytes_text
 from analysis.runs.queue.placement import placement_of
 from engine.errors import SpecError
 from engine.validation.spec import BACKWARD, BATCH_SIZE, CHECKS, SETTINGS, ValidationSpec
 
-_OTHER_SETTINGS = tuple(name for name in RARER if name != "expandable_segments")  # a validation refuses that one
+_REFUSED = ("expandable_segments",)
+_TOPICS = [replace(each, names=tuple(n for n in each.names if n not in _REFUSED)) for each in TRAINING_TOPICS]
 
 
-@with_fields({name: setting_field(name) for name in (*PROMINENT, *_OTHER_SETTINGS)}, after="gradient_tolerance_percent")
+@with_fields(
+    {name: setting_field(name) for name in TRAINING_NAMES if name not in _REFUSED}, after="gradient_tolerance_percent"
+)
 class ValidationForm(SpecForm):
     """Fields named as in ValidationSpec, so that an error of the spec finds its field. Empty means: the default."""
 
@@ -40,8 +54,6 @@ class ValidationForm(SpecForm):
         max_value=100,
         help_text=SETTINGS["gradient_tolerance"].hint or "",
     )
-    sequence_length = setting_field("sequence_length")
-    image_size = setting_field("image_size")
     memory_limit_bytes = forms.CharField(
         label=SETTINGS["memory_limit_bytes"].label,
         required=False,
@@ -54,8 +66,7 @@ class ValidationForm(SpecForm):
         "time_budget_seconds", label="Time budget, seconds", help_text=SETTINGS["time_budget_seconds"].description
     )
 
-    FOLDED = (*_OTHER_SETTINGS, "gradient_tolerance_percent", "memory_limit_bytes", "time_budget_seconds")
-    """Folded away on the page, which unfolds them when one of them is wrong."""
+    TOPICS = (*_TOPICS, Topic("The check", ("gradient_tolerance_percent", "memory_limit_bytes", "time_budget_seconds")))
     FIELD_OF = {"gradient_tolerance": "gradient_tolerance_percent"}
 
     def __init__(self, data: Any = None, *, devices: Iterable[Device], **options: Any) -> None:
@@ -75,16 +86,14 @@ class ValidationForm(SpecForm):
         self.fields["batch_size"].widget.attrs["placeholder"] = str(BATCH_SIZE)
 
     @property
-    def shown_fields(self) -> list[forms.BoundField]:
-        return [field for field in self if field.name not in ("check", "model", "suggested_limit", *self.FOLDED)]
+    def common_fields(self) -> list[GroupedField]:
+        """The device, the batch size and the settings that people change most."""
+        return grouped(self, ("device", "batch_size", *COMMON))
 
     @property
-    def more_fields(self) -> list[forms.BoundField]:
-        return [self[name] for name in self.FOLDED]
-
-    @property
-    def more_is_open(self) -> bool:
-        return any(name in self.errors for name in self.FOLDED)
+    def folded_groups(self) -> list[FieldGroup]:
+        """The other settings, by topic."""
+        return folded_groups(self, self.TOPICS)
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data

@@ -11,6 +11,8 @@ from analysis.pages.home.forms import RunForm, first_values, values_of
 from analysis.runs import services
 from analysis.runs.queue.placement import Placement
 from engine.catalog import WORKLOADS
+from engine.settings.setting import Role
+from engine.spec import SETTINGS
 from engine.text.units import GIB
 from tests.factories import make_card, make_device, make_run, make_spec
 
@@ -199,3 +201,22 @@ def test_the_form_of_a_run_of_any_kind_asks_for_any_again() -> None:
     make_card(0), make_card(1)
     run = services.run_create(spec=make_spec(), place=Placement(kind="cuda"))
     assert values_of(run)["device"] == "any cuda"
+
+
+def test_a_topic_is_folded_until_one_of_its_settings_differs_from_its_default() -> None:
+    """Whoever repeats a run sees what it set; whoever begins sees what people change most."""
+    fresh, changed = (RunForm(initial=initial, devices=()) for initial in ({}, {"lora_dropout": 0.1, "priority": 1}))
+    assert not fresh.more_is_open
+    assert [group.topic.title for group in changed.folded_groups if group.is_open] == [
+        "LoRA, 4 and 8 bits",
+        "Search and queue",
+    ]
+    assert changed.more_is_open
+
+
+def test_every_setting_stands_in_the_form_once() -> None:
+    form = RunForm(devices=())
+    rows = [form.common_fields, *(group.fields for group in form.folded_groups)]
+    shown = [each.field.name for fields in rows for each in fields]
+    assert len(shown) == len(set(shown))
+    assert {name for name in form.fields if SETTINGS.get(name) and SETTINGS[name].role is Role.TRAINING} <= set(shown)

@@ -1,0 +1,93 @@
+"""Arranges a form's fields by topic: few are open, the others folded, as `engine.settings` declares them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+from django import forms
+
+from analysis.pages.kinds import BY_KIND
+from engine.settings.adapter_settings import AdapterSettings
+from engine.settings.loop_settings import LoopSettings
+from engine.settings.step_settings import StepSettings
+from engine.spec import DEFAULTS, SETTINGS
+
+COMMON = (
+    "precision",
+    "optimizer",
+    "sequence_length",
+    "image_size",
+    "accumulation_steps",
+    "gradient_checkpointing",
+    "lora_rank",
+    "load_in_4bit",
+)
+"""What people change most: shown as soon as "More settings" is open."""
+
+
+def _rarer(settings: type) -> tuple[str, ...]:
+    names = [field.name for field in fields(settings)]
+    return tuple(name for name in names if SETTINGS[name].is_in_form and name not in COMMON)
+
+
+@dataclass(frozen=True)
+class Topic:
+    """Settings that are folded below one heading."""
+
+    title: str
+    names: tuple[str, ...]
+    hint: str = ""
+
+
+TRAINING_TOPICS = (
+    Topic("LoRA, 4 and 8 bits", _rarer(AdapterSettings)),
+    Topic("Outputs and loss", _rarer(LoopSettings)),
+    Topic("The training step", _rarer(StepSettings)),
+)
+"""The settings of a training that are not common, as each is declared."""
+TRAINING_NAMES = (*COMMON, *(name for topic in TRAINING_TOPICS for name in topic.names))
+_OTHER_DEFAULTS = {"reserve_percent": DEFAULTS["reserve_fraction"] * 100}
+
+
+@dataclass(frozen=True)
+class GroupedField:
+    """A field, and the class by which the browser hides it from the kinds of run that do not read it."""
+
+    field: forms.BoundField
+    css_class: str
+
+
+@dataclass(frozen=True)
+class FieldGroup:
+    """The fields of a topic. It is open where one of them is wrong or differs from its default."""
+
+    topic: Topic
+    fields: list[GroupedField]
+    is_open: bool
+
+
+def grouped(form: forms.Form, names: Iterable[str]) -> list[GroupedField]:
+    """Return these fields of a form, each with the kind of run that reads it."""
+    return [GroupedField(form[name], _css_class(name)) for name in names]
+
+
+def folded_groups(form: forms.Form, topics: Iterable[Topic]) -> list[FieldGroup]:
+    """Return these topics with their fields."""
+    return [FieldGroup(each, grouped(form, each.names), any_needs_a_look(form, each.names)) for each in topics]
+
+
+def any_needs_a_look(form: forms.Form, names: Iterable[str]) -> bool:
+    """Whether one of these fields is wrong or differs from its default, so that its topic must not be folded."""
+    return any(name in form.errors or _is_changed(form, name) for name in names)
+
+
+def _is_changed(form: forms.Form, name: str) -> bool:
+    value = form[name].value()
+    default = _OTHER_DEFAULTS.get(name, DEFAULTS.get(name, form.base_fields[name].initial))
+    return value not in (None, "") and form.fields[name].has_changed(default, value)
+
+
+def _css_class(name: str) -> str:
+    readers = [pages for pages in BY_KIND.values() if pages.form_label and name not in pages.form_leaves_out]
+    return readers[0].form_css_class if len(readers) == 1 else ""
