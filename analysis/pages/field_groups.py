@@ -84,6 +84,8 @@ def any_needs_a_look(form: forms.Form, names: Iterable[str]) -> bool:
 
 def _is_changed(form: forms.Form, name: str) -> bool:
     value = form[name].value()
+    if name == "memory_limit_bytes" and value == form["suggested_limit"].value():
+        return False  # the page filled it in by itself
     default = _OTHER_DEFAULTS.get(name, DEFAULTS.get(name, form.base_fields[name].initial))
     return value not in (None, "") and form.fields[name].has_changed(default, value)
 
