@@ -40,6 +40,7 @@ from .speed.comparison import Comparison, SpeedComparison, TimedBlock, candidate
 from .speed.reasons import ONE_SIZE, RUN_ENDED, TIME_ENDED, TIMING_FAILED
 from .sweep import Sweep
 from .text.units import format_bytes
+from .training_spec import named_by_profile
 from .worker.handle import CRASHES, WorkerHandle
 from .worker.prober import Prober
 
@@ -75,7 +76,10 @@ def measure(
     """
     started_as = started_as or run_facts()
     execution = Execution(emit, spec.time_budget_seconds)
-    with _own_worker(spec, execution, hold) if worker is None else nullcontext(worker) as prober:
+    with (
+        named_by_profile(spec),
+        _own_worker(spec, execution, hold) if worker is None else nullcontext(worker) as prober,
+    ):
         sweep = WorkerSweep(
             spec=spec,
             execution=execution,

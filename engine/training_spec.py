@@ -6,6 +6,8 @@ comparison and JSON Schema read them there. Here stands what several of them dec
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -16,7 +18,9 @@ from .settings.adapter_settings import BF16, DORA, AdapterSettings, check_adapte
 from .settings.loop_settings import KEPT, LoopSettings
 from .settings.lora_targets import ALL_LINEAR, TARGETS
 from .settings.optimizers import OPTIMIZERS
-from .settings.spec_checks import given_fields
+from .settings.profiles import PROFILES, find, of_profile, settings_like
+from .settings.setting import Role, setting
+from .settings.spec_checks import given_fields, settings_of
 from .settings.step_settings import (
     AMPERE,
     BEFORE_FORWARD,
@@ -33,6 +37,7 @@ from .settings.workload_settings import DEVICE_NAMES, HAS_OWN_MEMORY, WorkloadSe
 _BYTES_PER_PARAMETER, _BYTES_PER_HALF = 4, 2  # weights, gradients and state stay fp32 under autocast
 _BYTES_IN_8_BITS = 1  # the same, and outliers' columns besides
 _BYTES_IN_4_BITS = 0.5  # bytes per parameter, at least: embeddings and the output layer are not quantized
+_OF_WORKLOAD = tuple(settings_of(WorkloadSettings))
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,23 @@ class TrainingSpec(LoopSettings, AdapterSettings, StepSettings, WorkloadSettings
 
     Its fields come in the order of the bases from right to left.
     """
+
+    like: str = setting(
+        Role.ORIGIN,
+        "Settings of a library",
+        "Profile of a library (`list profiles`), whose settings hold where none are given. "
+        "It stays beside them, to say where they are from.",
+        default="",
+        hint="Its settings hold for every setting here that has its default.",
+        choices={"": "none", **{name: f"{name}: {each.label}" for name, each in PROFILES.items()}},
+        metavar="PROFILE",
+    )
+
+    @property
+    def settings_of_profile(self) -> dict[str, Any]:
+        """Return the settings that are as in the profile; none without one."""
+        profile = find(self.like).settings if self.like else {}
+        return {name: value for name, value in profile.items() if getattr(self, name) == value}
 
     @property
     def weights_bytes(self) -> int:
@@ -69,11 +91,33 @@ class TrainingSpec(LoopSettings, AdapterSettings, StepSettings, WorkloadSettings
 
     @classmethod
     def from_dict(cls, data: object) -> Self:
-        """Build a spec from JSON. Raises SpecError, naming the field."""
+        """Build a spec from JSON, with the settings of its profile where none are given.
+
+        Raises SpecError, naming the field: `like` where only the profile has what the model does not take.
+        """
         given = given_fields(cls, data)
         if "model" not in given and "config" not in given:
             raise SpecError("model", f"is required; one of {', '.join(workload_ids())}")
-        return cls(**{"model": CONFIG, **given})
+        given = {"model": CONFIG, **given}
+        profile = given.get("like")
+        if not profile or not isinstance(profile, str):
+            return cls(**given)
+        find(profile)
+        trained = cls(**{name: value for name, value in given.items() if name in _OF_WORKLOAD})
+        taken = settings_like(profile, given, trained.workload, trained.input_size)
+        try:
+            return cls(**{**taken, **given})
+        except SpecError as error:
+            raise of_profile(error, profile, taken) from error
+
+
+@contextmanager
+def named_by_profile(spec: TrainingSpec) -> Iterator[None]:
+    """Refuse in the profile's name what a device does not do, where the setting is the profile's."""
+    try:
+        yield
+    except SpecError as error:
+        raise of_profile(error, spec.like, spec.settings_of_profile) from error
 
 
 def take_config(spec: TrainingSpec) -> None:

@@ -54,6 +54,8 @@ def describe_settings(spec: Mapping[str, Any], checked: str = "") -> list[str]:
         value = spec.get(name, DEFAULTS[name])
         if name not in ("precision", "optimizer") and value != DEFAULTS[name]:
             described.append(SETTINGS[name].describe(value))
+    if like := spec.get("like"):
+        described.append(f"settings of {like}")
     return [text for text in described if text]
 
 

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 
 import rich_click as click
 
+from ..describe.profile import profile_lines
 from ..errors import SpecError
 from ..estimate import calibration, gpus
 from ..estimate.estimator import Estimator
 from ..estimate.frontier import sizes_in
 from ..estimate.gpus import Gpu
 from ..estimate.largest import Largest, LargestOf
-from ..estimate.like import describe_like
 from ..estimate.spec import EstimateSpec
 from ..estimate.tracing.hidden_devices import devices_hidden
 from ..estimate.types import Estimate
@@ -32,12 +32,11 @@ from .options import (
     bytes_option,
     config_options,
     events_option,
-    given_with_profile,
     in_range,
     json_option,
-    like_option,
     model_argument,
     setting_options,
+    settings_given,
     spec_given,
     spec_of,
     spec_option,
@@ -69,11 +68,11 @@ def _without_devices(options: SimpleNamespace) -> int:
 
 
 def _estimate(options: SimpleNamespace) -> int:
-    given, sizes = given_with_profile(options), sizes_in(options.frontier) if options.frontier is not None else []
+    given, sizes = settings_given(options), sizes_in(options.frontier) if options.frontier is not None else []
     if options.spec is not None and options.gpu is None and options.memory is None:
         requested = EstimateSpec.from_dict(spec_given(given, options.spec))
         spec, options.gpu, options.what_to_change = requested.training, requested.gpu, requested.what_to_change
-        sizes, options.largest, options.like = list(requested.frontier), requested.largest, requested.like
+        sizes, options.largest = list(requested.frontier), requested.largest
     else:
         spec = spec_of(given, options.spec)
     cards = _cards(options)  # the device of the spec is ignored
@@ -94,12 +93,12 @@ def _estimate(options: SimpleNamespace) -> int:
                 documents[0][name] = part.to_dict()
         print_json(documents if options.gpu == "all" or len(cards) > 1 else documents[0])
     elif found is not None and not options.events:
-        _print_largest(found, estimates[0], estimator.seconds, options.like)
+        _print_largest(found, estimates[0], estimator.seconds, spec.like)
     elif not options.events:
         width = width_of(sys.stdout)
         say("\n".join(["", *wrapped([answer(estimates, size)], width, hanging="")]), style=BOLD)
         say(table(estimates, estimator.seconds, size, width))
-        say_lines(wrapped(_profile(options.like), width))
+        say_lines(wrapped(profile_lines(spec.like), width))
         say_lines(wrapped((line for made in estimates for line in filled_lines(made.breakdown)), width))
         say_lines(change_lines(changes, width) if changes is not None else ())
     return 0
@@ -111,17 +110,12 @@ def _batch_size(options: SimpleNamespace) -> int | None:
     return 1 if is_of_one and options.batch_size is None else options.batch_size
 
 
-def _profile(like: str | None) -> list[str]:
-    """Return where the settings are from that were not given."""
-    return [f"Settings of {describe_like(like)}"] if like else []
-
-
-def _print_largest(found: Largest, made: Estimate, seconds: float, like: str | None) -> None:
+def _print_largest(found: Largest, made: Estimate, seconds: float, like: str) -> None:
     """Print the largest value, then everything that was tried."""
     width = width_of(sys.stdout)
     say("\n".join(["", *wrapped([largest_answer(found, made.gpu.name)], width, hanging="")]), style=BOLD)
     say_lines(["", *wrapped([title(made.spec, [found.setting])], width), *largest_lines(found, width)])
-    say_lines(wrapped([*_profile(like), *notes([made], seconds)], width))
+    say_lines(wrapped([*profile_lines(like), *notes([made], seconds)], width))
 
 
 def _frontier(
@@ -136,7 +130,7 @@ def _frontier(
         print_json(documents if len(cards) > 1 else documents[0])
     else:
         say_lines(line for each in made for line in frontier_lines(each, width_of(sys.stdout)))
-        say_lines(wrapped(_profile(options.like), width_of(sys.stdout)))
+        say_lines(wrapped(profile_lines(spec.like), width_of(sys.stdout)))
     return 0
 
 
@@ -162,7 +156,6 @@ def _params() -> list[click.Parameter]:
     return [
         model_argument(),
         *config_options(),
-        like_option(),
         *setting_options(RunSpec, leave_out=ONLY_MEASURED),
         option("--gpu", panel=WHERE, metavar="ID", help="GPU of `list gpus`, several with commas, all, or cpu"),
         option("--memory", panel=WHERE, metavar="SIZE", help="GPU without a name, with this much memory: 24GiB"),

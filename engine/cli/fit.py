@@ -10,11 +10,11 @@ from types import SimpleNamespace
 
 import rich_click as click
 
+from ..describe.profile import profile_lines
 from ..documents.measured import Measured
 from ..errors import SpecError
 from ..estimate import gpus
 from ..estimate.estimator import Estimator
-from ..estimate.like import describe_like
 from ..estimate.mig import smallest_slice
 from ..estimate.smallest_card import price_of, that_fit
 from ..estimate.tracing.hidden_devices import devices_hidden
@@ -32,9 +32,7 @@ from .options import (
     ONLY_MEASURED,
     bytes_option,
     config_options,
-    given_with_profile,
     in_range,
-    like_option,
     model_argument,
     setting_options,
     settings_given,
@@ -43,7 +41,7 @@ from .options import (
 from .printing.console import Console
 from .printing.estimate_table import stop_note
 from .printing.output import info_event
-from .printing.terminal import BOLD, say, table_lines, width_of, wrapped
+from .printing.terminal import BOLD, say, say_lines, table_lines, width_of, wrapped
 
 HELP = f"""List the GPUs that train a batch size, and write the request for one.
 
@@ -68,7 +66,7 @@ def _fit(options: SimpleNamespace) -> int:
 
 
 def _by_estimate(options: SimpleNamespace, names: Mapping[str, str]) -> int:
-    spec = spec_of(given_with_profile(options), None)
+    spec = spec_of(settings_given(options), None)
     size = in_range(spec.current_batch_size if options.batch_size is None else options.batch_size)
     ids = options.gpu.split(",") if options.gpu else list(gpus.gpus())
     cards = [gpus.find(gpu_id) for gpu_id in ids]
@@ -83,8 +81,7 @@ def _by_estimate(options: SimpleNamespace, names: Mapping[str, str]) -> int:
         width = width_of(sys.stdout)
         say("\n".join(wrapped([first_choice(fitting[0], size)], width, hanging="")), style=BOLD)
         say(table(fitting, size, width))
-        if options.like:
-            say("\n".join(wrapped([f"Settings of {describe_like(options.like)}"], width)))
+        say_lines(wrapped(profile_lines(spec.like), width))
         return 0
     choice = choice_of_estimate(fitting[0], size, host_bytes=_host_bytes(options))
     choice = replace(choice, type_name=names.get(fitting[0].gpu.id))
@@ -93,7 +90,7 @@ def _by_estimate(options: SimpleNamespace, names: Mapping[str, str]) -> int:
 
 
 def _by_result(options: SimpleNamespace, names: Mapping[str, str]) -> int:
-    if settings_given(options) or options.gpu or options.like:
+    if settings_given(options) or options.gpu:
         raise SpecError("result", "has its own model, settings and GPU; leave out other options of the training")
     result = Measured.of(read_document(str(options.result), "result"), "result")
     device, boundary, recommended = result.device, result.boundary, result.recommended
@@ -196,7 +193,6 @@ def _params() -> list[click.Parameter]:
     return [
         model_argument(),
         *config_options(),
-        like_option(),
         *setting_options(RunSpec, leave_out=ONLY_MEASURED),
         option("--batch-size", type=int, panel=WHERE, metavar="N", help=size),
         option("--gpu", panel=WHERE, metavar="ID", help="Only this GPU of the catalogue, or several with commas"),

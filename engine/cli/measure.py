@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import rich_click as click
 
+from ..describe.profile import profile_lines
 from ..errors import SpecError
 from ..estimate.calibration import Calibration
 from ..kinds import RunKind
@@ -78,9 +79,9 @@ def _measure(options: SimpleNamespace) -> int:
             if options.json:
                 print_json(result.to_dict())
             elif is_for_people and spec.check_batch_size is None:
-                say_result(result)
+                say_result(result, profile_lines(spec.like))
             elif is_for_people:
-                say_check(result)
+                say_check(result, profile_lines(spec.like))
     return exit_status(result)
 
 

@@ -17,12 +17,10 @@ from rich_click import RichArgument, RichOption
 
 from ..catalog.from_config import CONFIG, SIZE_BYTES_MAX, TASKS
 from ..errors import SpecError
-from ..estimate.like import given_like
 from ..execution import Emit
 from ..machine.device_lock import held_for_command, inherited_lock
 from ..program import PROGRAM
 from ..results.result import DeviceFacts
-from ..settings.profiles import PROFILES
 from ..settings.setting import Role, Setting
 from ..settings.spec_checks import out_of_range, settings_of, value_types
 from ..spec import MAX_BATCH_SIZE, SETTINGS, RunSpec
@@ -70,27 +68,21 @@ def _setting_option(spec_class: type, name: str) -> RichOption:
     if kind is bool:
         return flag(*names, panel=panel, help=each.summary, hidden=each.is_rare)
     default = next(field.default for field in fields(spec_class) if field.name == name)
+    shown = each.when_left_out if default is None else f"{default:g}" if kind is float else str(default)
     return option(
         *names,
         panel=panel,
         type=str if name in _READ_FROM_TEXT else kind,
         metavar=each.metavar or "NAME",
         help=f"{each.summary}: {_values(each)}" if each.choices else each.summary,
-        default_text=each.when_left_out if default is None else f"{default:g}" if kind is float else str(default),
+        default_text=shown if shown != "" else "none",
         hidden=each.is_rare,
     )
 
 
 def _values(of: Setting) -> str:
     """List the values of a setting."""
-    return ", ".join([*(of.choices or ()), *([f"or {of.text_values.allowed}"] if of.text_values else [])])
-
-
-def like_option() -> RichOption:
-    """Return the option of a profile, whose settings stand under those that are given."""
-    known = ", ".join(PROFILES)
-    text = f"Settings of a library, where no other is given (`{PROGRAM} list profiles`): {known}"
-    return option("--like", panel=TRAIN, metavar="PROFILE", help=text)
+    return ", ".join([*filter(None, of.choices or ()), *([f"or {of.text_values.allowed}"] if of.text_values else [])])
 
 
 def config_options() -> list[RichOption]:
@@ -202,16 +194,6 @@ def spec_given(given: dict[str, Any], document: str | None) -> dict[str, Any]:
         raise SpecError("spec", f"replaces all settings; leave out {', '.join(given)}")
     settings: dict[str, Any] = json_of("spec", document)
     return settings
-
-
-def given_with_profile(options: SimpleNamespace) -> dict[str, Any]:
-    """Return the settings given on the command line, with those of `--like` for the others."""
-    given = settings_given(options)
-    if options.like is None:
-        return given
-    if getattr(options, "spec", None) is not None:
-        raise SpecError("like", "is part of the JSON of --spec; leave the option out")
-    return given_like(options.like, spec_given(given, None))
 
 
 def spec_of(given: dict[str, Any], document: str | None) -> RunSpec:

@@ -10,8 +10,8 @@ from ..program import INSTALLED
 from ..spec import DEFAULTS, SETTINGS
 from ..text.units import GIB, MIB
 
-_LEFT_OUT = frozenset({"model", "device", "time_budget_seconds"})
-"""Written elsewhere, or not of an estimate: it has no time budget of its own."""
+_LEFT_OUT = frozenset({"model", "device", "time_budget_seconds", "like"})
+"""Written elsewhere, or not of an estimate: it has no time budget of its own. A profile's settings are written."""
 
 
 def measure_command(spec: Mapping[str, Any], program: str = INSTALLED) -> str:

@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 from ..errors import SpecError
 from ..spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
 from ..text.units import format_bytes
-from ..training_spec import check_device_memory, check_expandable_segments, check_precision
+from ..training_spec import check_device_memory, check_expandable_segments, check_precision, named_by_profile
 from .allocator import Allocator, OutOfMemory
 from .batch_model import MemoryModel, Recording
 from .explain import what_fills
@@ -43,9 +43,10 @@ PREDECESSORS = 3
 def check(spec: RunSpec, gpu: Gpu | None) -> None:
     """Raise SpecError for settings that the engine would refuse on this card."""
     name = "the CPU" if gpu is None else gpu.name
-    check_precision(spec.precision, name, None if gpu is None else gpu.compute_capability)
-    check_expandable_segments(spec, gpu is not None)
-    check_device_memory(spec, "cpu" if gpu is None else "cuda")
+    with named_by_profile(spec):
+        check_precision(spec.precision, name, None if gpu is None else gpu.compute_capability)
+        check_expandable_segments(spec, gpu is not None)
+        check_device_memory(spec, "cpu" if gpu is None else "cuda")
     limit = spec.memory_limit_bytes
     if gpu is not None and limit is not None and limit > gpu.total_bytes:
         text = f"{format_bytes(limit)} is above what {name} has ({format_bytes(gpu.total_bytes)})"

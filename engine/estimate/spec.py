@@ -7,12 +7,10 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ..errors import SpecError
-from ..settings.profiles import find as find_profile
 from ..spec import RunSpec
 from .frontier import MAX_LENGTHS, specs_of
 from .gpus import find
 from .largest import LargestOf, candidates_of
-from .like import given_like
 from .predict import check
 from .what_to_change import Scope
 
@@ -29,7 +27,6 @@ class EstimateSpec:
 
     `what_to_change` is a `Scope`: the settings with which today's batch size would fit one card are estimated too.
     `frontier` are lengths, or image sizes: the largest batch at each on one card is estimated too.
-    `like` is the profile whose settings the training has where none were given; it is kept to say where they are from.
     `largest` is a `LargestOf`: its largest value with which today's batch size fits one card is searched.
     Raises SpecError for a card that is not in the catalogue, with the nearest names, and for what the card cannot do.
     """
@@ -39,10 +36,9 @@ class EstimateSpec:
     what_to_change: str = ""
     frontier: tuple[int, ...] = ()
     largest: str = ""
-    like: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("gpu", "what_to_change", "largest", "like"):
+        for name in ("gpu", "what_to_change", "largest"):
             if not isinstance(getattr(self, name), str):
                 raise SpecError(name, "must be text")
         if not all(type(size) is int for size in self.frontier):
@@ -57,8 +53,6 @@ class EstimateSpec:
             raise SpecError("frontier", f"give each size once: 2 to {MAX_LENGTHS} different ones, such as 128,256,512")
         if self.frontier:
             specs_of(self.training, self.frontier)
-        if self.like:
-            find_profile(self.like)
         if self.largest:
             candidates_of(self.training, LargestOf(self.largest))
         if self.gpu != ALL_GPUS:
@@ -80,8 +74,6 @@ class EstimateSpec:
             raise SpecError("frontier", _NO_SIZES)
         batch = {"current_batch_size": 1} if own.get("largest") else {}
         given = {name: value for name, value in {**batch, **data}.items() if name not in OWN}
-        if isinstance(like := own.get("like"), str) and like:
-            given = given_like(like, given)
         return cls(RunSpec.from_dict(given), **{**own, "frontier": tuple(sizes)})
 
 

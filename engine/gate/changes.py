@@ -13,7 +13,7 @@ from ..spec import DEFAULTS, SETTINGS
 FIRST = ("torch", "cuda", "hip", "cudnn", "transformers", "torchvision", "diffusers", "memorymark_revision")
 """The likeliest causes of another figure, in this order, after the driver."""
 _NO_SUSPECTS = (*OF_ONE_RUN, "host")
-_NO_CAUSE = (Role.ASSUMPTION, Role.WORKLOAD, Role.PLACE)
+_NO_CAUSE = (Role.ASSUMPTION, Role.WORKLOAD, Role.PLACE, Role.ORIGIN)
 
 
 @dataclass(frozen=True, slots=True)

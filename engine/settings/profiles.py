@@ -153,3 +153,13 @@ def settings_like(name: str, given: Mapping[str, Any], workload: Workload, input
     if given.get("precision", PURE_BF16) != PURE_BF16:
         settings.pop("lora_weights", None)
     return {setting: value for setting, value in settings.items() if setting not in given}
+
+
+def of_profile(error: SpecError, profile: str, settings: Mapping[str, Any]) -> SpecError:
+    """Return the error as one of `like`, where the refused setting is one that only the profile has."""
+    name = error.field
+    if name is None or name not in settings:
+        return error
+    reason = str(error).removeprefix(f"{name}: ")
+    other = f"give another {name}, or " if isinstance(settings[name], str) else ""
+    return SpecError("like", f"{profile} has {name}, and {reason}; {other}leave the profile out")

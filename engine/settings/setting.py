@@ -18,6 +18,7 @@ class Role(StrEnum):
     TODAY = "today"
     LIMIT = "limit"
     ASSUMPTION = "assumption"
+    ORIGIN = "origin"  # it says where others are from, and changes no figure by itself
 
 
 class TextValues(NamedTuple):

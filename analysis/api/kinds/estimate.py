@@ -14,7 +14,6 @@ from engine.estimate.spec import EstimateSpec
 from engine.estimate.types import Estimate as EstimateOfCard
 from engine.estimate.what_to_change import Scope
 from engine.results.result import Outcome
-from engine.settings.profiles import PROFILES
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
@@ -59,11 +58,6 @@ class Estimate(Requests):
                 "default": "",
                 "description": "Of an estimate for one card: the setting whose largest value is searched with which "
                 "`current_batch_size` (then 1 where left out) fits with the margin.",
-            },
-            "like": {
-                "enum": ["", *PROFILES],
-                "default": "",
-                "description": "The profile of a library whose settings the training has where none are given.",
             },
         }
 

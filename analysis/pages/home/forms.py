@@ -37,12 +37,12 @@ from analysis.runs.gpu_catalog import gpu_choices, gpu_of
 from analysis.runs.queue.placement import Placement, placement_of
 from engine.catalog import TASK_LABELS
 from engine.catalog.from_config import CONFIG, SIZE_BYTES_MAX, TASKS
+from engine.catalog.stored_workload import stored_workload
 from engine.errors import SpecError
 from engine.estimate.frontier import sizes_in
 from engine.estimate.largest import LABELS
-from engine.estimate.like import given_like
 from engine.estimate.spec import EstimateSpec
-from engine.settings.profiles import PROFILES
+from engine.settings.profiles import PROFILES, settings_like
 from engine.spec import CHOICES, DEFAULTS, RANGES, SETTINGS, RunSpec
 
 _SILENT_NAMED = 3
@@ -105,12 +105,7 @@ class RunForm(SpecForm):
         widget=forms.TextInput(attrs={"placeholder": "128, 256, 512"}),
         help_text="For one GPU: 2 to 16 sizes, the largest batch at each, and a budget of tokens or pixels per batch.",
     )
-    like = forms.ChoiceField(
-        label="Settings of a library",
-        choices=[("", "none"), *((name, f"{name}: {each.label}") for name, each in PROFILES.items())],
-        required=False,
-        help_text="Its settings hold for every setting here that has its default.",
-    )
+    like = setting_field("like")
     largest = forms.ChoiceField(
         label="Search the largest",
         choices=[("", "no: only the largest batch size"), *LABELS.items()],
@@ -134,7 +129,7 @@ class RunForm(SpecForm):
 
     PLACEHOLDERS = ("price_per_hour_usd", "hours_per_run", "runs_per_year", "time_budget_seconds")
     QUEUE = ("priority", "accepts_shared_device")
-    OF_ESTIMATES = ("frontier", "largest", "like")
+    OF_ESTIMATES = ("frontier", "largest")
     NOT_OF_SPEC = ("kind", "gpu", "device", "suggested_limit", *OF_ESTIMATES, *QUEUE)
     OPEN = (*COMMON, "like", "largest")
     TOPICS = (
@@ -188,7 +183,7 @@ class RunForm(SpecForm):
         cleaned = super().clean() or self.cleaned_data
         if self.reads("device") and not cleaned.get("device") and "device" not in self.errors:
             self.add_error("device", "Choose the device to measure on.")
-        self.spec = self._checked_spec(self._like(cleaned.get("like", ""), self._given(cleaned)))
+        self.spec = self._checked_spec(self._given(cleaned))
         return cleaned
 
     def use_default(self, field: str | None) -> bool:
@@ -256,8 +251,7 @@ class RunForm(SpecForm):
             return {"spec": self.spec, "place": self.place, "uses_device_price": uses_device_price, **queue}
         assert self.spec is not None  # the form is valid
         gpu, sizes = cleaned.get("gpu") or ALL_GPUS, tuple(cleaned.get("frontier", ()))
-        others = {name: cleaned.get(name, "") for name in ("largest", "like")}
-        spec = EstimateSpec(self.spec, gpu, frontier=sizes, **others)
+        spec = EstimateSpec(self.spec, gpu, frontier=sizes, largest=cleaned.get("largest", ""))
         return {"spec": spec, **queue}
 
     def _given(self, cleaned: dict[str, Any]) -> dict[str, Any]:
@@ -265,6 +259,8 @@ class RunForm(SpecForm):
         given = {
             name: value for name, value in cleaned.items() if value not in (None, "") and name not in self.NOT_OF_SPEC
         }
+        if given.get("like"):  # a form sends every setting: one at its default is left to the profile
+            given = {name: value for name, value in given.items() if value != DEFAULTS.get(name)}
         if not self.reads("device"):
             suggested = ["memory_limit_bytes"] if self.has_suggested_limit else []
             return {name: value for name, value in given.items() if self.reads(name) and name not in suggested}
@@ -273,17 +269,6 @@ class RunForm(SpecForm):
         if "device" not in cleaned:
             return given
         return given | {"device": self.place.device.device if self.place.device else self.place.kind}
-
-    def _like(self, profile: str, given: dict[str, Any]) -> dict[str, Any]:
-        """Return the keys that were filled in, with the settings of a profile for those at their default."""
-        if not profile or not self.reads("like") or "model" not in given:
-            return given
-        others = {name: value for name, value in given.items() if name == "model" or value != DEFAULTS.get(name)}
-        try:
-            return given_like(profile, others)
-        except SpecError as error:
-            self.add_spec_error(error)
-            return given
 
     def _checked_spec(self, given: dict[str, Any]) -> RunSpec | None:
         """Read the spec, with the default for each field that it refuses; None where that does not help."""
@@ -337,16 +322,27 @@ def values_of(run: Run, kind: str = "", devices: Iterable[Device] = ()) -> dict[
     place = Placement(device=same_card) if same_card else placement_of(run)
     if known.get("config"):
         known["model"] = CONFIG
+    if not _has_settings_of_profile(known):
+        known.pop("like", None)
     return known | {
         "kind": starts,
         "gpu": run.gpu or ALL_GPUS,
         "frontier": ", ".join(map(str, run.spec.get("frontier", ()))),
         "largest": run.spec.get("largest", ""),
-        "like": run.spec.get("like", ""),
         **({"device": place_value(place)} if place.device or place.kind else {}),
         "priority": min(run.priority, Run.Priority.NORMAL),
         "accepts_shared_device": run.accepts_shared_device,
     }
+
+
+def _has_settings_of_profile(spec: dict[str, Any]) -> bool:
+    """Whether a form with these settings and the profile means the same training: none of it was set to its default."""
+    workload = stored_workload(spec)
+    if spec.get("like") not in PROFILES or workload is None:
+        return False
+    given = {name: value for name, value in spec.items() if value != DEFAULTS.get(name)}
+    size = spec.get(workload.input_field) or workload.default_input_size
+    return all(value == DEFAULTS[name] for name, value in settings_like(spec["like"], given, workload, size).items())
 
 
 @with_fields(

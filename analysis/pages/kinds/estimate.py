@@ -22,8 +22,8 @@ from analysis.runs.earlier.frontier import measured_sizes
 from analysis.runs.earlier.what_to_change import devices_for
 from analysis.runs.gpu_catalog import prices
 from engine.describe.commands import measure_command
+from engine.describe.profile import describe_like
 from engine.estimate.largest import LABELS, Largest
-from engine.estimate.like import describe_like
 from engine.from_json import from_json
 from engine.settings.profiles import PROFILES
 

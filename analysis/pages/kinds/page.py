@@ -25,7 +25,7 @@ class KindPages(Protocol):
     """What these pages are for; with it, they stand below the help page. The first is named `validations`."""
     form_label: str = ""
     """How the form of the start page offers it; empty where that form does not start it."""
-    form_leaves_out: tuple[str, ...] = ("gpu", "frontier", "largest", "like")
+    form_leaves_out: tuple[str, ...] = ("gpu", "frontier", "largest")
     """Fields of that form that it does not have: hidden by the browser, and what is sent in them is not used."""
     form_css_class: str = "only-measure"
     """The class of what stands in that form for such runs alone."""

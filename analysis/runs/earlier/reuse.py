@@ -21,10 +21,11 @@ LOOKED_THROUGH_MAX = 100
 SAME_CAPACITY = 0.02
 """Cards of one name may differ twofold in memory; drivers reserve a little of it, in differing amounts."""
 STACK = ("torch", "torchvision", "transformers", "cuda", "hip", "allocator_settings")
-# settings that change no measured figure: which of equal devices, the time budget, the assumptions about cost, and the
-# count of a config's parameters, which a run has only after its start
+# settings that change no measured figure: which of equal devices, the time budget, the assumptions about cost, the
+# profile that settings are from, and the count of a config's parameters, which a run has only after its start
 NOT_MEASURED = (
     *("device", "time_budget_seconds", "price_per_hour_usd", "hours_per_run", "runs_per_year"),
+    "like",
     "config_parameters",
 )
 

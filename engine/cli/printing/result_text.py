@@ -72,11 +72,11 @@ def _savings(result: RunResult) -> str:
     return f"{dollars(per_run)}/run, {dollars(per_year)}/year"
 
 
-def say_check(result: RunResult) -> None:
-    """Print whether the one size that was run trains, in bold, and what filled the memory."""
+def say_check(result: RunResult, more: Sequence[str] = ()) -> None:
+    """Print whether the one size that was run trains, in bold, what filled the memory, and what else is known."""
     width = width_of(sys.stdout)
     say("\n".join(wrapped([check_answer(result)], width, hanging="")), style=BOLD)
-    say_lines(wrapped([*filled_lines(result.memory_breakdown), *change_lines_after(result)], width))
+    say_lines(wrapped([*filled_lines(result.memory_breakdown), *change_lines_after(result), *more], width))
 
 
 def answer_lines(result: RunResult) -> list[str]:

@@ -15,7 +15,7 @@ TRAINING = RunSpec("bert-tiny", current_batch_size=4)
 
 def test_a_stored_spec_is_read_back_by_the_row_of_the_kind() -> None:
     spec = EstimateSpec(TRAINING, "a10", "grid", (128, 64), "model")
-    own = {"gpu": "a10", "what_to_change": "grid", "frontier": [64, 128], "largest": "model", "like": ""}
+    own = {"gpu": "a10", "what_to_change": "grid", "frontier": [64, 128], "largest": "model"}
     document = spec.to_dict()
     assert document == TRAINING.to_dict() | own
     read = KINDS.estimate.read_spec(document)

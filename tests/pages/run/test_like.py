@@ -1,14 +1,19 @@
-"""An estimate with the settings of a library: what is given wins, and the page says where the rest is from."""
+"""A run with the settings of a library: what is given wins, and the page says where the rest is from."""
 
 from __future__ import annotations
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from analysis.models import Run
+from analysis.pages.home.forms import values_of
+from analysis.presentation.kinds import settings_of_run
 from analysis.runs import services
+from analysis.runs.earlier.reuse import NOT_MEASURED, part_without
 from engine.estimate.gpus import find
-from tests.factories import make_user
+from engine.spec import RunSpec
+from tests.factories import make_device, make_user
 from tests.factories.pages import page, words
 from tests.fake_engine import estimate_of
 from tests.pages.run.test_frontier import form
@@ -42,3 +47,23 @@ def test_the_form_takes_the_profile_for_what_has_its_default(client: Client) -> 
     result = {"estimates": [estimate_of(claimed.run_spec, find("a10"))]}
     services.run_finish(run_id=claimed.pk, token=claimed.token, result=result)
     assert "hf-trainer: adamw-fused optimizer, gradient clipping" in words(page(client, run))
+
+
+def test_a_measurement_takes_a_profile_too_and_says_so_beside_its_settings(alice_client: Client) -> None:
+    make_device(last_seen_at=timezone.now())
+    body = {"model": "gpt2-lm", "device": "cpu", "like": "hf-trainer", "precision": "bf16"}
+    assert alice_client.post("/api/v1/runs/", body, content_type="application/json").status_code == 202
+    run = Run.objects.get()
+    assert (run.spec["like"], run.spec["outputs"], run.spec["precision"]) == ("hf-trainer", "released", "bf16")
+    assert "settings of hf-trainer" in settings_of_run(run)
+    plain = RunSpec.from_dict({name: value for name, value in run.spec.items() if name != "like"})
+    assert part_without(run.run_spec, NOT_MEASURED) == part_without(plain, NOT_MEASURED)
+
+
+@pytest.mark.parametrize(("changed", "kept"), [({}, "hf-trainer"), ({"outputs": "kept"}, None)])
+def test_a_form_with_the_settings_of_a_run_keeps_the_profile_where_it_means_the_same(
+    changed: dict[str, str], kept: str | None
+) -> None:
+    spec = RunSpec.from_dict({"model": "bert", "like": "hf-trainer", **changed})
+    run = Run(kind=Run.Kind.MEASUREMENT, spec=spec.to_dict(), requested_kind="cpu")
+    assert values_of(run).get("like") == kept

@@ -19,7 +19,6 @@ from engine.estimate.frontier import MAX_LENGTHS
 from engine.estimate.largest import LargestOf
 from engine.estimate.spec import OWN
 from engine.estimate.what_to_change import Scope
-from engine.settings.profiles import PROFILES
 from engine.settings.setting import Setting
 from engine.spec import CHOICES, OPTIONAL, RANGES, SETTINGS, VALUE_TYPES, RunSpec
 
@@ -196,11 +195,6 @@ def run_body(name: str, *, needs_model: bool = True, asks_size: bool = False) ->
             required=False,
             help_text="Estimates for one card only: search the largest value of this setting (model: the largest of "
             "its family) with which current_batch_size (then 1 where left out) fits with the margin: `result.largest`.",
-        ),
-        "like": serializers.ChoiceField(
-            list(PROFILES),
-            required=False,
-            help_text="Estimates only: the profile of a library, whose settings hold where none are given.",
         ),
         **_queue_fields(),
     }
