@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..catalog import Architecture
+from ..settings.adapter_settings import DORA
 from ..settings.optimizers import OPTIMIZERS
 from ..settings.step_settings import FREED, FULL
 from ..spec import RunSpec
@@ -74,6 +75,7 @@ def settings_compared(spec: RunSpec) -> tuple[str, ...]:
         "checkpointing": spec.gradient_checkpointing,
         "loss in chunks": spec.loss_chunk_tokens is not None,
         "8-bit AdamW": spec.optimizer == "adamw-8bit",
+        "DoRA": spec.lora_variant == DORA,
         "padded or packed rows": spec.sequences != FULL,
         "gradients freed in the backward pass": spec.gradients == FREED,
     }

@@ -96,6 +96,14 @@ class FourBitLinear(Linear4bit):
         for name, tensor in constants.items():
             self.register_buffer(name, tensor, persistent=False)
 
+    @property
+    def W_q(self) -> Tensor:
+        return self.weight
+
+    def dequantize(self) -> Tensor:
+        """Return the whole weight, whose norm DoRA needs in each step, as peft makes it of the library's own layer."""
+        return functional.dequantize_4bit(self.weight.data, self.quant_state)
+
 
 def eight_bit_linear(weight: Tensor, bias: Tensor | None) -> Linear8bitLt:
     """Make a layer of bitsandbytes with weights of 8 bits, as from_pretrained leaves it on a device."""

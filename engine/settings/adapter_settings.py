@@ -65,7 +65,7 @@ class AdapterSettings:
         Role.TRAINING,
         "LoRA variant",
         "Kind of LoRA. RSLoRA scales the adapters otherwise, at the same memory and speed. DoRA makes the whole weight "
-        "of each layer in each step, to learn its magnitude too.",
+        "of each layer in each step, also from 4 bits, to learn its magnitude too.",
         default=PLAIN,
         choices=LORA_VARIANTS,
         is_rare=True,

@@ -71,7 +71,7 @@ def layers_in_4_bits(model):
 @pytest.mark.parametrize(
     "how",
     [
-        {"precision": "bf16"},
+        {"precision": "bf16", "lora_variant": "dora"},
         {"precision": "bf16-pure", "four_bit_format": "fp4", "four_bit_compute": "fp32", "lora_weights": "bf16"},
     ],
 )

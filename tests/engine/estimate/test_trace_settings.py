@@ -31,6 +31,8 @@ pytestmark = pytest.mark.usefixtures("one_thread")
         {"lora_rank": 8},
         {"lora_rank": 8, "precision": "bf16"},
         {"lora_rank": 8, "load_in_4bit": True},
+        {"lora_rank": 8, "load_in_4bit": True, "lora_variant": "dora"},
+        {"lora_rank": 8, "load_in_4bit": True, "lora_variant": "dora", "precision": "bf16", "lora_dropout": 0.1},
         {"lora_rank": 8, "load_in_4bit": True, "four_bit_format": "fp4", "four_bit_compute": "fp32"},
         {"lora_rank": 8, "lora_targets": "query-value"},
         {"lora_rank": 8, "lora_variant": "dora", "lora_dropout": 0.1},

@@ -121,8 +121,8 @@ def test_names_are_the_same_setting_in_any_order():
         ({"lora_rank": 4, "lora_targets": ",".join(f"layer_{n}" for n in range(40))}, "at most 160 characters"),
         ({"lora_variant": "dora"}, "lora_variant: needs a LoRA rank"),
         (
-            {"lora_rank": 4, "lora_variant": "dora", "load_in_4bit": True},
-            "dora is not offered on quantised",
+            {"lora_rank": 4, "lora_variant": "dora", "load_in_8bit": True},
+            "dora is not offered on 8-bit base weights; take load_in_4bit",
         ),
         ({"load_in_8bit": True}, "load_in_8bit: needs a LoRA rank"),
         ({"lora_rank": 4, "load_in_8bit": True, "load_in_4bit": True}, "weights are stored once"),

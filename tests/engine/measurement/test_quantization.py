@@ -12,6 +12,7 @@ from engine.errors import SpecError
 from engine.measurement.device import Cpu
 from engine.measurement.probe import Bench, run_probe
 from engine.measurement.step import TrainingStep
+from engine.measurement.torchvision_schemas import import_torchvision
 from engine.measurement.workloads import build
 from engine.results.result import Outcome
 from engine.settings.lora_options import FourBits
@@ -82,7 +83,9 @@ def test_a_quantised_layer_takes_half_a_byte_a_weight_and_its_scales_a_byte_for_
 
 
 @pytest.mark.parametrize("stored_as", ["nf4-dq", "nf4", "fp4-dq", "fp4"])
-def test_a_layer_computes_what_the_library_s_own_layer_computes_from_the_same_weights(stored_as):
+def test_a_layer_computes_what_the_library_s_own_layer_computes_from_the_same_weights_with_dora_too(stored_as):
+    import_torchvision()
+    import peft
     from bitsandbytes.nn import Linear4bit
 
     from engine.measurement.quantization import FourBitLinear
@@ -93,6 +96,7 @@ def test_a_layer_computes_what_the_library_s_own_layer_computes_from_the_same_we
         64, 96, compute_dtype=torch.bfloat16, quant_type=how.quant_type, compress_statistics=how.is_double
     )
     theirs.load_state_dict(plain.state_dict())
+    theirs.weight.data = plain.weight.detach().clone()  # quantised as it was loaded: DoRA gets it back in that type
     theirs = theirs.to("cpu")
     theirs.bias.data = theirs.bias.data.bfloat16()
     ours = FourBitLinear(plain.weight.detach(), plain.bias.detach(), how)
@@ -103,6 +107,14 @@ def test_a_layer_computes_what_the_library_s_own_layer_computes_from_the_same_we
     assert torch.equal(*outputs)
     assert torch.equal(*(each.grad for each in inputs))
     assert outputs[0].dtype == torch.float32  # it gives what it took
+    dora = peft.LoraConfig(r=2, target_modules=["0"], use_dora=True)
+    adapted = [peft.get_peft_model(nn.Sequential(layer), dora) for layer in (ours, theirs)]
+    magnitudes = [model.base_model.model[0].lora_magnitude_vector.default.weight for model in adapted]
+    assert torch.equal(*magnitudes)
+    for model in adapted:
+        model.base_model.model[0].lora_A.default.weight.data.fill_(0.1)
+        model.base_model.model[0].lora_B.default.weight.data.fill_(0.1)
+    assert torch.equal(*(model(inputs[0]) for model in adapted))
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16", "bf16-pure"])
