@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pynvml
 
-from ..errors import DeviceUnavailable
+from ..errors import CommandUntunable, DeviceUnavailable
 from ..machine import host, nvml
 from ..machine.device_lock import held_for_command, lock_path
+from ..provenance.parse import mig_profile
 from ..results.result import DeviceFacts
 from ..spec import CPU_DEFAULT_LIMIT_BYTES
 from .reading import Reading
-from .spec import Limits
+from .script import script_facts
+from .spec import FunctionSpec, Limits, TuneSpec
 from .start.environment import visible_devices
 
 DRIVER_FILES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg", "/dev/nvmap", "/dev/nvgpu", "/dev/nvhost-ctrl")
@@ -78,6 +81,25 @@ def facts_of(spec: Limits, reading: Reading) -> DeviceFacts:
             compute_capability=card["compute_capability"],
         )
     return cpu_facts(spec)
+
+
+def environment_of(
+    spec: TuneSpec | FunctionSpec, trained: Reading, device: DeviceFacts, started_as: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the versions and the script of a training, and how its run was started."""
+    armed = next(mark for mark in trained.data["marks"] if mark[1] == "armed")
+    versions = {"torch": armed[2], "python": trained.data["python"]}
+    script = {**script_facts(spec.files, spec.directory), "batch": spec.batch}
+    profile = mig_profile(device.name)
+    mig = {} if profile is None else {"gpu_mig_profile": profile}
+    return {**versions, **script, **mig, **started_as}
+
+
+def check_kind(spec: Limits, device: DeviceFacts) -> None:
+    """Raise CommandUntunable where the training ran on another kind of device than was requested."""
+    wanted = spec.device.partition(":")[0]
+    if wanted not in ("auto", device.kind):
+        raise CommandUntunable("other_device", f"the training ran on {device.kind}, not on {wanted}")
 
 
 def cpu_facts(spec: Limits) -> DeviceFacts:

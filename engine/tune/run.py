@@ -13,7 +13,6 @@ from typing import Any
 from ..errors import CommandUntunable, TimeIsUp, WorkloadFailed
 from ..execution import Emit, Execution
 from ..machine.scratch import scratch_folder
-from ..provenance.parse import mig_profile
 from ..provenance.read import run_facts
 from ..report.script_output import MARK
 from ..results.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, Timings
@@ -27,7 +26,7 @@ from ..speed.reasons import NOT_COMPARED
 from ..sweep import Sweep
 from .alternating_starts import throughput_of
 from .data_end import DataEnd
-from .devices import facts_of
+from .devices import check_kind, environment_of, facts_of
 from .disk import MOST_FILES, changed_files
 from .evidence import MEMORY_VARIES, Ended, Evidence, check_memory_rises, evidence_of
 from .failure import describe_failure, no_step, with_its_cause
@@ -37,7 +36,6 @@ from .next_size import Start
 from .next_start import SearchSoFar, next_start
 from .parts import describe_parts
 from .reading import Reading
-from .script import script_facts
 from .script_error import is_same_error
 from .spec import FunctionSpec, TuneSpec
 from .start.command import begin_command, unwatched
@@ -358,15 +356,8 @@ class StartSweep(Sweep):
         if trained is None or self.seen_device is not None:
             return
         self.seen_device = facts_of(self.spec, trained)
-        wanted = self.spec.device.partition(":")[0]
-        if wanted not in ("auto", self.device.kind):
-            raise CommandUntunable("other_device", f"the training ran on {self.device.kind}, not on {wanted}")
-        armed = next(mark for mark in trained.data["marks"] if mark[1] == "armed")
-        versions = {"torch": armed[2], "python": trained.data["python"]}
-        script = {**script_facts(self.spec.files, self.spec.directory), "batch": self.spec.batch}
-        profile = mig_profile(self.device.name)
-        mig = {} if profile is None else {"gpu_mig_profile": profile}
-        self.environment = {**versions, **script, **mig, **self.started_as}
+        check_kind(self.spec, self.device)
+        self.environment = environment_of(self.spec, trained, self.device, self.started_as)
         self.execution.emit_event("device", device=self.device.to_dict(), environment=self.environment)
 
     def _result(self, boundary: Boundary, comparison: Comparison, search_seconds: float) -> TuneResult:

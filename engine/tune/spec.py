@@ -149,15 +149,18 @@ class TuneSpec(Limits):
         if self.batch == FUNCTION:
             self._check_function()
             return
+        self._check_way()
+        self._check_config()
+
+    def _check_way(self) -> None:
+        """Raise SpecError unless the batch size gets in, in one way."""
         if self.batch not in BATCH_WAYS:
             raise SpecError("batch", not_offered(self.batch, tuple(BATCH_WAYS)))
-        has_placeholder = any(map(BATCH_SIZE_PLACE.search, self.command))
-        if self.batch == TEMPLATE and not has_placeholder and self.batch_in is None:
+        if self.batch == TEMPLATE and not self.has_placeholder and self.batch_in is None:
             others = f"--batch {', '.join(WAYS_BY_NAME)}, or --batch-in FILE:KEY"
             raise SpecError("command", f"holds no {BATCH_SIZE}; put it where the batch size goes, or give {others}")
-        if self.batch != TEMPLATE and has_placeholder:
+        if self.batch != TEMPLATE and self.has_placeholder:
             raise SpecError("batch", f"is {self.batch}, and the command holds {BATCH_SIZE} too: one of them only")
-        self._check_config()
 
     def _check_config(self) -> None:
         """Raise SpecError unless the command names the config file that holds the batch size, if there is one."""
@@ -179,6 +182,11 @@ class TuneSpec(Limits):
             raise SpecError("batch_in", "a function is called with its batch size: leave it out")
         if self.whole_run:
             raise SpecError("whole_run", "a function has no epoch that could be shortened")
+
+    @property
+    def has_placeholder(self) -> bool:
+        """Whether the command holds a place for the batch size."""
+        return any(map(BATCH_SIZE_PLACE.search, self.command))
 
     def check_program(self) -> None:
         """Raise SpecError where the program to be started cannot be found here."""

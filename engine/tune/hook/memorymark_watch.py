@@ -49,6 +49,7 @@ class Watch:
         self.optimizers: set[int] = set()
         self.went_back = False
         self.epoch: Any = None
+        self.faster: Any = None
         self.seen = memorymark_seen.Seen(settings.get("folder"))
         self.forwards = self.evaluations = 0
         self.group: Any = None
@@ -61,6 +62,8 @@ class Watch:
         folder = self.settings["folder"]
         if len(folder) < 80:  # a socket's path has at most 104 bytes; killed workers do not remove theirs
             import_module("multiprocessing.process").current_process()._config.setdefault("tempdir", folder)
+        if self.settings.get("faster"):
+            self.faster = import_module("memorymark_faster").Faster(self, torch)
         draw, make_optimizer = loaders._BaseDataLoaderIter.__next__, optim.Optimizer.__init__
 
         def made_optimizer(optimizer: Any, *others: Any, **options: Any) -> None:
@@ -259,6 +262,7 @@ class Watch:
         noted |= {"marks": self.marks, "device": self.device and str(self.device), "python": sys.version.split()[0]}
         noted |= {"held": list(self.held.items()), "events": self.events, "card": read.card_memory(self.torch)}
         noted["whole_run"] = self.epoch and self.epoch.seen()
+        noted["faster"] = self.faster and self.faster.seen()
         noted["idle_optimizers"] = read.idle_optimizers(self.torch, self.optimizers, self.steps) if self.torch else 0
         path = os.path.join(self.settings["folder"], f"{os.getpid()}.json")
         with open(path + ".partial", "w") as file:

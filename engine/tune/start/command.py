@@ -26,7 +26,8 @@ def begin_command(spec: TuneSpec | FunctionSpec, batch_size: int, watching: Watc
     """Start the command of a spec, under a guardian."""
     hook = hook_settings(spec, batch_size, watching, place)
     path = os.pathsep.join((str(HOOK), *spec.python_path, *filter(None, [os.environ.get("PYTHONPATH")])))
-    return _begin(spec, batch_size, place, {"PYTHONPATH": path, HOOK_VARIABLE: json.dumps(hook)})
+    variables = watching.faster["environment"] if watching.faster else {}
+    return _begin(spec, batch_size, place, {**variables, "PYTHONPATH": path, HOOK_VARIABLE: json.dumps(hook)})
 
 
 def unwatched(spec: TuneSpec | FunctionSpec) -> BeginUnwatched | None:

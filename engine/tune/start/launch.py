@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from ...machine.host import oom_kills
 from ...machine.scratch import scratch_folder
@@ -42,6 +42,8 @@ class Watching:
     """Where the starts of a whole run share which rows of the data are the largest."""
     look_through_seconds: float = 20.0
     """How long the first start of a whole run may look a data set through."""
+    faster: Mapping[str, Any] | None = None
+    """What `tune --faster` sets from outside; None: the training as it is."""
 
 
 @dataclass(frozen=True, slots=True)

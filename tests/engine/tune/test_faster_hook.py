@@ -1,0 +1,89 @@
+"""What `tune --faster` sets from outside is in force in the script, and changes no more than it says."""
+
+import sys
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.tune.reading import Reading
+from engine.tune.spec import TuneSpec
+from engine.tune.start.command import begin_command
+from engine.tune.start.launch import Watching, start
+
+pytestmark = pytest.mark.slow
+
+SCRIPTS = Path(__file__).parent / "scripts"
+VALUES: dict[str, Any] = {"workers": 2}
+
+
+@cache
+def started(name: str, *arguments: str, wanted: tuple[str, ...] = (), size: int = 16) -> Reading:
+    """Start a script of this folder with some variants set."""
+    spec = TuneSpec((sys.executable, str(SCRIPTS / name), *arguments, "{batch_size}"), device="cpu")
+    to_set = {each: VALUES.get(each, True) for each in wanted}
+    faster = {"seed": 0, "set": to_set, "is_trial": True, "environment": {"PYTHONHASHSEED": "0"}}
+    watching = Watching(5, timed_steps=2, timed_seconds=0.0, faster=faster)
+    readings, ended = start(partial(begin_command, spec), size, watching, seconds=300)
+    assert [each.data["ended"] for each in readings if each.has_trained] == ["done"], ended.last_output
+    return next(each for each in readings if each.has_trained)
+
+
+def noted(*arguments: str, **options: Any) -> dict[str, Any]:
+    found: dict[str, Any] = started(*arguments, **options).data["faster"]
+    return found
+
+
+def peak(reading: Reading) -> int:
+    memory = reading.memory()
+    assert memory is not None
+    return memory.peak_bytes
+
+
+def test_what_only_moves_work_trains_the_same_to_the_bit() -> None:
+    today, moved = noted("plain.py", "--batch-size"), noted("plain.py", "--batch-size", wanted=("foreach", "workers"))
+    assert len(today["losses"]) >= 5
+    assert moved["losses"] == today["losses"]
+    assert moved["applied"] == ["foreach", "workers"]
+    assert [each[:3] for each in moved["loaders"]] == [[2, False, True]]
+    assert [each["is_foreach"] for each in moved["optimizers"]] == [True]
+
+
+def test_a_fused_optimizer_and_bf16_are_in_force_and_differ_by_rounding_alone() -> None:
+    today, other = noted("plain.py", "--batch-size"), noted("plain.py", "--batch-size", wanted=("bf16", "fused"))
+    assert [each["is_fused"] for each in other["optimizers"]] == [True]
+    assert other["applied"] == ["bf16", "fused"]
+    assert other["losses"] != today["losses"]
+    assert other["losses"][:5] == pytest.approx(today["losses"][:5], rel=0.02)
+
+
+def test_a_compiled_module_is_seen_by_the_watch_as_before() -> None:
+    today, compiled = started("plain.py", "--batch-size"), started("plain.py", "--batch-size", wanted=("compile",))
+    assert compiled.data["faster"]["applied"] == ["compile"]
+    assert compiled.data["faster"]["losses"][:5] == pytest.approx(today.data["faster"]["losses"][:5], rel=1e-3)
+    assert [step.forwards for step in compiled.steps()] == [step.forwards for step in today.steps()]
+
+
+def test_a_start_without_the_option_notes_and_sets_nothing() -> None:
+    spec = TuneSpec((sys.executable, str(SCRIPTS / "plain.py"), "--batch-size", "{batch_size}"), device="cpu")
+    readings, _ = start(partial(begin_command, spec), 16, Watching(3, timed_steps=1, timed_seconds=0.0), seconds=300)
+    assert [each.data["faster"] for each in readings] == [None]
+
+
+def test_outputs_that_are_held_are_counted_and_freed() -> None:
+    today, released = started("keeps_outputs.py"), started("keeps_outputs.py", wanted=("release_outputs",))
+    output_bytes = 16 * 4_096 * 4
+    assert today.data["faster"]["kept_bytes"] == pytest.approx(4 * output_bytes)
+    assert released.data["faster"]["applied"] == ["release_outputs"]
+    assert peak(today) - peak(released) >= 3 * output_bytes
+    assert released.data["faster"]["losses"] == today.data["faster"]["losses"]
+
+
+def test_a_trainer_of_transformers_is_told_and_its_rows_are_seen_to_draw(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
+    found = noted("trainer.py", str(tmp_path), size=8)
+    assert (found["framework"], found["draws_random"]) == ("transformers", True)
+    assert [each["is_fused"] for each in found["optimizers"]] == [True]
