@@ -1,0 +1,8 @@
+"""Which lines make somebody's own, unchanged script faster: each is set from outside by the hook, and timed in turns.
+
+facts       PURE: what a start showed of what could be set
+variants    PURE: what can be set, where it applies, and the lines that do the same in the script
+spec        PURE: what is requested
+trial       PURE: what one start of a variant showed beside today's
+run         starts them
+"""
