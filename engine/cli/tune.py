@@ -17,6 +17,7 @@ from ..kinds import RunKind
 from ..program import PROGRAM, how_to_install
 from ..settings.spec_checks import memory_limit_bytes
 from ..tune.devices import devices_held
+from ..tune.faster.variants import BY_NAME
 from ..tune.run import tune
 from ..tune.spec import (
     BATCH_SIZE,
@@ -40,6 +41,7 @@ from .printing.console import Console
 from .printing.output import info_event, print_json
 from .printing.result_text import say_result
 from .reporting import Reporting, report_options
+from .tune_faster import faster
 
 OF_A_FUNCTION = ("function", "python", "warm")
 """Options in place of a command."""
@@ -54,6 +56,7 @@ inside, and is ended. {OUT} in the command is a fresh folder of each start.
 {PROGRAM} tune --batch dataloader --memory-limit 24GiB -- python train.py
 {PROGRAM} tune --batch-in config.yaml:batch_size -- python train.py config.yaml
 {PROGRAM} tune --function package.module:make_step
+{PROGRAM} tune --faster -- python train.py
 """
 
 
@@ -67,6 +70,10 @@ def _tune_or_say_why_not(options: SimpleNamespace) -> int:
 
 
 def _tune(options: SimpleNamespace, command: list[str]) -> int:
+    if options.faster:
+        return faster(options, command)
+    if options.tried is not None:
+        raise SpecError("try", "is for --faster")
     spec = _spec(options, command)
     if isinstance(spec, TuneSpec):
         spec.check_program()
@@ -168,6 +175,8 @@ def _params() -> list[click.Parameter]:
         option("--function", panel=TRAIN, metavar="TARGET", help="package.module:function, in place of a command"),
         option("--python", panel=TRAIN, metavar="PROGRAM", help="Python that runs the function"),
         flag("--warm", panel=TRAIN, help="Import the function's module once, and fork each start"),
+        flag("--faster", panel=TRAIN, help="Find the lines that make the training faster at today's batch size"),
+        option("--try", "tried", panel=TRAIN, metavar="NAMES", help=f"With --faster: of {', '.join(BY_NAME)}"),
         option("--sizes", panel=TRAIN, metavar="RULE", help="Sizes that the script takes, such as 'multiple of 8'"),
         flag("--whole-run", panel=TRAIN, help="Train the largest rows, then let the script evaluate and save"),
         option(

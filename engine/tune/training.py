@@ -88,8 +88,14 @@ def describe_loader(throughputs: tuple[Throughput, ...], batch_size: int | None,
     size = batch_size if batch_size in waited else max(waited, default=0)
     if waited.get(size, 0.0) < LOADER_LIMITS_FROM:
         return None
+    return describe_waiting(waited[size], size, device_kind)
+
+
+def describe_waiting(waiting_fraction: float, batch_size: int, device_kind: str) -> str:
+    """Say that the loader is the limit."""
     what = "computation" if device_kind == "cpu" else "GPU"
     return (
-        f"Your data loader, not your {what}, is the limit: {waited[size] * 100:.0f} % of each step with batch {size} "
-        "was spent waiting for data. More loader workers or cheaper preprocessing help more than a larger batch."
+        f"Your data loader, not your {what}, is the limit: {waiting_fraction * 100:.0f} % of each step with batch "
+        f"{batch_size} was spent waiting for data. More loader workers or cheaper preprocessing help more than a "
+        "larger batch."
     )

@@ -1,0 +1,198 @@
+"""Starts a training with some variants set, and says what was seen of it; or why there is nothing to see."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from statistics import fmean
+from typing import Any
+
+from ...errors import CommandUntunable, TimeIsUp, WorkloadFailed
+from ...execution import Execution
+from ...machine.watch import MachineWatch, tree_seconds, usable_cores
+from ...report.script_output import MARK
+from ...results.result import DeviceFacts
+from ...text.own_words import describe_error
+from ..devices import check_kind, environment_of, facts_of
+from ..evidence import Ended, Evidence, evidence_of
+from ..failure import describe_failure, with_its_cause
+from ..in_turns import steps_to_time
+from ..reading import Reading
+from ..start.command import unwatched
+from ..start.launch import Begin, Watching, start
+from .facts import QUEUE, Facts, own_batch_size
+from .spec import OWN, FasterSpec
+from .trial import Trial, settled_speed
+from .variants import BY_NAME
+
+SEED = 0
+TRIAL_STEPS, LEAST_STEPS = 5, 3
+LEAST_SECONDS, PATIENCE = 120.0, 20
+ALLOCATOR = "PYTORCH_CUDA_ALLOC_CONF"
+
+
+class StartFailed(Exception):
+    """A start gave nothing to compare; the text says why, and holds none of the script's own output."""
+
+
+@dataclass(kw_only=True)
+class Starts:
+    """The starts of one run. `cache_folder` keeps what torch.compile made, for this run alone."""
+
+    spec: FasterSpec
+    execution: Execution
+    begin: Begin
+    started_as: Mapping[str, Any]
+    cache_folder: str
+    facts: Facts | None = None
+    seen_device: DeviceFacts | None = None
+    environment: dict[str, Any] = field(default_factory=dict)
+    own_size: int | None = None
+    seconds: list[float] = field(default_factory=list)
+    others_cores: list[float] = field(default_factory=list)
+
+    @property
+    def batch_size(self) -> int:
+        """Today's: the one that was given, or that the script has."""
+        return self.own_size or self.spec.current_batch_size
+
+    @property
+    def cores(self) -> int:
+        return len(usable_cores())
+
+    @property
+    def device(self) -> DeviceFacts:
+        """The device of today's training."""
+        assert self.seen_device is not None
+        return self.seen_device
+
+    @property
+    def known_facts(self) -> Facts:
+        """What today's first start showed."""
+        assert self.facts is not None
+        return self.facts
+
+    def first(self) -> Trial:
+        """Start today's training for the first time. Raises WorkloadFailed and CommandUntunable with their cause."""
+        readings, ended = self._started((), Watching(TRIAL_STEPS, faster=self._set((), is_trial=True)))
+        try:
+            trained = next((r for r in readings if r.is_done and r.rank == 0), None)
+            if self.spec.batch == OWN and trained is not None:
+                self.own_size = own_batch_size(trained)
+            evidence = self._evidence(readings, ended)
+        except CommandUntunable as error:
+            raise with_its_cause(error, self.spec, self.batch_size, ended) from None
+        if not evidence.probe.fits:
+            cause = describe_failure(
+                self.spec, self.batch_size, ended, unwatched(self.spec), self.execution.seconds_left
+            )
+            text = describe_error(evidence.probe.error_type, evidence.probe.error_message).partition(MARK)[0]
+            raise WorkloadFailed(f"the training as it is failed: {text}{cause}")
+        assert trained is not None
+        self.seen_device = facts_of(self.spec, trained)
+        check_kind(self.spec, self.device)
+        self.environment = environment_of(self.spec, trained, self.device, self.started_as)
+        self.execution.emit_event("device", device=self.device.to_dict(), environment=self.environment)
+        self.facts = self._facts(trained, evidence)
+        return self._trial(trained, evidence)
+
+    def trial(self, names: Iterable[str]) -> Trial:
+        """Start it to compare its losses and its memory. Raises StartFailed, also where a variant was not applied."""
+        names = tuple(names)
+        readings, evidence = self._seen(names, Watching(TRIAL_STEPS, faster=self._set(names, is_trial=True)))
+        trained = next(r for r in readings if r.is_done and r.rank == 0)
+        missing = [n for n in names if n not in trained.data["faster"]["applied"] and not BY_NAME[n].environment]
+        if missing:
+            raise StartFailed("it came to nothing: the script sets it itself, or makes no use of it")
+        return self._trial(trained, evidence)
+
+    def speed(self, names: Iterable[str], workers: int) -> tuple[float, float | None]:
+        """Start it to time it; its samples a second, and the cores that other work used. Raises StartFailed.
+
+        `workers` is the most that any of the compared starts has: what they made ahead is left out of all of them.
+        """
+        watch = MachineWatch(own_seconds=tree_seconds)
+        steps = steps_to_time(self.step_seconds) + workers * QUEUE
+        watching = Watching(LEAST_STEPS, timed_steps=steps, faster=self._set(names, is_trial=False))
+        _, evidence = self._seen(tuple(names), watching)
+        others: float | None = watch.read()["others_cores"]
+        if others is not None:
+            self.others_cores.append(others)
+        if not evidence.probe.timed_step_seconds:
+            raise StartFailed("its data ended before a step was timed")
+        return settled_speed(evidence, workers), others
+
+    step_seconds: float | None = None
+    """How long a step of today's training takes."""
+
+    @property
+    def mean_others_cores(self) -> float | None:
+        """How many cores other work used while starts were timed; None where unknown."""
+        return fmean(self.others_cores) if self.others_cores else None
+
+    def _seen(self, names: tuple[str, ...], watching: Watching) -> tuple[list[Reading], Evidence]:
+        readings, ended = self._started(names, watching)
+        try:
+            evidence = self._evidence(readings, ended)
+        except CommandUntunable as error:
+            raise StartFailed(str(error).partition(MARK)[0]) from error
+        if not evidence.probe.fits:
+            probe = evidence.probe
+            raise StartFailed(describe_error(probe.error_type, probe.error_message).partition(MARK)[0])
+        return readings, evidence
+
+    def _started(self, names: tuple[str, ...], watching: Watching) -> tuple[list[Reading], Ended]:
+        """Start it once. Raises TimeIsUp where the time budget ended it, or ends before it."""
+        self.execution.check_deadline()
+        limit = max(LEAST_SECONDS, PATIENCE * max(self.seconds, default=0.0)) if self.seconds else float("inf")
+        seconds = min(limit, self.execution.seconds_left)
+        on_tick: Callable[[str | None], None] = partial(self._say, names)
+        readings, ended = start(self.begin, self.batch_size, watching, seconds=seconds, on_tick=on_tick)
+        if ended.timed_out_after_seconds is not None and self.execution.seconds_left <= 0:
+            raise TimeIsUp("the time budget is spent")
+        self.seconds.append(ended.wall_seconds)
+        return readings, ended
+
+    def _say(self, names: tuple[str, ...], seen: str | None) -> None:
+        if seen is not None:
+            self.execution.log(f"{describe_entry(names)}: {seen}")
+
+    def _evidence(self, readings: list[Reading], ended: Ended) -> Evidence:
+        return evidence_of(
+            readings, ended, self.batch_size, limit_bytes=None, batch=self.spec.batch, honoured=frozenset()
+        )
+
+    def _facts(self, reading: Reading, evidence: Evidence) -> Facts:
+        cores = max(self.cores // max(len(evidence.ranks), 1), 1)
+        return Facts.of(
+            reading,
+            cores=cores,
+            peak_bytes=evidence.probe.memory_bytes or 0,
+            waiting_fraction=evidence.waiting_fraction,
+        )
+
+    def _trial(self, reading: Reading, evidence: Evidence) -> Trial:
+        losses = tuple(float(each) for each in reading.data["faster"]["losses"])
+        marks = reading.data["marks"]
+        began = next(at for at, name, *_ in marks if name in ("phase", "batch"))
+        read = next((at for at, name, *_ in marks if name == "memory_read"), began)
+        return Trial(evidence, self._facts(reading, evidence), losses, read - began)
+
+    def _set(self, names: Iterable[str], *, is_trial: bool) -> dict[str, Any]:
+        """Return what the hook sets, and the variables of the start."""
+        chosen = [BY_NAME[name] for name in names]
+        variables = {"PYTHONHASHSEED": "0", "TORCHINDUCTOR_CACHE_DIR": self.cache_folder}
+        environment = {name: value for name, value in variables.items() if name not in os.environ}
+        for each in chosen:
+            environment |= each.environment
+        if ALLOCATOR in environment and (own := os.environ.get(ALLOCATOR)):
+            environment[ALLOCATOR] = f"{own},{environment[ALLOCATOR]}"
+        to_set = {each.name: each.value(self.known_facts) for each in chosen if not each.environment}
+        return {"seed": SEED, "set": to_set, "is_trial": is_trial, "environment": environment}
+
+
+def describe_entry(names: Iterable[str]) -> str:
+    """Write "today" or "workers + fused"."""
+    return " + ".join(names) or "today"

@@ -1,0 +1,66 @@
+"""PURE: what one start of a variant showed beside today's: the losses of the same batches, its memory, its speed.
+
+Today's training is started twice: what its own losses differ by from start to start explains as much of a variant's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import fmean
+
+from ...race.numbers import STEPS, UNKNOWN, Numbers, compare_numbers
+from ...settings.step_settings import ROUNDING_TOLERANCES
+from ..alternating_starts import samples_of_a_step
+from ..evidence import Evidence
+from .facts import QUEUE, Facts
+
+MOST_NOISE = ROUNDING_TOLERANCES["bf16"]
+"""A training whose own losses differ by more from start to start is seeded by nothing that the hook can seed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One start: what was measured of it, and what the hook noted.
+
+    `warm_up_seconds` go from the first batch or forward pass to the end of the steps whose memory was read.
+    """
+
+    evidence: Evidence
+    facts: Facts
+    losses: tuple[float, ...]
+    warm_up_seconds: float
+
+    @property
+    def compared_losses(self) -> tuple[float, ...]:
+        """The losses of the first backward passes."""
+        return self.losses[:STEPS]
+
+    @property
+    def memory_bytes(self) -> int:
+        return self.evidence.probe.memory_bytes or 0
+
+    @property
+    def step_seconds(self) -> float:
+        return fmean(settled_steps(self.evidence))
+
+
+def settled_steps(evidence: Evidence, workers: int = 0) -> tuple[float, ...]:
+    """Return the timed steps, less those that were fed with what the loader's workers had made ahead."""
+    steps = evidence.probe.timed_step_seconds
+    ahead = workers * QUEUE
+    return steps[ahead:] if len(steps) > ahead else steps
+
+
+def settled_speed(evidence: Evidence, workers: int) -> float:
+    """Return the samples a second of those steps."""
+    return samples_of_a_step(evidence.probe) / fmean(settled_steps(evidence, workers))
+
+
+def numbers_of(trial: Trial, today: Trial, noise: float | None, rounds_as: str) -> Numbers:
+    """Return whether a variant trains the same, where two starts of today's training differ by `noise`.
+
+    Not known where no loss was seen, or noise hides more than rounding would.
+    """
+    if noise is None or noise > MOST_NOISE:
+        return UNKNOWN
+    return compare_numbers(trial.compared_losses, today.compared_losses, noise, ROUNDING_TOLERANCES[rounds_as])
