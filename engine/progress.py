@@ -21,6 +21,10 @@ _PHASES = {
     "memory": ("measuring memory and time of the steps that are compared", "Memory and time"),
     "compiling": ("compiling the training step", "Compile"),
     "gradients": ("comparing gradients", "Gradients"),
+    "numbers": ("training today's settings twice, to see how far their losses repeat", "Numbers"),
+    "racing": ("racing the changes at today's batch size", "Race"),
+    "sizing": ("searching the batch sizes of today's settings and of the fastest", "Batch sizes"),
+    "racing_sizes": ("racing them at their own batch sizes", "Race of sizes"),
     "tracing": ("tracing training steps on tensors without data: no device is used", "Trace"),
     "predicting": ("predicting memory for each card", "Predict"),
 }
@@ -37,6 +41,8 @@ COMPARING_PHASES = (*TUNING_PHASES, "timing")
 ESTIMATING_PHASES = ("tracing", "predicting")
 """The phases, in order, of: a search, a check of one size, a comparison of speeds only, a command without a comparison
 of speeds, a command with one, an estimate."""
+RACING_PHASES = ("preparing", "numbers", "racing", "sizing", "racing_sizes")
+"""The phases of a race."""
 VALIDATING_PHASES = {
     "backward": ("preparing", "memory", "gradients"),
     "compile": ("preparing", "memory", "compiling", "gradients"),

@@ -32,7 +32,7 @@ from .search.boundary import (
     boundary_of_soak_cut_short,
 )
 from .search.foreign_memory import GROWTH_BYTES, bytes_taken_by_others, without_overhead
-from .search.reserve import sizes_with_reserve
+from .search.reserve import largest_with_reserve, sizes_with_reserve
 from .search.unguided import Found, SearchLimits, Trial, Try, curve_sizes, next_soak_size
 from .settings.lora_targets import describe_targets
 from .spec import MEMORY_STEPS, SCHEMA, RunSpec
@@ -167,6 +167,24 @@ class WorkerSweep(Sweep):
             return boundary_cut_short(self.probes), comparison
         steps = soak_steps(self.spec.soak_steps, self.device.kind)
         return boundary_of_check(probe, steps, self.probes, self.device), comparison
+
+    def search_alone(self) -> tuple[Boundary, int | None]:
+        """Find the boundary and the largest size that keeps the reserve, and measure nothing else."""
+        if self.estimates:
+            self._trace()
+        self._open()
+        if self.guide.estimate(self.device, self.environment) is not None:
+            self.execution.log("the search begins at an estimate")
+        boundary = self.search()
+        try:
+            for _ in range(EDGE_PROBES if boundary.largest_batch_size else 0):
+                if (edge := self.next_size_at_reserve(boundary)) is None:
+                    break
+                self._probe_of_curve(edge, boundary.largest_batch_size or 0)
+        except TimeIsUp:
+            self.execution.log("the time ended before the size with the reserve was found", "warning")
+        points = self.points(boundary)
+        return boundary, largest_with_reserve(points, self.limit_bytes, self.spec.reserve_fraction) if points else None
 
     def _explained(self, boundary: Boundary) -> MemoryBreakdown | None:
         """Find out what filled the memory, after everything else: it has no part in what is measured."""

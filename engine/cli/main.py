@@ -36,6 +36,7 @@ HELP_SECTIONS = {
     "Measure": {
         MEASURE: ("measure:COMMAND", "Find the largest and fastest batch size of a model"),
         "tune": ("tune:COMMAND", "Find the exact largest batch size of your own script"),
+        "faster": ("faster:COMMAND", "Race settings: what makes this training faster?"),
         "validate": ("validate:COMMAND", "Validate the backward pass, or torch.compile"),
         "calibrate": ("calibrate:COMMAND", "Measure the constants of a GPU, for its estimates"),
     },

@@ -193,7 +193,7 @@ class _Race:
 
     def has_time_for(self, units: int) -> bool:
         """Whether so many units leave the evaluation the time of its fewest rounds."""
-        return self.spent + (units + 2 * ENOUGH_ROUNDS) * self.unit_seconds <= self.field.most_seconds
+        return self.spent + (units + 2 * ENOUGH_ROUNDS) * self.unit_seconds < self.field.most_seconds
 
     def evaluated(self, leader: Entry) -> NextRound | RaceVerdict:
         """Return the next round of the evaluation, or the verdict."""
@@ -202,7 +202,7 @@ class _Race:
         own = [r for r in self.rounds if r.stage is Stage.EVALUATION and leader in r.logarithms()]
         quiet = sum(not r.disturbed(self.field.cores) for r in own)
         ratios = _ratios(leader, TODAY, _known(own, self.field.cores), ENOUGH_ROUNDS)
-        is_over = self.spent + 2 * self.unit_seconds > self.field.most_seconds
+        is_over = self.spent + 2 * self.unit_seconds >= self.field.most_seconds
         if not is_over and not self._is_known(ratios, len(own), quiet):
             return NextRound(Stage.EVALUATION, 0, (TODAY, leader))
         if len(ratios) < ENOUGH_ROUNDS:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from ..machine.device_lock import inherited_lock
 from ..machine.host import oom_kills
 from ..program import IMPORTED_FROM
 from ..progress import Progress, no_progress
+from ..results.losses import Losses
 from ..results.memory_breakdown import MemoryBreakdown
 from ..results.result import FOREIGN_NOTABLE_BYTES, DeviceFacts, Outcome, Probe
 from ..spec import RunSpec
@@ -50,8 +51,9 @@ KILLED = "the kernel's out-of-memory killer ended the worker process"
 class WorkerHandle:
     """One waiting process that has imported everything, and at most one session forked from it."""
 
-    def __init__(self, spec: RunSpec) -> None:
+    def __init__(self, spec: RunSpec, variables: Mapping[str, str] | None = None) -> None:
         self.spec = spec
+        self.variables = dict(variables or {})  # of the environment of the worker
         self.import_seconds = 0.0
         self.model_seconds = 0.0
         self.sessions = 0
@@ -167,6 +169,22 @@ class WorkerHandle:
             self.close()
         return block
 
+    def losses(self, batch_size: int, *, steps: int, seconds: float, progress: Progress = no_progress) -> Losses:
+        """Return the losses of the first steps of a new session, which ends with them."""
+        self.close()
+        self.open()
+        request = {"do": "losses", "batch_size": batch_size, "steps": steps}
+        found = Losses.from_dict(self._ask(request, "losses", seconds, progress)["losses"])
+        self.close()
+        return found
+
+    def turn_to(self, spec: RunSpec) -> None:
+        """Take other settings of the same model on the same device: the next session has them."""
+        self.close()
+        if allocator_variable(spec) != allocator_variable(self.spec):  # torch reads it when it is imported
+            self._end_process()
+        self.spec = spec
+
     def explain(
         self, batch_size: int, *, steps: int, seconds: float, progress: Progress = no_progress
     ) -> MemoryBreakdown | None:
@@ -222,7 +240,12 @@ class WorkerHandle:
             stdout=subprocess.PIPE,
             stderr=self._stderr,
             # sessions are forked from this process, so counting cards must not start CUDA in it
-            env={**os.environ, **allocator_variable(self.spec), "PYTORCH_NVML_BASED_CUDA_CHECK": "1"},
+            env={
+                **os.environ,
+                **allocator_variable(self.spec),
+                **self.variables,
+                "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
+            },
             pass_fds=[] if (lock := inherited_lock()) is None else [lock],  # held while any process of the run lives
             cwd=IMPORTED_FROM,
         )

@@ -10,9 +10,10 @@ is not safe (macOS, XPU) it serves one `open` or `trace` itself and ends.
          {"do": "open", "spec": {...}, "describe": true, "idle_beside_bytes": null} -> opened | error
          {"do": "probe", "batch_size": 16, "steps": 3, "with_kinds": true} -> probe | error
          {"do": "time", "batch_size": 16, "block_seconds": 0.4}          -> block | error
+         {"do": "losses", "batch_size": 16, "steps": 5}                  -> losses | error
          {"do": "explain", "batch_size": 17, "steps": 3}                 -> explained | error
          {"do": "close"}                                           -> (the session ends)
-    out  ready, tracing, traced, opened, progress, probe, block, explained, error, and
+    out  ready, tracing, traced, opened, progress, probe, block, losses, explained, error, and
          {"event": "ended", "status": ...} when a session's or a trace's process is gone
 """
 
@@ -181,6 +182,7 @@ def _open(spec: RunSpec, *, describe: bool, idle_beside_bytes: int | None) -> tu
 
     from ..measurement.attribution import attribute
     from ..measurement.environment import check_environment, environment
+    from ..measurement.losses import train_losses
     from ..measurement.probe import Bench, BudgetExceeded, outcome_of, run_probe
     from ..measurement.step import apply_precision
     from ..measurement.timing import BlockTimer
@@ -205,6 +207,7 @@ def _open(spec: RunSpec, *, describe: bool, idle_beside_bytes: int | None) -> tu
         served = _requests(partial(_model_does_not_fit, name, text, device), None, None)
     else:
         served = _requests(partial(run_probe, bench), BlockTimer(bench), partial(attribute, bench))
+        served["losses"] = lambda **request: {"event": "losses", "losses": asdict(train_losses(bench, **request))}
     return served, {**facts, "model_seconds": time.perf_counter() - started}
 
 

@@ -13,7 +13,8 @@ TORCH_SIDE = {
     f"measurement.{name}"
     for name in (
         *("attribution", "batches", "checkpointing", "compiling", "device", "environment", "language_model_loss"),
-        *("module_scopes", "optimizers", "probe", "quantization", "step", "timing", "torchvision_schemas", "workloads"),
+        *("losses", "module_scopes", "optimizers", "probe", "quantization", "step", "timing"),
+        *("torchvision_schemas", "workloads"),
     )
 }
 TORCH_SIDE |= {"validation.measure", "estimate.measure_calibration"}

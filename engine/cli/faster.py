@@ -1,0 +1,146 @@
+"""`python -m engine faster bert`: race the settings that people forget, and print what makes the training faster."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from dataclasses import replace
+from types import SimpleNamespace
+
+from ..faster.result import FasterResult, order_of
+from ..faster.run import race
+from ..faster.spec import SETTINGS, FasterSpec
+from ..program import PROGRAM
+from ..race.lines import TORCH
+from ..race.variants import CHANGES
+from ..results.intervals import Interval
+from ..results.result_file import write_result
+from ..text.units import format_bytes, format_duration
+from ..worker.counted import counted
+from .command import Command
+from .options import (
+    config_options,
+    device_arguments,
+    device_hold,
+    model_argument,
+    output_options,
+    setting_options,
+    settings_given,
+    spec_given,
+    spec_option,
+)
+from .printing.console import Console
+from .printing.output import info_event, print_json
+from .printing.terminal import BOLD, say, say_lines, table_lines, width_of, wrapped
+
+HELP = f"""Race the settings that people forget, and say what makes this training faster.
+
+\b
+{PROGRAM} faster bert                     all changes that apply
+{PROGRAM} faster gpt2 --try bf16,compile  only these
+
+Each change, and combinations of those that gain, train beside today's settings in turns. Changes: {", ".join(CHANGES)}.
+"""
+NONE = "-"
+
+
+def _faster(options: SimpleNamespace) -> int:
+    given = spec_given(settings_given(options, SETTINGS), options.spec)
+    spec = FasterSpec.from_dict(given)
+    is_for_people = not (options.events or options.json)
+    stream = sys.stdout if is_for_people else sys.stderr
+    with nullcontext(print_json) if options.events else Console(stream, spec.to_dict()) as emit:
+        if spec.config is not None:
+            known = counted(spec.run_spec(), lambda text: emit(info_event(text)))
+            spec = replace(spec, config_parameters=known.config_parameters)
+        result = race(
+            spec,
+            emit,
+            keep=lambda found: None if options.result_file is None else write_result(options.result_file, 0, found),
+            hold=device_hold(emit, waits=options.wait_for_device),
+        )
+        if options.json:
+            print_json(result.to_dict())
+    if is_for_people:
+        width = width_of(sys.stdout)
+        say("")
+        say(result.headline, style=BOLD)
+        say_lines(table_of(result, width))
+        say_lines(wrapped(notes_of(result), width))
+        say_lines(lines_to_paste(result))
+    return 0
+
+
+def table_of(result: FasterResult, width: int | None) -> list[str]:
+    """Return the table: today's row first, then the fastest."""
+    headings = ("what", "speed", "memory", "largest", "numbers", "compiling", "")
+    rows = [
+        (
+            row.label,
+            "1" if not row.entry else describe_speed(row.speed),
+            NONE if row.memory_bytes is None else format_bytes(row.memory_bytes),
+            NONE if row.largest_batch_size is None else f"{row.largest_batch_size:,}",
+            row.numbers.sameness.label,
+            describe_compiling(row.compile_seconds, row.pays_after_steps),
+            row.reason or row.kind,
+        )
+        for row in order_of(result.rows)
+    ]
+    sizes = [
+        (f"{each.label}, batch {each.batch_size:,}", describe_speed(each.speed), "", "", "", "", each.reason or "")
+        for each in result.sizes
+        if each.batch_size not in (0, result.batch_size)
+    ]
+    table = table_lines(headings, [*rows, *sizes], width, right=(2, 3))
+    return ["", f"At batch {result.batch_size:,} unless another one is named:", *table]
+
+
+def describe_speed(speed: Interval | None) -> str:
+    """Write "1.42x [1.39, 1.46]"."""
+    return NONE if speed is None else f"{speed.value:.2f}x [{speed.low:.2f}, {speed.high:.2f}]"
+
+
+def describe_compiling(seconds: float | None, steps: int | None) -> str:
+    """Write "33 s, pays after 400 steps"."""
+    if seconds is None:
+        return NONE
+    return f"{format_duration(seconds)}{'' if steps is None else f', pays after {steps:,} steps'}"
+
+
+def notes_of(result: FasterResult) -> list[str]:
+    """Return what the figures rest on."""
+    verdict = result.at_today
+    own = "to the bit" if result.own_difference == 0 else f"within {result.own_difference or 0:.1e}"
+    notes = [
+        "",
+        f"Speeds: blocks of steps in turns, each in a new process, {len(result.rounds)} rounds; the headline is from "
+        f"{verdict.rounds} rounds of its own. Those of the table also chose between the changes.",
+        f"Numbers: losses of the same batches from the same seed, without dropout; today's repeat {own}.",
+        *(f"Not tried: {each.label}: {each.reason}." for each in result.not_tried),
+        f"Took {format_duration(result.total_seconds)}.",
+    ]
+    return notes
+
+
+def lines_to_paste(result: FasterResult) -> list[str]:
+    """Return the lines for plain PyTorch, and for each library where they are others."""
+    plain = next((each.lines for each in result.lines if each.library == TORCH), ())
+    shown = [each for each in result.lines if each.library == TORCH or each.lines != plain]
+    return [line for each in shown for line in ("", f"Lines to paste, {each.title}:", *(f"  {x}" for x in each.lines))]
+
+
+COMMAND = Command(
+    "faster",
+    _faster,
+    params=[
+        model_argument(),
+        *config_options(),
+        *device_arguments(),
+        *setting_options(FasterSpec),
+        *output_options(),
+        spec_option(),
+    ],
+    help=HELP,
+    epilog="Exit status: 0 also where nothing is found or claimed; others as `measure`.",
+    exclusive=(("json", "events"),),
+)

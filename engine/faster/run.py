@@ -1,0 +1,364 @@
+"""Runs a race of a catalogue model's settings: today's training against each change, in turns. Loads no torch.
+
+Every block of steps runs in a process of its own, forked from one that has imported everything. Before an entry races
+it is admitted: one block shows whether it runs, and how long compiling takes; five steps give the losses that are
+compared with today's; three steps its memory. An entry that fails, or whose losses differ by more than its precision
+explains, is a row with its reason.
+
+The settings race at today's batch size. Then today's settings, the leader, and the leader with checkpointing each get
+the batch size of their own, the largest that keeps the reserve of the memory, which is searched exactly; those race
+against today's training in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import combinations
+from statistics import fmean, median
+from typing import Any, Protocol
+
+from ..errors import EngineError, TimeIsUp, WorkloadFailed
+from ..estimate.guide import EstimateGuide
+from ..execution import Emit, Execution
+from ..machine.scratch import scratch_folder
+from ..machine.watch import usable_cores
+from ..provenance.read import run_facts
+from ..race.field import TODAY, Entry, Field, RaceVerdict
+from ..race.lines import lines_of
+from ..race.numbers import STEPS, UNKNOWN, Numbers, compare_numbers, largest_difference
+from ..race.rule import ratio_of
+from ..race.variants import (
+    CHANGES,
+    Change,
+    ChangeKind,
+    NotTried,
+    changes_to_try,
+    field_of,
+    label_of_entry,
+    settings_of_entry,
+)
+from ..results.losses import Losses
+from ..results.result import DeviceFacts, Outcome, Reason
+from ..results.savings import savings
+from ..results.speed_rounds import SpeedClaim
+from ..runner import Hold, WorkerSweep
+from ..settings.step_settings import ROUNDING_TOLERANCES
+from ..spec import MEMORY_STEPS, RunSpec
+from ..speed.comparison import TimedBlock
+from ..worker.handle import WorkerHandle
+from ..worker.prober import Prober
+from .course import Course
+from .result import AtSize, FasterResult, Row, pays_after
+from .spec import FasterSpec
+
+BLOCK_SECONDS = 0.5
+SHARE_AT_TODAY = 0.6
+"""Share of the time budget by which the race at today's batch size ends; the rest is for sizes of their own."""
+SHARE_OF_SEARCHES = 0.5
+"""Share of the time left then that the searches may take."""
+CHECKPOINTING = "checkpointing"
+
+
+class Racer(Prober, Protocol):
+    """A worker that takes other settings, and trains for their losses."""
+
+    def turn_to(self, spec: RunSpec) -> None: ...
+    def losses(self, batch_size: int, *, steps: int, seconds: float) -> Losses: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """What is known of an entry before it races. `reason` is why it does not."""
+
+    numbers: Numbers = UNKNOWN
+    memory_bytes: int | None = None
+    compile_seconds: float | None = None
+    reason: str | None = None
+
+
+def race(
+    spec: FasterSpec,
+    emit: Emit = lambda _: None,
+    *,
+    worker: Racer | None = None,
+    keep: Callable[[FasterResult], None] = lambda _: None,
+    hold: Hold | None = None,
+    started_as: Mapping[str, Any] | None = None,
+) -> FasterResult:
+    """Run one race. Raises EngineError where today's training does not run.
+
+    `keep` stores the result before its event is emitted. `hold` holds the device during the race.
+    """
+    execution = Execution(emit, spec.time_budget_seconds)
+    started_as = started_as or run_facts()
+    if worker is not None:
+        return execution.finish(_Running(spec, execution, worker, started_as).run(), keep)
+    with _own_worker(spec, execution, hold) as own:
+        return execution.finish(_Running(spec, execution, own, started_as).run(), keep)
+
+
+@contextmanager
+def _own_worker(spec: FasterSpec, execution: Execution, hold: Hold | None) -> Iterator[WorkerHandle]:
+    """Start a worker with an empty cache of compiled kernels: a used one would hide the seconds of compiling."""
+    with scratch_folder() as folder, WorkerHandle(spec.run_spec(), {"TORCHINDUCTOR_CACHE_DIR": folder}) as worker:
+        worker.report = execution.stage
+        if hold is None:
+            yield worker
+            return
+        facts, spent_seconds = worker.facts(), execution.seconds
+        with hold(facts):
+            execution.restart_clock(spent_seconds)
+            yield worker
+
+
+class _Running:
+    """A run in progress."""
+
+    def __init__(self, spec: FasterSpec, execution: Execution, worker: Racer, started_as: Mapping[str, Any]) -> None:
+        self.spec, self.execution, self.worker, self.started_as = spec, execution, worker, started_as
+        self.base = spec.run_spec()
+        self.size = spec.current_batch_size
+        self.admitted: dict[Entry, Admitted] = {}
+        self.today_losses: tuple[float, ...] = ()
+        self.own_difference: float | None = None
+        self.largest: dict[Entry, int | None] = {}
+
+    @property
+    def device(self) -> DeviceFacts:
+        assert self.worker.device is not None
+        return self.worker.device
+
+    def run(self) -> FasterResult:
+        self.execution.emit_event("started", spec=self.spec.to_dict())
+        self.execution.timed("preparing", self._open)
+        changes, not_tried = changes_to_try(self.base, self.spec.wanted)
+        for each in not_tried:
+            self.execution.log(f"not tried: {each.label}: {each.reason}")
+        self.execution.timed("numbers", self._repeat_today)
+        course = self._at_today(changes)
+        at_today = self.execution.timed("racing", course.raced)
+        sizes, course_of_sizes = self.execution.timed("sizing", lambda: self._sizes(at_today, changes))
+        at_own = None
+        if course_of_sizes is not None:
+            at_own = self.execution.timed("racing_sizes", course_of_sizes.raced)
+        return self._result(course, at_today, sizes, course_of_sizes, at_own, not_tried)
+
+    def _open(self) -> None:
+        self.worker.open()
+        self.environment = {**self.worker.environment, **self.started_as}
+        self.execution.emit_event("device", device=self.device.to_dict(), environment=self.environment)
+        self.base = replace(self.base, device=self.device.device)  # what the device does not have is refused now
+
+    def _spec_of(self, entry: Entry) -> RunSpec:
+        return replace(self.base, **settings_of_entry(entry))
+
+    def _repeat_today(self) -> None:
+        """Take the losses of today's training twice: what they differ by is its own non-determinism."""
+        self.worker.turn_to(self.base)
+        try:
+            first, again = (
+                self.worker.losses(self.size, steps=STEPS, seconds=self.execution.seconds_left) for _ in range(2)
+            )
+        except TimeIsUp as exc:
+            raise WorkloadFailed("the time budget ended before today's training had run; give more of it") from exc
+        if first.outcome is not Outcome.FITS:
+            why = f"{first.error_type}: {first.error_message}"
+            raise WorkloadFailed(f"batch {self.size}, today's, does not train here ({why}); give --current-batch-size")
+        self.today_losses = first.losses
+        self.own_difference = largest_difference(again.losses, first.losses)
+        said = "to the bit" if self.own_difference == 0 else f"within {self.own_difference or 0:.1e}"
+        self.execution.log(f"today's training repeats its losses {said}")
+
+    def _at_today(self, changes: tuple[Change, ...]) -> Course:
+        is_cpu = self.device.kind == "cpu"
+        return Course(
+            field_of(self.base, changes, cores=len(usable_cores()), shares_cores=is_cpu),
+            self.execution,
+            label_of_entry,
+            lambda entry: self._block(entry, self.size),
+            self._why_not_admitted,
+            SHARE_AT_TODAY * self.spec.time_budget_seconds,
+        )
+
+    def _block(self, entry: Entry, batch_size: int) -> TimedBlock:
+        self.worker.turn_to(self._spec_of(entry))
+        return self.worker.time(
+            batch_size, block_seconds=BLOCK_SECONDS, seconds=self.execution.seconds_left, progress=self._say_step
+        )
+
+    def _say_step(self, stage: str, step: int) -> None:
+        self.execution.emit_event("progress", batch_size=self.size, purpose="timing", stage=stage, step=step)
+
+    def _why_not_admitted(self, entry: Entry) -> str | None:
+        if entry not in self.admitted:
+            self.admitted[entry] = self._admit(entry)
+        return self.admitted[entry].reason
+
+    def _admit(self, entry: Entry) -> Admitted:
+        """Find out what is known of an entry before it races."""
+        self.execution.check_deadline()
+        self.execution.stage(f"admitting {label_of_entry(entry)}")
+        try:
+            tried = self._block(entry, self.size)
+            if tried.outcome is not Outcome.FITS:
+                return Admitted(reason=f"{tried.error_type}: {tried.error_message}")
+            compiling = tried.conditions.get("compile_seconds")
+            found = self.worker.losses(self.size, steps=STEPS, seconds=self.execution.seconds_left)
+            spec = self._spec_of(entry)
+            tolerance = max(ROUNDING_TOLERANCES[each.precision] for each in (spec, self.base))
+            numbers = compare_numbers(found.losses, self.today_losses, self.own_difference, tolerance)
+            probe = self.worker.probe(
+                self.size,
+                steps=MEMORY_STEPS,
+                with_kinds=False,
+                seconds=self.execution.seconds_left,
+                progress=self._say_step,
+            )
+        except EngineError as error:
+            return Admitted(reason=str(error))
+        reason = None
+        if not probe.fits:
+            reason = f"{probe.error_type}: {probe.error_message}"
+        elif not numbers.is_offered:
+            by = "" if numbers.largest_difference is None else f" by up to {numbers.largest_difference:.2g} of it"
+            reason = f"its losses differ from today's{by}, more than its precision explains"
+        return Admitted(numbers, probe.memory_bytes, compiling, reason)
+
+    def _sizes(self, verdict: RaceVerdict, changes: tuple[Change, ...]) -> tuple[list[AtSize], Course | None]:
+        """Search the largest batch size of today's settings and of the leader, and line them up for a race."""
+        names = {change.name for change in changes}
+        leader = verdict.leader
+        wanted: list[Entry] = [TODAY, leader]
+        if CHECKPOINTING in names and (more := self._with_checkpointing(leader, changes)) is not None:
+            wanted.append(more)
+        found: list[AtSize] = []
+        for entry in dict.fromkeys(wanted):
+            try:
+                if self._why_not_admitted(entry) is None:
+                    found.append(self._searched(entry, SHARE_OF_SEARCHES * self.execution.seconds_left))
+            except TimeIsUp:
+                break
+        options = {f"{each.label} at {each.batch_size}": each for each in found if each.batch_size != self.size}
+        options = {name: each for name, each in options.items() if each.batch_size}
+        if not options:
+            return found, None
+        conflicts = frozenset(map(frozenset, combinations(options, 2)))
+        is_cpu = self.device.kind == "cpu"
+        course = Course(
+            Field(tuple(options), conflicts, cores=len(usable_cores()), shares_cores=is_cpu),
+            self.execution,
+            lambda entry: entry[0] if entry else f"today at {self.size}",
+            lambda entry: self._block(*self._option(options, entry)),
+            lambda _: None,
+            self.spec.time_budget_seconds,
+        )
+        return found, course
+
+    def _option(self, options: Mapping[str, AtSize], entry: Entry) -> tuple[Entry, int]:
+        return (options[entry[0]].entry, options[entry[0]].batch_size) if entry else (TODAY, self.size)
+
+    def _with_checkpointing(self, leader: Entry, changes: tuple[Change, ...]) -> Entry | None:
+        field_ = field_of(self.base, changes)
+        return None if CHECKPOINTING in leader else field_.entry([*leader, CHECKPOINTING])
+
+    def _searched(self, entry: Entry, seconds: float) -> AtSize:
+        """Search an entry's largest size, and take the largest that keeps the reserve."""
+        label = label_of_entry(entry)
+        self.execution.stage(f"searching the largest batch size of {label}")
+        spec = replace(self._spec_of(entry), time_budget_seconds=max(seconds, 1.0))
+        self.worker.turn_to(spec)
+        execution = Execution(self._only_stages, seconds)
+        guide = EstimateGuide(spec, None, execution.log)
+        sweep = WorkerSweep(
+            spec=spec, execution=execution, started_as=self.started_as, worker=self.worker, guide=guide,
+            earlier=None, estimates=not spec.torch_compile, explains=False,
+        )  # fmt: skip
+        try:
+            boundary, with_reserve = sweep.search_alone()
+        except EngineError as error:
+            return AtSize(entry, label, 0, None, reason=str(error))
+        largest = None if boundary.reason is Reason.TIME_BUDGET else boundary.largest_batch_size
+        self.largest[entry] = largest
+        reason = None if with_reserve else "no size that keeps the reserve was found in time"
+        self.execution.log(f"{label}: largest {largest or 'not found in time'}, with the reserve {with_reserve or '-'}")
+        return AtSize(entry, label, with_reserve or 0, largest, reason=reason)
+
+    def _only_stages(self, event: dict[str, Any]) -> None:
+        """Pass on what a search is doing; its probes are of other settings than the run's."""
+        if event["event"] in ("stage", "progress"):
+            self.execution.emit({**event, "seconds": round(self.execution.seconds, 3)})
+
+    def _result(
+        self,
+        course: Course,
+        at_today: RaceVerdict,
+        sizes: list[AtSize],
+        of_sizes: Course | None,
+        at_own: RaceVerdict | None,
+        not_tried: tuple[NotTried, ...],
+    ) -> FasterResult:
+        blocks = [*course.blocks, *(of_sizes.blocks if of_sizes else [])]
+        others = [x for _, block in blocks if (x := block.conditions.get("others_cores")) is not None]
+        chosen, size, verdict = at_today.chosen, self.size, at_today
+        if at_own is not None and at_own.is_found and at_own.gain is not None:
+            is_better = not at_today.is_found or at_today.gain is None or at_own.gain.value > 1.03 * at_today.gain.value
+            if is_better:
+                option = next(each for each in sizes if f"{each.label} at {each.batch_size}" == at_own.chosen[0])
+                chosen, size, verdict = option.entry, option.batch_size, at_own
+        is_found = verdict.is_found
+        cores = course.racing.cores
+        if of_sizes is not None:
+            sizes = [
+                replace(each, speed=ratio_of((f"{each.label} at {each.batch_size}",), TODAY, of_sizes.rounds, cores))
+                for each in sizes
+            ]
+        gain = verdict.gain if is_found else None
+        return FasterResult(
+            spec=self.spec,
+            device=self.device,
+            batch_size=self.size,
+            rows=tuple(self._rows(course)),
+            not_tried=not_tried,
+            at_today=at_today,
+            own_difference=self.own_difference,
+            sizes=tuple(sizes),
+            at_own_size=at_own,
+            chosen_batch_size=size,
+            chosen=chosen,
+            gain=gain,
+            claim=verdict.claim,
+            savings=savings(self.base, gain, is_bound=verdict.claim is SpeedClaim.AT_LEAST),
+            lines=lines_of(chosen, self.device.kind, size if size != self.size else None) if is_found else (),
+            rounds=tuple(course.rounds),
+            rounds_of_sizes=tuple(of_sizes.rounds) if of_sizes else (),
+            others_cores=fmean(others) if others else None,
+            cores=cores,
+            environment=self.environment,
+            total_seconds=self.execution.seconds,
+        )
+
+    def _rows(self, course: Course) -> Iterator[Row]:
+        cores = course.racing.cores
+        speeds: dict[Entry, list[float]] = {}
+        for entry, block in course.blocks:
+            speeds.setdefault(entry, []).append(block.samples_per_step / median(block.step_seconds))
+        steps = {entry: median(block.step_seconds) for entry, block in course.blocks}
+        for entry, known in self.admitted.items():
+            speed = ratio_of(entry, TODAY, course.rounds, cores) if entry != TODAY else None
+            kinds = {CHANGES[name].kind for name in entry}
+            yield Row(
+                entry=entry,
+                label=label_of_entry(entry),
+                kind=next((each.label for each in reversed(ChangeKind) if each in kinds), ""),
+                settings=settings_of_entry(entry),
+                speed=speed,
+                samples_per_second=median(speeds[entry]) if entry in speeds else None,
+                memory_bytes=known.memory_bytes,
+                numbers=known.numbers,
+                largest_batch_size=self.largest.get(entry),
+                compile_seconds=known.compile_seconds,
+                pays_after_steps=pays_after(known.compile_seconds, speed, steps.get(TODAY)),
+                reason=known.reason or course.reasons.get(entry),
+            )

@@ -1,0 +1,168 @@
+"""PURE: the changes that race for a catalogue model: each is a setting with another value, under a name.
+
+What makes only speed and memory different comes first, then a change of precision, then what is recomputed, which pays
+only where the memory that it saves buys a batch. A change that the training has already, or that the model or the
+device does not have, is left out with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import combinations
+from typing import Any
+
+from ..errors import SpecError
+from ..settings.loop_settings import RELEASED
+from ..settings.step_settings import BEFORE_FORWARD, FLASH, HALF_PRECISIONS
+from ..spec import SETTINGS, RunSpec
+from .field import Entry, Field
+
+
+class ChangeKind(StrEnum):
+    """What a change makes different."""
+
+    SPEED = "speed"
+    PRECISION = "precision"
+    RECOMPUTATION = "recomputation"
+
+    @property
+    def label(self) -> str:
+        return _KIND_LABELS[self]
+
+
+_KIND_LABELS = {
+    ChangeKind.SPEED: "speed and memory alone",
+    ChangeKind.PRECISION: "a change of precision",
+    ChangeKind.RECOMPUTATION: "computed twice, for memory",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A setting with another value, under the name by which `--try` takes it.
+
+    `when` returns why the change makes no difference to a training, or None where it does.
+    """
+
+    name: str
+    setting: str
+    value: Any
+    kind: ChangeKind = ChangeKind.SPEED
+    when: Callable[[RunSpec], str | None] = lambda _: None
+
+    @property
+    def label(self) -> str:
+        """Write "AdamW, fused", "bf16 autocast", "torch.compile"."""
+        each = SETTINGS[self.setting]
+        if isinstance(self.value, bool):
+            return each.describe(self.value)
+        return (each.choices or {}).get(self.value, str(self.value)).partition(" (")[0]
+
+
+def _is_adamw(spec: RunSpec) -> str | None:
+    return None if spec.optimizer == "adamw" else "only AdamW has a fused variant among the optimizers on offer"
+
+
+def _is_fp32(spec: RunSpec) -> str | None:
+    return None if spec.precision == "fp32" else f"the training has {spec.precision} already"
+
+
+def _is_above_half(spec: RunSpec) -> str | None:
+    return None if spec.precision in ("fp32", "tf32") else f"the training has {spec.precision} already"
+
+
+def _is_eager(spec: RunSpec) -> str | None:
+    return None if spec.attention == "eager" else "the model takes it already, where it has it"
+
+
+def _is_half(spec: RunSpec) -> str | None:
+    return None if spec.precision in HALF_PRECISIONS else "it needs half precision"
+
+
+def _has_large_outputs(spec: RunSpec) -> str | None:
+    is_large = spec.workload.has_cache or spec.workload.task == "image-segmentation"
+    return None if is_large else "the model's outputs are small"
+
+
+CHANGES = {
+    change.name: change
+    for change in (
+        Change("fused", "optimizer", "adamw-fused", when=_is_adamw),
+        Change("channels-last", "channels_last", True),
+        Change("sdpa", "attention", "sdpa", when=_is_eager),
+        Change("flash", "attention", FLASH, when=_is_half),
+        Change("compile", "torch_compile", True),
+        Change("no-cache", "without_cache", True),
+        Change("release-outputs", "outputs", RELEASED, when=_has_large_outputs),
+        Change("zero-grad", "zero_grad", BEFORE_FORWARD),
+        Change("expandable", "expandable_segments", True),
+        Change("tf32", "precision", "tf32", ChangeKind.PRECISION, _is_fp32),
+        Change("bf16", "precision", "bf16", ChangeKind.PRECISION, _is_above_half),
+        Change("checkpointing", "gradient_checkpointing", True, ChangeKind.RECOMPUTATION),
+    )
+}
+"""Every change, by its name, in the order in which tables show them."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotTried:
+    """A change that is not tried, and why."""
+
+    name: str
+    label: str
+    reason: str
+
+
+def changes_to_try(spec: RunSpec, wanted: Iterable[str] = ()) -> tuple[tuple[Change, ...], tuple[NotTried, ...]]:
+    """Return the changes that race, and those that are left out; only the wanted ones, where some are."""
+    names = tuple(wanted) or tuple(CHANGES)
+    tried, left_out = list[Change](), list[NotTried]()
+    for name in names:
+        change = CHANGES[name]
+        if (reason := _why_not(spec, change)) is None:
+            tried.append(change)
+        else:
+            left_out.append(NotTried(name, change.label, reason))
+    return tuple(tried), tuple(left_out)
+
+
+def _why_not(spec: RunSpec, change: Change) -> str | None:
+    if getattr(spec, change.setting) == change.value:
+        return "the training has it already"
+    if (reason := change.when(spec)) is not None:
+        return reason
+    try:
+        replace(spec, **{change.setting: change.value})
+    except SpecError as error:
+        return str(error).removeprefix(f"{error.field}: ")
+    return None
+
+
+def settings_of_entry(entry: Entry) -> dict[str, Any]:
+    """Return the settings that the changes of an entry set."""
+    return {CHANGES[name].setting: CHANGES[name].value for name in entry}
+
+
+def label_of_entry(entry: Entry) -> str:
+    """Write "AdamW, fused + bf16 autocast"; "today" for no change."""
+    return " + ".join(CHANGES[name].label for name in entry) or "today"
+
+
+def field_of(spec: RunSpec, changes: Iterable[Change], **limits: Any) -> Field:
+    """Return the field of a race: changes of one setting exclude each other, and those that no spec holds together."""
+    each = tuple(changes)
+    conflicts = {frozenset({a.name, b.name}) for a, b in combinations(each, 2) if not _go_together(spec, a, b)}
+    return Field(tuple(change.name for change in each), frozenset(conflicts), **limits)
+
+
+def _go_together(spec: RunSpec, one: Change, other: Change) -> bool:
+    if one.setting == other.setting:
+        return False
+    both: Mapping[str, Any] = {one.setting: one.value, other.setting: other.value}
+    try:
+        replace(spec, **both)
+    except SpecError:
+        return False
+    return True
