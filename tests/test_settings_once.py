@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ValidationError
 
-from analysis.api.v1.run.spec_schema import spec_properties
+from analysis.api.v1.base.openapi_parameters import run_body
+from analysis.api.v1.run.spec_schema import run_schema, spec_properties
 from analysis.lists.comparison.differences import setting_rows
 from analysis.lists.matrix.query import MatrixForm
 from analysis.lists.runs.export import FIELDS
@@ -17,9 +18,10 @@ from analysis.pages.home.forms import RunForm
 from analysis.presentation.labels import describe_settings
 from analysis.runs.columns.matrix_cells import settings_key
 from engine.cli.options import setting_options
+from engine.estimate.spec import SETTINGS as OF_ESTIMATES
 from engine.spec import DEFAULTS, RANGES, SETTINGS, TRAINING_SETTINGS, VALUE_TYPES, RunSpec
 from tests.factories import make_spec
-from tests.factories.results import subject
+from tests.factories.results import result, subject
 
 RARER = [name for name in TRAINING_SETTINGS if name not in ("precision", "optimizer")]
 
@@ -48,6 +50,23 @@ def test_a_setting_that_is_no_default_is_named_beside_a_run_and_keeps_its_cell_a
     spec = {**make_spec().to_dict(), name: changed}
     assert any(SETTINGS[name].label.lower() in text.lower() for text in describe_settings(spec))
     assert settings_key(spec) == f"{name}={changed}"
+
+
+def test_a_comparison_shows_the_values_as_the_form_does() -> None:
+    spec = make_spec(optimizer="adamw-8bit", outputs="released", gradient_checkpointing=True)
+    rows = {row.name: row.values for row in setting_rows([subject(1), subject(2, result(spec=spec))])}
+    assert rows["Optimizer"] == ("AdamW", "AdamW, 8-bit state")
+    assert rows["Outputs"] == tuple(SETTINGS["outputs"].text_of(value) for value in ("kept", "released"))
+    assert rows["Gradient checkpointing"] == ("off", "on")
+
+
+@pytest.mark.parametrize("name", OF_ESTIMATES)
+def test_what_a_request_of_an_estimate_has_beside_the_training_is_described_in_one_place(name: str) -> None:
+    each = OF_ESTIMATES[name]
+    assert run_schema()["properties"][name]["description"] == each.description
+    assert run_body("Run", needs_model=True).fields[name].help_text == each.description
+    if name in RunForm.base_fields:
+        assert RunForm.base_fields[name].label == each.label
 
 
 def test_fields_of_a_forms_class_are_declared_by_the_function_for_it() -> None:

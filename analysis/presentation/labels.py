@@ -12,7 +12,7 @@ from engine.catalog import WORKLOADS
 from engine.catalog.from_config import CONFIG
 from engine.catalog.stored_workload import stored_workload
 from engine.results.result import DeviceFacts
-from engine.settings.step_settings import OPTIMIZER_LABELS, PURE_BF16
+from engine.settings.step_settings import PURE_BF16
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES, DEFAULTS, SETTINGS, TRAINING_SETTINGS
 from engine.text.printable import printable
 
@@ -48,7 +48,7 @@ def describe_settings(spec: Mapping[str, Any], checked: str = "") -> list[str]:
     own = stored_workload(spec) if spec.get(CONFIG) else None
     named = [own.name.partition(",")[0]] if own else []
     optimizer = spec["optimizer"]
-    optimizer = "no optimizer" if optimizer == "none" else OPTIMIZER_LABELS.get(optimizer, optimizer)
+    optimizer = "no optimizer" if optimizer == "none" else SETTINGS["optimizer"].text_of(optimizer)
     described = [*named, checked, short_precision(spec), optimizer, describe_input(spec)]
     for name in TRAINING_SETTINGS:
         value = spec.get(name, DEFAULTS[name])

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from ..errors import SpecError
+from ..settings.setting import Role, setting
+from ..settings.spec_checks import settings_of
 from ..spec import RunSpec
 from .frontier import MAX_LENGTHS, specs_of
 from .gpus import find
-from .largest import LargestOf, candidates_of
+from .largest import LABELS, LargestOf, candidates_of
 from .predict import check
 from .what_to_change import Scope
 
@@ -32,10 +34,37 @@ class EstimateSpec:
     """
 
     training: RunSpec
-    gpu: str = ALL_GPUS
-    what_to_change: str = ""
-    frontier: tuple[int, ...] = ()
-    largest: str = ""
+    gpu: str = setting(
+        Role.ESTIMATE,
+        "GPU to estimate for",
+        "Of an estimate: a card of /api/v1/gpus/, all of them, or cpu.",
+        default=ALL_GPUS,
+    )
+    what_to_change: str = setting(
+        Role.ESTIMATE,
+        "What to change",
+        "Of an estimate for one card: also estimate other settings, and name the smallest changes with which "
+        "current_batch_size fits. first: up to the first that does; single: each by itself; grid: all.",
+        default="",
+    )
+    frontier: tuple[int, ...] = setting(
+        Role.ESTIMATE,
+        "Lengths or image sizes to compare",
+        f"Of an estimate for one card: 2 to {MAX_LENGTHS} different lengths (of images: sizes in pixels a side). "
+        "The largest batch at each is estimated too, with a budget of tokens or pixels a batch: `result.frontier`.",
+        default=(),
+        hint=f"For one GPU: 2 to {MAX_LENGTHS} sizes, the largest batch at each, and a budget of tokens or pixels per "
+        "batch.",
+    )
+    largest: str = setting(
+        Role.ESTIMATE,
+        "Search the largest",
+        "Of an estimate for one card: search the largest value of this setting (model: the largest of its family) "
+        "with which current_batch_size (then 1 where left out) fits with the margin: `result.largest`.",
+        default="",
+        hint="For one GPU: the largest with which your batch size today fits with the margin.",
+        choices={"": "no: only the largest batch size", **LABELS},
+    )
 
     def __post_init__(self) -> None:
         for name in ("gpu", "what_to_change", "largest"):
@@ -77,7 +106,8 @@ class EstimateSpec:
         return cls(RunSpec.from_dict(given), **{**own, "frontier": tuple(sizes)})
 
 
-OWN = tuple(field.name for field in fields(EstimateSpec) if field.name != "training")
+SETTINGS = settings_of(EstimateSpec)
+OWN = tuple(SETTINGS)
 """The members of its document that a spec of the training alone does not have."""
 
 

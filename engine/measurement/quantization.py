@@ -98,6 +98,7 @@ class FourBitLinear(Linear4bit):
 
     @property
     def W_q(self) -> Tensor:
+        """Return the weight. A layer with this name dequantises itself, to peft."""
         return self.weight
 
     def dequantize(self) -> Tensor:

@@ -18,6 +18,7 @@ class Role(StrEnum):
     TODAY = "today"
     LIMIT = "limit"
     ASSUMPTION = "assumption"
+    ESTIMATE = "estimate"  # what is estimated
     ORIGIN = "origin"  # it says where others are from, and changes no figure by itself
 
 
@@ -73,6 +74,10 @@ class Setting:
         if self.text_values is None:
             return None
         return f"^(?:{'|'.join([*map(re.escape, self.choices or ()), self.text_values.pattern.pattern])})$"
+
+    def text_of(self, value: str) -> str:
+        """Return a value as a form shows it: a choice by its label."""
+        return (self.choices or {}).get(value, value)
 
     def describe(self, value: object) -> str:
         """Write "gradient checkpointing", "EMA of the weights", "eval mode", "frozen blocks 2", "LoRA rank 16"."""

@@ -10,7 +10,7 @@ from analysis.presentation.stored.estimate import read_estimates
 from engine.estimate.frontier import MAX_LENGTHS
 from engine.estimate.gpus import gpus
 from engine.estimate.largest import LargestOf
-from engine.estimate.spec import EstimateSpec
+from engine.estimate.spec import SETTINGS, EstimateSpec
 from engine.estimate.types import Estimate as EstimateOfCard
 from engine.estimate.what_to_change import Scope
 from engine.results.result import Outcome
@@ -32,34 +32,19 @@ class Estimate(Requests):
     only_others = NOT_OF_ESTIMATES
 
     def own_properties(self) -> dict[str, Any]:
-        return {
-            "gpu": {
-                "enum": [ALL_GPUS, CPU, *gpus()],
-                "default": ALL_GPUS,
-                "description": "Of an estimate: a card of /api/v1/gpus/, all of them, or cpu.",
-            },
-            "what_to_change": {
-                "enum": ["", *Scope],
-                "default": "",
-                "description": "Of an estimate for one card: also estimate other settings "
-                "with which the batch would fit.",
-            },
+        schemas: Components = {
+            "gpu": {"enum": [ALL_GPUS, CPU, *gpus()], "default": ALL_GPUS},
+            "what_to_change": {"enum": ["", *Scope], "default": ""},
             "frontier": {
                 "type": "array",
                 "items": {"type": "integer", "minimum": 1},
                 "uniqueItems": True,
                 "maxItems": MAX_LENGTHS,
                 "default": [],
-                "description": "Of an estimate for one card: 2 or more lengths or image sizes, "
-                "the largest batch at each.",
             },
-            "largest": {
-                "enum": ["", *LargestOf],
-                "default": "",
-                "description": "Of an estimate for one card: the setting whose largest value is searched with which "
-                "`current_batch_size` (then 1 where left out) fits with the margin.",
-            },
+            "largest": {"enum": ["", *LargestOf], "default": ""},
         }
+        return {name: {**schemas[name], "description": each.description} for name, each in SETTINGS.items()}
 
     def described_result(self) -> Components:
         whole = {

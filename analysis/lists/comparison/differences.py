@@ -183,4 +183,6 @@ def _setting(spec: Spec, name: str) -> str:
     if value is None and name in _WITHOUT:
         return _WITHOUT[name]
     value = DEFAULTS[name] if value is None else value
+    if isinstance(value, str):
+        return SETTINGS[name].text_of(value)
     return _plain(None) if value is None else _TEXTS.get(name, _plain)(value)

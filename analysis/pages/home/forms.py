@@ -40,7 +40,7 @@ from engine.catalog.from_config import CONFIG, SIZE_BYTES_MAX, TASKS
 from engine.catalog.stored_workload import stored_workload
 from engine.errors import SpecError
 from engine.estimate.frontier import sizes_in
-from engine.estimate.largest import LABELS
+from engine.estimate.spec import SETTINGS as OF_ESTIMATES
 from engine.estimate.spec import EstimateSpec
 from engine.settings.profiles import PROFILES, settings_like
 from engine.spec import CHOICES, DEFAULTS, RANGES, SETTINGS, RunSpec
@@ -77,7 +77,7 @@ class RunForm(SpecForm):
         help_text="A Hugging Face model's file, pasted. It is read as data: nothing in it is run, loaded or followed.",
     )
     device = forms.ChoiceField(label="Device", required=False)
-    gpu = forms.ChoiceField(label="GPU to estimate for", required=False, initial=ALL_GPUS)
+    gpu = forms.ChoiceField(label=OF_ESTIMATES["gpu"].label, required=False, initial=ALL_GPUS)
     current_batch_size = setting_field("current_batch_size", label="Your batch size today", initial=16, required=True)
     memory_limit_bytes = forms.CharField(
         label=SETTINGS["memory_limit_bytes"].label,
@@ -99,18 +99,18 @@ class RunForm(SpecForm):
     )
     time_budget_seconds = setting_field("time_budget_seconds", label="Time budget, seconds")
     frontier = forms.CharField(
-        label="Lengths or image sizes to compare",
+        label=OF_ESTIMATES["frontier"].label,
         required=False,
         max_length=200,
         widget=forms.TextInput(attrs={"placeholder": "128, 256, 512"}),
-        help_text="For one GPU: 2 to 16 sizes, the largest batch at each, and a budget of tokens or pixels per batch.",
+        help_text=OF_ESTIMATES["frontier"].hint or "",
     )
     like = setting_field("like")
     largest = forms.ChoiceField(
-        label="Search the largest",
-        choices=[("", "no: only the largest batch size"), *LABELS.items()],
+        label=OF_ESTIMATES["largest"].label,
+        choices=list((OF_ESTIMATES["largest"].choices or {}).items()),
         required=False,
-        help_text="For one GPU: the largest with which your batch size today fits with the margin.",
+        help_text=OF_ESTIMATES["largest"].hint or "",
     )
     priority = forms.TypedChoiceField(
         label="Priority",

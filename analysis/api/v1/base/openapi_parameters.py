@@ -18,6 +18,7 @@ from analysis.models import Run
 from engine.estimate.frontier import MAX_LENGTHS
 from engine.estimate.largest import LargestOf
 from engine.estimate.spec import OWN
+from engine.estimate.spec import SETTINGS as OF_ESTIMATES
 from engine.estimate.what_to_change import Scope
 from engine.settings.setting import Setting
 from engine.spec import CHOICES, OPTIONAL, RANGES, SETTINGS, VALUE_TYPES, RunSpec
@@ -176,31 +177,26 @@ def run_body(name: str, *, needs_model: bool = True, asks_size: bool = False) ->
         "kind": serializers.ChoiceField(
             REQUESTED_KINDS, required=False, help_text="Kind of run. Default: measurement."
         ),
-        "gpu": serializers.CharField(required=False, help_text="Estimates only: a card of the catalogue, all, or cpu."),
-        "what_to_change": serializers.ChoiceField(
-            list(Scope),
-            required=False,
-            help_text="Estimates for one card only: also estimate other settings, and name the smallest changes with "
-            "which current_batch_size fits. first: up to the first that does; single: each by itself; grid: all.",
-        ),
-        "frontier": serializers.ListField(
-            child=serializers.IntegerField(min_value=1),
-            required=False,
-            max_length=MAX_LENGTHS,
-            help_text="Estimates for one card only: 2 or more different lengths (of images: sizes in pixels a side). "
-            "The largest batch at each is estimated too, with a budget of tokens or pixels a batch: `result.frontier`.",
-        ),
-        "largest": serializers.ChoiceField(
-            list(LargestOf),
-            required=False,
-            help_text="Estimates for one card only: search the largest value of this setting (model: the largest of "
-            "its family) with which current_batch_size (then 1 where left out) fits with the margin: `result.largest`.",
-        ),
+        **_own_of_estimates(),
         **_queue_fields(),
     }
     if asks_size:
         place = {name: field for name, field in place.items() if name not in ("kind", *OWN)}
     return inline_serializer(name, {**settings, **place})
+
+
+def _own_of_estimates() -> dict[str, AnyField]:
+    """Describe what a request of an estimate may have beside the training."""
+    text = {name: each.description for name, each in OF_ESTIMATES.items()}
+    sizes = serializers.IntegerField(min_value=1)
+    return {
+        "gpu": serializers.CharField(required=False, help_text=text["gpu"]),
+        "what_to_change": serializers.ChoiceField(list(Scope), required=False, help_text=text["what_to_change"]),
+        "frontier": serializers.ListField(
+            child=sizes, max_length=MAX_LENGTHS, required=False, help_text=text["frontier"]
+        ),
+        "largest": serializers.ChoiceField(list(LargestOf), required=False, help_text=text["largest"]),
+    }
 
 
 def spec_body(name: str, spec: type[Any], own: Mapping[str, Setting]) -> Any:
