@@ -122,7 +122,7 @@ def test_names_are_the_same_setting_in_any_order():
         ({"lora_variant": "dora"}, "lora_variant: needs a LoRA rank"),
         (
             {"lora_rank": 4, "lora_variant": "dora", "load_in_8bit": True},
-            "dora is not offered on 8-bit base weights; take load_in_4bit",
+            "dora is not offered on 8-bit base weights; take 4-bit ones",
         ),
         ({"load_in_8bit": True}, "load_in_8bit: needs a LoRA rank"),
         ({"lora_rank": 4, "load_in_8bit": True, "load_in_4bit": True}, "weights are stored once"),
