@@ -139,7 +139,7 @@ def test_both_doors_have_their_button_in_the_first_window_and_the_forecast_stand
     expect(window.page.get_by_role("button", name="Create a token for it")).to_be_in_viewport(ratio=1)
     forecast = window.page.locator(".outlook")
     expect(forecast).to_contain_text(f"Up to 8 trained in run {run.pk}.")
-    expect(forecast).to_contain_text("Nobody waits.")
+    expect(forecast).to_contain_text("No run waits.")
     window.page.get_by_label("Memory limit").fill("4GiB")
     window.page.get_by_label("Memory limit").blur()
     expect(forecast).not_to_contain_text("trained in")

@@ -43,7 +43,7 @@ def _seconds(known: Outlook, spec: RunSpec) -> str:
 
 
 def _queue(devices: Sequence[DeviceWithActivity]) -> str:
-    """Write who is first on these devices: "Nobody waits."."""
+    """Write who is first on these devices: "No run waits."."""
     if not any(device.is_up for device in devices):
         return "No worker is up: the run waits until one is."
     if waiting := waiting_for(devices):
@@ -52,7 +52,7 @@ def _queue(devices: Sequence[DeviceWithActivity]) -> str:
     if not taking:
         return "The device takes no new runs now: the run waits."
     if any(device.running_id is None and not device.is_held for device in taking):
-        return "Nobody waits."
+        return "No run waits."
     if (first := taking[0]).running_id is not None:
         return f"Starts when run {first.running_id} has ended."
     return f"Starts when {holder_text(first)} has ended."

@@ -51,7 +51,9 @@ class Measurement(KindPages):
 
 def primary_action(run: Run, result: StoredResult, *, has_paste: bool, can_change: bool) -> str:
     """Return the one next step that a result offers, by the name that the template `primary.html` has for it."""
-    if has_paste:
+    sizes = [point.batch_size for point in (result.recommended, result.current) if point is not None]
+    keeps_today = len(sizes) == 2 and sizes[0] == sizes[1]
+    if has_paste and not keeps_today:
         return "copy"
     if result.boundary.reason is Reason.TIME_BUDGET and run.is_startable:  # the same once more would end the same
         return "more_time"
@@ -59,7 +61,7 @@ def primary_action(run: Run, result: StoredResult, *, has_paste: bool, can_chang
         return "compare" if run.is_startable else "compare_elsewhere"
     if result.lacks_answer and may_time_again(run, result):
         return "time"
-    if can_change and not result.is_fitting:
+    if can_change and (keeps_today or not result.is_fitting):
         return "change"
     return "again" if run.is_startable else "details"
 

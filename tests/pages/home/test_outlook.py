@@ -35,19 +35,19 @@ def took(run: Run, seconds: float) -> Run:
 def test_what_was_measured_with_these_settings_is_said_with_its_time(alice_client: Client) -> None:
     card = make_card()
     run = took(make_measured_run(card), 50)
-    assert said(alice_client, card) == f"Up to 8 trained in run {run.pk} . Takes about 50 s. Nobody waits."
+    assert said(alice_client, card) == f"Up to 8 trained in run {run.pk} . Takes about 50 s. No run waits."
 
 
 def test_of_other_settings_only_the_usual_time_is_said(alice_client: Client) -> None:
     card = make_card()
     took(make_measured_run(card), 50)
-    assert said(alice_client, card, optimizer="sgd") == "Recent runs took about 50 s. Nobody waits."
-    assert said(alice_client, card, memory_limit_bytes="8GiB") == "Recent runs took about 50 s. Nobody waits."
-    assert said(alice_client, card, model="gpt2") == "Recent runs took about 50 s. Nobody waits."
+    assert said(alice_client, card, optimizer="sgd") == "Recent runs took about 50 s. No run waits."
+    assert said(alice_client, card, memory_limit_bytes="8GiB") == "Recent runs took about 50 s. No run waits."
+    assert said(alice_client, card, model="gpt2") == "Recent runs took about 50 s. No run waits."
 
 
 def test_where_nothing_ended_yet_no_figure_is_made_up(alice_client: Client) -> None:
-    assert said(alice_client, make_card()) == "Nobody waits."
+    assert said(alice_client, make_card()) == "No run waits."
 
 
 def test_no_run_is_said_to_take_longer_than_its_budget(alice_client: Client) -> None:
@@ -72,8 +72,8 @@ def test_an_estimate_for_the_card_is_named_as_one(alice_client: Client) -> None:
         settings="",
         largest_batch_size=60,
     )
-    assert said(alice_client, card) == f"About 60 will fit, by the estimate of run {run.pk} . Nobody waits."
-    assert said(alice_client, card, memory_limit_bytes="8GiB") == "Nobody waits."
+    assert said(alice_client, card) == f"About 60 will fit, by the estimate of run {run.pk} . No run waits."
+    assert said(alice_client, card, memory_limit_bytes="8GiB") == "No run waits."
 
 
 def test_a_cpu_without_a_limit_is_known_by_the_limit_that_it_then_has(alice_client: Client) -> None:

@@ -186,6 +186,13 @@ def test_only_the_cards_that_take_the_batch_are_shown_on_request(alice_client):
     assert len(shown_cards(alice_client, run, "?fits=1")) == len(gpus()) - 1
 
 
+def test_the_card_of_the_headline_stands_first(alice_client):
+    """The headline names the cheapest that fits: its row, with its price, is the proof."""
+    run = finished("all")
+    first = shown_cards(alice_client, run)[0]
+    assert re.search(rf"the cheapest is an? {re.escape(first)}\b", page(alice_client, run.get_absolute_url()))
+
+
 def test_cards_without_a_price_come_last_when_they_are_sorted_by_it(alice_client):
     text = page(alice_client, finished("all").get_absolute_url() + "?sort=price")
     prices = re.findall(r"\$[\d.,]+|dash\">–<", text.partition('<table class="gpus">')[2])
