@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import SpecError
 from ..program import PROGRAM
+from ..race.row import Row
 from ..race.text import FIGURES, HEADINGS, cells, headline, lines_to_paste, memory_savers
 from ..results.result_file import write_result
 from ..settings.spec_checks import not_offered
@@ -92,8 +93,17 @@ def say_found(result: FasterResult) -> None:
 
 def headline_of(result: FasterResult) -> str:
     """Return what was found in a sentence."""
-    others, cores = result.others_cores, result.today.cores
-    return headline(result.verdict, result.chosen, result.rows, result.savings, others_cores=others, cores=cores)
+    others, cores, raced = result.others_cores, result.today.cores, result.raced
+    found = headline(
+        result.verdict, result.chosen, result.rows, result.savings, raced=raced, others_cores=others, cores=cores
+    )
+    savers = [] if result.chosen else memory_savers(result.rows, result.chosen, result.today.memory_bytes)
+    return " ".join([*(f"{_less_memory(row, result)}." for row in savers[:1]), found])
+
+
+def _less_memory(row: Row, result: FasterResult) -> str:
+    share, lines = 1 - (row.memory_bytes or 0) / result.today.memory_bytes, " ".join(row.lines.splitlines())
+    return f"{row.label}: {share:.0%} less memory, by {lines}"
 
 
 def _lines_below(result: FasterResult) -> list[str]:
@@ -105,9 +115,8 @@ def _lines_below(result: FasterResult) -> list[str]:
     if result.chosen and result.chosen_memory_bytes is not None:
         before, after = (format_bytes(each) for each in (today.memory_bytes, result.chosen_memory_bytes))
         lines.append(f"Memory: {after}, today {before}.")
-    for row in memory_savers(result.rows, result.chosen, today.memory_bytes):
-        share = 1 - (row.memory_bytes or 0) / today.memory_bytes
-        lines.append(f"{row.label}: {share:.0%} less memory. {' '.join(row.lines.splitlines())}")
+    savers = memory_savers(result.rows, result.chosen, today.memory_bytes)
+    lines += [f"{_less_memory(row, result)}." for row in savers[0 if result.chosen else 1 :]]
     lines += [f"{each[:1].upper()}{each[1:]}." for each in result.remarks]
     where = f"{result.starts} starts of {result.spec.model} with batch {today.batch_size} on {result.device.name}"
     return [*lines, f"{where}, {format_duration(result.seconds)}."]

@@ -17,7 +17,6 @@ HEADINGS = ("change", "speed", "memory", "numbers", "compiling")
 FIGURES = (1, 2)
 LESS_MEMORY = 0.98
 """A change whose peak is below this share of today's is said to save memory."""
-NOT_SHOWN = "not shown to be faster"
 _OTHER_DRAWS = "other random numbers"
 _COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
@@ -28,22 +27,16 @@ def headline(
     rows: Sequence[Row],
     savings: Savings,
     *,
+    raced: int,
     others_cores: float | None = None,
     cores: int | None = None,
 ) -> str:
     """Write "1.9x [1.8, 2.0] as fast with three lines; saves $260 a year", or why nothing is recommended.
 
-    `chosen` are the changes that are recommended, `others_cores` of `cores` what other work used meanwhile.
+    `chosen` are the changes that are recommended, of the `raced` ones. Other work used `others_cores` of `cores`.
     """
-    others = describe_others(others_cores, cores)
     if not chosen or verdict.gain is None:
-        raced = sum(row.speed is not None for row in rows)
-        if verdict.claim is SpeedClaim.NOTHING:
-            why = others or ("the time ended first" if verdict.ended_early else "its starts differ too much")
-            return f"Speeds were not measurable here now: {why}. Nothing is recommended."
-        tried = f"none of the {raced} changes that were raced" if raced != 1 else "the one change that was raced"
-        beside = f", while {others}" if others else ""
-        return f"Nothing found: {tried} is {NOT_SHOWN if raced == 1 else 'shown to be faster'}{beside}."
+        return _nothing(verdict, raced, describe_others(others_cores, cores))
     lines = sum(len(row.lines.splitlines()) for row in rows if row.name in chosen)
     count = _COUNTS[lines] if lines < len(_COUNTS) else str(lines)
     with_lines = f"as fast with {count} line{'' if lines == 1 else 's'}"
@@ -54,6 +47,16 @@ def headline(
         return f"At least {describe_lower_bound(verdict.gain.low)} {with_lines}{saved}."
     saved = f"; saves {format_usd(savings.per_year_usd)} a year" if savings.per_year_usd else ""
     return f"{describe_speed(verdict.gain)} {with_lines}{saved}."
+
+
+def _nothing(verdict: RaceVerdict, raced: int, others: str | None) -> str:
+    if not raced:
+        return "Nothing found: no change of the speed applies here, or trains the same."
+    if verdict.claim is SpeedClaim.NOTHING:
+        why = others or ("the time ended first" if verdict.ended_early else "they differ too much from start to start")
+        return f"Nothing is claimed: speeds were not measurable here now, {why}."
+    tried = "the one change that was raced is not" if raced == 1 else f"none of the {raced} changes that were raced is"
+    return f"Nothing found: {tried} shown to be faster{f', while {others}' if others else ''}."
 
 
 def describe_speed(speed: Interval) -> str:

@@ -60,6 +60,11 @@ class FasterResult:
         """Whether the training is faster with what was chosen."""
         return bool(self.chosen)
 
+    @property
+    def raced(self) -> int:
+        """How many variants were raced."""
+        return len({name for r in self.rounds for each in r.timed if len(each.entry) == 1 for name in each.entry})
+
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""
         fields = (

@@ -16,11 +16,12 @@ from ...provenance.read import run_facts
 from ...race.field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict, Timed
 from ...race.numbers import Numbers, Sameness, largest_difference
 from ...race.row import Row
-from ...race.rule import decide, ratio_of
+from ...race.rule import FEWEST_ROUNDS, decide, ratio_of
 from ...results.intervals import Interval
 from ...results.savings import savings
 from ...results.speed_rounds import SpeedClaim, Stage
 from ...spec import SCHEMA
+from ...speed.rounds import describe_others
 from ...text.units import format_bytes
 from ..start.command import begin_command
 from ..start.launch import Begin
@@ -181,11 +182,13 @@ class _Faster:
             self.execution.emit_event("timing", stage=step.stage, round=len(self.rounds) + 1, batch_sizes=[])
             rounds.append(self._round(step, is_reversed=len(rounds) % 2 == 1))
             self.rounds.append(rounds[-1])
-        for name in names:
-            # with a base, the evaluation's rounds have another TODAY
-            alike = [r for r in rounds if not self.base or r.stage is Stage.SELECTION]
-            speed = ratio_of((name,), TODAY, alike, cores)
-            self.rows[name] = self._with_speed(self.rows[name], speed)
+        # with a base, the evaluation's rounds have another TODAY
+        alike = [r for r in rounds if not self.base or r.stage is Stage.SELECTION]
+        is_unknown = not step.is_found and is_cpu and describe_others(self.starts.mean_others_cores, cores) is not None
+        for name in names if not is_unknown else ():
+            self.rows[name] = self._with_speed(self.rows[name], ratio_of((name,), TODAY, alike, cores))
+        if not step.is_found and len(rounds) < FEWEST_ROUNDS:  # the time was spent before anything could be shown
+            return replace(step, claim=SpeedClaim.NOTHING, ended_early=True)
         return step
 
     def _round(self, step: NextRound, *, is_reversed: bool) -> RacedRound:

@@ -191,7 +191,7 @@ VARIANTS = (
         lines={TORCH: lambda facts: f"torch.optim.{facts.optimizer}(..., foreach=True)"},
     ),
     Variant(
-        name="cudnn_benchmark",
+        name="cudnn-benchmark",
         label="cuDNN's fastest kernels",
         why_not=_no_benchmark,
         lines={
@@ -200,7 +200,7 @@ VARIANTS = (
         },
     ),
     Variant(
-        name="channels_last",
+        name="channels-last",
         label="Channels last",
         why_not=_not_channels_last,
         lines={
@@ -220,14 +220,14 @@ VARIANTS = (
         },
     ),
     Variant(
-        name="no_cache",
+        name="no-cache",
         label="No cache of the decoder",
         why_not=_no_cache,
         lines={TORCH: always("model.config.use_cache = False")},
         saves_memory_only=True,
     ),
     Variant(
-        name="release_outputs",
+        name="release-outputs",
         label="Outputs released after each step",
         why_not=_nothing_kept,
         lines={TORCH: always("del outputs  # and what holds them, at the end of each step")},

@@ -41,7 +41,7 @@ class Faster:
         if "tf32" in self.wanted:
             torch.set_float32_matmul_precision("high")
             torch.backends.cudnn.allow_tf32 = True
-        if "cudnn_benchmark" in self.wanted:
+        if "cudnn-benchmark" in self.wanted:
             torch.backends.cudnn.benchmark = True
         self.note_losses()
         self.set_loaders()
@@ -166,7 +166,7 @@ class Faster:
             self.roots.add(module)
             self.meet(module, device)
         self.follow_old_outputs()
-        if "channels_last" in self.wanted:
+        if "channels-last" in self.wanted:
             inputs = [_channels_last(torch, each) for each in inputs]
             options = {name: _channels_last(torch, each) for name, each in options.items()}
         is_autocast = "bf16" in self.wanted and not torch.is_autocast_enabled(device)
@@ -197,13 +197,13 @@ class Faster:
                 "dtypes": sorted({str(each.dtype).removeprefix("torch.") for each in parameters}),
             }
         )
-        if "no_cache" in self.wanted and configs:
+        if "no-cache" in self.wanted and configs:
             for config in configs:
                 config.use_cache = False
-            self.applied.add("no_cache")
-        if "channels_last" in self.wanted:
+            self.applied.add("no-cache")
+        if "channels-last" in self.wanted:
             module.to(memory_format=torch.channels_last)
-            self.applied.add("channels_last")
+            self.applied.add("channels-last")
         if "compile" in self.wanted:
             if self.is_trial:  # the same dropout as without, so that the losses can be compared
                 inductor: Any = import_module("torch._inductor.config")
@@ -215,10 +215,10 @@ class Faster:
         """Count the bytes of outputs that have been gone back through and are still held; free them if wanted."""
         alive = [each for reference in self.old_outputs if (each := reference()) is not None]
         self.kept_bytes = max(self.kept_bytes, sum(each.numel() * each.element_size() for each in alive))
-        if "release_outputs" in self.wanted:
+        if "release-outputs" in self.wanted:
             for each in alive:
                 each.data = each.data.new_empty(0)
-                self.applied.add("release_outputs")
+                self.applied.add("release-outputs")
             self.old_outputs = []
         else:
             self.old_outputs = [weakref.ref(each) for each in alive]
@@ -231,7 +231,7 @@ class Faster:
         if precision == "high":
             self.applied.add("tf32")
         if torch.backends.cudnn.benchmark:
-            self.applied.add("cudnn_benchmark")
+            self.applied.add("cudnn-benchmark")
         made = [each for each in read._optimizers(torch) if id(each) in self.watched.optimizers]
         return {
             "applied": sorted(self.applied & self.wanted.keys()),

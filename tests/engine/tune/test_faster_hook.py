@@ -1,7 +1,11 @@
 """What `tune --faster` sets from outside is in force in the script, and changes no more than it says."""
 
+import json
+import subprocess
 import sys
+import tempfile
 from functools import cache, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,7 @@ from engine.tune.start.launch import Watching, start
 pytestmark = pytest.mark.slow
 
 SCRIPTS = Path(__file__).parent / "scripts"
+ROOT = Path(__file__).parents[3]
 VALUES: dict[str, Any] = {"workers": 2}
 
 
@@ -24,7 +29,7 @@ def started(name: str, *arguments: str, wanted: tuple[str, ...] = (), size: int 
     spec = TuneSpec((sys.executable, str(SCRIPTS / name), *arguments, "{batch_size}"), device="cpu")
     to_set = {each: VALUES.get(each, True) for each in wanted}
     faster = {"seed": 0, "set": to_set, "is_trial": True, "environment": {"PYTHONHASHSEED": "0"}}
-    watching = Watching(5, timed_steps=2, timed_seconds=0.0, faster=faster)
+    watching = Watching(5, timed_steps=4, faster=faster)
     readings, ended = start(partial(begin_command, spec), size, watching, seconds=300)
     assert [each.data["ended"] for each in readings if each.has_trained] == ["done"], ended.last_output
     return next(each for each in readings if each.has_trained)
@@ -72,10 +77,10 @@ def test_a_start_without_the_option_notes_and_sets_nothing() -> None:
 
 
 def test_outputs_that_are_held_are_counted_and_freed() -> None:
-    today, released = started("keeps_outputs.py"), started("keeps_outputs.py", wanted=("release_outputs",))
+    today, released = started("keeps_outputs.py"), started("keeps_outputs.py", wanted=("release-outputs",))
     output_bytes = 16 * 4_096 * 4
     assert today.data["faster"]["kept_bytes"] == pytest.approx(4 * output_bytes)
-    assert released.data["faster"]["applied"] == ["release_outputs"]
+    assert released.data["faster"]["applied"] == ["release-outputs"]
     assert peak(today) - peak(released) >= 3 * output_bytes
     assert released.data["faster"]["losses"] == today.data["faster"]["losses"]
 
@@ -83,7 +88,48 @@ def test_outputs_that_are_held_are_counted_and_freed() -> None:
 def test_a_trainer_of_transformers_is_told_and_its_rows_are_seen_to_draw(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     found = noted("trainer.py", str(tmp_path), size=8)
     assert (found["framework"], found["draws_random"]) == ("transformers", True)
     assert [each["is_fused"] for each in found["optimizers"]] == [True]
+
+
+def tuned(*arguments: str) -> tuple[str, dict[str, Any]]:
+    """Run `tune --faster` on a script of this folder; what it printed, and its document."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "result.json"
+        command = (sys.executable, "-m", "engine", "tune", "--faster", "--device", "cpu", "--result-file", str(file))
+        done = subprocess.run(
+            (*command, *arguments), cwd=ROOT, capture_output=True, text=True, timeout=900, check=False
+        )
+        assert done.returncode == 0, done.stderr[-3_000:]
+        result: dict[str, Any] = json.loads(file.read_text())["result"]
+        return done.stdout, result
+
+
+def test_a_script_that_holds_its_outputs_is_told_so_and_nothing_is_written_beside_it() -> None:
+    files = set(SCRIPTS.iterdir())
+    said, result = tuned("--try", "release-outputs", "--", sys.executable, str(SCRIPTS / "keeps_outputs.py"), "64")
+    assert "Outputs released after each step:" in said
+    assert "less memory, by del outputs" in said
+    assert (result["goal"], result["today"]["batch_size"], result["chosen"]) == ("faster", 64, [])
+    assert result["variants"][0]["numbers"]["sameness"] == "same_to_the_bit"
+    assert set(SCRIPTS.iterdir()) == files
+
+
+def test_a_script_that_waits_for_its_rows_is_told_so_first_and_workers_are_tried() -> None:
+    script = (sys.executable, str(SCRIPTS / "slow_rows.py"), "{batch_size}")
+    said, result = tuned("--try", "workers,fused", "--time-budget", "60", "--", *script)
+    assert "Your data loader, not your computation, is the limit" in said
+    assert result["today"]["waiting_fraction"] > 0.5
+    assert result["variants"][0]["numbers"]["sameness"] == "same_to_the_bit"
+
+
+def test_an_optimizer_over_thousands_of_small_tensors_is_much_faster_when_fused() -> None:
+    today, fused = (step_seconds(started("many_tensors.py", wanted=wanted)) for wanted in ((), ("fused",)))
+    assert fused < 0.8 * today
+
+
+def step_seconds(reading: Reading) -> float:
+    steps = reading.steps()
+    return min(later.ended_at - earlier.ended_at for earlier, later in pairwise(steps) if earlier.is_timed)

@@ -13,7 +13,7 @@ from engine.race.numbers import Sameness
 from engine.race.text import lines_to_paste, memory_savers
 from engine.results.speed_rounds import SpeedClaim
 from engine.tune.evidence import Ended
-from engine.tune.faster import starts
+from engine.tune.faster import run, starts
 from engine.tune.faster.result import FasterResult
 from engine.tune.faster.run import make_faster
 from engine.tune.faster.spec import OWN, FasterSpec
@@ -55,7 +55,7 @@ class MadeUp:
                 if mark[1] == "loaded":
                     mark[0] += 1.7 * step
             marks.sort(key=lambda mark: mark[0])
-        peak = 500 if "release_outputs" in wanted else 900
+        peak = 500 if "release-outputs" in wanted else 900
         return [reading(steps(32), peak=peak, python="3.11.7", faster=noted, marks=marks)], Ended(wall_seconds=1.0)
 
     def _losses(self, wanted: tuple[str, ...]) -> list[float]:
@@ -133,15 +133,16 @@ def test_where_data_is_waited_for_the_workers_are_raced_first_and_kept(monkeypat
 
 
 def test_outputs_that_are_held_are_told_by_the_memory_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    result, made_up = found(monkeypatch, "release_outputs", noted={"kept_bytes": 400})
-    assert (result.chosen, made_up.started.count(("release_outputs",))) == ((), 1)
-    assert [row.name for row in memory_savers(result.rows, (), result.today.memory_bytes)] == ["release_outputs"]
+    result, made_up = found(monkeypatch, "release-outputs", noted={"kept_bytes": 400})
+    assert (result.chosen, made_up.started.count(("release-outputs",))) == ((), 1)
+    assert [row.name for row in memory_savers(result.rows, (), result.today.memory_bytes)] == ["release-outputs"]
+    assert headline_of(result).startswith("Outputs released after each step: 44% less memory, by del outputs")
 
 
 def test_nothing_found_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     result, _ = found(monkeypatch, "fused", times={})
     assert (result.chosen, result.savings.per_year_usd) == ((), None)
-    assert headline_of(result).startswith("Nothing found: the one change that was raced is not shown to be faster")
+    assert headline_of(result) == "Nothing found: the one change that was raced is not shown to be faster."
 
 
 def test_beside_a_busy_machine_nothing_is_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,8 +151,16 @@ def test_beside_a_busy_machine_nothing_is_claimed(monkeypatch: pytest.MonkeyPatc
             return {"others_cores": 100.0}
 
     result, _ = found(monkeypatch, "fused", machine=Busy)
-    assert result.chosen == ()
-    assert "other programs used 100.0 of" in headline_of(result)
+    assert (result.chosen, result.rows[0].speed) == ((), None)
+    assert "not measurable here now, other programs used 100.0 of" in headline_of(result)
+
+
+def test_a_race_whose_time_ended_first_claims_neither_a_gain_nor_that_there_is_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(run, "MOST_SECONDS", 1e-9)
+    result, _ = found(monkeypatch, "fused")
+    assert (result.chosen, result.verdict.claim, result.verdict.ended_early) == ((), SpeedClaim.NOTHING, True)
 
 
 def test_a_variant_that_comes_to_nothing_is_not_raced(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ def tried(found: Facts) -> set[str]:
 
 def test_on_a_cpu_nothing_of_a_gpu_is_tried() -> None:
     assert tried(facts()) == {"workers", "fused", "foreach", "compile", "bf16"}
-    assert "no cuDNN" in (BY_NAME["cudnn_benchmark"].why_not(facts()) or "")
+    assert "no cuDNN" in (BY_NAME["cudnn-benchmark"].why_not(facts()) or "")
 
 
 def test_on_a_gpu_all_that_applies_is_tried() -> None:
@@ -48,12 +48,12 @@ def test_on_a_gpu_all_that_applies_is_tried() -> None:
         ("fused", {"optimizer": {"is_fused": True}}, "it is set"),
         ("fused", {"optimizers": []}, "no optimizer"),
         ("fused", {"optimizer": {"can_be_fused": False}}, "Adam has no fused form"),
-        ("channels_last", {}, "no convolution"),
+        ("channels-last", {}, "no convolution"),
         ("compile", {"model": {"is_compiled": True}}, "it is compiled"),
         ("compile", {"models": []}, "no module was seen"),
         ("bf16", {"model": {"is_autocast": True}}, "uses autocast"),
         ("bf16", {"model": {"dtypes": ["bfloat16"]}}, "are in bfloat16"),
-        ("release_outputs", {"kept_bytes": 500_000, "models": [MODEL, MODEL]}, "more than one model"),
+        ("release-outputs", {"kept_bytes": 500_000, "models": [MODEL, MODEL]}, "more than one model"),
     ],
 )
 def test_what_does_not_apply_is_left_out_with_its_reason(name: str, changed: dict[str, Any], reason: str) -> None:
