@@ -17,7 +17,7 @@ from ...race.field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdic
 from ...race.numbers import Numbers, Sameness, largest_difference
 from ...race.row import Row
 from ...race.rule import FEWEST_ROUNDS, decide, ratio_of
-from ...results.intervals import Interval
+from ...results.intervals import ENOUGH_ROUNDS, Interval
 from ...results.savings import savings
 from ...results.speed_rounds import SpeedClaim, Stage
 from ...spec import SCHEMA
@@ -37,6 +37,8 @@ NOTHING_TIMED = RaceVerdict(
     chosen=TODAY, leader=TODAY, claim=SpeedClaim.NOTHING, gain=None, rounds=0, quiet_rounds=0, ended_early=True
 )
 WORKERS = "workers"
+GIVE_UP_ROUNDS = 2 * ENOUGH_ROUNDS
+"""A CPU whose first rounds were all disturbed by other work will show no more: nothing is claimed from such rounds."""
 
 
 def make_faster(
@@ -72,6 +74,8 @@ class _Faster:
     rounds: list[RacedRound] = field(default_factory=list)
     noise: float | None = None
     remarks: list[str] = field(default_factory=list)
+    trials: dict[Entry, Trial] = field(default_factory=dict)
+    is_given_up: bool = False
 
     def run(self) -> FasterResult:
         self.execution.emit_event("started", schema=SCHEMA, spec=self.spec.to_dict())
@@ -86,7 +90,10 @@ class _Faster:
                 verdict = self._loader_first([each for each in applying if each.name == WORKERS], first)
                 applying = [each for each in applying if each.name != WORKERS]
                 chosen = self.base
-            found = self._race(self._tried(applying, self._trial_of_base(first)))
+            if self.is_given_up:
+                self.remarks.append("other work disturbed every round, so the other variants were not tried")
+                return self._result(today, first, verdict, TODAY)
+            found = self._race(self._tried(applying, self.trials.get(self.base, first)))
             if found.chosen != TODAY or not self.base:
                 verdict, chosen = found, (*self.base, *found.chosen)
         except TimeIsUp:
@@ -128,9 +135,6 @@ class _Faster:
             self.base = verdict.chosen
         return verdict
 
-    def _trial_of_base(self, first: Trial) -> Trial:
-        return self.starts.trial(self.base) if self.base else first
-
     def _tried(self, variants: Sequence[Variant], beside: Trial) -> list[str]:
         """Start each variant once. Those that train the same, and may be faster, are raced."""
         racing = []
@@ -142,6 +146,7 @@ class _Faster:
                 self.rows[name] = replace(row, reason=f"it failed: {error}")
                 self.execution.log(f"{name}: {self.rows[name].reason}", "warning")
                 continue
+            self.trials[(*self.base, name)] = trial
             self.rows[name] = row = self._shown(row, variant, trial, beside)
             trained = row.numbers.sameness.label if row.numbers else "not compared"
             self.execution.log(f"{name}: {trained}, {format_bytes(trial.memory_bytes)}")
@@ -182,6 +187,9 @@ class _Faster:
             self.execution.emit_event("timing", stage=step.stage, round=len(self.rounds) + 1, batch_sizes=[])
             rounds.append(self._round(step, is_reversed=len(rounds) % 2 == 1))
             self.rounds.append(rounds[-1])
+            if is_cpu and len(rounds) >= GIVE_UP_ROUNDS and all(each.disturbed(cores) for each in rounds):
+                self.is_given_up = True
+                return replace(NOTHING_TIMED, rounds=len(rounds), ended_early=False)
         # with a base, the evaluation's rounds have another TODAY
         alike = [r for r in rounds if not self.base or r.stage is Stage.SELECTION]
         is_unknown = not step.is_found and is_cpu and describe_others(self.starts.mean_others_cores, cores) is not None
