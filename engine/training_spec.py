@@ -214,7 +214,7 @@ def check_training(spec: TrainingSpec) -> None:
         if getattr(spec, name) and workload.architecture == "cnn":
             raise SpecError(name, f"{workload.id} has no linear layers but its head; leave it out")
     if spec.lora_variant == DORA and spec.load_in_8bit:
-        raise SpecError("lora_variant", "dora is not offered on 8-bit base weights; take 4-bit ones, or plain or rslora")
+        raise SpecError("lora_variant", "dora is not offered on 8-bit base weights; take 4-bit ones, plain or rslora")
     if spec.lora_weights == BF16 and spec.precision != PURE_BF16:
         raise SpecError(
             "lora_weights", f"{BF16} needs precision {PURE_BF16}; with {spec.precision} the model's own type is fp32"

@@ -13,12 +13,13 @@ from django.http import QueryDict
 from analysis.http.query_string import FlagField, StrictQueryForm, without_empty
 from analysis.presentation.estimate_summary import GpuRow
 
+
 def _price(row: GpuRow) -> float:
     return row.price.per_hour_usd if row.price else math.inf
 
 
 _SORTS: dict[str, tuple[str, bool, Callable[[GpuRow], Any]]] = {
-    "fit": ("cheapest that fits", False, lambda row: (not row.takes_current, _price(row))),
+    "fit": ("fits, cheapest first", False, lambda row: (not row.takes_current, _price(row))),
     "largest": ("largest batch size", True, lambda row: row.largest or None),
     "safe": ("largest batch size with the margin", True, lambda row: row.safe or None),
     "used": ("memory at your batch size", False, lambda row: row.memory_at_current),
