@@ -83,7 +83,8 @@ class TrainingSpec(LoopSettings, AdapterSettings, StepSettings, WorkloadSettings
         """
         if self.lora_rank is not None or self.frozen_blocks is not None:
             return self.weights_bytes
-        copies = 1 + (self.gradients != FREED) + OPTIMIZERS[self.optimizer].state_copies + self.ema
+        state_copies = 0 if self.offload_optimizer else OPTIMIZERS[self.optimizer].state_copies
+        copies = 1 + (self.gradients != FREED) + state_copies + self.ema
         return int(copies * self.weights_bytes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -167,12 +168,14 @@ def check_device_memory(spec: TrainingSpec, device_type: str) -> None:
         raise SpecError(
             "optimizer", f"{spec.optimizer} needs a CUDA or XPU device: {device_type} pages nothing; take {unpaged}"
         )
-    if spec.offload_activations and device_type not in HAS_OWN_MEMORY:
-        raise SpecError(
-            "offload_activations",
-            f"needs a CUDA or XPU device: what {device_type} computes with is in the host's memory already; "
-            "gradient_checkpointing saves activations there",
-        )
+    others = {
+        "offload_activations": "gradient_checkpointing saves activations there",
+        "offload_optimizer": "adafactor keeps less state",
+    }
+    for name, other in others.items():
+        if getattr(spec, name) and device_type not in HAS_OWN_MEMORY:
+            reason = f"needs a CUDA or XPU device: what {device_type} computes with is in the host's memory already"
+            raise SpecError(name, f"{reason}; {other}")
 
 
 def check_device_name(device: str) -> None:
@@ -202,6 +205,8 @@ def check_training(spec: TrainingSpec) -> None:
             raise SpecError(name, "is part of the optimizer step, and optimizer none makes none")
     if spec.gradients == FREED:
         _check_freed_gradients(spec)
+    if spec.offload_optimizer:
+        _check_offloaded_state(spec)
     check_expandable_segments(spec, spec.device.startswith(("cuda", "auto")))
     if spec.device != "auto":
         check_device_memory(spec, spec.device.partition(":")[0])
@@ -248,6 +253,18 @@ def _check_freed_gradients(spec: TrainingSpec) -> None:
         raise SpecError("accumulation_steps", f"must be 1 with {FREED} gradients, which cannot be added up")
     if spec.zero_grad != BEFORE_FORWARD:
         raise SpecError("zero_grad", f"must be {BEFORE_FORWARD} with {FREED} gradients, of which none is left to zero")
+
+
+def _check_offloaded_state(spec: TrainingSpec) -> None:
+    """Raise SpecError for an optimizer without state, or whose state no loop moves by itself."""
+    optimizer = OPTIMIZERS[spec.optimizer]
+    if optimizer.library != "torch":
+        others = "paged-adamw-8bit and paged-adamw-32bit move theirs"
+        raise SpecError("offload_optimizer", f"is for those of torch.optim, not {spec.optimizer}; {others}")
+    if spec.optimizer in ("none", "sgd"):
+        raise SpecError("offload_optimizer", f"optimizer {spec.optimizer} keeps no state; leave it out")
+    if spec.precision == "fp16":
+        raise SpecError("offload_optimizer", "fp16 skips a step of all weights, here each has its own; take bf16")
 
 
 def _check_frozen_blocks(count: int, spec: TrainingSpec) -> None:

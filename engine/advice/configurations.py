@@ -12,7 +12,7 @@ from typing import Any
 
 from ..settings.step_settings import FULL, PURE_BF16
 from .recipe import Recipe
-from .snippets import JSON, PYTHON, STEPS_AFTER_BACKWARD, NoSnippet, Snippet
+from .snippets import JSON, OPTIMIZER_OF_EACH, PYTHON, STEPS_AFTER_BACKWARD, NoSnippet, Snippet
 
 _AUTOCAST = {"bf16": "bfloat16", "fp16": "float16"}
 _NOT_MEASURED = "{name} keeps buffers of its own, which were not measured here: check its first steps."
@@ -27,8 +27,8 @@ def deepspeed(recipe: Recipe) -> Snippet | NoSnippet:
         return NoSnippet(title, "its engine takes the loss that the whole model returns")
     if recipe.adapters.is_quantized:
         return NoSnippet(title, "its engine was not tried with quantised weights")
-    if recipe.frees_gradients:
-        return NoSnippet(title, STEPS_AFTER_BACKWARD)
+    if recipe.has_optimizer_of_each_weight:
+        return NoSnippet(title, STEPS_AFTER_BACKWARD if recipe.frees_gradients else OPTIMIZER_OF_EACH)
     config: dict[str, Any] = {
         "train_batch_size": recipe.global_batch_size,
         "train_micro_batch_size_per_gpu": recipe.micro_batch_size,
@@ -67,8 +67,8 @@ def torchtitan(recipe: Recipe) -> Snippet | NoSnippet:
         return NoSnippet(title, "adapters of peft are not its own")
     if recipe.loss is not None:
         return NoSnippet(title, "it has a loss of its own, which is not the one that was measured")
-    if recipe.frees_gradients:
-        return NoSnippet(title, STEPS_AFTER_BACKWARD)
+    if recipe.has_optimizer_of_each_weight:
+        return NoSnippet(title, STEPS_AFTER_BACKWARD if recipe.frees_gradients else OPTIMIZER_OF_EACH)
     if recipe.offloads_activations:
         return NoSnippet(title, "its offloading is its own, and torch's save_on_cpu was measured")
     if recipe.sequences != FULL:

@@ -29,6 +29,7 @@ _WRITTEN = (
     "pretrained",
     "gradients",
     "offload_activations",
+    "offload_optimizer",
 )
 """The settings of a training that the code sets, or that readers have to set themselves."""
 _ROWS = {
@@ -60,10 +61,16 @@ class Recipe:
     capacity_bytes: int | None = None
     frees_gradients: bool = False
     offloads_activations: bool = False
+    offloads_optimizer: bool = False
 
     @property
     def global_batch_size(self) -> int:
         return self.micro_batch_size * self.accumulation_steps * self.devices
+
+    @property
+    def has_optimizer_of_each_weight(self) -> bool:
+        """Whether each weight has an optimizer of its own."""
+        return self.frees_gradients or self.offloads_optimizer
 
     @property
     def torch_optimizer(self) -> Optimizer:
@@ -101,13 +108,20 @@ class Recipe:
         modes = ["optimizer.train()  # and optimizer.eval() before an evaluation and before weights are saved"]
         return [f"optimizer = {self.optimizer_call(parameters)}", *(modes if self.torch_optimizer.has_modes else [])]
 
-    def lines_stepping_in_backward(self) -> list[str]:
-        """Return the lines that give each weight an optimizer, which steps and frees its gradient when it has one."""
+    def lines_of_optimizers(self) -> list[str]:
+        """Return the lines that give each weight an optimizer: where gradients are freed, or state is on the host."""
         modes = ["for optimizer in optimizers.values():", "    optimizer.train()  # and eval() before an evaluation"]
         return [
             "weights = [weight for weight in model.parameters() if weight.requires_grad]",
             f"optimizers = {{weight: {self.optimizer_call('[weight]')} for weight in weights}}",
             *(modes if self.torch_optimizer.has_modes else []),
+            *(self._lines_keeping_state_on_host() if self.offloads_optimizer else []),
+            *(self._lines_stepping_in_backward() if self.frees_gradients else []),
+        ]
+
+    def _lines_stepping_in_backward(self) -> list[str]:
+        """Return the lines with which each optimizer steps and frees a gradient as soon as it is complete."""
+        return [
             "",
             "def learn(weight):",
             "    optimizers[weight].step()",
@@ -115,6 +129,28 @@ class Recipe:
             "",
             "for weight in weights:",
             "    weight.register_post_accumulate_grad_hook(learn)",
+        ]
+
+    def _lines_keeping_state_on_host(self) -> list[str]:
+        """Return the lines with which the state of a weight's optimizer is on the device during its step alone."""
+        pinned = ", pin_memory=True" if self.device_kind == "cuda" else ""
+        return [
+            "",
+            "def move(optimizer, copy):",
+            "    for state in optimizer.state.values():",
+            "        for name, value in state.items():",
+            "            if torch.is_tensor(value) and value.dim():",
+            "                state[name] = copy(value)",
+            "",
+            "def to_device(value):",
+            "    return value.to(device, non_blocking=True)",
+            "",
+            "def to_host(value):",
+            f'    return torch.empty_like(value, device="cpu"{pinned}).copy_(value)',
+            "",
+            "for optimizer in optimizers.values():",
+            "    optimizer.register_step_pre_hook(lambda stepped, *_: move(stepped, to_device))",
+            "    optimizer.register_step_post_hook(lambda stepped, *_: move(stepped, to_host))",
         ]
 
     def saving(self, *lines: str) -> list[str]:
@@ -266,4 +302,5 @@ def recipe_of(
         capacity_bytes=capacity_bytes,
         frees_gradients=spec.get("gradients") == FREED,
         offloads_activations=bool(spec.get("offload_activations")),
+        offloads_optimizer=bool(spec.get("offload_optimizer")),
     )

@@ -33,6 +33,7 @@ _WITH_OPTIMIZER = {
     "schedule-free-adamw": ('lr_scheduler_type="constant"',),
 }
 """Arguments that an optimizer needs with its name, so that it is the one of its library's defaults."""
+OPTIMIZER_OF_EACH = "it takes one optimizer, and each weight had its own, with its state on the host"
 STEPS_AFTER_BACKWARD = "it makes one step of all weights after the backward pass, and gradients were freed during it"
 _TRAINER_PRECISIONS = {"bf16": "bf16=True", "fp16": "fp16=True", "tf32": "tf32=True"}
 _LIGHTNING_PRECISIONS = {"bf16": "bf16-mixed", "fp16": "16-mixed"}
@@ -136,13 +137,15 @@ def accelerate(recipe: Recipe) -> Snippet | NoSnippet:
     title = "Accelerate"
     if (reason := _no_fp16(recipe) or _no_own_loss(recipe) or _not_freed_here(recipe)) is not None:
         return NoSnippet(title, reason)
+    if recipe.offloads_optimizer:
+        return NoSnippet(title, OPTIMIZER_OF_EACH)
     on_cpu = ", cpu=True" if recipe.device_kind == "cpu" else ""
     prepared = [
         *recipe.optimizer_lines("model.parameters()"),
         "model, optimizer, loader = accelerator.prepare(model, optimizer, loader)",
     ]
     if recipe.frees_gradients:
-        prepared = ["model, loader = accelerator.prepare(model, loader)", *recipe.lines_stepping_in_backward()]
+        prepared = ["model, loader = accelerator.prepare(model, loader)", *recipe.lines_of_optimizers()]
     mixed = f'"{recipe.precision}"' if recipe.precision in _DTYPES else '"no"'
     lines = [
         *_switches(recipe),
@@ -225,6 +228,8 @@ def plain_torch(recipe: Recipe) -> Snippet | NoSnippet:
     )
     step = ["scaler.step(optimizer)", "scaler.update()"] if scaler else ["optimizer.step()"]
     step = [] if recipe.frees_gradients else [*step, "optimizer.zero_grad()"]
+    if recipe.offloads_optimizer and step:
+        step = ["for optimizer in optimizers.values():", *(f"    {line}" for line in step)]
     if recipe.accumulation_steps > 1:
         forward_steps = [
             f"    if number % {recipe.accumulation_steps} == 0:",
@@ -241,8 +246,8 @@ def plain_torch(recipe: Recipe) -> Snippet | NoSnippet:
         _mode(recipe),
         _loader(recipe),
         *(
-            recipe.lines_stepping_in_backward()
-            if recipe.frees_gradients
+            recipe.lines_of_optimizers()
+            if recipe.has_optimizer_of_each_weight
             else recipe.optimizer_lines("model.parameters()")
         ),
         *([f'scaler = torch.amp.GradScaler("{recipe.device_kind}")'] if scaler else []),
@@ -288,7 +293,9 @@ def _mode(recipe: Recipe) -> str:
 
 def _not_with_own_steps(recipe: Recipe) -> str | None:
     """Return why a library that makes the optimizer's step itself has no snippet."""
-    return STEPS_AFTER_BACKWARD if recipe.frees_gradients else _no_fp16(recipe)
+    if recipe.frees_gradients:
+        return STEPS_AFTER_BACKWARD
+    return OPTIMIZER_OF_EACH if recipe.offloads_optimizer else _no_fp16(recipe)
 
 
 def _not_freed_here(recipe: Recipe) -> str | None:

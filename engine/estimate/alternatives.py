@@ -34,16 +34,17 @@ class Cost(IntEnum):
     RECOMPUTED_LOGITS = 5
     RECOMPUTATION = 6
     PAGED_STATE = 7
-    OFFLOAD = 8
-    ROUNDING = 9
-    ROUNDED_STATE = 10
-    OTHER_UPDATES = 11
-    SMALLER_INPUTS = 12
-    NO_ADAPTER_DROPOUT = 13
-    FEWER_ADAPTERS = 14
-    ROUNDED_SCALES = 15
-    OTHER_WEIGHTS = 16
-    ROUNDED_WEIGHTS = 17
+    OFFLOADED_STATE = 8
+    OFFLOAD = 9
+    ROUNDING = 10
+    ROUNDED_STATE = 11
+    OTHER_UPDATES = 12
+    SMALLER_INPUTS = 13
+    NO_ADAPTER_DROPOUT = 14
+    FEWER_ADAPTERS = 15
+    ROUNDED_SCALES = 16
+    OTHER_WEIGHTS = 17
+    ROUNDED_WEIGHTS = 18
 
 
 COSTS = {
@@ -56,6 +57,7 @@ COSTS = {
     Cost.RECOMPUTATION: "the same gradients, but activations are computed twice",
     Cost.PAGED_STATE: "the same optimizer; where the GPU is full its state is copied from the host and back in each "
     "step; it needs bitsandbytes",
+    Cost.OFFLOADED_STATE: "the same optimizer; its state is copied from the host and back, weight by weight",
     Cost.OFFLOAD: "the same gradients, but activations are copied to the host and back in each step",
     Cost.ROUNDING: "forward and backward pass are rounded to half precision",
     Cost.ROUNDED_STATE: "the same optimizer, with its state rounded to 8 bits; it needs bitsandbytes",
@@ -152,6 +154,11 @@ def _paged_optimizers(spec: RunSpec) -> list[str]:
     return [name for name, each in OPTIMIZERS.items() if each.unpaged == usual and spec.lora_rank is None]
 
 
+def _offloaded_state(spec: RunSpec) -> list[bool]:
+    """Return whether the state can be kept on the host, where it is as large as the weights."""
+    return [True] if OPTIMIZERS[spec.optimizer].state_copies >= 1 and spec.lora_rank is None else []
+
+
 _CHUNK_TOKENS = 128
 """The size of the chunks in litgpt's scripts."""
 
@@ -190,6 +197,7 @@ ALTERNATIVES = (
     Alternative("gradients", Cost.STEP_IN_BACKWARD, _freed_gradients),
     Alternative("gradient_checkpointing", Cost.RECOMPUTATION, _fixed(True)),
     Alternative("optimizer", Cost.PAGED_STATE, _paged_optimizers),
+    Alternative("offload_optimizer", Cost.OFFLOADED_STATE, _offloaded_state),
     Alternative("offload_activations", Cost.OFFLOAD, _fixed(True)),
     Alternative("precision", Cost.ROUNDING, lambda spec: ["bf16"] if spec.precision in ("fp32", "tf32") else []),
     Alternative("optimizer", Cost.ROUNDED_STATE, lambda s: ["adamw-8bit"] if s.optimizer in _WITH_8_BIT else []),
@@ -250,7 +258,10 @@ def whole_grid(singles: Sequence[Changes]) -> list[Changes]:
 
 
 _NOT_IN_GRID = frozenset(
-    {Cost.ONE_LINE, Cost.CHUNKED_LOSS, Cost.STEP_IN_BACKWARD, Cost.RECOMPUTED_LOGITS, Cost.PAGED_STATE, Cost.OFFLOAD}
+    {
+        *(Cost.ONE_LINE, Cost.CHUNKED_LOSS, Cost.STEP_IN_BACKWARD, Cost.RECOMPUTED_LOGITS),
+        *(Cost.PAGED_STATE, Cost.OFFLOADED_STATE, Cost.OFFLOAD),
+    }
 )
 
 

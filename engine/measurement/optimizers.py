@@ -29,15 +29,50 @@ def make_optimizer(name: str, parameters: Iterable[nn.Parameter]) -> torch.optim
     return optimizer
 
 
+OfEachWeight = dict[nn.Parameter, torch.optim.Optimizer | None]
+
+
+def optimizers_of_weights(name: str, parameters: Iterable[nn.Parameter], *, is_on_host: bool) -> OfEachWeight:
+    """Make an optimizer for each trained weight, which keeps its state in the host's memory if requested.
+
+    The state is on the device only during the weight's own step: so the device has room for one weight's at a time.
+    """
+    learned = [parameter for parameter in parameters if parameter.requires_grad]
+    made = {parameter: make_optimizer(name, [parameter]) for parameter in learned}
+    for parameter, optimizer in made.items():
+        if is_on_host and optimizer is not None:
+            device = parameter.device
+            optimizer.register_step_pre_hook(lambda stepped, *_, device=device: _fetch_state(stepped, device))
+            optimizer.register_step_post_hook(lambda stepped, *_: _store_state(stepped))
+    return made
+
+
+def _fetch_state(optimizer: torch.optim.Optimizer, device: torch.device) -> None:
+    for state in optimizer.state.values():
+        state.update({name: value.to(device, non_blocking=True) for name, value in _arrays(state)})
+
+
+def _store_state(optimizer: torch.optim.Optimizer) -> None:
+    """Copy the state into pinned memory, from which the next step's copy is fast. Without a card nothing is pinned."""
+    pins = torch.accelerator.is_available()
+    for state in optimizer.state.values():
+        for name, value in _arrays(state):
+            state[name] = torch.empty_like(value, device="cpu", pin_memory=pins).copy_(value)
+
+
+def _arrays(state: dict[str, Any]) -> list[tuple[str, Tensor]]:
+    """Return the tensors of a state but its counter of steps, which stays where it is."""
+    return [(name, value) for name, value in state.items() if isinstance(value, Tensor) and value.dim()]
+
+
 class StepInBackward:
     """An optimizer for each weight, which steps as soon as its gradient is complete; the gradient is then freed.
 
     This is PyTorch's tutorial on fusing the optimizer step into the backward pass, and what LOMO does.
     """
 
-    def __init__(self, name: str, parameters: Iterable[nn.Parameter]) -> None:
-        learned = [parameter for parameter in parameters if parameter.requires_grad]
-        self.optimizers = {parameter: make_optimizer(name, [parameter]) for parameter in learned}
+    def __init__(self, optimizers: OfEachWeight) -> None:
+        self.optimizers = optimizers
 
     @contextmanager
     def attached(self) -> Iterator[None]:

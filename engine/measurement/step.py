@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -15,7 +15,7 @@ from ..progress import BACKWARD, FORWARD, OPTIMIZER_STEP
 from ..settings.loop_settings import KEPT
 from ..settings.step_settings import BEFORE_BACKWARD, BEFORE_FORWARD, FREED
 from ..spec import RunSpec
-from .optimizers import StepInBackward, keeps_state, make_optimizer, state_on
+from .optimizers import OfEachWeight, StepInBackward, keeps_state, make_optimizer, optimizers_of_weights, state_on
 from .workloads import Built
 
 PhaseMarker = Callable[[str], AbstractContextManager[Any]]
@@ -48,10 +48,14 @@ class TrainingStep:
         self.micro_batches = spec.accumulation_steps
         self.in_backward: StepInBackward | None = None
         self.optimizer: torch.optim.Optimizer | None = None
-        if spec.gradients == FREED:
-            self.in_backward = StepInBackward(spec.optimizer, built.model.parameters())
+        self.of_weights: OfEachWeight = {}
+        if spec.gradients == FREED or spec.offload_optimizer:
+            weights = built.model.parameters()
+            self.of_weights = optimizers_of_weights(spec.optimizer, weights, is_on_host=spec.offload_optimizer)
         else:
             self.optimizer = make_optimizer(spec.optimizer, built.model.parameters())
+        if spec.gradients == FREED:
+            self.in_backward = StepInBackward(self.of_weights)
         self.zero_grad = spec.zero_grad
         self.offloads = spec.offload_activations
         self.autocast_dtype = _AUTOCAST.get(spec.precision)
@@ -124,27 +128,30 @@ class TrainingStep:
 
     def _optimizer_step(self) -> None:
         if self.optimizer is not None:
-            self._step_of_all_weights(self.optimizer)
+            self._step_of_all_weights([self.optimizer])
+        elif self.in_backward is None:
+            self._step_of_all_weights([each for each in self.of_weights.values() if each is not None])
         if self.keeps_average:
             with torch.no_grad():  # all weights at once, as in torch.optim.swa_utils.get_ema_multi_avg_fn
                 torch._foreach_lerp_(list(self.averages.values()), list(self.averages), 1 - EMA_DECAY)
 
-    def _step_of_all_weights(self, optimizer: torch.optim.Optimizer) -> None:
+    def _step_of_all_weights(self, optimizers: Sequence[torch.optim.Optimizer]) -> None:
         if self.clips_gradients:
             if self.scaler is not None:
-                self.scaler.unscale_(optimizer)  # the norm is that of the gradients, not of scaled ones
+                self.scaler.unscale_(optimizers[0])  # the norm is that of the gradients, not of scaled ones
             nn.utils.clip_grad_norm_(self.built.model.parameters(), MAX_GRADIENT_NORM)
-        if self.scaler is None:
-            optimizer.step()
-        else:
-            self.scaler.step(optimizer)
-            self.scaler.update()
-        if self.keeps_state and not optimizer.state:
+        for optimizer in optimizers:
+            if self.scaler is None:
+                optimizer.step()
+            else:
+                self.scaler.step(optimizer)
+                self.scaler.update()
+        if self.keeps_state and optimizers and not any(optimizer.state for optimizer in optimizers):
             raise WorkloadFailed("the optimizer skipped its step (gradients not finite): nothing was measured")
 
     def state(self, parameter: nn.Parameter) -> list[Tensor]:
         """Return the tensors that persist on the device from step to step for a parameter: its state and average."""
-        own = self.optimizer if self.in_backward is None else self.in_backward.optimizers.get(parameter)
+        own = self.of_weights.get(parameter) if self.of_weights else self.optimizer
         state = state_on(self.device, own, parameter)
         return [*state, *([self.averages[parameter]] if parameter in self.averages else [])]
 

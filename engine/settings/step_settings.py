@@ -145,6 +145,16 @@ class StepSettings:
         hint="CUDA and XPU only. Each step copies the activations to the host and back.",
         is_rare=True,
     )
+    offload_optimizer: bool = setting(
+        Role.TRAINING,
+        "Optimizer state offload",
+        "Keep the optimizer's state in the host's memory between the steps. "
+        "One optimizer for each weight; its state is on the device while that weight is learned. "
+        "For the optimizers of torch.optim with state.",
+        default=False,
+        hint="CUDA and XPU only. Each step copies the state from the host and back, weight by weight.",
+        is_rare=True,
+    )
     torch_compile: bool = setting(
         Role.TRAINING,
         "torch.compile",

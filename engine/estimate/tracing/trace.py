@@ -121,7 +121,8 @@ def _prepare(spec: RunSpec, gpu: Gpu | None) -> None:
     if spec.attention == FLASH:
         raise EstimateImpossible(f"the kernels of {FLASH} cannot be traced; measure it instead, or estimate sdpa")
     conditions = conditions_for(gpu, spec.precision)
-    moves_memory = spec.offload_activations or OPTIMIZERS[spec.optimizer].unpaged is not None
+    is_offloaded = spec.offload_activations or spec.offload_optimizer
+    moves_memory = is_offloaded or OPTIMIZERS[spec.optimizer].unpaged is not None
     if moves_memory and conditions.method != "fake_cuda":
         raise EstimateImpossible(f"what stays on the device is not traced here ({conditions.approximate_because})")
     apply_precision(spec.precision)

@@ -151,6 +151,26 @@ def test_gradients_freed_in_the_backward_pass_are_written_where_a_loop_can_free_
 
 
 @of_each_library
+@pytest.mark.parametrize("gradients", ["kept", "freed"])
+def test_state_on_the_host_is_written_where_a_loop_has_an_optimizer_of_each_weight(
+    write, gradients, tmp_path, monkeypatch
+):
+    written = write(recipe(precision="fp32", gradients=gradients, steps=1, offload_optimizer=True))
+    if write is not snippets.plain_torch:
+        assert isinstance(written, snippets.NoSnippet)
+        return
+    model, copies, copy = tiny_bert(), [], torch.Tensor.copy_
+    monkeypatch.setattr(torch.Tensor, "copy_", lambda it, *given: (copies.append(it), copy(it, *given))[1])
+    weights = [weight.detach().clone() for weight in model.parameters()]
+    seen = trained(written.text, model, Samples(), tmp_path, monkeypatch)
+    assert len(seen.optimizers) == len(seen.batch_sizes) * len(weights)
+    assert len(copies) >= 2 * len(seen.optimizers)  # both moments of each weight in each step
+    assert not all(torch.equal(*pair) for pair in zip(weights, model.parameters(), strict=True))
+    of_a_card = write(recipe(device_kind="cuda", precision="fp32", steps=1, offload_optimizer=True)).text
+    assert 'torch.empty_like(value, device="cpu", pin_memory=True)' in of_a_card
+
+
+@of_each_library
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_offloaded_activations_are_saved_to_the_host_in_every_forward_pass(write, precision, tmp_path, monkeypatch):
     offload = torch.autograd.graph.save_on_cpu

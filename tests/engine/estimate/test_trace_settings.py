@@ -89,6 +89,21 @@ def test_offloaded_activations_leave_the_card_during_the_forward_pass_and_come_b
     assert held_after_forward(offloaded) < held_after_forward(plain) // 10
 
 
+@needs_fake_cuda
+@pytest.mark.slow
+@pytest.mark.parametrize("gradients", ["kept", "freed"])
+def test_of_a_state_on_the_host_the_card_holds_one_weight_s_at_a_time(gradients):
+    kept, offloaded = (
+        trace.record(trace.step_maker(tiny(gradients=gradients, offload_optimizer=moved)), 3, ON_A_CARD)
+        for moved in (False, True)
+    )
+    blocks = zip(kept.skeleton.blocks, kept.sizes_bytes, strict=True)
+    weights = [size for block, size in blocks if block.kind == PARAMETERS]
+    assert not any(block.kind == STATE for block in offloaded.skeleton.blocks)
+    saved = kept.peak_live_bytes() - offloaded.peak_live_bytes()
+    assert 2 * (sum(weights) - 2 * max(weights)) < saved <= 2 * sum(weights)
+
+
 def held_after_forward(recording):
     """The most bytes of activations that are live when a backward pass begins."""
     blocks, live, most, phase = recording.skeleton.blocks, {}, 0, None

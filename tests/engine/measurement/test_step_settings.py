@@ -7,6 +7,7 @@ import torch
 from torch.optim import swa_utils
 
 from engine.errors import SpecError
+from engine.measurement import optimizers
 from engine.measurement.device import Cpu
 from engine.measurement.environment import check_environment
 from engine.measurement.probe import Bench, run_probe
@@ -137,9 +138,50 @@ def test_what_needs_all_gradients_at_once_excludes_freed_ones_by_name(given, fie
 
 
 @pytest.mark.parametrize("device", ["cpu", "mps"])
-def test_offloading_is_refused_by_name_where_the_memory_is_the_host_s(device):
-    with pytest.raises(SpecError, match=f"offload_activations: needs a CUDA or XPU device: what {device} computes"):
-        RunSpec("bert-tiny", offload_activations=True, device=device)
+@pytest.mark.parametrize("name", ["offload_activations", "offload_optimizer"])
+def test_offloading_is_refused_by_name_where_the_memory_is_the_host_s(name, device):
+    with pytest.raises(SpecError, match=f"{name}: needs a CUDA or XPU device: what {device} computes"):
+        RunSpec("bert-tiny", **{name: True}, device=device)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"optimizer": "sgd"}, "optimizer sgd keeps no state"),
+        ({"optimizer": "adamw-8bit"}, "not adamw-8bit; paged-adamw-8bit and paged-adamw-32bit move theirs"),
+        ({"precision": "fp16"}, "take bf16"),
+    ],
+)
+def test_state_that_cannot_be_kept_on_the_host_is_refused_by_name(given, reason):
+    with pytest.raises(SpecError, match=f"offload_optimizer: .*{reason}"):
+        RunSpec("bert-tiny", offload_optimizer=True, **given)
+
+
+@pytest.mark.parametrize("changes", [{}, {"optimizer": "adamw-fused", "clip_grad_norm": True}, {"gradients": "freed"}])
+def test_a_training_with_its_state_on_the_host_learns_the_same(changes, monkeypatch):
+    moved = []
+
+    def noted(move):
+        def move_and_note(*given):
+            moved.append(move.__name__)
+            move(*given)
+
+        return move_and_note
+
+    for move in (optimizers._fetch_state, optimizers._store_state):
+        monkeypatch.setattr(optimizers, move.__name__, noted(move))
+    weights = []
+    for offload in (False, True):
+        torch.manual_seed(0)
+        spec = RunSpec("bert-tiny", sequence_length=8, mode="eval", offload_optimizer=offload, **changes)
+        step = TrainingStep(spec, build(spec, CPU), CPU)
+        torch.manual_seed(1)
+        for _ in range(2):
+            step.begin()
+            step(2)
+        weights.append([weight.detach() for weight in step.built.model.parameters()])
+    assert all(torch.equal(*pair) for pair in zip(*weights, strict=True))
+    assert moved == ["_fetch_state", "_store_state"] * 2 * len(weights[0])
 
 
 def test_a_timed_step_counts_all_its_micro_batches():
