@@ -12,6 +12,7 @@ from ..faster.run import race
 from ..faster.spec import SETTINGS, FasterSpec
 from ..program import PROGRAM
 from ..race.lines import TORCH
+from ..race.text import describe_compiling, describe_speed
 from ..race.variants import CHANGES
 from ..results.intervals import Interval
 from ..results.result_file import write_result
@@ -77,17 +78,17 @@ def table_of(result: FasterResult, width: int | None) -> list[str]:
     rows = [
         (
             row.label,
-            "1" if not row.entry else describe_speed(row.speed),
+            "1" if not row.entry else _speed(row.speed),
             NONE if row.memory_bytes is None else format_bytes(row.memory_bytes),
             NONE if row.largest_batch_size is None else f"{row.largest_batch_size:,}",
             row.numbers.sameness.label,
-            describe_compiling(row.compile_seconds, row.pays_after_steps),
+            NONE if row.compile_seconds is None else describe_compiling(row.compile_seconds, row.pays_after_steps),
             row.reason or row.kind,
         )
         for row in order_of(result.rows)
     ]
     sizes = [
-        (f"{each.label}, batch {each.batch_size:,}", describe_speed(each.speed), "", "", "", "", each.reason or "")
+        (f"{each.label}, batch {each.batch_size:,}", _speed(each.speed), "", "", "", "", each.reason or "")
         for each in result.sizes
         if each.batch_size not in (0, result.batch_size)
     ]
@@ -95,16 +96,8 @@ def table_of(result: FasterResult, width: int | None) -> list[str]:
     return ["", f"At batch {result.batch_size:,} unless another one is named:", *table]
 
 
-def describe_speed(speed: Interval | None) -> str:
-    """Write "1.42x [1.39, 1.46]"."""
-    return NONE if speed is None else f"{speed.value:.2f}x [{speed.low:.2f}, {speed.high:.2f}]"
-
-
-def describe_compiling(seconds: float | None, steps: int | None) -> str:
-    """Write "33 s, pays after 400 steps"."""
-    if seconds is None:
-        return NONE
-    return f"{format_duration(seconds)}{'' if steps is None else f', pays after {steps:,} steps'}"
+def _speed(speed: Interval | None) -> str:
+    return NONE if speed is None else describe_speed(speed)
 
 
 def notes_of(result: FasterResult) -> list[str]:

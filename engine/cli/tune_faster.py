@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import SpecError
 from ..program import PROGRAM
 from ..race.row import Row
-from ..race.text import FIGURES, HEADINGS, cells, headline, lines_to_paste, memory_savers
+from ..race.text import FIGURES, HEADINGS, cells, headline, lines_to_paste, memory_savers, nothing_found
 from ..results.result_file import write_result
 from ..settings.spec_checks import not_offered
 from ..text.units import format_bytes, format_duration
@@ -27,6 +27,7 @@ from .printing.console import Console
 from .printing.output import print_json
 from .printing.terminal import BOLD, say, say_lines, table_lines, width_of, wrapped
 
+NONE_RACED = "Nothing found: no change of the speed applies here, or trains the same."
 NOT_REPORTED = "a portal does not store such a run yet; keep its --result-file"
 
 
@@ -93,10 +94,13 @@ def say_found(result: FasterResult) -> None:
 
 def headline_of(result: FasterResult) -> str:
     """Return what was found in a sentence."""
-    others, cores, raced = result.others_cores, result.today.cores, result.raced
-    found = headline(
-        result.verdict, result.chosen, result.rows, result.savings, raced=raced, others_cores=others, cores=cores
-    )
+    found = nothing_found([result.verdict], others_cores=result.others_cores, cores=result.today.cores)
+    if not result.raced:
+        found = NONE_RACED
+    if result.chosen and result.verdict.gain is not None:
+        label = " + ".join(row.label for row in result.rows if row.name in result.chosen)
+        lines = len(lines_to_paste(result.chosen, result.rows))
+        found = headline(result.verdict.gain, result.verdict.claim, lines=lines, label=label, savings=result.savings)
     savers = [] if result.chosen else memory_savers(result.rows, result.chosen, result.today.memory_bytes)
     return " ".join([*(f"{_less_memory(row, result)}." for row in savers[:1]), found])
 

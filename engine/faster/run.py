@@ -29,6 +29,7 @@ from ..race.field import TODAY, Entry, Field, RaceVerdict
 from ..race.lines import lines_of
 from ..race.numbers import STEPS, UNKNOWN, Numbers, compare_numbers, largest_difference
 from ..race.rule import ratio_of
+from ..race.text import pays_after
 from ..race.variants import (
     CHANGES,
     Change,
@@ -50,7 +51,7 @@ from ..speed.comparison import TimedBlock
 from ..worker.handle import WorkerHandle
 from ..worker.prober import Prober
 from .course import Course
-from .result import AtSize, FasterResult, Row, pays_after
+from .result import AtSize, FasterResult, Row
 from .spec import FasterSpec
 
 BLOCK_SECONDS = 0.5

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from ..results.intervals import Interval
+from ..results.intervals import ENOUGH_ROUNDS, Interval
 from ..results.result import Savings
 from ..results.speed_rounds import SpeedClaim
-from ..speed.claim import describe_lower_bound, is_gain
+from ..speed.claim import describe_lower_bound
 from ..speed.rounds import describe_others
-from ..text.units import format_bytes, format_duration, format_least_usd, format_usd
+from ..text.units import format_bytes, format_duration, format_usd
 from .field import Entry, RaceVerdict
 from .row import Row
 
@@ -18,55 +19,57 @@ FIGURES = (1, 2)
 LESS_MEMORY = 0.98
 """A change whose peak is below this share of today's is said to save memory."""
 _OTHER_DRAWS = "other random numbers"
-_COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+LEAST_USD = 0.01
 
 
-def headline(
-    verdict: RaceVerdict,
-    chosen: Entry,
-    rows: Sequence[Row],
-    savings: Savings,
-    *,
-    raced: int,
-    others_cores: float | None = None,
-    cores: int | None = None,
-) -> str:
-    """Write "1.9x [1.8, 2.0] as fast with three lines; saves $260 a year", or why nothing is recommended.
-
-    `chosen` are the changes that are recommended, of the `raced` ones. Other work used `others_cores` of `cores`.
-    """
-    if not chosen or verdict.gain is None:
-        return _nothing(verdict, raced, describe_others(others_cores, cores))
-    lines = sum(len(row.lines.splitlines()) for row in rows if row.name in chosen)
-    count = _COUNTS[lines] if lines < len(_COUNTS) else str(lines)
-    with_lines = f"as fast with {count} line{'' if lines == 1 else 's'}"
-    if verdict.claim is SpeedClaim.AT_LEAST:
-        saved = (
-            f"; saves at least {format_least_usd(savings.per_year_usd_low)} a year" if savings.per_year_usd_low else ""
-        )
-        return f"At least {describe_lower_bound(verdict.gain.low)} {with_lines}{saved}."
-    saved = f"; saves {format_usd(savings.per_year_usd)} a year" if savings.per_year_usd else ""
-    return f"{describe_speed(verdict.gain)} {with_lines}{saved}."
+def headline(gain: Interval, claim: SpeedClaim, *, lines: int, label: str, savings: Savings) -> str:
+    """Write "1.90x [1.81, 2.02] as fast with 3 lines: AdamW, fused + bf16 autocast; saves $120.00 a year."."""
+    figure = f"{describe_speed(gain)} as fast"
+    if claim is SpeedClaim.AT_LEAST:
+        figure = f"At least {describe_lower_bound(gain.low)} as fast"
+    saved = savings.per_year_usd if savings.per_year_usd is not None else savings.per_year_usd_low
+    least = "at least " if savings.per_year_usd is None else ""
+    money = f"; saves {least}{format_usd(saved)} a year" if saved is not None and saved >= LEAST_USD else ""
+    return f"{figure} with {lines} line{'' if lines == 1 else 's'}: {label}{money}."
 
 
-def _nothing(verdict: RaceVerdict, raced: int, others: str | None) -> str:
-    if not raced:
-        return "Nothing found: no change of the speed applies here, or trains the same."
-    if verdict.claim is SpeedClaim.NOTHING:
-        why = others or ("the time ended first" if verdict.ended_early else "they differ too much from start to start")
-        return f"Nothing is claimed: speeds were not measurable here now, {why}."
-    tried = "the one change that was raced is not" if raced == 1 else f"none of the {raced} changes that were raced is"
-    return f"Nothing found: {tried} shown to be faster{f', while {others}' if others else ''}."
+def nothing_found(verdicts: Sequence[RaceVerdict], *, others_cores: float | None, cores: int) -> str:
+    """Write why nothing is recommended: nothing gains, or the speeds of these races do not say."""
+    is_open = [each for each in verdicts if each.claim is SpeedClaim.NOTHING]
+    if not is_open:
+        return "Nothing found: no change that was tried makes this training faster by 3 % or more."
+    if any(each.ended_early for each in is_open):
+        return "Nothing is claimed: the time budget ended before the fastest change was compared with today's training."
+    others = describe_others(others_cores, cores)
+    if others is not None and any(each.quiet_rounds < ENOUGH_ROUNDS for each in is_open):
+        return f"Nothing is claimed: {others}, which slows the variants down unequally. Try again on an idle machine."
+    return "Nothing is claimed: the speeds of the fastest change and of today's training vary too much here."
 
 
 def describe_speed(speed: Interval) -> str:
-    """Write "1.9x [1.8, 2.0]".
+    """Write "1.06x [1.04, 1.09]", the ends rounded outwards: no more is claimed than is known.
 
-    >>> describe_speed(Interval(1.04, 1.06, 1.08))
-    '1.06x [1.04, 1.08]'
+    >>> describe_speed(Interval(1.046, 1.06, 1.081))
+    '1.06x [1.04, 1.09]'
     """
-    decimals = 2 if speed.low < 1.1 else 1
-    return f"{speed.value:.{decimals}f}x [{speed.low:.{decimals}f}, {speed.high:.{decimals}f}]"
+    low, high = math.floor(speed.low * 100 + 1e-9) / 100, math.ceil(speed.high * 100 - 1e-9) / 100
+    return f"{speed.value:.2f}x [{low:.2f}, {high:.2f}]"
+
+
+def describe_compiling(seconds: float, steps: int | None) -> str:
+    """Write "33 s, pays after 400 steps"."""
+    return f"{format_duration(seconds)}{'' if steps is None else f', pays after {steps:,} steps'}"
+
+
+def pays_after(compile_seconds: float | None, speed: Interval | None, step_seconds: float | None) -> int | None:
+    """Return the steps after which compiling is made up for; None where a step is not shown to be faster.
+
+    >>> pays_after(30.0, Interval(1.4, 1.5, 1.6), 0.3)
+    300
+    """
+    if compile_seconds is None or speed is None or step_seconds is None or speed.low <= 1:
+        return None
+    return math.ceil(round(compile_seconds / (step_seconds * (1 - 1 / speed.value)), 6))
 
 
 def cells(row: Row, today_bytes: int | None) -> tuple[str, ...]:
@@ -75,12 +78,8 @@ def cells(row: Row, today_bytes: int | None) -> tuple[str, ...]:
     memory = "" if row.memory_bytes is None else format_bytes(row.memory_bytes)
     if row.memory_bytes is not None and today_bytes:
         memory += f" ({row.memory_bytes / today_bytes - 1:+.0%})"
-    return (row.label, speed, memory, _numbers(row), _compiling(row))
-
-
-def is_faster(row: Row) -> bool:
-    """Whether its own rounds show a gain."""
-    return row.reason is None and row.speed is not None and is_gain(row.speed.value, row.speed.low)
+    compiling = "" if row.compile_seconds is None else describe_compiling(row.compile_seconds, row.pays_after_steps)
+    return (row.label, speed, memory, _numbers(row), compiling)
 
 
 def lines_to_paste(chosen: Entry, rows: Sequence[Row]) -> list[str]:
@@ -110,10 +109,3 @@ def _numbers(row: Row) -> str:
     difference = row.numbers.largest_difference
     shown = f"{same} ({difference:.1e})" if difference else same
     return f"{shown}: {row.reason}" if row.reason else shown
-
-
-def _compiling(row: Row) -> str:
-    if row.compile_seconds is None:
-        return ""
-    pays = f", pays after {row.pays_after_steps:,} steps" if row.pays_after_steps is not None else ""
-    return f"{format_duration(row.compile_seconds)}{pays}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,8 @@ from ...race.field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdic
 from ...race.numbers import Numbers, Sameness, largest_difference
 from ...race.row import Row
 from ...race.rule import FEWEST_ROUNDS, decide, ratio_of
-from ...results.intervals import ENOUGH_ROUNDS, Interval
+from ...race.text import pays_after
+from ...results.intervals import ENOUGH_ROUNDS
 from ...results.savings import savings
 from ...results.speed_rounds import SpeedClaim, Stage
 from ...spec import SCHEMA
@@ -194,7 +194,9 @@ class _Faster:
         alike = [r for r in rounds if not self.base or r.stage is Stage.SELECTION]
         is_unknown = not step.is_found and is_cpu and describe_others(self.starts.mean_others_cores, cores) is not None
         for name in names if not is_unknown else ():
-            self.rows[name] = self._with_speed(self.rows[name], ratio_of((name,), TODAY, alike, cores))
+            row, speed = self.rows[name], ratio_of((name,), TODAY, alike, cores)
+            steps = pays_after(row.compile_seconds, speed, self.starts.step_seconds)
+            self.rows[name] = replace(row, speed=speed, pays_after_steps=steps)
         if not step.is_found and len(rounds) < FEWEST_ROUNDS:  # the time was spent before anything could be shown
             return replace(step, claim=SpeedClaim.NOTHING, ended_early=True)
         return step
@@ -222,13 +224,6 @@ class _Faster:
         self.execution.log(f"{describe_entry(entry)}: it failed: {why}", "warning")
         if len(entry) == 1:
             self.rows[entry[0]] = replace(self.rows[entry[0]], reason=f"it failed: {why}")
-
-    def _with_speed(self, row: Row, speed: Interval | None) -> Row:
-        """Return the row with its speed, and the steps after which its compiling pays."""
-        pays = None
-        if row.compile_seconds is not None and speed is not None and speed.low > 1 and self.starts.step_seconds:
-            pays = math.ceil(row.compile_seconds / (self.starts.step_seconds * (1 - 1 / speed.value)))
-        return replace(row, speed=speed, pays_after_steps=pays)
 
     def _result(self, today: Today, first: Trial, verdict: RaceVerdict, chosen: Entry) -> FasterResult:
         memory_bytes, numbers = self._together(first, chosen)
