@@ -115,6 +115,7 @@ def _prepare(spec: RunSpec, gpu: Gpu | None) -> None:
     if spec.channels_last:
         raise EstimateImpossible("in which layout convolutions keep channels last is not traced; measure it instead")
     if spec.load_in_8bit:
+        # MatMul8bitLt keeps the outliers' columns; a CPU runs MatMul8bitFp, so nothing shows whether a trace is right
         raise EstimateImpossible("what LLM.int8 keeps depends on outliers in the data; measure it, or estimate 4 bits")
     if spec.liger_loss:
         raise EstimateImpossible("Liger's kernels cannot be traced; measure it instead, or estimate a loss in chunks")
