@@ -14,8 +14,9 @@ from ..program import PROGRAM
 from ..race.row import Row
 from ..race.text import FIGURES, HEADINGS, cells, headline, lines_to_paste, memory_savers, nothing_found
 from ..results.result_file import write_result
+from ..results.speed_rounds import SpeedClaim
 from ..settings.spec_checks import not_offered
-from ..text.units import format_bytes, format_duration
+from ..text.units import format_bytes, format_duration, format_percent
 from ..tune.devices import devices_held
 from ..tune.faster.result import FasterResult
 from ..tune.faster.run import make_faster
@@ -88,14 +89,16 @@ def say_found(result: FasterResult) -> None:
         say_lines(["", *table_lines(HEADINGS, rows, width, right=FIGURES)])
     left_out = [f"{row.label}: {row.reason}." for row in result.rows if row.memory_bytes is None and row.reason]
     say_lines(wrapped(["", "Not compared:", *(f"  {line}" for line in left_out)], width) if left_out else [])
-    if lines := lines_to_paste(result.chosen, result.rows):
-        say_lines(["", "Paste:", *(f"  {line}" for line in lines)])
+    savers = tuple(row.name for row in memory_savers(result.rows, result.chosen, result.today.memory_bytes))
+    for heading, names in (("Paste:", result.chosen), ("Paste, for less memory:", savers)):
+        if lines := lines_to_paste(names, result.rows):
+            say_lines(["", heading, *(f"  {line}" for line in lines)])
 
 
 def headline_of(result: FasterResult) -> str:
     """Return what was found in a sentence."""
     found = nothing_found([result.verdict], others_cores=result.others_cores, cores=result.today.cores)
-    if not result.raced:
+    if not result.raced and result.verdict.claim is SpeedClaim.NO_GAIN:
         found = NONE_RACED
     if result.chosen and result.verdict.gain is not None:
         label = " + ".join(row.label for row in result.rows if row.name in result.chosen)
@@ -106,8 +109,8 @@ def headline_of(result: FasterResult) -> str:
 
 
 def _less_memory(row: Row, result: FasterResult) -> str:
-    share, lines = 1 - (row.memory_bytes or 0) / result.today.memory_bytes, " ".join(row.lines.splitlines())
-    return f"{row.label}: {share:.0%} less memory, by {lines}"
+    share = 1 - (row.memory_bytes or 0) / result.today.memory_bytes
+    return f"{row.label}: {format_percent(share)} less memory"
 
 
 def _lines_below(result: FasterResult) -> list[str]:

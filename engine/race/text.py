@@ -77,7 +77,7 @@ def cells(row: Row, today_bytes: int | None) -> tuple[str, ...]:
     speed = "" if row.speed is None else describe_speed(row.speed)
     memory = "" if row.memory_bytes is None else format_bytes(row.memory_bytes)
     if row.memory_bytes is not None and today_bytes:
-        memory += f" ({row.memory_bytes / today_bytes - 1:+.0%})"
+        memory += f" ({(row.memory_bytes / today_bytes - 1) * 100:+.0f} %)"
     compiling = "" if row.compile_seconds is None else describe_compiling(row.compile_seconds, row.pays_after_steps)
     return (row.label, speed, memory, _numbers(row), compiling)
 

@@ -129,7 +129,9 @@ class _Faster:
     def _loader_first(self, workers: Sequence[Variant], first: Trial) -> RaceVerdict:
         """Race the workers alone: where data is waited for, nothing else can show what it gains."""
         fraction = first.evidence.waiting_fraction or 0.0
-        self.execution.log(f"waiting for data is the limit ({fraction:.0%} of a step): more loader workers first")
+        self.execution.log(
+            f"waiting for data is the limit ({fraction * 100:.0f} % of a step): more loader workers first"
+        )
         verdict = self._race(self._tried(workers, first))
         if verdict.is_found:
             self.base = verdict.chosen

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...text.units import format_percent
 from .facts import Facts
 
 LEAST_WAITING = 0.02
@@ -63,7 +64,7 @@ def _no_workers(facts: Facts) -> str | None:
     if facts.cores < 2:
         return "this machine has one core"
     if facts.waiting_fraction is not None and facts.waiting_fraction < LEAST_WAITING:
-        return f"only {facts.waiting_fraction:.1%} of a step is spent waiting for data"
+        return f"only {format_percent(facts.waiting_fraction)} of a step is spent waiting for data"
     return None
 
 

@@ -111,7 +111,7 @@ def test_a_script_that_holds_its_outputs_is_told_so_and_nothing_is_written_besid
     files = set(SCRIPTS.iterdir())
     said, result = tuned("--try", "release-outputs", "--", sys.executable, str(SCRIPTS / "keeps_outputs.py"), "64")
     assert "Outputs released after each step:" in said
-    assert "less memory, by del outputs" in said
+    assert "Paste, for less memory:\n  del outputs" in said
     assert (result["goal"], result["today"]["batch_size"], result["chosen"]) == ("faster", 64, [])
     assert result["variants"][0]["numbers"]["sameness"] == "same_to_the_bit"
     assert set(SCRIPTS.iterdir()) == files

@@ -136,7 +136,7 @@ def test_outputs_that_are_held_are_told_by_the_memory_they_take(monkeypatch: pyt
     result, made_up = found(monkeypatch, "release-outputs", noted={"kept_bytes": 400})
     assert (result.chosen, made_up.started.count(("release-outputs",))) == ((), 1)
     assert [row.name for row in memory_savers(result.rows, (), result.today.memory_bytes)] == ["release-outputs"]
-    assert headline_of(result).startswith("Outputs released after each step: 44% less memory, by del outputs")
+    assert headline_of(result).startswith("Outputs released after each step: 44.4 % less memory. Nothing found")
 
 
 def test_nothing_found_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,6 +161,7 @@ def test_a_race_whose_time_ended_first_claims_neither_a_gain_nor_that_there_is_n
     monkeypatch.setattr(run, "MOST_SECONDS", 1e-9)
     result, _ = found(monkeypatch, "fused")
     assert (result.chosen, result.verdict.claim, result.verdict.ended_early) == ((), SpeedClaim.NOTHING, True)
+    assert headline_of(result).startswith("Nothing is claimed: the time budget ended")
 
 
 def test_a_variant_that_comes_to_nothing_is_not_raced(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ def test_on_a_gpu_all_that_applies_is_tried() -> None:
     [
         ("workers", {"loaders": []}, "no DataLoader was seen"),
         ("workers", {"loaders": [[0, False, False, False, 9]]}, "each worker would give all of them"),
-        ("workers", {"waiting": 0.01}, "only 1.0% of a step"),
+        ("workers", {"waiting": 0.01}, "only 1.0 % of a step"),
         ("workers", {"loaders": [[4, False, True, True, 9]]}, "4 workers on 4 cores"),
         ("fused", {"optimizer": {"is_fused": True}}, "it is set"),
         ("fused", {"optimizers": []}, "no optimizer"),
