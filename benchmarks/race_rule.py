@@ -37,6 +37,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from timing_simulation import Machine  # noqa: E402
 
+from engine.faster.run import BLOCK_SECONDS, LEAST_STEPS  # noqa: E402
 from engine.race.field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict, Timed  # noqa: E402
 from engine.race.rule import MOST_ROUNDS_EVALUATION, NOISE, decide, ratio_of  # noqa: E402
 from engine.results.intervals import ENOUGH_ROUNDS  # noqa: E402
@@ -46,7 +47,7 @@ from engine.speed.selection import LOOK_EVERY, RUN_TO_RUN  # noqa: E402
 
 MACHINES = ("quiet", "drift", "warming up", "bursts", "bursts, seen")
 NOISES = (0.01, 0.02, 0.05)
-BLOCK_SECONDS, SETUP_SECONDS = 0.4, 2.0
+SETUP_SECONDS = 2.0
 MOST_SECONDS = 1200.0
 OUTPUT = ROOT / "benchmarks" / "results" / "race_rule.json"
 
@@ -113,7 +114,7 @@ class Bench:
         own = self.rng.gauss(0, RUN_TO_RUN / math.sqrt(2))
         true = self.world.step_seconds / math.exp(self.world.logarithm(entry) + own)
         times: list[float] = []
-        while not times or sum(times) < BLOCK_SECONDS:
+        while sum(times) < max(BLOCK_SECONDS, LEAST_STEPS * self.world.step_seconds):
             tail = self.rng.uniform(1, 2) if self.rng.random() < 0.05 else 1.0
             times.append(true * self.machine.slowdown(self.now) * math.exp(self.rng.gauss(0, self.noise)) * tail)
             self.now += times[-1]

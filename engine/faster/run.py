@@ -54,7 +54,8 @@ from .course import Course
 from .result import AtSize, FasterResult, Row
 from .spec import FasterSpec
 
-BLOCK_SECONDS = 0.5
+BLOCK_SECONDS, LEAST_STEPS = 0.5, 2.5
+"""A block lasts these seconds, or these steps of today's training where they are longer: a median needs three."""
 SHARE_AT_TODAY = 0.6
 """Share of the time budget by which the race at today's batch size ends; the rest is for sizes of their own."""
 SHARE_OF_SEARCHES = 0.5
@@ -121,6 +122,7 @@ class _Running:
         self.spec, self.execution, self.worker, self.started_as = spec, execution, worker, started_as
         self.base = spec.run_spec()
         self.size = spec.current_batch_size
+        self.block_seconds = BLOCK_SECONDS
         self.admitted: dict[Entry, Admitted] = {}
         self.today_losses: tuple[float, ...] = ()
         self.own_difference: float | None = None
@@ -186,7 +188,7 @@ class _Running:
     def _block(self, entry: Entry, batch_size: int) -> TimedBlock:
         self.worker.turn_to(self._spec_of(entry))
         return self.worker.time(
-            batch_size, block_seconds=BLOCK_SECONDS, seconds=self.execution.seconds_left, progress=self._say_step
+            batch_size, block_seconds=self.block_seconds, seconds=self.execution.seconds_left, progress=self._say_step
         )
 
     def _say_step(self, stage: str, step: int) -> None:
@@ -205,6 +207,8 @@ class _Running:
             tried = self._block(entry, self.size)
             if tried.outcome is not Outcome.FITS:
                 return Admitted(reason=f"{tried.error_type}: {tried.error_message}")
+            if entry == TODAY:
+                self.block_seconds = max(BLOCK_SECONDS, LEAST_STEPS * median(tried.step_seconds))
             compiling = tried.conditions.get("compile_seconds")
             found = self.worker.losses(self.size, steps=STEPS, seconds=self.execution.seconds_left)
             spec = self._spec_of(entry)

@@ -2,9 +2,11 @@
 
 A round runs one block (or start) of each entry that is left, in random order, each in a new process. Only ratios within
 a round are compared, so what differs from process to process lies in their spread, and their interval is reported as
-it is. A block counts as disturbed where other work used the machine's cores, or where it was `OUTLYING` slower than the
-fastest one of its entry in the same generation: disturbances only slow down. Disturbed blocks count only where too few
-others are left. The race is a successive halving with intervals:
+it is. A block counts as disturbed where other work used the machine's cores; before the evaluation also where it was
+`OUTLYING` slower than the fastest one of its entry in the same generation, because disturbances only slow down: that
+helps to choose, but would bias an interval. Disturbed blocks count only where too few others are left.
+
+The race is a successive halving with intervals:
 
 1. *Alone*: today's training and each change alone. A change drops out once its interval lies below a gain of 3 % and
    its figure below 1 %, from four rounds on; after the first two, once it was much slower in all of them. That ends
@@ -93,7 +95,7 @@ class _Known:
         self.logarithms, self.quiet = logarithms, quiet
 
 
-def _known(rounds: Sequence[RacedRound], cores: int) -> list[_Known]:
+def _known(rounds: Sequence[RacedRound], cores: int, outlying: float = OUTLYING) -> list[_Known]:
     """Read the rounds of one generation, or of the evaluation."""
     fastest: Logarithms = {}
     for r in rounds:
@@ -102,7 +104,7 @@ def _known(rounds: Sequence[RacedRound], cores: int) -> list[_Known]:
     return [
         _Known(
             known := r.logarithms(),
-            frozenset(e for e, x in known.items() if x > fastest[e] - OUTLYING) - r.disturbed(cores),
+            frozenset(e for e, x in known.items() if x > fastest[e] - outlying) - r.disturbed(cores),
         )
         for r in rounds
     ]
@@ -201,7 +203,8 @@ class _Race:
             return RaceVerdict(TODAY, TODAY, SpeedClaim.NO_GAIN, None, 0, 0)
         own = [r for r in self.rounds if r.stage is Stage.EVALUATION and leader in r.logarithms()]
         quiet = sum(not r.disturbed(self.field.cores) for r in own)
-        ratios = _ratios(leader, TODAY, _known(own, self.field.cores), ENOUGH_ROUNDS)
+        known_rounds = _known(own, self.field.cores, outlying=math.inf)
+        ratios = _ratios(leader, TODAY, known_rounds, ENOUGH_ROUNDS)
         is_over = self.spent + 2 * self.unit_seconds >= self.field.most_seconds
         if not is_over and not self._is_known(ratios, len(own), quiet):
             return NextRound(Stage.EVALUATION, 0, (TODAY, leader))
