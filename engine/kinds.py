@@ -11,9 +11,11 @@ from typing import Any, TypeVar
 from .catalog.stored_workload import is_own_training
 from .documents.estimated import Estimated
 from .documents.measured import Measured, Tuned
+from .documents.raced import Raced
 from .documents.stored import check_schema
 from .documents.validated import Validated
 from .estimate.spec import EstimateSpec
+from .faster.spec import FasterSpec
 from .recompute.command import CommandClaims
 from .recompute.contradiction import Contradiction
 from .recompute.document import check_limits
@@ -25,22 +27,24 @@ from .tune.spec import FunctionSpec, TuneSpec, read_tuned_spec
 from .validation.spec import ValidationSpec
 
 T = TypeVar("T")
-SpecOnDevice = RunSpec | TuneSpec | FunctionSpec | ValidationSpec
+SpecOnDevice = RunSpec | TuneSpec | FunctionSpec | ValidationSpec | FasterSpec
 Spec = SpecOnDevice | EstimateSpec
-Document = Measured | Estimated | Validated
+Document = Measured | Estimated | Validated | Raced
 
 
 class RunKind(StrEnum):
-    """What a run is for: figures of a device, figures of the predictor, or a check that what is measured is right.
+    """What a run is for: figures of a device, of the predictor, of settings, or a check that what is measured is right.
 
     A command measures a training command or a function of somebody's own, and no model of the catalogue. A validation
-    runs on a device as a measurement does, but finds no batch size: nothing counts it as one.
+    runs on a device as a measurement does, but finds no batch size: nothing counts it as one. A race of settings
+    against today's training does not count as one either.
     """
 
     MEASUREMENT = "measurement"
     COMMAND = "command"
     ESTIMATE = "estimate"
     VALIDATION = "validation"
+    RACE = "race"
 
     @property
     def label(self) -> str:
@@ -56,6 +60,7 @@ class ByKind(Mapping[RunKind, T]):
     command: T
     estimate: T
     validation: T
+    race: T
 
     def __getitem__(self, kind: str) -> T:
         row: T = getattr(self, RunKind(kind))
@@ -108,6 +113,14 @@ KINDS = ByKind(
     ),
     validation=Kind(
         "validate", ValidationSpec.from_dict, Validated.from_dict, contradictions_of_validation, members=("checks",)
+    ),
+    race=Kind(
+        "faster",
+        FasterSpec.from_dict,
+        Raced.from_dict,
+        _of_a_measurement,  # as a result of another machine it is refused by its first member
+        members=("at_today",),
+        is_reported=False,
     ),
 )
 

@@ -3,6 +3,7 @@
     measurement   `plan`: its probes, and the engine's outlook on the comparison of speeds; for a check, its steps
     tuning        `tune.plan`: its starts
     validation    the steps measured so far; for compiling, a constant that was measured elsewhere
+    race          no figure: what races next depends on what was timed
     estimate      the cards done so far; before the first, the time that loading the libraries took on this machine
 
 A new figure replaces the one shown where it is smaller, or where it is clearly larger because something new is known.
@@ -109,6 +110,8 @@ class TimeLeft:
             return _of_estimate(self.progress, now)
         if self.spec.get("check_batch_size") is not None:
             return _of_check(self.spec, self.progress, now)
+        if "tried" in self.spec:
+            return None
         if "check" in self.spec:
             return _of_validation(self.progress, self.spec["check"] == "compile", now)
         if self._is_tuning:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from analysis.api.kinds.command import Command
 from analysis.api.kinds.estimate import Estimate
 from analysis.api.kinds.measurement import Measurement
+from analysis.api.kinds.race import Race
 from analysis.api.kinds.requests import Requests
 from analysis.api.kinds.validation import Validation
 from engine.kinds import ByKind
@@ -14,4 +15,5 @@ BY_KIND = ByKind[Requests](
     command=Command(),
     estimate=Estimate(),
     validation=Validation(),
+    race=Race(),
 )

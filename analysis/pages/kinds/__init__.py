@@ -7,6 +7,7 @@ from analysis.pages.kinds.command import Command
 from analysis.pages.kinds.estimate import Estimate
 from analysis.pages.kinds.measurement import Measurement
 from analysis.pages.kinds.page import KindPages
+from analysis.pages.kinds.race import Race
 from analysis.pages.kinds.validation import Validation
 from engine.kinds import ByKind
 
@@ -15,6 +16,7 @@ BY_KIND = ByKind[KindPages](
     command=Command(),
     estimate=Estimate(),
     validation=Validation(),
+    race=Race(),
 )
 
 

@@ -20,6 +20,7 @@ from analysis.presentation.nothing_to_gain import nothing_to_gain
 from analysis.presentation.probe_rows import probe_key, probe_lines
 from analysis.presentation.result_summary import headline, reach
 from analysis.presentation.stored.estimate import earlier_estimate
+from analysis.presentation.stored.race import StoredRace
 from analysis.presentation.stored.result import StoredResult, read_result
 from analysis.presentation.stored.validation import StoredValidation
 from engine.describe.boundary import certificate_lines, why_not_certified
@@ -171,7 +172,7 @@ def result_plots(result: StoredResult) -> list[Plot]:
     return [plot for plot in (peak, speed) if plot is not None]
 
 
-def environment_rows(result: StoredResult | StoredValidation) -> list[tuple[str, str]]:
+def environment_rows(result: StoredResult | StoredValidation | StoredRace) -> list[tuple[str, str]]:
     """Write the stored environment as text, without unknown facts."""
     device = result.device
     rows = [

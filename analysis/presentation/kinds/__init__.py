@@ -7,6 +7,7 @@ from analysis.presentation.kinds.command import Command
 from analysis.presentation.kinds.estimate import Estimate
 from analysis.presentation.kinds.measurement import Measurement
 from analysis.presentation.kinds.presentation import Presentation
+from analysis.presentation.kinds.race import Race
 from analysis.presentation.kinds.validation import Validation
 from analysis.presentation.labels import describe_limit, describe_precision, limit_of_run, short_precision
 from engine.kinds import ByKind
@@ -16,6 +17,7 @@ BY_KIND = ByKind[Presentation](
     command=Command(),
     estimate=Estimate(),
     validation=Validation(),
+    race=Race(),
 )
 
 

@@ -8,6 +8,7 @@ from analysis.models import Run
 from analysis.runs.kinds.command import Command
 from analysis.runs.kinds.estimate import Estimate
 from analysis.runs.kinds.measurement import Measurement
+from analysis.runs.kinds.race import Race
 from analysis.runs.kinds.rules import Rules
 from analysis.runs.kinds.validation import Validation
 from engine.kinds import ByKind, Spec
@@ -17,6 +18,7 @@ BY_KIND = ByKind[Rules](
     command=Command(),
     estimate=Estimate(),
     validation=Validation(),
+    race=Race(),
 )
 
 

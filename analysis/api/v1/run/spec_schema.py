@@ -88,7 +88,7 @@ def _queue_properties() -> Schema:
         "kind": {
             "enum": list(REQUESTED_KINDS),
             "default": DEFAULT_KIND.value,
-            "description": "Measured, or predicted.",
+            "description": "Measured, predicted, or a race of settings.",
         },
         **{name: schema for kind in REQUESTED_KINDS for name, schema in BY_KIND[kind].own_properties().items()},
         "device_class": {

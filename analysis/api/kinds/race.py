@@ -1,0 +1,31 @@
+"""Requests of races."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from analysis.api.kinds.requests import VERSION_OF_FORM, Components, Requests, placed, settings_in
+from engine.faster.result import FasterResult
+from engine.faster.spec import SETTINGS, FasterSpec
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser, User
+
+
+class Race(Requests):
+    """A body has the keys of a FasterSpec, and those about its place in the queue."""
+
+    spec_name = FasterSpec.__name__
+    result_type, result_name = FasterResult, FasterResult.__name__
+    only_others = ("check_batch_size", "start_batch_size", "soak_steps", "gpu", "price_per_hour_usd")
+
+    def own_properties(self) -> dict[str, Any]:
+        description = f"Of a race. {SETTINGS['tried'].description}"
+        return {"tried": {"type": ["string", "null"], "description": description}}
+
+    def described_result(self) -> Components:
+        headline = {"type": "string", "description": "What makes the training faster, in a sentence."}
+        return {"FasterResult": {"properties": {"schema": VERSION_OF_FORM, "headline": headline}}}
+
+    def submission(self, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
+        return placed(FasterSpec.from_dict(settings_in(values)), values, user)

@@ -1,0 +1,23 @@
+"""The pages of a race."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.http import QueryDict
+
+from analysis.models import Run
+from analysis.pages.kinds.measurement import environment_rows
+from analysis.pages.kinds.page import KindPages, Page
+from analysis.presentation.stored.race import read_race
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+
+class Race(KindPages):
+    """It is requested by the API, and its result is a table of settings with the lines to paste."""
+
+    def result_page(self, run: Run, query: QueryDict, user: User | None = None) -> Page:
+        race = read_race(run.result or {})
+        return "analysis/run/race.html", {"race": race, "environment": environment_rows(race)}

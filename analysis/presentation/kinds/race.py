@@ -1,0 +1,41 @@
+"""A race in words: settings that ran beside today's training in turns."""
+
+from __future__ import annotations
+
+from analysis.models import Run, State
+from analysis.presentation.kinds.presentation import Presentation
+from analysis.presentation.labels import model_name
+from analysis.presentation.stored.race import read_race
+from analysis.presentation.stored.unreadable import UnreadableError
+from engine.progress import RACING_PHASES
+
+
+class Race(Presentation):
+    """It ends with what makes the training faster, or with nothing."""
+
+    mark = "race"
+    not_compared = "a race of settings, which has no batch size to compare"
+    endings = {
+        State.FAILED: ("{} on {}: the race failed.", "The engine gave no result. The reason is below."),
+        State.CANCELLED: ("{} on {}: the race was cancelled.", "It gives no result."),
+        State.INTERRUPTED: (
+            "{} on {}: the race was interrupted.",
+            "Its worker stopped before the end; the race itself did not fail. Start it again.",
+        ),
+    }
+
+    def found(self, run: Run) -> str:
+        try:
+            race = read_race(run.result or {})
+        except UnreadableError:
+            return "finished"
+        return f"✓ {race.factor}" if race.factor else "nothing claimed"
+
+    def answer(self, run: Run) -> str:
+        return read_race(run.result or {}).headline
+
+    def doing(self, run: Run) -> str:
+        return f"Racing settings of {model_name(run.model)}"
+
+    def phases(self, run: Run) -> tuple[str, ...]:
+        return RACING_PHASES

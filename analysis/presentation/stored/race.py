@@ -1,0 +1,84 @@
+"""A stored race, read for its page: the headline, a row for each change, and the lines to paste."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.presentation.stored.unreadable import read_stored
+from engine.documents.raced import Raced
+from engine.faster.result import AtSize, Row, order_of
+from engine.race.lines import TORCH, Lines
+from engine.race.variants import NotTried
+from engine.results.intervals import Interval
+from engine.results.result import DeviceFacts
+from engine.results.speed_rounds import SpeedClaim
+from engine.speed.claim import describe_lower_bound
+from engine.text.units import format_factor
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRace:
+    """The result of a finished race. `factor` is empty where nothing is claimed."""
+
+    headline: str
+    factor: str
+    batch_size: int
+    rows: tuple[RaceRow, ...]
+    sizes: tuple[SizeRow, ...]
+    not_tried: tuple[NotTried, ...]
+    lines: tuple[Lines, ...]
+    rounds: int
+    own_rounds: int
+    device: DeviceFacts
+    environment: Mapping[str, Any]
+    total_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class RaceRow:
+    """One row of the table, at today's batch size."""
+
+    row: Row
+    speed: str
+
+
+@dataclass(frozen=True, slots=True)
+class SizeRow:
+    """Settings at the largest batch size that keeps the reserve."""
+
+    at: AtSize
+    speed: str
+
+
+def describe_speed(speed: Interval | None) -> str:
+    """Write "1.42x, 1.39 to 1.46x"; empty where it was not measured."""
+    return "" if speed is None else f"{speed.value:.2f}x, {speed.low:.2f} to {speed.high:.2f}x"
+
+
+def read_race(result: Mapping[str, Any]) -> StoredRace:
+    """Read the result of a finished race. Raises UnreadableError."""
+    return read_stored("result", _read_race, result)
+
+
+def _read_race(result: Mapping[str, Any]) -> StoredRace:
+    read = Raced.from_dict(result)
+    plain = next((each.lines for each in read.lines if each.library == TORCH), ())
+    factor = "" if read.gain is None else format_factor(read.gain.value)
+    if read.gain is not None and read.claim is SpeedClaim.AT_LEAST:
+        factor = f"at least {describe_lower_bound(read.gain.low)}"
+    return StoredRace(
+        headline=read.headline,
+        factor=factor,
+        batch_size=read.batch_size,
+        rows=tuple(RaceRow(row, describe_speed(row.speed)) for row in order_of(read.rows)),
+        sizes=tuple(SizeRow(each, describe_speed(each.speed)) for each in read.sizes if each.batch_size),
+        not_tried=read.not_tried,
+        lines=tuple(each for each in read.lines if each.library == TORCH or each.lines != plain),
+        rounds=len(read.rounds),
+        own_rounds=read.at_today.rounds,
+        device=read.device,
+        environment=read.environment,
+        total_seconds=read.total_seconds,
+    )

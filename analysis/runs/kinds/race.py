@@ -1,0 +1,28 @@
+"""A race: which settings make a training faster than today's. It finds no batch size of the run's own settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from analysis.models import Run
+from analysis.runs.columns.result_columns import race_columns
+from analysis.runs.kinds.rules import Rules
+from engine.faster.spec import FasterSpec
+from engine.kinds import KINDS
+
+
+class Race(Rules):
+    """The rules of a race."""
+
+    spec_types = (FasterSpec,)
+    engine = KINDS.race
+
+    def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
+        return race_columns(result)
+
+    def exit_status(self, found: Any) -> int:
+        return 0
+
+    def is_shareable(self, run: Run) -> bool:
+        return False

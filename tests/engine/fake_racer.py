@@ -1,0 +1,75 @@
+"""A worker for a race, with made-up speeds and losses, and races with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.errors import TimeIsUp, WorkerFailed
+from engine.faster.result import FasterResult
+from engine.faster.run import race
+from engine.faster.spec import FasterSpec
+from engine.results.losses import Losses
+from engine.results.result import Outcome, Probe
+from engine.spec import RunSpec
+from engine.speed.comparison import TimedBlock
+from tests.engine.fake_worker import FakeWorker
+
+LOSSES = (2.0, 1.5, 1.2, 1.1, 1.0)
+
+
+class FakeRacer(FakeWorker):
+    """Steps of `factors` by setting; `losses_of` has those that differ, `fails` the settings that raise."""
+
+    def __init__(self, **changed: Any) -> None:
+        self.factors: dict[str, float] = changed.pop("factors", {})
+        self.losses_of: dict[str, tuple[float, ...]] = changed.pop("losses_of", {})
+        self.fails: frozenset[str] = changed.pop("fails", frozenset())
+        self.spec: RunSpec | None = None
+        self.blocks = 0
+        self.ends_after: int = changed.pop("ends_after", 10_000)
+        super().__init__(changed.pop("boundary", 16), **changed)
+
+    def turn_to(self, spec: RunSpec) -> None:
+        self.close()
+        self.spec = spec
+
+    def _made(self) -> set[str]:
+        made = {"fused": self.spec.optimizer == "adamw-fused", "bf16": self.spec.precision == "bf16"}  # type: ignore[union-attr]
+        made |= {"compile": self.spec.torch_compile, "checkpointing": self.spec.gradient_checkpointing}  # type: ignore[union-attr]
+        return {name for name, is_made in made.items() if is_made}
+
+    def time(self, batch_size: int, **_: Any) -> TimedBlock:
+        self.blocks += 1
+        if self.blocks > self.ends_after:
+            raise TimeIsUp
+        made = self._made()
+        if made & self.fails:
+            raise WorkerFailed("the worker process ended with status -11")
+        step = self.step_seconds(batch_size)
+        for name in made:
+            step /= self.factors.get(name, 1.0)
+        step *= 1 + 0.002 * (self.blocks % 5)
+        conditions = {"others_cores": self.others_cores, **({"compile_seconds": 12.0} if "compile" in made else {})}
+        return TimedBlock(batch_size, Outcome.FITS, (step,), step, conditions)
+
+    def losses(self, batch_size: int, **_: Any) -> Losses:
+        if batch_size > 16:
+            return Losses(Outcome.OUT_OF_MEMORY, error_type="BudgetExceeded", error_message="out of memory")
+        return Losses(
+            Outcome.FITS, next((self.losses_of[name] for name in self._made() & self.losses_of.keys()), LOSSES)
+        )
+
+    def probe(self, batch_size: int, **asked: Any) -> Probe:
+        asked.setdefault("progress", lambda *_: None)
+        return super().probe(batch_size, **asked)
+
+
+def raced(spec: FasterSpec | None = None, **changed: Any) -> tuple[FasterResult, list[dict[str, Any]]]:
+    events: list[dict[str, Any]] = []
+    spec = spec or FasterSpec(
+        model="bert-tiny", device="cpu", tried="fused,bf16,compile,checkpointing", current_batch_size=4
+    )
+    return race(spec, events.append, worker=FakeRacer(**changed), started_as={}), events
+
+
+FAST = {"fused": 1.3, "bf16": 1.5, "checkpointing": 0.8}

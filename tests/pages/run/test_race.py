@@ -1,0 +1,57 @@
+"""A race is requested by the API, stored as a kind of its own, and its page has the table and the lines to paste."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+from rest_framework.test import APIClient
+
+from analysis.models import Run
+from analysis.runs import services
+from analysis.runs.queue.placement import Placement
+from engine.faster.spec import FasterSpec
+from engine.kinds import RunKind, kind_of, read_result
+from tests.engine.fake_racer import FAST, raced
+from tests.factories import make_device, make_user
+
+pytestmark = pytest.mark.django_db
+
+
+def ended() -> Run:
+    """A finished race in which two changes gain and one fails."""
+    found, _ = raced(factors=FAST, fails=frozenset({"compile"}))
+    run = services.run_create(spec=found.spec, place=Placement(device=make_device()), requested_by=make_user("ann"))
+    claimed = services.run_claim(device=run.requested_device, owner="tester", run_id=run.pk)
+    assert claimed is not None
+    services.run_finish(run_id=claimed.pk, token=claimed.token, result=found.to_dict(), exit_status=0)
+    return Run.objects.get(pk=run.pk)
+
+
+def test_the_page_of_a_race_says_what_is_faster_and_gives_the_lines(client: Client) -> None:
+    run = ended()
+    client.force_login(make_user("eve"))
+    page = client.get(run.get_absolute_url()).content.decode()
+    assert read_result(run.result or {}).headline in page  # type: ignore[union-attr]
+    assert "fused=True" in page
+    assert "the worker process ended with status -11" in page
+    assert "same to the bit" in page
+
+
+def test_a_race_is_stored_as_a_kind_of_its_own_and_finds_no_batch_size() -> None:
+    run = ended()
+    assert (run.kind, run.largest_batch_size, run.state) == (RunKind.RACE, None, "finished")
+    assert kind_of(run.result or {}) == RunKind.RACE
+
+
+def test_the_api_takes_a_race_and_refuses_a_change_that_is_none() -> None:
+    make_device()
+    client = APIClient()
+    client.force_authenticate(make_user("ann"))
+    body = {"kind": "race", "model": "bert-tiny", "device": "cpu", "tried": "fused,bf16"}
+    answer = client.post("/api/v1/runs/", body, format="json")
+    assert answer.status_code == 202, answer.content
+    run = Run.objects.get(pk=answer.json()["id"])
+    assert FasterSpec.from_dict(run.spec).wanted == ("fused", "bf16")
+    refused = client.post("/api/v1/runs/", {**body, "tried": "turbo"}, format="json")
+    assert refused.status_code == 400
+    assert "turbo" in refused.content.decode()
