@@ -27,6 +27,7 @@ IN_4_BITS: dict[str, Any] = {"lora_rank": 16, "load_in_4bit": True}
 CASES: dict[str, tuple[dict[str, Any], str]] = {
     "8B, every card": (MODEL, "all"),
     "8B with 4 bits, every card": (MODEL | IN_4_BITS, "all"),
+    "8B, one card": (MODEL, "a100-80gb"),
     "8B with 4 bits, one card": (MODEL | IN_4_BITS, "rtx-4090"),
     "BERT, one card": ({"model": "bert"}, "t4"),
 }

@@ -117,6 +117,23 @@ class Recording:
         return peak
 
 
+def with_frees_in_order(events: Sequence[int], step_starts: Sequence[int]) -> list[int]:
+    """Return the events with consecutive frees sorted in the order of their allocations.
+
+    Autocast frees its copies of the weights in the order of their addresses, which differs between traces. To an
+    allocator the order makes no difference: freed neighbours merge to the same blocks.
+    """
+    ordered: list[int] = []
+    frees: list[int] = []
+    starts = frozenset(step_starts)
+    for position, event in enumerate(events):
+        if frees and (event >= 0 or position in starts):
+            ordered += sorted(frees, reverse=True)
+            frees = []
+        (frees if event < 0 else ordered).append(event)
+    return ordered + sorted(frees, reverse=True)
+
+
 class Tracer(Protocol):
     """Records the steps of one batch size."""
 

@@ -81,12 +81,12 @@ def _taken_for_missing(package: str) -> Iterator[None]:
         del sys.modules[package]
 
 
-def build(spec: RunSpec, device: torch.device) -> Built:
-    """Build the workload of `spec` on `device`, in train or eval mode."""
+def build(spec: RunSpec, device: torch.device, layers: int | None = None) -> Built:
+    """Build the workload of `spec` on `device`, in train or eval mode; with fewer `layers` only for a trace."""
     if spec.attention == FLASH:
         _check_flash_attention(device)
     with _weights_of(spec.precision):
-        model = _quantized(spec, device) if spec.is_quantized else _loaded(spec)
+        model = _quantized(spec, device, layers) if spec.is_quantized else _loaded(spec, layers)
     if spec.lora_rank is not None:
         model = _with_adapters(model, spec)
     if spec.frozen_blocks is not None:
@@ -173,8 +173,31 @@ _WRAPPERS: dict[str, Callable[[nn.Module, Callable[[int], Batch]], Built]] = {
 }
 
 
-def build_model(spec: RunSpec) -> nn.Module:
-    """Make the model of a catalogue entry or a config, with random weights."""
+def equal_layers(spec: RunSpec) -> int | None:
+    """Return the number of layers of a model that is one stack of layers alike; None for all others."""
+    workload = spec.workload
+    if workload.library != "transformers" or workload.architecture != "transformer" or not workload.config_class:
+        return None
+    import_torchvision()
+    config = _attribute(workload, workload.config_class)(**_config(spec))
+    layers: int | None = getattr(config, "num_hidden_layers", None)
+    are_alike = all(len(set(map(str, values))) == 1 for values in _of_each_layer(config, layers).values())
+    return layers if are_alike and not config.is_encoder_decoder else None
+
+
+def _of_each_layer(config: Any, layers: int | None) -> dict[str, list[Any]]:
+    """Return the lists of a config that have a value for each layer."""
+    return {name: value for name, value in vars(config).items() if isinstance(value, list) and len(value) == layers}
+
+
+def _shorten(config: Any, layers: int) -> None:
+    for name, values in _of_each_layer(config, config.num_hidden_layers).items():
+        setattr(config, name, values[:layers])
+    config.num_hidden_layers = layers
+
+
+def build_model(spec: RunSpec, layers: int | None = None) -> nn.Module:
+    """Make the model of a catalogue entry or a config, with random weights, and with fewer layers if told so."""
     import_torchvision()
     workload = spec.workload
     make_model, config = _attribute(workload, workload.model_class), _config(spec)
@@ -183,7 +206,10 @@ def build_model(spec: RunSpec) -> nn.Module:
         without_weights = {"weights": None} | ({"weights_backbone": None} if "." in workload.model_class else {})
         model: nn.Module = make_model(**without_weights, **config)
     elif workload.config_class:
-        model = make_model(_attribute(workload, workload.config_class)(**config))
+        made_config = _attribute(workload, workload.config_class)(**config)
+        if layers is not None:
+            _shorten(made_config, layers)
+        model = make_model(made_config)
     else:
         model = make_model(**config)
     return model
@@ -250,11 +276,11 @@ def _pretrained(spec: RunSpec) -> nn.Module:
     return model.to(torch.get_default_dtype())  # a hub checkpoint may be stored in half precision
 
 
-def _loaded(spec: RunSpec) -> nn.Module:
-    return _pretrained(spec) if spec.pretrained else build_model(spec)
+def _loaded(spec: RunSpec, layers: int | None) -> nn.Module:
+    return _pretrained(spec) if spec.pretrained else build_model(spec, layers)
 
 
-def _quantized(spec: RunSpec, device: torch.device) -> nn.Module:
+def _quantized(spec: RunSpec, device: torch.device, layers: int | None) -> nn.Module:
     """Load the model with its linear layers in 4 or 8 bits. Imports bitsandbytes here: it must not before a fork."""
     name = "load_in_4bit" if spec.load_in_4bit else "load_in_8bit"
     try:
@@ -262,7 +288,7 @@ def _quantized(spec: RunSpec, device: torch.device) -> nn.Module:
     except ImportError as exc:
         raise SpecError(name, f"needs bitsandbytes: pip install bitsandbytes ({exc})") from exc
     with nullcontext() if spec.pretrained else linear_layers_without_weights():
-        model = _loaded(spec)
+        model = _loaded(spec, layers)
     quantize(model, FourBits.of(spec, spec.precision) if spec.load_in_4bit else None, device, name)
     return model
 

@@ -67,6 +67,7 @@ def enabled() -> Iterator[None]:
 
 @cache
 def _obstacle_found_by_trial() -> str | None:
+    FakeTensorMode()  # the first one imports for a second or more, which the fork and this process then share
     try:
         is_as_on_cuda = in_a_fork(_try_it, _SECONDS)
     except ForkFailed as exc:

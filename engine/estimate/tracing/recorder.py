@@ -31,6 +31,7 @@ from ..batch_model import (
     Recording,
     Skeleton,
     SumBuffer,
+    with_frees_in_order,
 )
 from . import onednn
 from .reductions import reduction_of
@@ -212,23 +213,6 @@ class Recorder(TorchDispatchMode):
         if self._device_type == "cuda" and is_autograd_s not in self._has_workspace:
             self._has_workspace.add(is_autograd_s)
             self._add(WORKSPACES, 0, operator)
-
-
-def with_frees_in_order(events: Sequence[int], step_starts: Sequence[int]) -> list[int]:
-    """Return the events with consecutive frees sorted in the order of their allocations.
-
-    Autocast frees its copies of the weights in the order of their addresses, which differs between traces. To an
-    allocator the order makes no difference: freed neighbours merge to the same blocks.
-    """
-    ordered: list[int] = []
-    frees: list[int] = []
-    starts = frozenset(step_starts)
-    for position, event in enumerate(events):
-        if frees and (event >= 0 or position in starts):
-            ordered += sorted(frees, reverse=True)
-            frees = []
-        (frees if event < 0 else ordered).append(event)
-    return ordered + sorted(frees, reverse=True)
 
 
 def _value(func: Any, args: Any) -> Any:

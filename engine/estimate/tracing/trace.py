@@ -28,13 +28,13 @@ from ...errors import EngineError, EstimateImpossible
 from ...measurement.module_scopes import ModuleScopes, gradients_of, state_of
 from ...measurement.optimizers import optimizer_class
 from ...measurement.step import TrainingStep, apply_precision
-from ...measurement.workloads import build
+from ...measurement.workloads import build, equal_layers
 from ...settings.optimizers import OPTIMIZERS
 from ...settings.step_settings import FLASH, PURE_BF16
 from ...spec import MEMORY_STEPS, RunSpec
-from ..batch_model import GRADIENTS, STATE, MemoryModel, Recording, RetracedModel, model_of
+from ..batch_model import GRADIENTS, STATE, BatchModel, MemoryModel, Recording, RetracedModel, model_of
 from ..types import Method
-from . import attention, fake_cuda
+from . import attention, fake_cuda, layers
 from .fake_tensors import FakeTensors
 from .hidden_devices import devices_hidden
 from .recorder import Recorder
@@ -49,6 +49,9 @@ TRACED_BATCH_SIZES = (3, 5, 8)
 
 TRACED_MICRO_BATCHES = 3
 """The most micro-batches traced per step: only the first one allocates gradients, and all others are alike."""
+
+MANY_LAYERS = 12
+"""From so many equal layers on, traces of a few of them are less work than traces of all."""
 
 _KNOWN_CPU = "AVX512"
 _OTHER_BUFFERS = "this CPU has no AVX-512, and takes other buffers for convolutions than the known ones"
@@ -94,16 +97,50 @@ def memory_model(spec: RunSpec, gpu: Gpu | None, alike: set[attention.Family] | 
     conditions = conditions_for(gpu, spec.precision)
     if gpu is None and spec.workload.architecture == "cnn" and torch.backends.cpu.get_cpu_capability() != _KNOWN_CPU:
         conditions = replace(conditions, approximate_because=_OTHER_BUFFERS)
-    return model_of_steps(step_maker(spec), conditions, alike)
+    count = _equal_layers(spec)
+    model = count and _model_of_layers(spec, count, conditions, alike)
+    return model or model_of_steps(step_maker(spec), conditions, alike)
 
 
 def model_of_one_size(spec: RunSpec, gpu: Gpu | None) -> MemoryModel:
     """Return what the steps allocate at the sizes that are requested, traced one by one: for one size a third of it."""
     _prepare(spec, gpu)
-    conditions, make_step = conditions_for(gpu, spec.precision), step_maker(spec)
-    return RetracedModel(
-        lambda size: record(make_step, size, conditions), (), conditions.method, conditions.approximate_because
-    )
+    conditions, count = conditions_for(gpu, spec.precision), _equal_layers(spec)
+
+    def trace(batch_size: int) -> Recording:
+        if count:
+            few = [record(step_maker(spec, each), batch_size, conditions) for each in layers.FEW]
+            if (found := layers.repeated(few, count)) is not None:
+                return found.recording(few[1])
+        return record(step_maker(spec), batch_size, conditions)
+
+    return RetracedModel(trace, (), conditions.method, conditions.approximate_because)
+
+
+def _equal_layers(spec: RunSpec) -> int | None:
+    """Return the number of layers where a few of them tell what all allocate, for less work; else None."""
+    differ = spec.frozen_blocks is not None or layers.names_a_layer(spec.lora_targets or "")
+    count = None if differ else equal_layers(spec)
+    return count if count and count >= MANY_LAYERS else None
+
+
+def _model_of_layers(
+    spec: RunSpec, count: int, conditions: Conditions, alike: set[attention.Family] | None
+) -> BatchModel | None:
+    """Return the model of a stack of layers from traces of few; None where these do not tell it."""
+    make_middle, size = step_maker(spec, layers.MIDDLE), TRACED_BATCH_SIZES[-1]
+    traced: dict[int, Recording] = {}
+
+    def trace(batch_size: int, *, without_last_step: bool = False) -> Recording:
+        traced[batch_size] = record(make_middle, batch_size, conditions, alike, MEMORY_STEPS - without_last_step)
+        return traced[batch_size]
+
+    middle = model_of(trace, TRACED_BATCH_SIZES, conditions.method, conditions.approximate_because)
+    if not isinstance(middle, BatchModel):
+        return None
+    fewest, most = (record(step_maker(spec, each), size, conditions, alike) for each in (layers.FEWEST, layers.MOST))
+    found = layers.repeated([fewest, traced[size], most], count)
+    return None if found is None else found.model(middle)
 
 
 def _prepare(spec: RunSpec, gpu: Gpu | None) -> None:
@@ -129,16 +166,17 @@ def _prepare(spec: RunSpec, gpu: Gpu | None) -> None:
     apply_precision(spec.precision)
 
 
-def step_maker(spec: RunSpec) -> MakeStep:
+def step_maker(spec: RunSpec, layers: int | None = None) -> MakeStep:
     """Return a function that makes the step to trace: with the same memory as the real one, and faster to trace.
 
-    Random weights have the shapes of trained ones, and all micro-batches from the second on allocate the same.
+    Random weights have the shapes of trained ones, and all micro-batches from the second on allocate the same. With
+    `layers` the model has only so many.
     """
     untrained = replace(spec, pretrained=False, accumulation_steps=min(spec.accumulation_steps, TRACED_MICRO_BATCHES))
     optimizer_class(spec.optimizer)  # a library imported during a trace would get fake tensors as constants
     if spec.load_in_4bit:
         importlib.import_module("...measurement.quantization", __package__)
-    return lambda device: TrainingStep(untrained, build(untrained, device), device)
+    return lambda device: TrainingStep(untrained, build(untrained, device, layers), device)
 
 
 def model_of_steps(

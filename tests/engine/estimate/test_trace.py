@@ -11,11 +11,10 @@ from torch import nn
 from torch.nn import functional
 
 from engine.errors import EstimateImpossible
-from engine.estimate.batch_model import ACTIVATIONS, STATE, WORKSPACES, BatchModel
+from engine.estimate.batch_model import ACTIVATIONS, STATE, WORKSPACES, BatchModel, with_frees_in_order
 from engine.estimate.gpus import find
 from engine.estimate.predict import estimate_at, kernels_of_attention
 from engine.estimate.tracing import attention, trace
-from engine.estimate.tracing.recorder import with_frees_in_order
 from engine.estimate.tracing.reductions import buffer_bytes
 from engine.measurement.step import TrainingStep
 from engine.measurement.workloads import Built, preload
