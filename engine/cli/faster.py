@@ -7,14 +7,13 @@ from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
-from ..faster.result import FasterResult, order_of
+from ..faster.result import AtSize, FasterResult, Row, order_of
 from ..faster.run import race
 from ..faster.spec import SETTINGS, FasterSpec
 from ..program import PROGRAM
 from ..race.lines import TORCH
 from ..race.text import describe_compiling, describe_speed
 from ..race.variants import CHANGES
-from ..results.intervals import Interval
 from ..results.result_file import write_result
 from ..text.units import format_bytes, format_duration
 from ..worker.counted import counted
@@ -78,7 +77,7 @@ def table_of(result: FasterResult, width: int | None) -> list[str]:
     rows = [
         (
             row.label,
-            "1" if not row.entry else _speed(row.speed),
+            "1" if not row.entry else _speed(row),
             NONE if row.memory_bytes is None else format_bytes(row.memory_bytes),
             NONE if row.largest_batch_size is None else f"{row.largest_batch_size:,}",
             row.numbers.sameness.label,
@@ -88,7 +87,7 @@ def table_of(result: FasterResult, width: int | None) -> list[str]:
         for row in order_of(result.rows)
     ]
     sizes = [
-        (f"{each.label}, batch {each.batch_size:,}", _speed(each.speed), "", "", "", "", each.reason or "")
+        (f"{each.label}, batch {each.batch_size:,}", _speed(each), "", "", "", "", each.reason or "")
         for each in result.sizes
         if each.batch_size not in (0, result.batch_size)
     ]
@@ -96,18 +95,23 @@ def table_of(result: FasterResult, width: int | None) -> list[str]:
     return ["", f"At batch {result.batch_size:,} unless another one is named:", *table]
 
 
-def _speed(speed: Interval | None) -> str:
-    return NONE if speed is None else describe_speed(speed)
+def _speed(of: Row | AtSize) -> str:
+    """Write "1.06x [1.04, 1.09]", or "about 1.1x" where no interval is known."""
+    if of.speed is not None:
+        return describe_speed(of.speed)
+    return NONE if of.rough_speed is None else f"about {of.rough_speed:.1f}x"
 
 
 def notes_of(result: FasterResult) -> list[str]:
     """Return what the figures rest on."""
-    verdict = result.at_today
+    is_own_size = result.is_found and result.chosen_batch_size != result.batch_size
+    verdict = result.at_own_size if is_own_size and result.at_own_size is not None else result.at_today
+    rough = "Without an interval: too few rounds, or other programs used the cores."
     own = "to the bit" if result.own_difference == 0 else f"within {result.own_difference or 0:.1e}"
     notes = [
         "",
         f"Speeds: blocks of steps in turns, each in a new process, {len(result.rounds)} rounds; the headline is from "
-        f"{verdict.rounds} rounds of its own. Those of the table also chose between the changes.",
+        f"{verdict.rounds} rounds of its own. Those of the table also chose between the changes. {rough}",
         f"Numbers: losses of the same batches from the same seed, without dropout; today's repeat {own}.",
         *(f"Not tried: {each.label}: {each.reason}." for each in result.not_tried),
         f"Took {format_duration(result.total_seconds)}.",

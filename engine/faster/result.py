@@ -23,7 +23,8 @@ class Row:
     """One change, or several together, at today's batch size.
 
     `speed` is how many times as fast it is as today's, from all rounds that timed both; only the verdict's figure is
-    from rounds of their own. `reason` is why it has none. `largest_batch_size` is None where it was not searched.
+    from rounds of their own. `rough_speed` stands in its place where rounds are too few or disturbed for it.
+    `reason` is why it has none. `largest_batch_size` is None where it was not searched.
     `pays_after_steps` are the steps after which the seconds of compiling are made up for.
     """
 
@@ -32,6 +33,7 @@ class Row:
     kind: str
     settings: dict[str, Any]
     speed: Interval | None = None
+    rough_speed: float | None = None
     samples_per_second: float | None = None
     memory_bytes: int | None = None
     numbers: Numbers = UNKNOWN
@@ -50,6 +52,7 @@ class AtSize:
     batch_size: int
     largest_batch_size: int | None
     speed: Interval | None = None
+    rough_speed: float | None = None
     reason: str | None = None
 
 
@@ -107,4 +110,8 @@ class FasterResult:
 
 def order_of(rows: Sequence[Row]) -> list[Row]:
     """Return today's row first, then those with a speed, the fastest first, then the others."""
-    return sorted(rows, key=lambda row: (row.entry != TODAY, row.speed is None, -(row.speed.value if row.speed else 0)))
+
+    def speed(row: Row) -> float:
+        return row.speed.value if row.speed is not None else row.rough_speed or 0.0
+
+    return sorted(rows, key=lambda row: (row.entry != TODAY, -speed(row)))

@@ -28,7 +28,7 @@ from ..provenance.read import run_facts
 from ..race.field import TODAY, Entry, Field, RaceVerdict
 from ..race.lines import lines_of
 from ..race.numbers import STEPS, UNKNOWN, Numbers, compare_numbers, largest_difference
-from ..race.rule import ratio_of
+from ..race.rule import known_ratio
 from ..race.text import pays_after
 from ..race.variants import (
     CHANGES,
@@ -315,10 +315,7 @@ class _Running:
         is_found = verdict.is_found
         cores = course.racing.cores
         if of_sizes is not None:
-            sizes = [
-                replace(each, speed=ratio_of((f"{each.label} at {each.batch_size}",), TODAY, of_sizes.rounds, cores))
-                for each in sizes
-            ]
+            sizes = [_at_size(each, of_sizes) for each in sizes]
         gain = verdict.gain if is_found else None
         return FasterResult(
             spec=self.spec,
@@ -345,13 +342,12 @@ class _Running:
         )
 
     def _rows(self, course: Course) -> Iterator[Row]:
-        cores = course.racing.cores
         speeds: dict[Entry, list[float]] = {}
         for entry, block in course.blocks:
             speeds.setdefault(entry, []).append(block.samples_per_step / median(block.step_seconds))
         steps = {entry: median(block.step_seconds) for entry, block in course.blocks}
         for entry, known in self.admitted.items():
-            speed = ratio_of(entry, TODAY, course.rounds, cores) if entry != TODAY else None
+            speed, rough = known_ratio(entry, course.rounds, course.racing) if entry != TODAY else (None, None)
             kinds = {CHANGES[name].kind for name in entry}
             yield Row(
                 entry=entry,
@@ -359,6 +355,7 @@ class _Running:
                 kind=next((each.label for each in reversed(ChangeKind) if each in kinds), ""),
                 settings=settings_of_entry(entry),
                 speed=speed,
+                rough_speed=rough,
                 samples_per_second=median(speeds[entry]) if entry in speeds else None,
                 memory_bytes=known.memory_bytes,
                 numbers=known.numbers,
@@ -367,3 +364,10 @@ class _Running:
                 pays_after_steps=pays_after(known.compile_seconds, speed, steps.get(TODAY)),
                 reason=known.reason or course.reasons.get(entry),
             )
+
+
+def _at_size(at: AtSize, course: Course) -> AtSize:
+    """Add what the race of sizes found of these settings."""
+    entry = (f"{at.label} at {at.batch_size}",)
+    speed, rough = known_ratio(entry, course.rounds, course.racing)
+    return replace(at, speed=speed, rough_speed=rough, reason=at.reason or course.reasons.get(entry))

@@ -88,6 +88,19 @@ def ratio_of(entry: Entry, other: Entry, rounds: Sequence[RacedRound], cores: in
     return interval_of_rounds(ratios).exp() if len(ratios) > 1 else None
 
 
+def known_ratio(entry: Entry, rounds: Sequence[RacedRound], field: Field) -> tuple[Interval | None, float | None]:
+    """Return how many times as fast `entry` was as today's training, with its interval; or the figure alone.
+
+    Fewer than six rounds, and rounds that other work disturbed on cores that it shares, have a figure but no interval.
+    """
+    ratio = ratio_of(entry, TODAY, rounds, field.cores)
+    if ratio is None:
+        return None, None
+    both = [r for r in rounds if r.failed is None and {entry, TODAY} <= r.logarithms().keys()]
+    counted = [r for r in both if not field.shares_cores or not {entry, TODAY} & r.disturbed(field.cores)]
+    return (ratio, None) if len(counted) >= ENOUGH_ROUNDS else (None, ratio.value)
+
+
 class _Known:
     """A round as its logarithms of samples a second: of all entries, and of those that were not disturbed."""
 

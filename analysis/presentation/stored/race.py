@@ -11,10 +11,9 @@ from engine.documents.raced import Raced
 from engine.faster.result import AtSize, Row, order_of
 from engine.race.lines import TORCH, Lines
 from engine.race.variants import NotTried
-from engine.results.intervals import Interval
 from engine.results.result import DeviceFacts
 from engine.results.speed_rounds import SpeedClaim
-from engine.speed.claim import describe_lower_bound
+from engine.speed.claim import describe_bounds, describe_lower_bound
 from engine.text.units import format_factor
 
 
@@ -52,9 +51,11 @@ class SizeRow:
     speed: str
 
 
-def describe_speed(speed: Interval | None) -> str:
-    """Write "1.42x, 1.39 to 1.46x"; empty where it was not measured."""
-    return "" if speed is None else f"{speed.value:.2f}x, {speed.low:.2f} to {speed.high:.2f}x"
+def _speed(of: Row | AtSize) -> str:
+    """Write "1.42x, 1.39 to 1.46x", or "about 1.4x" where no interval is known; empty where it was not measured."""
+    if of.speed is not None:
+        return f"{of.speed.value:.2f}x, {describe_bounds(of.speed.low, of.speed.high)}"
+    return "" if of.rough_speed is None else f"about {of.rough_speed:.1f}x"
 
 
 def read_race(result: Mapping[str, Any]) -> StoredRace:
@@ -72,8 +73,8 @@ def _read_race(result: Mapping[str, Any]) -> StoredRace:
         headline=read.headline,
         factor=factor,
         batch_size=read.batch_size,
-        rows=tuple(RaceRow(row, describe_speed(row.speed)) for row in order_of(read.rows)),
-        sizes=tuple(SizeRow(each, describe_speed(each.speed)) for each in read.sizes if each.batch_size),
+        rows=tuple(RaceRow(row, _speed(row)) for row in order_of(read.rows)),
+        sizes=tuple(SizeRow(each, _speed(each)) for each in read.sizes if each.batch_size),
         not_tried=read.not_tried,
         lines=tuple(each for each in read.lines if each.library == TORCH or each.lines != plain),
         rounds=len(read.rounds),

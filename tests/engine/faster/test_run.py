@@ -57,6 +57,8 @@ def test_beside_other_programs_nothing_is_claimed_and_the_headline_says_so() -> 
     found, _ = raced(factors=FAST, others_cores=0.9)
     assert not found.is_found
     assert found.headline.startswith("Nothing is claimed: other programs used 0.9")
+    assert all(row.speed is None for row in found.rows)
+    assert "about 1.5x" in "\n".join(table_of(found, None))
 
 
 def test_where_the_time_ends_before_the_evaluation_nothing_is_claimed() -> None:
