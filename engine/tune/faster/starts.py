@@ -30,6 +30,7 @@ from .variants import BY_NAME
 SEED = 0
 TRIAL_STEPS, LEAST_STEPS = 5, 3
 LEAST_SECONDS, PATIENCE = 120.0, 20
+MOST_TIMED_SECONDS = 15.0  # of the steps that count
 ALLOCATOR = "PYTORCH_CUDA_ALLOC_CONF"
 
 
@@ -114,8 +115,13 @@ class Starts:
         `workers` is the most that any of the compared starts has: what they made ahead is left out of all of them.
         """
         watch = MachineWatch(own_seconds=tree_seconds)
-        steps = steps_to_time(self.step_seconds) + workers * QUEUE
-        watching = Watching(LEAST_STEPS, timed_steps=steps, faster=self._set(names, is_trial=False))
+        ahead = workers * QUEUE
+        watching = Watching(
+            LEAST_STEPS,
+            timed_steps=steps_to_time(self.step_seconds) + ahead,
+            timed_seconds=MOST_TIMED_SECONDS + ahead * (self.step_seconds or 0.0),
+            faster=self._set(names, is_trial=False),
+        )
         _, evidence = self._seen(tuple(names), watching)
         others: float | None = watch.read()["others_cores"]
         if others is not None:

@@ -17,6 +17,7 @@ from engine.tune.faster import run, starts
 from engine.tune.faster.result import FasterResult
 from engine.tune.faster.run import make_faster
 from engine.tune.faster.spec import OWN, FasterSpec
+from engine.tune.faster.starts import Starts
 from engine.tune.reading import Reading
 from engine.tune.start.launch import Watching
 from tests.engine.quiet_machine import QuietMachine
@@ -130,6 +131,23 @@ def test_where_data_is_waited_for_the_workers_are_raced_first_and_kept(monkeypat
     assert result.chosen == ("workers", "fused")
     assert result.verdict.gain is not None
     assert result.verdict.gain.value == pytest.approx(3 / 0.5)
+
+
+def test_a_start_is_timed_beyond_what_its_workers_have_made_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched: list[Watching] = []
+    call = MadeUp.__call__
+
+    def noting(made_up: MadeUp, begin: object, size: int, watching: Watching, **options: object) -> Any:
+        watched.append(watching)
+        return call(made_up, begin, size, watching, **options)
+
+    monkeypatch.setattr(MadeUp, "__call__", noting)
+    monkeypatch.setattr(Starts, "cores", property(lambda _: 8))
+    found(monkeypatch, "workers", noted={"loaders": [[0, False, False, True, 9]]}, waits=True)
+    timed = [each for each in watched if each.faster and not each.faster["is_trial"]]
+    step_seconds, ahead = 0.03, 8 * 2
+    assert {each.timed_steps for each in timed} == {round(2.0 / step_seconds) + ahead}
+    assert [each.timed_seconds for each in timed] == pytest.approx([15 + ahead * step_seconds] * len(timed))
 
 
 def test_outputs_that_are_held_are_told_by_the_memory_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
