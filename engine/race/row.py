@@ -21,6 +21,8 @@ class Row:
     label: str
     reason: str | None = None
     speed: Interval | None = None
+    rough_speed: float | None = None
+    """Stands in its place where rounds are too few, or too disturbed, for an interval."""
     beside: Entry = ()
     memory_bytes: int | None = None
     largest_batch_size: int | None = None

@@ -74,7 +74,8 @@ def pays_after(compile_seconds: float | None, speed: Interval | None, step_secon
 
 def cells(row: Row, today_bytes: int | None) -> tuple[str, ...]:
     """Return the cells of a row under `HEADINGS`; what is not known is empty, and a reason stands under the numbers."""
-    speed = "" if row.speed is None else describe_speed(row.speed)
+    rough = "" if row.rough_speed is None else f"about {row.rough_speed:.1f}x"
+    speed = rough if row.speed is None else describe_speed(row.speed)
     memory = "" if row.memory_bytes is None else format_bytes(row.memory_bytes)
     if row.memory_bytes is not None and today_bytes:
         memory += f" ({(row.memory_bytes / today_bytes - 1) * 100:+.0f} %)"

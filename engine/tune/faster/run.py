@@ -15,13 +15,12 @@ from ...provenance.read import run_facts
 from ...race.field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict, Timed
 from ...race.numbers import Numbers, Sameness, largest_difference
 from ...race.row import Row
-from ...race.rule import FEWEST_ROUNDS, decide, ratio_of
+from ...race.rule import FEWEST_ROUNDS, decide, known_ratio
 from ...race.text import pays_after
 from ...results.intervals import ENOUGH_ROUNDS
 from ...results.savings import savings
 from ...results.speed_rounds import SpeedClaim, Stage
 from ...spec import SCHEMA
-from ...speed.rounds import describe_others
 from ...text.units import format_bytes
 from ..start.command import begin_command
 from ..start.launch import Begin
@@ -191,14 +190,15 @@ class _Faster:
             self.rounds.append(rounds[-1])
             if is_cpu and len(rounds) >= GIVE_UP_ROUNDS and all(each.disturbed(cores) for each in rounds):
                 self.is_given_up = True
-                return replace(NOTHING_TIMED, rounds=len(rounds), ended_early=False)
+                step = replace(NOTHING_TIMED, rounds=len(rounds), ended_early=False)
+                break
         # with a base, the evaluation's rounds have another TODAY
         alike = [r for r in rounds if not self.base or r.stage is Stage.SELECTION]
-        is_unknown = not step.is_found and is_cpu and describe_others(self.starts.mean_others_cores, cores) is not None
-        for name in names if not is_unknown else ():
-            row, speed = self.rows[name], ratio_of((name,), TODAY, alike, cores)
+        for name in names:
+            speed, rough_speed = known_ratio((name,), alike, racing)
+            row = replace(self.rows[name], speed=speed, rough_speed=rough_speed)
             steps = pays_after(row.compile_seconds, speed, self.starts.step_seconds)
-            self.rows[name] = replace(row, speed=speed, pays_after_steps=steps)
+            self.rows[name] = replace(row, pays_after_steps=steps)
         if not step.is_found and len(rounds) < FEWEST_ROUNDS:  # the time was spent before anything could be shown
             return replace(step, claim=SpeedClaim.NOTHING, ended_early=True)
         return step

@@ -10,7 +10,7 @@ import pytest
 from engine.cli.tune_faster import headline_of
 from engine.errors import WorkloadFailed
 from engine.race.numbers import Sameness
-from engine.race.text import lines_to_paste, memory_savers
+from engine.race.text import cells, lines_to_paste, memory_savers
 from engine.results.speed_rounds import SpeedClaim
 from engine.tune.evidence import Ended
 from engine.tune.faster import run, starts
@@ -170,6 +170,7 @@ def test_beside_a_busy_machine_nothing_is_claimed(monkeypatch: pytest.MonkeyPatc
 
     result, _ = found(monkeypatch, "fused", machine=Busy)
     assert (result.chosen, result.rows[0].speed, len(result.rounds)) == ((), None, 12)
+    assert cells(result.rows[0], None)[1] == "about 2.0x"
     assert headline_of(result).startswith("Nothing is claimed: other programs used 100.0 of")
 
 
