@@ -207,7 +207,7 @@ class Recipe:
         skipped = TRAINED_HEADS if self.workload.label_count else [] if how.with_output_layer else None
         heads = [] if skipped is None else [f"    llm_int8_skip_modules={_written(skipped)},"]
         labels = ["    num_labels=num_labels,"] if self.workload.label_count else []
-        dtype = "bfloat16," if self.precision == PURE_BF16 else f"float32,  # {_AS_PREPARED}"
+        reason = "" if self._loaded_dtype == "bfloat16" else f"  # {_AS_PREPARED}"
         return [
             "quantization = BitsAndBytesConfig(",
             *(in_4_bits if self.adapters.load_in_4bit else ["    load_in_8bit=True,"]),
@@ -217,10 +217,26 @@ class Recipe:
             "    model_name,",
             *labels,
             "    quantization_config=quantization,",
-            f"    dtype=torch.{dtype}",
+            f"    dtype=torch.{self._loaded_dtype},{reason}",
             f"    device_map={self._device_map()},",
             ")",
+            *(self._lines_of_compute_type(how.compute_dtype) if self.adapters.load_in_4bit else []),
         ]
+
+    def _lines_of_compute_type(self, compute_dtype: str) -> list[str]:
+        """Write what dequantises 4-bit weights into their compute type, and not into the type they were loaded in."""
+        if compute_dtype == self._loaded_dtype:
+            return []
+        return [
+            "for weight in model.parameters():",
+            '    if hasattr(weight, "quant_state"):',
+            f"        weight.quant_state.dtype = torch.{compute_dtype}  # the backward pass dequantises into it",
+        ]
+
+    @property
+    def _loaded_dtype(self) -> str:
+        """Return the type of the weights that are not quantised, as in torch."""
+        return "bfloat16" if self.precision == PURE_BF16 else "float32"
 
     def _device_map(self) -> str:
         """Write the device onto which a process loads its weights: of several processes, each gets its launcher's."""

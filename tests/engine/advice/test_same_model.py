@@ -57,13 +57,13 @@ def dropouts_of(model):
 
 
 def layers_in_4_bits(model):
-    """Return how the weights of each quantised layer are stored, and in what it computes."""
+    """Return how the weights of each quantised layer are stored, dequantised into what, and in what it computes."""
     layer_class = pytest.importorskip("bitsandbytes").nn.Linear4bit
     found = {}
     for path, layer in model.named_modules():
         if isinstance(layer, layer_class):
             state, name = layer.weight.quant_state, path.removeprefix("base_model.model.").removesuffix(".base_layer")
-            found[name] = (state.quant_type, state.nested, state.blocksize, layer.compute_dtype)
+            found[name] = (state.quant_type, state.nested, state.blocksize, state.dtype, layer.compute_dtype)
     return found
 
 
