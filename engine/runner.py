@@ -169,7 +169,10 @@ class WorkerSweep(Sweep):
         return boundary_of_check(probe, steps, self.probes, self.device), comparison
 
     def search_alone(self) -> tuple[Boundary, int | None]:
-        """Find the boundary and the largest size that keeps the reserve, and measure nothing else."""
+        """Find the boundary and the largest size that keeps the reserve, and measure nothing else.
+
+        The size is None where the search was cut short: a larger one would keep the reserve, too.
+        """
         if self.estimates:
             self._trace()
         self._open()
@@ -183,7 +186,7 @@ class WorkerSweep(Sweep):
                 self._probe_of_curve(edge, boundary.largest_batch_size or 0)
         except TimeIsUp:
             self.execution.log("the time ended before the size with the reserve was found", "warning")
-        points = self.points(boundary)
+        points = {} if boundary.reason is Reason.TIME_BUDGET else self.points(boundary)
         return boundary, largest_with_reserve(points, self.limit_bytes, self.spec.reserve_fraction) if points else None
 
     def _explained(self, boundary: Boundary) -> MemoryBreakdown | None:

@@ -110,8 +110,8 @@ def notes_of(result: FasterResult) -> list[str]:
     own = "to the bit" if result.own_difference == 0 else f"within {result.own_difference or 0:.1e}"
     notes = [
         "",
-        f"Speeds: blocks of steps in turns, each in a new process, {len(result.rounds)} rounds; the headline is from "
-        f"{verdict.rounds} rounds of its own. Those of the table also chose between the changes. {rough}",
+        f"Speeds: blocks of steps in turns, each in a new process; rounds: {len(result.rounds)}, of which "
+        f"{verdict.rounds} decide the headline alone. The others also chose between the changes. {rough}",
         f"Numbers: losses of the same batches from the same seed, without dropout; today's repeat {own}.",
         *(f"Not tried: {each.label}: {each.reason}." for each in result.not_tried),
         f"Took {format_duration(result.total_seconds)}.",

@@ -142,7 +142,12 @@ class _Running:
         self.execution.timed("numbers", self._repeat_today)
         course = self._at_today(changes)
         at_today = self.execution.timed("racing", course.raced)
-        sizes, course_of_sizes = self.execution.timed("sizing", lambda: self._sizes(at_today, changes))
+        if at_today.ended_early:  # without an answer at today's size, other sizes are worth no time
+            course.until_seconds = self.spec.time_budget_seconds
+            at_today = self.execution.timed("racing", course.raced)
+        sizes, course_of_sizes = list[AtSize](), None
+        if not at_today.ended_early:
+            sizes, course_of_sizes = self.execution.timed("sizing", lambda: self._sizes(at_today, changes))
         at_own = None
         if course_of_sizes is not None:
             at_own = self.execution.timed("racing_sizes", course_of_sizes.raced)
@@ -245,8 +250,7 @@ class _Running:
                     found.append(self._searched(entry, SHARE_OF_SEARCHES * self.execution.seconds_left))
             except TimeIsUp:
                 break
-        options = {f"{each.label} at {each.batch_size}": each for each in found if each.batch_size != self.size}
-        options = {name: each for name, each in options.items() if each.batch_size}
+        options = {f"{each.label} at {each.batch_size}": each for each in found if each.batch_size > self.size}
         if not options:
             return found, None
         conflicts = frozenset(map(frozenset, combinations(options, 2)))

@@ -66,6 +66,11 @@ def test_where_the_time_ends_before_the_evaluation_nothing_is_claimed() -> None:
     assert found.headline.startswith("Nothing is claimed: the time budget ended")
 
 
+def test_where_the_time_ends_at_todays_size_no_other_size_is_searched() -> None:
+    found, _ = raced(factors=FAST, ends_after=25)
+    assert (found.sizes, found.at_own_size) == ((), None)
+
+
 def test_todays_size_that_does_not_train_is_refused_with_a_remedy() -> None:
     with pytest.raises(WorkloadFailed, match="--current-batch-size"):
         raced(FasterSpec(model="bert-tiny", device="cpu", current_batch_size=64))
