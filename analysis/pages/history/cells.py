@@ -93,8 +93,13 @@ def _line(row: HistoryRow, columns: tuple[Column, ...], keys: set[str]) -> RunLi
 
 def _cell(row: HistoryRow, column: Column) -> LineCell:
     content = _CONTENTS[column.key](row)
-    names_margin = row.kind.is_predicted and column.key == "recommended"  # an estimate recommends nothing
-    return LineCell(column, content or ABSENT, not content, WITH_MARGIN if names_margin else column.title)
+    return LineCell(column, content or ABSENT, not content, _label(row, column))
+
+
+def _label(row: HistoryRow, column: Column) -> str:
+    if column.key == "recommended" and row.kind.is_predicted:  # an estimate recommends nothing
+        return WITH_MARGIN
+    return "Fits on" if column.key == "largest" and row.cards else column.title
 
 
 def _state(row: HistoryRow) -> str:
