@@ -204,7 +204,7 @@ def test_cards_without_a_price_come_last_when_they_are_sorted_by_it(alice_client
 def test_a_wrong_order_is_said_and_all_cards_are_shown(alice_client):
     run = finished("all")
     text = page(alice_client, run.get_absolute_url() + "?sort=colour")
-    assert "<code>sort</code>: must be one of largest, safe" in text
+    assert "<code>sort</code>: must be one of fit, largest, safe" in text
     assert len(shown_cards(alice_client, run, "?sort=colour")) == len(gpus())
 
 
