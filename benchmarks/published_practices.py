@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -16,59 +15,6 @@ import torch
 from torch import Tensor, nn
 
 from engine.measurement import language_model_loss, step
-from engine.measurement.torchvision_schemas import import_torchvision
-
-
-@contextmanager
-def _adapters_of_the_models_type() -> Iterator[None]:
-    """Leave adapters in the type of the weights, where peft makes them fp32 by default."""
-    import_torchvision()  # before peft, which imports all of transformers
-    peft = importlib.import_module("peft")
-    get_peft_model = peft.get_peft_model
-
-    def of_that_type(model: Any, config: Any) -> nn.Module:
-        usual = torch.get_default_dtype()
-        torch.set_default_dtype(model.dtype)  # a trace does not convert adapters once they are made
-        try:
-            made: nn.Module = get_peft_model(model, config, autocast_adapter_dtype=False)
-        finally:
-            torch.set_default_dtype(usual)
-        return made
-
-    with patch.object(peft, "get_peft_model", of_that_type):
-        yield
-
-
-@contextmanager
-def _output_layer_in_4_bits() -> Iterator[None]:
-    """Quantise every linear layer, as Lightning's BitsandbytesPrecision does."""
-    quantization: Any = importlib.import_module("engine.measurement.quantization")
-    with patch.object(quantization.HfQuantizer, "get_modules_to_not_convert", lambda *_, **__: []):
-        yield
-
-
-@contextmanager
-def _single_quantization() -> Iterator[None]:
-    """Keep the constants of 4-bit weights in fp32, one for 64 weights."""
-    quantization: Any = importlib.import_module("engine.measurement.quantization")
-    with patch.object(quantization, "NormalFloatLinear", partial(_singly_quantized, quantization)):
-        yield
-
-
-def _singly_quantized(quantization: Any, weight: Tensor, bias: Tensor | None) -> nn.Module:
-    layer: nn.Module = quantization.Linear4bit.__new__(quantization.Linear4bit)
-    nn.Module.__init__(layer)
-    made: Any = layer
-    made.out_features, made.in_features = weight.shape
-    packed, state = quantization.functional.quantize_4bit(weight, compress_statistics=False, quant_type="nf4")
-    stored: Any = nn.Parameter(packed, requires_grad=False)
-    stored.quant_state, stored.quant_type, stored.compress_statistics = state, "nf4", False
-    made.weight, made.quant_state, made.quant_storage = stored, state, packed.dtype
-    layer.register_parameter("bias", None if bias is None else nn.Parameter(bias, requires_grad=False))
-    made.compute_dtype, made.compute_type_is_set, made.support_avx512bf16_for_cpu = weight.dtype, True, False
-    for name, tensor in {"absmax": state.absmax, "code": state.code}.items():
-        layer.register_buffer(name, tensor, persistent=False)
-    return layer
 
 
 @contextmanager
@@ -116,9 +62,6 @@ def _optimizer_without_copies() -> Iterator[None]:
 
 
 PRACTICES: dict[str, Callable[[], AbstractContextManager[Any]]] = {
-    "adapters of the model's type": _adapters_of_the_models_type,
-    "output layer in 4 bits": _output_layer_in_4_bits,
-    "no double quantization": _single_quantization,
     "4-bit layers keep their input": _4_bit_layers_keep_their_input,
     "logits in fp32": _logits_in_fp32,
     "one parameter at a time": _optimizer_without_copies,
