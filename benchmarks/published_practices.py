@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-import torch
 from torch import Tensor, nn
 
 from engine.measurement import language_model_loss, step
