@@ -80,7 +80,7 @@ def window(chromium: Browser, installation: tuple[str, str]) -> Iterator[Visitor
 
 def ask(visitor: Visitor) -> None:
     visitor.page.locator("details.more > summary").click()
-    visitor.page.get_by_label("Optimizer").select_option("sgd")
+    visitor.page.get_by_label("Optimizer", exact=True).select_option("sgd")
     for label, value in ASKED.items():
         visitor.page.get_by_label(label).fill(value)
     visitor.page.get_by_role("button", name="Find the largest batch size").click()
