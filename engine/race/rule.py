@@ -64,8 +64,11 @@ def decide(field: Field, rounds: Sequence[RacedRound]) -> NextRound | RaceVerdic
     leader, gains, tried = TODAY, dict[str, float](), set(entries)
     for number in range(GENERATIONS):
         generation = race.generation(number, entries)
-        if not generation.is_settled and race.has_time_for(len(generation.left)):
-            return NextRound(Stage.SELECTION, number, tuple(generation.left))
+        if not generation.is_settled:
+            if race.has_time_for(len(generation.left)):
+                return NextRound(Stage.SELECTION, number, tuple(generation.left))
+            if number == 0 and len(generation.rounds) < FEWEST_ROUNDS:  # nothing can be shown of any change
+                return RaceVerdict(TODAY, TODAY, SpeedClaim.NOTHING, None, 0, 0, ended_early=True)
         if generation.rounds:
             leader = generation.leader
             if number == 0:

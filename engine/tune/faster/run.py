@@ -15,7 +15,7 @@ from ...provenance.read import run_facts
 from ...race.field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict, Timed
 from ...race.numbers import Numbers, Sameness, largest_difference
 from ...race.row import Row
-from ...race.rule import FEWEST_ROUNDS, decide, known_ratio
+from ...race.rule import decide, known_ratio
 from ...race.text import pays_after
 from ...results.intervals import ENOUGH_ROUNDS
 from ...results.savings import savings
@@ -199,8 +199,6 @@ class _Faster:
             row = replace(self.rows[name], speed=speed, rough_speed=rough_speed)
             steps = pays_after(row.compile_seconds, speed, self.starts.step_seconds)
             self.rows[name] = replace(row, pays_after_steps=steps)
-        if not step.is_found and len(rounds) < FEWEST_ROUNDS:  # the time was spent before anything could be shown
-            return replace(step, claim=SpeedClaim.NOTHING, ended_early=True)
         return step
 
     def _round(self, step: NextRound, *, is_reversed: bool) -> RacedRound:

@@ -113,3 +113,14 @@ def test_every_timed_entry_is_in_the_order_of_the_field() -> None:
     changes = ("a", "b", "c")
     _, rounds = raced(Field(changes), dict.fromkeys(changes, 1.3))
     assert entries_of(rounds) <= {e for n in range(4) for e in itertools.combinations(changes, n)}
+
+
+def test_time_for_fewer_than_three_rounds_is_no_proof_that_nothing_gains() -> None:
+    verdict, rounds = raced(Field(("fused",), most_seconds=15.0))
+    assert len(rounds) < 3
+    assert (verdict.claim, verdict.ended_early) == (SpeedClaim.NOTHING, True)
+
+
+def test_where_every_change_failed_there_is_no_gain_however_few_the_rounds() -> None:
+    verdict, _ = raced(Field(("fused",)), fails=("fused",))
+    assert (verdict.claim, verdict.ended_early) == (SpeedClaim.NO_GAIN, False)
