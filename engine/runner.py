@@ -78,7 +78,7 @@ def measure(
     execution = Execution(emit, spec.time_budget_seconds)
     with (
         named_by_profile(spec),
-        _own_worker(spec, execution, hold) if worker is None else nullcontext(worker) as prober,
+        own_worker(spec, execution, hold) if worker is None else nullcontext(worker) as prober,
     ):
         sweep = WorkerSweep(
             spec=spec,
@@ -94,9 +94,11 @@ def measure(
 
 
 @contextmanager
-def _own_worker(spec: RunSpec, execution: Execution, hold: Hold | None) -> Iterator[Prober]:
+def own_worker(
+    spec: RunSpec, execution: Execution, hold: Hold | None, variables: Mapping[str, str] | None = None
+) -> Iterator[WorkerHandle]:
     """Start a worker, and hold its device while it is used. Waiting for the device costs the run no time."""
-    with WorkerHandle(spec) as worker:
+    with WorkerHandle(spec, variables) as worker:
         worker.report = execution.stage
         if hold is None:
             yield worker

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..catalog import Workload
 from ..catalog.stored_workload import stored_workload
+from ..race.lines import TF32
 from ..settings.adapter_settings import BF16, AdapterSettings
 from ..settings.loop_settings import LoopSettings
 from ..settings.lora_options import TRAINED_HEADS, FourBits, lora_options
@@ -260,7 +261,7 @@ class Recipe:
         if self.device_kind != "cuda" or self.precision not in ("fp32", "tf32"):
             return []
         if self.precision == "tf32":
-            return ['torch.set_float32_matmul_precision("high")', "torch.backends.cudnn.allow_tf32 = True"]
+            return list(TF32)
         return ["torch.backends.cudnn.allow_tf32 = False"] if self.workload.architecture == "cnn" else []
 
 

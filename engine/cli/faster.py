@@ -7,12 +7,12 @@ from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
-from ..faster.result import AtSize, FasterResult, Row, order_of
+from ..faster.result import FasterResult, order_of
 from ..faster.run import race
 from ..faster.spec import SETTINGS, FasterSpec
 from ..program import PROGRAM
-from ..race.lines import TORCH
-from ..race.text import describe_compiling, describe_speed
+from ..race.lines import distinct
+from ..race.text import describe_compiling, speed_text
 from ..race.variants import CHANGES
 from ..results.result_file import write_result
 from ..text.units import format_bytes, format_duration
@@ -77,7 +77,7 @@ def table_of(result: FasterResult, width: int | None) -> list[str]:
     rows = [
         (
             row.label,
-            "1" if not row.entry else _speed(row),
+            "1" if not row.entry else speed_text(row.speed, row.rough_speed) or NONE,
             NONE if row.memory_bytes is None else format_bytes(row.memory_bytes),
             NONE if row.largest_batch_size is None else f"{row.largest_batch_size:,}",
             row.numbers.sameness.label,
@@ -87,7 +87,15 @@ def table_of(result: FasterResult, width: int | None) -> list[str]:
         for row in order_of(result.rows)
     ]
     sizes = [
-        (f"{each.label}, batch {each.batch_size:,}", _speed(each), "", "", "", "", each.reason or "")
+        (
+            f"{each.label}, batch {each.batch_size:,}",
+            speed_text(each.speed, each.rough_speed) or NONE,
+            "",
+            "",
+            "",
+            "",
+            each.reason or "",
+        )
         for each in result.sizes
         if each.batch_size not in (0, result.batch_size)
     ]
@@ -95,23 +103,14 @@ def table_of(result: FasterResult, width: int | None) -> list[str]:
     return ["", f"At batch {result.batch_size:,} unless another one is named:", *table]
 
 
-def _speed(of: Row | AtSize) -> str:
-    """Write "1.06x [1.04, 1.09]", or "about 1.1x" where no interval is known."""
-    if of.speed is not None:
-        return describe_speed(of.speed)
-    return NONE if of.rough_speed is None else f"about {of.rough_speed:.1f}x"
-
-
 def notes_of(result: FasterResult) -> list[str]:
     """Return what the figures rest on."""
-    is_own_size = result.is_found and result.chosen_batch_size != result.batch_size
-    verdict = result.at_own_size if is_own_size and result.at_own_size is not None else result.at_today
     rough = "Without an interval: too few rounds, or other programs used the cores."
     own = "to the bit" if result.own_difference == 0 else f"within {result.own_difference or 0:.1e}"
     notes = [
         "",
         f"Speeds: blocks of steps in turns, each in a new process; rounds: {len(result.rounds)}, of which "
-        f"{verdict.rounds} decide the headline alone. The others also chose between the changes. {rough}",
+        f"{result.deciding.rounds} decide the headline alone. The others also chose between the changes. {rough}",
         f"Numbers: losses of the same batches from the same seed, without dropout; today's repeat {own}.",
         *(f"Not tried: {each.label}: {each.reason}." for each in result.not_tried),
         f"Took {format_duration(result.total_seconds)}.",
@@ -121,8 +120,7 @@ def notes_of(result: FasterResult) -> list[str]:
 
 def lines_to_paste(result: FasterResult) -> list[str]:
     """Return the lines for plain PyTorch, and for each library where they are others."""
-    plain = next((each.lines for each in result.lines if each.library == TORCH), ())
-    shown = [each for each in result.lines if each.library == TORCH or each.lines != plain]
+    shown = distinct(result.lines)
     return [line for each in shown for line in ("", f"Lines to paste, {each.title}:", *(f"  {x}" for x in each.lines))]
 
 

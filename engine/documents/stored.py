@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from ..errors import SpecError
 from ..from_json import from_json
+from ..results.result import DeviceFacts, Probe
 from ..spec import DEFAULTS, SCHEMA
 
 T = TypeVar("T")
@@ -82,3 +83,23 @@ def _read_spec(kind: type, value: Any) -> StoredSpec:
     if kind is not StoredSpec or not isinstance(value, dict):
         raise ValueError(f"Expected `object`, got `{type(value).__name__}`")
     return StoredSpec(value)
+
+
+class WithoutSizes:
+    """What the document of a run has that searches no batch size of its spec."""
+
+    __slots__ = ()
+    device: DeviceFacts
+    environment: dict[str, Any]
+
+    probes: ClassVar[tuple[Probe, ...]] = ()
+    what_to_change: ClassVar[None] = None
+
+    def recorded_facts(self) -> dict[str, Any]:
+        """Return what is known of the device and the software."""
+        return {"device_name": self.device.name, "capacity_bytes": self.device.capacity_bytes, **self.environment}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read the document of any version. Raises ValueError, which names the member that is not as it should be."""
+        return from_document(cls, document)

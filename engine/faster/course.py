@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from statistics import median
 
 from ..errors import EngineError, TimeIsUp, WorkloadFailed
 from ..execution import Execution
@@ -65,8 +64,7 @@ class Course:
             if block.outcome is not Outcome.FITS:
                 return self._without(entry, step, f"{block.error_type}: {block.error_message}")
             self.blocks.append((entry, block))
-            speed = block.samples_per_step / median(block.step_seconds)
-            timed.append(Timed(entry, speed, block.conditions.get("others_cores")))
+            timed.append(Timed(entry, block.samples_per_second, block.conditions.get("others_cores")))
         racing = ", ".join(self.label(entry) for entry in step.entries)
         self.execution.log(f"round {len(self.rounds) + 1}, {step.stage}: {racing}")
         return RacedRound(step.stage, step.generation, tuple(timed), self.execution.seconds - began)

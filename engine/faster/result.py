@@ -56,15 +56,14 @@ class AtSize:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FasterResult:
-    """The answer of a race. `at_today` is its verdict at today's batch size, `at_own_size` with sizes of their own.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What a race found. `at_today` is its verdict at today's batch size, `at_own_size` with sizes of their own.
 
     `own_difference` is how much the losses of today's training differ when it is repeated. The rounds hold everything
     that was timed, so that others can decide again.
     """
 
-    spec: FasterSpec
     device: DeviceFacts
     batch_size: int
     rows: tuple[Row, ...]
@@ -84,7 +83,20 @@ class FasterResult:
     others_cores: float | None
     cores: int
     environment: dict[str, Any]
-    total_seconds: float = 0.0
+    total_seconds: float
+
+    @property
+    def deciding(self) -> RaceVerdict:
+        """The verdict whose rounds alone decide the headline."""
+        is_own_size = self.gain is not None and self.chosen_batch_size != self.batch_size
+        return self.at_own_size if is_own_size and self.at_own_size is not None else self.at_today
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FasterResult(Findings):
+    """The answer of a race, with the headline that follows from it."""
+
+    spec: FasterSpec
 
     @property
     def is_found(self) -> bool:

@@ -13,7 +13,6 @@ against today's training in the same way.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import fmean, median
@@ -44,11 +43,10 @@ from ..results.losses import Losses
 from ..results.result import DeviceFacts, Outcome, Reason
 from ..results.savings import savings
 from ..results.speed_rounds import SpeedClaim
-from ..runner import Hold, WorkerSweep
+from ..runner import Hold, WorkerSweep, own_worker
 from ..settings.step_settings import ROUNDING_TOLERANCES
 from ..spec import MEMORY_STEPS, RunSpec
 from ..speed.comparison import TimedBlock
-from ..worker.handle import WorkerHandle
 from ..worker.prober import Prober
 from .course import Course
 from .result import AtSize, FasterResult, Row
@@ -97,22 +95,11 @@ def race(
     started_as = started_as or run_facts()
     if worker is not None:
         return execution.finish(_Running(spec, execution, worker, started_as).run(), keep)
-    with _own_worker(spec, execution, hold) as own:
+    with (
+        scratch_folder() as empty_cache,  # a used one would hide the seconds of compiling
+        own_worker(spec.run_spec(), execution, hold, {"TORCHINDUCTOR_CACHE_DIR": empty_cache}) as own,
+    ):
         return execution.finish(_Running(spec, execution, own, started_as).run(), keep)
-
-
-@contextmanager
-def _own_worker(spec: FasterSpec, execution: Execution, hold: Hold | None) -> Iterator[WorkerHandle]:
-    """Start a worker with an empty cache of compiled kernels: a used one would hide the seconds of compiling."""
-    with scratch_folder() as folder, WorkerHandle(spec.run_spec(), {"TORCHINDUCTOR_CACHE_DIR": folder}) as worker:
-        worker.report = execution.stage
-        if hold is None:
-            yield worker
-            return
-        facts, spent_seconds = worker.facts(), execution.seconds
-        with hold(facts):
-            execution.restart_clock(spent_seconds)
-            yield worker
 
 
 class _Running:
@@ -312,8 +299,8 @@ class _Running:
         others = [x for _, block in blocks if (x := block.conditions.get("others_cores")) is not None]
         chosen, size, verdict = at_today.chosen, self.size, at_today
         if at_own is not None and at_own.is_found and at_own.gain is not None:
-            is_better = not at_today.is_found or at_today.gain is None or at_own.gain.value > 1.03 * at_today.gain.value
-            if is_better:
+            known = at_today.gain if at_today.is_found else None
+            if known is None or at_own.gain.low > known.value:  # otherwise another batch size is not shown to add to it
                 option = next(each for each in sizes if f"{each.label} at {each.batch_size}" == at_own.chosen[0])
                 chosen, size, verdict = option.entry, option.batch_size, at_own
         is_found = verdict.is_found
@@ -348,7 +335,7 @@ class _Running:
     def _rows(self, course: Course) -> Iterator[Row]:
         speeds: dict[Entry, list[float]] = {}
         for entry, block in course.blocks:
-            speeds.setdefault(entry, []).append(block.samples_per_step / median(block.step_seconds))
+            speeds.setdefault(entry, []).append(block.samples_per_second)
         steps = {entry: median(block.step_seconds) for entry, block in course.blocks}
         for entry, known in self.admitted.items():
             speed, rough = known_ratio(entry, course.rounds, course.racing) if entry != TODAY else (None, None)

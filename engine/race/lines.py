@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,12 +19,12 @@ LIBRARIES = {
 }
 
 _FUSED = "optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, fused=True)"
-_LAST = "model = model.to(memory_format=torch.channels_last)"
-_LAST_BATCH = "images = images.to(memory_format=torch.channels_last)  # of each batch"
-_TF32 = ('torch.set_float32_matmul_precision("high")', "torch.backends.cudnn.allow_tf32 = True")
+CHANNELS_LAST = "model = model.to(memory_format=torch.channels_last)"
+CHANNELS_LAST_BATCH = "images = images.to(memory_format=torch.channels_last)  # of each batch"
+TF32 = ('torch.set_float32_matmul_precision("high")', "torch.backends.cudnn.allow_tf32 = True")
 _LINES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "fused": {TORCH: (_FUSED,), TRAINER: ('optim="adamw_torch_fused",',)},
-    "channels-last": {TORCH: (_LAST, _LAST_BATCH), TRAINER: (_LAST,)},
+    "channels-last": {TORCH: (CHANNELS_LAST, CHANNELS_LAST_BATCH), TRAINER: (CHANNELS_LAST,)},
     "sdpa": {TORCH: ('model.set_attn_implementation("sdpa")',)},
     "flash": {TORCH: (f'model.set_attn_implementation("{FLASH}")',)},
     "compile": {TORCH: ("model.compile()",), TRAINER: ("torch_compile=True,",)},
@@ -32,7 +32,7 @@ _LINES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "release-outputs": {TORCH: ("loss = model(**batch).loss  # no name for the outputs",), TRAINER: (), LIGHTNING: ()},
     "zero-grad": {TORCH: ("optimizer.zero_grad()  # before the forward pass",), TRAINER: (), LIGHTNING: ()},
     "expandable": {TORCH: ("export PYTORCH_ALLOC_CONF=expandable_segments:True  # in the shell",)},
-    "tf32": {TORCH: _TF32, TRAINER: ("tf32=True,",)},
+    "tf32": {TORCH: TF32, TRAINER: ("tf32=True,",)},
     "bf16": {
         TORCH: ('with torch.autocast("{device}", dtype=torch.bfloat16):  # around the forward pass and the loss',),
         TRAINER: ("bf16=True,",),
@@ -64,6 +64,12 @@ def lines_of(entry: Entry, device_kind: str, batch_size: int | None = None) -> t
     return tuple(
         Lines(library, title, _of(entry, library, device_kind, batch_size)) for library, title in LIBRARIES.items()
     )
+
+
+def distinct(lines: Sequence[Lines]) -> tuple[Lines, ...]:
+    """Return the lines for plain PyTorch, and those of each library that differ from them."""
+    plain = next((each.lines for each in lines if each.library == TORCH), ())
+    return tuple(each for each in lines if each.library == TORCH or each.lines != plain)
 
 
 def _of(entry: Entry, library: str, device_kind: str, batch_size: int | None) -> tuple[str, ...]:

@@ -56,6 +56,15 @@ def describe_speed(speed: Interval) -> str:
     return f"{speed.value:.2f}x [{low:.2f}, {high:.2f}]"
 
 
+def speed_text(speed: Interval | None, rough_speed: float | None) -> str:
+    """Write "1.06x [1.04, 1.09]", or "about 1.1x" where no interval is known; empty where it was not measured."""
+    return describe_rough(rough_speed) if speed is None else describe_speed(speed)
+
+
+def describe_rough(speed: float | None) -> str:
+    return "" if speed is None else f"about {speed:.1f}x"
+
+
 def describe_compiling(seconds: float, steps: int | None) -> str:
     """Write "33 s, pays after 400 steps"."""
     return f"{format_duration(seconds)}{'' if steps is None else f', pays after {steps:,} steps'}"
@@ -74,13 +83,11 @@ def pays_after(compile_seconds: float | None, speed: Interval | None, step_secon
 
 def cells(row: Row, today_bytes: int | None) -> tuple[str, ...]:
     """Return the cells of a row under `HEADINGS`; what is not known is empty, and a reason stands under the numbers."""
-    rough = "" if row.rough_speed is None else f"about {row.rough_speed:.1f}x"
-    speed = rough if row.speed is None else describe_speed(row.speed)
     memory = "" if row.memory_bytes is None else format_bytes(row.memory_bytes)
     if row.memory_bytes is not None and today_bytes:
         memory += f" ({(row.memory_bytes / today_bytes - 1) * 100:+.0f} %)"
     compiling = "" if row.compile_seconds is None else describe_compiling(row.compile_seconds, row.pays_after_steps)
-    return (row.label, speed, memory, _numbers(row), compiling)
+    return (row.label, speed_text(row.speed, row.rough_speed), memory, _numbers(row), compiling)
 
 
 def lines_to_paste(chosen: Entry, rows: Sequence[Row]) -> list[str]:

@@ -10,7 +10,7 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 from ..from_json import from_json
@@ -45,6 +45,10 @@ class TimedBlock:
     @property
     def samples_per_step(self) -> int:
         return self.batch_size * self.micro_batches
+
+    @property
+    def samples_per_second(self) -> float:
+        return self.samples_per_step / median(self.step_seconds)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> TimedBlock:

@@ -44,7 +44,9 @@ STOP_SECONDS = 1.0
 STDERR_BYTES = 2_000
 CRASHES = tuple(-number for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT))
 """Signals by which a failing library ends its own process; SIGKILL and SIGTERM come from outside."""
-_EXPANDABLE = "expandable_segments:True"
+EXPANDABLE = "expandable_segments:True"
+ALLOCATOR_VARIABLES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
+"""Those that configure torch's allocator: the first that is set counts, and an older torch has the last alone."""
 KILLED = "the kernel's out-of-memory killer ended the worker process"
 
 
@@ -359,8 +361,13 @@ def allocator_variable(spec: RunSpec) -> dict[str, str]:
     """Return the variable that configures torch's allocator at its start, including the user's own settings."""
     if not spec.expandable_segments:
         return {}
-    given = os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF")
-    return {"PYTORCH_ALLOC_CONF": f"{given},{_EXPANDABLE}" if given else _EXPANDABLE}
+    return {ALLOCATOR_VARIABLES[0]: with_own_allocator_settings(EXPANDABLE)}
+
+
+def with_own_allocator_settings(settings: str) -> str:
+    """Return settings of torch's allocator behind those that the user has in the environment."""
+    given = next(filter(None, map(os.environ.get, ALLOCATOR_VARIABLES)), None)
+    return f"{given},{settings}" if given else settings
 
 
 def _facts_before_use(known: DeviceFacts | None, found: DeviceFacts) -> DeviceFacts:

@@ -9,7 +9,8 @@ from typing import Any
 from analysis.presentation.stored.unreadable import read_stored
 from engine.documents.raced import Raced
 from engine.faster.result import AtSize, Row, order_of
-from engine.race.lines import TORCH, Lines
+from engine.race.lines import Lines, distinct
+from engine.race.text import describe_rough
 from engine.race.variants import NotTried
 from engine.results.result import DeviceFacts
 from engine.results.speed_rounds import SpeedClaim
@@ -55,7 +56,7 @@ def _speed(of: Row | AtSize) -> str:
     """Write "1.42x, 1.39 to 1.46x", or "about 1.4x" where no interval is known; empty where it was not measured."""
     if of.speed is not None:
         return f"{of.speed.value:.2f}x, {describe_bounds(of.speed.low, of.speed.high)}"
-    return "" if of.rough_speed is None else f"about {of.rough_speed:.1f}x"
+    return describe_rough(of.rough_speed)
 
 
 def read_race(result: Mapping[str, Any]) -> StoredRace:
@@ -65,7 +66,6 @@ def read_race(result: Mapping[str, Any]) -> StoredRace:
 
 def _read_race(result: Mapping[str, Any]) -> StoredRace:
     read = Raced.from_dict(result)
-    plain = next((each.lines for each in read.lines if each.library == TORCH), ())
     factor = "" if read.gain is None else format_factor(read.gain.value)
     if read.gain is not None and read.claim is SpeedClaim.AT_LEAST:
         factor = f"at least {describe_lower_bound(read.gain.low)}"
@@ -76,9 +76,9 @@ def _read_race(result: Mapping[str, Any]) -> StoredRace:
         rows=tuple(RaceRow(row, _speed(row)) for row in order_of(read.rows)),
         sizes=tuple(SizeRow(each, _speed(each)) for each in read.sizes if each.batch_size),
         not_tried=read.not_tried,
-        lines=tuple(each for each in read.lines if each.library == TORCH or each.lines != plain),
+        lines=distinct(read.lines),
         rounds=len(read.rounds),
-        own_rounds=read.at_today.rounds,
+        own_rounds=read.deciding.rounds,
         device=read.device,
         environment=read.environment,
         total_seconds=read.total_seconds,

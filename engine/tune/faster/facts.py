@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...settings.step_settings import AMPERE
 from ..reading import Reading
 
 QUEUE = 2  # batches that a worker of a DataLoader makes ahead, by default
-AMPERE = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Facts:
 
     noted: Mapping[str, Any]
     device_kind: str
-    compute_capability: float | None
+    compute_capability: tuple[int, ...] | None
     cores: int
     peak_bytes: int
     waiting_fraction: float | None
@@ -29,7 +29,7 @@ class Facts:
         """Read them from what the hook noted."""
         capability = reading.card.get("compute_capability")
         kind = str(reading.data["device"] or "cpu").partition(":")[0]
-        known = float(capability) if capability else None
+        known = tuple(map(int, str(capability).split("."))) if capability else None
         return cls(reading.data["faster"], kind, known, cores, peak_bytes, waiting_fraction)
 
     @property

@@ -15,6 +15,7 @@ from ...machine.watch import MachineWatch, tree_seconds, usable_cores
 from ...report.script_output import MARK
 from ...results.result import DeviceFacts
 from ...text.own_words import describe_error
+from ...worker.handle import ALLOCATOR_VARIABLES, with_own_allocator_settings
 from ..devices import check_kind, environment_of, facts_of
 from ..evidence import Ended, Evidence, evidence_of
 from ..failure import describe_failure, with_its_cause
@@ -31,7 +32,6 @@ SEED = 0
 TRIAL_STEPS, LEAST_STEPS = 5, 3
 LEAST_SECONDS, PATIENCE = 120.0, 20
 MOST_TIMED_SECONDS = 15.0  # of the steps that count
-ALLOCATOR = "PYTORCH_CUDA_ALLOC_CONF"
 
 
 class StartFailed(Exception):
@@ -193,8 +193,9 @@ class Starts:
         environment = {name: value for name, value in variables.items() if name not in os.environ}
         for each in chosen:
             environment |= each.environment
-        if ALLOCATOR in environment and (own := os.environ.get(ALLOCATOR)):
-            environment[ALLOCATOR] = f"{own},{environment[ALLOCATOR]}"
+        for name in ALLOCATOR_VARIABLES:
+            if name in environment:
+                environment[name] = with_own_allocator_settings(environment[name])
         to_set = {each.name: each.value(self.known_facts) for each in chosen if not each.environment}
         return {"seed": SEED, "set": to_set, "is_trial": is_trial, "environment": environment}
 

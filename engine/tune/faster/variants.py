@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...race.lines import CHANNELS_LAST, CHANNELS_LAST_BATCH, TF32
 from ...text.units import format_percent
+from ...worker.handle import ALLOCATOR_VARIABLES, EXPANDABLE
 from .facts import Facts
 
 LEAST_WAITING = 0.02
@@ -17,7 +19,6 @@ LEAST_WAITING = 0.02
 LEAST_KEPT = 0.01
 """Share of the peak that outputs have to take for their release to be tried."""
 TORCH, TRANSFORMERS, LIGHTNING, ACCELERATE = "torch", "transformers", "lightning", "accelerate"
-EXPANDABLE = "expandable_segments:True"
 _OTHER_NAMES = {"pytorch_lightning": LIGHTNING}
 _ONLY_GPU = "only a GPU has it"
 _NO_LOADER = "no DataLoader was seen"
@@ -204,12 +205,7 @@ VARIANTS = (
         name="channels-last",
         label="Channels last",
         why_not=_not_channels_last,
-        lines={
-            TORCH: always(
-                "model = model.to(memory_format=torch.channels_last)\n"
-                "images = images.to(memory_format=torch.channels_last)"
-            )
-        },
+        lines={TORCH: always(f"{CHANNELS_LAST}\n{CHANNELS_LAST_BATCH}")},
     ),
     Variant(
         name="compile",
@@ -238,8 +234,8 @@ VARIANTS = (
         name="expandable",
         label="Expandable segments",
         why_not=_not_expandable,
-        environment={"PYTORCH_CUDA_ALLOC_CONF": EXPANDABLE},
-        lines={TORCH: always(f'os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "{EXPANDABLE}"  # before torch is imported')},
+        environment=dict.fromkeys(ALLOCATOR_VARIABLES, EXPANDABLE),
+        lines={TORCH: always(f'os.environ["{ALLOCATOR_VARIABLES[-1]}"] = "{EXPANDABLE}"  # before torch is imported')},
         saves_memory_only=True,
     ),
     Variant(
@@ -248,7 +244,7 @@ VARIANTS = (
         why_not=_not_tf32,
         rounds_as="tf32",
         lines={
-            TORCH: always('torch.set_float32_matmul_precision("high")'),
+            TORCH: always("\n".join(TF32)),
             TRANSFORMERS: always("TrainingArguments(..., tf32=True)"),
         },
     ),

@@ -30,6 +30,13 @@ def test_each_leader_gets_a_batch_size_of_its_own() -> None:
     assert found.at_own_size.gain is not None
     assert found.at_own_size.gain.low > found.at_today.gain.high  # type: ignore[union-attr]
     assert f"batch {found.chosen_batch_size}" in found.headline
+    assert found.deciding is found.at_own_size
+
+
+def test_another_batch_size_that_is_not_shown_to_add_to_the_gain_is_left_out() -> None:
+    found, _ = raced(factors=FAST, step_seconds=lambda size: 0.025 * size)  # a larger batch gains nothing
+    assert (found.chosen, found.chosen_batch_size) == (found.at_today.chosen, found.batch_size)
+    assert found.deciding is found.at_today
 
 
 def test_nothing_found_is_an_answer() -> None:

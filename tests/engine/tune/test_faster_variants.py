@@ -21,7 +21,7 @@ def facts(kind: str = "cpu", *, model: Any = None, optimizer: Any = None, waitin
     found = {"loaders": [[0, False, False, True, 9]], "models": [MODEL | (model or {})], "framework": "torch"}
     found |= {"optimizers": [ADAM | (optimizer or {})], "kept_bytes": 0, "matmul_precision": "highest"}
     found |= {"cudnn_benchmark": False, "draws_random": False}
-    return Facts(found | noted, kind, 8.0 if kind == "cuda" else None, 4, 1_000_000, waiting)
+    return Facts(found | noted, kind, (8, 0) if kind == "cuda" else None, 4, 1_000_000, waiting)
 
 
 def tried(found: Facts) -> set[str]:
