@@ -166,17 +166,17 @@ def _prepare(spec: RunSpec, gpu: Gpu | None) -> None:
     apply_precision(spec.precision)
 
 
-def step_maker(spec: RunSpec, layers: int | None = None) -> MakeStep:
+def step_maker(spec: RunSpec, layer_count: int | None = None) -> MakeStep:
     """Return a function that makes the step to trace: with the same memory as the real one, and faster to trace.
 
     Random weights have the shapes of trained ones, and all micro-batches from the second on allocate the same. With
-    `layers` the model has only so many.
+    `layer_count` the model has only so many layers.
     """
     untrained = replace(spec, pretrained=False, accumulation_steps=min(spec.accumulation_steps, TRACED_MICRO_BATCHES))
     optimizer_class(spec.optimizer)  # a library imported during a trace would get fake tensors as constants
     if spec.load_in_4bit:
         importlib.import_module("...measurement.quantization", __package__)
-    return lambda device: TrainingStep(untrained, build(untrained, device, layers), device)
+    return lambda device: TrainingStep(untrained, build(untrained, device, layer_count), device)
 
 
 def model_of_steps(
