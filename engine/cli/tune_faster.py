@@ -73,7 +73,7 @@ def tried_of(text: str | None) -> tuple[str, ...]:
     names = tuple(name for each in (text or "").split(",") if (name := each.strip()))
     for name in names:
         if name not in BY_NAME:
-            raise SpecError("try", not_offered(name, tuple(BY_NAME)))
+            raise SpecError("tried", not_offered(name, tuple(BY_NAME)))
     return names
 
 
