@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from .errors import SpecError
 from .settings.setting import Role, setting
 from .settings.spec_checks import check_settings, settings_of, value_types
-from .text.today import USUAL_BATCH_SIZE
+from .text.today import DEFAULT_BATCH_SIZE
 from .text.units import BYTES_ALLOWED, GIB, format_bytes
 from .training_spec import TrainingSpec, check_training, take_config
 
@@ -65,7 +65,7 @@ class RunSpec(TrainingSpec):
         Role.TODAY,
         "Your batch size today",
         "Batch size you train with today. Waste and speed-up are measured against it.",
-        default=USUAL_BATCH_SIZE,
+        default=DEFAULT_BATCH_SIZE,
         hint="The speed-up and the waste are measured against it.",
         bounds=(1, MAX_BATCH_SIZE),
         metavar="N",

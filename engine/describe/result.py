@@ -51,7 +51,7 @@ def is_today_refused(result: RunResult) -> bool:
 
 
 def answer_of(result: RunResult) -> Answer:
-    """Return the answer of a result in which a size trained: "Use 56: 1.14x as fast as your 32 (...).".
+    """Return the answer of a result in which a size trained: "Use batch size 56: 1.14x as fast as your 32 (...).".
 
     Where no size is recommended it says how far the training reaches, and why none is.
     """
@@ -64,14 +64,14 @@ def answer_of(result: RunResult) -> Answer:
     if claim_in(result) is SpeedClaim.AT_LEAST:
         assert result.speedup_low is not None
         faster = f": at least {describe_lower_bound(result.speedup_low)} as fast as {name_today(today)}."
-        return Answer("Use ", size.batch_size, faster, (_bounds(result), *notes))
+        return Answer("Use batch size ", size.batch_size, faster, (_bounds(result), *notes))
     if is_today_refused(result):
         why = f": {_no_other_is_faster(result, size)}."
-        return Answer(f"{sentence_case(name_today(today))} does not fit. Use ", size.batch_size, why, notes)
+        return Answer(f"{sentence_case(name_today(today))} does not fit. Use batch size ", size.batch_size, why, notes)
     if result.speedup is None:
         why = f": {_no_other_is_faster(result, size)}; {name_today(today)} was not measured."
-        return Answer("Use ", size.batch_size, why, notes)
-    return Answer("Use ", size.batch_size, f": {_figure(result)}.", notes)
+        return Answer("Use batch size ", size.batch_size, why, notes)
+    return Answer("Use batch size ", size.batch_size, f": {_figure(result)}.", notes)
 
 
 def _why_kept(result: RunResult, kept: Point) -> str:

@@ -149,7 +149,7 @@ def test_everything_reads_without_javascript(
 ) -> None:
     plain = visit(live_server.url, alice, java_script_enabled=False)
     plain.open(addresses["run, result"])
-    expect(plain.page.get_by_role("heading", level=1)).to_contain_text("Use 8: 2.00x as fast as your 4")
+    expect(plain.page.get_by_role("heading", level=1)).to_contain_text("Use batch size 8: 2.00x as fast as your 4")
     plain.open(addresses["result, curves"])
     expect(plain.page.locator(".curve-wide").first).to_be_visible()
     plain.open(addresses["compare"])

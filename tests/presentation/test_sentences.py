@@ -64,9 +64,9 @@ def uncertified(reason: Reason) -> Boundary:
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({}, "Use 8: 2.00x as fast as your 4."),
+        ({}, "Use batch size 8: 2.00x as fast as your 4."),
         ({"speedup": 1.01}, "Up to 8 fit. None is recommended."),
-        ({"speedup": None}, "Use 8: no measured size is clearly faster; your 4 was not measured."),
+        ({"speedup": None}, "Use batch size 8: no measured size is clearly faster; your 4 was not measured."),
         ({"recommended": point(4), "speedup": 1.0}, "Keep your 4: no measured size is clearly faster."),
         ({"recommended": point(2), "speedup": 0.98}, "Up to 8 fit. None is recommended."),
         ({"largest": point(1), "recommended": None}, "Up to 8 fit. None is recommended."),
@@ -93,7 +93,7 @@ def test_the_line_below_says_where_and_how_far_it_trains(fields: dict[str, Any],
 @pytest.mark.parametrize(
     ("ends", "sentence"),
     [
-        ((1.36, 1.39, 1.42), "Use 8: 1.39x as fast as your 4 (1.36 to 1.42x)."),
+        ((1.36, 1.39, 1.42), "Use batch size 8: 1.39x as fast as your 4 (1.36 to 1.42x)."),
         ((0.97, 1.05, 1.13), "Up to 8 fit. None is recommended: 8 is 0.97 to 1.13x as fast as your 4."),
         ((1.0, 1.05, 1.13), "Up to 8 fit. None is recommended: 8 is 1.00 to 1.13x as fast as your 4."),
         ((1.01, 1.02, 1.03), "Up to 8 fit. None is recommended: 8 is 1.01 to 1.03x as fast as your 4."),
@@ -118,7 +118,7 @@ def test_a_size_of_an_earlier_build_that_is_no_gain_is_no_recommendation(ends: t
 
 def test_a_known_lower_bound_is_said_and_its_interval_follows() -> None:
     said = headline(stored(make_bound_result()))
-    assert said.sentence == "Use 8: at least 2x as fast as your 4."
+    assert said.sentence == "Use batch size 8: at least 2x as fast as your 4."
     assert said.notes == ("Measured 2.0 to 3.8x as fast; other programs used 1.6 of 2 cores.",)
     assert said.batch_size == 8
 
@@ -193,15 +193,18 @@ def test_starts_in_turns_of_an_earlier_build_that_show_a_gain_still_recommend() 
     timed = make_timed_result()
     assert timed.speed is not None
     result = stored(timed, speed=replace(timed.speed, recommended_by=RecommendedBy.MEMORY_RESERVE))
-    assert headline(result).sentence.startswith("Use 8: 1.39x as fast as your 4")
+    assert headline(result).sentence.startswith("Use batch size 8: 1.39x as fast as your 4")
 
 
 def test_a_size_of_today_that_does_not_fit_is_answered_by_a_compared_choice_alone() -> None:
     spec = make_spec(current_batch_size=16)
     compared = stored(make_timed_result(), spec=spec, current=None, speedup=None)
-    assert headline(compared).sentence == "The usual 16 does not fit. Use 8: no measured size is clearly faster."
+    assert (
+        headline(compared).sentence
+        == "The default 16 does not fit. Use batch size 8: no measured size is clearly faster."
+    )
     unknown = stored(make_unmeasurable_result(), spec=spec, current=None)
-    assert headline(unknown).sentence == "The usual 16 does not fit; up to 8 fit."
+    assert headline(unknown).sentence == "The default 16 does not fit; up to 8 fit."
     assert headline(unknown).notes[0] == "None is recommended: other programs disturbed the timing."
 
 
@@ -273,7 +276,7 @@ def test_a_result_of_before_the_intervals_has_none_and_keeps_its_words() -> None
     assert result.is_speed_measurable
     assert describe_timing(result) == describe_reserve(result) == ""
     assert [figure.interval for figure in figures(result)] == ["", "", ""]
-    assert headline(result).sentence == "Use 8: 2.00x as fast as your 4."
+    assert headline(result).sentence == "Use batch size 8: 2.00x as fast as your 4."
 
 
 def test_nothing_fits_is_said_plainly() -> None:
@@ -319,7 +322,7 @@ def test_an_unsteady_timing_of_another_size_does_not_matter() -> None:
 def test_a_size_of_today_above_the_runs_maximum_is_named_as_the_reason_for_no_speed_up() -> None:
     spec = make_spec(current_batch_size=16, max_batch_size=8)
     speedup = figures(stored(spec=spec, current=None, speedup=None, probes=(make_probe(8),)))[0]
-    assert speedup.text == "The usual 16 is above the maximum of this run, so it was not measured."
+    assert speedup.text == "The default 16 is above the maximum of this run, so it was not measured."
 
 
 def test_without_a_speed_up_the_money_is_not_measured() -> None:

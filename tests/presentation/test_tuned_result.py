@@ -48,7 +48,7 @@ def tuned(result: RunResult, spec: TuneSpec | None = None, **training: Any) -> S
 
 def test_a_speed_up_of_starts_in_turns_is_told_with_its_interval() -> None:
     result = tuned(make_timed_result())
-    assert headline(result).sentence == "Use 8: 1.39x as fast as your 4 (1.36 to 1.42x)."
+    assert headline(result).sentence == "Use batch size 8: 1.39x as fast as your 4 (1.36 to 1.42x)."
     assert figures(result)[0].interval == "1.36 to 1.42x"
     assert describe_timing(result).startswith("12 pairs of starts in 24 s.")
 

@@ -99,7 +99,7 @@ def _cell(row: HistoryRow, column: Column) -> LineCell:
 def _label(row: HistoryRow, column: Column) -> str:
     if column.key == "recommended" and row.kind.is_predicted:  # an estimate recommends nothing
         return WITH_MARGIN
-    return "Fits on" if column.key == "largest" and row.cards else column.title
+    return "Estimated" if column.key == "largest" and row.cards else column.title
 
 
 def _state(row: HistoryRow) -> str:
@@ -113,7 +113,9 @@ def _largest(row: HistoryRow) -> str:
     if run.boundary_reason == Reason.DOES_NOT_FIT:
         return "does not fit"
     if row.cards:
-        return format_html('<span title="Your batch size today would fit there with the margin">{}</span>', row.cards)
+        return format_html(
+            '<span title="Your batch size today would fit there with the margin">fits {}</span>', row.cards
+        )
     if row.kind.is_predicted and run.estimated_largest_batch_size is not None:
         bound = "≥ " if row.estimated_bound == "≥" else ""
         return format_html("{}{}", f"{bound}{run.estimated_largest_batch_size:,}", _small("estimated"))

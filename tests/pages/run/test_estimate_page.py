@@ -114,7 +114,7 @@ def test_tf32_can_be_estimated_on_a_host_without_any_gpu(alice_client):
 
 def test_one_gpu_leads_with_what_to_use_and_what_todays_size_leaves(alice_client):
     text = page(alice_client, finished().get_absolute_url())
-    assert "<h1>Up to 89 fit an A10; the usual 16 leaves 82 % unused.</h1>" in text
+    assert "<h1>Up to 89 fit an A10; the default 16 leaves 82 % unused.</h1>" in text
     assert "No GPU was used" in text
     assert "BERT base" in text
 
@@ -154,7 +154,7 @@ def test_a_model_that_does_not_fit_at_all_is_said(alice_client):
 
 def test_all_cards_are_in_one_table_with_price_and_limit(alice_client):
     text = page(alice_client, finished("all").get_absolute_url())
-    assert f"All {len(gpus())} GPUs fit the usual 16; the cheapest is " in text
+    assert f"All {len(gpus())} GPUs fit the default 16; the cheapest is " in text
     assert text.count("cheapest that fits") == 1
     assert text.count('<th scope="row">') >= len(gpus())
     assert "$0.60" in text

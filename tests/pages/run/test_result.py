@@ -269,7 +269,7 @@ def test_a_run_out_of_time_recommends_nothing_and_asks_for_more_time(alice_clien
 
 def test_a_lower_bound_is_a_claim_with_its_money_and_its_interval(alice_client: Client) -> None:
     text = words(page(alice_client, finished(make_bound_result())))
-    assert "Use 8 : at least 2x as fast as your 4. Unused today 60.9 %" in text
+    assert "Use batch size 8 : at least 2x as fast as your 4. Unused today 60.9 %" in text
     assert "Speed-up measured at least 2x interval 2.0 to 3.8x" in text
     assert "Saved per year derived at least $60.00 interval $60.00 to $88.43" in text
     assert "per_device_train_batch_size=8" in text

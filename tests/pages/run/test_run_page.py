@@ -89,7 +89,7 @@ def test_a_run_that_cannot_be_repeated_says_why(alice_client: Client) -> None:
 def test_a_result_is_told_in_order(alice_client: Client) -> None:
     text = words(page(alice_client, finished(make_result())))
     parts = (
-        "Use 8 : 2.00x as fast as your 4.",
+        "Use batch size 8 : 2.00x as fast as your 4.",
         "Unused today 60.9 % of 1 GiB, at your 4",
         "Saves $0.60 a run",
         "Copy the settings",
