@@ -1,0 +1,1 @@
+"""One rank of many: what stands in for the ranks that are not there."""
