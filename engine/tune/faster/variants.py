@@ -141,6 +141,12 @@ def _not_tf32(facts: Facts) -> str | None:
     return None if "float32" in facts.dtypes else "no parameter is in fp32"
 
 
+def _not_fp64(facts: Facts) -> str | None:
+    if not facts.models:
+        return _NO_MODEL
+    return None if "float64" in facts.dtypes else "no parameter is in 64 bits"
+
+
 def _not_bf16(facts: Facts) -> str | None:
     if not facts.models:
         return _NO_MODEL
@@ -237,6 +243,12 @@ VARIANTS = (
         environment=dict.fromkeys(ALLOCATOR_VARIABLES, EXPANDABLE),
         lines={TORCH: always(f'os.environ["{ALLOCATOR_VARIABLES[-1]}"] = "{EXPANDABLE}"  # before torch is imported')},
         saves_memory_only=True,
+    ),
+    Variant(
+        name="fp32",
+        label="32 bits in place of 64",
+        why_not=_not_fp64,
+        lines={TORCH: always("model.float()  # and the batches: torch.from_numpy(rows).float()")},
     ),
     Variant(
         name="tf32",

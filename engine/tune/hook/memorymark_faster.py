@@ -169,12 +169,20 @@ class Faster:
         if "channels-last" in self.wanted:
             inputs = [_channels_last(torch, each) for each in inputs]
             options = {name: _channels_last(torch, each) for name, each in options.items()}
+        is_single = "fp32" in self.wanted
+        if is_single:
+            inputs, options = (
+                [_single(torch, each) for each in inputs],
+                {n: _single(torch, o) for n, o in options.items()},
+            )
         is_autocast = "bf16" in self.wanted and not torch.is_autocast_enabled(device)
         with torch.autocast(device, dtype=torch.bfloat16) if is_autocast else nullcontext():
             result = call(module, *inputs, **options)
         if is_autocast:
             self.applied.add("bf16")
-            result = _in_float(torch, result)
+            result = _converted(result, torch.Tensor, torch.bfloat16, torch.float32)
+        if is_single:  # what follows goes on in the type that the script chose
+            result = _converted(result, torch.Tensor, torch.float32, torch.float64)
         self.outputs += [weakref.ref(each) for each in _tensors(torch, result) if each.requires_grad]
         return result
 
@@ -201,6 +209,9 @@ class Faster:
             for config in configs:
                 config.use_cache = False
             self.applied.add("no-cache")
+        if "fp32" in self.wanted and any(each.dtype is torch.float64 for each in parameters):
+            module.float()  # the parameters stay the same objects, so the optimizer goes on with them
+            self.applied.add("fp32")
         if "channels-last" in self.wanted:
             module.to(memory_format=torch.channels_last)
             self.applied.add("channels-last")
@@ -294,16 +305,21 @@ def _tensors(torch: Any, value: Any) -> list[Any]:
     return found
 
 
-def _in_float(torch: Any, value: Any) -> Any:
-    """Return what a module gave with its bf16 tensors as fp32, as `accelerate` returns it."""
-    if issubclass(type(value), torch.Tensor):
-        return value.float() if value.dtype is torch.bfloat16 else value
+def _single(torch: Any, value: Any) -> Any:
+    is_double = issubclass(type(value), torch.Tensor) and value.dtype is torch.float64
+    return value.float() if is_double else value
+
+
+def _converted(value: Any, tensor: Any, given: Any, wanted: Any) -> Any:
+    """Return what a module gave with its tensors of one type in another, as `accelerate` returns those of bf16."""
+    if issubclass(type(value), tensor):
+        return value.to(wanted) if value.dtype is given else value
     if isinstance(value, dict):
         for name in list(value):
-            value[name] = _in_float(torch, value[name])
+            value[name] = _converted(value[name], tensor, given, wanted)
     elif isinstance(value, list):
-        value[:] = [_in_float(torch, each) for each in value]
+        value[:] = [_converted(each, tensor, given, wanted) for each in value]
     elif isinstance(value, tuple):
-        parts = [_in_float(torch, each) for each in value]
+        parts = [_converted(each, tensor, given, wanted) for each in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     return value

@@ -85,6 +85,13 @@ def test_outputs_that_are_held_are_counted_and_freed() -> None:
     assert released.data["faster"]["losses"] == today.data["faster"]["losses"]
 
 
+def test_a_training_in_64_bits_goes_on_in_32_with_the_same_losses() -> None:
+    today, other = started("in_64_bits.py"), started("in_64_bits.py", wanted=("fp32",))
+    assert other.data["faster"]["applied"] == ["fp32"]
+    assert other.data["faster"]["losses"] == pytest.approx(today.data["faster"]["losses"], rel=1e-5)
+    assert peak(other) < 0.7 * peak(today)
+
+
 def test_a_trainer_of_transformers_is_told_and_its_rows_are_seen_to_draw(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,11 @@ def tried(found: Facts) -> set[str]:
     return {each.name for each in VARIANTS if each.why_not(found) is None}
 
 
+def test_a_model_in_64_bits_is_tried_in_32_and_not_in_16():
+    found = tried(facts(model={"dtypes": ["float64"]}))
+    assert ("fp32" in found, "bf16" in found) == (True, False)
+
+
 def test_on_a_cpu_nothing_of_a_gpu_is_tried() -> None:
     assert tried(facts()) == {"workers", "fused", "foreach", "compile", "bf16"}
     assert "no cuDNN" in (BY_NAME["cudnn-benchmark"].why_not(facts()) or "")
@@ -35,7 +40,7 @@ def test_on_a_cpu_nothing_of_a_gpu_is_tried() -> None:
 
 def test_on_a_gpu_all_that_applies_is_tried() -> None:
     found = facts("cuda", model={"convolutions": 3, "uses_cache": True}, kept_bytes=500_000)
-    assert tried(found) == {each.name for each in VARIANTS} - {"foreach"}
+    assert tried(found) == {each.name for each in VARIANTS} - {"foreach", "fp32"}
 
 
 @pytest.mark.parametrize(
@@ -53,6 +58,7 @@ def test_on_a_gpu_all_that_applies_is_tried() -> None:
         ("compile", {"models": []}, "no module was seen"),
         ("bf16", {"model": {"is_autocast": True}}, "uses autocast"),
         ("bf16", {"model": {"dtypes": ["bfloat16"]}}, "are in bfloat16"),
+        ("fp32", {}, "no parameter is in 64 bits"),
         ("release-outputs", {"kept_bytes": 500_000, "models": [MODEL, MODEL]}, "more than one model"),
     ],
 )
