@@ -36,6 +36,7 @@ urlpatterns = [
     path("runs/<int:run_id>/live/", run.run_live, name="run_live"),
     path("runs/<int:run_id>/cancel/", run.run_cancel, name="run_cancel"),
     path("runs/<int:run_id>/repeat/", run.run_repeat, name="run_repeat"),
+    path("runs/<int:run_id>/race/", run.run_race, name="run_race"),
     path("runs/<int:run_id>/pin/", run.run_pin, name="run_pin"),
     path("runs/<int:run_id>/what-to-change/", what_to_change.changes_estimate, name="changes_estimate"),
     path("runs/<int:run_id>/measure-changes/", what_to_change.changes_measure, name="changes_measure"),

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from analysis.lists.comparison.compared_run import ComparedRun, Curve, Outcome
 from analysis.lists.comparison.query import CompareQuery
-from analysis.pages.compare.pareto import pareto_front
 from analysis.presentation.charts.axes import batch_axis, bytes_axis, rate_axis
 from analysis.presentation.charts.curves import speed_dots, speed_heights
+from analysis.presentation.charts.pareto import pareto_front
 from analysis.presentation.charts.plots import Plot, PlotPoint, PointLabel, ReferenceLine, Table, Trace
 from analysis.presentation.formatting import bytes_text, rate, round_bytes
 

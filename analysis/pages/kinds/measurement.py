@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.http import QueryDict
 
 from analysis.models import Measurement as Probes
-from analysis.models import Run
+from analysis.models import Run, RunKind
 from analysis.pages.kinds.page import KindPages, Page
 from analysis.pages.what_to_change.context import change_start
 from analysis.presentation import estimate_summary, labels, memory_breakdown, result_summary
@@ -16,6 +16,7 @@ from analysis.presentation.charts import Plot, chart_of, memory_bars, memory_plo
 from analysis.presentation.estimate_error import compare_to_estimate
 from analysis.presentation.figures import figures
 from analysis.presentation.filled_memory import filled_memory
+from analysis.presentation.kinds import presentation_of
 from analysis.presentation.nothing_to_gain import nothing_to_gain
 from analysis.presentation.probe_rows import probe_key, probe_lines
 from analysis.presentation.result_summary import headline, reach
@@ -23,7 +24,9 @@ from analysis.presentation.stored.estimate import earlier_estimate
 from analysis.presentation.stored.race import StoredRace
 from analysis.presentation.stored.result import StoredResult, read_result
 from analysis.presentation.stored.validation import StoredValidation
+from analysis.runs.earlier.races import newest_race
 from engine.describe.boundary import certificate_lines, why_not_certified
+from engine.describe.commands import faster_command
 from engine.describe.does_not_fit import ways_to_fit
 from engine.describe.key_figures import key_figures
 from engine.describe.result import was_compared
@@ -136,6 +139,7 @@ def _evidence(run: Run, result: StoredResult) -> dict[str, Any]:
         "certificate": certificate,
         "refusal": result.boundary.refusal,
         "change_start": change_start(run, is_refused=result.current_is_refused),
+        "faster": _faster(run),
         "beside": _beside_measurement(result),
         "timings": result_summary.timings(result),
         "environment": environment_rows(result),
@@ -145,6 +149,14 @@ def _evidence(run: Run, result: StoredResult) -> dict[str, Any]:
         "probe_lines": [line for line in lines if not line.is_timed_without_figure],
         "timed_without_figure": len({line.probe.batch_size for line in lines if line.is_timed_without_figure}),
     }
+
+
+def _faster(run: Run) -> dict[str, Any]:
+    """Return what the card of faster settings needs: the newest race of them, or the command that races a script."""
+    if run.kind == RunKind.COMMAND:
+        return {"command": faster_command(run.spec)}
+    raced = newest_race(run)
+    return {"raced": raced, "answer": presentation_of(raced).answer(raced) if raced else ""}
 
 
 def _beside_measurement(result: StoredResult) -> dict[str, Any] | None:

@@ -9,6 +9,8 @@ from django.http import QueryDict
 from analysis.models import Run
 from analysis.pages.kinds.measurement import environment_rows
 from analysis.pages.kinds.page import KindPages, Page
+from analysis.presentation.charts import chart_of
+from analysis.presentation.charts.race import race_plot
 from analysis.presentation.stored.race import read_race
 
 if TYPE_CHECKING:
@@ -20,4 +22,6 @@ class Race(KindPages):
 
     def result_page(self, run: Run, query: QueryDict, user: User | None = None) -> Page:
         race = read_race(run.result or {})
-        return "analysis/run/race.html", {"race": race, "environment": environment_rows(race)}
+        plot = race_plot([each.row for each in race.rows], race.batch_size)
+        chart = chart_of(plot) if plot else None
+        return "analysis/run/race.html", {"race": race, "chart": chart, "environment": environment_rows(race)}

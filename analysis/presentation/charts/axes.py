@@ -18,7 +18,7 @@ Ticks = tuple[tuple[float, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """From `low` to `high`. `quantity` is batch, bytes, rate, change or time (seconds since 1970).
+    """From `low` to `high`. `quantity` is batch, bytes, rate, factor, change or time (seconds since 1970).
 
     `ticks` are values within with their text, the unit in it where the title has none.
     """
@@ -67,6 +67,11 @@ def rate_axis(values: Iterable[float], *, is_log: bool) -> Axis:
     inside = [value for value in fine if below <= value <= above]
     ticks = inside if len(inside) <= _TICKS_MAX else [10.0**power for power in powers]
     return _between("rate", f"{title} (log scale)", ticks, number, is_log=True)
+
+
+def factor_axis(factors: Iterable[float], *, title: str) -> Axis:
+    """Make the axis of how many times as fast something is, from 0."""
+    return _between("factor", title, decimal_ticks(max(factors)), lambda factor: f"{number(factor)}x")
 
 
 def change_axis(fractions: Iterable[float], *, title: str) -> Axis:

@@ -6,13 +6,16 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from analysis.models import Run
+from analysis.models import Run, State
 from analysis.runs import services
 from analysis.runs.queue.placement import Placement
 from engine.faster.spec import FasterSpec
 from engine.kinds import RunKind, kind_of, read_result
+from engine.tune.spec import TuneSpec
 from tests.engine.fake_racer import FAST, raced
-from tests.factories import make_device, make_user
+from tests.factories import make_device, make_measured_run, make_user
+from tests.factories.speeds import make_timed_result
+from tests.factories.tuned import COMMAND, tuned
 
 pytestmark = pytest.mark.django_db
 
@@ -35,6 +38,7 @@ def test_the_page_of_a_race_says_what_is_faster_and_gives_the_lines(client: Clie
     assert "fused=True" in page
     assert "the worker process ended with status -11" in page
     assert "same to the bit" in page
+    assert "Speed by peak memory at batch" in page
 
 
 def test_a_race_is_stored_as_a_kind_of_its_own_and_finds_no_batch_size() -> None:
@@ -55,3 +59,26 @@ def test_the_api_takes_a_race_and_refuses_a_change_that_is_none() -> None:
     refused = client.post("/api/v1/runs/", {**body, "tried": "turbo"}, format="json")
     assert refused.status_code == 400
     assert "turbo" in refused.content.decode()
+
+
+def test_the_settings_of_a_measurement_race_by_a_button_on_its_page(client: Client) -> None:
+    run = make_measured_run()
+    client.force_login(make_user("ann"))
+    assert "Race the changes" in client.get(run.get_absolute_url()).content.decode()
+    started = client.post(f"{run.get_absolute_url()}race/")
+    race = Run.objects.get(kind=RunKind.RACE)
+    assert started.url == race.get_absolute_url()
+    assert (race.requested_device, race.spec["optimizer"]) == (run.device, run.spec["optimizer"])
+    Run.objects.filter(pk=race.pk).update(state=State.FINISHED, device=run.device, result=raced()[0].to_dict())
+    page = client.get(run.get_absolute_url()).content.decode()
+    assert f'<a href="{race.get_absolute_url()}">Run {race.pk}</a>' in page
+    assert "Race the changes again" in page
+
+
+def test_only_settings_of_a_model_race(client: Client) -> None:
+    run = tuned(make_timed_result(), TuneSpec(COMMAND, current_batch_size=4, name="train"))
+    client.force_login(make_user("ann"))
+    page = client.get(run.get_absolute_url()).content.decode()
+    assert "memorymark tune --faster --current-batch-size 4 -- python train.py &#x27;{batch_size}&#x27;" in page
+    client.post(f"{run.get_absolute_url()}race/")
+    assert not Run.objects.filter(kind=RunKind.RACE).exists()
