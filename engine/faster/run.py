@@ -54,6 +54,7 @@ from .spec import FasterSpec
 
 BLOCK_SECONDS, LEAST_STEPS = 0.5, 2.5
 """A block lasts these seconds, or these steps of today's training where they are longer: a median needs three."""
+NOT_RACED = "raced at a batch size of its own alone"
 SHARE_AT_TODAY = 0.6
 """Share of the time budget by which the race at today's batch size ends; the rest is for sizes of their own."""
 SHARE_OF_SEARCHES = 0.5
@@ -353,7 +354,7 @@ class _Running:
                 largest_batch_size=self.largest.get(entry),
                 compile_seconds=known.compile_seconds,
                 pays_after_steps=pays_after(known.compile_seconds, speed, steps.get(TODAY)),
-                reason=known.reason or course.reasons.get(entry),
+                reason=known.reason or course.reasons.get(entry) or (None if entry in speeds else NOT_RACED),
             )
 
 

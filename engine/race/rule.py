@@ -96,10 +96,10 @@ def known_ratio(entry: Entry, rounds: Sequence[RacedRound], field: Field) -> tup
 
     Fewer than six rounds, and rounds that other work disturbed on cores that it shares, have a figure but no interval.
     """
-    ratio = ratio_of(entry, TODAY, rounds, field.cores)
-    if ratio is None:
-        return None, None
     both = [r for r in rounds if r.failed is None and {entry, TODAY} <= r.logarithms().keys()]
+    ratio = ratio_of(entry, TODAY, rounds, field.cores)
+    if ratio is None:  # one that was much slower drops out after its first round
+        return None, math.exp(both[0].logarithms()[entry] - both[0].logarithms()[TODAY]) if both else None
     counted = [r for r in both if not field.shares_cores or not {entry, TODAY} & r.disturbed(field.cores)]
     return (ratio, None) if len(counted) >= ENOUGH_ROUNDS else (None, ratio.value)
 

@@ -77,7 +77,7 @@ def _read_race(result: Mapping[str, Any]) -> StoredRace:
         sizes=tuple(SizeRow(each, _speed(each)) for each in read.sizes if each.batch_size),
         not_tried=read.not_tried,
         lines=distinct(read.lines),
-        rounds=len(read.rounds),
+        rounds=len(read.rounds) + len(read.rounds_of_sizes),
         own_rounds=read.deciding.rounds,
         device=read.device,
         environment=read.environment,

@@ -60,6 +60,14 @@ def test_a_change_that_fails_is_a_row_with_its_reason_and_ends_nothing() -> None
     assert found.is_found
 
 
+def test_every_change_has_a_speed_or_the_reason_why_it_has_none() -> None:
+    found, _ = raced(factors={**FAST, "checkpointing": 0.1}, step_seconds=lambda size: 0.1 + 0.001 * size)
+    slow = next(row for row in found.rows if row.entry == ("checkpointing",))
+    assert slow.rough_speed == pytest.approx(0.1, rel=0.1)
+    others = [row for row in found.rows if row.entry != TODAY and row.speed is None and row.rough_speed is None]
+    assert all(row.reason == "raced at a batch size of its own alone" for row in others)
+
+
 def test_beside_other_programs_nothing_is_claimed_and_the_headline_says_so() -> None:
     found, _ = raced(factors=FAST, others_cores=0.9)
     assert not found.is_found
