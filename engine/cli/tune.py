@@ -12,10 +12,13 @@ from typing import Any
 
 import rich_click as click
 
+from ..describe.grade import describe_emulation, rank_rows
 from ..errors import EngineError, SpecError
 from ..kinds import RunKind
 from ..program import PROGRAM, how_to_install
+from ..ranks.emulation import parse_ranks
 from ..settings.spec_checks import memory_limit_bytes
+from ..text.units import format_bytes
 from ..tune.devices import devices_held
 from ..tune.faster.variants import BY_NAME
 from ..tune.run import tune
@@ -36,7 +39,7 @@ from ..tune.start.warm_server_handle import warm_starts
 from ..tune.training import Throughput, TuneResult, describe_loader, stated_throughputs
 from .command import OUTPUT, TRAIN, WHERE, Command, argument, flag, option
 from .exit_status import exit_status
-from .options import json_of, output_options, setting_options, spec_option
+from .options import bytes_option, json_of, output_options, setting_options, spec_option
 from .printing.console import Console
 from .printing.output import info_event, print_json
 from .printing.result_text import say_result
@@ -71,6 +74,8 @@ def _tune_or_say_why_not(options: SimpleNamespace) -> int:
 
 def _tune(options: SimpleNamespace, command: list[str]) -> int:
     if options.faster:
+        if options.emulate_ranks is not None:
+            raise SpecError("faster", "times steps, and emulated ranks exchange nothing: leave out --emulate-ranks")
         return faster(options, command)
     if options.tried is not None:
         raise SpecError("try", "is for --faster")
@@ -109,8 +114,13 @@ def training_lines(result: TuneResult) -> list[str]:
     """Return the throughput of each size where it may be stated, and whether the data loader limits it."""
     lines = [_throughput_line(each) for each in stated_throughputs(result.result, result.training)]
     loader = describe_loader(result.training.throughputs, result.recommended_batch_size, result.result.device.kind)
+    spec, of_largest = result.result.spec.to_dict(), result.training.rank_peaks_bytes
+    emulation = describe_emulation(spec, result.result.device.kind)
+    if len(of_largest) > 1 or emulation:
+        rows = [f"rank {rank:<6} {format_bytes(peak):>10}" for rank, peak in rank_rows(spec, of_largest)]
+        emulation += [f"Peak of each rank with {result.largest_batch_size:,}:", *rows] if rows else []
     heading = ["Throughput of each size, in a start of its own:"] if lines else []
-    return [*heading, *lines, *([loader] if loader else [])]
+    return [*emulation, *heading, *lines, *([loader] if loader else [])]
 
 
 def _throughput_line(each: Throughput) -> str:
@@ -130,6 +140,13 @@ def _spec(options: SimpleNamespace, command: list[str]) -> TuneSpec | FunctionSp
         return TuneSpec.from_dict(json_of("spec", options.spec))
     if "memory_limit_bytes" in given:
         given["memory_limit_bytes"] = memory_limit_bytes(given["memory_limit_bytes"])
+    if "communication_bytes" in given:
+        given["communication_bytes"] = bytes_option("communication_bytes", given["communication_bytes"])
+    if "rank" in given:
+        try:
+            given["rank"] = parse_ranks(given["rank"])
+        except ValueError as error:
+            raise SpecError("rank", str(error)) from None
     of_function = {name: given.pop(name) for name in OF_A_FUNCTION if name in given}
     if "function" in of_function:
         return _spec_of_function(**of_function, command=command, given=given)
@@ -158,6 +175,8 @@ def _spec_of_function(
     spec = TuneSpec(function_command(function, python), batch=FUNCTION, **given)
     if not warm:
         return spec
+    if spec.emulated_ranks:
+        raise SpecError("warm", "starts forks, and a rank is emulated in a fresh process: leave out --warm")
     if python is not None:
         raise SpecError("warm", "starts forks of MemoryMark's own Python: leave out --python")
     script = next((file for file in spec.files if Path(file).is_file()), None)
@@ -178,6 +197,24 @@ def _params() -> list[click.Parameter]:
         flag("--faster", panel=TRAIN, help="Find the lines that make the training faster at today's batch size"),
         option("--try", "tried", panel=TRAIN, metavar="NAMES", help=f"With --faster: of {', '.join(BY_NAME)}"),
         option("--sizes", panel=TRAIN, metavar="RULE", help="Sizes that the script takes, such as 'multiple of 8'"),
+        option(
+            "--emulate-ranks",
+            type=int,
+            panel=TRAIN,
+            metavar="N",
+            help="One device stands in for ranks of N: memory only",
+        ),
+        option(
+            "--rank", panel=TRAIN, metavar="R[,R...]", help="Ranks to stand in for", default_text="0, 1 and the last"
+        ),
+        option(
+            "--communication-memory",
+            "communication_bytes",
+            panel=TRAIN,
+            metavar="SIZE",
+            help="What NCCL takes on a GPU for these ranks, kept free",
+            default_text="as read on A100",
+        ),
         flag("--whole-run", panel=TRAIN, help="Train the largest rows, then let the script evaluate and save"),
         option(
             "--compare-speed/--no-compare-speed",

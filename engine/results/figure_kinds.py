@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-MEASURED, ESTIMATED, DERIVED, ASSUMED = "measured", "estimated", "derived", "assumed"
+from collections.abc import Mapping
+from typing import Any
+
+MEASURED, EMULATED, ESTIMATED = "measured", "emulated", "estimated"
+"""How sure a figure is: read on what it is of, on one device that stood in for others, or computed."""
+DERIVED, ASSUMED = "derived", "assumed"
 
 FIGURE_KINDS: dict[str, str] = {
     "boundary": MEASURED,
@@ -28,3 +33,10 @@ FIGURE_KINDS: dict[str, str] = {
     "estimate_error": DERIVED,
 }
 """By the name of the figure, or of the group that it stands in. The ends of an interval are of the figure's kind."""
+
+
+def figure_kinds(spec: Mapping[str, Any]) -> dict[str, str]:
+    """Return the kinds of a result with this spec: where ranks were emulated, nothing of it was measured on them."""
+    if not spec.get("emulate_ranks"):
+        return FIGURE_KINDS
+    return {name: EMULATED if kind == MEASURED else kind for name, kind in FIGURE_KINDS.items()}

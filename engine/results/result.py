@@ -12,7 +12,7 @@ from typing import Any
 from ..from_json import from_json
 from ..spec import SCHEMA, SearchSpec
 from ..text.units import GIB, MIB
-from .figure_kinds import FIGURE_KINDS
+from .figure_kinds import figure_kinds
 from .intervals import CONFIDENCE, Interval
 from .memory_breakdown import MemoryBreakdown
 from .speed_rounds import SpeedClaim, SpeedRound
@@ -393,7 +393,7 @@ class RunResult:
             "schema": SCHEMA,
             **asdict(self),
             "fits": self.fits,
-            "kinds": FIGURE_KINDS,
+            "kinds": figure_kinds(self.spec.to_dict()),
             "spec": self.spec.to_dict(),
             "device": self.device.to_dict(),
             "probes": [p.to_dict() for p in self.probes],

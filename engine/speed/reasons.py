@@ -15,6 +15,8 @@ NONE_TOGETHER = "no size could be timed in the same process as the others"
 
 NOT_COMPARED = "each size was timed in a start of its own: speeds of separate starts are not compared"
 """The reason of a tuned training whose spec does not request a comparison."""
+OF_EMULATED = "one device stands in for each rank alone: their exchange takes no time here, so no speed is stated"
+"""The reason of a training whose ranks were emulated."""
 TODAY_NOT_MEASURED = Wording("your {today_size} was not measured here: no speed to compare with")
 NONE_TO_COMPARE = Wording(
     "no larger size than your {today_size} keeps the reserve, and no smaller one was clearly faster in its start"
@@ -30,4 +32,4 @@ TOOK_LONG = Wording("speed not measured: the comparison may take {minutes_count}
 OF_MODELS: tuple[Text, ...] = (RUN_ENDED, ONE_SIZE, TIME_ENDED, TIMING_FAILED, NONE_TOGETHER)
 NOTHING_TO_COMPARE: tuple[Text, ...] = (TODAY_NOT_MEASURED, NONE_TO_COMPARE, TOO_FEW, TOO_LONG)
 """Why the starts of a training leave nothing to compare: they show it, so it is decided again."""
-OF_STARTS: tuple[Text, ...] = (NOT_COMPARED, *NOTHING_TO_COMPARE, PAIRS_ENDED, START_FAILED, TOOK_LONG)
+OF_STARTS: tuple[Text, ...] = (NOT_COMPARED, OF_EMULATED, *NOTHING_TO_COMPARE, PAIRS_ENDED, START_FAILED, TOOK_LONG)

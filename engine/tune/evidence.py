@@ -6,6 +6,8 @@ batch_size_ignored    the training was given batches of another size than it was
 ranks_disagree        the processes of one training did not consume the same, or one ended before the others
 several_trainings     processes that know nothing of each other train at the same time
 ended_early           the command ended in order before enough optimizer steps
+no_process_group      ranks were to be emulated, and the training never joined a process group
+cannot_emulate        its ranks need what only real ones have
 no_memory_seen        steps were counted, but nothing of their memory
 memory_varies         a smaller batch took clearly more memory than a larger one: no boundary is to be trusted
 """
@@ -29,6 +31,7 @@ from ..text.own_words import SAID, describe_error
 from ..text.units import format_bytes
 from . import notes
 from .data_end import DataEnd
+from .emulated.evidence import check_emulated, without_speed
 from .reading import BY_LOADER, Memory, Reading, Step
 from .script_error import TIMEOUT
 from .seen import KEPT_OUT, LastSeen
@@ -74,7 +77,9 @@ class Evidence:
     batch_axis: int = 0
     """The dimension of the inputs that was the batch size."""
     ranks: tuple[int, ...] = ()
-    """The peak of each rank in bytes, rank 0 first."""
+    """The peak of each rank in bytes, rank 0 first; of those that were emulated, where they were."""
+    world_size: int = 0
+    """How many ranks train together."""
     tokens_per_step: int | None = None
     tokens_per_second: float | None = None
     waiting_fraction: float | None = None
@@ -104,14 +109,16 @@ def evidence_of(
     batch: str,
     honoured: Collection[int],
     data_end: DataEnd | None = None,
+    emulated: Collection[int] = (),
 ) -> Evidence:
     """Return what one start with `batch_size` shows.
 
     `limit_bytes` is the budget of a CPU; a card's is in force in the command itself. `honoured` are the other sizes
     that the command was seen to train with, as the first dimension of its inputs: they tell a data set that is too
     small from a size that is ignored. Another dimension may equal a size by chance. `data_end` is what earlier starts
-    showed of the data.
+    showed of the data. `emulated` are the ranks that the start stood in for, where it was not given all of them.
     """
+    check_emulated(readings, emulated)
     too_large = data_end is not None and batch_size > data_end.largest
     if (refusal := _refused(readings, ended, batch_size)) is not None:
         if too_large and data_end and refusal.outcome is Outcome.ERROR and refusal.error_type != TIMEOUT:
@@ -126,10 +133,10 @@ def evidence_of(
             return Evidence(_out_of_data(batch_size, message, ended))
         raise untunable
     world_size, finished = trained[0].world_size, len({r.rank for r in trained})
-    if finished < world_size:
+    if finished < (len(emulated) or world_size):
         raise CommandUntunable("ranks_disagree", f"{finished} of {world_size} ranks made enough optimizer steps")
-    alone = max(len(trained), ended.seen.training if ended.seen else 0)
-    if world_size == 1 and alone > 1:
+    alone = max(len(trained) - max(len(emulated) - 1, 0), ended.seen.training if ended.seen else 0)
+    if (world_size == 1 or emulated) and alone > 1:
         what = f"{alone} processes train side by side without a process group"
         raise CommandUntunable("several_trainings", f"{what}: what they hold together is not known")
     if batch in SETTERS and not any(SETTERS[batch] in r.set_by() for r in readings):
@@ -165,7 +172,8 @@ def evidence_of(
     rows = {r.rows_of_a_pass for r in trained}
     rows_of_a_pass = rows.pop() if len(rows) == 1 else None
     evidence = replace(evidence, caveat=caveat, is_varied=notes.are_varied(lengths))
-    return replace(evidence, batch_axis=axis, whole_run=whole_run, rows_of_a_pass=rows_of_a_pass)
+    found_in_all = replace(evidence, batch_axis=axis, whole_run=whole_run, rows_of_a_pass=rows_of_a_pass)
+    return without_speed(found_in_all, world_size) if emulated else replace(found_in_all, world_size=world_size)
 
 
 def check_memory_rises(peaks: Mapping[int, int]) -> None:

@@ -125,6 +125,21 @@ class Reading:
         return int(self.data["world_size"])
 
     @property
+    def is_emulated(self) -> bool:
+        """Whether it stood in for its rank alone."""
+        return bool(self.data.get("emulated"))
+
+    @property
+    def has_group(self) -> bool:
+        """Whether it joined a process group."""
+        return bool(self.data.get("has_group"))
+
+    @property
+    def processes(self) -> int:
+        """How many processes of its start train together."""
+        return 1 if self.is_emulated else self.world_size
+
+    @property
     def is_done(self) -> bool:
         """Whether enough steps were watched, also where the data ended before all that were wanted."""
         has_ended_early = self.data["ended"] == "exit" and len(self.steps()) >= MEMORY_STEPS

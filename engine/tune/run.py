@@ -22,12 +22,13 @@ from ..search.differing_starts import boundary_where_starts_differ
 from ..search.unguided import Found, Try
 from ..spec import SCHEMA
 from ..speed.comparison import Comparison, reason_to_log
-from ..speed.reasons import NOT_COMPARED
+from ..speed.reasons import NOT_COMPARED, OF_EMULATED
 from ..sweep import Sweep
 from .alternating_starts import throughput_of
 from .data_end import DataEnd
 from .devices import check_kind, environment_of, facts_of
 from .disk import MOST_FILES, changed_files
+from .emulated.starts import start_ranks
 from .evidence import MEMORY_VARIES, Ended, Evidence, check_memory_rises, evidence_of
 from .failure import describe_failure, no_step, with_its_cause
 from .in_turns import InTurns, steps_to_time
@@ -109,7 +110,7 @@ class StartSweep(Sweep):
         self.execution.phase("searching")
         boundary = self.search()
         search_seconds = self.execution.seconds
-        comparison = Comparison(reason=NOT_COMPARED)
+        comparison = Comparison(reason=OF_EMULATED if self.spec.emulated_ranks else NOT_COMPARED)
         if boundary.largest_batch_size and boundary.reason is not Reason.TIME_BUDGET:
             self.execution.phase("curve")
             self._start_at_the_reserve(boundary)
@@ -246,7 +247,8 @@ class StartSweep(Sweep):
         self, batch_size: int, watching: Watching, purpose: Purpose, seconds: float
     ) -> tuple[list[Reading], Ended]:
         on_tick = partial(self._alive, batch_size, purpose)
-        return start(self.begin, batch_size, watching, seconds=seconds, on_tick=on_tick)
+        once = partial(start, self.begin, batch_size, on_tick=on_tick)
+        return start_ranks(once, watching, self.spec.emulated_ranks, seconds=seconds)
 
     @property
     def _seconds_of_a_start(self) -> float:
@@ -325,6 +327,7 @@ class StartSweep(Sweep):
             batch=self.spec.batch,
             honoured=honoured,
             data_end=self.data_end,
+            emulated=[each.rank for each in self.spec.emulated_ranks],
         )
 
     def _changed_files(self) -> tuple[str, ...]:
@@ -377,7 +380,7 @@ class StartSweep(Sweep):
         of_largest = self.evidence.get(boundary.largest_batch_size or 0)
         training = Training(
             micro_batches=of_largest.micro_batches if of_largest else 0,
-            ranks=len(of_largest.ranks) if of_largest else 0,
+            ranks=of_largest.world_size if of_largest else 0,
             rank_peaks_bytes=of_largest.ranks if of_largest else (),
             tokens_per_step=of_largest.tokens_per_step if of_largest else None,
             waiting_for_data_fraction=of_largest.waiting_fraction if of_largest else None,

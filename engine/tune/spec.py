@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from ..catalog import WORKLOADS
 from ..errors import SpecError
 from ..program import PROGRAM
+from ..ranks.emulation import EmulatedRank, emulated_ranks, wrong_emulation
 from ..search.allowed_sizes import AllowedSizes
 from ..settings.spec_checks import check_settings, given_fields, not_offered
 from ..spec import check_start, shared_setting
@@ -131,6 +132,12 @@ class TuneSpec(Limits):
     """What the command is called in lists; its script's name where this is None."""
     directory: str | None = None
     """Where it is started; None: in the current folder."""
+    emulate_ranks: int | None = None
+    """One device stands in for ranks of so many, one after the other; None: the command's own ranks are measured."""
+    rank: tuple[int, ...] | None = None
+    """Those that it stands in for; None: the first two and the last."""
+    communication_bytes: int | None = None
+    """What the library that connects ranks would take on a card beside the allocator; None: as read of NCCL."""
 
     def __post_init__(self) -> None:
         Limits.__post_init__(self)
@@ -146,11 +153,19 @@ class TuneSpec(Limits):
         if len(self.command) > PARTS_MOST or sum(map(len, self.command)) > COMMAND_LENGTH_MOST:
             most = f"{PARTS_MOST:,} parts and {COMMAND_LENGTH_MOST:,} characters"
             raise SpecError("command", f"is longer than the {most} that a report may have: name a file of arguments")
+        self._check_ranks()
         if self.batch == FUNCTION:
             self._check_function()
             return
         self._check_way()
         self._check_config()
+
+    def _check_ranks(self) -> None:
+        """Raise SpecError unless the ranks can be stood in for; the speed of such starts is none of real ranks."""
+        if wrong := wrong_emulation(self.emulate_ranks, self.rank, self.communication_bytes, self.command):
+            raise SpecError(*wrong)
+        if self.emulate_ranks is not None:
+            object.__setattr__(self, "compare_speed", False)
 
     def _check_way(self) -> None:
         """Raise SpecError unless the batch size gets in, in one way."""
@@ -243,6 +258,11 @@ class TuneSpec(Limits):
         return ()
 
     @property
+    def emulated_ranks(self) -> tuple[EmulatedRank, ...]:
+        """The ranks that a device stands in for at each size; empty where the command's own are measured."""
+        return emulated_ranks(self.emulate_ranks, self.rank, self.communication_bytes)
+
+    @property
     def config(self) -> tuple[str, str] | None:
         """The config file that holds the batch size, and its key there."""
         if self.batch_in is None:
@@ -275,7 +295,10 @@ class TuneSpec(Limits):
         command = given.get("command", ())
         if not isinstance(command, (list, tuple)) or not all(isinstance(part, str) for part in command):
             raise SpecError("command", "must be a list of texts: the program and its arguments")
-        return cls(**{**given, "command": tuple(command)})
+        rank = given.get("rank")
+        if rank is not None and not isinstance(rank, (list, tuple)):
+            raise SpecError("rank", "must be a list of ranks, such as [0, 1, 7]")
+        return cls(**{**given, "command": tuple(command), "rank": None if rank is None else tuple(rank)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +349,11 @@ class FunctionSpec(Limits):
     def files(self) -> tuple[str, ...]:
         """Where its script may be found."""
         return () if self.script is None else (self.script,)
+
+    @property
+    def emulated_ranks(self) -> tuple[EmulatedRank, ...]:
+        """A function's forks have no ranks."""
+        return ()
 
     @property
     def python_path(self) -> tuple[str, ...]:

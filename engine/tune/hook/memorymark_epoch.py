@@ -176,8 +176,8 @@ class Epoch:
         if now is self.first:
             return bool(watched.least_steps() >= now.steps + watched.settings["memory_steps"])
         is_late = time.monotonic() > now.began + EVALUATION_SECONDS
-        is_alone = watched.place()[1] == 1  # ranks that end at different batches wait for each other
-        return is_evaluation and is_late and is_alone and now.drawn >= EVALUATED
+        # ranks that end at different batches wait for each other
+        return is_evaluation and is_late and watched.is_alone() and now.drawn >= EVALUATED
 
     def is_ended_by_cut(self, kind: Any, message: str) -> bool:
         """Whether ending a pass early has ended the script, as where it calls `next` a fixed number of times.

@@ -93,7 +93,7 @@ class Watch:
         optim.register_optimizer_step_post_hook(lambda optimizer, *_: self.after_step(id(optimizer)))
         modules.register_module_forward_pre_hook(lambda module, _: self.before_forward(module))
         modules.register_module_forward_hook(self.after_forward, with_kwargs=True, always_call=True)
-        if self.settings["limit_bytes"] and torch.version.cuda:
+        if (self.settings["limit_bytes"] or self.settings.get("emulated")) and torch.version.cuda:
             torch.cuda._lazy_call(self.limit_memory)  # when the script opens the card, not before
         report = sys.excepthook
 
@@ -138,9 +138,15 @@ class Watch:
         self.group = self.group or read.place_in_group(self.torch)
         return self.group or (int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
 
+    def is_alone(self) -> bool:
+        """Whether no other process waits for this one: it has no group, or stands in for a rank of one."""
+        return bool(self.settings.get("emulated")) or self.place()[1] == 1
+
     def limit_memory(self) -> None:
         total_bytes = self.torch.cuda.get_device_properties(self.torch.cuda.current_device()).total_memory
-        self.torch.cuda.set_per_process_memory_fraction(min(self.settings["limit_bytes"] / total_bytes, 1.0))
+        emulated = self.settings.get("emulated") or {}
+        free_bytes = (self.settings["limit_bytes"] or total_bytes) - emulated.get("communication_bytes", 0)
+        self.torch.cuda.set_per_process_memory_fraction(max(min(free_bytes / total_bytes, 1.0), 0.0))
 
     def mark(self, name: Any, *details: Any) -> None:
         self.marks.append([time.monotonic(), name, *details])
@@ -225,7 +231,7 @@ class Watch:
 
         The first rank that is late makes one more step, and informs the others by a file next to the records.
         """
-        if self.place()[1] == 1:
+        if self.is_alone():
             return now if is_late else sys.maxsize
         path = os.path.join(self.settings["folder"], "last-step")
         if is_late and not os.path.exists(path):
@@ -261,6 +267,8 @@ class Watch:
         noted |= {"error_type": error_type, "error_message": error_message and read.shortened(error_message)}
         noted |= {"marks": self.marks, "device": self.device and str(self.device), "python": sys.version.split()[0]}
         noted |= {"held": list(self.held.items()), "events": self.events, "card": read.card_memory(self.torch)}
+        noted["emulated"] = bool(self.settings.get("emulated"))
+        noted["has_group"] = self.group is not None
         noted["whole_run"] = self.epoch and self.epoch.seen()
         noted["faster"] = self.faster and self.faster.seen()
         noted["idle_optimizers"] = read.idle_optimizers(self.torch, self.optimizers, self.steps) if self.torch else 0
@@ -270,6 +278,6 @@ class Watch:
         os.replace(path + ".partial", path)
         if how == "done":
             sys.stdout.flush()
-            if world > 1:
+            if not self.is_alone():
                 time.sleep(60)  # the other ranks finish their step; MemoryMark then ends them all
             os._exit(0)

@@ -34,6 +34,9 @@ def watch() -> None:
     def batch() -> Any:
         return importlib.import_module("memorymark_batch")
 
+    def ranks() -> Any:
+        return importlib.import_module("memorymark_ranks")
+
     def begins(name: str) -> None:
         if name == "torch":
             watched.seen.now("importing")
@@ -42,6 +45,8 @@ def watch() -> None:
         if not hasattr(torch, "nn") or watched.torch is not None:
             return  # a folder named torch, or a reload
         watched.seen.once("imported")
+        if watched.settings.get("emulated"):
+            ranks().stand_in(watched, torch)
         if way == "function":
             return  # `memorymark_step.py` arms when the function's module has been imported
         watched.arm(sys.modules.get("torch", torch))
@@ -53,6 +58,8 @@ def watch() -> None:
     actions: dict[str, Any] = {"torch": arm}
     if way != "function":
         actions["transformers.training_args"] = lambda module: batch().goes_to_arguments(watched, module)
+    if watched.settings.get("emulated"):
+        actions |= ranks().actions(watched)
     finder = memorymark_imports.AfterImport(actions, begins)
     sys.meta_path.insert(0, finder)
     finder.catch_up()  # a .pth file may have imported torch before this file ran

@@ -27,12 +27,14 @@ def begin_command(spec: TuneSpec | FunctionSpec, batch_size: int, watching: Watc
     hook = hook_settings(spec, batch_size, watching, place)
     path = os.pathsep.join((str(HOOK), *spec.python_path, *filter(None, [os.environ.get("PYTHONPATH")])))
     variables = watching.faster["environment"] if watching.faster else {}
+    variables = watching.emulated.variables if watching.emulated else variables
     return _begin(spec, batch_size, place, {**variables, "PYTHONPATH": path, HOOK_VARIABLE: json.dumps(hook)})
 
 
 def unwatched(spec: TuneSpec | FunctionSpec) -> BeginUnwatched | None:
-    """Return what starts the command as its user would; None where only the watch can set its batch size."""
-    return partial(_begin, spec, own={}) if spec.batch in (TEMPLATE, "env", CONFIG) else None
+    """Return what starts the command as its user would; None where only the watch sets its batch size, or ranks."""
+    needs_the_watch = spec.batch not in (TEMPLATE, "env", CONFIG) or spec.emulated_ranks
+    return None if needs_the_watch else partial(_begin, spec, own={})
 
 
 def _begin(spec: TuneSpec | FunctionSpec, batch_size: int, place: Place, own: Mapping[str, str]) -> Running:

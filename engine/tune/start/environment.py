@@ -12,6 +12,7 @@ from ..spec import VARIABLE, FunctionSpec, TuneSpec
 from .launch import Place, Watching
 
 HOOK = Path(__file__).resolve().parents[1] / "hook"
+GROUP_FILE = Path(__file__).resolve().parents[2] / "ranks" / "emulated_group.py"
 HOOK_VARIABLE = "MEMORYMARK_HOOK"
 TRACKERS_OFF = {
     "WANDB_MODE": "disabled",
@@ -35,6 +36,7 @@ def hook_settings(
         "limit_bytes": spec.memory_limit_bytes,
         "threads": threads,
         **asdict(watching),
+        **({"emulated": {**asdict(watching.emulated), "group_file": str(GROUP_FILE)}} if watching.emulated else {}),
     }
 
 

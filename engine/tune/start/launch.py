@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from ...machine.host import oom_kills
 from ...machine.scratch import scratch_folder
+from ...ranks.emulation import EmulatedRank
 from ...report.script_output import MARK
 from ...text.masking import masked_text
 from ...text.noise import is_noise
@@ -42,6 +43,8 @@ class Watching:
     """Where the starts of a whole run share which rows of the data are the largest."""
     look_through_seconds: float = 20.0
     """How long the first start of a whole run may look a data set through."""
+    emulated: EmulatedRank | None = None
+    """The rank of many that the start stands in for; None: it has all of its ranks."""
     faster: Mapping[str, Any] | None = None
     """What `tune --faster` sets from outside; None: the training as it is."""
 
@@ -124,8 +127,8 @@ def _watch(running: Running, notes: Path, until: float, on_tick: Callable[[str |
         if any(r.has_failed for r in readings):
             time.sleep(GRACE_SECONDS)
             return False
-        is_enough = bool(done) and len(done) >= done[0].world_size
-        if has_ended or (is_enough and not (done[0].world_size == 1 and is_another_about_to_train(notes))):
+        is_enough = bool(done) and len(done) >= done[0].processes
+        if has_ended or (is_enough and not (done[0].processes == 1 and is_another_about_to_train(notes))):
             return False
         if is_enough:
             until = min(until, time.monotonic() + ANOTHER_SECONDS)

@@ -1,0 +1,124 @@
+"""PURE: which ranks of a training one device stands in for, one after the other, and what their exchange would hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from ..text.units import MIB
+
+FEWEST_RANKS, MOST_RANKS, MOST_STARTED, MOST_BYTES = 2, 65_536, 64, 2**62
+NCCL_SOURCE = "NCCL issue 964, A100"
+_NCCL_OF_TWO_BYTES, _NCCL_OF_MORE_BYTES = 544 * MIB, 688 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class EmulatedRank:
+    """What the process that stands in for a rank has to know.
+
+    `communication_bytes` is what the library that connects the ranks would take on a card, outside the allocator.
+    `folder` holds what a rank broadcasts, for those that are emulated after it.
+    """
+
+    rank: int
+    size: int
+    communication_bytes: int
+    folder: str = ""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment that a launcher gives its ranks: this one has the first device of its host."""
+        return {
+            "RANK": str(self.rank),
+            "WORLD_SIZE": str(self.size),
+            "LOCAL_RANK": "0",
+            "LOCAL_WORLD_SIZE": str(self.size),
+            "GROUP_RANK": "0",
+            "GROUP_WORLD_SIZE": "1",
+            "ROLE_RANK": str(self.rank),
+            "ROLE_WORLD_SIZE": str(self.size),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": "29500",
+            "TORCHELASTIC_RUN_ID": "emulated",  # Lightning starts its own ranks unless a launcher did
+            "TORCHELASTIC_RESTART_COUNT": "0",
+            "TORCHELASTIC_MAX_RESTARTS": "0",
+        }
+
+
+def ranks_of(size: int, named: Sequence[int] | None = None) -> tuple[int, ...]:
+    """Return the ranks to stand in for: the named ones, or the first two and the last, which often differ.
+
+    >>> ranks_of(8)
+    (0, 1, 7)
+    >>> ranks_of(2)
+    (0, 1)
+    """
+    return tuple(dict.fromkeys((0, 1, size - 1) if named is None else named))
+
+
+def emulated_ranks(
+    size: int | None, named: Sequence[int] | None = None, held_bytes: int | None = None
+) -> tuple[EmulatedRank, ...]:
+    """Return the ranks that a device stands in for; none where no number of ranks is given."""
+    if size is None:
+        return ()
+    held_bytes = communication_bytes(size) if held_bytes is None else held_bytes
+    return tuple(EmulatedRank(rank, size, held_bytes) for rank in ranks_of(size, named))
+
+
+def wrong_emulation(
+    size: object, named: Sequence[object] | None, held_bytes: object, command: Sequence[str]
+) -> tuple[str, str] | None:
+    """Return the field that does not allow the ranks to be stood in for, and why; None where they can be."""
+    if size is None:
+        field = "rank" if named is not None else "communication_bytes" if held_bytes is not None else None
+        return None if field is None else (field, "is for --emulate-ranks N: one device then stands in for ranks of N")
+    if not _is_whole(size, FEWEST_RANKS, MOST_RANKS):
+        return "emulate_ranks", f"must be a whole number from {FEWEST_RANKS} to {MOST_RANKS:,}"
+    for each in named or ():
+        if not _is_whole(each, 0, int(size) - 1):
+            return "rank", f"{str(each)[:80]} is no rank of {size}: they are 0 to {int(size) - 1}"
+    if named is not None and (not 0 < len(named) <= MOST_STARTED or len({*named}) < len(named)):
+        return "rank", f"must name 1 to {MOST_STARTED} different ranks"
+    if held_bytes is not None and not _is_whole(held_bytes, 0, MOST_BYTES):
+        return "communication_bytes", "must be a whole number of bytes, 0 or more"
+    hosts = hosts_named(command)
+    return None if hosts is None else ("emulate_ranks", f"stands in for the ranks of one host: leave out {hosts}")
+
+
+def _is_whole(value: object, least: int, most: int) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def hosts_named(command: Sequence[str]) -> str | None:
+    """Return the launcher's option by which a command runs on several hosts; None where it does not.
+
+    >>> hosts_named(["torchrun", "--nnodes=2", "train.py"])
+    '--nnodes=2'
+    """
+    for name in ("--nnodes", "--num_machines", "--num-machines"):
+        for part, after in zip(command, [*command[1:], ""], strict=True):
+            if part.endswith(".py"):
+                break
+            value = after if part == name else part.partition("=")[2] if part.startswith(f"{name}=") else "1"
+            if value not in ("1", "1:1"):
+                return f"{name} {value}" if part == name else part
+    return None
+
+
+def parse_ranks(text: str) -> tuple[int, ...]:
+    """Read ``0,1,7``. Raises ValueError where it is no list of ranks.
+
+    >>> parse_ranks("0, 7")
+    (0, 7)
+    """
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(f"{text[:80]!r} is no list of ranks, such as 0,1,7") from None
+
+
+def communication_bytes(size: int) -> int:
+    """Return what NCCL takes on a card for one group of so many ranks, as it was read there; see `NCCL_SOURCE`."""
+    return _NCCL_OF_TWO_BYTES if size == FEWEST_RANKS else _NCCL_OF_MORE_BYTES

@@ -1,0 +1,97 @@
+"""Lets this process stand in for one rank of many: `--emulate-ranks`.
+
+The process groups that the training makes are emulated ones. A launcher becomes the one process that it would have
+started as this rank. What cannot be emulated is refused by its name.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from typing import Any
+
+HELPS = "Measure it on its real ranks: leave out --emulate-ranks"
+REFUSED = {
+    "torch.distributed.tensor.parallel.api": ("parallelize_module", "tensor parallelism (parallelize_module)"),
+    "torch.distributed.pipelining.stage": ("_PipelineStageBase.__init__", "pipelining (torch.distributed.pipelining)"),
+    "torch.distributed.tensor.experimental._attention": ("context_parallel", "context parallelism (context_parallel)"),
+    "torch.distributed.tensor.experimental._context_parallel._attention": (
+        "context_parallel",
+        "context parallelism (context_parallel)",
+    ),
+    "torch.distributed.rpc": ("init_rpc", "torch.distributed.rpc"),
+    "deepspeed": ("initialize", "a DeepSpeed engine (deepspeed.initialize)"),
+    "megatron.core.parallel_state": ("initialize_model_parallel", "Megatron's model parallelism"),
+    "horovod.torch": ("init", "Horovod"),
+}
+"""By module: the name of what begins it there, and what people call it."""
+LAUNCHER = "torch.distributed.launcher.api"
+
+
+def stand_in(watched: Any, torch: Any) -> None:
+    """Make every process group of this process an emulated one."""
+    settings = watched.settings["emulated"]
+    if not torch.distributed.is_available():
+        refuse(watched, "a PyTorch without torch.distributed")
+    spec: Any = importlib.util.spec_from_file_location("memorymark_emulated_group", settings["group_file"])
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    module.emulate(settings["rank"], settings["size"], settings["folder"])
+    torch.multiprocessing.spawn = in_this_process
+    torch.multiprocessing.start_processes = in_this_process
+
+
+def in_this_process(
+    function: Any, args: Any = (), nprocs: Any = 1, join: Any = True, daemon: Any = False, start_method: Any = "spawn"
+) -> None:
+    """Run what `torch.multiprocessing.spawn` would run as each rank once, on the first device."""
+    function(0, *args)
+
+
+def refuse(watched: Any, what: str) -> None:
+    """Note that the training cannot be emulated, and end it: its own handlers must not go on without it."""
+    message = f"{what} cannot be emulated: its ranks hold different parts, or need each other's. {HELPS}"
+    watched.end("error", "NotEmulated", message)
+    sys.stderr.write(f"memorymark: {message}\n")
+    sys.stderr.flush()
+    os._exit(1)
+
+
+def actions(watched: Any) -> dict[str, Any]:
+    """Return what is done with modules after their import."""
+
+    def refuses(name: str, what: str) -> Any:
+        def replace(module: Any) -> None:
+            *owners, last = name.split(".")
+            owner = getattr(module, owners[0], None) if owners else module
+            if owner is not None and hasattr(owner, last):
+                setattr(owner, last, lambda *_, **__: refuse(watched, what))
+
+        return replace
+
+    found = {module: refuses(name, what) for module, (name, what) in REFUSED.items()}
+    return {**found, LAUNCHER: lambda module: replace_launcher(watched, module)}
+
+
+def replace_launcher(watched: Any, module: Any) -> None:
+    """Make the launcher of torchrun, `torch.distributed.run` and `accelerate launch` become the rank itself."""
+
+    def launched(launcher: Any, *arguments: Any) -> Any:
+        config, program = launcher._config, launcher._entrypoint
+        if (config.min_nodes, config.max_nodes) != (1, 1):
+            refuse(watched, "--nnodes: more than one host")
+        size = watched.settings["emulated"]["size"]
+        on_host = config.nproc_per_node
+        if 1 < on_host < size and size % on_host == 0:
+            os.environ["LOCAL_WORLD_SIZE"] = str(on_host)
+        elif on_host > size:
+            refuse(watched, f"--nproc-per-node {on_host} of {size} ranks")
+        if not isinstance(program, str):
+            return {0: program(*arguments)}
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.execvp(program, [program, *arguments])  # noqa: S606 - what the launcher would have started
+
+    module.elastic_launch.__call__ = launched
