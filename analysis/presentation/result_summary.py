@@ -14,6 +14,7 @@ from analysis.presentation.stored.result import StoredResult
 from engine.catalog.stored_workload import stored_workload
 from engine.describe.answer import Answer
 from engine.describe.boundary import CertificateLine, answer_of_check, trains_with, verbs
+from engine.describe.grade import describe_emulation, rank_rows
 from engine.describe.key_figures import SAVES, key_figures
 from engine.describe.result import answer_of, claim_in, is_disturbed, other_work, parts_of_time
 from engine.results.result import Reason
@@ -190,11 +191,20 @@ def training_rows(result: StoredResult) -> list[tuple[str, str]]:
         ),
         ("Tokens of a step and rank", f"{training.tokens_per_step:,}" if training.tokens_per_step else ""),
         ("Peak", training.peak or ""),
-        ("Peak of each rank", ", ".join(map(bytes_text, training.rank_peaks_bytes)) if training.ranks > 1 else ""),
+        ("Ranks", " ".join(describe_emulation(result.spec, result.device.kind))),
+        ("Peak of each rank", _rank_peaks(result.spec, training.rank_peaks_bytes) if training.ranks > 1 else ""),
         ("Waiting for data", "" if waiting is None else percent(waiting)),
         ("Files it wrote", ", ".join(training.changed_files[:_FILES_SHOWN])),
     ]
     return [(name, text) for name, text in rows if text]
+
+
+def _rank_peaks(spec: Mapping[str, Any], peaks_bytes: tuple[int, ...]) -> str:
+    """Write "rank 0: 161.3 MiB, rank 7: 161.3 MiB"; only the bytes where all ranks ran."""
+    rows = rank_rows(spec, peaks_bytes)
+    if not spec.get("emulate_ranks"):
+        return ", ".join(bytes_text(peak) for _, peak in rows)
+    return ", ".join(f"rank {rank}: {bytes_text(peak)}" for rank, peak in rows)
 
 
 def loader_limit(result: StoredResult) -> str | None:

@@ -10,6 +10,7 @@ from ..spec import SearchSpec
 from ..text.units import format_bytes, format_duration, sentence_case
 from .answer import Answer
 from .does_not_fit import refusing_probe
+from .grade import describe_grade
 from .probe import OUTCOMES, describe_outcome
 
 
@@ -45,11 +46,18 @@ def certificate(result: RunResult) -> str:
     if boundary.certified:
         ran = _in_a_fresh_process(boundary, trained)
         among = f" among {boundary.allowed_sizes}" if boundary.allowed_sizes else ""
+        among += _emulated(result)
         return f"Certified{among}: {largest} {ran}; {boundary.refused_batch_size} ran out of memory there."
     if boundary.reason is Reason.ONE_SIZE:
         return check_answer(result)
     cause = f" ({boundary.refusal})" if boundary.reason in (Reason.SIZE_LIMIT, Reason.ERROR) else ""
-    return f"Not certified: {largest or 'no batch size'} {trained}; {_why_open(result)}{cause}."
+    return f"Not certified{_emulated(result)}: {largest or 'no batch size'} {trained}; {_why_open(result)}{cause}."
+
+
+def _emulated(result: RunResult) -> str:
+    """Write " (emulated, 3 of 8 ranks)" where nothing was measured on real ranks."""
+    grade = describe_grade(result.spec.to_dict())
+    return f" ({grade})" if grade else ""
 
 
 def why_not_certified(result: RunResult) -> str | None:

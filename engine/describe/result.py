@@ -29,6 +29,7 @@ from ..text.units import (
 )
 from .answer import Answer, is_short
 from .boundary import bound_of
+from .grade import describe_grade
 
 
 def claim_in(result: RunResult) -> SpeedClaim:
@@ -122,7 +123,8 @@ def _no_other_is_faster(result: RunResult, chosen: Point) -> str:
 def _none_recommended(result: RunResult) -> Answer:
     """Say how far it trains and why no size is recommended; the notes say what keeps the reserve, and what helps."""
     boundary, why, helps = result.boundary, _why_none(result), [*_what_helps(result)]
-    reach = f"{bound_of(result)} {boundary.largest_batch_size or 0:,} fit"
+    grade = describe_grade(result.spec.to_dict())
+    reach = f"{bound_of(result)} {boundary.largest_batch_size or 0:,} fit{f' ({grade})' if grade else ''}"
     if (with_reserve := result.largest_with_reserve) is not None:
         is_open = not boundary.certified and with_reserve.batch_size == boundary.largest_batch_size
         size = f"{f'{bound_of(result)} ' if is_open else ''}{with_reserve.batch_size:,}"

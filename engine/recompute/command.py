@@ -17,7 +17,7 @@ from ..search.differing_starts import boundary_where_starts_differ, do_starts_di
 from ..search.unguided import Found
 from ..spec import MEMORY_STEPS
 from ..speed.comparison import Comparison
-from ..speed.reasons import NOTHING_TO_COMPARE, OF_STARTS, PAIRS_ENDED, TOOK_LONG
+from ..speed.reasons import NOTHING_TO_COMPARE, OF_EMULATED, OF_STARTS, PAIRS_ENDED, TOOK_LONG
 from ..text.wording import Text, error_name, is_one_of
 from ..tune.alternating_starts import METHOD, next_round, rounds_of, verdict
 from ..tune.learned_sizes import sizes_taken_and_failed
@@ -137,6 +137,8 @@ class CommandClaims(Claims):
         yield from untrue_training(self, self.training)
 
     def may_have_reason(self, reason: str, largest: int) -> bool:
+        if (reason == OF_EMULATED) != bool(getattr(self.spec, "emulated_ranks", ())):
+            return False
         if is_one_of(reason, NOTHING_TO_COMPARE):
             untimed = [p for p in self.probes if p.purpose is not Purpose.TIMING]
             return reason == sizes_to_compare(self.spec, self.device, untimed, largest)

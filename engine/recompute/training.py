@@ -31,8 +31,10 @@ def untrue_training(claims: Claims, training: Training) -> Iterator[Contradictio
         seconds = [probe.batch_size, round(probe.wall_seconds, 3)]
         yield from differences(f"training.starts[{number}]", list(start), seconds, may_claim_less=False)
     last = {p.batch_size: p for p in starts}
-    peaks = training.rank_peaks_bytes
-    if len(peaks) != training.ranks or training.ranks > MOST_RANKS:
+    peaks, emulated = training.rank_peaks_bytes, getattr(claims.spec, "emulated_ranks", ())
+    if emulated:
+        yield from _untrue_emulation(claims, training, len(emulated), emulated[0].size)
+    elif len(peaks) != training.ranks or training.ranks > MOST_RANKS:
         yield Contradiction("training.ranks", training.ranks, len(peaks))
     largest = last.get(claims.boundary.largest_batch_size or 0)  # where none is known, nothing may be claimed
     peak = None if largest is None else largest.peak_allocated_bytes
@@ -59,6 +61,20 @@ def untrue_training(claims: Claims, training: Training) -> Iterator[Contradictio
         if each.samples_per_second is not None and speed is None:
             yield Contradiction(path, each.samples_per_second, None)
         yield from differences(path, each.samples_per_second, speed)
+
+
+def _untrue_emulation(claims: Claims, training: Training, started: int, size: int) -> Iterator[Contradiction]:
+    """Yield what a device that stood in for ranks cannot claim: other ranks than it started, and any speed."""
+    has_trained = bool(claims.boundary.largest_batch_size)
+    wanted = (size, started) if has_trained else (0, 0)
+    given = (training.ranks, len(training.rank_peaks_bytes))
+    if given != wanted:
+        yield Contradiction("training.ranks", list(given), list(wanted))
+    if min(training.rank_peaks_bytes, default=1) < 1:
+        yield Contradiction("training.rank_peaks_bytes", min(training.rank_peaks_bytes), "the peak of each rank")
+    for number, probe in enumerate(claims.probes):
+        if probe.samples_per_second or probe.step_seconds or probe.timed_step_seconds:
+            yield Contradiction(f"probes[{number}].samples_per_second", probe.samples_per_second, None)
 
 
 def _untrue_peak(claimed: str | None, largest: Probe | None) -> Iterator[Contradiction]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from analysis.models import Run
 from analysis.presentation.kinds.measurement import Measurement
+from engine.describe.grade import describe_grade
 from engine.progress import COMPARING_PHASES, TUNING_PHASES
 
 _COMMAND_LENGTH = 80
@@ -27,7 +28,8 @@ class Command(Measurement):
         line = f"function {function}" if function else shlex.join(spec["command"])
         file, _, key = (spec.get("batch_in") or "").rpartition(":")
         config = [f"Batch size in {file}: {key}"] if file else []
-        return [line if len(line) <= _COMMAND_LENGTH else f"{line[: _COMMAND_LENGTH - 1]}…", *config, *whole]
+        grade = [text for text in (describe_grade(spec),) if text]
+        return [line if len(line) <= _COMMAND_LENGTH else f"{line[: _COMMAND_LENGTH - 1]}…", *config, *whole, *grade]
 
     def compares_speeds(self, spec: Mapping[str, Any]) -> bool:
         return bool(spec.get("compare_speed"))
