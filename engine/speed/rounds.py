@@ -15,7 +15,7 @@ def describe_others(others_cores: float | None, cores: int | None) -> str | None
     """Write "other programs used 1.6 of 2 cores", where they used enough to disturb a timing; None elsewhere."""
     if others_cores is None or not cores or others_cores <= BUSY_FRACTION * cores:
         return None
-    return f"other programs used {others_cores:.1f} of {cores} cores"
+    return f"other programs used {others_cores:.1f} of {cores} core{'' if cores == 1 else 's'}"
 
 
 Speeds = dict[int, float]
