@@ -47,6 +47,7 @@ from ..runner import Hold, WorkerSweep, own_worker
 from ..settings.step_settings import ROUNDING_TOLERANCES
 from ..spec import MEMORY_STEPS, RunSpec
 from ..speed.comparison import TimedBlock
+from ..text.units import format_duration
 from ..worker.prober import Prober
 from .course import Course
 from .result import AtSize, FasterResult, Row
@@ -57,6 +58,8 @@ BLOCK_SECONDS, LEAST_STEPS = 0.5, 2.5
 NOT_RACED = "raced at a batch size of its own alone"
 SHARE_AT_TODAY = 0.6
 """Share of the time budget by which the race at today's batch size ends; the rest is for sizes of their own."""
+SHARE_OF_ADMISSION = 0.15
+"""Share of the time budget that one change may take before it races: torch.compile may take more than all races."""
 SHARE_OF_SEARCHES = 0.5
 """Share of the time left then that the searches may take."""
 CHECKPOINTING = "checkpointing"
@@ -178,11 +181,10 @@ class _Running:
             SHARE_AT_TODAY * self.spec.time_budget_seconds,
         )
 
-    def _block(self, entry: Entry, batch_size: int) -> TimedBlock:
+    def _block(self, entry: Entry, batch_size: int, seconds: float | None = None) -> TimedBlock:
         self.worker.turn_to(self._spec_of(entry))
-        return self.worker.time(
-            batch_size, block_seconds=self.block_seconds, seconds=self.execution.seconds_left, progress=self._say_step
-        )
+        left = self.execution.seconds_left if seconds is None else seconds
+        return self.worker.time(batch_size, block_seconds=self.block_seconds, seconds=left, progress=self._say_step)
 
     def _say_step(self, stage: str, step: int) -> None:
         self.execution.emit_event("progress", batch_size=self.size, purpose="timing", stage=stage, step=step)
@@ -196,14 +198,28 @@ class _Running:
         """Find out what is known of an entry before it races."""
         self.execution.check_deadline()
         self.execution.stage(f"admitting {label_of_entry(entry)}")
+        most_seconds = SHARE_OF_ADMISSION * self.spec.time_budget_seconds
         try:
-            tried = self._block(entry, self.size)
+            if entry == TODAY:
+                return self._trained(entry, self.execution.seconds_left)
+            return self._trained(entry, min(most_seconds, self.execution.seconds_left))
+        except TimeIsUp:
+            if self.execution.seconds_left <= 0:
+                raise
+            took = format_duration(most_seconds)
+            return Admitted(reason=f"it took more than {took} before it could race: give more time, or try it alone")
+
+    def _trained(self, entry: Entry, seconds: float) -> Admitted:
+        """Train an entry for its losses and its memory. Raises TimeIsUp where that takes longer."""
+        until = self.execution.seconds + seconds
+        try:
+            tried = self._block(entry, self.size, seconds)
             if tried.outcome is not Outcome.FITS:
                 return Admitted(reason=f"{tried.error_type}: {tried.error_message}")
             if entry == TODAY:
                 self.block_seconds = max(BLOCK_SECONDS, LEAST_STEPS * median(tried.step_seconds))
             compiling = tried.conditions.get("compile_seconds")
-            found = self.worker.losses(self.size, steps=STEPS, seconds=self.execution.seconds_left)
+            found = self.worker.losses(self.size, steps=STEPS, seconds=until - self.execution.seconds)
             spec = self._spec_of(entry)
             tolerance = max(ROUNDING_TOLERANCES[each.precision] for each in (spec, self.base))
             numbers = compare_numbers(found.losses, self.today_losses, self.own_difference, tolerance)
@@ -211,7 +227,7 @@ class _Running:
                 self.size,
                 steps=MEMORY_STEPS,
                 with_kinds=False,
-                seconds=self.execution.seconds_left,
+                seconds=until - self.execution.seconds,
                 progress=self._say_step,
             )
         except EngineError as error:

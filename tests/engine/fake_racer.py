@@ -18,12 +18,13 @@ LOSSES = (2.0, 1.5, 1.2, 1.1, 1.0)
 
 
 class FakeRacer(FakeWorker):
-    """Steps of `factors` by setting; `losses_of` has those that differ, `fails` the settings that raise."""
+    """Steps of `factors` by setting; `losses_of` has others, `fails` those that raise, `never_ready` those that hang."""
 
     def __init__(self, **changed: Any) -> None:
         self.factors: dict[str, float] = changed.pop("factors", {})
         self.losses_of: dict[str, tuple[float, ...]] = changed.pop("losses_of", {})
         self.fails: frozenset[str] = changed.pop("fails", frozenset())
+        self.never_ready: frozenset[str] = changed.pop("never_ready", frozenset())
         self.spec: RunSpec | None = None
         self.blocks = 0
         self.ends_after: int = changed.pop("ends_after", 10_000)
@@ -43,6 +44,8 @@ class FakeRacer(FakeWorker):
         if self.blocks > self.ends_after:
             raise TimeIsUp
         made = self._made()
+        if made & self.never_ready:
+            raise TimeIsUp
         if made & self.fails:
             raise WorkerFailed("the worker process ended with status -11")
         step = self.step_seconds(batch_size)

@@ -60,6 +60,13 @@ def test_a_change_that_fails_is_a_row_with_its_reason_and_ends_nothing() -> None
     assert found.is_found
 
 
+def test_a_change_that_is_not_ready_in_its_share_of_the_time_ends_nothing() -> None:
+    found, _ = raced(factors=FAST, never_ready=frozenset({"compile"}))
+    row = next(row for row in found.rows if row.entry == ("compile",))
+    assert row.reason == "it took more than 4 min 30 s before it could race: give more time, or try it alone"
+    assert set(found.at_today.chosen) == {"fused", "bf16"}
+
+
 def test_every_change_has_a_speed_or_the_reason_why_it_has_none() -> None:
     found, _ = raced(factors={**FAST, "checkpointing": 0.1}, step_seconds=lambda size: 0.1 + 0.001 * size)
     slow = next(row for row in found.rows if row.entry == ("checkpointing",))
