@@ -18,7 +18,7 @@ LOSSES = (2.0, 1.5, 1.2, 1.1, 1.0)
 
 
 class FakeRacer(FakeWorker):
-    """Steps of `factors` by setting; `losses_of` has others, `fails` those that raise, `never_ready` those that hang."""
+    """Steps of `factors` by setting; `losses_of` has others; `fails` raise, `never_ready` hang."""
 
     def __init__(self, **changed: Any) -> None:
         self.factors: dict[str, float] = changed.pop("factors", {})
