@@ -22,7 +22,7 @@ from .recompute.document import check_limits
 from .recompute.measurement import MeasurementClaims
 from .recompute.result import contradictions_of_result
 from .recompute.validation import contradictions_of_validation
-from .spec import RunSpec
+from .spec import RunSpec, measured_spec
 from .tune.spec import FunctionSpec, TuneSpec, read_tuned_spec
 from .validation.spec import ValidationSpec
 
@@ -98,7 +98,7 @@ class Kind:
 
 _of_a_measurement = partial(contradictions_of_result, MeasurementClaims)
 KINDS = ByKind(
-    measurement=Kind("", RunSpec.from_dict, Measured.from_dict, _of_a_measurement, searches=True),
+    measurement=Kind("", measured_spec, Measured.from_dict, _of_a_measurement, searches=True),
     command=Kind(
         "tune", read_tuned_spec, Tuned.from_dict, partial(contradictions_of_result, CommandClaims), searches=True
     ),

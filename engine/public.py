@@ -20,7 +20,7 @@ from .kinds import RunKind
 from .report.address import token_put_back
 from .results.result import Boundary, Point, Probe, RunResult
 from .runner import measure
-from .settings.spec_checks import memory_limit_bytes
+from .settings.spec_checks import bytes_setting
 from .spec import DEFAULTS, RunSpec
 from .text.units import format_bytes, parse_bytes
 from .tune.function import tunable, tune_function
@@ -87,9 +87,11 @@ def tune(
 
     Raises EngineError: SpecError for a setting that is not allowed, CommandUntunable where nothing could be proven.
     """
+    if isinstance(memory_limit, str):
+        memory_limit = bytes_setting("memory_limit_bytes", memory_limit)
     limits = {
         "device": device,
-        "memory_limit_bytes": memory_limit_bytes(memory_limit) if isinstance(memory_limit, str) else memory_limit,
+        "memory_limit_bytes": memory_limit,
         "current_batch_size": current_batch_size,
         "max_batch_size": max_batch_size,
         "time_budget_seconds": time_budget_seconds,

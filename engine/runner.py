@@ -40,6 +40,7 @@ from .speed.comparison import Comparison, SpeedComparison, TimedBlock, candidate
 from .speed.reasons import ONE_SIZE, RUN_ENDED, TIME_ENDED, TIMING_FAILED
 from .sweep import Sweep
 from .text.units import format_bytes
+from .training_ranks import check_measured
 from .training_spec import named_by_profile
 from .worker.handle import CRASHES, WorkerHandle
 from .worker.prober import Prober
@@ -74,6 +75,7 @@ def measure(
     `calibration`: that of this class of card, for the estimate. `started_as`: `run_facts()`, where read before.
     `hold` holds the device during the run, so that no other run disturbs it; it is called with the device's facts.
     """
+    check_measured(spec)
     started_as = started_as or run_facts()
     execution = Execution(emit, spec.time_budget_seconds)
     with (

@@ -14,6 +14,7 @@ from .settings.setting import Role, setting
 from .settings.spec_checks import check_settings, settings_of, value_types
 from .text.today import DEFAULT_BATCH_SIZE
 from .text.units import BYTES_ALLOWED, GIB, format_bytes
+from .training_ranks import check_measured
 from .training_spec import TrainingSpec, check_training, take_config
 
 SCHEMA = 1
@@ -185,6 +186,13 @@ class RunSpec(TrainingSpec):
                 f"{format_bytes(limit)} is below what {self.workload.id} with optimizer {self.optimizer} holds at any "
                 f"batch size: {format_bytes(self.fixed_bytes)} of weights, gradients and optimizer state; give more",
             )
+
+
+def measured_spec(data: object) -> RunSpec:
+    """Read what is to be measured, or was. Raises SpecError, also for several GPUs."""
+    spec = RunSpec.from_dict(data)
+    check_measured(spec)
+    return spec
 
 
 VALUE_TYPES = {name: each.kind for name, each in value_types(RunSpec).items()}

@@ -19,6 +19,7 @@ from .settings.loop_settings import KEPT, LoopSettings
 from .settings.lora_targets import ALL_LINEAR, TARGETS
 from .settings.optimizers import OPTIMIZERS
 from .settings.profiles import PROFILES, find, of_profile, settings_like
+from .settings.rank_settings import RankSettings
 from .settings.setting import Role, setting
 from .settings.spec_checks import given_fields, settings_of
 from .settings.step_settings import (
@@ -33,6 +34,7 @@ from .settings.step_settings import (
     StepSettings,
 )
 from .settings.workload_settings import DEVICE_NAMES, HAS_OWN_MEMORY, WorkloadSettings
+from .training_ranks import check_ranks, held_bytes
 
 _BYTES_PER_PARAMETER, _BYTES_PER_HALF = 4, 2  # weights, gradients and state stay fp32 under autocast
 _BYTES_IN_8_BITS = 1  # the same, and outliers' columns besides
@@ -41,7 +43,7 @@ _OF_WORKLOAD = tuple(settings_of(WorkloadSettings))
 
 
 @dataclass(frozen=True)
-class TrainingSpec(LoopSettings, AdapterSettings, StepSettings, WorkloadSettings):
+class TrainingSpec(RankSettings, LoopSettings, AdapterSettings, StepSettings, WorkloadSettings):
     """One training. `None` means the workload's default. It checks nothing itself: `RunSpec` does.
 
     Its fields come in the order of the bases from right to left.
@@ -82,9 +84,9 @@ class TrainingSpec(LoopSettings, AdapterSettings, StepSettings, WorkloadSettings
         frozen, only the weights are known.
         """
         if self.lora_rank is not None or self.frozen_blocks is not None:
-            return self.weights_bytes
+            return int(held_bytes(self, self.weights_bytes, 0, 0))
         state_copies = 0 if self.offload_optimizer else OPTIMIZERS[self.optimizer].state_copies
-        copies = 1 + (self.gradients != FREED) + state_copies + self.ema
+        copies = held_bytes(self, 1 + self.ema, self.gradients != FREED, state_copies)
         return int(copies * self.weights_bytes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -235,6 +237,7 @@ def check_training(spec: TrainingSpec) -> None:
     if spec.frozen_blocks is not None:
         _check_frozen_blocks(spec.frozen_blocks, spec)
     _check_loop(spec)
+    check_ranks(spec)
     if spec.mode == "eval" and not workload.has_eval_loss:
         raise SpecError("mode", f"{workload.id} has no loss in eval mode; train")
     if spec.pretrained and workload.huggingface_id is None:

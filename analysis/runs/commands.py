@@ -18,7 +18,7 @@ from django.conf import settings
 
 from engine.catalog import WORKLOADS
 from engine.errors import SpecError
-from engine.settings.spec_checks import memory_limit_bytes
+from engine.settings.spec_checks import bytes_setting
 from engine.text.masking import masked
 from engine.tune.spec import FUNCTION, OWN_PYTHON, TuneSpec, function_command
 
@@ -85,7 +85,7 @@ class RegisteredCommand:
                 raise SpecError(name, f"cannot be set for {self.name}; it takes {', '.join(self.settings)}")
         values = dict(given)
         if isinstance(limit := values.get("memory_limit_bytes"), str):
-            values["memory_limit_bytes"] = memory_limit_bytes(limit)
+            values["memory_limit_bytes"] = bytes_setting("memory_limit_bytes", limit)
         return self.spec_with(values)
 
     def spec_with(self, values: Mapping[str, Any]) -> TuneSpec:

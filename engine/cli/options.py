@@ -36,7 +36,7 @@ ONLY_MEASURED = [name for name, each in SETTINGS.items() if each.role in (Role.L
 """Settings that make no difference to an estimate, or are given in other words there."""
 
 _PANELS = {Role.PLACE: WHERE, Role.LIMIT: WHERE, Role.ASSUMPTION: ADVANCED}
-_READ_FROM_TEXT = ("memory_limit_bytes",)
+_READ_FROM_TEXT = ("memory_limit_bytes", "communication_bytes")
 
 
 def model_argument() -> RichArgument:

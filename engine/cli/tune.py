@@ -17,7 +17,7 @@ from ..errors import EngineError, SpecError
 from ..kinds import RunKind
 from ..program import PROGRAM, how_to_install
 from ..ranks.emulation import parse_ranks
-from ..settings.spec_checks import memory_limit_bytes
+from ..settings.spec_checks import bytes_setting
 from ..text.units import format_bytes
 from ..tune.devices import devices_held
 from ..tune.faster.variants import BY_NAME
@@ -39,7 +39,7 @@ from ..tune.start.warm_server_handle import warm_starts
 from ..tune.training import Throughput, TuneResult, describe_loader, stated_throughputs
 from .command import OUTPUT, TRAIN, WHERE, Command, argument, flag, option
 from .exit_status import exit_status
-from .options import bytes_option, json_of, output_options, setting_options, spec_option
+from .options import json_of, output_options, setting_options, spec_option
 from .printing.console import Console
 from .printing.output import info_event, print_json
 from .printing.result_text import say_result
@@ -139,9 +139,9 @@ def _spec(options: SimpleNamespace, command: list[str]) -> TuneSpec | FunctionSp
             raise SpecError("spec", f"replaces all settings and the command; leave out {' '.join(others)}")
         return TuneSpec.from_dict(json_of("spec", options.spec))
     if "memory_limit_bytes" in given:
-        given["memory_limit_bytes"] = memory_limit_bytes(given["memory_limit_bytes"])
+        given["memory_limit_bytes"] = bytes_setting("memory_limit_bytes", given["memory_limit_bytes"])
     if "communication_bytes" in given:
-        given["communication_bytes"] = bytes_option("communication_bytes", given["communication_bytes"])
+        given["communication_bytes"] = bytes_setting("communication_bytes", given["communication_bytes"])
     if "rank" in given:
         try:
             given["rank"] = parse_ranks(given["rank"])

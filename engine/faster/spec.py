@@ -10,6 +10,7 @@ from ..settings.setting import Role, setting
 from ..settings.spec_checks import check_settings, not_offered, settings_of
 from ..spec import SETTINGS as RUN_SETTINGS
 from ..spec import RunSpec, shared_setting
+from ..training_ranks import check_measured
 from ..training_spec import TrainingSpec, check_training, take_config
 
 
@@ -39,6 +40,7 @@ class FasterSpec(TrainingSpec):
         self.take_lora_targets()
         check_settings(self)
         check_training(self)
+        check_measured(self)
         for name in self.wanted:
             if name not in CHANGES:
                 raise SpecError("tried", not_offered(name, tuple(CHANGES)))

@@ -21,6 +21,8 @@ _MOST_LISTED = 15
 """Longer lists of choices are not written into an error."""
 _MISTYPED = 0.85
 """How alike a text and a choice are, from 0 to 1, where the choice was meant."""
+_BYTES = "_bytes"
+"""How names of settings end whose values are bytes."""
 _TYPE_LABELS = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}
 
 
@@ -100,11 +102,11 @@ def _check_type(name: str, value: object, allowed: ValueType) -> None:
         return
     is_wrong_bool = isinstance(value, bool) and kind is not bool
     if is_wrong_bool or not isinstance(value, (int, float) if kind is float else kind):
-        raise SpecError(name, f"must be {BYTES_ALLOWED if name == 'memory_limit_bytes' else _TYPE_LABELS[kind]}")
+        raise SpecError(name, f"must be {BYTES_ALLOWED if name.endswith(_BYTES) else _TYPE_LABELS[kind]}")
 
 
 def given_fields(spec_class: type, data: object) -> dict[str, Any]:
-    """Return the fields that JSON gives. `memory_limit_bytes` may be text such as "24GiB".
+    """Return the fields that JSON gives. Those of bytes may be text such as "24GiB".
 
     Raises SpecError for anything but an object, and for a key that is not a field.
     """
@@ -114,13 +116,13 @@ def given_fields(spec_class: type, data: object) -> dict[str, Any]:
     for key in data:
         if key not in names:
             raise SpecError(str(key)[:80], f"unknown key; allowed are {', '.join(names)}")
-    limit = data.get("memory_limit_bytes")
-    return {**data, "memory_limit_bytes": memory_limit_bytes(limit)} if isinstance(limit, str) else dict(data)
+    texts = {name: value for name, value in data.items() if name.endswith(_BYTES) and isinstance(value, str)}
+    return {**data, **{name: bytes_setting(name, text) for name, text in texts.items()}}
 
 
-def memory_limit_bytes(text: str) -> int:
-    """Parse a memory limit. Raises SpecError, which names the field."""
+def bytes_setting(name: str, text: str) -> int:
+    """Parse a memory limit or another size. Raises SpecError, which names the field."""
     try:
         return parse_bytes(text)
     except ValueError as exc:
-        raise SpecError("memory_limit_bytes", str(exc)) from exc
+        raise SpecError(name, str(exc)) from exc

@@ -10,6 +10,7 @@ from ..settings.spec_checks import check_settings, settings_of
 from ..settings.step_settings import ROUNDING_TOLERANCES
 from ..spec import SETTINGS as RUN_SETTINGS
 from ..spec import RunSpec, shared_setting
+from ..training_ranks import check_measured
 from ..training_spec import TrainingSpec, check_training, take_config
 
 BACKWARD, COMPILE = "backward", "compile"
@@ -68,6 +69,7 @@ class ValidationSpec(TrainingSpec):
         self.take_lora_targets()
         check_settings(self)
         check_training(self)
+        check_measured(self)
         if self.expandable_segments:  # PyTorch reads that when its process starts, which here has started already
             raise SpecError("expandable_segments", "makes no difference to what is validated; leave it out")
 

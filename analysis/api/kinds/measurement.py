@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.api.kinds.requests import VERSION_OF_FORM, Components, Requests, placed, settings_in
 from analysis.models import Run
 from engine.estimate.spec import OWN
-from engine.spec import RunSpec
+from engine.spec import measured_spec
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
@@ -37,7 +37,7 @@ class Measurement(Requests):
         return {"RunResult": {"properties": added}}
 
     def submission(self, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
-        return placed(RunSpec.from_dict(settings_in(values)), values, user)
+        return placed(measured_spec(settings_in(values)), values, user)
 
     def body_of(self, run: Run) -> dict[str, Any]:
         values = super().body_of(run)

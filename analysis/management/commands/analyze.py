@@ -106,7 +106,7 @@ def _add_option(parser: ArgumentParser, field: Field[Any]) -> None:
     if VALUE_TYPES[field.name] is bool:
         parser.add_argument(f"--{name}", dest=field.name, action=BooleanOptionalAction, default=None)
         return
-    kind = str if field.name == "memory_limit_bytes" else VALUE_TYPES[field.name]
+    kind = str if field.name.endswith("_bytes") else VALUE_TYPES[field.name]
     parser.add_argument(f"--{name}", dest=field.name, type=kind, default=None, help=f"default: {default}")
 
 

@@ -43,6 +43,7 @@ from engine.estimate.frontier import sizes_in
 from engine.estimate.spec import SETTINGS as OF_ESTIMATES
 from engine.estimate.spec import EstimateSpec
 from engine.settings.profiles import PROFILES, settings_like
+from engine.settings.rank_settings import OF_SEVERAL_GPUS
 from engine.spec import CHOICES, DEFAULTS, RANGES, SETTINGS, RunSpec
 
 _SILENT_NAMED = 3
@@ -51,7 +52,11 @@ REHEARSAL_MODEL, REHEARSAL_LIMIT = "bert-tiny", "512MiB"
 
 
 @with_fields(
-    {name: setting_field(name, required=name in CHOICES and name in COMMON) for name in TRAINING_NAMES}, after="gpu"
+    {
+        name: setting_field(name, required=name in CHOICES and name in COMMON)
+        for name in (*OF_SEVERAL_GPUS, *TRAINING_NAMES)
+    },
+    after="gpu",
 )
 class RunForm(SpecForm):
     """Fields named as in RunSpec, so that an error of the spec finds its field. Empty means: the default."""
@@ -131,7 +136,7 @@ class RunForm(SpecForm):
     QUEUE = ("priority", "accepts_shared_device")
     OF_ESTIMATES = ("frontier", "largest")
     NOT_OF_SPEC = ("kind", "gpu", "device", "suggested_limit", *OF_ESTIMATES, *QUEUE)
-    OPEN = (*COMMON, "like", "largest")
+    OPEN = (*COMMON, "like", *OF_SEVERAL_GPUS, "largest")
     TOPICS = (
         *TRAINING_TOPICS,
         Topic(
@@ -256,9 +261,10 @@ class RunForm(SpecForm):
 
     def _given(self, cleaned: dict[str, Any]) -> dict[str, Any]:
         """Read the spec's keys that were filled in."""
-        given = {
-            name: value for name, value in cleaned.items() if value not in (None, "") and name not in self.NOT_OF_SPEC
-        }
+        own = [name for name in cleaned if name not in self.NOT_OF_SPEC]
+        if self.reads("device"):  # a catalogue model is measured on one GPU
+            own = [name for name in own if name not in OF_SEVERAL_GPUS]
+        given = {name: cleaned[name] for name in own if cleaned[name] not in (None, "")}
         if given.get("like"):  # a form sends every setting: one at its default is left to the profile
             given = {name: value for name, value in given.items() if value != DEFAULTS.get(name)}
         if not self.reads("device"):

@@ -8,6 +8,7 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from analysis.models import Run, RunKind
+from engine.settings.rank_settings import OF_SEVERAL_GPUS
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -25,7 +26,7 @@ class KindPages(Protocol):
     """What these pages are for; with it, they stand below the help page. The first is named `validations`."""
     form_label: str = ""
     """How the form of the start page offers it; empty where that form does not start it."""
-    form_leaves_out: tuple[str, ...] = ("gpu", "frontier", "largest")
+    form_leaves_out: tuple[str, ...] = ("gpu", "frontier", "largest", *OF_SEVERAL_GPUS)
     """Fields of that form that it does not have: hidden by the browser, and what is sent in them is not used."""
     form_css_class: str = "only-measure"
     """The class of what stands in that form for such runs alone."""

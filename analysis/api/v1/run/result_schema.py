@@ -40,7 +40,8 @@ def engine_components() -> dict[str, Schema]:
     }
     # a stored spec has sizes in bytes, and its model may no longer be on offer
     stored_spec = found["RunSpec"]["properties"] = spec_properties()
-    stored_spec["memory_limit_bytes"]["type"] = ["integer", "null"]
+    for name in ("memory_limit_bytes", "communication_bytes"):
+        stored_spec[name]["type"] = ["integer", "null"]
     del stored_spec["model"]["enum"]
     found[EstimateSpec.__name__]["properties"] |= stored_spec
     for name in _RESULTS:

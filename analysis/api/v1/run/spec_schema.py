@@ -73,7 +73,7 @@ def _property(field: Field[Any]) -> Schema:
         schema["pattern"] = f"^(?:{DEVICE_NAMES.pattern})$"
     if field.name == "config":
         schema["type"] = ["object", "string", "null"]
-    if field.name == "memory_limit_bytes":
+    if field.name.endswith("_bytes"):
         schema["type"] = ["integer", "string", "null"]
     if field.default is not MISSING:
         schema["default"] = field.default
