@@ -1,5 +1,7 @@
 """A simulation of PyTorch's CUDA caching allocator, one stream. PURE: integers in, integers out.
 
+`stream_allocator` has one of several streams.
+
 The rules were read in torch 2.13.0 (`c10/core/AllocatorConfig.h`, `c10/cuda/CUDACachingAllocator.cpp`); those of
 torch 2.6 to 2.12 are the same. In the C++ file: `round_size`, `get_pool`, `get_allocation_size`, `get_free_block`,
 `should_split`, `alloc_block`, `try_merge_blocks`, `release_blocks`, and for expandable segments
@@ -229,6 +231,13 @@ class _ExpandablePool(_Pool):
         self.holes = joined
 
 
+def make_pools(expandable_segments: bool) -> tuple[_Pool, _Pool]:
+    """Return the empty pools of small and of large requests."""
+    if expandable_segments:
+        return _ExpandablePool(0, SMALL_SEGMENT_BYTES), _ExpandablePool(_LARGE_POOL_ADDRESS, LARGE_SEGMENT_BYTES)
+    return _Pool(0, BLOCK_BYTES), _Pool(_LARGE_POOL_ADDRESS, SMALL_REQUEST_BYTES + 1)
+
+
 class Allocator:
     """What the allocator of one process holds while its events are replayed.
 
@@ -252,14 +261,7 @@ class Allocator:
 
     def __init__(self, *, limit_bytes: int | None = None, expandable_segments: bool = False) -> None:
         self.limit_bytes = limit_bytes
-        self._small: _Pool
-        self._large: _Pool
-        if expandable_segments:
-            self._small = _ExpandablePool(0, SMALL_SEGMENT_BYTES)
-            self._large = _ExpandablePool(_LARGE_POOL_ADDRESS, LARGE_SEGMENT_BYTES)
-        else:
-            self._small = _Pool(0, BLOCK_BYTES)
-            self._large = _Pool(_LARGE_POOL_ADDRESS, SMALL_REQUEST_BYTES + 1)
+        self._small, self._large = make_pools(expandable_segments)
         self._live: dict[Hashable, tuple[int, int, int]] = {}
         self.allocated_bytes = self.reserved_bytes = self.requested_bytes = 0
         self.peak_allocated_bytes = self.peak_reserved_bytes = self.retries = 0

@@ -17,7 +17,8 @@ from .types import Method
 
 PARAMETERS, BUFFERS, GRADIENTS, STATE = "parameters", "buffers", "gradients", "optimizer_state"
 ACTIVATIONS, TEMPORARIES, WORKSPACES = "activations", "temporaries", "workspaces"
-BLOCK_KINDS = (PARAMETERS, BUFFERS, GRADIENTS, STATE, ACTIVATIONS, TEMPORARIES, WORKSPACES)
+COMMUNICATION = "communication"
+BLOCK_KINDS = (PARAMETERS, BUFFERS, GRADIENTS, STATE, ACTIVATIONS, TEMPORARIES, WORKSPACES, COMMUNICATION)
 
 TOLERANCE = 0.001
 """Largest relative error of the live bytes at the third size, up to which the line through the other two is used."""
@@ -27,13 +28,15 @@ TOLERANCE = 0.001
 class MemoryBlock:
     """One allocation, without its size: what it is for and what requested it. Phase None: creation of the batch.
 
-    `module` is its path in the model; None where it belongs to no module, or to an unknown one.
+    `module` is its path in the model; None where it belongs to no module, or to an unknown one. `stream` is the one in
+    which it was requested, 0 for the training's own: an allocator keeps the memory of each apart.
     """
 
     kind: str
     phase: str | None
     operator: str
     module: str | None = None
+    stream: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,12 @@ class Skeleton:
     def __post_init__(self) -> None:
         found = tuple(index for index, block in enumerate(self.blocks) if block.kind == WORKSPACES)
         object.__setattr__(self, "workspaces", found)
+
+    @property
+    def streams(self) -> tuple[int, ...]:
+        """The stream of each block; empty where all are of the training's own."""
+        found = tuple(block.stream for block in self.blocks)
+        return found if any(found) else ()
 
 
 Counts = tuple[tuple[int, int], ...]
@@ -183,7 +192,7 @@ class BatchModel:
         number = {name: index for index, name in enumerate(names)}
         return {
             "words": names,
-            "blocks": [[number[name] for name in _names(block)] for block in self.skeleton.blocks],
+            "blocks": [[*(number[name] for name in _names(block)), block.stream] for block in self.skeleton.blocks],
             "events": list(self.skeleton.events),
             "step_starts": list(self.skeleton.step_starts),
             "base_bytes": list(self.base_bytes),
@@ -200,8 +209,8 @@ class BatchModel:
     def from_dict(cls, data: dict[str, Any]) -> BatchModel:
         names = data["words"]
         blocks = tuple(
-            MemoryBlock(names[kind], names[phase] or None, names[operator], names[module] or None)
-            for kind, phase, operator, module in data["blocks"]
+            MemoryBlock(names[kind], names[phase] or None, names[operator], names[module] or None, stream)
+            for kind, phase, operator, module, stream in data["blocks"]
         )
         sum_buffers = tuple(SumBuffer(*fields) for fields in data["sum_buffers"])
         base_counts, per_sample_counts = (

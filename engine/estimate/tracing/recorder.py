@@ -9,8 +9,9 @@ buffers of sums.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -57,11 +58,21 @@ mask first (`Dropout.cu`). In frozen layers the mask is freed at once, so the or
 class Recorder(TorchDispatchMode):
     """Records one device's blocks. Enter it around the steps, and `phase(name)` around each of their phases.
 
-    `scopes` knows the module of each block.
+    `scopes` knows the module of each block. `shards` is the class of tensors that are shards of others: their operators
+    are followed where they run, on the part of this rank. `stream` gives the stream in which memory is requested.
     """
 
-    def __init__(self, device_type: str, scopes: ModuleScopes | None = None) -> None:
+    def __init__(
+        self,
+        device_type: str,
+        scopes: ModuleScopes | None = None,
+        shards: type[Tensor] | None = None,
+        stream: Callable[[], int] = lambda: 0,
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self._shards, self._stream = shards, stream
+        self._kind: str | None = None
+        self._is_paused = False
         self._device_type = device_type
         self._scopes = scopes
         self._phase: str | None = None
@@ -92,7 +103,7 @@ class Recorder(TorchDispatchMode):
             self._load(child, paths)
         for tensors, kind in ((module.parameters, PARAMETERS), (module.buffers, BUFFERS)):
             for tensor in tensors(recurse=False):
-                self._track(tensor, "load", kind, paths[module])
+                self._track(_of_this_rank(tensor), "load", kind, paths[module])
 
     def begin_step(self) -> None:
         self._step_starts.append(len(self._events))
@@ -105,19 +116,48 @@ class Recorder(TorchDispatchMode):
         yield
         self._phase = None
 
-    def mark(self, kind: str, tensors: Iterable[tuple[str, Tensor]]) -> None:
+    def mark(self, kind: str, tensors: Iterable[tuple[str | None, Tensor]]) -> None:
         """Assign kinds and the modules of their parameters to blocks, now that the tensors are known."""
         for module, tensor in tensors:
-            known = self._live.get(tensor.untyped_storage()._cdata)
+            known = self._live.get(_of_this_rank(tensor).untyped_storage()._cdata)
             if known is not None:
-                block = self._blocks[known[0]]
-                self._blocks[known[0]] = MemoryBlock(kind, block.phase, block.operator, module)
+                self._blocks[known[0]] = replace(self._blocks[known[0]], kind=kind, module=module)
+
+    @contextmanager
+    def of_kind(self, kind: str) -> Iterator[None]:
+        """Let all that is allocated in the context be of this kind."""
+        before, self._kind = self._kind, kind
+        try:
+            yield
+        finally:
+            self._kind = before
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Record nothing in the context."""
+        self._is_paused = True
+        try:
+            yield
+        finally:
+            self._is_paused = False
+
+    def resized(self, tensor: Tensor, kind: str, operator: str) -> None:
+        """Record that a tensor's storage was resized, which frees it, or allocates it anew."""
+        known = self._live.get(tensor.untyped_storage()._cdata)
+        if known is not None:
+            self._free(tensor.untyped_storage()._cdata, known[0])
+        if tensor.untyped_storage().nbytes():
+            self._track(tensor, operator, kind)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is _READ_DEVICE:
             return args[0].device
         if func is _READ_A_VALUE:
             return _value(func, args)
+        if self._is_paused:
+            return func(*args, **(kwargs or {}))
+        if self._shards is not None and self._shards in types:
+            return NotImplemented  # it then runs on the part of this rank, through this mode again
         name = func._schema.name
         if (made_of_others := self._kernel_made_of_others(name)) is not None:
             with self:
@@ -183,14 +223,15 @@ class Recorder(TorchDispatchMode):
         key = storage._cdata
         if key in self._live:
             return
-        kind = kind or (ACTIVATIONS if self._phase == FORWARD else TEMPORARIES)
+        kind = kind or self._kind or (ACTIVATIONS if self._phase == FORWARD else TEMPORARIES)
         index = self._add(kind, storage.nbytes(), operator, module)
         self._live[key] = (index, weakref.ref(storage, lambda _: self._free(key, index)))
 
     def _add(self, kind: str, size_bytes: int, operator: str, module: str | None = None) -> int:
         index = len(self._blocks)
         module = module or self._current_module()
-        self._blocks.append(MemoryBlock(kind, self._phase, operator.removeprefix("aten::"), module))
+        name = operator.removeprefix("aten::")
+        self._blocks.append(MemoryBlock(kind, self._phase, name, module, self._stream()))
         self._sizes_bytes.append(size_bytes)
         self._events.append(index)
         return index
@@ -204,8 +245,9 @@ class Recorder(TorchDispatchMode):
         return self._scopes.current or OUTSIDE.get(self._phase)
 
     def _free(self, key: int, index: int) -> None:
-        del self._live[key]
-        self._events.append(~index)
+        if self._live.get(key, (None,))[0] == index:  # else it was freed before, by resizing it
+            del self._live[key]
+            self._events.append(~index)
 
     def _note_workspace(self, operator: str) -> None:
         """Record the workspace that the matrix library allocates once for each thread: this one, and autograd's."""
@@ -213,6 +255,12 @@ class Recorder(TorchDispatchMode):
         if self._device_type == "cuda" and is_autograd_s not in self._has_workspace:
             self._has_workspace.add(is_autograd_s)
             self._add(WORKSPACES, 0, operator)
+
+
+def _of_this_rank(tensor: Tensor) -> Tensor:
+    """Return the part of a sharded tensor that this rank holds; any other tensor as it is."""
+    part: Tensor = getattr(tensor, "_local_tensor", tensor)
+    return part
 
 
 def _value(func: Any, args: Any) -> Any:
