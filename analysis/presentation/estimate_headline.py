@@ -28,7 +28,7 @@ def headline(estimate: StoredEstimate, spec: Mapping[str, Any], batch_size: int 
     """
     today = int(spec["current_batch_size"]) if batch_size is None else batch_size
     limit = describe_limit(estimate.spec.memory_limit_bytes)
-    gpu = " ".join(filter(None, [_named(estimate.gpu.name), limit]))
+    gpu = " ".join(filter(None, [_named(estimate.gpu.name, estimate.spec.ranks), limit]))
     largest, safe = estimate.largest_batch_size, estimate.safe_batch_size
     if not largest:
         return f"Does not fit: not even batch 1 on {gpu}."
@@ -71,7 +71,8 @@ def _count(fitting: Sequence[EstimatedGpu], count: int, spec: Mapping[str, Any],
     if cheapest is None:
         smallest = min(fitting, key=lambda gpu: gpu.total_bytes)
         return _first_short([f"{said}; the smallest is {_named(smallest.name)}.", f"{said}."])
-    name = _named(next(gpu.name for gpu in fitting if gpu.id == cheapest))
+    ranks = int(spec.get("ranks", 1))
+    name = _named(next(gpu.name for gpu in fitting if gpu.id == cheapest), ranks, of="")
     price = usd(prices[cheapest].per_hour_usd)
     return _first_short(
         [f"{said}; the cheapest is {name}, {price} an hour.", f"{said}; the cheapest is {name}.", f"{said}."]
@@ -112,9 +113,12 @@ def _first_short(sentences: Sequence[str]) -> str:
     return next((each for each in sentences if count_words(each) <= WORDS_MOST), sentences[-1])
 
 
-def _named(name: str) -> str:
-    """Write a GPU's name with its article, and without what no reader needs: its maker, and what follows a comma."""
+def _named(name: str, ranks: int = 1, of: str = "each of ") -> str:
+    """Write a GPU's name with its article, and without what no reader needs: its maker, and what follows a comma.
+
+    Of several GPUs it writes "each of 8 A100 80 GB".
+    """
     short = name.partition(",")[0]
     for part in _NOT_IN_HEADLINES:
         short = short.removeprefix(part)
-    return with_article(short)
+    return with_article(short) if ranks == 1 else f"{of}{ranks} {short}"

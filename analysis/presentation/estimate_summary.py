@@ -16,6 +16,7 @@ from analysis.presentation.labels import short_device_name
 from analysis.presentation.stored.estimate import ESTIMATED_PARTS, StoredEstimate
 from engine.describe.estimate import METHODS, describe_attention, describe_known_error
 from engine.describe.key_figures import GAIN, SAVES, UNUSED, USE, WASTE, KeyFigure
+from engine.describe.ranks import describe_global, ranks_rows
 from engine.estimate.smallest_card import smallest_gpu
 from engine.estimate.types import OR_MORE, EstimateAt, is_capped
 from engine.settings.step_settings import PURE_BF16
@@ -104,7 +105,16 @@ def figures(estimate: StoredEstimate, current_batch_size: int) -> list[tuple[str
         ),
         ("Largest batch size", describe_size(largest, limits, largest), capped or "It would fill the memory."),
         (f"Memory at {name_today(current_batch_size)}", today, f"Of {bytes_text(estimate.capacity_bytes)}."),
+        *_global_batch(estimate),
     ]
+
+
+def _global_batch(estimate: StoredEstimate) -> list[tuple[str, str, str]]:
+    """Return the figure of the samples of one step on all GPUs; none for one GPU."""
+    if estimate.spec.ranks == 1 or not estimate.safe_batch_size:
+        return []
+    size, _, remark = describe_global(estimate, estimate.safe_batch_size).partition(": ")
+    return [("Global batch size with the margin", size, f"{remark}.")]
 
 
 def key_figures(estimate: StoredEstimate, current_batch_size: int) -> tuple[KeyFigure, ...]:
@@ -189,7 +199,7 @@ def _gpu_row(
     memory = None if is_refused else estimate.memory_at_most(size)
     return GpuRow(
         gpu_id=estimate.gpu.id,
-        name=short_device_name(estimate.gpu.name),
+        name=_name(estimate),
         total_bytes=estimate.gpu.total_bytes,
         largest=estimate.largest_batch_size,
         safe=estimate.safe_batch_size,
@@ -204,6 +214,12 @@ def _gpu_row(
         is_cheapest=estimate.gpu.id == cheapest,
         is_smallest=estimate.gpu.id == smallest,
     )
+
+
+def _name(estimate: StoredEstimate) -> str:
+    """Write "A100 SXM4 80 GB", or "8 x A100 SXM4 80 GB"."""
+    name, ranks = short_device_name(estimate.gpu.name), estimate.spec.ranks
+    return name if ranks == 1 else f"{ranks} × {name}"
 
 
 def how_rows(estimate: StoredEstimate, price: Price | None = None) -> list[tuple[str, str]]:
@@ -221,7 +237,8 @@ def how_rows(estimate: StoredEstimate, price: Price | None = None) -> list[tuple
         ("Attention", describe_attention(estimate)),
         ("Memory of the GPU", bytes_text(gpu.total_bytes)),
         ("Context", context),
-        ("Known error", describe_known_error(estimate.known_error)),
+        *ranks_rows(estimate),
+        ("Known error", describe_known_error(estimate.known_error, estimate.spec.ranks)),
         ("Margin of error", f"{format_percent(estimate.margin_fraction)} more memory than predicted"),
         ("Price", describe_price(price)),
         ("Peak", peak),

@@ -8,6 +8,7 @@ from analysis.presentation.charts.treemap import tiles
 from analysis.presentation.formatting import bytes_text, percent, round_bytes
 from engine.results.memory_breakdown import (
     ACTIVATIONS,
+    COMMUNICATION,
     CONTENT_LABELS,
     GRADIENTS,
     INPUTS,
@@ -29,6 +30,7 @@ _CSS = {
     ACTIVATIONS: "kind-activations",
     TEMPORARIES: "kind-temporaries",
     INPUTS: "kind-buffers",
+    COMMUNICATION: "kind-communication",
     WORKSPACES: "kind-workspaces",
     UNATTRIBUTED: "kind-other",
 }

@@ -113,7 +113,7 @@ def _batch_size(options: SimpleNamespace) -> int | None:
 def _print_largest(found: Largest, made: Estimate, seconds: float, like: str) -> None:
     """Print the largest value, then everything that was tried."""
     width = width_of(sys.stdout)
-    say("\n".join(["", *wrapped([largest_answer(found, made.gpu.name)], width, hanging="")]), style=BOLD)
+    say("\n".join(["", *wrapped([largest_answer(found, made.place)], width, hanging="")]), style=BOLD)
     say_lines(["", *wrapped([title(made.spec, [found.setting])], width), *largest_lines(found, width)])
     say_lines(wrapped([*profile_lines(like), *notes([made], seconds)], width))
 
@@ -184,7 +184,7 @@ def _params() -> list[click.Parameter]:
             help="Largest value with which --batch-size (here: 1) fits one GPU: "
             f"{', '.join(each.replace('_', '-') for each in LargestOf)}",
         ),
-        *setting_options(RunSpec, only=["memory_limit_bytes", "max_batch_size"]),
+        *setting_options(RunSpec, only=["memory_limit_bytes", "communication_bytes", "max_batch_size"]),
         json_option("Print one JSON document, or a list for several GPUs"),
         option(
             "--calibration",

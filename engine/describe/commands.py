@@ -15,11 +15,12 @@ _LEFT_OUT = frozenset({"model", "device", "time_budget_seconds", "like"})
 
 
 def measure_command(spec: Mapping[str, Any], program: str = INSTALLED) -> str:
-    """Write "memorymark measure bert --precision bf16"; empty where the model comes from a file that is not here.
+    """Write "memorymark measure bert --precision bf16"; empty for a config, and for several GPUs.
 
-    Only what differs from the defaults is written, so that the line stays readable.
+    A config comes from a file that is not here, and a catalogue model is measured on one GPU. Only what differs from
+    the defaults is written, so that the line stays readable.
     """
-    if spec.get("config"):
+    if spec.get("config") or spec.get("ranks", 1) > 1:
         return ""
     options = setting_options(spec, (name for name in SETTINGS if name not in _LEFT_OUT))
     return f"{program} measure {shlex.join([str(spec['model']), *options])}"

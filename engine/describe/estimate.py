@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..estimate.types import OR_MORE, Estimate, KnownError, is_capped
 from ..text.units import format_percent
+from .ranks import NEVER_COMPARED
 
 METHODS = {
     "fake_cuda": "Three training steps traced on tensors without data, with the GPU's own kernels, replayed in a "
@@ -21,16 +22,17 @@ def describe_estimate(estimate: Estimate) -> str:
     """Write "largest batch 512; 488 would still fit if it took 0.8 % more", and why it is only approximate."""
     if not estimate.largest_batch_size:
         return "not even batch 1 fits"
-    because = estimate.approximate_because
+    because, ranks = estimate.approximate_because, estimate.spec.ranks
+    each = f" on each of {ranks}" if ranks > 1 else ""
     largest, safe = (_size(size, estimate) for size in (estimate.largest_batch_size, estimate.safe_batch_size))
     approximate = f" (approximate, because {because})" if because else ""
     margin = format_percent(estimate.margin_fraction)
-    return f"largest batch {largest}; {safe} would still fit if it took {margin} more{approximate}"
+    return f"largest batch {largest}{each}; {safe} would still fit if it took {margin} more{approximate}"
 
 
 def describe_for_card(estimate: Estimate) -> str:
     """Write "estimated for NVIDIA A100 40GB: largest batch 512; 488 would still fit if it took 0.8 % more"."""
-    return f"estimated for {estimate.gpu.name}: {describe_estimate(estimate)}"
+    return f"estimated for {estimate.place}: {describe_estimate(estimate)}"
 
 
 def describe_attention(estimate: Estimate) -> str:
@@ -48,8 +50,10 @@ def _size(size: int, estimate: Estimate) -> str:
     return f"{size} {OR_MORE}" if is_cut else str(size or "none")
 
 
-def describe_known_error(error: KnownError | None) -> str:
+def describe_known_error(error: KnownError | None, ranks: int = 1) -> str:
     """Write "typically 1.3 %, at worst 7.9 % in 10 comparisons (public runs)"."""
+    if ranks > 1:
+        return NEVER_COMPARED
     if error is None:
         return "not known for this model: measure it"
     typical, worst = format_percent(error.typical_fraction), format_percent(error.worst_fraction)

@@ -13,6 +13,7 @@ from ..progress import BACKWARD, FORWARD
 from ..results.memory_breakdown import (
     ACTIVATIONS,
     BATCH,
+    COMMUNICATION,
     GRADIENTS,
     INPUTS,
     PARAMETERS,
@@ -36,6 +37,7 @@ _SHOWN_KINDS = {
     batch_model.GRADIENTS: GRADIENTS,
     batch_model.STATE: STATE,
     batch_model.WORKSPACES: WORKSPACES,
+    batch_model.COMMUNICATION: COMMUNICATION,
 }
 
 

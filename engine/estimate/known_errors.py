@@ -146,10 +146,13 @@ def margin_fraction(spec: RunSpec, gpu: Gpu | None) -> float:
 
 
 def _was_never_compared(spec: RunSpec, gpu: Gpu | None) -> bool:
-    """Whether no training like it was compared: AMD's cards, paged state, offload, and on the CPU weights of 4 bits."""
+    """Whether no training like it was compared.
+
+    AMD's cards, several GPUs, paged state, offload, and on the CPU weights of 4 bits.
+    """
     is_offloaded = spec.offload_activations or spec.offload_optimizer
     is_out = is_offloaded or OPTIMIZERS[spec.optimizer].unpaged is not None
-    return is_out or (spec.load_in_4bit if gpu is None else gpu.vendor != "nvidia")
+    return is_out or spec.ranks > 1 or (spec.load_in_4bit if gpu is None else gpu.vendor != "nvidia")
 
 
 def _place(gpu: Gpu | None) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 
 from ..errors import SpecError
+from ..ranks import emulation
 from ..spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
 from ..text.units import format_bytes
 from ..training_spec import check_device_memory, check_expandable_segments, check_precision, named_by_profile
@@ -31,6 +32,7 @@ from .replay import (
     play_and_explain,
     sizes_on,
 )
+from .stream_allocator import StreamAllocator
 from .types import Estimate, EstimateAt, EstimatedGpu, Limit
 
 _ATTENTION_KERNEL = re.compile(r"_scaled_dot_product_(\w+)_attention")
@@ -43,6 +45,8 @@ PREDECESSORS = 3
 def check(spec: RunSpec, gpu: Gpu | None) -> None:
     """Raise SpecError for settings that the engine would refuse on this card."""
     name = "the CPU" if gpu is None else gpu.name
+    if gpu is None and spec.ranks > 1:
+        raise SpecError("ranks", "several ranks are estimated for GPUs; name one of the catalogue")
     with named_by_profile(spec):
         check_precision(spec.precision, name, None if gpu is None else gpu.compute_capability)
         check_expandable_segments(spec, gpu is not None)
@@ -60,11 +64,19 @@ def kernels_of_attention(recording: Recording) -> tuple[str, ...]:
 
 
 def limit_bytes_of(spec: RunSpec, gpu: Gpu | None) -> int:
-    """Return what the process may reserve: the card less its context, or the memory limit if that is less."""
+    """Return what the process may reserve: the card less what lies beside it, or the memory limit if that is less."""
     if gpu is None:
         return spec.memory_limit_bytes or CPU_DEFAULT_LIMIT_BYTES
-    room_bytes = max(gpu.total_bytes - gpu.context_bytes, 0)
+    room_bytes = max(gpu.total_bytes - gpu.context_bytes - communication_bytes(spec), 0)
     return room_bytes if spec.memory_limit_bytes is None else min(spec.memory_limit_bytes, room_bytes)
+
+
+def communication_bytes(spec: RunSpec) -> int:
+    """Return what the library by which several GPUs exchange takes on each, outside the allocator: none on one GPU."""
+    if spec.ranks == 1:
+        return 0
+    given = spec.communication_bytes
+    return emulation.communication_bytes(spec.ranks) if given is None else given
 
 
 KEPT_RECORDINGS = 16
@@ -126,7 +138,8 @@ class Replays:
         key = (self._decided(gpu, batch_size), batch_size, limit_bytes)
         if key in self._fits:
             return self._fits[key]
-        memory, recording = self.memory(gpu, limit_bytes), self._recording(batch_size)
+        recording = self._recording(batch_size)
+        memory = self.memory(gpu, limit_bytes, recording)
         try:
             play(recording, memory, sizes_on(card_of(gpu), recording))
         except OutOfMemory:
@@ -145,7 +158,8 @@ class Replays:
             limit_bytes = None
         key = (self._decided(gpu, batch_size), batch_size, limit_bytes)
         if key not in self._explained:
-            memory, recording = self.memory(gpu, limit_bytes), self._recording(batch_size)
+            recording = self._recording(batch_size)
+            memory = self.memory(gpu, limit_bytes, recording)
             held = play_and_explain(recording, memory, sizes_on(card_of(gpu), recording))
             reserved_bytes = memory.peak_reserved_bytes if isinstance(memory, Allocator) else None
             self._explained[key] = Peak(memory.peak_allocated_bytes, reserved_bytes, held)
@@ -156,9 +170,11 @@ class Replays:
         wanted = card_of(gpu)
         return {size: peak for (card, size), peak in self._peaks_bytes.items() if card == wanted}
 
-    def memory(self, gpu: Gpu | None, limit_bytes: int | None) -> ReplayedMemory:
+    def memory(self, gpu: Gpu | None, limit_bytes: int | None, recording: Recording) -> ReplayedMemory:
         if gpu is None:
             return PlainMemory()
+        if streams := recording.skeleton.streams:
+            return StreamAllocator(streams, limit_bytes=limit_bytes, expandable_segments=self.expandable_segments)
         return Allocator(limit_bytes=limit_bytes, expandable_segments=self.expandable_segments)
 
     def _decided(self, gpu: Gpu | None, batch_size: int) -> Decided:
@@ -180,14 +196,18 @@ def estimate_at(
     limit_bytes: int | None = None,
     *,
     replays: Replays | None = None,
+    beside_bytes: int = 0,
 ) -> EstimateAt:
-    """Return the memory of exactly `batch_size`; if it does not fit, what it would take without the limit."""
+    """Return the memory of exactly `batch_size`; if it does not fit, what it would take without the limit.
+
+    `beside_bytes` is what a communication library takes of the card.
+    """
     replays = replays or Replays(model)
     fits = limit_bytes is None or replays.fits(gpu, batch_size, limit_bytes)
     peak = replays.explained(gpu, batch_size, limit_bytes if fits else None)
     block, used_bytes = peak.held.block, None
     if gpu is not None and peak.reserved_bytes is not None:
-        used_bytes = peak.reserved_bytes + gpu.context_bytes
+        used_bytes = peak.reserved_bytes + gpu.context_bytes + beside_bytes
     return EstimateAt(
         batch_size=batch_size,
         fits=fits,
@@ -311,7 +331,12 @@ def estimate(
     breakdown = None
     if explains:
         explained = model.at(min(largest + 1, spec.max_batch_size))
-        breakdown = what_fills(explained, replays.memory(gpu, limit_bytes), card_of(gpu), limit_bytes)
+        breakdown = what_fills(explained, replays.memory(gpu, limit_bytes, explained), card_of(gpu), limit_bytes)
+    library_bytes = communication_bytes(spec)
+
+    def at(size: int) -> EstimateAt:
+        return estimate_at(model, gpu, size, limit_bytes, replays=replays, beside_bytes=library_bytes)
+
     return Estimate(
         spec=spec,
         gpu=facts,
@@ -319,7 +344,7 @@ def estimate(
         largest_batch_size=largest,
         safe_batch_size=safe,
         margin_fraction=margin,
-        at=tuple(estimate_at(model, gpu, size, limit_bytes, replays=replays) for size in sizes),
+        at=tuple(map(at, sizes)),
         limits=limits if largest else "does_not_fit",
         method=model.method,
         known_error=known_error(spec, gpu),
@@ -328,6 +353,7 @@ def estimate(
         expandable_segments=replays.expandable_segments,
         approximate_because=model.approximate_because,
         breakdown=breakdown,
+        communication_bytes=library_bytes,
         attention_kernels=kernels_of_attention(model.at(safe or 1)) if gpu else (),
         window_tokens=spec.workload.window_tokens,
     )

@@ -23,6 +23,25 @@ def smallest_gpu(estimates: Iterable[Estimate], batch_size: int) -> str | None:
     return next((made.gpu.id for made in that_fit(estimates, batch_size)), None)
 
 
+def cheapest_that_fit(estimates: Iterable[E], samples: int) -> list[E]:
+    """Return those whose GPUs together take so many samples with the margin, the lowest total price first.
+
+    Each GPU takes an equal share. Of equal prices, those without one last among them, the fewest GPUs come first.
+    """
+    fitting = [made for made in estimates if made.safe_batch_size >= share_of(samples, made.spec.ranks)]
+    return sorted(fitting, key=lambda made: (total_price(made), made.spec.ranks, made.gpu.total_bytes))
+
+
+def share_of(samples: int, ranks: int) -> int:
+    """Return the samples of each of so many GPUs, rounded up."""
+    return -(-samples // ranks)
+
+
+def total_price(made: Estimate) -> float:
+    """Return the price of an hour of all its GPUs; infinite where it is not known."""
+    return made.spec.ranks * price_of(made.gpu.id)
+
+
 def price_of(gpu_id: str) -> float:
     """Return the price of an hour, to order cards by; without one it counts as the highest."""
     card = gpus.gpus().get(gpu_id)

@@ -33,10 +33,11 @@ def describe_size(size: int | None, limits: str, largest: int | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class KindBytes:
-    """What holds the memory at the peak: the seven add up to `peak_allocated_bytes`.
+    """What holds the memory at the peak: the eight add up to `peak_allocated_bytes`.
 
     Activations are what the forward pass allocated; temporaries are what the batch, the backward pass and the optimizer
-    allocated, except gradients and optimizer state. Each block counts with the allocator's rounding.
+    allocated, except gradients and optimizer state. Communication is of several GPUs: gathered weights and the buffers
+    of collectives. Each block counts with the allocator's rounding.
     """
 
     parameters_bytes: int = 0
@@ -46,6 +47,7 @@ class KindBytes:
     activations_bytes: int = 0
     temporaries_bytes: int = 0
     workspaces_bytes: int = 0
+    communication_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,8 @@ class Estimate:
     one size above the largest; None where it was not requested.
     `attention_kernels` are the fused kernels that the GPU takes at this length; empty on a CPU and where it
     is eager. From `window_tokens` on layers attend to a sliding window by a mask; None where no layer does.
+    Batch sizes are of one micro-batch on one GPU. `communication_bytes` are of the library by which several GPUs
+    exchange, outside the allocator, on each of them.
     """
 
     spec: RunSpec
@@ -121,7 +125,17 @@ class Estimate:
     breakdown: MemoryBreakdown | None = None
     attention_kernels: tuple[str, ...] = ()
     window_tokens: int | None = None
+    communication_bytes: int = 0
     schema: int = SCHEMA
+
+    @property
+    def place(self) -> str:
+        """Write "NVIDIA A100 80GB", or "8 x NVIDIA A100 80GB"."""
+        return self.gpu.name if self.spec.ranks == 1 else f"{self.spec.ranks} x {self.gpu.name}"
+
+    def global_batch_size(self, size: int) -> int:
+        """Return the samples of one optimizer step, on all GPUs together, where each micro-batch has `size`."""
+        return size * self.spec.ranks * self.spec.accumulation_steps
 
     def at_batch_size(self, batch_size: int) -> EstimateAt | None:
         return next((at for at in self.at if at.batch_size == batch_size), None)

@@ -160,6 +160,11 @@ class TrainingStep:
         found = [tensor for parameter in self.built.model.parameters() for tensor in self.state(parameter)]
         return list({id(tensor): tensor for tensor in found}.values())  # parameters may share tables of 8-bit values
 
+    @property
+    def buckets(self) -> list[Tensor]:
+        """The buckets in which gradients are reduced over several ranks; none on one."""
+        return []
+
     def gradients(self) -> list[Tensor]:
         return [p.grad for p in self.built.model.parameters() if p.grad is not None]
 

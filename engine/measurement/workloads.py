@@ -339,9 +339,19 @@ def _freeze(model: nn.Module, count: int) -> None:
 
 def blocks_of(model: nn.Module) -> list[nn.Module]:
     """Return the longest series of modules whose paths differ only in their last part, a number."""
+    return max(_series(model).values(), key=len)
+
+
+def series_of_blocks(model: nn.Module) -> list[nn.Module]:
+    """Return the blocks of every stack: of an encoder and a decoder those of both."""
+    stacks = [blocks for name, blocks in _series(model).items() if name.endswith(".")]
+    return [block for blocks in stacks if len(blocks) > 1 for block in blocks] or blocks_of(model)
+
+
+def _series(model: nn.Module) -> dict[str, list[nn.Module]]:
     series: dict[str, list[nn.Module]] = {}
     for path, module in model.named_modules():
         name = path.rstrip("0123456789")
         if name != path and not any(character.isdigit() for character in name):
             series.setdefault(name, []).append(module)
-    return max(series.values(), key=len)
+    return series

@@ -17,6 +17,7 @@ from ..text.units import format_bytes
 PARAMETERS, GRADIENTS, STATE = "parameters", "gradients", "optimizer_state"
 ACTIVATIONS, TEMPORARIES, INPUTS = "activations", "temporaries", "inputs"
 WORKSPACES, UNATTRIBUTED = "workspaces", "unattributed"
+COMMUNICATION = "communication"
 CONTENT_LABELS: dict[str, str] = {
     PARAMETERS: "weights",
     GRADIENTS: "gradients",
@@ -24,6 +25,7 @@ CONTENT_LABELS: dict[str, str] = {
     ACTIVATIONS: "activations",
     TEMPORARIES: "temporary",
     INPUTS: "inputs",
+    COMMUNICATION: "gathered weights and communication buffers",
     WORKSPACES: "libraries",
     UNATTRIBUTED: "not attributed",
 }

@@ -19,7 +19,8 @@ TORCH_SIDE = {
 }
 TORCH_SIDE |= {"validation.measure", "estimate.measure_calibration", "ranks.emulated_group"}
 TORCH_SIDE |= {
-    f"estimate.tracing.{name}" for name in ("attention", "fake_cuda", "fake_tensors", "onednn", "recorder", "trace")
+    f"estimate.tracing.{name}"
+    for name in ("attention", "fake_cuda", "fake_tensors", "onednn", "ranks", "recorder", "trace")
 }
 HOOK = ROOT / "engine" / "tune" / "hook"  # runs inside the training of somebody else
 OWN_FILES = [path for path in (ROOT / "engine").rglob("*.py") if path.parent != HOOK]

@@ -22,6 +22,7 @@ ESTIMATED_PARTS = (
     ("activations", "activations"),
     ("temporaries", "temporaries"),
     ("workspaces", "library workspaces"),
+    ("communication", "gathered weights and communication buffers"),
 )
 """Key of `by_kind` without its unit, and the text for it, in the order they are drawn."""
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from ...describe.commands import measure_command
 from ...describe.estimate import METHODS, describe_attention, describe_estimate, describe_known_error, describe_margin
+from ...describe.ranks import describe_global, ranks_rows
 from ...estimate.smallest_card import that_fit
 from ...estimate.types import Estimate, EstimateAt, describe_size
 from ...program import PROGRAM
@@ -43,13 +44,13 @@ def title(spec: RunSpec, leave_out: Collection[str] = ()) -> str:
 def answer(estimates: Sequence[Estimate], batch_size: int | None = None) -> str:
     """Return the answer in a sentence: how far one GPU reaches, or on how many of several a batch size fits."""
     if len(estimates) == 1:
-        return f"ESTIMATE for {estimates[0].gpu.name}: {describe_estimate(estimates[0])}."
+        return f"ESTIMATE for {estimates[0].place}: {describe_estimate(estimates[0])}."
     shown = batch_size or estimates[0].spec.current_batch_size
     fitting = that_fit(estimates, shown)
     if not fitting:
         return f"ESTIMATE: batch {shown:,} fits with the margin on none of {len(estimates)} GPUs."
     of_all = f"{len(fitting)} of {len(estimates)} GPUs"
-    smallest = fitting[0].gpu.name
+    smallest = fitting[0].place
     return f"ESTIMATE: batch {shown:,} fits with the margin on {of_all}. The one with the least memory: {smallest}."
 
 
@@ -58,7 +59,7 @@ def _row(made: Estimate, batch_size: int) -> tuple[str, ...]:
     used_bytes = at.device_used_bytes or at.peak_allocated_bytes
     sizes = (made.largest_batch_size, made.safe_batch_size)
     return (
-        made.gpu.name,
+        made.place,
         format_bytes(made.gpu.total_bytes),
         *(describe_size(size, made.limits, made.largest_batch_size) for size in sizes),
         f"{format_bytes(used_bytes)}{'' if at.fits else ' x'}",
@@ -98,11 +99,17 @@ def notes(estimates: Sequence[Estimate], seconds: float) -> list[str]:
     calibrated = "calibrated" if all(made.gpu.calibrated for made in estimates) else "not calibrated: context nominal"
     measured_by = measure_command(first.spec.to_dict(), PROGRAM)
     of_config = f"{PROGRAM} --config FILE --task {first.spec.task}"
+    if (ranks := first.spec.ranks) > 1:  # a catalogue model is measured on one GPU, but anybody's script on several
+        of_config = f"{PROGRAM} tune -- torchrun --nproc-per-node {ranks} train.py --bs {{batch_size}}"
+    is_one_of_several = len(estimates) == 1 and first.spec.ranks > 1
+    reach = [describe_global(first, first.safe_batch_size)] if is_one_of_several and first.safe_batch_size else []
     return [
         *stop_note(estimates),
+        *(f"Global batch size with the margin: {size}." for size in reach),
         *([f"Attention: {attention}."] if len(estimates) == 1 and (attention := describe_attention(first)) else []),
+        *(f"{name}: {text}." for name, text in ranks_rows(first)),
         f"Margin: {describe_margin(first.margin_fraction)}.",
-        f"Known error: {describe_known_error(first.known_error)}.",
+        f"Known error: {describe_known_error(first.known_error, first.spec.ranks)}.",
         f"Method: {method}; {calibrated}; {versions}.",
         f"Took {seconds:.1f} s. Measure it there: {measured_by or of_config}",
     ]

@@ -30,9 +30,10 @@ from ...measurement.optimizers import optimizer_class
 from ...measurement.step import TrainingStep, apply_precision
 from ...measurement.workloads import build, equal_layers
 from ...settings.optimizers import OPTIMIZERS
+from ...settings.rank_settings import DDP, FSDP, ZERO1
 from ...settings.step_settings import FLASH, PURE_BF16
 from ...spec import MEMORY_STEPS, RunSpec
-from ..batch_model import GRADIENTS, STATE, BatchModel, MemoryModel, Recording, RetracedModel, model_of
+from ..batch_model import COMMUNICATION, GRADIENTS, STATE, BatchModel, MemoryModel, Recording, RetracedModel, model_of
 from ..types import Method
 from . import attention, fake_cuda, layers
 from .fake_tensors import FakeTensors
@@ -67,12 +68,14 @@ _NEEDS_DATA = (
 class Conditions:
     """How a trace is made: the device of the fake tensors and the attention kernels of the card.
 
-    `approximate_because` is why fake tensors on `cpu` stand in for a card's; None where they do not.
+    `approximate_because` is why fake tensors on `cpu` stand in for a card's; None where they do not. `sharded_over` are
+    the ranks of a group that has to stand while FSDP2 is traced.
     """
 
     method: Method
     family: attention.Family | None
     approximate_because: str | None = None
+    sharded_over: int = 1
 
     @property
     def device_type(self) -> str:
@@ -94,7 +97,7 @@ def memory_model(spec: RunSpec, gpu: Gpu | None, alike: set[attention.Family] | 
     Families of cards for which the model would differ are removed from `alike`.
     """
     _prepare(spec, gpu)
-    conditions = conditions_for(gpu, spec.precision)
+    conditions = _conditions_of(spec, gpu)
     if gpu is None and spec.workload.architecture == "cnn" and torch.backends.cpu.get_cpu_capability() != _KNOWN_CPU:
         conditions = replace(conditions, approximate_because=_OTHER_BUFFERS)
     count = _equal_layers(spec)
@@ -105,7 +108,7 @@ def memory_model(spec: RunSpec, gpu: Gpu | None, alike: set[attention.Family] | 
 def model_of_one_size(spec: RunSpec, gpu: Gpu | None) -> MemoryModel:
     """Return what the steps allocate at the sizes that are requested, traced one by one: for one size a third of it."""
     _prepare(spec, gpu)
-    conditions, count = conditions_for(gpu, spec.precision), _equal_layers(spec)
+    conditions, count = _conditions_of(spec, gpu), _equal_layers(spec)
 
     def trace(batch_size: int) -> Recording:
         if count:
@@ -117,9 +120,18 @@ def model_of_one_size(spec: RunSpec, gpu: Gpu | None) -> MemoryModel:
     return RetracedModel(trace, (), conditions.method, conditions.approximate_because)
 
 
+def _conditions_of(spec: RunSpec, gpu: Gpu | None) -> Conditions:
+    made = conditions_for(gpu, spec.precision)
+    return replace(made, sharded_over=spec.ranks) if spec.strategy == FSDP else made
+
+
 def _equal_layers(spec: RunSpec) -> int | None:
-    """Return the number of layers where a few of them tell what all allocate, for less work; else None."""
+    """Return the number of layers where a few of them tell what all allocate, for less work; else None.
+
+    DDP's buckets and the ranks' shares of the state are filled by size, and not layer by layer.
+    """
     differ = spec.frozen_blocks is not None or layers.names_a_layer(spec.lora_targets or "")
+    differ = differ or spec.strategy in (DDP, ZERO1)
     count = None if differ else equal_layers(spec)
     return count if count and count >= MANY_LAYERS else None
 
@@ -158,6 +170,8 @@ def _prepare(spec: RunSpec, gpu: Gpu | None) -> None:
         raise EstimateImpossible("Liger's kernels cannot be traced; measure it instead, or estimate a loss in chunks")
     if spec.attention == FLASH:
         raise EstimateImpossible(f"the kernels of {FLASH} cannot be traced; measure it instead, or estimate sdpa")
+    if spec.ranks > 1 and not torch.distributed.is_available():
+        raise EstimateImpossible("this build of torch has no torch.distributed; several GPUs are estimated with it")
     conditions = conditions_for(gpu, spec.precision)
     is_offloaded = spec.offload_activations or spec.offload_optimizer
     moves_memory = is_offloaded or OPTIMIZERS[spec.optimizer].unpaged is not None
@@ -176,7 +190,10 @@ def step_maker(spec: RunSpec, layer_count: int | None = None) -> MakeStep:
     optimizer_class(spec.optimizer)  # a library imported during a trace would get fake tensors as constants
     if spec.load_in_4bit:
         importlib.import_module("...measurement.quantization", __package__)
-    return lambda device: TrainingStep(untrained, build(untrained, device, layer_count), device)
+    make: Callable[..., TrainingStep] = TrainingStep
+    if spec.ranks > 1:
+        from .ranks import step_of_rank as make
+    return lambda device: make(untrained, build(untrained, device, layer_count), device)
 
 
 def model_of_steps(
@@ -200,7 +217,7 @@ def record(
     """Record the loading of the model and its steps at one batch size."""
     try:
         with _as_on(conditions, alike):
-            return _recorded(make_step, batch_size, torch.device(conditions.device_type), steps)
+            return _recorded(make_step, batch_size, conditions, steps)
     except EngineError:
         raise
     except _NEEDS_DATA as exc:
@@ -210,14 +227,23 @@ def record(
         raise EstimateImpossible(f"a step cannot be traced without a device ({reason}); measure it instead") from exc
 
 
-def _recorded(make_step: MakeStep, batch_size: int, device: torch.device, steps: int) -> Recording:
-    with FakeTensors(), _without_tables():
+def _recorded(make_step: MakeStep, batch_size: int, conditions: Conditions, steps: int) -> Recording:
+    device, is_sharded = torch.device(conditions.device_type), conditions.sharded_over > 1
+    with ExitStack() as stack:
+        if is_sharded:
+            from . import ranks  # not every build of torch has torch.distributed
+
+            stack.enter_context(ranks.group_of(conditions.sharded_over, device.type))
+        stack.enter_context(FakeTensors())
+        stack.enter_context(_without_tables())
         with device:
             step = make_step(device)
         model = step.built.model
         scopes = ModuleScopes(model)
-        recorder = Recorder(device.type, scopes)
+        recorder = ranks.recorder_of_shards(device.type, scopes) if is_sharded else Recorder(device.type, scopes)
         recorder.load(model)
+        if is_sharded:
+            stack.enter_context(ranks.followed(recorder))
         with recorder, scopes.followed(), _rows_of_one_sequence(step):
             for _ in range(steps):
                 recorder.begin_step()
@@ -225,6 +251,7 @@ def _recorded(make_step: MakeStep, batch_size: int, device: torch.device, steps:
                 step(batch_size, recorder.phase)
                 recorder.mark(GRADIENTS, gradients_of(model))
                 recorder.mark(STATE, state_of(model, step.state))
+                recorder.mark(COMMUNICATION, ((None, bucket) for bucket in step.buckets))
         return recorder.recording(batch_size)
 
 

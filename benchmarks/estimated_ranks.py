@@ -1,0 +1,175 @@
+"""How far estimates of rank 0 of several are from emulated ranks: the same steps with real tensors, on the CPU.
+
+    python benchmarks/estimated_ranks.py [--output FILE] [--only TEXT]
+
+Each case is a model, a strategy, a number of ranks and a setting. Estimated: the trace on fake `cpu` tensors, as
+`engine.estimate` makes it. Emulated: the same model and step with torch's own DistributedDataParallel, fully_shard or
+ZeroRedundancyOptimizer, real tensors and `engine.ranks.emulated_group`; the peak is that of the allocator's own events
+over three steps, from the construction of the strategy on. Both are of rank 0. NCCL's memory and CUDA's streams are in
+neither. Nothing is fitted. Needs no GPU; takes some minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT)]
+
+import torch  # noqa: E402
+import torch.distributed as dist  # noqa: E402
+from torch import Tensor, nn  # noqa: E402
+from torch.distributed.device_mesh import init_device_mesh  # noqa: E402
+from torch.profiler import ProfilerActivity, profile  # noqa: E402
+
+from engine.estimate.tracing import trace  # noqa: E402
+from engine.estimate.tracing.ranks import shard  # noqa: E402
+from engine.measurement.optimizers import LEARNING_RATE, optimizer_class  # noqa: E402
+from engine.measurement.probe import read_trace  # noqa: E402
+from engine.measurement.step import TrainingStep  # noqa: E402
+from engine.measurement.workloads import Built, build  # noqa: E402
+from engine.ranks.emulated_group import emulated_ranks  # noqa: E402
+from engine.settings.optimizers import OPTIMIZERS  # noqa: E402
+from engine.settings.rank_settings import FSDP, STRATEGIES, ZERO1  # noqa: E402
+from engine.spec import MEMORY_STEPS, RunSpec  # noqa: E402
+
+CPU = torch.device("cpu")
+OUTPUT = ROOT / "benchmarks" / "results" / "estimated_ranks.json"
+DECODER = {
+    "model_type": "llama",
+    "hidden_size": 256,
+    "intermediate_size": 688,
+    "num_hidden_layers": 6,
+    "vocab_size": 2000,
+}
+DECODER |= {"num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 2000, "max_position_embeddings": 128}
+BERT: dict[str, Any] = {"model": "bert-tiny", "sequence_length": 64}
+LLAMA: dict[str, Any] = {"model": "config", "config": json.dumps(DECODER), "task": "text-generation"}
+LLAMA |= {"sequence_length": 64}
+CASES: list[tuple[int, dict[str, Any]]] = [
+    (8, BERT),
+    (8, {**BERT, "accumulation_steps": 3, "clip_grad_norm": True}),
+    (8, {**BERT, "optimizer": "momentum", "zero_grad": "before-backward"}),
+    (8, LLAMA),
+    (32, LLAMA),
+    (8, {**LLAMA, "gradient_checkpointing": True, "clip_grad_norm": True}),
+    (8, {**LLAMA, "lora_rank": 8}),
+    (8, {**LLAMA, "optimizer": "adamw-fused", "ema": True, "outputs": "released"}),
+    (8, {**BERT, "frozen_blocks": 1, "accumulation_steps": 2}),
+    (4, {"model": "t5-small", "sequence_length": 32}),
+]
+RANKS = (2, 4)
+
+
+def estimated_peak(spec: RunSpec, batch_size: int) -> int:
+    """Return the peak of the trace of rank 0."""
+    conditions = trace._conditions_of(spec, None)
+    return trace.record(trace.step_maker(spec), batch_size, conditions).peak_live_bytes()
+
+
+def emulated_peak(spec: RunSpec, batch_size: int) -> int:
+    """Return the peak of rank 0's real steps, by the allocator's events."""
+    gc.collect()
+    with emulated_ranks(0, spec.ranks), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dist.init_process_group("gloo")
+        torch.manual_seed(0)
+        built = build(spec, CPU)
+        if spec.strategy == FSDP:
+            shard(spec, built.model, init_device_mesh("cpu", (spec.ranks,)))
+        held_bytes = _bytes_of([*built.model.parameters(), *built.model.buffers()])
+        with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as trace_:
+            step = _step(spec, built)
+            for _ in range(MEMORY_STEPS):
+                step.begin()
+                step(batch_size)
+        events, _ = read_trace(trace_, "cpu")
+        live = peak = held_bytes
+        for event in sorted(events, key=lambda each: each.at_ns):
+            live += event.size_bytes
+            peak = max(peak, live)
+        del step, built
+    return peak
+
+
+def _step(spec: RunSpec, built: Built) -> TrainingStep:
+    """Return the step as a script makes it, with torch's own classes."""
+    if spec.strategy == FSDP:
+        step = TrainingStep(spec, built, CPU)
+        step.autocast_dtype = None
+        return step
+    wrapped = nn.parallel.DistributedDataParallel(built.model)
+    forward: Callable[[dict[str, Tensor]], Any] = lambda batch: wrapped(**batch)  # noqa: E731
+    step = TrainingStep(spec, replace(built, forward=forward), CPU)
+    if spec.strategy == ZERO1:
+        from torch.distributed.optim import ZeroRedundancyOptimizer  # it warns of scripted functions
+
+        made: Any = optimizer_class(spec.optimizer)
+        learned = [each for each in built.model.parameters() if each.requires_grad]
+        options = OPTIMIZERS[spec.optimizer].options
+        step.optimizer = ZeroRedundancyOptimizer(learned, made, lr=LEARNING_RATE, **options)
+        step.keeps_state = False  # it lies in the optimizer of this rank, inside that one
+    return step
+
+
+def _bytes_of(tensors: list[Tensor]) -> int:
+    storages = (getattr(tensor, "_local_tensor", tensor).untyped_storage() for tensor in tensors)
+    return sum({storage._cdata: storage.nbytes() for storage in storages}.values())
+
+
+def compare(spec: RunSpec, batch_size: int) -> dict[str, Any]:
+    """Return one row: both peaks, and by which share the estimate differs."""
+    estimated, emulated = estimated_peak(spec, batch_size), emulated_peak(spec, batch_size)
+    settings = {name: value for name, value in spec.to_dict().items() if value != getattr(RunSpec("bert"), name)}
+    if spec.config:
+        settings |= {"model": "a Llama of 6 layers, width 256"}
+        for name in ("config", "config_parameters"):
+            settings.pop(name, None)
+    return {
+        "settings": settings,
+        "batch_size": batch_size,
+        "estimated_bytes": estimated,
+        "emulated_bytes": emulated,
+        "error_fraction": round(estimated / emulated - 1, 6),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, default=OUTPUT)
+    parser.add_argument("--only", default="", help="only cases whose settings contain this text")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    rows, start = [], time.monotonic()
+    for strategy in filter(None, STRATEGIES):
+        for ranks in RANKS:
+            for batch_size, settings in CASES:
+                spec = RunSpec.from_dict({**settings, "strategy": strategy, "ranks": ranks})
+                if options.only not in str(spec):
+                    continue
+                rows.append(compare(spec, batch_size))
+                print(strategy, ranks, rows[-1]["batch_size"], rows[-1]["error_fraction"], settings, flush=True)
+    errors = [abs(row["error_fraction"]) for row in rows]
+    summary = {"cases": len(rows), "median_fraction": median(errors), "worst_fraction": max(errors)}
+    document = {
+        "torch": torch.__version__,
+        "summary": summary,
+        "seconds": round(time.monotonic() - start),
+        "rows": rows,
+    }
+    options.output.write_text(json.dumps(document, indent=1) + "\n")
+    print(summary)
+
+
+if __name__ == "__main__":
+    main()
