@@ -33,6 +33,7 @@ class CardChoice:
     is_host_assumed: bool = True
     slice: MigSlice | None = None
     type_name: str | None = None
+    count: int = 1
 
 
 def request_lines(choice: CardChoice, scheduler: str) -> list[str]:
@@ -50,7 +51,7 @@ def _slurm(choice: CardChoice) -> list[str]:
     elif choice.type_name is None:
         lines += ["# Named as AutoDetect=nvml names it; your cluster may use another name. Check: sinfo -o %G"]
     lines += _assumed_host_memory(choice, "--mem")
-    lines += [f"#SBATCH --gres=gpu:{name}:1" if name else "#SBATCH --gres=gpu:1"]
+    lines += [f"#SBATCH --gres=gpu:{f'{name}:' if name else ''}{choice.count}"]
     lines += [f"#SBATCH --mem={_gib(choice.host_bytes)}G"]
     if choice.slice is not None:
         lines += [
@@ -86,7 +87,7 @@ def _kubernetes(choice: CardChoice) -> list[str]:
         "        requests:",
         f"          memory: {_gib(choice.host_bytes)}Gi",
         "        limits:",
-        f"          {choice.vendor}.com/gpu: 1",
+        f"          {choice.vendor}.com/gpu: {choice.count}",
     ]
 
 
@@ -97,7 +98,8 @@ def _describe_slice(part: MigSlice) -> str:
 def _assumed_host_memory(choice: CardChoice, option: str) -> list[str]:
     if not choice.is_host_assumed:
         return []
-    return [f"# {option} is an assumption: as much host memory as the GPU has. --host-memory SIZE changes it."]
+    whose = "GPU has" if choice.count == 1 else "GPUs have together"
+    return [f"# {option} is an assumption: as much host memory as the {whose}. --host-memory SIZE changes it."]
 
 
 def _gib(size_bytes: int) -> int:

@@ -11,12 +11,13 @@ from types import SimpleNamespace
 import rich_click as click
 
 from ..describe.profile import profile_lines
+from ..describe.ranks import NEVER_COMPARED
 from ..documents.measured import Measured
 from ..errors import SpecError
 from ..estimate import gpus
 from ..estimate.estimator import Estimator
 from ..estimate.mig import smallest_slice
-from ..estimate.smallest_card import price_of, that_fit
+from ..estimate.smallest_card import cheapest_that_fit, price_of, share_of, that_fit, total_price
 from ..estimate.tracing.hidden_devices import devices_hidden
 from ..estimate.types import Estimate, describe_size
 from ..program import PROGRAM
@@ -46,15 +47,17 @@ from .printing.terminal import BOLD, say, say_lines, table_lines, width_of, wrap
 HELP = f"""List the GPUs that train a batch size, and write the request for one.
 
 The first GPU has the least memory in which the size fits with the margin of the estimate; of equals, it is the
-cheapest.
+cheapest. With --ranks the first has the lowest price of all its GPUs together.
 
 \b
 {PROGRAM} fit bert --batch-size 64 --precision bf16
 {PROGRAM} fit bert --batch-size 64 --as slurm
+{PROGRAM} fit llama-3.2-1b --batch-size 8 --ranks 1,2,4 --strategy fsdp
 {PROGRAM} fit bert --batch-size 64 --gpu a100-80gb --as k8s
 {PROGRAM} fit --result result.json --as slurm
 """
 _HEADINGS = ("GPU", "memory", "with margin", "largest", "USD/h")
+_RANK_HEADINGS = ("GPUs", "memory each", "batch each", "with margin", "largest", "USD/h all")
 
 
 def _fit(options: SimpleNamespace) -> int:
@@ -66,21 +69,26 @@ def _fit(options: SimpleNamespace) -> int:
 
 
 def _by_estimate(options: SimpleNamespace, names: Mapping[str, str]) -> int:
-    spec = spec_of(settings_given(options), None)
+    specs, given = _specs(options)
+    spec = specs[0]
     size = in_range(spec.current_batch_size if options.batch_size is None else options.batch_size)
     ids = options.gpu.split(",") if options.gpu else list(gpus.gpus())
     cards = [gpus.find(gpu_id) for gpu_id in ids]
+    estimates: list[Estimate] = []
     with Console(sys.stderr) as emit:
-        spec = counted(spec, lambda text: emit(info_event(text)))
-        estimates = Estimator(spec, emit=emit).estimates(cards, (size,))
-    fitting = that_fit(estimates, size)
+        counted_spec = counted(spec, lambda text: emit(info_event(text)))
+        for each in specs:
+            of_ranks = replace(each, config_parameters=counted_spec.config_parameters)
+            estimates += Estimator(of_ranks, emit=emit).estimates(cards, (share_of(size, each.ranks),))
+    fitting = cheapest_that_fit(estimates, size) if given else that_fit(estimates, size)
     if not fitting:
-        say(f"no GPU of {len(estimates)} trains batch {size:,} with the margin of the estimate", sys.stderr)
+        say(f"no GPU of {len(cards)} trains batch {size:,} with the margin of the estimate", sys.stderr)
         return EXIT_DOES_NOT_FIT
     if options.scheduler is None:
         width = width_of(sys.stdout)
-        say("\n".join(wrapped([first_choice(fitting[0], size)], width, hanging="")), style=BOLD)
-        say(table(fitting, size, width))
+        answered = cheapest_choice(fitting[0], size) if given else first_choice(fitting[0], size)
+        say("\n".join(wrapped([answered], width, hanging="")), style=BOLD)
+        say(rank_table(fitting, size, width) if given else table(fitting, size, width))
         say_lines(wrapped(profile_lines(spec.like), width))
         return 0
     choice = choice_of_estimate(fitting[0], size, host_bytes=_host_bytes(options))
@@ -89,8 +97,26 @@ def _by_estimate(options: SimpleNamespace, names: Mapping[str, str]) -> int:
     return 0
 
 
+def _specs(options: SimpleNamespace) -> tuple[list[RunSpec], bool]:
+    """Return the training on each number of GPUs that is compared, and whether any was named."""
+    given, counts = settings_given(options), _rank_counts(options.rank_counts)
+    strategy = given.pop("strategy", "")
+    if not counts:
+        return [spec_of(given | ({"strategy": strategy} if strategy else {}), None)], False
+    of_each = ({"ranks": ranks, "strategy": strategy} if ranks > 1 else {} for ranks in counts)
+    return [spec_of(given | each, None) for each in of_each], True
+
+
+def _rank_counts(text: str | None) -> list[int]:
+    """Read "1,2,8". Raises SpecError for anything but whole numbers, each once."""
+    parts = (text or "").split(",") if text else []
+    if not all(part.strip().isdecimal() for part in parts):
+        raise SpecError("ranks", f"{str(text)[:80]!r} is not a list of numbers of GPUs, such as 1,2,8")
+    return list(dict.fromkeys(int(part) for part in parts))
+
+
 def _by_result(options: SimpleNamespace, names: Mapping[str, str]) -> int:
-    if settings_given(options) or options.gpu:
+    if settings_given(options) or options.gpu or options.rank_counts:
         raise SpecError("result", "has its own model, settings and GPU; leave out other options of the training")
     result = Measured.of(read_document(str(options.result), "result"), "result")
     device, boundary, recommended = result.device, result.boundary, result.recommended
@@ -126,12 +152,14 @@ def _by_result(options: SimpleNamespace, names: Mapping[str, str]) -> int:
 
 def choice_of_estimate(made: Estimate, batch_size: int, *, host_bytes: int | None) -> CardChoice:
     """Return the GPU of an estimate as a request, with the smallest slice of it that is enough."""
-    card, at = gpus.find(made.gpu.id), made.at_batch_size(batch_size)
+    ranks = made.spec.ranks
+    card, at = gpus.find(made.gpu.id), made.at_batch_size(share_of(batch_size, ranks))
     assert at is not None  # it was requested
     used_bytes = at.device_used_bytes or at.peak_allocated_bytes
+    each = f"each of {ranks} " if ranks > 1 else ""
     basis = (
         f"ESTIMATE, nothing was measured: {made.spec.model} with batch {batch_size:,} needs "
-        f"{format_bytes(used_bytes)} of the {format_bytes(card.total_bytes)} of {card.name} "
+        f"{format_bytes(used_bytes)} of the {format_bytes(card.total_bytes)} of {each}{card.name} "
         f"(margin {format_percent(made.margin_fraction)})."
     )
     return CardChoice(
@@ -140,9 +168,10 @@ def choice_of_estimate(made: Estimate, batch_size: int, *, host_bytes: int | Non
         driver_names=card.torch_names,
         total_bytes=card.total_bytes,
         basis=basis,
-        host_bytes=host_bytes or card.total_bytes,
+        host_bytes=host_bytes or ranks * card.total_bytes,
         is_host_assumed=host_bytes is None,
-        slice=smallest_slice(card.id, used_bytes * (1 + made.margin_fraction)),
+        slice=smallest_slice(card.id, used_bytes * (1 + made.margin_fraction)) if ranks == 1 else None,
+        count=ranks,
     )
 
 
@@ -171,6 +200,36 @@ def table(fitting: Sequence[Estimate], batch_size: int, width: int | None = None
     return "\n".join(["", *wrapped([title], width), "", *lines, "", *wrapped(notes, width)])
 
 
+def cheapest_choice(made: Estimate, samples: int) -> str:
+    """Write "First choice by estimate: 2 x NVIDIA L4, the lowest price for 64 a step: 1.42 USD an hour.".
+
+    Without a price it says so.
+    """
+    price = total_price(made)
+    shown = "no price is known" if price == inf else f"{price:.2f} USD an hour"
+    return f"First choice by estimate: {made.place}, the lowest price for {samples:,} samples at once: {shown}."
+
+
+def rank_table(fitting: Sequence[Estimate], samples: int, width: int | None = None) -> str:
+    """Return one row for each card and number of GPUs that fit, the lowest total price first."""
+    first, rows = fitting[0], []
+    for made in fitting:
+        price, known = total_price(made), (made.safe_batch_size, made.largest_batch_size)
+        sizes = (describe_size(size, made.limits, made.largest_batch_size) for size in known)
+        share = str(share_of(samples, made.spec.ranks))
+        shown = "-" if price == inf else f"{price:.2f}"
+        rows.append((made.place, format_bytes(made.gpu.total_bytes), share, *sizes, shown))
+    title = f"ESTIMATE, nothing was measured: GPUs that train {first.spec.model} with {samples:,} samples at once"
+    notes = [
+        *stop_note(fitting),
+        "Batch sizes are of one GPU. Prices are of all GPUs: their speed is not estimated.",
+        f"Several GPUs: {NEVER_COMPARED}.",
+        f"Request it with --as {SLURM} or --as {KUBERNETES}.",
+    ]
+    lines = table_lines(_RANK_HEADINGS, rows, width, right=range(1, len(_RANK_HEADINGS)))
+    return "\n".join(["", *wrapped([title], width), "", *lines, "", *wrapped(notes, width)])
+
+
 def _host_bytes(options: SimpleNamespace) -> int | None:
     return None if options.host_memory is None else bytes_option("host_memory", options.host_memory)
 
@@ -187,13 +246,16 @@ def _type_names(text: str | None) -> dict[str, str]:
 
 
 def _params() -> list[click.Parameter]:
-    size = "Batch size to train (default: today's, or a result's recommended one)"
+    size = "Batch size to train, on all GPUs together (default: today's, or a result's recommended one)"
+    counts = "Numbers of GPUs to compare, such as 1,2,8, by total price; above 1 they need --strategy"
     kinds = "What your cluster calls the GPUs in Slurm (sinfo -o %G): a100-80gb=a100,t4=t4"
     host = "Host memory to request (default: as much as the GPU has)"
     return [
         model_argument(),
         *config_options(),
-        *setting_options(RunSpec, leave_out=ONLY_MEASURED),
+        *setting_options(RunSpec, leave_out=[*ONLY_MEASURED, "ranks"]),
+        *setting_options(RunSpec, only=["communication_bytes"]),
+        option("--ranks", "rank_counts", panel=WHERE, metavar="N[,N...]", help=counts),
         option("--batch-size", type=int, panel=WHERE, metavar="N", help=size),
         option("--gpu", panel=WHERE, metavar="ID", help="Only this GPU of the catalogue, or several with commas"),
         option("--result", type=FILE, panel=WHERE, metavar="FILE", help="Stored result in place of an estimate, or -"),
