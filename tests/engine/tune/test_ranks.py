@@ -9,6 +9,7 @@ import pytest
 
 from engine.errors import CommandUntunable
 from engine.results.result import Outcome
+from engine.tune.emulated.starts import start_ranks
 from engine.tune.evidence import Ended, Evidence, evidence_of
 from engine.tune.reading import Reading
 from engine.tune.spec import TuneSpec
@@ -80,6 +81,16 @@ def test_ranks_that_lightning_starts_are_seen(strategy: str) -> None:
     script = (PYTHON, str(SCRIPTS / "lightning_ranks.py"), "--batch-size", "{batch_size}")
     evidence = judged(*script, "--strategy", strategy)
     assert (evidence.probe.fits, len(evidence.ranks)) == (True, 2)
+
+
+def test_an_emulated_rank_holds_what_a_real_one_does() -> None:
+    command = (*TORCHRUN, str(SCRIPTS / "ranks.py"), "--batch-size", "{batch_size}")
+    spec = TuneSpec(command, device="cpu", emulate_ranks=2, rank=(1,))
+    once = partial(start, partial(begin_command, spec), 8)
+    readings, ended = start_ranks(once, WATCHING, spec.emulated_ranks, seconds=300)
+    emulated = evidence_of(readings, ended, 8, limit_bytes=2**30, batch="template", honoured=(), emulated=(1,))
+    assert (emulated.world_size, emulated.probe.samples_per_second) == (2, None)
+    assert emulated.ranks[0] == pytest.approx(judged(*command).ranks[1], rel=0.002)
 
 
 @pytest.mark.parametrize("way", ["spawn", "fork", "processes"])
