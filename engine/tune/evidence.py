@@ -31,7 +31,7 @@ from ..text.own_words import SAID, describe_error
 from ..text.units import format_bytes
 from . import notes
 from .data_end import DataEnd
-from .emulated.evidence import check_emulated, without_speed
+from .emulated.evidence import OWN_RANKS, check_emulated, without_speed
 from .reading import BY_LOADER, Memory, Reading, Step
 from .script_error import TIMEOUT
 from .seen import KEPT_OUT, LastSeen
@@ -136,7 +136,9 @@ def evidence_of(
     if finished < (len(emulated) or world_size):
         raise CommandUntunable("ranks_disagree", f"{finished} of {world_size} ranks made enough optimizer steps")
     alone = max(len(trained) - max(len(emulated) - 1, 0), ended.seen.training if ended.seen else 0)
-    if (world_size == 1 or emulated) and alone > 1:
+    if emulated and alone > 1:
+        raise CommandUntunable("cannot_emulate", OWN_RANKS)
+    if world_size == 1 and alone > 1:
         what = f"{alone} processes train side by side without a process group"
         raise CommandUntunable("several_trainings", f"{what}: what they hold together is not known")
     if batch in SETTERS and not any(SETTERS[batch] in r.set_by() for r in readings):

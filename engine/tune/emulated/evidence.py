@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 REFUSED = "NotEmulated"
 """The type of the error with which the hook refuses what it cannot emulate."""
 
+OWN_RANKS = (
+    "the script starts its ranks itself: only a launcher (torchrun, accelerate launch), torch.multiprocessing.spawn and "
+    "the ranks of Lightning become one process; start it by torchrun"
+)
+
 
 def check_emulated(readings: Sequence[Reading], emulated: Collection[int]) -> None:
     """Raise CommandUntunable where a training was refused, or never joined the group that it was emulated in."""

@@ -19,6 +19,7 @@ from engine.text.units import MIB
 from engine.tune import run
 from engine.tune.evidence import Ended
 from engine.tune.reading import Reading
+from engine.tune.seen import LastSeen
 from engine.tune.spec import TuneSpec
 from engine.tune.start.launch import Watching
 from engine.tune.training import TuneResult
@@ -120,6 +121,15 @@ def test_a_script_that_joins_no_group_has_no_ranks_to_emulate(monkeypatch: pytes
 def test_what_the_hook_refuses_ends_the_run_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     failed = {"ended": "error", "error_type": "NotEmulated", "error_message": "pipelining cannot be emulated"}
     assert why_not(monkeypatch, **failed) == ("cannot_emulate", "pipelining cannot be emulated")
+
+
+def test_a_script_that_starts_several_ranks_itself_is_no_single_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(*arguments: Any, **named: Any) -> Any:
+        readings, ended = as_rank([], *arguments, **named)
+        return readings * 2, replace(ended, seen=LastSeen(2, has_torch=True, text="", training=2))
+
+    with pytest.raises(CommandUntunable, match="starts its ranks itself"):
+        tuned(monkeypatch, start)
 
 
 @pytest.mark.parametrize(
