@@ -23,7 +23,7 @@ from engine.text.masking import masked
 from engine.tune.spec import FUNCTION, OWN_PYTHON, TuneSpec, function_command
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}", re.ASCII)
-_FIXED = ("command", "batch", "batch_in", "name", "directory", "device", "sizes")
+_FIXED = ("command", "batch", "batch_in", "name", "directory", "device", "sizes", "rank", "communication_bytes")
 SETTABLE = tuple(each.name for each in fields(TuneSpec) if each.name not in _FIXED)
 SET_BY_DEFAULT = (
     *("current_batch_size", "memory_limit_bytes", "max_batch_size", "time_budget_seconds"),
@@ -137,7 +137,8 @@ def spec_to_start(stored: Mapping[str, Any]) -> TuneSpec:
     spec = known.spec_with(given)
     default, offered = known.spec({}), (*known.settings, "price_per_hour_usd")  # the price is the device's
     for setting in SETTABLE:
-        if setting not in offered and getattr(spec, setting) != getattr(default, setting):
+        follows = setting == "compare_speed" and spec.emulate_ranks is not None  # emulated ranks have no speed
+        if setting not in offered and not follows and getattr(spec, setting) != getattr(default, setting):
             raise SpecError(setting, f"cannot be set for {known.name} any more: start it again without it")
     spec.check_program()
     return spec

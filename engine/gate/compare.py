@@ -23,7 +23,7 @@ from ..text.units import format_bytes
 
 FAIL_BELOW = 0.05
 _WORKLOAD = (
-    *("command", "function", "batch", "batch_in", "whole_run"),
+    *("command", "function", "batch", "batch_in", "whole_run", "emulate_ranks", "rank"),
     *(name for name, each in SETTINGS.items() if each.role is Role.WORKLOAD),
 )
 """What is trained: each spec has only those of its kind, so the others are equal."""

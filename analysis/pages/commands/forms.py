@@ -17,6 +17,7 @@ from analysis.presentation.formatting import exact_bytes_text
 from analysis.runs.commands import SETTABLE, RegisteredCommand
 from analysis.runs.queue.placement import placement_of
 from engine.errors import SpecError
+from engine.ranks.emulation import FEWEST_RANKS, MOST_RANKS
 from engine.spec import DEFAULTS, SETTINGS
 from engine.tune.spec import TuneSpec
 
@@ -109,6 +110,15 @@ def _field(name: str) -> forms.Field:
         return forms.CharField(label=each.label, required=False, max_length=40, help_text=each.hint or "")
     if name == "current_batch_size":
         return setting_field(name, label="Your batch size today", initial=_DEFAULTS[name])
+    if name == "emulate_ranks":
+        help_text = "One device stands in for ranks of so many: memory, no speed. Empty: the script’s own ranks."
+        return forms.IntegerField(
+            label="Emulated ranks",
+            required=False,
+            help_text=help_text,
+            min_value=FEWEST_RANKS,
+            max_value=MOST_RANKS,
+        )
     if name in SETTINGS:
         return setting_field(name)
     label, help_text = _BOXES[name]

@@ -17,8 +17,8 @@ REFUSED = "NotEmulated"
 """The type of the error with which the hook refuses what it cannot emulate."""
 
 OWN_RANKS = (
-    "the script starts its ranks itself: only a launcher (torchrun, accelerate launch), torch.multiprocessing.spawn and "
-    "the ranks of Lightning become one process; start it by torchrun"
+    "the script starts its ranks itself: only a launcher (torchrun, accelerate launch), torch.multiprocessing.spawn "
+    "and the ranks of Lightning become one process; start it by torchrun"
 )
 
 

@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from analysis.models import Device, Run
 from analysis.permissions import VIEWER
+from analysis.runs.commands import spec_to_start
 from tests.factories import make_card, make_device, make_user
 
 pytestmark = pytest.mark.django_db
@@ -54,6 +55,16 @@ def test_a_sent_form_queues_a_run_of_the_command(device: Device, alice_client: C
     assert (run.model, run.needs_bytes, run.spec["whole_run"]) == ("tagger", 512 * 2**20, True)
     assert alice_client.get(run.get_absolute_url()).status_code == 200
     assert alice_client.get("/").status_code == 200
+
+
+def test_ranks_can_be_emulated_where_the_command_offers_it(device: Device, settings, alice_client: Client) -> None:
+    file = settings.COMMANDS_FILE
+    file.write_text(f'{file.read_text()}settings = ["emulate_ranks"]\n')
+    start(alice_client, device, emulate_ranks="8")
+    run = Run.objects.get()
+    assert (run.spec["emulate_ranks"], run.spec["compare_speed"]) == (8, False)
+    assert "emulated, 3 of 8 ranks" in alice_client.get(run.get_absolute_url()).content.decode()
+    assert [each.rank for each in spec_to_start(run.spec).emulated_ranks] == [0, 1, 7]
 
 
 def test_speeds_are_compared_unless_the_box_is_unticked(device: Device, alice_client: Client) -> None:
