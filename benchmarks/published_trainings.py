@@ -4,10 +4,11 @@
 
 data/published_trainings.json has the rows: source, settings, kind of figure. Each is estimated with a spec made of its
 settings, by one trace at its batch size, for the card it ran on. Nothing in the engine is fitted to these rows. What
-authors did that no setting says is patched in (published_practices.py). A row is scored if its source states all its
-settings. The others are listed with the reason: contradictory, under-stated (estimated with `--under-stated`, as far
-as they are stated), or not yet expressible. With `--only`, rows of FILE that do not contain TEXT stay as they are.
-Needs no GPU; all rows take about ten minutes of one CPU.
+authors did that no setting says is patched in (published_practices.py). Rows of litgpt are estimated with its own
+layers (litgpt_model.py), and beside that with the models of transformers, as its profiles do. A row is scored if its
+source states all its settings. The others are listed with the reason: contradictory, under-stated (estimated with
+`--under-stated`, as far as they are stated), or not yet expressible. With `--only`, rows of FILE that do not contain
+TEXT stay as they are. Needs no GPU; all rows take about ten minutes of one CPU.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from itertools import filterfalse
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -23,15 +25,16 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
+import litgpt_model  # noqa: E402
 from prediction_error import predicted  # noqa: E402
-from published_practices import patched_in  # noqa: E402
+from published_practices import NOT_IN_PROFILES, patched_in  # noqa: E402
 
 from engine.catalog import WORKLOADS  # noqa: E402
 from engine.catalog.from_config import CONFIG  # noqa: E402
 from engine.errors import EngineError  # noqa: E402
 from engine.estimate import gpus  # noqa: E402
 from engine.estimate.estimator import versions  # noqa: E402
-from engine.estimate.known_errors import ANY_SETTING, settings_compared  # noqa: E402
+from engine.estimate.known_errors import ANY_SETTING, OF_LITGPT, settings_compared  # noqa: E402
 from engine.estimate.tracing import trace  # noqa: E402
 from engine.measurement.step import apply_precision  # noqa: E402
 from engine.spec import SETTINGS, RunSpec  # noqa: E402
@@ -75,25 +78,37 @@ def is_estimated(row: dict[str, Any], *, also_under_stated: bool) -> bool:
 
 def compared(row: dict[str, Any], source: dict[str, Any], configs: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Estimate a row and return it beside its measurement."""
-    spec, card = spec_of(row, configs), gpus.find(source["gpu"])
+    spec = spec_of(row, configs)
     apply_precision(spec.precision)
     make_step = trace.step_maker(spec)  # imports the libraries that practices change
-    with patched_in(row.get("practices", ())):
-        at = predicted(make_step, card, row["batch_size"], spec.precision)
-    reserved_bytes = at.peak_reserved_bytes or 0
-    predicted_bytes = {
-        "allocated": at.peak_allocated_bytes,
-        "reserved": reserved_bytes,
-        "device": reserved_bytes + source.get("context_bytes", card.context_bytes),
-    }[source["figure"]]
     measured_bytes = round(row["measured"] * source["unit_bytes"])
-    return {
-        "family": spec.workload.architecture,
-        "compared": settings_compared(spec),
+    found: dict[str, Any] = {"family": spec.workload.architecture, "compared": settings_compared(spec)}
+    if (year := source.get("litgpt_of")) is not None:
+        if "not_in_transformers" not in row:
+            as_profile = row | {"practices": [*filterfalse(NOT_IN_PROFILES.__contains__, row.get("practices", ()))]}
+            by_transformers = _predicted_bytes(make_step, spec, as_profile, source)
+            found["with_transformers_fraction"] = round(by_transformers / measured_bytes - 1, 5)
+        make_step = litgpt_model.step_maker(spec, configs[row["model"]], year)
+    predicted_bytes = _predicted_bytes(make_step, spec, row, source)
+    return found | {
         "predicted_bytes": predicted_bytes,
         "measured_bytes": measured_bytes,
         "error_fraction": round(predicted_bytes / measured_bytes - 1, 5),
     }
+
+
+def _predicted_bytes(make_step: trace.MakeStep, spec: RunSpec, row: dict[str, Any], source: dict[str, Any]) -> int:
+    """Return what is estimated of the figure that the source counts."""
+    card = gpus.find(source["gpu"])
+    with patched_in(row.get("practices", ())):
+        at = predicted(make_step, card, row["batch_size"], spec.precision)
+    reserved_bytes = at.peak_reserved_bytes or 0
+    figures: dict[str, int] = {
+        "allocated": at.peak_allocated_bytes,
+        "reserved": reserved_bytes,
+        "device": reserved_bytes + source.get("context_bytes", card.context_bytes),
+    }
+    return figures[source["figure"]]
 
 
 def summary(rows: Iterable[dict[str, Any]]) -> dict[str, dict[str, dict[str, Any]]]:
@@ -101,8 +116,11 @@ def summary(rows: Iterable[dict[str, Any]]) -> dict[str, dict[str, dict[str, Any
     errors: dict[str, dict[str, list[float]]] = {}
     for row in rows:
         if row["not_scored_because"] is None and "error_fraction" in row:
+            of_family = errors.setdefault(row["family"], {})
             for setting in (ANY_SETTING, *row["compared"]):
-                errors.setdefault(row["family"], {}).setdefault(setting, []).append(row["error_fraction"])
+                of_family.setdefault(setting, []).append(row["error_fraction"])
+            if "with_transformers_fraction" in row:
+                of_family.setdefault(OF_LITGPT, []).append(row["with_transformers_fraction"])
     return {family: {name: _figures(of) for name, of in sorted(each.items())} for family, each in errors.items()}
 
 

@@ -66,8 +66,9 @@ _LITGPT_LORA = {
     "loss_chunk_tokens": 128,
 }
 _LITGPT_NOTE = (
-    "Its texts have at most 512 tokens. Its own models are other code: one layer makes query, key and value. Its "
-    "precision converts all logits to fp32 at once, here each chunk's are."
+    "Its texts have at most 512 tokens. Its own models are other code: one layer makes query, key and value (see "
+    "the known error), and no output layer is tied (--config with tie_word_embeddings false). Its precision converts "
+    "all logits to fp32 at once, here each chunk's are."
 )
 PROFILES = {
     "hf-trainer": Profile(
@@ -100,7 +101,8 @@ PROFILES = {
         "0.5.13",
         "config_hub/finetune/llama-3.1-8b and litgpt/finetune/lora.py",
         {**_LITGPT_LORA, "accumulation_steps": 4, "load_in_4bit": True, "four_bit_format": "nf4"},
-        f"{_LITGPT_NOTE} Its output layer is in 4 bits too: --4bit-output-layer, where it is not tied.",
+        f"{_LITGPT_NOTE} Its output layer is in 4 bits too: --4bit-output-layer, where it is not tied. "
+        "A weight of 4 bits becomes fp16 before bf16: twice the largest layer's copy.",
     ),
     "torchtune-lora": Profile(
         "LoRA of torchtune on one device, as for Llama 3.1 8B",

@@ -125,6 +125,13 @@ def test_a_known_error_rests_on_trainings_of_the_same_settings():
     assert [source.partition(":")[0] for source in sources] == ["LoRA", "4 bits", "all weights"]
 
 
+def test_a_profile_of_litgpt_has_the_error_of_other_layers_than_its_own():
+    lora = RunSpec("llama-3.2-1b", lora_rank=8)
+    own, of_litgpt = (known_error(spec, gpus.find("a10")) for spec in (lora, replace(lora, like="litgpt-lora")))
+    assert of_litgpt.typical_fraction > own.typical_fraction
+    assert of_litgpt.worst_fraction > own.worst_fraction
+
+
 def test_a_setting_that_was_never_compared_is_named():
     never = replace(RunSpec("llama-3.2-1b", lora_rank=8), sequences="padded")
     assert known_error(never, gpus.find("a10")).source.endswith("; none with padded or packed rows")
