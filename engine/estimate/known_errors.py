@@ -38,8 +38,8 @@ ANY_SETTING = "any settings"
 """In summaries: all rows of a family."""
 ALL_WEIGHTS, LORA, FOUR_BITS = "all weights", "LoRA", "4 bits"
 """What is trained: all weights, adapters, or adapters on weights of 4 bits."""
-OF_LITGPT = "litgpt's own layers"
-"""Where the memory of a training with litgpt is estimated by the models of transformers, as its profiles do."""
+OF_LITGPT = "litgpt's layers replaced by those of transformers"
+"""How trainings with litgpt are estimated by its profiles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,8 @@ def known_error(spec: RunSpec, gpu: Gpu | None) -> KnownError | None:
         if compared is None:
             found = replace(found, source=f"{found.source}; none with {other}")
         elif compared.worst_fraction > found.worst_fraction:
-            found = replace(found, **{name: getattr(compared, name) for name in ("typical_fraction", "worst_fraction")})
+            source = f"{found.source}; the figures are of {compared.runs} with {other}"
+            found = KnownError(compared.typical_fraction, compared.worst_fraction, compared.runs, source)
     if trained != ALL_WEIGHTS:
         return found
     worst_fraction = max(found.worst_fraction, REPORTED_LOW_FRACTION)

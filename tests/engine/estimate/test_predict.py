@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from engine.catalog import WORKLOADS
 from engine.errors import SpecError
 from engine.estimate import gpus
-from engine.estimate.known_errors import REPORTED_LOW_FRACTION, known_error, margin_fraction
+from engine.estimate.known_errors import OF_LITGPT, REPORTED_LOW_FRACTION, known_error, margin_fraction
 from engine.estimate.predict import Replays, check, estimate, estimate_at, largest_batch_size, limit_bytes_of
 from engine.estimate.predict import _with_predecessors as with_predecessors
 from engine.estimate.types import Estimate
@@ -130,6 +130,7 @@ def test_a_profile_of_litgpt_has_the_error_of_other_layers_than_its_own():
     own, of_litgpt = (known_error(spec, gpus.find("a10")) for spec in (lora, replace(lora, like="litgpt-lora")))
     assert of_litgpt.typical_fraction > own.typical_fraction
     assert of_litgpt.worst_fraction > own.worst_fraction
+    assert of_litgpt.source.endswith(f"the figures are of {of_litgpt.runs} with {OF_LITGPT}")
 
 
 def test_a_setting_that_was_never_compared_is_named():
