@@ -15,6 +15,7 @@ from analysis.presentation.result_summary import (
     loader_limit,
     own_setting,
     paste,
+    training_rows,
 )
 from analysis.presentation.stored.result import StoredResult, read_result
 from engine.documents.stored import StoredSpec
@@ -44,6 +45,17 @@ def tuned(result: RunResult, spec: TuneSpec | None = None, **training: Any) -> S
     consumed = Training(1, 1, (9,), None, 0.1, ((4, 1.0),), (), **training)
     document = replace(result, spec=spec).to_dict()
     return read_result({**document, "training": asdict(consumed)})
+
+
+def test_a_page_of_emulated_ranks_says_so_and_has_the_peak_of_each() -> None:
+    consumed = Training(1, 8, (7, 7, 9), None, None, ((4, 1.0),), ())
+    spec = TuneSpec(COMMAND, current_batch_size=4, emulate_ranks=8)
+    document = replace(make_unmeasurable_result(), spec=spec).to_dict()
+    result = read_result({**document, "training": asdict(consumed)})
+    rows = dict(training_rows(result))
+    assert rows["Ranks"].startswith("Emulated: one device stood in for ranks 0, 1 and 7 of 8, one after the other")
+    assert rows["Peak of each rank"] == "rank 0: 7 B, rank 1: 7 B, rank 7: 9 B"
+    assert "(emulated, 3 of 8 ranks)" in headline(result).sentence
 
 
 def test_a_speed_up_of_starts_in_turns_is_told_with_its_interval() -> None:

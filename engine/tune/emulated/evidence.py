@@ -21,6 +21,11 @@ OWN_RANKS = (
     "and the ranks of Lightning become one process; start it by torchrun"
 )
 
+OTHER_GPU = (
+    "the script chooses its GPU by another number than LOCAL_RANK, and there is none of that number here: a rank is "
+    "emulated on the first one"
+)
+
 
 def check_emulated(readings: Sequence[Reading], emulated: Collection[int]) -> None:
     """Raise CommandUntunable where a training was refused, or never joined the group that it was emulated in."""
@@ -29,6 +34,8 @@ def check_emulated(readings: Sequence[Reading], emulated: Collection[int]) -> No
     refused = next((r for r in readings if r.has_failed and r.data["error_type"] == REFUSED), None)
     if refused is not None:
         raise CommandUntunable("cannot_emulate", masked_text(refused.data["error_message"] or ""))
+    if any(r.has_failed and "invalid device ordinal" in (r.data["error_message"] or "") for r in readings):
+        raise CommandUntunable("cannot_emulate", OTHER_GPU)
     if any(r.is_done and not r.has_group for r in readings):
         raise CommandUntunable(
             "no_process_group",

@@ -123,6 +123,12 @@ def test_what_the_hook_refuses_ends_the_run_by_its_name(monkeypatch: pytest.Monk
     assert why_not(monkeypatch, **failed) == ("cannot_emulate", "pipelining cannot be emulated")
 
 
+def test_a_script_that_takes_a_gpu_by_its_rank_is_told_what_to_take_it_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = {"ended": "error", "error_type": "RuntimeError", "error_message": "CUDA error: invalid device ordinal"}
+    code, message = why_not(monkeypatch, **failed)
+    assert (code, "by another number than LOCAL_RANK" in message) == ("cannot_emulate", True)
+
+
 def test_a_script_that_starts_several_ranks_itself_is_no_single_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(*arguments: Any, **named: Any) -> Any:
         readings, ended = as_rank([], *arguments, **named)
