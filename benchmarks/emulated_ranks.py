@@ -1,6 +1,6 @@
 """Compares the memory of emulated ranks with that of real ones, which gloo connects on this machine's CPU.
 
-    python -m benchmarks.emulated_ranks [--rounds 5] [--output benchmarks/results/emulated_ranks_cpu.json]
+    python -m benchmarks.emulated_ranks [--rounds 5] [--output benchmarks/results/emulated_ranks.cpu.json]
 
 Each case is a strategy, a number of ranks and a batch size; all cases of one number of ranks run after each other in
 one start, real ones in several rounds, because their peaks differ: communication runs beside the backward pass. The
@@ -152,7 +152,7 @@ def main() -> None:
     """Start the real ranks and the emulated ones, and write both side by side."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--output", type=Path, default=ROOT / "benchmarks/results/emulated_ranks_cpu.json")
+    parser.add_argument("--output", type=Path, default=ROOT / "benchmarks/results/emulated_ranks.cpu.json")
     parser.add_argument("--as-rank", type=Path)
     options = parser.parse_args()
     if options.as_rank is not None:
