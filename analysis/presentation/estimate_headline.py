@@ -73,7 +73,7 @@ def _count(fitting: Sequence[EstimatedGpu], count: int, spec: Mapping[str, Any],
         return _first_short([f"{said}; the smallest is {_named(smallest.name)}.", f"{said}."])
     ranks = int(spec.get("ranks", 1))
     name = _named(next(gpu.name for gpu in fitting if gpu.id == cheapest), ranks, of="")
-    price = usd(prices[cheapest].per_hour_usd)
+    price = usd(prices[cheapest].times(ranks).per_hour_usd)
     return _first_short(
         [f"{said}; the cheapest is {name}, {price} an hour.", f"{said}; the cheapest is {name}.", f"{said}."]
     )

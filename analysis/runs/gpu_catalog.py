@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -23,6 +23,10 @@ class Price:
     source: str
     date: str
     is_of_lab: bool
+
+    def times(self, ranks: int) -> Price:
+        """Return the price of so many cards together."""
+        return replace(self, per_hour_usd=self.per_hour_usd * ranks)
 
 
 def gpu_name(gpu_id: str) -> str:

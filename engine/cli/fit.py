@@ -99,11 +99,11 @@ def _by_estimate(options: SimpleNamespace, names: Mapping[str, str]) -> int:
 
 def _specs(options: SimpleNamespace) -> tuple[list[RunSpec], bool]:
     """Return the training on each number of GPUs that is compared, and whether any was named."""
-    given, counts = settings_given(options), _rank_counts(options.rank_counts)
-    strategy = given.pop("strategy", "")
+    given = settings_given(options)
+    counts, strategy = _rank_counts(given.pop("ranks", None)), given.pop("strategy", "")
     if not counts:
         return [spec_of(given | ({"strategy": strategy} if strategy else {}), None)], False
-    of_each = ({"ranks": ranks, "strategy": strategy} if ranks > 1 else {} for ranks in counts)
+    of_each = ({"ranks": ranks, "strategy": strategy if ranks > 1 else ""} for ranks in counts)
     return [spec_of(given | each, None) for each in of_each], True
 
 
@@ -116,7 +116,7 @@ def _rank_counts(text: str | None) -> list[int]:
 
 
 def _by_result(options: SimpleNamespace, names: Mapping[str, str]) -> int:
-    if settings_given(options) or options.gpu or options.rank_counts:
+    if settings_given(options) or options.gpu:
         raise SpecError("result", "has its own model, settings and GPU; leave out other options of the training")
     result = Measured.of(read_document(str(options.result), "result"), "result")
     device, boundary, recommended = result.device, result.boundary, result.recommended
@@ -255,7 +255,7 @@ def _params() -> list[click.Parameter]:
         *config_options(),
         *setting_options(RunSpec, leave_out=[*ONLY_MEASURED, "ranks"]),
         *setting_options(RunSpec, only=["communication_bytes"]),
-        option("--ranks", "rank_counts", panel=WHERE, metavar="N[,N...]", help=counts),
+        option("--ranks", panel=WHERE, metavar="N[,N...]", help=counts),
         option("--batch-size", type=int, panel=WHERE, metavar="N", help=size),
         option("--gpu", panel=WHERE, metavar="ID", help="Only this GPU of the catalogue, or several with commas"),
         option("--result", type=FILE, panel=WHERE, metavar="FILE", help="Stored result in place of an estimate, or -"),

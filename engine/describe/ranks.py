@@ -14,7 +14,7 @@ SHARDED = {
     ZERO1: "the optimizer's state; each GPU holds all weights, and the gradients again in DDP's buckets",
 }
 """What the GPUs share, by strategy."""
-NEVER_COMPARED = "never compared with a GPU, only with emulated ranks"
+NEVER_COMPARED = "never compared with measured GPUs, only with emulated ranks"
 
 
 def ranks_rows(estimate: Estimate) -> list[tuple[str, str]]:

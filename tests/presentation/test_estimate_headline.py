@@ -118,3 +118,13 @@ def test_the_sentence_of_all_gpus_is_short_whichever_is_named():
 )
 def test_the_article_is_the_one_that_is_spoken(name, sentence):
     assert with_article(name) == sentence
+
+
+def test_of_several_gpus_the_answer_is_that_of_each_and_the_price_that_of_all():
+    spec = {**SPEC, "ranks": 8, "strategy": "fsdp", "current_batch_size": 50}
+    estimate = read(spec=spec)
+    said = headline(estimate, spec)
+    assert said == "Up to 89 fit each of 8 A10; your 50 leaves at least 48 % unused."
+    assert count_words(said) <= WORDS_MOST
+    cheapest = headline_of_all([estimate], spec, 33, priced(a10=1.0))
+    assert cheapest == "1 of 34 GPUs fits your 50; the cheapest is 8 A10, $8.00 an hour."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from analysis.lists.matrix.highlights import cheapest, fastest
@@ -154,6 +154,10 @@ def _cards(
         for key, (name, size, is_cpu) in found.items()
         if key in wanted
     ]
+    if (ranks := int(form.settings.get("ranks") or 1)) > 1:
+        cards = [
+            replace(card, name=f"{ranks} × {card.name}", price=card.price and card.price.times(ranks)) for card in cards
+        ]
     proven = {cell.card for cell in measured}
     return sorted(cards, key=lambda card: (card.key not in proven, card.is_cpu, card.memory_bytes, card.name))
 

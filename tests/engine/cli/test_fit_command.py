@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -134,3 +135,36 @@ def test_a_stored_result_requests_its_own_card_by_what_was_measured(tmp_path: Pa
 def test_a_wrong_option_is_named(traces, capsys, arguments, field):  # noqa: F811
     assert main(["fit", *arguments]) == 2
     assert f"error: --{field.replace('_', '-')}" in capsys.readouterr().err
+
+
+def test_numbers_of_gpus_are_compared_by_their_total_price_each_with_its_share(traces, capsys):  # noqa: F811
+    compared = ["fit", "bert", "--batch-size", "9", "--ranks", "1,2", "--strategy", "fsdp", "--gpu", "t4,l4,h200"]
+    assert main(compared) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("First choice by estimate: NVIDIA T4, the lowest price for 9 samples at once: 0.59 USD")
+    cards = [gpus()[gpu] for gpu in ("t4", "l4", "h200")]
+    offers = [
+        (n * (inf if card.price_per_hour_usd is None else card.price_per_hour_usd), n, f"{n} x " * (n > 1) + card.name)
+        for card in cards
+        for n in (1, 2)
+    ]
+    rows = [line for line in out.splitlines() if "GiB" in line]
+    assert [row.partition("  ")[0] for row in rows] == [name for *_, name in sorted(offers)]
+    assert {row.split()[-4] for row in rows if " x " in row} == {"5"}
+    assert "only with emulated ranks" in out
+
+
+@pytest.mark.parametrize(("scheduler", "line"), [("slurm", "#SBATCH --gres=gpu:t4:8"), ("k8s", "nvidia.com/gpu: 8")])
+def test_several_gpus_are_requested_with_their_host_memory(traces, capsys, scheduler, line):  # noqa: F811
+    asked = ["fit", "bert", "--batch-size", "16", "--ranks", "8", "--strategy", "zero1", "--gpu", "t4"]
+    assert main([*asked, "--as", scheduler, "--gpu-type-names", "t4=t4"]) == 0
+    out = capsys.readouterr().out
+    assert line in out
+    assert "each of 8 NVIDIA T4" in out
+    assert "as the GPUs have together" in out
+
+
+@pytest.mark.parametrize(("text", "field"), [("2", "strategy"), ("two", "ranks"), ("0", "ranks")])
+def test_a_number_of_gpus_without_a_strategy_or_that_is_none_is_named(traces, capsys, text, field):  # noqa: F811
+    assert main(["fit", "bert", "--gpu", "t4", "--ranks", text]) == 2
+    assert f"error: --{field}" in capsys.readouterr().err
