@@ -211,7 +211,8 @@ class StartSweep(Sweep):
         """Add a probe, and log how long its start took; a timed size had several."""
         super().record(probe, **content)
         if probe.purpose is not Purpose.TIMING:
-            self.execution.log(f"batch {probe.batch_size}: one start, {probe.wall_seconds:.1f} s")
+            what = "its emulated ranks" if self.spec.emulated_ranks else "one start"
+            self.execution.log(f"batch {probe.batch_size}: {what}, {probe.wall_seconds:.1f} s")
 
     def execute(self, batch_size: int, purpose: Purpose) -> Probe:
         """Start the training once, and learn from what was seen of it."""
