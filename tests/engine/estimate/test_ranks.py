@@ -4,6 +4,7 @@ import json
 import sys
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import torch
@@ -172,3 +173,12 @@ def test_the_least_that_one_gpu_holds_falls_with_what_is_sharded():
     assert one == ddp
     assert all(less > more for less, more in pairwise([ddp, zero1, fsdp]))
     assert fsdp == one // 8
+
+
+def test_the_comparison_with_emulated_ranks_is_as_close_as_the_documents_say():
+    root = Path(__file__).resolve().parents[3]
+    found = json.loads((root / "benchmarks/results/estimated_ranks.json").read_text())
+    errors = [abs(row["estimated_bytes"] / row["emulated_bytes"] - 1) for row in found["rows"]]
+    assert len(errors) == found["summary"]["cases"] == 60
+    assert f"{max(errors):.3%}" == "0.024%"
+    assert "Within 0.024 %" in (root / "docs/estimates.md").read_text()
