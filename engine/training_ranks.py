@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 _MEASURE_INSTEAD = (
     "a catalogue model is measured on one GPU; `estimate` takes several, and "
-    "`tune -- torchrun --nproc-per-node N train.py --bs {batch_size}` measures your own script on them"
+    "`tune -- torchrun --nproc-per-node N train.py --bs {batch_size}` measures your own script on them, "
+    "or with --emulate-ranks N its memory on one"
 )
 
 
