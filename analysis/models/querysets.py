@@ -157,6 +157,9 @@ class RunQuerySet(models.QuerySet["Run"]):
     def estimating(self) -> RunQuerySet:
         return self.filter(kind__published=RunKind.ESTIMATE)
 
+    def racing(self) -> RunQuerySet:
+        return self.filter(kind=RunKind.RACE)
+
     def answering(self) -> RunQuerySet:
         """Keep the estimates of what to change."""
         return self.estimating().filter(spec__what_to_change__in=list(Scope))

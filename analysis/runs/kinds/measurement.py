@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from analysis.models import Run
 from analysis.runs.columns.matrix_cells import Cell, FinishedRun, measured_cells
 from analysis.runs.columns.result_columns import measured_columns
 from analysis.runs.kinds.rules import Rules
+from engine.faster.spec import SETTINGS as RACED
+from engine.faster.spec import FasterSpec
 from engine.kinds import KINDS
 from engine.spec import RunSpec
 
@@ -21,6 +24,10 @@ class Measurement(Rules):
 
     def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
         return measured_columns(result)
+
+    def racing(self, run: Run) -> FasterSpec:
+        spec = run.run_spec
+        return FasterSpec(**{name: getattr(spec, name) for name in RACED if name != "tried"})
 
     def cells(self, run: FinishedRun) -> list[Cell]:
         return measured_cells(run)

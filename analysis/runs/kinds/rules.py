@@ -63,6 +63,10 @@ class Rules(ABC):
         calibration = run.device.calibration if self.takes_probes and run.device else None
         return [] if calibration is None else [calibration]
 
+    def racing(self, run: Run) -> Spec:
+        """Return the race of all changes that apply to the run's settings. Raises SpecError where they do not race."""
+        raise SpecError("run", "only the settings of a model's measurement race")
+
     def comparing_speeds(self, spec: Any) -> Spec:
         """Return the spec of a training of one's own with the comparison of speeds. Raises SpecError for others."""
         raise SpecError("run", "only a training of one's own can leave the speeds out")
