@@ -41,6 +41,7 @@ CHANGES = [
     ("/runs/{run}/annotate/", {"name": "mine"}),
     ("/runs/{run}/cancel/", {}),
     ("/runs/{run}/repeat/", {}),
+    ("/runs/{run}/race/", {}),
     ("/runs/{run}/pin/", {"pin": "1"}),
     ("/trend/acknowledge/{run}/", {"note": "x"}),
     ("/runs/outlook/", {}),

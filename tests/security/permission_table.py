@@ -103,6 +103,7 @@ GET    /runs/<int:run_id>/                        login     200    200      200 
 GET    /runs/<int:run_id>/advice/                 login     200    200      200   200
 GET    /runs/<int:run_id>/live/                   login     286    286      286   286
 POST   /runs/<int:run_id>/cancel/                 login     403    302+     302   302+
+POST   /runs/<int:run_id>/race/                   login     403    302+     302+  302+
 POST   /runs/<int:run_id>/repeat/                 login     403    302+     302+  302+
 POST   /runs/<int:run_id>/pin/                    login     403    302+     302   302+
 GET    /runs/<int:run_id>/export.json             login     200    200      200   200
