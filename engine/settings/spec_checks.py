@@ -76,7 +76,7 @@ def _is_written_well(value: str, of: Setting) -> bool:
 def not_offered(value: str, offered: Sequence[str], texts: TextValues | None = None) -> str:
     """Write that a value is not offered: the nearest that are, or all of them, where they are few."""
     nearest = get_close_matches(value.strip().lower(), offered)
-    names = ", ".join(offered) if len(offered) <= _MOST_LISTED else ""
+    names = ", ".join(filter(None, offered)) if len(offered) <= _MOST_LISTED else ""
     if texts is not None:
         names += f", or {texts.allowed}, at most {texts.max_length} characters"
     if nearest:
