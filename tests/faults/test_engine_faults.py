@@ -92,7 +92,7 @@ def test_a_run_that_kills_its_worker_every_time_is_given_up(fleet: Fleet):
     card = fleet.card()
     killer, next_run = fleet.run(card, "kill_supervisor*"), fleet.run(card)
     fleet.serve(card)
-    killer, next_run = fleet.until_over(killer, next_run, seconds=40)
+    killer, next_run = fleet.until_over(killer, next_run, seconds=120)
     assert (killer.state, killer.attempt) == (State.INTERRUPTED, 3)
     assert (next_run.state, next_run.attempt) == (State.FINISHED, 1)
 
