@@ -10,6 +10,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Protocol
 
 from .errors import SpecError
+from .ranks.emulation import EmulatedRank
 from .settings.setting import Role, setting
 from .settings.spec_checks import check_settings, settings_of, value_types
 from .text.today import DEFAULT_BATCH_SIZE
@@ -52,6 +53,8 @@ class SearchSpec(Protocol):
     def hours_per_run(self) -> float: ...
     @property
     def runs_per_year(self) -> int: ...
+    @property
+    def emulated_ranks(self) -> tuple[EmulatedRank, ...]: ...
     def to_dict(self) -> dict[str, Any]: ...
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.presentation.charts.bars import MemoryBar, Stack, stack_of
 from analysis.presentation.estimate_headline import cheapest_of
 from analysis.presentation.formatting import bytes_text, duration, percent_estimated, usd
-from analysis.presentation.labels import short_device_name
+from analysis.presentation.labels import describe_several, short_device_name
 from analysis.presentation.stored.estimate import ESTIMATED_PARTS, StoredEstimate
 from engine.describe.estimate import METHODS, describe_attention, describe_known_error
 from engine.describe.key_figures import GAIN, SAVES, UNUSED, USE, WASTE, KeyFigure
@@ -199,7 +199,7 @@ def _gpu_row(
     memory = None if is_refused else estimate.memory_at_most(size)
     return GpuRow(
         gpu_id=estimate.gpu.id,
-        name=_name(estimate),
+        name=describe_several(short_device_name(estimate.gpu.name), estimate.spec.ranks),
         total_bytes=estimate.gpu.total_bytes,
         largest=estimate.largest_batch_size,
         safe=estimate.safe_batch_size,
@@ -214,12 +214,6 @@ def _gpu_row(
         is_cheapest=estimate.gpu.id == cheapest,
         is_smallest=estimate.gpu.id == smallest,
     )
-
-
-def _name(estimate: StoredEstimate) -> str:
-    """Write "A100 SXM4 80 GB", or "8 x A100 SXM4 80 GB"."""
-    name, ranks = short_device_name(estimate.gpu.name), estimate.spec.ranks
-    return name if ranks == 1 else f"{ranks} × {name}"
 
 
 def how_rows(estimate: StoredEstimate, price: Price | None = None) -> list[tuple[str, str]]:

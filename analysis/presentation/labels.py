@@ -111,6 +111,11 @@ def place(device: DeviceFacts, limit_bytes: int) -> str:
     return f"On this {name},{limit}"
 
 
+def describe_several(name: str, ranks: int) -> str:
+    """Write "A100 SXM4 80 GB" for one GPU, and "8 × A100 SXM4 80 GB" for eight."""
+    return name if ranks == 1 else f"{ranks} × {name}"
+
+
 def short_device_name(name: str) -> str:
     """Write the name without the vendor: "A100-SXM4-40GB"."""
     return name.removeprefix("NVIDIA ").removeprefix("GeForce ")

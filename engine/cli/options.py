@@ -22,7 +22,7 @@ from ..machine.device_lock import held_for_command, inherited_lock
 from ..program import PROGRAM
 from ..results.result import DeviceFacts
 from ..settings.setting import Role, Setting
-from ..settings.spec_checks import out_of_range, settings_of, value_types
+from ..settings.spec_checks import is_of_bytes, out_of_range, settings_of, value_types
 from ..spec import MAX_BATCH_SIZE, SETTINGS, RunSpec
 from ..text.units import parse_bytes
 from .command import ADVANCED, OUTPUT, TRAIN, WHERE, Text, argument, flag, option
@@ -36,7 +36,6 @@ ONLY_MEASURED = [name for name, each in SETTINGS.items() if each.role in (Role.L
 """Settings that make no difference to an estimate, or are given in other words there."""
 
 _PANELS = {Role.PLACE: WHERE, Role.LIMIT: WHERE, Role.ASSUMPTION: ADVANCED}
-_READ_FROM_TEXT = ("memory_limit_bytes", "communication_bytes")
 
 
 def model_argument() -> RichArgument:
@@ -72,7 +71,7 @@ def _setting_option(spec_class: type, name: str) -> RichOption:
     return option(
         *names,
         panel=panel,
-        type=str if name in _READ_FROM_TEXT else kind,
+        type=str if is_of_bytes(name) else kind,
         metavar=each.metavar or "NAME",
         help=f"{each.summary}: {_values(each)}" if each.choices else each.summary,
         default_text=shown if shown != "" else "none",

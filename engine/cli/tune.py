@@ -17,7 +17,7 @@ from ..errors import EngineError, SpecError
 from ..kinds import RunKind
 from ..program import PROGRAM, how_to_install
 from ..ranks.emulation import parse_ranks
-from ..settings.spec_checks import bytes_setting
+from ..settings.spec_checks import bytes_setting, is_of_bytes
 from ..text.units import format_bytes
 from ..tune.devices import devices_held
 from ..tune.faster.variants import BY_NAME
@@ -138,10 +138,7 @@ def _spec(options: SimpleNamespace, command: list[str]) -> TuneSpec | FunctionSp
         if others := [*given, *command]:
             raise SpecError("spec", f"replaces all settings and the command; leave out {' '.join(others)}")
         return TuneSpec.from_dict(json_of("spec", options.spec))
-    if "memory_limit_bytes" in given:
-        given["memory_limit_bytes"] = bytes_setting("memory_limit_bytes", given["memory_limit_bytes"])
-    if "communication_bytes" in given:
-        given["communication_bytes"] = bytes_setting("communication_bytes", given["communication_bytes"])
+    given |= {name: bytes_setting(name, text) for name, text in given.items() if is_of_bytes(name)}
     if "rank" in given:
         try:
             given["rank"] = parse_ranks(given["rank"])

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..program import INSTALLED
+from ..settings.spec_checks import is_of_bytes
 from ..spec import DEFAULTS, SETTINGS
 from ..text.units import GIB, MIB
 
@@ -45,7 +46,7 @@ def _option(name: str, value: object) -> list[str]:
     option = SETTINGS[name].option or f"--{name.replace('_', '-')}"
     if value is True:
         return [option]
-    if name.endswith("_bytes"):
+    if is_of_bytes(name):
         return [option, _size(int(str(value)))]
     return [option, f"{value:g}" if isinstance(value, float) else str(value)]
 

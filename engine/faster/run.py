@@ -198,11 +198,9 @@ class _Running:
         """Find out what is known of an entry before it races."""
         self.execution.check_deadline()
         self.execution.stage(f"admitting {label_of_entry(entry)}")
-        most_seconds = SHARE_OF_ADMISSION * self.spec.time_budget_seconds
+        most_seconds, left = SHARE_OF_ADMISSION * self.spec.time_budget_seconds, self.execution.seconds_left
         try:
-            if entry == TODAY:
-                return self._trained(entry, self.execution.seconds_left)
-            return self._trained(entry, min(most_seconds, self.execution.seconds_left))
+            return self._trained(entry, left if entry == TODAY else min(most_seconds, left))
         except TimeIsUp:
             if self.execution.seconds_left <= 0:
                 raise

@@ -52,6 +52,11 @@ class FasterSpec(TrainingSpec):
         names = (name.strip() for name in (self.tried or "").split(","))
         return tuple(dict.fromkeys(name for name in names if name))
 
+    @classmethod
+    def of(cls, spec: RunSpec) -> FasterSpec:
+        """Return the race of a training's settings, with all changes that apply. Raises SpecError."""
+        return cls(**{name: getattr(spec, name) for name in SETTINGS if name in RUN_SETTINGS})
+
     def run_spec(self) -> RunSpec:
         """Return today's training, as the engine measures it."""
         return RunSpec(**{name: getattr(self, name) for name in RUN_SETTINGS if name in SETTINGS})

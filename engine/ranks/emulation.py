@@ -8,7 +8,7 @@ from typing import TypeGuard
 
 from ..text.units import MIB
 
-FEWEST_RANKS, MOST_RANKS, MOST_STARTED, MOST_BYTES = 2, 65_536, 64, 2**62
+FEWEST_RANKS, MOST_RANKS, MOST_STARTED, MOST_BYTES = 2, 65_536, 64, 2**40
 NCCL_SOURCE = "NCCL issue 964, A100"
 _NCCL_OF_TWO_BYTES, _NCCL_OF_MORE_BYTES = 544 * MIB, 688 * MIB
 
@@ -65,6 +65,12 @@ def emulated_ranks(
         return ()
     held_bytes = communication_bytes(size) if held_bytes is None else held_bytes
     return tuple(EmulatedRank(rank, size, held_bytes) for rank in ranks_of(size, named))
+
+
+def limit_left(ranks: Sequence[EmulatedRank], limit_bytes: int | None, capacity_bytes: int) -> int | None:
+    """Return what a training may hold on a card where what would connect these ranks is kept free of its limit."""
+    held_bytes = max((each.communication_bytes for each in ranks), default=0)
+    return max((limit_bytes or capacity_bytes) - held_bytes, 1) if held_bytes else limit_bytes
 
 
 def wrong_emulation(

@@ -137,7 +137,7 @@ class CommandClaims(Claims):
         yield from untrue_training(self, self.training)
 
     def may_have_reason(self, reason: str, largest: int) -> bool:
-        if (reason == OF_EMULATED) != bool(getattr(self.spec, "emulated_ranks", ())):
+        if (reason == OF_EMULATED) != bool(self.spec.emulated_ranks):
             return False
         if is_one_of(reason, NOTHING_TO_COMPARE):
             untimed = [p for p in self.probes if p.purpose is not Purpose.TIMING]

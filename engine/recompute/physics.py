@@ -7,6 +7,7 @@ from dataclasses import astuple
 from statistics import median
 
 from ..estimate.types import Estimate
+from ..ranks.emulation import limit_left
 from ..results.memory_breakdown import CONTENT_LABELS, MOST_ENTRIES, MemoryBreakdown
 from ..results.result import DeviceFacts, Probe, Purpose
 from ..spec import CPU_DEFAULT_LIMIT_BYTES, MEMORY_STEPS, SearchSpec
@@ -103,10 +104,8 @@ def impossible_device(device: DeviceFacts, spec: SearchSpec | ValidationSpec) ->
     if limit is None:
         by_default = min(CPU_DEFAULT_LIMIT_BYTES, device.capacity_bytes)
         allowed = (by_default,) if device.kind == "cpu" else (None, device.capacity_bytes)
-    if device.kind != "cpu" and (
-        kept := max((e.communication_bytes for e in getattr(spec, "emulated_ranks", ())), default=0)
-    ):
-        allowed = (max((limit or device.capacity_bytes) - kept, 1),)  # what connects real ranks
+    if device.kind != "cpu" and (left := limit_left(spec.emulated_ranks, limit, device.capacity_bytes)) != limit:
+        allowed = (left,)
     if device.limit_bytes not in allowed:
         yield Contradiction("device.limit_bytes", device.limit_bytes, allowed[0])
 

@@ -31,7 +31,7 @@ def untrue_training(claims: Claims, training: Training) -> Iterator[Contradictio
         seconds = [probe.batch_size, round(probe.wall_seconds, 3)]
         yield from differences(f"training.starts[{number}]", list(start), seconds, may_claim_less=False)
     last = {p.batch_size: p for p in starts}
-    peaks, emulated = training.rank_peaks_bytes, getattr(claims.spec, "emulated_ranks", ())
+    peaks, emulated = training.rank_peaks_bytes, claims.spec.emulated_ranks
     if emulated:
         yield from _untrue_emulation(claims, training, len(emulated), emulated[0].size)
     elif len(peaks) != training.ranks or training.ranks > MOST_RANKS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..ranks.emulation import MOST_BYTES, EmulatedRank
 from .setting import Role, setting
 
 DDP, FSDP, ZERO1 = "ddp", "fsdp", "zero1"
@@ -45,8 +46,13 @@ class RankSettings:
         "Memory of NCCL outside the allocator, on each of several GPUs, such as 500MiB. "
         "Left out: as read on A100 (NVIDIA/nccl#964).",
         default=None,
-        bounds=(0, 2**40),
+        bounds=(0, MOST_BYTES),
         option="--communication-memory",
         metavar="SIZE",
         is_in_form=False,
     )
+
+    @property
+    def emulated_ranks(self) -> tuple[EmulatedRank, ...]:
+        """None: the ranks of a catalogue model are estimated."""
+        return ()

@@ -21,8 +21,6 @@ _MOST_LISTED = 15
 """Longer lists of choices are not written into an error."""
 _MISTYPED = 0.85
 """How alike a text and a choice are, from 0 to 1, where the choice was meant."""
-_BYTES = "_bytes"
-"""How names of settings end whose values are bytes."""
 _TYPE_LABELS = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}
 
 
@@ -102,7 +100,7 @@ def _check_type(name: str, value: object, allowed: ValueType) -> None:
         return
     is_wrong_bool = isinstance(value, bool) and kind is not bool
     if is_wrong_bool or not isinstance(value, (int, float) if kind is float else kind):
-        raise SpecError(name, f"must be {BYTES_ALLOWED if name.endswith(_BYTES) else _TYPE_LABELS[kind]}")
+        raise SpecError(name, f"must be {BYTES_ALLOWED if is_of_bytes(name) else _TYPE_LABELS[kind]}")
 
 
 def given_fields(spec_class: type, data: object) -> dict[str, Any]:
@@ -116,8 +114,13 @@ def given_fields(spec_class: type, data: object) -> dict[str, Any]:
     for key in data:
         if key not in names:
             raise SpecError(str(key)[:80], f"unknown key; allowed are {', '.join(names)}")
-    texts = {name: value for name, value in data.items() if name.endswith(_BYTES) and isinstance(value, str)}
+    texts = {name: value for name, value in data.items() if is_of_bytes(name) and isinstance(value, str)}
     return {**data, **{name: bytes_setting(name, text) for name, text in texts.items()}}
+
+
+def is_of_bytes(name: str) -> bool:
+    """Whether a setting's value is bytes, which people may write as "24GiB"."""
+    return name.endswith("_bytes")
 
 
 def bytes_setting(name: str, text: str) -> int:

@@ -14,6 +14,7 @@ from ..errors import CommandUntunable, DeviceUnavailable
 from ..machine import host, nvml
 from ..machine.device_lock import held_for_command, lock_path
 from ..provenance.parse import mig_profile
+from ..ranks.emulation import limit_left
 from ..results.result import DeviceFacts
 from ..spec import CPU_DEFAULT_LIMIT_BYTES
 from .reading import Reading
@@ -76,17 +77,11 @@ def facts_of(spec: Limits, reading: Reading) -> DeviceFacts:
             kind="cuda",
             name=card["name"],
             capacity_bytes=card["total_bytes"],
-            limit_bytes=_limit_of_a_card(spec, card["total_bytes"]),
+            limit_bytes=limit_left(spec.emulated_ranks, spec.memory_limit_bytes, card["total_bytes"]),
             uuid=None if card["uuid"] is None else nvml.full_uuid(pynvml, card["uuid"]),
             compute_capability=card["compute_capability"],
         )
     return cpu_facts(spec)
-
-
-def _limit_of_a_card(spec: Limits, total_bytes: int) -> int | None:
-    """Return what the training may hold: where ranks are emulated, what connects real ones is kept free of it."""
-    kept = max((each.communication_bytes for each in getattr(spec, "emulated_ranks", ())), default=0)
-    return max((spec.memory_limit_bytes or total_bytes) - kept, 1) if kept else spec.memory_limit_bytes
 
 
 def environment_of(

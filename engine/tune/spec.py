@@ -93,6 +93,11 @@ class Limits:
             raise SpecError("sizes", f"allows no size up to the largest one, {self.max_batch_size:,}")
 
     @property
+    def emulated_ranks(self) -> tuple[EmulatedRank, ...]:
+        """The ranks that a device stands in for at each size; empty where the training's own are measured."""
+        return ()
+
+    @property
     def allowed_sizes(self) -> AllowedSizes | None:
         """The rule of `sizes`. Raises SpecError where it is none."""
         return None if self.sizes is None else AllowedSizes.parse(self.sizes)
@@ -259,7 +264,6 @@ class TuneSpec(Limits):
 
     @property
     def emulated_ranks(self) -> tuple[EmulatedRank, ...]:
-        """The ranks that a device stands in for at each size; empty where the command's own are measured."""
         return emulated_ranks(self.emulate_ranks, self.rank, self.communication_bytes)
 
     @property
@@ -349,11 +353,6 @@ class FunctionSpec(Limits):
     def files(self) -> tuple[str, ...]:
         """Where its script may be found."""
         return () if self.script is None else (self.script,)
-
-    @property
-    def emulated_ranks(self) -> tuple[EmulatedRank, ...]:
-        """A function's forks have no ranks."""
-        return ()
 
     @property
     def python_path(self) -> tuple[str, ...]:

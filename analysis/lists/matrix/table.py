@@ -12,7 +12,13 @@ from analysis.lists.matrix.highlights import cheapest, fastest
 from analysis.lists.matrix.query import MatrixForm
 from analysis.models import Device, MatrixCell
 from analysis.presentation.formatting import bytes_text, percent, round_bytes
-from analysis.presentation.labels import describe_input, describe_settings, model_name, short_device_name
+from analysis.presentation.labels import (
+    describe_input,
+    describe_settings,
+    describe_several,
+    model_name,
+    short_device_name,
+)
 from analysis.presentation.origin import Origin
 from analysis.runs.columns.matrix_cells import ESTIMATED, MEASURED
 from analysis.runs.gpu_catalog import Price, gpu_of
@@ -156,7 +162,8 @@ def _cards(
     ]
     if (ranks := int(form.settings.get("ranks") or 1)) > 1:
         cards = [
-            replace(card, name=f"{ranks} × {card.name}", price=card.price and card.price.times(ranks)) for card in cards
+            replace(card, name=describe_several(card.name, ranks), price=card.price and card.price.times(ranks))
+            for card in cards
         ]
     proven = {cell.card for cell in measured}
     return sorted(cards, key=lambda card: (card.key not in proven, card.is_cpu, card.memory_bytes, card.name))

@@ -25,6 +25,7 @@ from analysis.workers.supervisor import supervise
 from analysis.workers.tasks import rewake
 from engine.catalog import workload_ids
 from engine.errors import DeviceBusy, EngineError
+from engine.settings.spec_checks import is_of_bytes
 from engine.spec import VALUE_TYPES, RunSpec
 
 _INTERRUPTED_EXIT_STATUS = 130
@@ -106,7 +107,7 @@ def _add_option(parser: ArgumentParser, field: Field[Any]) -> None:
     if VALUE_TYPES[field.name] is bool:
         parser.add_argument(f"--{name}", dest=field.name, action=BooleanOptionalAction, default=None)
         return
-    kind = str if field.name.endswith("_bytes") else VALUE_TYPES[field.name]
+    kind = str if is_of_bytes(field.name) else VALUE_TYPES[field.name]
     parser.add_argument(f"--{name}", dest=field.name, type=kind, default=None, help=f"default: {default}")
 
 

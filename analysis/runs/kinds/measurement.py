@@ -9,7 +9,6 @@ from analysis.models import Run
 from analysis.runs.columns.matrix_cells import Cell, FinishedRun, measured_cells
 from analysis.runs.columns.result_columns import measured_columns
 from analysis.runs.kinds.rules import Rules
-from engine.faster.spec import SETTINGS as RACED
 from engine.faster.spec import FasterSpec
 from engine.kinds import KINDS
 from engine.spec import RunSpec
@@ -26,8 +25,7 @@ class Measurement(Rules):
         return measured_columns(result)
 
     def racing(self, run: Run) -> FasterSpec:
-        spec = run.run_spec
-        return FasterSpec(**{name: getattr(spec, name) for name in RACED if name != "tried"})
+        return FasterSpec.of(run.run_spec)
 
     def cells(self, run: FinishedRun) -> list[Cell]:
         return measured_cells(run)

@@ -31,6 +31,7 @@ class Faster:
         self.losses: list[Any] = []
         self.loaders: dict[Any, int] = {}
         self.roots: Any = weakref.WeakSet()
+        self.singles: Any = weakref.WeakSet()  # of the roots those that were in 64 bits
         self.models: list[dict[str, Any]] = []
         self.outputs: list[Any] = []
         self.old_outputs: list[Any] = []
@@ -166,23 +167,19 @@ class Faster:
             self.roots.add(module)
             self.meet(module, device)
         self.follow_old_outputs()
-        if "channels-last" in self.wanted:
-            inputs = [_channels_last(torch, each) for each in inputs]
-            options = {name: _channels_last(torch, each) for name, each in options.items()}
-        is_single = "fp32" in self.wanted
-        if is_single:
-            inputs, options = (
-                [_single(torch, each) for each in inputs],
-                {n: _single(torch, o) for n, o in options.items()},
-            )
+        is_single = module in self.singles
+        for is_wanted, change in (("channels-last" in self.wanted, _channels_last), (is_single, _single)):
+            if is_wanted:
+                inputs = [change(torch, each) for each in inputs]
+                options = {name: change(torch, each) for name, each in options.items()}
         is_autocast = "bf16" in self.wanted and not torch.is_autocast_enabled(device)
         with torch.autocast(device, dtype=torch.bfloat16) if is_autocast else nullcontext():
             result = call(module, *inputs, **options)
         if is_autocast:
             self.applied.add("bf16")
-            result = _converted(result, torch.Tensor, torch.bfloat16, torch.float32)
+            result = _converted(torch, result, torch.bfloat16, torch.float32)
         if is_single:  # what follows goes on in the type that the script chose
-            result = _converted(result, torch.Tensor, torch.float32, torch.float64)
+            result = _converted(torch, result, torch.float32, torch.float64)
         self.outputs += [weakref.ref(each) for each in _tensors(torch, result) if each.requires_grad]
         return result
 
@@ -210,6 +207,7 @@ class Faster:
                 config.use_cache = False
             self.applied.add("no-cache")
         if "fp32" in self.wanted and any(each.dtype is torch.float64 for each in parameters):
+            self.singles.add(module)
             module.float()  # the parameters stay the same objects, so the optimizer goes on with them
             self.applied.add("fp32")
         if "channels-last" in self.wanted:
@@ -310,16 +308,16 @@ def _single(torch: Any, value: Any) -> Any:
     return value.float() if is_double else value
 
 
-def _converted(value: Any, tensor: Any, given: Any, wanted: Any) -> Any:
+def _converted(torch: Any, value: Any, given: Any, wanted: Any) -> Any:
     """Return what a module gave with its tensors of one type in another, as `accelerate` returns those of bf16."""
-    if issubclass(type(value), tensor):
+    if issubclass(type(value), torch.Tensor):
         return value.to(wanted) if value.dtype is given else value
     if isinstance(value, dict):
         for name in list(value):
-            value[name] = _converted(value[name], tensor, given, wanted)
+            value[name] = _converted(torch, value[name], given, wanted)
     elif isinstance(value, list):
-        value[:] = [_converted(each, tensor, given, wanted) for each in value]
+        value[:] = [_converted(torch, each, given, wanted) for each in value]
     elif isinstance(value, tuple):
-        parts = [_converted(each, tensor, given, wanted) for each in value]
+        parts = [_converted(torch, each, given, wanted) for each in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     return value

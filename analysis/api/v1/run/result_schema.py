@@ -13,6 +13,7 @@ from analysis.api.kinds import BY_KIND
 from analysis.api.kinds.requests import COMPONENT, component
 from analysis.api.v1.run.spec_schema import Schema, spec_properties
 from engine.estimate.spec import EstimateSpec
+from engine.settings.spec_checks import is_of_bytes
 from engine.spec import RunSpec, SearchSpec
 
 ORIGIN: Schema = {
@@ -40,7 +41,7 @@ def engine_components() -> dict[str, Schema]:
     }
     # a stored spec has sizes in bytes, and its model may no longer be on offer
     stored_spec = found["RunSpec"]["properties"] = spec_properties()
-    for name in ("memory_limit_bytes", "communication_bytes"):
+    for name in filter(is_of_bytes, stored_spec):
         stored_spec[name]["type"] = ["integer", "null"]
     del stored_spec["model"]["enum"]
     found[EstimateSpec.__name__]["properties"] |= stored_spec

@@ -14,6 +14,7 @@ from analysis.api.run_request import DEFAULT_KIND, REQUESTED_KINDS
 from analysis.models import Run
 from engine.catalog import WORKLOADS, Workload
 from engine.settings.adapter_settings import NEEDED
+from engine.settings.spec_checks import is_of_bytes
 from engine.settings.step_settings import FULL
 from engine.settings.workload_settings import DEVICE_NAMES
 from engine.spec import CHOICES, DEFAULTS, OPTIONAL, RANGES, SETTINGS, VALUE_TYPES, RunSpec
@@ -73,7 +74,7 @@ def _property(field: Field[Any]) -> Schema:
         schema["pattern"] = f"^(?:{DEVICE_NAMES.pattern})$"
     if field.name == "config":
         schema["type"] = ["object", "string", "null"]
-    if field.name.endswith("_bytes"):
+    if is_of_bytes(field.name):
         schema["type"] = ["integer", "string", "null"]
     if field.default is not MISSING:
         schema["default"] = field.default
