@@ -35,8 +35,12 @@ FIGURE_KINDS: dict[str, str] = {
 """By the name of the figure, or of the group that it stands in. The ends of an interval are of the figure's kind."""
 
 
+def grade_of(spec: Mapping[str, Any]) -> str:
+    """Return what a run with this spec did: measured, or emulated where a device stood in for ranks."""
+    return EMULATED if spec.get("emulate_ranks") else MEASURED
+
+
 def figure_kinds(spec: Mapping[str, Any]) -> dict[str, str]:
     """Return the kinds of a result with this spec: where ranks were emulated, nothing of it was measured on them."""
-    if not spec.get("emulate_ranks"):
-        return FIGURE_KINDS
-    return {name: EMULATED if kind == MEASURED else kind for name, kind in FIGURE_KINDS.items()}
+    grade = grade_of(spec)
+    return {name: grade if kind == MEASURED else kind for name, kind in FIGURE_KINDS.items()}

@@ -56,6 +56,7 @@ def test_a_page_of_emulated_ranks_says_so_and_has_the_peak_of_each() -> None:
     assert rows["Ranks"].startswith("Emulated: one device stood in for ranks 0, 1 and 7 of 8, one after the other")
     assert rows["Peak of each rank"] == "rank 0: 7 B, rank 1: 7 B, rank 7: 9 B"
     assert "(emulated, 3 of 8 ranks)" in headline(result).sentence
+    assert (result.grade, result.is_emulated) == ("emulated", True)
 
 
 def test_a_speed_up_of_starts_in_turns_is_told_with_its_interval() -> None:

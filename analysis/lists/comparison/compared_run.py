@@ -17,6 +17,7 @@ from analysis.presentation.stored.result import StoredResult, read_result
 from analysis.presentation.stored.unreadable import UnreadableError
 from engine.describe.result import compared, is_bound, is_disturbed, other_work
 from engine.documents.estimated import Estimated, EstimatedCard
+from engine.results.figure_kinds import grade_of
 from engine.results.result import DeviceFacts
 from engine.results.result import Outcome as ProbeOutcome
 from engine.speed.claim import describe_lower_bound
@@ -109,11 +110,16 @@ class ComparedRun:
         return run_state.chip(self.run)
 
     @property
+    def grade(self) -> str:
+        """Whether its figures were measured, or emulated on one device."""
+        return grade_of(self.run.spec)
+
+    @property
     def kind(self) -> str:
         """The kind of its figures; empty where it has none."""
         if self.outcome is None:
             return ""
-        return "estimate" if self.is_predicted else "measured"
+        return "estimate" if self.is_predicted else self.grade
 
 
 def compared_run_of(run: Run, carried_probes: int = 0) -> ComparedRun:

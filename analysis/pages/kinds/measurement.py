@@ -61,7 +61,7 @@ def primary_action(run: Run, result: StoredResult, *, has_paste: bool, can_chang
         return "copy"
     if result.boundary.reason is Reason.TIME_BUDGET and run.is_startable:  # the same once more would end the same
         return "more_time"
-    if not result.compares_speeds and result.largest is not None:
+    if not (result.compares_speeds or result.is_emulated) and result.largest is not None:
         return "compare" if run.is_startable else "compare_elsewhere"
     if result.lacks_answer and may_time_again(run, result):
         return "time"

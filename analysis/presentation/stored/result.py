@@ -12,6 +12,7 @@ from typing import Any
 from analysis.presentation.stored.unreadable import read_stored
 from engine.describe.result import claim_in, is_today_refused, keeps_reserve
 from engine.documents.measured import Measured
+from engine.results.figure_kinds import EMULATED, grade_of
 from engine.results.result import Point, Reason
 from engine.results.speed_rounds import SpeedClaim
 from engine.results.stats import decisive_probes
@@ -58,6 +59,16 @@ class StoredResult(Measured):
     def compares_speeds(self) -> bool:
         """Whether the run was to compare speeds: always, but of a command not where that was turned off."""
         return self.training is None or bool(self.spec.get("compare_speed"))
+
+    @property
+    def grade(self) -> str:
+        """Whether its figures were measured, or emulated on one device."""
+        return grade_of(self.spec)
+
+    @property
+    def is_emulated(self) -> bool:
+        """Whether one device stood in for ranks: no speed can be compared."""
+        return self.grade == EMULATED
 
     @property
     def is_check(self) -> bool:

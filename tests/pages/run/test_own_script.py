@@ -103,3 +103,14 @@ def test_where_timing_again_brings_no_answer_it_is_not_offered(
     alice_client: Client, make: Callable[[], RunResult]
 ) -> None:
     assert "Time again" not in html_of(alice_client, make())
+
+
+def test_figures_of_emulated_ranks_are_nowhere_called_measured_and_offer_no_comparison_of_speeds(
+    alice_client: Client,
+) -> None:
+    html = page(alice_client, tuned(not_compared(), replace(SPEC, emulate_ranks=8)))
+    assert '<span class="chip">emulated</span>' in html
+    assert "kind-emulated" in html
+    assert "kind-measured" not in html
+    assert "Compare speeds" not in html
+    assert "--no-compare-speed" not in html
