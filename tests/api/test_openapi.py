@@ -52,6 +52,13 @@ def enums_in(part: Any) -> Iterator[list[Any]]:
             yield from enums_in(each)
 
 
+def test_every_default_of_a_parameter_is_among_its_values_or_code_generators_leave_its_address_out(schema) -> None:
+    described = [each["schema"] for one in operations(schema).values() for each in one.get("parameters", [])]
+    with_both = [each for each in described if {"enum", "default"} <= each.keys()]
+    assert with_both
+    assert [each for each in with_both if each["default"] not in each["enum"]] == []
+
+
 @pytest.mark.slow
 def test_it_is_valid_and_has_no_warning(tmp_path, capsys) -> None:
     call_command("spectacular", "--validate", "--fail-on-warn", "--file", str(tmp_path / "schema.yaml"))

@@ -124,7 +124,8 @@ def _parameter(name: str, field: forms.Field, *, many: bool) -> OpenApiParameter
     schema |= {
         "enum": choices_of(field) or None,
         "format": next((text for base, text in _QUERY_FORMATS.items() if isinstance(field, base)), None),
-        "default": field.initial,
+        # a choice without a name is made by leaving the parameter out: generators refuse a default outside the enum
+        "default": None if field.initial == "" else field.initial,
     }
     schema = {key: value for key, value in schema.items() if value is not None}
     return OpenApiParameter(
