@@ -20,6 +20,7 @@ from .recompute.command import CommandClaims
 from .recompute.contradiction import Contradiction
 from .recompute.document import check_limits
 from .recompute.measurement import MeasurementClaims
+from .recompute.race import contradictions_of_race
 from .recompute.result import contradictions_of_result
 from .recompute.validation import contradictions_of_validation
 from .spec import RunSpec, measured_spec
@@ -118,9 +119,8 @@ KINDS = ByKind(
         "faster",
         FasterSpec.from_dict,
         Raced.from_dict,
-        _of_a_measurement,  # as a result of another machine it is refused by its first member
+        contradictions_of_race,
         members=("at_today",),
-        is_reported=False,
     ),
 )
 

@@ -10,11 +10,11 @@ from types import SimpleNamespace
 from ..faster.result import FasterResult, order_of
 from ..faster.run import race
 from ..faster.spec import SETTINGS, FasterSpec
+from ..kinds import RunKind
 from ..program import PROGRAM
 from ..race.lines import distinct
 from ..race.text import describe_compiling, speed_text
 from ..race.variants import CHANGES
-from ..results.result_file import write_result
 from ..text.units import format_bytes, format_duration
 from ..worker.counted import counted
 from .command import Command
@@ -32,6 +32,7 @@ from .options import (
 from .printing.console import Console
 from .printing.output import info_event, print_json
 from .printing.terminal import BOLD, say, say_lines, table_lines, width_of, wrapped
+from .reporting import Reporting, report_options
 
 HELP = f"""Race the settings that people forget, and say what makes this training faster.
 
@@ -53,12 +54,14 @@ def _faster(options: SimpleNamespace) -> int:
         if spec.config is not None:
             known = counted(spec.run_spec(), lambda text: emit(info_event(text)))
             spec = replace(spec, config_parameters=known.config_parameters)
-        result = race(
-            spec,
-            emit,
-            keep=lambda found: None if options.result_file is None else write_result(options.result_file, 0, found),
-            hold=device_hold(emit, waits=options.wait_for_device),
-        )
+        with Reporting.of(options).run(RunKind.RACE, spec, emit) as run:
+            result = race(
+                spec,
+                run.emit,
+                keep=lambda found: run.keep(0, found),
+                hold=device_hold(run.emit, waits=options.wait_for_device),
+                started_as=run.started_as,
+            )
         if options.json:
             print_json(result.to_dict())
     if is_for_people:
@@ -99,6 +102,8 @@ def table_of(result: FasterResult, width: int | None) -> list[str]:
         for each in result.sizes
         if each.batch_size not in (0, result.batch_size)
     ]
+    if not rows:
+        return []
     table = table_lines(headings, [*rows, *sizes], width, right=(2, 3))
     return ["", f"At batch {result.batch_size:,} unless another one is named:", *table]
 
@@ -133,6 +138,7 @@ COMMAND = Command(
         *device_arguments(),
         *setting_options(FasterSpec),
         *output_options(),
+        *report_options(),
         spec_option(),
     ],
     help=HELP,

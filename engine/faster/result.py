@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..race.field import TODAY, Entry, RacedRound, RaceVerdict
@@ -29,9 +29,9 @@ class Row:
     """
 
     entry: Entry
-    label: str
-    kind: str
-    settings: dict[str, Any]
+    label: str = ""
+    kind: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
     speed: Interval | None = None
     rough_speed: float | None = None
     samples_per_second: float | None = None

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import combinations
-from statistics import fmean, median
+from statistics import median
 from typing import Any, Protocol
 
 from ..errors import EngineError, TimeIsUp, WorkloadFailed
@@ -24,15 +23,11 @@ from ..execution import Emit, Execution
 from ..machine.scratch import scratch_folder
 from ..machine.watch import usable_cores
 from ..provenance.read import run_facts
-from ..race.field import TODAY, Entry, Field, RaceVerdict
+from ..race.field import TODAY, Entry, RaceVerdict
 from ..race.lines import lines_of
 from ..race.numbers import STEPS, UNKNOWN, Numbers, compare_numbers, largest_difference
-from ..race.rule import known_ratio
-from ..race.text import pays_after
 from ..race.variants import (
-    CHANGES,
     Change,
-    ChangeKind,
     NotTried,
     changes_to_try,
     field_of,
@@ -44,18 +39,26 @@ from ..results.result import DeviceFacts, Outcome, Reason
 from ..results.savings import savings
 from ..results.speed_rounds import SpeedClaim
 from ..runner import Hold, WorkerSweep, own_worker
-from ..settings.step_settings import ROUNDING_TOLERANCES
 from ..spec import MEMORY_STEPS, RunSpec
 from ..speed.comparison import TimedBlock
 from ..text.units import format_duration
 from ..worker.prober import Prober
+from .answer import (
+    BLOCK_SECONDS,
+    answer_of,
+    field_of_sizes,
+    mean_others_cores,
+    options_of,
+    tolerance_of,
+    with_figures,
+    with_speed,
+)
 from .course import Course
 from .result import AtSize, FasterResult, Row
 from .spec import FasterSpec
 
-BLOCK_SECONDS, LEAST_STEPS = 0.5, 2.5
-"""A block lasts these seconds, or these steps of today's training where they are longer: a median needs three."""
-NOT_RACED = "raced at a batch size of its own alone"
+LEAST_STEPS = 2.5
+"""A block lasts `BLOCK_SECONDS`, or these steps of today's training where they are longer: a median needs three."""
 SHARE_AT_TODAY = 0.6
 """Share of the time budget by which the race at today's batch size ends; the rest is for sizes of their own."""
 SHARE_OF_ADMISSION = 0.15
@@ -219,7 +222,7 @@ class _Running:
             compiling = tried.conditions.get("compile_seconds")
             found = self.worker.losses(self.size, steps=STEPS, seconds=until - self.execution.seconds)
             spec = self._spec_of(entry)
-            tolerance = max(ROUNDING_TOLERANCES[each.precision] for each in (spec, self.base))
+            tolerance = tolerance_of(spec, self.base)
             numbers = compare_numbers(found.losses, self.today_losses, self.own_difference, tolerance)
             probe = self.worker.probe(
                 self.size,
@@ -252,13 +255,11 @@ class _Running:
                     found.append(self._searched(entry, SHARE_OF_SEARCHES * self.execution.seconds_left))
             except TimeIsUp:
                 break
-        options = {f"{each.label} at {each.batch_size}": each for each in found if each.batch_size > self.size}
+        options = options_of(found, self.size)
         if not options:
             return found, None
-        conflicts = frozenset(map(frozenset, combinations(options, 2)))
-        is_cpu = self.device.kind == "cpu"
         course = Course(
-            Field(tuple(options), conflicts, cores=len(usable_cores()), shares_cores=is_cpu),
+            field_of_sizes(options, cores=len(usable_cores()), shares_cores=self.device.kind == "cpu"),
             self.execution,
             lambda entry: entry[0] if entry else f"today at {self.size}",
             lambda entry: self._block(*self._option(options, entry)),
@@ -310,18 +311,12 @@ class _Running:
         at_own: RaceVerdict | None,
         not_tried: tuple[NotTried, ...],
     ) -> FasterResult:
-        blocks = [*course.blocks, *(of_sizes.blocks if of_sizes else [])]
-        others = [x for _, block in blocks if (x := block.conditions.get("others_cores")) is not None]
-        chosen, size, verdict = at_today.chosen, self.size, at_today
-        if at_own is not None and at_own.is_found and at_own.gain is not None:
-            known = at_today.gain if at_today.is_found else None
-            if known is None or at_own.gain.low > known.value:  # otherwise another batch size is not shown to add to it
-                option = next(each for each in sizes if f"{each.label} at {each.batch_size}" == at_own.chosen[0])
-                chosen, size, verdict = option.entry, option.batch_size, at_own
-        is_found = verdict.is_found
-        cores = course.racing.cores
+        rounds, rounds_of_sizes = tuple(course.rounds), tuple(of_sizes.rounds) if of_sizes else ()
         if of_sizes is not None:
-            sizes = [_at_size(each, of_sizes) for each in sizes]
+            sizes = [self._at_size(each, of_sizes) for each in sizes]
+        answer = answer_of(self.size, at_today, at_own, sizes)
+        is_found, size, verdict = answer.verdict.is_found, answer.batch_size, answer.verdict
+        cores = course.racing.cores
         gain = verdict.gain if is_found else None
         return FasterResult(
             spec=self.spec,
@@ -334,46 +329,32 @@ class _Running:
             sizes=tuple(sizes),
             at_own_size=at_own,
             chosen_batch_size=size,
-            chosen=chosen,
+            chosen=answer.chosen,
             gain=gain,
             claim=verdict.claim,
             savings=savings(self.base, gain, is_bound=verdict.claim is SpeedClaim.AT_LEAST),
-            lines=lines_of(chosen, self.device.kind, size if size != self.size else None) if is_found else (),
-            rounds=tuple(course.rounds),
-            rounds_of_sizes=tuple(of_sizes.rounds) if of_sizes else (),
-            others_cores=fmean(others) if others else None,
+            lines=lines_of(answer.chosen, self.device.kind, size if size != self.size else None) if is_found else (),
+            rounds=rounds,
+            rounds_of_sizes=rounds_of_sizes,
+            others_cores=mean_others_cores([*rounds, *rounds_of_sizes]),
             cores=cores,
             environment=self.environment,
             total_seconds=self.execution.seconds,
         )
 
     def _rows(self, course: Course) -> Iterator[Row]:
-        speeds: dict[Entry, list[float]] = {}
-        for entry, block in course.blocks:
-            speeds.setdefault(entry, []).append(block.samples_per_second)
-        steps = {entry: median(block.step_seconds) for entry, block in course.blocks}
         for entry, known in self.admitted.items():
-            speed, rough = known_ratio(entry, course.rounds, course.racing) if entry != TODAY else (None, None)
-            kinds = {CHANGES[name].kind for name in entry}
-            yield Row(
+            row = Row(
                 entry=entry,
-                label=label_of_entry(entry),
-                kind=next((each.label for each in reversed(ChangeKind) if each in kinds), ""),
-                settings=settings_of_entry(entry),
-                speed=speed,
-                rough_speed=rough,
-                samples_per_second=median(speeds[entry]) if entry in speeds else None,
                 memory_bytes=known.memory_bytes,
                 numbers=known.numbers,
                 largest_batch_size=self.largest.get(entry),
                 compile_seconds=known.compile_seconds,
-                pays_after_steps=pays_after(known.compile_seconds, speed, steps.get(TODAY)),
-                reason=known.reason or course.reasons.get(entry) or (None if entry in speeds else NOT_RACED),
+                reason=known.reason or course.reasons.get(entry),
             )
+            yield with_figures(row, self.base, course.rounds, course.racing)
 
-
-def _at_size(at: AtSize, course: Course) -> AtSize:
-    """Add what the race of sizes found of these settings."""
-    entry = (f"{at.label} at {at.batch_size}",)
-    speed, rough = known_ratio(entry, course.rounds, course.racing)
-    return replace(at, speed=speed, rough_speed=rough, reason=at.reason or course.reasons.get(entry))
+    def _at_size(self, at: AtSize, course: Course) -> AtSize:
+        """Add what the race of sizes found of these settings, and why it does not race any more."""
+        name = f"{at.label} at {at.batch_size}"
+        return replace(with_speed(at, course.rounds, course.racing), reason=at.reason or course.reasons.get((name,)))

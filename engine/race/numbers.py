@@ -67,6 +67,11 @@ def compare_numbers(losses: Sequence[float], today: Sequence[float], own: float 
     found = largest_difference(losses, today)
     if found is None:
         return Numbers(Sameness.DIFFERS if losses else Sameness.UNKNOWN, None, tolerance)
+    return judge_difference(found, own, tolerance)
+
+
+def judge_difference(found: float, own: float | None, tolerance: float) -> Numbers:
+    """Say how a largest difference of losses compares with what `own` differences and the precision explain."""
     allowed = max(tolerance, OWN_FACTOR * (own or 0.0))
     if found == 0.0:
         return Numbers(Sameness.BITS, found, allowed)

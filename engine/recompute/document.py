@@ -15,7 +15,12 @@ MOST_PROBES, MOST_CHECKS = 500, 16
 MOST_ROUNDS, MOST_SIZES, MOST_BLOCKS = 256, 64, 1_024
 """Limits of a comparison of speeds. Each round is decided again from those before it, so these bound the cost of a
 document. No run comes near: a block takes at least 0.2 s, and all rounds beyond the fewest 60 s."""
-_MOST = {"probes": MOST_PROBES, "speed_rounds": MOST_ROUNDS, "checks": MOST_CHECKS}
+MOST_ENTRIES = 64
+"""Changes of a race, and combinations of them: a race has three generations of at most a dozen."""
+_MOST = {
+    **{"probes": MOST_PROBES, "speed_rounds": MOST_ROUNDS, "checks": MOST_CHECKS},
+    **{"rounds": MOST_ROUNDS, "rounds_of_sizes": MOST_ROUNDS, "rows": MOST_ENTRIES, "sizes": MOST_ENTRIES},
+}
 MOST_INTEGER = 2**63 - 1
 MOST_SECONDS = 1e9
 

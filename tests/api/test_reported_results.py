@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from datetime import timedelta
 from pathlib import Path
@@ -12,6 +13,7 @@ from django.contrib.auth.models import User
 
 from analysis.models import AuditEntry, Device, Measurement, Run
 from engine.recompute import FIRST_VERSION
+from tests.engine.recompute.race_documents import document_of
 from tests.factories import make_device, make_spec, make_user
 from tests.factories.reports import HOST, STARTED_AT, SendingClient, digest_of, make_document, make_run_key
 
@@ -42,6 +44,21 @@ def test_a_document_becomes_a_finished_run_with_its_figures_probes_and_origin(se
     assert run.report.started_at.isoformat() == STARTED_AT
     assert list(Measurement.objects.of(run).values_list("batch_size", flat=True)) == [4, 8, 9, 8]
     assert run.attempts.get().environment["environment"]["host"] == HOST
+
+
+def test_a_race_of_another_machine_is_stored_with_its_headline_and_a_forged_one_is_refused(sender, alice_client):
+    content = json.loads(make_document(make_run_key()))
+    race = document_of("changes that gain")
+    race["environment"] = content["result"]["environment"]
+    content = {**content, "exit_status": 0, "result": race}
+    forged = json.dumps({**content, "result": {**race, "headline": "9x as fast."}}).encode()
+    assert sender.send_result(forged).status_code == 422
+    answer = sender.send_result(json.dumps(content).encode())
+    assert answer.status_code == 201, answer.content
+    run = Run.objects.get(kind="race")
+    page = alice_client.get(run.get_absolute_url(), headers={"accept": "text/html"}).content.decode()
+    assert race["headline"] in html.unescape(page)
+    assert "Race again" in page
 
 
 def test_the_duration_is_the_document_s_and_the_moments_are_this_server_s(sender):

@@ -1,0 +1,97 @@
+"""PURE: what follows from the rounds of a race: its rows, the sizes of their own, and the answer.
+
+Used by the run, and again by `recompute.race` for a document of another machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from statistics import fmean, median
+
+from ..race.field import TODAY, Entry, Field, RacedRound, RaceVerdict
+from ..race.rule import known_ratio
+from ..race.text import pays_after
+from ..race.variants import CHANGES, ChangeKind, label_of_entry, settings_of_entry
+from ..settings.step_settings import ROUNDING_TOLERANCES
+from ..spec import RunSpec
+from .result import AtSize, Row
+
+BLOCK_SECONDS = 0.5
+"""A block of steps lasts at least this long."""
+NOT_RACED = "raced at a batch size of its own alone"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is recommended, and the verdict that shows it."""
+
+    chosen: Entry
+    batch_size: int
+    verdict: RaceVerdict
+
+
+def answer_of(
+    batch_size: int, at_today: RaceVerdict, at_own_size: RaceVerdict | None, sizes: Sequence[AtSize]
+) -> Answer:
+    """Choose between the verdicts at today's `batch_size` and at sizes of their own."""
+    if at_own_size is not None and at_own_size.is_found and at_own_size.gain is not None:
+        known = at_today.gain if at_today.is_found else None
+        if known is None or at_own_size.gain.low > known.value:  # otherwise the other batch size is not shown to add
+            option = options_of(sizes, batch_size)[at_own_size.chosen[0]]
+            return Answer(option.entry, option.batch_size, at_own_size)
+    return Answer(at_today.chosen, batch_size, at_today)
+
+
+def options_of(sizes: Iterable[AtSize], batch_size: int) -> dict[str, AtSize]:
+    """Return what races against today's training at a larger size, by the name that it has in those rounds."""
+    return {f"{each.label} at {each.batch_size}": each for each in sizes if each.batch_size > batch_size}
+
+
+def field_of_sizes(options: Mapping[str, AtSize], *, cores: int, shares_cores: bool) -> Field:
+    """Return the field of the race of sizes, in which each option excludes the others."""
+    conflicts = frozenset(map(frozenset, combinations(options, 2)))
+    return Field(tuple(options), conflicts, cores=cores, shares_cores=shares_cores)
+
+
+def with_speed(at: AtSize, rounds: Sequence[RacedRound], field: Field) -> AtSize:
+    """Add what the race of sizes found of these settings."""
+    speed, rough_speed = known_ratio((f"{at.label} at {at.batch_size}",), rounds, field)
+    return replace(at, speed=speed, rough_speed=rough_speed)
+
+
+def with_figures(row: Row, spec: RunSpec, rounds: Sequence[RacedRound], field: Field) -> Row:
+    """Add to what was measured of a row alone what follows from its changes and from the rounds."""
+    entry = row.entry
+    speed, rough_speed = known_ratio(entry, rounds, field) if entry != TODAY else (None, None)
+    kinds = {CHANGES[name].kind for name in entry}
+    own, today = (_samples_per_second(each, rounds) for each in (entry, TODAY))
+    step_seconds = None if today is None else spec.current_batch_size * spec.accumulation_steps / today
+    return replace(
+        row,
+        label=label_of_entry(entry),
+        kind=next((each.label for each in reversed(ChangeKind) if each in kinds), ""),
+        settings=settings_of_entry(entry),
+        speed=speed,
+        rough_speed=rough_speed,
+        samples_per_second=own,
+        pays_after_steps=pays_after(row.compile_seconds, speed, step_seconds),
+        reason=row.reason or (NOT_RACED if own is None else None),
+    )
+
+
+def tolerance_of(spec: RunSpec, today: RunSpec) -> float:
+    """Return the largest difference of losses, as a share, that the precisions of two trainings explain."""
+    return max(ROUNDING_TOLERANCES[each.precision] for each in (spec, today))
+
+
+def mean_others_cores(rounds: Iterable[RacedRound]) -> float | None:
+    """Return how many cores other work used while blocks were timed; None where that is unknown."""
+    known = [each.others_cores for r in rounds for each in r.timed if each.others_cores is not None]
+    return fmean(known) if known else None
+
+
+def _samples_per_second(entry: Entry, rounds: Sequence[RacedRound]) -> float | None:
+    timed = [each.samples_per_second for r in rounds for each in r.timed if each.entry == entry]
+    return median(timed) if timed else None

@@ -1,0 +1,196 @@
+"""PURE: decides a race of settings again from its rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, fields, replace
+from typing import Any
+
+from ..documents.raced import Raced
+from ..errors import SpecError
+from ..faster.answer import (
+    BLOCK_SECONDS,
+    answer_of,
+    field_of_sizes,
+    mean_others_cores,
+    options_of,
+    tolerance_of,
+    with_figures,
+    with_speed,
+)
+from ..faster.result import FasterResult, Findings, Row
+from ..faster.spec import FasterSpec
+from ..race.field import TODAY, Entry, Field, RacedRound, RaceVerdict
+from ..race.lines import lines_of
+from ..race.numbers import judge_difference
+from ..race.rule import decide
+from ..race.variants import CHANGES, changes_to_try, field_of, label_of_entry, settings_of_entry
+from ..results.savings import savings
+from ..results.speed_rounds import SpeedClaim
+from ..spec import RunSpec
+from .contradiction import Contradiction, differences
+from .document import MOST_ENTRIES, read_claims
+from .physics import LEAST_STEP_SECONDS, MOST_CORES, SLACK_SECONDS, impossible_device
+
+_DERIVED = (
+    *("batch_size", "rows", "at_today", "sizes", "at_own_size", "chosen_batch_size", "chosen", "gain", "claim"),
+    *("savings", "lines", "others_cores"),
+)
+"""The members that follow from the spec, the rounds, and what was measured of each row."""
+
+
+def contradictions_of_race(document: Mapping[str, Any]) -> list[Contradiction]:
+    """List what a race claims beyond its rounds. Raises SpecError for a malformed document."""
+    stored, untrue = read_claims(Raced, document)
+    spec = FasterSpec.from_dict({**stored.spec.to_dict(), "device": stored.device.device})
+    today = spec.run_spec()
+    changes, _ = changes_to_try(today, spec.wanted)
+    shares_cores = stored.device.kind == "cpu"
+    racing = field_of(today, changes, cores=stored.cores, shares_cores=shares_cores)
+    _check_entries(stored, racing)
+    options = options_of(stored.sizes, today.current_batch_size)
+    of_sizes = field_of_sizes(options, cores=stored.cores, shares_cores=shares_cores)
+    _check_timed("rounds_of_sizes", stored.rounds_of_sizes, of_sizes)
+    wrong = [*impossible_device(stored.device, today), *_impossible(stored, today)]
+    if wrong:
+        return [*untrue, *wrong]
+    again = _decided_again(stored, spec, racing, of_sizes)
+    claimed, recomputed = asdict(stored), asdict(again)
+    for name in _DERIVED:
+        untrue += differences(name, claimed[name], recomputed[name], may_claim_less=False)
+    untrue += differences("headline", stored.headline, again.headline)
+    return [*untrue, *_not_offered(again)]
+
+
+def _check_entries(stored: Raced, racing: Field) -> None:
+    """Raise SpecError for changes that did not race, twice the same row, and rounds of what has no row."""
+    seen = set[Entry]()
+    for number, row in enumerate(stored.rows):
+        path = f"rows[{number}].entry"
+        _check_entry(path, row.entry, racing)
+        if row.entry in seen:
+            raise SpecError(path, "has two rows")
+        seen.add(row.entry)
+    for number, at in enumerate(stored.sizes):
+        _check_entry(f"sizes[{number}].entry", at.entry, racing)
+        if at.label != label_of_entry(at.entry):
+            raise SpecError(f"sizes[{number}].label", "is not that of its changes")
+    if len({each.entry for each in stored.sizes}) < len(stored.sizes):
+        raise SpecError("sizes", "have two of the same changes")
+    _check_timed("rounds", stored.rounds, racing)
+    for number, each in enumerate(stored.rounds):
+        for entry in (*(timed.entry for timed in each.timed), *(() if each.failed is None else (each.failed,))):
+            if entry not in seen:
+                raise SpecError(f"rounds[{number}]", "times what has no row")
+
+
+def _check_entry(path: str, entry: Entry, racing: Field) -> None:
+    if not set(entry) <= CHANGES.keys() or racing.entry(entry) != entry:
+        raise SpecError(path, "is not a change that races here, or not in its order")
+
+
+def _check_timed(path: str, rounds: Sequence[RacedRound], racing: Field) -> None:
+    for number, each in enumerate(rounds):
+        timed = [one.entry for one in each.timed]
+        least = 2 if each.failed is None else 0
+        if not least <= len(set(timed)) == len(timed) <= MOST_ENTRIES:
+            raise SpecError(f"{path}[{number}].timed", "must have one block of each of two or more")
+        for entry in (*timed, *(() if each.failed is None else (each.failed,))):
+            if racing.entry(entry) != entry:
+                raise SpecError(f"{path}[{number}]", "times what does not race")
+
+
+def _impossible(stored: Raced, today: RunSpec) -> Iterator[Contradiction]:
+    """Yield what no machine can have measured."""
+    if not 1 <= stored.cores <= MOST_CORES:
+        yield Contradiction("cores", stored.cores, [1, MOST_CORES])
+    most = today.max_batch_size * today.accumulation_steps / LEAST_STEP_SECONDS
+    spent = 0.0
+    for name in ("rounds", "rounds_of_sizes"):
+        for number, each in enumerate(getattr(stored, name)):
+            spent += each.seconds
+            path = f"{name}[{number}]"
+            if each.seconds < BLOCK_SECONDS * len(each.timed):
+                yield Contradiction(f"{path}.seconds", each.seconds, BLOCK_SECONDS * len(each.timed))
+            for place, one in enumerate(each.timed):
+                if not 0 < one.samples_per_second <= most:
+                    yield Contradiction(f"{path}.timed[{place}].samples_per_second", one.samples_per_second, most)
+                if not 0 <= (one.others_cores or 0.0) <= MOST_CORES:
+                    yield Contradiction(f"{path}.timed[{place}].others_cores", one.others_cores, [0, MOST_CORES])
+    if spent > stored.total_seconds + SLACK_SECONDS:
+        yield Contradiction("total_seconds", stored.total_seconds, spent)
+    if (stored.own_difference or 0.0) < 0:
+        yield Contradiction("own_difference", stored.own_difference, 0)
+    limit = stored.device.limit_bytes or stored.device.capacity_bytes
+    for number, row in enumerate(stored.rows):
+        if row.memory_bytes is not None and not 0 < row.memory_bytes <= limit:
+            yield Contradiction(f"rows[{number}].memory_bytes", row.memory_bytes, limit)
+        if (row.compile_seconds or 0.0) > stored.total_seconds:
+            yield Contradiction(f"rows[{number}].compile_seconds", row.compile_seconds, stored.total_seconds)
+        yield from _size(f"rows[{number}]", row.largest_batch_size, today)
+    for number, at in enumerate(stored.sizes):
+        yield from _size(f"sizes[{number}]", at.largest_batch_size, today)
+        if not 0 <= at.batch_size <= (at.largest_batch_size or today.max_batch_size):
+            yield Contradiction(f"sizes[{number}].batch_size", at.batch_size, at.largest_batch_size)
+
+
+def _size(path: str, largest: int | None, today: RunSpec) -> Iterator[Contradiction]:
+    if largest is not None and not 0 <= largest <= today.max_batch_size:
+        yield Contradiction(f"{path}.largest_batch_size", largest, today.max_batch_size)
+
+
+def _decided_again(stored: Raced, spec: FasterSpec, racing: Field, of_sizes: Field) -> FasterResult:
+    """Return the race with every figure that follows from others computed from them."""
+    today = spec.run_spec()
+    at_today = _verdict_of(racing, stored.rounds)
+    at_own = None
+    if stored.at_own_size is not None or stored.rounds_of_sizes:
+        at_own = _verdict_of(of_sizes, stored.rounds_of_sizes)
+    sizes = tuple(with_speed(each, stored.rounds_of_sizes, of_sizes) for each in stored.sizes)
+    answer = answer_of(today.current_batch_size, at_today, at_own, sizes)
+    is_found, claim = answer.verdict.is_found, answer.verdict.claim
+    gain = answer.verdict.gain if is_found else None
+    size = answer.batch_size if answer.batch_size != today.current_batch_size else None
+    measured = {each.name: getattr(stored, each.name) for each in fields(Findings)}
+    largest = {each.entry: each.largest_batch_size for each in stored.sizes}
+    derived = {
+        "batch_size": today.current_batch_size,
+        "rows": tuple(_row_again(row, today, stored, racing, largest.get(row.entry)) for row in stored.rows),
+        "at_today": at_today,
+        "sizes": sizes,
+        "at_own_size": at_own,
+        "chosen_batch_size": answer.batch_size,
+        "chosen": answer.chosen,
+        "gain": gain,
+        "claim": claim,
+        "savings": savings(today, gain, is_bound=claim is SpeedClaim.AT_LEAST),
+        "lines": lines_of(answer.chosen, stored.device.kind, size) if is_found else (),
+        "others_cores": mean_others_cores([*stored.rounds, *stored.rounds_of_sizes]),
+    }
+    return FasterResult(spec=spec, **{**measured, **derived})
+
+
+def _verdict_of(racing: Field, rounds: Sequence[RacedRound]) -> RaceVerdict:
+    """Return the verdict of these rounds, after which nothing was timed any more: as if the time was up."""
+    verdict = decide(replace(racing, most_seconds=0.0), rounds)
+    assert isinstance(verdict, RaceVerdict)
+    return verdict
+
+
+def _row_again(row: Row, today: RunSpec, stored: Raced, racing: Field, largest: int | None) -> Row:
+    numbers = row.numbers
+    if numbers.largest_difference is not None:
+        tolerance = tolerance_of(replace(today, **settings_of_entry(row.entry)), today)
+        numbers = judge_difference(numbers.largest_difference, stored.own_difference, tolerance)
+    elif numbers.is_offered:
+        numbers = replace(numbers, largest_difference=0.0)
+    found = with_figures(row, today, stored.rounds, racing)
+    return replace(found, numbers=numbers, largest_batch_size=largest)
+
+
+def _not_offered(again: FasterResult) -> Iterator[Contradiction]:
+    """Yield what is recommended although it failed, or does not train the same."""
+    row = next((each for each in again.rows if each.entry == again.chosen), None)
+    is_offered = row is not None and row.numbers.is_offered and row.memory_bytes is not None
+    if again.is_found and again.chosen != TODAY and not is_offered:
+        yield Contradiction("chosen", again.chosen, TODAY)
