@@ -17,6 +17,8 @@ from ..results.speed_rounds import SpeedClaim
 from ..spec import SCHEMA
 from .spec import FasterSpec
 
+NONE_COMPARED = "Nothing is claimed: no change was compared with today's training; each says why."
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -106,6 +108,8 @@ class FasterResult(Findings):
     def headline(self) -> str:
         """Write what was found in a sentence, or why nothing is claimed."""
         if not self.is_found or self.gain is None:
+            if not self._is_any_compared:
+                return NONE_COMPARED
             verdicts = [each for each in (self.at_today, self.at_own_size) if each is not None]
             return nothing_found(verdicts, others_cores=self.others_cores, cores=self.cores)
         lines = len(next(each.lines for each in self.lines if each.library == TORCH))
@@ -114,6 +118,11 @@ class FasterResult(Findings):
             *([f"batch {self.chosen_batch_size:,}"] if self.chosen_batch_size != self.batch_size else []),
         ]
         return headline(self.gain, self.claim, lines=lines, label=" + ".join(labels), savings=self.savings)
+
+    @property
+    def _is_any_compared(self) -> bool:
+        """Whether a change has a speed against today's training."""
+        return any(row.speed is not None or row.rough_speed is not None for row in self.rows)
 
     def to_dict(self) -> dict[str, Any]:
         whole = {"spec": self.spec.to_dict(), "device": self.device.to_dict()}

@@ -107,3 +107,9 @@ def test_the_document_and_the_table_hold_every_row() -> None:
     table = "\n".join(table_of(found, None))
     assert "same to the bit" in table
     assert "pays after" not in table  # compiling is not faster here
+
+
+def test_where_no_change_gets_ready_nothing_is_said_of_their_speeds() -> None:
+    all_fail = frozenset({"fused", "bf16", "compile", "checkpointing"})
+    found, _ = raced(fails=all_fail, step_seconds=lambda size: 0.1 * size)
+    assert found.headline.startswith("Nothing is claimed: no change was compared")
