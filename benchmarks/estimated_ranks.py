@@ -18,8 +18,6 @@ import json
 import sys
 import time
 import warnings
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -30,19 +28,15 @@ sys.path[:0] = [str(ROOT)]
 
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
-from torch import Tensor, nn  # noqa: E402
-from torch.distributed.device_mesh import init_device_mesh  # noqa: E402
+from torch import Tensor  # noqa: E402
 from torch.profiler import ProfilerActivity, profile  # noqa: E402
 
 from engine.estimate.tracing import trace  # noqa: E402
-from engine.estimate.tracing.ranks import shard  # noqa: E402
-from engine.measurement.optimizers import LEARNING_RATE, optimizer_class  # noqa: E402
 from engine.measurement.probe import read_trace  # noqa: E402
-from engine.measurement.step import TrainingStep  # noqa: E402
-from engine.measurement.workloads import Built, build  # noqa: E402
+from engine.measurement.ranks import step_of_this_rank  # noqa: E402
+from engine.measurement.workloads import build  # noqa: E402
 from engine.ranks.emulated_group import emulated_ranks  # noqa: E402
-from engine.settings.optimizers import OPTIMIZERS  # noqa: E402
-from engine.settings.rank_settings import FSDP, STRATEGIES, ZERO1  # noqa: E402
+from engine.settings.rank_settings import FSDP, STRATEGIES  # noqa: E402
 from engine.spec import MEMORY_STEPS, RunSpec  # noqa: E402
 
 CPU = torch.device("cpu")
@@ -87,14 +81,13 @@ def emulated_peak(spec: RunSpec, batch_size: int) -> int:
         dist.init_process_group("gloo")
         torch.manual_seed(0)
         built = build(spec, CPU)
-        if spec.strategy == FSDP:
-            shard(spec, built.model, init_device_mesh("cpu", (spec.ranks,)))
+        step = step_of_this_rank(spec, built, CPU) if spec.strategy == FSDP else None  # whole weights are gone then
         held_bytes = _bytes_of([*built.model.parameters(), *built.model.buffers()])
         with (
             patch.object(torch, "_chunk_cat", _written_in_place),
             profile(activities=[ProfilerActivity.CPU], profile_memory=True) as trace_,
         ):
-            step = _step(spec, built)
+            step = step or step_of_this_rank(spec, built, CPU)
             for _ in range(MEMORY_STEPS):
                 step.begin()
                 step(batch_size)
@@ -119,26 +112,6 @@ def _written_in_place(tensors: list[Tensor], dim: int, num_chunks: int, *, out: 
             parts[chunk, start : start + part.numel()].copy_(part)
         start += of_chunk * each
     return out
-
-
-def _step(spec: RunSpec, built: Built) -> TrainingStep:
-    """Return the step as a script makes it, with torch's own classes."""
-    if spec.strategy == FSDP:
-        step = TrainingStep(spec, built, CPU)
-        step.autocast_dtype = None
-        return step
-    wrapped = nn.parallel.DistributedDataParallel(built.model)
-    forward: Callable[[dict[str, Tensor]], Any] = lambda batch: wrapped(**batch)  # noqa: E731
-    step = TrainingStep(spec, replace(built, forward=forward), CPU)
-    if spec.strategy == ZERO1:
-        from torch.distributed.optim import ZeroRedundancyOptimizer  # it warns of scripted functions
-
-        made: Any = optimizer_class(spec.optimizer)
-        learned = [each for each in built.model.parameters() if each.requires_grad]
-        options = OPTIMIZERS[spec.optimizer].options
-        step.optimizer = ZeroRedundancyOptimizer(learned, made, lr=LEARNING_RATE, **options)
-        step.keeps_state = False  # it lies in the optimizer of this rank, inside that one
-    return step
 
 
 def _bytes_of(tensors: list[Tensor]) -> int:

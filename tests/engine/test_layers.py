@@ -13,8 +13,8 @@ TORCH_SIDE = {
     f"measurement.{name}"
     for name in (
         *("attribution", "batches", "checkpointing", "compiling", "device", "environment", "language_model_loss"),
-        *("losses", "module_scopes", "optimizers", "probe", "quantization", "step", "timing"),
-        *("torchvision_schemas", "workloads"),
+        *("losses", "module_scopes", "optimizers", "probe", "quantization", "ranked_training", "ranks", "step"),
+        *("timing", "torchvision_schemas", "workloads"),
     )
 }
 TORCH_SIDE |= {"validation.measure", "estimate.measure_calibration", "ranks.emulated_group"}

@@ -29,8 +29,9 @@ from torch.distributed.device_mesh import init_device_mesh
 from ...errors import EstimateImpossible
 from ...measurement.module_scopes import ModuleScopes
 from ...measurement.optimizers import make_optimizer
+from ...measurement.ranks import sharded_step
 from ...measurement.step import TrainingStep
-from ...measurement.workloads import Built, series_of_blocks
+from ...measurement.workloads import Built
 from ...settings.rank_settings import FSDP, ZERO1
 from ...spec import RunSpec
 from ..batch_model import COMMUNICATION
@@ -184,24 +185,9 @@ def recorder_of_shards(device_type: str, scopes: ModuleScopes) -> Recorder:
 
 def step_of_rank(spec: RunSpec, built: Built, device: torch.device) -> TrainingStep:
     """Return the training step of rank 0."""
-    return _sharded_step(spec, built, device) if spec.strategy == FSDP else _BucketStep(spec, built, device)
-
-
-def _sharded_step(spec: RunSpec, built: Built, device: torch.device) -> TrainingStep:
-    shard(spec, built.model, _groups[0].mesh)
-    step = TrainingStep(spec, built, device)
-    step.autocast_dtype = None  # the policy of the shards decides it
-    return step
-
-
-def shard(spec: RunSpec, model: nn.Module, mesh: Any) -> None:
-    """Shard each layer and then the rest, as `fully_shard` is used."""
-    fsdp = importlib.import_module("torch.distributed.fsdp")
-    halves = {"param_dtype": torch.bfloat16, "reduce_dtype": torch.float32} if spec.precision == "bf16" else {}
-    policy = fsdp.MixedPrecisionPolicy(**halves)
-    for block in series_of_blocks(model):
-        fsdp.fully_shard(block, mesh=mesh, mp_policy=policy)
-    fsdp.fully_shard(model, mesh=mesh, mp_policy=policy)
+    if spec.strategy == FSDP:
+        return sharded_step(spec, built, device, _groups[0].mesh)
+    return _BucketStep(spec, built, device)
 
 
 class _BucketStep(TrainingStep):

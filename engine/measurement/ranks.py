@@ -1,0 +1,78 @@
+"""Puts a strategy of several ranks around a model: torch's own DistributedDataParallel, FSDP2 or ZeRO-1.
+
+Nothing else does, so what is measured, emulated and estimated is one training. An estimate traces FSDP2 as it is made
+here; DDP's buckets it makes itself, because the reducer reads tensors back.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.nn.parallel import DistributedDataParallel
+
+from ..settings.optimizers import OPTIMIZERS
+from ..settings.rank_settings import DDP, FSDP, ZERO1
+from ..spec import RunSpec
+from .optimizers import LEARNING_RATE, optimizer_class
+from .step import TrainingStep
+from .workloads import Built, series_of_blocks
+
+
+def step_of_this_rank(spec: RunSpec, built: Built, device: torch.device) -> TrainingStep:
+    """Return the training step of this process, which has joined its group.
+
+    Gradients are averaged in each backward pass, also in those of micro-batches before the last.
+    """
+    if spec.strategy == FSDP:
+        of_rank = replace(built, forward=_Forward(built))
+        return sharded_step(spec, of_rank, device, init_device_mesh(device.type, (spec.ranks,)))
+    of_rank = replace(built, forward=DistributedDataParallel(_Forward(built)))
+    if spec.strategy != ZERO1:
+        return TrainingStep(spec, of_rank, device)
+    step = TrainingStep(replace(spec, strategy=DDP, optimizer="none"), of_rank, device)
+    step.optimizer = _with_sharded_state(spec, built.model)
+    return step
+
+
+def sharded_step(spec: RunSpec, built: Built, device: torch.device, mesh: Any) -> TrainingStep:
+    """Return the step of a rank whose weights are sharded over a mesh."""
+    shard(spec, built.model, mesh)
+    step = TrainingStep(spec, built, device)
+    step.autocast_dtype = None  # the policy of the shards decides it
+    return step
+
+
+def shard(spec: RunSpec, model: nn.Module, mesh: Any) -> None:
+    """Shard each layer and then the rest, as `fully_shard` is used."""
+    fsdp = importlib.import_module("torch.distributed.fsdp")
+    halves = {"param_dtype": torch.bfloat16, "reduce_dtype": torch.float32} if spec.precision == "bf16" else {}
+    policy = fsdp.MixedPrecisionPolicy(**halves)
+    for block in series_of_blocks(model):
+        fsdp.fully_shard(block, mesh=mesh, mp_policy=policy)
+    fsdp.fully_shard(model, mesh=mesh, mp_policy=policy)
+
+
+def _with_sharded_state(spec: RunSpec, model: nn.Module) -> Any:
+    sharded = importlib.import_module("torch.distributed.optim")  # it warns of scripted functions
+    learned = [each for each in model.parameters() if each.requires_grad]
+    options = OPTIMIZERS[spec.optimizer].options
+    return sharded.ZeroRedundancyOptimizer(learned, optimizer_class(spec.optimizer), lr=LEARNING_RATE, **options)
+
+
+class _Forward(nn.Module):
+    """The forward pass of a workload as a module, which a strategy can be put around.
+
+    It is in training mode itself, also around a model that trains without dropout: so the watch counts its passes.
+    """
+
+    def __init__(self, built: Built) -> None:
+        super().__init__()
+        self.model, self.run = built.model, built.forward
+
+    def forward(self, batch: dict[str, Tensor]) -> Any:
+        return self.run(batch)
