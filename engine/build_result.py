@@ -10,7 +10,7 @@ from .results import savings, stats
 from .results.result import Boundary, DeviceFacts, Point, Probe, Reason, RecommendedBy, RunResult, Speed, Timings
 from .results.speed_rounds import SpeedClaim
 from .search.allowed_sizes import AllowedSizes
-from .search.reserve import largest_with_reserve
+from .search.reserve import largest_with_reserve, with_spread
 from .spec import SearchSpec
 from .speed.comparison import Comparison
 from .speed.reasons import TODAY_NOT_MEASURED
@@ -22,6 +22,17 @@ def measured_points(probes: Sequence[Probe], device: DeviceFacts, largest: int) 
     """Every size that trained, with its memory and no speed yet."""
     decisive = stats.decisive_probes(probes)
     return {size: Point.of(p, device) for size, p in decisive.items() if p.fits and size <= largest}
+
+
+def reserve_of(spec: SearchSpec, device: DeviceFacts, probes: Sequence[Probe], largest: int) -> float:
+    """Return the share of the memory that a recommended size leaves free.
+
+    It is the requested one, or what starts of the largest size differed by: those of a script, each a process of its
+    own.
+    """
+    if not spec.starts_anew:
+        return spec.reserve_fraction
+    return with_spread(spec.reserve_fraction, probes, largest, device.limit_bytes or device.capacity_bytes)
 
 
 def answer(
@@ -54,7 +65,8 @@ def answer(
     limit_bytes = device.limit_bytes or device.capacity_bytes
     is_searched = spec.check_batch_size is None and boundary.reason is not Reason.TIME_BUDGET
     rule = AllowedSizes.parse(boundary.allowed_sizes) if boundary.allowed_sizes else None
-    with_reserve = largest_with_reserve(points, limit_bytes, spec.reserve_fraction, rule) if is_searched else None
+    reserve = reserve_of(spec, device, probes, largest)
+    with_reserve = largest_with_reserve(points, limit_bytes, reserve, rule) if is_searched else None
     current, recommended = points.get(spec.current_batch_size), points.get(comparison.recommended or 0)
     speedup = comparison.speedup
     is_bound = comparison.claim is SpeedClaim.AT_LEAST
@@ -67,7 +79,7 @@ def answer(
         recommended=recommended,
         current=current,
         waste=savings.waste(limit_bytes, current, recommended),
-        speed=_speed(comparison, spec.reserve_fraction),
+        speed=_speed(comparison, reserve),
         speedup=speedup.value if speedup and not is_bound else None,
         speedup_low=speedup.low if speedup else None,
         speedup_high=speedup.high if speedup else None,

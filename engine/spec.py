@@ -7,7 +7,7 @@ declared with its label, choices and bounds; command line, form, filters, compar
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from .errors import SpecError
 from .ranks.emulation import EmulatedRank
@@ -55,6 +55,10 @@ class SearchSpec(Protocol):
     def runs_per_year(self) -> int: ...
     @property
     def emulated_ranks(self) -> tuple[EmulatedRank, ...]: ...
+    @property
+    def starts_anew(self) -> bool:
+        """Whether each probe is a start of a training, so that two of one size show how far starts differ."""
+
     def to_dict(self) -> dict[str, Any]: ...
 
 
@@ -64,6 +68,8 @@ class RunSpec(TrainingSpec):
 
     Sizes are bytes, times seconds, prices US dollars. `None` means: the workload's or the engine's default.
     """
+
+    starts_anew: ClassVar = False
 
     current_batch_size: int = setting(
         Role.TODAY,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from .build_result import answer, measured_points
+from .build_result import answer, measured_points, reserve_of
 from .errors import TimeIsUp, WorkloadFailed
 from .execution import Execution
 from .results.result import Boundary, DeviceFacts, Outcome, Point, Probe, Purpose, RunResult, Timings
@@ -102,7 +102,8 @@ class Sweep(ABC):
 
     def next_size_at_reserve(self, boundary: Boundary) -> int | None:
         """Return the largest size that should just keep the reserve; None where it was run, or one near it."""
-        size = edge_size(self.points(boundary), self.limit_bytes, self.spec.reserve_fraction)
+        reserve = reserve_of(self.spec, self.device, self.probes, boundary.largest_batch_size or 0)
+        size = edge_size(self.points(boundary), self.limit_bytes, reserve)
         return None if size in {p.batch_size for p in self.probes} else size
 
     def answer(self, boundary: Boundary, comparison: Comparison, timings: Timings) -> RunResult:

@@ -26,7 +26,7 @@ _DEVICE = (
     *("kind", "name", "capacity_bytes", "limit_bytes", "compute_capability", "foreign_used_bytes", "beside_bytes"),
 )
 _PROBE_HIDDEN = ("error_type", "error_message", "timing_conditions")
-_SPEC_HIDDEN = ("name", "directory", "function", "script", "device", "command", "batch_in")
+_SPEC_HIDDEN = ("name", "directory", "function", "script", "device", "command", "batch_in", "catalogue")
 _ESTIMATE_HIDDEN = ("spec", "environment", "host")
 
 

@@ -20,7 +20,8 @@ from engine.catalog import WORKLOADS
 from engine.errors import SpecError
 from engine.settings.spec_checks import bytes_setting
 from engine.text.masking import masked
-from engine.tune.spec import FUNCTION, OWN_PYTHON, TuneSpec, function_command
+from engine.tune.catalogue.command import OWN_PYTHON
+from engine.tune.spec import FUNCTION, TuneSpec, function_command
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}", re.ASCII)
 _FIXED = ("command", "batch", "batch_in", "name", "directory", "device", "sizes", "rank", "communication_bytes")

@@ -13,7 +13,13 @@ from ..results.result import Boundary, Outcome, Point, Probe, Purpose, Reason
 from ..results.speed_rounds import SpeedRound, Stage
 from ..search.allowed_sizes import AllowedSizes, boundary_among
 from ..search.boundary import boundary_of_search
-from ..search.differing_starts import boundary_where_starts_differ, do_starts_differ, found_where_starts_differ
+from ..search.differing_starts import (
+    boundary_on_ranks,
+    boundary_where_starts_differ,
+    do_starts_differ,
+    found_where_starts_differ,
+    proven_on_ranks,
+)
 from ..search.unguided import Found
 from ..spec import MEMORY_STEPS
 from ..speed.comparison import Comparison
@@ -63,13 +69,25 @@ class CommandClaims(Claims):
             boundary = boundary_where_starts_differ(boundary_of_search(ended, probes, self.device), probes)
             possible.insert(0, boundary if rule is None else boundary_among(boundary, rule))
         low = max((p.batch_size for p in probes if p.fits), default=0)
+        if self.is_on_ranks and (ended_there := ended_at(proven_on_ranks(probes), maximum, rule)) is not None:
+            boundary = boundary_on_ranks(boundary_of_search(ended_there, probes, self.device), probes)
+            possible.insert(0, boundary if rule is None else boundary_among(boundary, rule))
         if (wall := wall_of_the_script(probes, low)) is not None:
             possible.insert(0, boundary_of_search(Found(low, wall), probes, self.device))
         if too_few and low and min(p.batch_size for p in too_few) > low:
             refusal = too_few[0].error_message
             possible.insert(0, Boundary(low, False, None, Reason.SIZE_LIMIT, refusal=refusal))
-        steps = max((p.steps for p in probes if p.fits and p.batch_size == low), default=0)
-        return [each if each.reason is Reason.TIME_BUDGET else replace(each, soak_steps=steps) for each in possible]
+        return [each if each.reason is Reason.TIME_BUDGET else self._with_steps(each) for each in possible]
+
+    @property
+    def is_on_ranks(self) -> bool:
+        """Whether several real ranks trained, whose starts may differ although their rows do not."""
+        return self.training.ranks > 1 and not self.spec.emulated_ranks
+
+    def _with_steps(self, boundary: Boundary) -> Boundary:
+        """Return the boundary with the steps that its largest size trained."""
+        made = [p.steps for p in searched(self.probes) if p.fits and p.batch_size == boundary.largest_batch_size]
+        return replace(boundary, soak_steps=max(made, default=0))
 
     def _rule(self) -> AllowedSizes | None:
         """Return the rule of the sizes that were searched: the spec's, or a claimed one that the probes may teach."""

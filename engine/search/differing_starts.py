@@ -1,7 +1,11 @@
-"""PURE: what starts prove where those of one size take different memory, since each is given other rows.
+"""PURE: what starts prove where those of one size take different memory.
 
-Two neighbouring sizes prove no limit then: either may fit in one start and not in the next. So the largest size is
-started again. Where that took other memory, the answer is a size that trained in several starts, with no certificate.
+Where each is given other rows, two neighbouring sizes prove no limit: either may fit in one start and not in the next.
+So the largest size is started again. Where that took other memory, the answer is a size that trained in several
+starts, with no certificate.
+
+Several ranks exchange gradients beside the backward pass, so their peaks differ although their rows do not. The limit
+is then between a size that trained in each of several starts and the next, which ran out of memory in one.
 """
 
 from __future__ import annotations
@@ -9,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..results.result import Boundary, Outcome, Probe
+from ..results.result import Boundary, Outcome, Probe, Reason
 from ..text.units import format_bytes
 from .boundary import with_note
 from .unguided import Found
 
 STARTS_WHERE_THEY_DIFFER = 4
+STARTS_OF_RANKS = 3
 
 
 def next_where_starts_differ(found: Found, probes: Sequence[Probe], memory_bytes: int) -> int | Found:
@@ -63,6 +68,33 @@ def boundary_where_starts_differ(boundary: Boundary, probes: Sequence[Probe]) ->
     took = f" took {format_bytes(min(peaks))} to {format_bytes(max(peaks))}" if peaks else " trained"
     note = f"{len(made)} starts of {boundary.largest_batch_size}{took}, each with other rows: no exact limit is known"
     return with_note(replace(boundary, certified=False), note)
+
+
+def next_of_ranks(found: Found, probes: Sequence[Probe]) -> int | Found:
+    """Return the largest size until it had its starts; where the next one did not run out of memory, it needs none."""
+    starts = _by_size(probes)
+    is_memory = any(p.outcome is Outcome.OUT_OF_MEMORY for p in starts.get(found.refused or 0, []))
+    is_open = is_memory and 0 < len(starts.get(found.largest, [])) < STARTS_OF_RANKS
+    return found.largest if is_open else found
+
+
+def proven_on_ranks(probes: Sequence[Probe]) -> list[Probe]:
+    """Return the starts without those that trained a size which was refused in another start."""
+    refused = {size for size, made in _by_size(probes).items() if not all(p.fits for p in made)}
+    return [p for p in probes if not (p.fits and p.batch_size in refused)]
+
+
+def boundary_on_ranks(boundary: Boundary, probes: Sequence[Probe]) -> Boundary:
+    """Return the boundary of several ranks: how many starts prove it, how far they differed; certified by enough."""
+    size = boundary.largest_batch_size
+    made = [p.memory_bytes for p in _by_size(probes).get(size or 0, []) if p.memory_bytes is not None]
+    if not size or not made or boundary.reason is not Reason.OUT_OF_MEMORY:
+        return boundary
+    least, most = min(made), max(made)
+    differed = f"at most, {format_bytes(most - least)} more than the least" if most > least else "each"
+    starts = f"{len(made)} start{'' if len(made) == 1 else 's'}"
+    note = f"{starts} of {size} took {format_bytes(most)} {differed}"
+    return with_note(replace(boundary, certified=boundary.certified and len(made) >= STARTS_OF_RANKS), note)
 
 
 def _by_size(probes: Sequence[Probe]) -> dict[int, list[Probe]]:

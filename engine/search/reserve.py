@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from ..results.result import Point
+from ..results.result import Point, Probe
 from .allowed_sizes import AllowedSizes
 
 ABOUT = 1.01
@@ -16,6 +16,12 @@ NEAR = 1.05
 def allowed_bytes(limit_bytes: int, reserve_fraction: float) -> int:
     """Return what the recommended size may take."""
     return int(limit_bytes * (1 - reserve_fraction))
+
+
+def with_spread(reserve_fraction: float, probes: Sequence[Probe], batch_size: int, limit_bytes: int) -> float:
+    """Return the share of the memory to leave free: no less than the starts of a size differed by."""
+    taken = [p.memory_bytes for p in probes if p.batch_size == batch_size and p.fits and p.memory_bytes is not None]
+    return max(reserve_fraction, (max(taken) - min(taken)) / limit_bytes) if taken else reserve_fraction
 
 
 def sizes_with_reserve(points: Mapping[int, Point], limit_bytes: int, reserve_fraction: float) -> frozenset[int]:

@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import PurePath
 from typing import Any
 
 _DIGITS = re.compile(r"\+?[1-9][0-9_]*")
@@ -29,6 +30,12 @@ class _Value:
     key: str
     text: str
     place: slice | None
+
+
+def named_in(part: str, file: str) -> str:
+    """Return what names the file in a part of a command: all of it, or what stands behind its first or last `=`."""
+    named = (part, part.partition("=")[2], part.rpartition("=")[2])
+    return next((each for each in named if each and PurePath(each) == PurePath(file)), "")
 
 
 def with_number(text: str, suffix: str, key: str, size: int) -> str:

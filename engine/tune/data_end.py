@@ -6,11 +6,15 @@ size that the data can feed is known without a search: it is started, and then t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..results.result import Outcome, Probe
 from .next_size import Start, is_within_reach
+
+if TYPE_CHECKING:
+    from .evidence import Evidence
 
 STEPS_OF_A_PROBE = 3  # the fewest optimizer steps that are a probe; a script may make all of them in one pass
 
@@ -61,3 +65,12 @@ def size_before_the_data_ends(
         return wall + 1
     for_memory = [s for s in starts if s.batch_size not in too_large]
     return wall if size > wall or is_within_reach(wall, for_memory, memory_bytes) else size
+
+
+def data_end_of(evidence: Iterable[Evidence]) -> DataEnd | None:
+    """Return where the data ends; None where it is not known, or a step's micro-batches follow the size."""
+    seen = {(e.rows_of_a_pass, e.micro_batches) for e in evidence if e.probe.fits}
+    if len(seen) != 1:
+        return None
+    rows, micro_batches = seen.pop()
+    return DataEnd(rows, micro_batches) if rows and micro_batches else None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..results.result import Outcome, Probe
 from ..search.allowed_sizes import AllowedSizes
-from ..search.differing_starts import next_where_starts_differ
+from ..search.differing_starts import next_of_ranks, next_where_starts_differ, proven_on_ranks
 from ..search.unguided import Found
 from .data_end import DataEnd, size_before_the_data_ends
 from .learned_sizes import is_spelled_out, learned_sizes, next_allowed, wider_sizes
@@ -21,7 +21,8 @@ class SearchSoFar:
 
     `starts` are those that say something of memory; `memory_bytes` is 0 before the first has shown the device.
     `measures_refused`: a refused size runs to its end, and its memory will be known. `given` is the user's own rule.
-    `is_varied`: batches of one size differ in what they hold, so another start may take other memory.
+    `is_varied`: batches of one size differ in what they hold, so another start may take other memory. `has_ranks`: so
+    may several real ranks, whatever their batches hold.
     """
 
     starts: Sequence[Start]
@@ -33,6 +34,7 @@ class SearchSoFar:
     data_end: DataEnd | None = None
     given: AllowedSizes | None = None
     is_varied: bool = False
+    has_ranks: bool = False
 
     @property
     def allowed(self) -> AllowedSizes | None:
@@ -47,6 +49,22 @@ class SearchSoFar:
 
 def next_start(so_far: SearchSoFar) -> int | Found:
     """Return the size to start next, or where the search has ended."""
+    if not so_far.has_ranks or so_far.is_varied:
+        return _next_start(so_far)
+    step = _next_start(replace(so_far, starts=worst_of_each(so_far.starts), probes=proven_on_ranks(so_far.probes)))
+    return next_of_ranks(step, so_far.probes) if isinstance(step, Found) else step
+
+
+def worst_of_each(starts: Sequence[Start]) -> list[Start]:
+    """Return one start of each size: one that was refused, else the one that took the most."""
+    worst: dict[int, Start] = {}
+    for start in starts:
+        known = worst.pop(start.batch_size, start)
+        worst[start.batch_size] = min(start, known, key=lambda each: (each.fits, -(each.memory_bytes or 0)))
+    return list(worst.values())
+
+
+def _next_start(so_far: SearchSoFar) -> int | Found:
     if (rule := so_far.allowed) is not None:
         return _among(so_far, rule)
     step = _by_memory(so_far, so_far.starts)

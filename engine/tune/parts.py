@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..text.units import format_duration
+from .catalogue.command import OWN_PYTHON
 from .evidence import Ended
 from .reading import Reading
-from .spec import OWN_PYTHON, FunctionSpec, TuneSpec
+from .spec import FunctionSpec, TuneSpec
 
 LONG_SECONDS = 20.0
 """A start that takes less is not worth shortening."""
@@ -50,7 +51,7 @@ def what_shortens(longest: str, spec: TuneSpec | FunctionSpec) -> str:
     """Return what makes the longest part of a start shorter; empty where nothing is known to."""
     if longest == _IMPORT and _can_be_warm(spec):
         return "--warm (in Python warm=True) imports once"
-    return "fewer rows shorten it" if longest == _BUILD else ""
+    return "fewer rows shorten it" if longest == _BUILD and not spec.catalogue else ""
 
 
 def _can_be_warm(spec: TuneSpec | FunctionSpec) -> bool:

@@ -18,14 +18,14 @@ from ..report.script_output import MARK
 from ..results.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, Timings
 from ..search.allowed_sizes import boundary_among
 from ..search.boundary import with_note
-from ..search.differing_starts import boundary_where_starts_differ
+from ..search.differing_starts import boundary_on_ranks, boundary_where_starts_differ
 from ..search.unguided import Found, Try
 from ..spec import SCHEMA
 from ..speed.comparison import Comparison, reason_to_log
 from ..speed.reasons import NOT_COMPARED, OF_EMULATED
 from ..sweep import Sweep
 from .alternating_starts import throughput_of
-from .data_end import DataEnd
+from .data_end import data_end_of
 from .devices import check_kind, environment_of, facts_of
 from .disk import MOST_FILES, changed_files
 from .emulated.starts import start_ranks
@@ -48,6 +48,7 @@ from .whole_run import describe_peak, describe_whole_run
 MEMORY_STEPS, LEAST_STEPS = 5, 3
 LEAST_SECONDS, PATIENCE = 120.0, 20  # a later start may take 20 times as long as the longest before
 ALIVE_SECONDS, FILES_NAMED = 5.0, 5
+STARTS_AT_RESERVE_OF_RANKS = 2  # the first may take more than its neighbours say
 
 Spec = TuneSpec | FunctionSpec
 
@@ -137,26 +138,29 @@ class StartSweep(Sweep):
             first=self.spec.start_batch_size or self.spec.current_batch_size,
             maximum=min(self.most_samples or self.spec.max_batch_size, self.spec.max_batch_size),
             # a CPU with memory to spare runs a size beyond the limit to its end
-            measures_refused=self._is_on_cpu and 2 * (self.device.limit_bytes or 0) <= self.device.capacity_bytes,
-            data_end=self.data_end,
+            measures_refused=self._is_on_cpu and 2 * self.ranks * self.limit_bytes <= self.device.capacity_bytes,
+            data_end=data_end_of(self.evidence.values()),
             given=self.spec.allowed_sizes,
-            is_varied=any(e.is_varied for e in self.evidence.values()),
+            is_varied=self.is_varied,
+            has_ranks=self.ranks > 1,
         )
 
     @property
-    def data_end(self) -> DataEnd | None:
-        """Where the data ends the search; None where it is not known, or a step's micro-batches follow the size."""
-        seen = {(e.rows_of_a_pass, e.micro_batches) for e in self.evidence.values() if e.probe.fits}
-        if len(seen) != 1:
-            return None
-        rows, micro_batches = seen.pop()
-        return DataEnd(rows, micro_batches) if rows and micro_batches else None
+    def is_varied(self) -> bool:
+        """Whether batches of one size differ in what they hold."""
+        return any(e.is_varied for e in self.evidence.values())
+
+    @property
+    def ranks(self) -> int:
+        """How many processes train at the same time, as far as it was seen."""
+        return 1 if self.spec.emulated_ranks else max([1, *(e.world_size for e in self.evidence.values())])
 
     def found(self, step: Found) -> Boundary:
         """Return the boundary with what its largest size showed. Raises WorkloadFailed where no size made a step."""
         if self.seen_device is None:  # not even batch 1 came as far as a training step
             raise no_step(self.probes[-1])
-        boundary = boundary_where_starts_differ(super().found(step), self.searched)
+        says = boundary_on_ranks if self.ranks > 1 and not self.is_varied else boundary_where_starts_differ
+        boundary = says(super().found(step), self.searched)
         if step.refused is None and step.largest == self.most_samples:
             refusal = next(p.error_message for p in self.probes if p.outcome is Outcome.SIZE_LIMIT)
             boundary = replace(boundary, reason=Reason.SIZE_LIMIT, refusal=refusal)
@@ -177,10 +181,11 @@ class StartSweep(Sweep):
 
     def _start_at_the_reserve(self, boundary: Boundary) -> None:
         """Measure the largest size that keeps the reserve: the one to recommend."""
-        if not (size := self._allowed(self.next_size_at_reserve(boundary))) or size in self.evidence:
-            return
-        with self._losing_nothing("the size that keeps the reserve"):
-            self.probe(size, Purpose.CURVE)
+        for _ in range(1 if self.ranks == 1 else STARTS_AT_RESERVE_OF_RANKS):
+            if not (size := self._allowed(self.next_size_at_reserve(boundary))) or size in self.evidence:
+                return
+            with self._losing_nothing("the size that keeps the reserve"):
+                self.probe(size, Purpose.CURVE)
 
     def probe(self, batch_size: int, purpose: Purpose, *, fresh: bool = False) -> Probe:
         """Start the training, in a fresh process as always; after an error that is not memory, a second time.
@@ -234,7 +239,7 @@ class StartSweep(Sweep):
             self.execution.log(parts)
         evidence = self.evidence[batch_size] = self._evidence(readings, ended, batch_size)
         probe = evidence.probe
-        if self._is_on_cpu and not any(e.caveat for e in self.evidence.values()):
+        if self._is_on_cpu and self.ranks == 1 and not any(e.caveat for e in self.evidence.values()):
             probes = (*self.probes, probe)
             check_memory_rises({p.batch_size: p.peak_allocated_bytes for p in probes if p.peak_allocated_bytes})
         if evidence.most_samples is not None:  # it says nothing of memory
@@ -327,7 +332,7 @@ class StartSweep(Sweep):
             limit_bytes=limit_bytes,
             batch=self.spec.batch,
             honoured=honoured,
-            data_end=self.data_end,
+            data_end=data_end_of(self.evidence.values()),
             emulated=[each.rank for each in self.spec.emulated_ranks],
         )
 
@@ -386,7 +391,7 @@ class StartSweep(Sweep):
             tokens_per_step=of_largest.tokens_per_step if of_largest else None,
             waiting_for_data_fraction=of_largest.waiting_fraction if of_largest else None,
             starts=tuple((p.batch_size, round(p.wall_seconds, 3)) for p in starts),
-            changed_files=self._changed_files(),
+            changed_files=() if self.spec.catalogue else self._changed_files(),  # ours writes none
             peak=self._peak(of_largest) if of_largest else None,
             whole_run=of_largest.whole_run if of_largest else None,
             throughputs=tuple(throughput_of(each) for _, each in sorted(self.evidence.items()) if each.probe.fits),

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from ..catalog import WORKLOADS
 from ..errors import SpecError
-from ..program import PROGRAM
+from ..program import IMPORTED_FROM, PROGRAM
 from ..ranks.emulation import EmulatedRank, emulated_ranks, wrong_emulation
 from ..search.allowed_sizes import AllowedSizes
 from ..settings.spec_checks import check_settings, given_fields, not_offered
@@ -20,14 +20,15 @@ from ..spec import check_start, shared_setting
 from ..text.masking import HIDDEN, masked
 from ..text.printable import is_line, printable
 from ..training_spec import check_device_name
+from .catalogue.command import OWN_PYTHON, name_of, settings_in
+from .config_copy import named_in
 
 BATCH_SIZE, OUT = "{batch_size}", "{out}"
 """Placeholders of a command: the batch size of a start, and a fresh folder of that start."""
 BATCH_SIZE_PLACE = re.compile(r"\{batch_size(?:\*([1-9]\d{0,3}))?\}")
 """The batch size, or a multiple of it: for a script that divides by its ranks, so that each is given the size."""
-OWN_PYTHON, STEP_MODULE = "{python}", "memorymark_step"
-"""The command of a function begins with the Python that MemoryMark itself runs in, and the hook that runs it."""
-VARIABLE, FUNCTION, TEMPLATE, CONFIG = "MEMORYMARK_BATCH_SIZE", "function", "template", "config"
+VARIABLE, STEP_MODULE = "MEMORYMARK_BATCH_SIZE", "memorymark_step"
+FUNCTION, TEMPLATE, CONFIG = "function", "template", "config"
 BATCH_WAYS = {
     TEMPLATE: f"the command holds {BATCH_SIZE}",
     "hf": "per_device_train_batch_size of a Hugging Face Trainer is set",
@@ -81,6 +82,9 @@ class Limits:
     """Which sizes the script takes, such as "multiple of 8"; None: any, unless its errors teach otherwise."""
     compare_speed: bool = True
     """Start today's size and up to three others in turns: without it no size is recommended."""
+    starts_anew: ClassVar = True
+    check_batch_size: ClassVar[None] = None
+    """A training of somebody's own is always searched, never run at one size alone."""
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -115,17 +119,12 @@ class Limits:
         if value is not None and not is_line(value, most):
             raise SpecError(name, f"must be one line of 1 to {most} printable characters")
 
-    @property
-    def check_batch_size(self) -> None:
-        """A training of somebody's own is always searched, never run at one size alone."""
-        return
-
 
 @dataclass(frozen=True, slots=True)
 class TuneSpec(Limits):
     """One command to be tuned. Raises SpecError, naming the field, for anything not allowed."""
 
-    DERIVED: ClassVar = ("model", "function")
+    DERIVED: ClassVar = ("model", "function", "catalogue")
     """What its document holds in addition to its fields."""
 
     command: tuple[str, ...]
@@ -169,6 +168,8 @@ class TuneSpec(Limits):
         """Raise SpecError unless the ranks can be stood in for; the speed of such starts is none of real ranks."""
         if wrong := wrong_emulation(self.emulate_ranks, self.rank, self.communication_bytes, self.command):
             raise SpecError(*wrong)
+        if self.catalogue and self.emulate_ranks not in (None, self.catalogue["ranks"]):
+            raise SpecError("emulate_ranks", f"must be the {self.catalogue['ranks']} ranks that are trained")
         if self.emulate_ranks is not None:
             object.__setattr__(self, "compare_speed", False)
 
@@ -191,7 +192,7 @@ class TuneSpec(Limits):
         file, key = self.config
         if not file or not key:
             raise SpecError("batch_in", f"{self.batch_in!r} is no FILE:KEY, such as config.yaml:train.batch_size")
-        if not any(_names(part, file) or HIDDEN in part for part in self.command):
+        if not any(named_in(part, file) or HIDDEN in part for part in self.command):
             raise SpecError("command", f"names no {file}; --batch-in puts a copy in its place")
 
     def _check_function(self) -> None:
@@ -233,15 +234,23 @@ class TuneSpec(Limits):
         return self.command[3] if self.batch == FUNCTION else None
 
     @property
+    def catalogue(self) -> dict[str, Any] | None:
+        """The settings of the catalogue's model that the command trains; None for one of somebody's own."""
+        return settings_in(self.command)
+
+    @property
     def program(self) -> str:
         """What is started: the command's first word."""
-        return sys.executable if self.function and self.command[0] == OWN_PYTHON else self.command[0]
+        is_ours = self.command[0] == OWN_PYTHON and (self.function or self.catalogue)
+        return sys.executable if is_ours else self.command[0]
 
     @property
     def model(self) -> str:
         """What is tuned, in a word: its name, else the function, the script, or the module after `-m`."""
         if self.name is not None or self.function is not None:
             return _own_name(self.name or self.function or "")
+        if self.catalogue is not None:
+            return name_of(self.catalogue)
         parts = [part for part in self.command if not BATCH_SIZE_PLACE.search(part)]
         script = next((part for part in parts if part.endswith(".py")), None)
         if script is not None:
@@ -260,7 +269,7 @@ class TuneSpec(Limits):
     @property
     def python_path(self) -> tuple[str, ...]:
         """Folders that its Python finds modules in beside those of its environment."""
-        return ()
+        return (str(IMPORTED_FROM),) if self.catalogue else ()
 
     @property
     def emulated_ranks(self) -> tuple[EmulatedRank, ...]:
@@ -281,7 +290,7 @@ class TuneSpec(Limits):
             return parts
         file, _ = self.config
         copy = str(PurePath(out) / PurePath(file).name)
-        return [f"{part[: -len(named)]}{copy}" if (named := _names(part, file)) else part for part in parts]
+        return [f"{part[: -len(named)]}{copy}" if (named := named_in(part, file)) else part for part in parts]
 
     def arguments_by_hand(self, batch_size: int, out: str) -> list[str]:
         """Return the command with its placeholders filled in. Other braces stay as they are."""
@@ -290,7 +299,7 @@ class TuneSpec(Limits):
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for a document. What looks like a secret on the command line is hidden."""
-        return {**asdict(self), "model": self.model, "function": self.function, "command": masked(self.command)}
+        return {**asdict(self), **{name: getattr(self, name) for name in self.DERIVED}, "command": masked(self.command)}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> TuneSpec:
@@ -314,6 +323,7 @@ class FunctionSpec(Limits):
 
     DERIVED: ClassVar = ("model", "batch")
     """What its document holds in addition to its fields."""
+    catalogue: ClassVar[None] = None
 
     function: str
     starting: str = "process"
@@ -382,12 +392,6 @@ def read_tuned_spec(document: Mapping[str, Any]) -> TuneSpec | FunctionSpec:
     """Read the spec of a document of a command or a function; what it holds derived is left out. Raises SpecError."""
     kind = FunctionSpec if "function" in document and "command" not in document else TuneSpec
     return kind.from_dict({name: value for name, value in document.items() if name not in kind.DERIVED})
-
-
-def _names(part: str, file: str) -> str:
-    """Return what names the file in a part of a command: all of it, or what stands behind its first or last `=`."""
-    named = (part, part.partition("=")[2], part.rpartition("=")[2])
-    return next((each for each in named if each and PurePath(each) == PurePath(file)), "")
 
 
 def _own_name(name: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from ..build_result import is_today_known, measured_points
+from ..build_result import is_today_known, measured_points, reserve_of
 from ..results.intervals import ENOUGH_ROUNDS
 from ..results.result import DeviceFacts, Probe
 from ..results.stats import decisive_probes
@@ -64,7 +64,8 @@ def start_speeds(
 ) -> dict[int, float]:
     """Return the samples a second of the start of today's size and of each that keeps the reserve, in rising order."""
     points = measured_points(probes, device, largest)
-    keeping = sizes_with_reserve(points, device.limit_bytes or device.capacity_bytes, spec.reserve_fraction)
+    reserve = reserve_of(spec, device, probes, largest)
+    keeping = sizes_with_reserve(points, device.limit_bytes or device.capacity_bytes, reserve)
     wanted = keeping | (points.keys() & {spec.current_batch_size})
     decisive = decisive_probes(probes)
     timed = [s for s in sorted(wanted) if decisive[s].timed_step_seconds and decisive[s].samples_per_second]

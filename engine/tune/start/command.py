@@ -32,8 +32,11 @@ def begin_command(spec: TuneSpec | FunctionSpec, batch_size: int, watching: Watc
 
 
 def unwatched(spec: TuneSpec | FunctionSpec) -> BeginUnwatched | None:
-    """Return what starts the command as its user would; None where only the watch sets its batch size, or ranks."""
-    needs_the_watch = spec.batch not in (TEMPLATE, "env", CONFIG) or spec.emulated_ranks
+    """Return what starts the command as its user would; None where only the watch sets its batch size, or ranks.
+
+    None also for a script of our own, which is not to be told from its watch.
+    """
+    needs_the_watch = spec.batch not in (TEMPLATE, "env", CONFIG) or spec.emulated_ranks or spec.catalogue
     return None if needs_the_watch else partial(_begin, spec, own={})
 
 

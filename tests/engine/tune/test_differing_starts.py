@@ -1,5 +1,6 @@
 """Where starts of one size are given other rows, and so take other memory, no limit is called exact."""
 
+import re
 from itertools import count
 from typing import Any
 
@@ -34,6 +35,22 @@ def tuned(monkeypatch: pytest.MonkeyPatch, *, percent: list[int], varied: bool =
 
     monkeypatch.setattr(run, "start", start)
     spec = TuneSpec(("python", "train.py", "{batch_size}"), memory_limit_bytes=LIMIT, compare_speed=False)
+    return started, run.tune(spec)
+
+
+def tuned_on_ranks(monkeypatch: pytest.MonkeyPatch, percent: list[int]) -> tuple[list[int], Any]:
+    """Tune a training of two ranks, about 100 bytes a sample; each start of a size takes the next share of that."""
+    started: list[int] = []
+
+    def start(_: object, batch_size: int, *__: object, **___: object) -> tuple[list[Reading], Ended]:
+        started.append(batch_size)
+        peaks = (90 * batch_size, batch_size * percent[(started.count(batch_size) - 1) % len(percent)])
+        facts = {"world_size": 2, "has_group": True, "python": "3.11.7"}
+        readings = [reading(steps(batch_size), peak=peak, rank=rank, **facts) for rank, peak in enumerate(peaks)]
+        return readings, Ended(wall_seconds=10.0)
+
+    monkeypatch.setattr(run, "start", start)
+    spec = TuneSpec(("torchrun", "train.py", "{batch_size}"), memory_limit_bytes=LIMIT, compare_speed=False)
     return started, run.tune(spec)
 
 
@@ -97,3 +114,56 @@ def test_a_document_that_hides_how_its_starts_differed_is_refused(monkeypatch, c
     document = document_of(found)
     document["boundary"] = document["boundary"] | claim
     assert {each.field.partition(".")[0] for each in find_contradictions(document)} >= {"boundary"}
+
+
+def test_the_limit_of_ranks_is_proved_by_three_starts_and_says_how_far_they_differed(monkeypatch) -> None:
+    started, found = tuned_on_ranks(monkeypatch, [100, 96, 94])
+    boundary = found.result.boundary
+    size = boundary.largest_batch_size
+    assert (boundary.certified, boundary.refused_batch_size, started.count(size)) == (True, size + 1, 3)
+    assert re.fullmatch(rf"3 starts of {size} took .* at most, .* more than the least", boundary.note)
+    assert len(found.training.rank_peaks_bytes) == 2
+    assert find_contradictions(document_of(found)) == []
+
+
+def test_ranks_that_repeat_themselves_are_certified_and_the_note_says_so(monkeypatch) -> None:
+    _, found = tuned_on_ranks(monkeypatch, [100])
+    assert (found.largest_batch_size, found.is_certified) == (100, True)
+    assert found.result.boundary.note == "3 starts of 100 took 9.8 KiB each"
+
+
+def test_a_size_that_ranks_could_not_train_in_one_of_its_starts_is_none_to_answer_with(monkeypatch) -> None:
+    started, found = tuned_on_ranks(monkeypatch, [100, 104, 96])
+    boundary, searched = found.result.boundary, [p for p in found.result.probes if p.purpose is not Purpose.CURVE]
+    trained = [p.outcome for p in searched if p.batch_size == boundary.largest_batch_size]
+    assert (boundary.largest_batch_size, boundary.certified, trained) == (96, True, [Outcome.FITS] * 3)
+    assert len(started) < 20
+    assert Outcome.OUT_OF_MEMORY in {p.outcome for p in searched if p.batch_size == boundary.largest_batch_size + 1}
+    assert find_contradictions(document_of(found)) == []
+
+
+def test_the_size_to_recommend_keeps_free_what_the_starts_differed_by(monkeypatch) -> None:
+    _, found = tuned_on_ranks(monkeypatch, [100, 90, 95])
+    result = found.result
+    made = [p.peak_allocated_bytes for p in result.probes if p.batch_size == result.boundary.largest_batch_size]
+    spread = max(made) - min(made)
+    assert result.speed.reserve_fraction == spread / LIMIT > 0.05
+    assert result.largest_with_reserve.memory_bytes <= LIMIT - spread
+
+
+@pytest.mark.parametrize("claim", [{"note": None}, {"note": "3 starts of 100 took 9.8 KiB each"}])
+def test_a_document_that_hides_how_its_ranks_differed_is_refused(monkeypatch, claim: dict[str, Any]) -> None:
+    _, found = tuned_on_ranks(monkeypatch, [100, 96, 94])
+    document = document_of(found)
+    document["boundary"] = document["boundary"] | claim
+    assert {each.field for each in find_contradictions(document)} >= {"boundary.note"}
+
+
+def test_a_document_that_claims_starts_of_ranks_that_it_does_not_hold_is_refused(monkeypatch) -> None:
+    _, found = tuned_on_ranks(monkeypatch, [100])
+    document = document_of(found)
+    again = [n for n, p in enumerate(document["probes"]) if p["batch_size"] == 100][1:]
+    for name, part in (("probes", document), ("starts", document["training"])):
+        part[name] = [each for n, each in enumerate(part[name]) if n not in again]
+    document["timings"]["processes"] -= len(again)
+    assert [each.field for each in find_contradictions(document)] == ["boundary.note"]
