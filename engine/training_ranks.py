@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .errors import SpecError
+from .program import PROGRAM
 from .settings.adapter_settings import DORA
 from .settings.optimizers import OPTIMIZERS
 from .settings.rank_settings import DDP, FSDP, STRATEGIES, ZERO1
@@ -13,10 +14,9 @@ from .settings.step_settings import FREED
 if TYPE_CHECKING:
     from .training_spec import TrainingSpec
 
-_MEASURE_INSTEAD = (
-    "a catalogue model is measured on one GPU; `estimate` takes several, and "
-    "`tune -- torchrun --nproc-per-node N train.py --bs {batch_size}` measures your own script on them, "
-    "or with --emulate-ranks N its memory on one"
+_ON_COMMAND_LINE = (
+    "several GPUs are measured on the command line alone: `{program} {model} --ranks {ranks} --strategy {strategy}`, "
+    "or --emulate-ranks {ranks} on one device; estimates take them everywhere"
 )
 
 
@@ -31,8 +31,8 @@ def check_ranks(spec: TrainingSpec) -> None:
     if not spec.strategy:
         offered = ", ".join(filter(None, STRATEGIES))
         raise SpecError("strategy", f"is required with {spec.ranks} GPUs; one of {offered}")
-    if not spec.device.startswith(("cuda", "auto")):
-        raise SpecError("ranks", f"several GPUs are of CUDA, not {spec.device}; leave the device out")
+    if not spec.device.startswith(("cuda", "auto", "cpu")):
+        raise SpecError("ranks", f"several devices are of CUDA, or cpu by gloo, not {spec.device}")
     if spec.gradients == FREED:
         raise SpecError("gradients", f"{FREED} ones cannot be averaged over {spec.ranks} GPUs; keep them")
     for name, other in (("offload_activations", "gradient_checkpointing"), ("offload_optimizer", f"strategy {FSDP}")):
@@ -71,9 +71,10 @@ def _check_fsdp(spec: TrainingSpec) -> None:
 
 
 def check_measured(spec: TrainingSpec) -> None:
-    """Raise SpecError for several GPUs where this machine is to train a model of the catalogue."""
+    """Raise SpecError for several GPUs where a worker is to train a model of the catalogue: it has one."""
     if spec.ranks > 1:
-        raise SpecError("ranks", _MEASURE_INSTEAD)
+        names = {"ranks": spec.ranks, "strategy": spec.strategy, "program": PROGRAM, "model": spec.model}
+        raise SpecError("ranks", _ON_COMMAND_LINE.format(**names))
 
 
 def held_bytes(spec: TrainingSpec, weights: float, gradients: float, state: float) -> float:

@@ -6,6 +6,7 @@ import sys
 from contextlib import nullcontext
 from functools import partial
 from types import SimpleNamespace
+from typing import Any
 
 import rich_click as click
 
@@ -14,9 +15,12 @@ from ..errors import SpecError
 from ..estimate.calibration import Calibration
 from ..kinds import RunKind
 from ..program import PROGRAM
+from ..ranks.emulation import FEWEST_RANKS
 from ..resume import EarlierAttempt
 from ..runner import measure
 from ..spec import RunSpec
+from ..tune.catalogue.spec import check_devices, ranked_spec
+from ..tune.devices import devices_seen
 from ..worker.counted import counted
 from .command import ADVANCED, Command, flag, option
 from .exit_status import exit_status
@@ -28,15 +32,18 @@ from .options import (
     json_of,
     model_argument,
     output_options,
+    ranks_option,
     setting_options,
     settings_given,
     spec_of,
     spec_option,
+    start_options,
 )
 from .printing.console import Console
 from .printing.output import info_event, print_json
 from .printing.result_text import say_check, say_result
 from .reporting import Reporting, report_options
+from .tune import measure_starts
 
 HELP = f"""Find the largest and the fastest batch size of a model, by real training steps.
 
@@ -53,8 +60,13 @@ EXIT_STATUSES = (
 
 
 def _measure(options: SimpleNamespace) -> int:
+    spec = spec_of(_settings(options), options.spec)
+    if spec.ranks > 1:
+        return _measure_ranks(spec, options)
+    for name in ("rank", "compare_speed"):
+        if getattr(options, name) is not None:
+            raise SpecError(name, "is for several ranks: give --ranks N or --emulate-ranks N too")
     reporting = Reporting.of(options)
-    spec = spec_of(settings_given(options), options.spec)
     is_for_people = not (options.events or options.json)
     if is_for_people:
         for name in ("resume", "result_file"):
@@ -85,6 +97,37 @@ def _measure(options: SimpleNamespace) -> int:
     return exit_status(result)
 
 
+def _settings(options: SimpleNamespace) -> dict[str, Any]:
+    """Return the settings that are given; ranks to emulate are ranks of the training, too."""
+    given = settings_given(options)
+    if options.emulate_ranks is None:
+        return given
+    if options.spec is not None:
+        raise SpecError("emulate_ranks", "goes with single options, not with --spec")
+    if given.setdefault("ranks", options.emulate_ranks) != options.emulate_ranks:
+        raise SpecError("emulate_ranks", f"stands in for all {given['ranks']} ranks: leave one of both out")
+    if options.emulate_ranks < FEWEST_RANKS:
+        raise SpecError("emulate_ranks", f"must be a whole number from {FEWEST_RANKS}")
+    return given
+
+
+def _measure_ranks(spec: RunSpec, options: SimpleNamespace) -> int:
+    """Train the model on several ranks, or emulate them, by starts that are tuned as those of anybody's script."""
+    for name in ("resume", "calibration"):
+        if getattr(options, name) is not None:
+            raise SpecError(name, f"is of a measurement on one device, not of {spec.ranks} ranks")
+    with nullcontext(print_json) if options.events else Console(sys.stderr) as emit:
+        spec = counted(spec, lambda text: emit(info_event(text)))
+    tuned = ranked_spec(
+        spec,
+        emulates=options.emulate_ranks is not None,
+        rank=None if options.rank is None else ranks_option(options.rank),
+        compare_speed=options.compare_speed is not False,
+    )
+    check_devices(tuned, devices_seen(tuned))
+    return measure_starts(tuned, options)
+
+
 def _earlier(options: SimpleNamespace) -> EarlierAttempt | None:
     """Read an earlier attempt from standard input, if --resume is given."""
     if options.resume is None:
@@ -103,6 +146,7 @@ def _params() -> list[click.Parameter]:
         *config_options(),
         *device_arguments(),
         *setting_options(RunSpec),
+        *start_options(),
         *output_options(),
         *report_options(),
         spec_option(),

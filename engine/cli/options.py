@@ -20,6 +20,7 @@ from ..errors import SpecError
 from ..execution import Emit
 from ..machine.device_lock import held_for_command, inherited_lock
 from ..program import PROGRAM
+from ..ranks.emulation import parse_ranks
 from ..results.result import DeviceFacts
 from ..settings.setting import Role, Setting
 from ..settings.spec_checks import is_of_bytes, out_of_range, settings_of, value_types
@@ -106,6 +107,37 @@ def output_options() -> list[RichOption]:
         events_option(),
         option("--result-file", type=FILE, panel=ADVANCED, metavar="FILE", help=file_help, hidden=True),
     ]
+
+
+def start_options() -> list[RichOption]:
+    """Return the options of a training that is started again for each size: emulated ranks, and whether to compare."""
+    return [
+        option(
+            "--emulate-ranks",
+            type=int,
+            panel=TRAIN,
+            metavar="N",
+            help="One device stands in for ranks of N: memory only",
+        ),
+        option(
+            "--rank", panel=TRAIN, metavar="R[,R...]", help="Ranks to stand in for", default_text="0, 1 and the last"
+        ),
+        option(
+            "--compare-speed/--no-compare-speed",
+            panel=TRAIN,
+            default=None,
+            help="Compare speeds, by 12 to 24 more starts; without them no size is recommended",
+            default_text="yes",
+        ),
+    ]
+
+
+def ranks_option(text: str) -> tuple[int, ...]:
+    """Read the ranks to stand in for. Raises SpecError where they are none."""
+    try:
+        return parse_ranks(text)
+    except ValueError as error:
+        raise SpecError("rank", str(error)) from None
 
 
 def wait_option() -> RichOption:

@@ -16,7 +16,6 @@ from ..describe.grade import describe_emulation, rank_rows
 from ..errors import EngineError, SpecError
 from ..kinds import RunKind
 from ..program import PROGRAM, how_to_install
-from ..ranks.emulation import parse_ranks
 from ..settings.spec_checks import bytes_setting, is_of_bytes
 from ..text.units import format_bytes
 from ..tune.devices import devices_held
@@ -39,7 +38,7 @@ from ..tune.start.warm_server_handle import warm_starts
 from ..tune.training import Throughput, TuneResult, describe_loader, stated_throughputs
 from .command import OUTPUT, TRAIN, WHERE, Command, argument, flag, option
 from .exit_status import exit_status
-from .options import json_of, output_options, setting_options, spec_option
+from .options import json_of, output_options, ranks_option, setting_options, spec_option, start_options
 from .printing.console import Console
 from .printing.output import info_event, print_json
 from .printing.result_text import say_result
@@ -84,6 +83,11 @@ def _tune(options: SimpleNamespace, command: list[str]) -> int:
         spec.check_program()
         spec.check_script()
         number_in_config(spec)
+    return measure_starts(spec, options)
+
+
+def measure_starts(spec: TuneSpec | FunctionSpec, options: SimpleNamespace) -> int:
+    """Tune what a spec says, and print the result; the exit status."""
     reporting = Reporting.of(options)
     stream = sys.stderr if options.json else sys.stdout
     console = nullcontext(print_json) if options.events else Console(stream, spec.to_dict())
@@ -140,10 +144,7 @@ def _spec(options: SimpleNamespace, command: list[str]) -> TuneSpec | FunctionSp
         return TuneSpec.from_dict(json_of("spec", options.spec))
     given |= {name: bytes_setting(name, text) for name, text in given.items() if is_of_bytes(name)}
     if "rank" in given:
-        try:
-            given["rank"] = parse_ranks(given["rank"])
-        except ValueError as error:
-            raise SpecError("rank", str(error)) from None
+        given["rank"] = ranks_option(given["rank"])
     of_function = {name: given.pop(name) for name in OF_A_FUNCTION if name in given}
     if "function" in of_function:
         return _spec_of_function(**of_function, command=command, given=given)
@@ -194,16 +195,7 @@ def _params() -> list[click.Parameter]:
         flag("--faster", panel=TRAIN, help="Find the lines that make the training faster at today's batch size"),
         option("--try", "tried", panel=TRAIN, metavar="NAMES", help=f"With --faster: of {', '.join(BY_NAME)}"),
         option("--sizes", panel=TRAIN, metavar="RULE", help="Sizes that the script takes, such as 'multiple of 8'"),
-        option(
-            "--emulate-ranks",
-            type=int,
-            panel=TRAIN,
-            metavar="N",
-            help="One device stands in for ranks of N: memory only",
-        ),
-        option(
-            "--rank", panel=TRAIN, metavar="R[,R...]", help="Ranks to stand in for", default_text="0, 1 and the last"
-        ),
+        *start_options(),
         option(
             "--communication-memory",
             "communication_bytes",
@@ -213,13 +205,6 @@ def _params() -> list[click.Parameter]:
             default_text="as read on A100",
         ),
         flag("--whole-run", panel=TRAIN, help="Train the largest rows, then let the script evaluate and save"),
-        option(
-            "--compare-speed/--no-compare-speed",
-            panel=TRAIN,
-            default=None,
-            help="Compare speeds, by 12 to 24 more starts; without them no size is recommended",
-            default_text="yes",
-        ),
         *setting_options(TuneSpec),
         option("--device", panel=WHERE, metavar="DEVICE", help="What the command may see: auto, cuda, cuda:1 or cpu"),
         *output_options(),

@@ -25,9 +25,11 @@ class RankSettings:
     ranks: int = setting(
         Role.TRAINING,
         "GPUs",
-        "GPUs that train together, one rank on each. The batch size is that of one GPU. Estimated only.",
+        "GPUs that train together, one rank on each. The batch size is that of one GPU. "
+        "A portal estimates them; the command line measures those of its host, with `--device cpu` by gloo.",
         default=1,
-        hint="Estimated only. The batch size is that of one GPU: the global one is GPUs times as large.",
+        hint="Estimated here, measured on the command line. The batch size is that of one GPU: the global one is GPUs "
+        "times as large.",
         bounds=(1, 1024),
         metavar="N",
     )
@@ -54,5 +56,5 @@ class RankSettings:
 
     @property
     def emulated_ranks(self) -> tuple[EmulatedRank, ...]:
-        """None: the ranks of a catalogue model are estimated."""
+        """None: ranks are emulated by starts, and those have a spec of their own."""
         return ()

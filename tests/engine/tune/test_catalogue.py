@@ -1,0 +1,136 @@
+"""A model of the catalogue on several ranks is a script of ours, which is started and read as anybody's."""
+
+import json
+import re
+import sys
+from functools import partial
+from typing import Any
+
+import pytest
+
+from engine.cli.main import main
+from engine.errors import DeviceUnavailable, SpecError
+from engine.results.result import DeviceFacts, Outcome
+from engine.spec import RunSpec
+from engine.text.units import GIB
+from engine.tune.catalogue.spec import check_devices, ranked_spec
+from engine.tune.emulated.starts import start_ranks
+from engine.tune.evidence import evidence_of
+from engine.tune.spec import TEMPLATE, TuneSpec, read_tuned_spec
+from engine.tune.start.command import begin_command
+from engine.tune.start.launch import Watching, start
+
+WATCHING = Watching(5, timed_steps=3)
+CONFIG = json.dumps({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 1000})
+
+
+def ranks(**settings: Any) -> RunSpec:
+    return RunSpec(**{"model": "bert-tiny", "ranks": 2, "strategy": "ddp", "device": "cpu", **settings})
+
+
+def gpu(number: int, uuid: str | None = None) -> DeviceFacts:
+    return DeviceFacts(f"cuda:{number}", "cuda", "", 0, uuid=uuid)
+
+
+def test_the_command_says_what_is_trained_and_on_how_many_ranks() -> None:
+    spec = ranked_spec(ranks(precision="bf16", memory_limit_bytes=GIB, price_per_hour_usd=1.0))
+    assert spec.command[:5] == ("{python}", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
+    assert spec.command[-1] == "{batch_size}"
+    assert spec.catalogue == {"model": "bert-tiny", "precision": "bf16", "ranks": 2, "strategy": "ddp"}
+    assert (spec.model, spec.program) == ("bert-tiny, ddp on 2 ranks", sys.executable)
+    assert (spec.memory_limit_bytes, spec.price_per_hour_usd) == (GIB, 2.0)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"lora_rank": 8, "accumulation_steps": 4},
+        {"model": "config", "config": CONFIG, "task": "text-generation", "strategy": "fsdp"},
+        {"ranks": 8, "strategy": "zero1"},
+    ],
+)
+def test_a_document_is_read_back_as_what_was_trained(given: Any) -> None:
+    requested = ranks(**given)
+    spec = ranked_spec(requested, emulates=True)
+    document = json.loads(json.dumps(spec.to_dict()))
+    assert document["catalogue"]["strategy"] == requested.strategy
+    assert read_tuned_spec(document) == spec
+    trained = RunSpec.from_dict(document["catalogue"])
+    assert (trained.model, trained.lora_rank, trained.config) == (
+        requested.model,
+        requested.lora_rank,
+        requested.config,
+    )
+
+
+@pytest.mark.parametrize(
+    ("place", "given"),
+    [(4, "--nproc-per-node=3"), (0, "python"), (-2, '{"model": "bert-tiny"}'), (-2, "[]"), (-2, "nonsense")],
+)
+def test_a_command_of_ours_that_trains_something_else_than_it_says_is_refused(place: int, given: str) -> None:
+    command = list(ranked_spec(ranks()).command)
+    command[place] = given
+    with pytest.raises(SpecError):
+        TuneSpec(tuple(command))
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "message"),
+    [
+        ({"check_batch_size": 4}, {}, "check_batch_size: is for one device"),
+        ({"torch_compile": True}, {}, "torch_compile: is measured on one device"),
+        ({"device": "cuda:1"}, {}, "device: cuda:1 is one GPU, and 2 ranks need one each"),
+        ({"communication_bytes": 1}, {}, "communication_bytes: is for --emulate-ranks N"),
+        ({}, {"rank": (0,)}, "rank: is for --emulate-ranks N"),
+        ({}, {"emulates": True, "rank": (2,)}, "rank: 2 is no rank of 2"),
+    ],
+)
+def test_what_ranks_cannot_do_is_refused_by_its_name(given: Any, options: Any, message: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(message)):
+        ranked_spec(ranks(**given), **options)
+
+
+def test_fewer_gpus_than_ranks_are_refused_unless_their_driver_does_not_list_them() -> None:
+    spec = ranked_spec(ranks(device="cuda"))
+    with pytest.raises(DeviceUnavailable, match="2 ranks need a GPU each, and 1 can be seen here"):
+        check_devices(spec, [gpu(0, "GPU-1")])
+    check_devices(spec, [gpu(0, "GPU-1"), gpu(1, "GPU-2")])
+    check_devices(spec, [gpu(0)])
+    check_devices(ranked_spec(ranks(device="cuda"), emulates=True), [gpu(0, "GPU-1")])
+
+
+def test_ranks_on_a_cpu_that_would_fill_the_host_are_refused() -> None:
+    host = [DeviceFacts("cpu", "cpu", "CPU", 8 * GIB)]
+    check_devices(ranked_spec(ranks()), host)
+    with pytest.raises(SpecError, match=r"4 ranks of 4.0 GiB are more than the 8.0 GiB of this host"):
+        check_devices(ranked_spec(ranks(ranks=4)), host)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--ranks", "2"], "--strategy: is required with 2 GPUs; one of ddp, fsdp, zero1"),
+        (["--ranks", "2", "--strategy", "ddp", "--device", "mps"], "--ranks: several devices are of CUDA, or cpu"),
+        (["--emulate-ranks", "1", "--strategy", "ddp"], "--emulate-ranks: must be a whole number from 2"),
+        (["--emulate-ranks", "8", "--ranks", "2", "--strategy", "ddp"], "stands in for all 2 ranks"),
+        (["--emulate-ranks", "8", "--rank", "x", "--strategy", "ddp"], "--rank: 'x' is no list of ranks"),
+        (["--rank", "0"], "--rank: is for several ranks"),
+        (["--no-compare-speed"], "is for several ranks"),
+    ],
+)
+def test_wrong_options_of_ranks_are_named_as_they_were_typed(arguments: list[str], said: str, capsys: Any) -> None:
+    assert main(["bert-tiny", *arguments]) == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.slow
+def test_a_rank_of_the_catalogue_is_seen_and_holds_what_an_emulated_one_does() -> None:
+    spec = ranks(sequence_length=16)
+    measured, emulated = ranked_spec(spec), ranked_spec(spec, emulates=True, rank=(1,))
+    readings, ended = start(partial(begin_command, measured), 8, WATCHING, seconds=300)
+    evidence = evidence_of(readings, ended, 8, limit_bytes=GIB, batch=TEMPLATE, honoured=())
+    assert (evidence.probe.outcome, evidence.micro_batches, len(evidence.ranks)) == (Outcome.FITS, 1, 2)
+    once = partial(start, partial(begin_command, emulated), 8)
+    readings, ended = start_ranks(once, WATCHING, emulated.emulated_ranks, seconds=300)
+    alone = evidence_of(readings, ended, 8, limit_bytes=GIB, batch=TEMPLATE, honoured=(), emulated=(1,))
+    assert (alone.world_size, alone.ranks[0]) == (2, pytest.approx(evidence.ranks[1], rel=0.002))
