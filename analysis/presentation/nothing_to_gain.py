@@ -43,6 +43,9 @@ def _evidence(result: StoredResult, kept: Point) -> str:
     if fastest is None or kept.samples_per_second is None:
         return f"{today} is the recommended size."
     if fastest.batch_size == size:
+        if (higher := result.higher) is not None:
+            other = f"{higher.batch_size:,} reached {rate(higher.samples_per_second)}"
+            return f"{today} reaches {_speed(kept)}. {other}, too little more to be told from it."
         return f"{today} is the fastest size measured, with {_speed(kept)}."
     other = f"the fastest size measured, {fastest.batch_size:,}, {_speed(fastest)}"
     why = ""

@@ -16,11 +16,12 @@ from engine.describe.answer import Answer
 from engine.describe.boundary import CertificateLine, answer_of_check, trains_with, verbs
 from engine.describe.grade import describe_emulation, rank_rows
 from engine.describe.key_figures import SAVES, key_figures
-from engine.describe.result import answer_of, claim_in, is_disturbed, other_work, parts_of_time
+from engine.describe.result import answer_of, claim_in, other_work, parts_of_time
 from engine.results.result import Reason
-from engine.results.speed_rounds import SpeedClaim
+from engine.results.speed_rounds import SpeedClaim, Stage
 from engine.settings.step_settings import PURE_BF16
-from engine.speed.claim import compared_in, describe_bounds
+from engine.speed.claim import describe_bounds
+from engine.speed.rounds import BUSY_FRACTION, BUSY_STARTS_FRACTION, describe_others
 from engine.text.units import sentence_case
 from engine.tune.spec import BATCH_WAYS, with_batch_size
 from engine.tune.training import describe_loader
@@ -65,7 +66,7 @@ def _with_bounds(sentence: str, result: StoredResult) -> str:
     assert result.speedup_low is not None
     assert result.speedup_high is not None
     bounds = describe_bounds(result.speedup_low, result.speedup_high)
-    return f"{sentence.removesuffix('.')} ({'; '.join([bounds, *other_work(result.speed)])})."
+    return f"{sentence.removesuffix('.')} ({'; '.join([bounds, *other_work(result)])})."
 
 
 def _why_nothing_fits(result: StoredResult) -> str:
@@ -101,12 +102,16 @@ def describe_timing(result: StoredResult) -> str:
         is_in_one_process = result.training is None
         text = f"{speed.rounds} {'rounds' if is_in_one_process else 'pairs of starts'} in {took}"
         # not known for starts of a command
-        quiet = "all" if speed.quiet_rounds >= speed.rounds else f"{speed.quiet_rounds} of them"
+        quiet = "all" if speed.quiet_rounds >= speed.rounds else f"{speed.quiet_rounds or 'none'} of them"
         text += f", {quiet} without other programs" if is_in_one_process else ""
     text = text or f"The comparison of speeds took {took}"
-    is_wide = not (result.is_speed_measurable or is_disturbed(result)) and compared_in(speed.reason) is not None
-    wide = f", so the {round_percent(speed.confidence)} interval is wide" if is_wide else ""
-    text += "".join(f". {sentence_case(work)}{wide}" for work in other_work(speed))
+    left_out = sum(each.stage is Stage.EVALUATION for each in result.speed_rounds) - speed.rounds
+    if result.training is None and left_out > 0:
+        text += f"; {left_out} with other programs do{'es' if left_out == 1 else ''} not count"
+    elif result.training is not None and speed.cores and (speed.others_cores or 0.0) > BUSY_FRACTION * speed.cores:
+        text += f". {sentence_case(describe_others(speed.others_cores or 0.0, speed.cores))}"
+        is_allowed = result.device.kind == "cpu" and not any(other_work(result))
+        text += f", within the {round_percent(BUSY_STARTS_FRACTION)} that starts may have" if is_allowed else ""
     if speed.left_out_batch_sizes:
         sizes = ", ".join(f"{size:,}" for size in speed.left_out_batch_sizes)
         text += f". Not timed, because they did not fit together with the others: {sizes}"

@@ -97,7 +97,7 @@ def say_found(result: FasterResult) -> None:
 
 def headline_of(result: FasterResult) -> str:
     """Return what was found in a sentence."""
-    found = nothing_found([result.verdict], others_cores=result.others_cores, cores=result.today.cores)
+    found = nothing_found([result.verdict])
     if not result.raced and result.verdict.claim is SpeedClaim.NO_GAIN:
         found = NONE_RACED
     if result.chosen and result.verdict.gain is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from ..catalog.stored_workload import is_own_training
 from ..results.result import Point, Purpose, Reason, RunResult, Speed, Timings
 from ..results.speed_rounds import SpeedClaim
 from ..speed.claim import (
@@ -18,7 +19,7 @@ from ..speed.claim import (
     describe_lower_bound,
 )
 from ..speed.reasons import NOT_COMPARED
-from ..speed.rounds import describe_others
+from ..speed.rounds import describe_busy_rounds, describe_busy_starts, describe_others
 from ..text.today import name_today, reword
 from ..text.units import (
     format_factor,
@@ -89,16 +90,25 @@ def _figure(result: RunResult) -> str:
 
 
 def _bounds(result: RunResult) -> str:
-    """Write "Measured 2.0 to 3.8x as fast; other programs used 1.6 of 2 cores."."""
+    """Write "Measured 2.0 to 3.8x as fast; other programs ran in 9 of 12 rounds."."""
     assert result.speedup_low is not None
     assert result.speedup_high is not None
     bounds = f"Measured {describe_bounds(result.speedup_low, result.speedup_high)} as fast"
-    return f"{'; '.join([bounds, *other_work(result.speed)])}."
+    return f"{'; '.join([bounds, *other_work(result)])}."
 
 
-def other_work(speed: Speed | None) -> Iterator[str]:
-    """Yield "other programs used 1.6 of 2 cores", where they used enough to disturb the timing."""
-    if speed is not None and (others := describe_others(speed.others_cores, speed.cores)):
+def other_work(result: RunResult) -> Iterator[str]:
+    """Yield "other programs ran in 9 of 12 rounds" where the rule of the comparison counts its timing as disturbed.
+
+    Rounds of one process are judged each by itself, starts of a script by the cores that others used on average.
+    """
+    if (speed := result.speed) is None:
+        return
+    if is_own_training(result.spec.to_dict()):
+        others = describe_busy_starts(speed.others_cores, speed.cores)
+    else:
+        others = describe_busy_rounds(speed.rounds, speed.quiet_rounds)
+    if others:
         yield others
 
 
@@ -107,7 +117,7 @@ def is_disturbed(result: RunResult) -> bool:
     speed = result.speed
     if speed is None or claim_in(result) is not SpeedClaim.NOTHING or result.device.kind != "cpu":
         return False
-    return compared_in(speed.reason) is not None and any(other_work(speed))
+    return compared_in(speed.reason) is not None and any(other_work(result))
 
 
 def _no_other_is_faster(result: RunResult, chosen: Point) -> str:
@@ -175,7 +185,7 @@ def _what_helps(result: RunResult) -> Iterator[str]:
     elif "time budget" in ((result.speed.reason if result.speed else None) or ""):
         yield "A longer time budget lets the speeds be compared."
     elif is_disturbed(result):
-        (work,) = other_work(result.speed)
+        (work,) = other_work(result)
         yield f"{sentence_case(work)} and slow small batches down more: time again when the machine is quiet."
     elif compared(result) is not None:
         yield "The rounds of this run contradict each other: time again."
@@ -227,7 +237,7 @@ def speedup_lines(result: RunResult) -> list[str]:
     if is_bound(result) or (speed.is_measurable and result.speedup is not None):
         lines += [_speedup(result, speed), _money(result)]
     if speed.rounds and speed.others_cores is not None and speed.cores:
-        lines.append(f"While timing, other work used {speed.others_cores:.1f} of {speed.cores} cores.")
+        lines.append(f"While timing, {describe_others(speed.others_cores, speed.cores)}.")
     return lines
 
 

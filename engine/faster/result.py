@@ -111,7 +111,7 @@ class FasterResult(Findings):
             if not self._is_any_compared:
                 return NONE_COMPARED
             verdicts = [each for each in (self.at_today, self.at_own_size) if each is not None]
-            return nothing_found(verdicts, others_cores=self.others_cores, cores=self.cores)
+            return nothing_found(verdicts)
         lines = len(next(each.lines for each in self.lines if each.library == TORCH))
         labels = [
             *([next(row.label for row in self.rows if row.entry == self.chosen)] if self.chosen else []),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..results.intervals import ENOUGH_ROUNDS, Interval
+from ..results.intervals import Interval
 from ..results.result import Savings
 from ..results.speed_rounds import SpeedClaim
 from ..speed.claim import describe_lower_bound
-from ..speed.rounds import describe_others
+from ..speed.rounds import describe_busy_rounds
 from ..text.units import format_bytes, format_duration, format_usd
 from .field import Entry, RaceVerdict
 from .row import Row
@@ -33,16 +33,16 @@ def headline(gain: Interval, claim: SpeedClaim, *, lines: int, label: str, savin
     return f"{figure} with {lines} line{'' if lines == 1 else 's'}: {label}{money}."
 
 
-def nothing_found(verdicts: Sequence[RaceVerdict], *, others_cores: float | None, cores: int) -> str:
+def nothing_found(verdicts: Sequence[RaceVerdict]) -> str:
     """Write why nothing is recommended: nothing gains, or the speeds of these races do not say."""
     is_open = [each for each in verdicts if each.claim is SpeedClaim.NOTHING]
     if not is_open:
         return "Nothing found: no change that was tried makes this training faster by 3 % or more."
     if any(each.ended_early for each in is_open):
         return "Nothing is claimed: the time budget ended before the fastest change was compared with today's training."
-    others = describe_others(others_cores, cores)
-    if others is not None and any(each.quiet_rounds < ENOUGH_ROUNDS for each in is_open):
-        return f"Nothing is claimed: {others}, which slows the variants down unequally. Try again on an idle machine."
+    busy = [text for each in is_open if (text := describe_busy_rounds(each.rounds, each.quiet_rounds))]
+    if busy:
+        return f"Nothing is claimed: {busy[0]}, which slows the variants down unequally. Try again on an idle machine."
     return "Nothing is claimed: the speeds of the fastest change and of today's training vary too much here."
 
 

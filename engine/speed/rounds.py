@@ -6,16 +6,31 @@ import math
 from dataclasses import dataclass, replace
 from statistics import fmean, median
 
+from ..results.intervals import ENOUGH_ROUNDS
 from ..results.speed_rounds import SpeedBlock, SpeedRound, Stage
 
 BUSY_FRACTION = 0.05  # a round is disturbed where other work used more than this share of the machine's cores
+BUSY_STARTS_FRACTION = 0.15
+"""Share of the cores that others may use on average over all starts: beyond it, starts on a CPU tell nothing."""
 
 
-def describe_others(others_cores: float | None, cores: int | None) -> str | None:
-    """Write "other programs used 1.6 of 2 cores", where they used enough to disturb a timing; None elsewhere."""
-    if others_cores is None or not cores or others_cores <= BUSY_FRACTION * cores:
-        return None
+def describe_others(others_cores: float, cores: int) -> str:
+    """Write "other programs used 1.6 of 2 cores"."""
     return f"other programs used {others_cores:.1f} of {cores} core{'' if cores == 1 else 's'}"
+
+
+def describe_busy_rounds(rounds: int, quiet_rounds: int) -> str | None:
+    """Write "other programs ran in 9 of 12 rounds"; None where enough rounds were quiet: only those count then."""
+    if quiet_rounds >= min(ENOUGH_ROUNDS, rounds):
+        return None
+    return f"other programs ran in {f'{rounds - quiet_rounds} of' if quiet_rounds else 'all'} {rounds} rounds"
+
+
+def describe_busy_starts(others_cores: float | None, cores: int | None) -> str | None:
+    """Write "other programs used 1.6 of 2 cores"; None where starts still tell, or it is not known."""
+    if others_cores is None or not cores or others_cores <= BUSY_STARTS_FRACTION * cores:
+        return None
+    return describe_others(others_cores, cores)
 
 
 Speeds = dict[int, float]

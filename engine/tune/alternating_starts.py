@@ -27,7 +27,7 @@ from ..results.speed_rounds import SpeedClaim, SpeedRound, Stage
 from ..speed.claim import claim_of, is_gain
 from ..speed.comparison import Comparison, reason
 from ..speed.reasons import TOOK_LONG
-from ..speed.rounds import RunRound
+from ..speed.rounds import RunRound, describe_busy_starts
 from ..speed.selection import CLAIMABLE_HALF_WIDTH, RECOMMENDED_WITHIN, interval_of_rounds
 from .evidence import Evidence
 from .plan import PAIRS_PRIOR, pairs_expected
@@ -37,9 +37,6 @@ MOST_STARTS = 24
 MOST_SECONDS = 900.0
 """A comparison ends after this many starts, these seconds, or with the time budget, whichever comes first."""
 SELECTION_ROUNDS = 2  # beside the starts of the search
-OTHERS_FRACTION = (
-    0.15  # of the cores, used by others on average over all starts: beyond it, starts on a CPU tell nothing
-)
 CLEARLY_SLOWER = math.log(1.15)  # in every round so far: such a size need not be started again
 
 METHOD = (
@@ -147,7 +144,7 @@ def verdict(
     if len(evaluation) < ENOUGH_ROUNDS:
         return facts(reason=ended or TOOK_LONG.write(minutes_count=f"{compared.most_seconds / 60:.0f}"))
     pair = pair_of(*_sizes_of_pair(compared, selection), evaluation)
-    is_disturbed = (others_cores or 0.0) > OTHERS_FRACTION * (cores or 1)
+    is_disturbed = describe_busy_starts(others_cores, cores) is not None
     claim = SpeedClaim.NOTHING if compared.shares_cores and is_disturbed else _claim(compared, pair)
     found = facts(claim=claim, reason=reason(claim, (pair.other, pair.base, pair.ratio)))
     if claim is SpeedClaim.NOTHING:

@@ -223,7 +223,7 @@ def test_other_work_is_told_with_the_result():
     events: list[dict] = []
     result = run(FakeWorker(528, others_cores=1.6), events)
     assert result.speed.others_cores == pytest.approx(1.6)
-    assert any(e.get("message", "").startswith("other work used 1.6 of") for e in events)
+    assert any(e.get("message", "").startswith("other programs used 1.6 of") for e in events)
 
 
 def test_the_rounds_are_told_with_the_time_that_is_left_at_most():

@@ -18,7 +18,7 @@ SPEED = Speed(
     0.05,
     method="rounds",
     rounds=12,
-    quiet_rounds=10,
+    quiet_rounds=12,
     seconds=24.0,
     others_cores=1.6,
     cores=2,
@@ -79,7 +79,7 @@ def make_unmeasurable_result(**fields: Any) -> RunResult:
     """The machine was too busy: no speed, no fastest size, no money, and no recommended size."""
     plain = make_result(**fields)
     reason = "speed not measurable here now: 8 is between 0.8x and 13x as fast as 4"
-    nothing = {"claim": SpeedClaim.NOTHING, "recommended_by": RecommendedBy.NOTHING}
+    nothing = {"quiet_rounds": 3, "claim": SpeedClaim.NOTHING, "recommended_by": RecommendedBy.NOTHING}
     return _without_speeds(
         plain,
         speed=replace(SPEED, is_measurable=False, reason=reason, **nothing),
@@ -95,7 +95,7 @@ def make_unmeasurable_result(**fields: Any) -> RunResult:
 def undisturbed(result: RunResult) -> RunResult:
     """The same result, timed while no other program ran."""
     assert result.speed is not None
-    return replace(result, speed=replace(result.speed, others_cores=0.0))
+    return replace(result, speed=replace(result.speed, others_cores=0.0, quiet_rounds=result.speed.rounds))
 
 
 def make_result_out_of_time(**fields: Any) -> RunResult:

@@ -122,6 +122,6 @@ def test_the_figures_name_the_memory_and_the_size_that_they_refer_to() -> None:
 
 def test_a_message_has_the_answer_the_saving_and_how_far_it_trains() -> None:
     assert verdict(stored(make_bound_result())) == (
-        "Use batch size 8: at least 2x as fast as your 4 (2.0 to 3.8x; other programs used 1.6 of 2 cores). "
+        "Use batch size 8: at least 2x as fast as your 4 (2.0 to 3.8x). "
         "Saves at least $0.60 a run. On this CPU, limited to 1 GiB, BERT tiny trains with up to 8 samples."
     )

@@ -7,9 +7,9 @@ from typing import Any
 
 from analysis.presentation.nothing_to_gain import NothingToGain, nothing_to_gain
 from analysis.presentation.stored.result import StoredResult, read_result
-from engine.results.result import DeviceFacts
+from engine.results.result import DeviceFacts, Purpose
 from engine.text.units import GIB
-from tests.factories import make_result, make_result_that_does_not_fit, make_spec
+from tests.factories import make_probe, make_result, make_result_that_does_not_fit, make_spec
 from tests.factories.speeds import make_kept_result, make_timed_result, make_unmeasurable_result
 
 CARD = DeviceFacts("cuda:0", "cuda", "NVIDIA A100-SXM4-40GB", 40 * GIB, limit_bytes=GIB)
@@ -53,6 +53,17 @@ def test_a_faster_size_without_the_reserve_is_said_to_be_that() -> None:
 def test_the_fastest_size_is_said_to_be_it() -> None:
     result = make_timed_result()
     assert of(kept(fastest=result.current)).text.startswith("Your 4 is the fastest size measured")
+
+
+def test_a_figure_above_that_of_the_fastest_is_named_and_no_size_is_called_the_fastest_beside_it() -> None:
+    """143 samples/s were "the fastest size measured" where the chart had 144 at another size."""
+    result = make_timed_result()
+    higher = make_probe(7, purpose=Purpose.TIMING, samples_per_second=8.1)
+    beside = kept(fastest=result.current, probes=(*result.probes, higher))
+    assert of(beside).text == (
+        "Your 4 reaches 8.00 samples/s (7.90 to 8.20). 7 reached 8.10, too little more to be told from it."
+    )
+    assert (beside.roles["fastest"], kept(fastest=result.current).roles["fastest"]) == (None, 4)
 
 
 def test_free_memory_is_room_for_something_larger() -> None:

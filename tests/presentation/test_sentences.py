@@ -23,6 +23,7 @@ from analysis.presentation.stored.result import StoredResult, read_result
 from engine.advice.document import basis_of_result
 from engine.describe.boundary import certificate_lines, why_not_certified
 from engine.describe.key_figures import key_figures
+from engine.describe.result import other_work
 from engine.results.result import (
     CPU_COUNTS_TENSORS,
     Boundary,
@@ -33,7 +34,7 @@ from engine.results.result import (
     RunResult,
     Savings,
 )
-from engine.results.speed_rounds import SpeedClaim
+from engine.results.speed_rounds import SpeedClaim, SpeedRound, Stage
 from engine.text.units import GIB, MIB
 from tests.factories import make_probe, make_refusal, make_result, make_result_that_does_not_fit, make_spec
 from tests.factories.speeds import (
@@ -119,7 +120,7 @@ def test_a_size_of_an_earlier_build_that_is_no_gain_is_no_recommendation(ends: t
 def test_a_known_lower_bound_is_said_and_its_interval_follows() -> None:
     said = headline(stored(make_bound_result()))
     assert said.sentence == "Use batch size 8: at least 2x as fast as your 4."
-    assert said.notes == ("Measured 2.0 to 3.8x as fast; other programs used 1.6 of 2 cores.",)
+    assert said.notes == ("Measured 2.0 to 3.8x as fast.",)
     assert said.batch_size == 8
 
 
@@ -127,7 +128,7 @@ def test_a_lower_bound_is_never_rounded_up() -> None:
     result = stored(make_bound_result(1.96, 3.81))
     said = headline(result)
     assert said.sentence.endswith("at least 1.9x as fast as your 4.")
-    assert said.notes[0].startswith("Measured 1.9 to 3.9x as fast;")
+    assert said.notes[0].startswith("Measured 1.9 to 3.9x as fast")
     assert key_figures(result)[2].value == "at least $0.58 a run"  # $0.5878
 
 
@@ -149,7 +150,7 @@ def test_speeds_that_do_not_say_which_is_better_recommend_nothing_and_name_no_mo
     assert said.batch_size is None
     assert said.notes == (
         "The largest that keeps the reserve (5 % free) is 8.",
-        "Other programs used 1.6 of 2 cores and slow small batches down more: time again when the machine is quiet.",
+        "Other programs ran in 9 of 12 rounds and slow small batches down more: time again when the machine is quiet.",
     )
     assert "$" not in said.sentence + "".join(str(figure) for figure in figures(result))
     assert paste(result) is None
@@ -256,11 +257,19 @@ def test_the_reserve_stands_beside_what_was_asked_for() -> None:
 
 def test_the_timing_says_what_else_the_machine_did() -> None:
     said = describe_timing(stored(make_timed_result()))
-    assert said == "12 rounds in 24 s, 10 of them without other programs. Other programs used 1.6 of 2 cores."
-    wide = describe_timing(stored(make_bound_result()))
-    assert wide.endswith("Other programs used 1.6 of 2 cores, so the 95 % interval is wide.")
-    not_shown = describe_timing(stored(make_unmeasurable_result()))
-    assert not_shown.endswith("Other programs used 1.6 of 2 cores.")
+    assert said == "12 rounds in 24 s, all without other programs."
+    disturbed = describe_timing(stored(make_unmeasurable_result()))
+    assert disturbed == "12 rounds in 24 s, 3 of them without other programs."
+
+
+def test_rounds_that_do_not_count_are_no_reason_to_say_that_others_disturbed_it() -> None:
+    """The mean over all rounds was 0.2 of 2 cores, and the page said "all without other programs" beside it."""
+    result = make_timed_result()
+    rounds = tuple(SpeedRound(Stage.EVALUATION, 1.0, ()) for _ in range(14))
+    assert describe_timing(stored(replace(result, speed_rounds=rounds))) == (
+        "12 rounds in 24 s, all without other programs; 2 with other programs do not count."
+    )
+    assert [*other_work(result)] == []
 
 
 def test_a_comparison_that_took_no_time_has_no_line() -> None:

@@ -143,7 +143,7 @@ def compared_run_of(run: Run, carried_probes: int = 0) -> ComparedRun:
 def speed_caveat(result: StoredResult) -> str:
     """Say in the words of the run's own page why no figure of its speed is shown: "at least 2x as fast as 16 (...)"."""
     if is_disturbed(result):
-        return f"{' and '.join(other_work(result.speed))}: nothing is claimed of its speeds"
+        return f"{' and '.join(other_work(result))}: nothing is claimed of its speeds"
     found = compared(result)
     if found is None:
         return reword((result.speed.reason if result.speed else None) or "its speeds were not compared")

@@ -111,7 +111,7 @@ def speed_plot(probes: Sequence[ProbeRow], *, roles: Roles, intervals: Intervals
     first, best = min(speeds), max(speeds, key=lambda size: speeds[size])
     sentence = (
         f"Speed goes from {rate(speeds[first])} samples per second at batch {first:,} "
-        f"to {rate(speeds[best])} at batch {best:,}, the fastest measured."
+        f"to {rate(speeds[best])} at batch {best:,}, the highest measured."
     )
     sentence += " The bars are 95 % confidence intervals." if known else ""
     sentence += " The timing of hollow points was not steady." if any(dot.is_hollow for dot in dots) else ""

@@ -13,7 +13,7 @@ from analysis.presentation.stored.unreadable import read_stored
 from engine.describe.result import claim_in, is_today_refused, keeps_reserve
 from engine.documents.measured import Measured
 from engine.results.figure_kinds import EMULATED, grade_of
-from engine.results.result import Point, Reason
+from engine.results.result import Point, Probe, Purpose, Reason
 from engine.results.speed_rounds import SpeedClaim
 from engine.results.stats import decisive_probes
 from engine.speed.claim import is_gain
@@ -93,11 +93,24 @@ class StoredResult(Measured):
         return self.recommended is not None and keeps_reserve(self, self.recommended)
 
     @property
+    def higher(self) -> Probe | None:
+        """The timed size whose figure is above that of the fastest, if any: too little to be told from it.
+
+        The fastest is the smallest whose speed cannot be told from the highest: nobody may read it as the highest.
+        """
+        if self.fastest is None or self.fastest.samples_per_second is None:
+            return None
+        timed = [p for p in self.probes if p.purpose is Purpose.TIMING and p.samples_per_second is not None]
+        best = max(timed, key=lambda probe: probe.samples_per_second or 0.0, default=None)
+        is_higher = best is not None and (best.samples_per_second or 0.0) > self.fastest.samples_per_second
+        return best if is_higher and best.batch_size != self.fastest.batch_size else None
+
+    @property
     def roles(self) -> dict[str, int | None]:
-        """The batch size of each role in the result."""
+        """The batch size of each role in the result; none is called the fastest beside a higher figure."""
         return {
             "recommended": _size(self.recommended),
-            "fastest": _size(self.fastest),
+            "fastest": None if self.higher else _size(self.fastest),
             "largest": _size(self.largest),
             "current": self.current_batch_size,
         }

@@ -249,7 +249,7 @@ def test_without_a_claim_none_is_recommended_and_the_speeds_can_be_timed_again(a
     text = words(html)
     assert "Up to 8 fit. None is recommended: other programs disturbed the timing." in text
     assert "▲ none recommended" in text
-    assert "ther programs used 1.6 of 2 cores" in text
+    assert "ther programs ran in 9 of 12 rounds" in text
     assert "Time again" in text
     assert "Largest that keeps the reserve measured 8" in text
     for absent in ("$", "Speed by batch size", "Setting to paste", "Optimal"):
