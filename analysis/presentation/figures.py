@@ -48,12 +48,12 @@ def figures(result: StoredResult, savings: Savings | None = None) -> list[Figure
     """
     savings = savings or result.savings
     if result.claim is SpeedClaim.AT_LEAST:
-        return [_least_speedup(result), _most_cost(savings), _least_saved(savings)]
+        return [_least_speedup(result), _most_cost(savings), _least_saved(result, savings)]
     if not result.is_speed_measurable:
         return [_speed_range(result), *_with_reserve(result)]
     if result.current_is_refused and result.recommended is not None:  # there is nothing to gain on
         return [_own_speed(result, result.recommended), *_with_reserve(result)]
-    return [_speedup(result), _cost_per_run(savings), _saved_per_year(savings)]
+    return [_speedup(result), _cost_per_run(savings), _saved_per_year(result, savings)]
 
 
 def _own_speed(result: StoredResult, size: Point) -> Figure:
@@ -82,16 +82,20 @@ def _most_cost(savings: Savings) -> Figure:
     return Figure("Cost per run", cost, "derived", f"was {usd(today)}.", _assumed_of_a_run(savings))
 
 
-def _least_saved(savings: Savings) -> Figure:
+def _least_saved(result: StoredResult, savings: Savings) -> Figure:
     low, high = savings.per_year_usd_low, savings.per_year_usd_high
     if low is None:
         return _unknown_money("Saved per year")
     least, assumption = format_least_usd(low), _assumed_of_a_year(savings)
+    formula = _formula(result.speedup_low)
     interval = "" if high is None else f"{least} to {format_most_usd(high)}"
-    return Figure("Saved per year", f"at least {least}", "derived", _FORMULA, assumption, low > 0, interval)
+    return Figure("Saved per year", f"at least {least}", "derived", formula, assumption, low > 0, interval)
 
 
-_FORMULA = "hours × price × (1 − 1 / speed-up) × runs."
+def _formula(speedup: float | None) -> str:
+    """Return the formula of the saving, with a speed-up that gives the amount: the shown one is rounded."""
+    exact = "speed-up" if speedup is None else f"{speedup:.6g}"
+    return f"hours × price × (1 − 1 / {exact}) × runs."
 
 
 def _speed_range(result: StoredResult) -> Figure:
@@ -156,9 +160,9 @@ def _cost_per_run(savings: Savings) -> Figure:
     return Figure("Cost per run", cost, "derived", text, assumption, interval=interval)
 
 
-def _saved_per_year(savings: Savings) -> Figure:
+def _saved_per_year(result: StoredResult, savings: Savings) -> Figure:
     per_year = savings.per_year_usd
-    text = "Needs a measured speed-up." if per_year is None else _FORMULA
+    text = "Needs a measured speed-up." if per_year is None else _formula(result.speedup)
     kind = "" if per_year is None else "derived"
     low = per_year if savings.per_year_usd_low is None else savings.per_year_usd_low
     interval = usd_range(savings.per_year_usd_low, savings.per_year_usd_high)

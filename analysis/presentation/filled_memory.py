@@ -140,6 +140,8 @@ def _place(breakdown: MemoryBreakdown) -> str:
         return f"{live} {were} live before the first step, more than the limit{of_limit}."
     more = "" if request.size_bytes is None else f": it {needed} {bytes_text(request.size_bytes)} more"
     step = f"Step {breakdown.step}" if breakdown.step else "It"
+    if breakdown.method == "measured" and request.kind:  # a CPU refuses nothing: the step went on to a higher peak
+        return f"{step} first exceeded the limit{where}{more}, with {live}{of_limit} in use."
     return f"{step} {ran} out of memory{where}{more}, with {live}{of_limit} in use."
 
 

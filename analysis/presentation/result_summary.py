@@ -24,7 +24,7 @@ from engine.speed.claim import describe_bounds
 from engine.speed.rounds import BUSY_FRACTION, BUSY_STARTS_FRACTION, describe_others
 from engine.text.units import sentence_case
 from engine.tune.spec import BATCH_WAYS, with_batch_size
-from engine.tune.training import describe_loader
+from engine.tune.training import LOADER_LIMITS_FROM, describe_loader
 
 _NAME_WORDS = 6
 """Words of a model's name in the leading sentence; the rest of a longer name stands among the facts."""
@@ -183,6 +183,9 @@ def paste_note(result: StoredResult) -> str | None:
     )
 
 
+_LOADER = f"From {round_percent(LOADER_LIMITS_FROM)} on the data loader is the limit."
+
+
 def training_rows(result: StoredResult) -> list[tuple[str, str]]:
     """Return what a step of the largest size consumed; empty for a model of the catalogue."""
     training = result.training
@@ -195,10 +198,10 @@ def training_rows(result: StoredResult) -> list[tuple[str, str]]:
             f"{training.micro_batches}{f' in each of {training.ranks} ranks' if training.ranks > 1 else ''}",
         ),
         ("Tokens of a step and rank", f"{training.tokens_per_step:,}" if training.tokens_per_step else ""),
-        ("Peak", training.peak or ""),
+        ("Peak", (training.peak or "").removeprefix("the peak of ").replace(" is ", ", ", 1)),
         ("Ranks", " ".join(describe_emulation(result.spec, result.device.kind))),
         ("Peak of each rank", _rank_peaks(result.spec, training.rank_peaks_bytes) if training.ranks > 1 else ""),
-        ("Waiting for data", "" if waiting is None else percent(waiting)),
+        ("Waiting for data", "" if waiting is None else f"{percent(waiting)} of a step of the largest size. {_LOADER}"),
         ("Files it wrote", ", ".join(training.changed_files[:_FILES_SHOWN])),
     ]
     return [(name, text) for name, text in rows if text]

@@ -99,11 +99,16 @@ def _saves(result: RunResult, money: Savings) -> KeyFigure:
     per_run, low = money.per_run_usd, money.per_run_usd_low
     if per_run is None or min(per_run, per_run if low is None else low) < CENT:
         return KeyFigure(SAVES, time, f"{format_factor(result.speedup)} as fast")
-    return KeyFigure(SAVES, f"{format_usd(per_run)} a run", time)
+    return KeyFigure(SAVES, f"{format_usd(per_run)} a run", f"{time}; {_assumed(money)}")
 
 
 def _least(low: float, money: Savings) -> KeyFigure:
     faster, saved = f"at least {describe_lower_bound(low)} as fast", money.per_run_usd_low
     if saved is None or saved < CENT:
         return KeyFigure(SAVES, "time", faster)
-    return KeyFigure(SAVES, f"at least {format_least_usd(saved)} a run", faster)
+    return KeyFigure(SAVES, f"at least {format_least_usd(saved)} a run", f"{faster}; {_assumed(money)}")
+
+
+def _assumed(money: Savings) -> str:
+    """Write "2 h at $0.60 an hour assumed": nobody measured what a run costs."""
+    return f"{money.hours_per_run:g} h at {format_usd(money.price_per_hour_usd)} an hour assumed"

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from ..catalog.stored_workload import is_own_training
 from ..results.result import Point, Purpose, Reason, RunResult, Speed, Timings
 from ..results.speed_rounds import SpeedClaim
+from ..results.stats import NOISE_FRACTION
 from ..speed.claim import (
     ComparedSizes,
     compared_in,
@@ -60,7 +61,7 @@ def answer_of(result: RunResult) -> Answer:
     size, today = result.recommended, result.current_batch_size
     if size is None:
         return _none_recommended(result)
-    notes = tuple(_notes_of_reserve(result, size))
+    notes = (*_larger_sizes(result, size), *_notes_of_reserve(result, size))
     if size.batch_size == today:
         return Answer(f"Keep {name_today(today).rpartition(' ')[0]} ", today, f": {_why_kept(result, size)}.", notes)
     if claim_in(result) is SpeedClaim.AT_LEAST:
@@ -128,6 +129,16 @@ def _no_other_is_faster(result: RunResult, chosen: Point) -> str:
     fastest = result.fastest if result.speed else None
     is_full = fastest is not None and fastest.batch_size != chosen.batch_size and not keeps_reserve(result, fastest)
     return f"no {'size with the reserve' if is_full else 'measured size'} is clearly faster"
+
+
+def _larger_sizes(result: RunResult, chosen: Point) -> Iterator[str]:
+    """Yield "No larger size that was timed (1,024 and 4,816) is shown to be more than 3 % faster."."""
+    most = result.largest_with_reserve
+    timed = {p.batch_size for p in result.probes if p.purpose is Purpose.TIMING and p.fits}
+    larger = sorted(n for n in timed if most is not None and chosen.batch_size < n <= most.batch_size)
+    if larger:
+        sizes = f"{larger[0]:,} to {larger[-1]:,}" if len(larger) > 2 else " and ".join(f"{n:,}" for n in larger)
+        yield f"No larger size that was timed ({sizes}) is shown to be more than {NOISE_FRACTION * 100:.0f} % faster."
 
 
 def _none_recommended(result: RunResult) -> Answer:

@@ -24,7 +24,7 @@ from ..errors import EngineError, WorkloadFailed
 from ..progress import Progress, no_progress
 from ..results.result import Outcome, Probe, Purpose
 from ..spec import MEMORY_STEPS, RunSpec
-from ..text.units import format_bytes
+from ..text.units import describe_over, format_bytes
 from . import memory_timeline
 from .compiling import compile_by_steps
 from .device import Device
@@ -108,8 +108,8 @@ class BudgetMeter(Meter):
         if peak.allocated_bytes > self.bench.device.limit_bytes:
             self.phase = peak.phase
             raise BudgetExceeded(
-                f"out of memory: the peak of step {self.steps} is {format_bytes(peak.allocated_bytes)} "
-                f"({peak.allocated_bytes} bytes), the limit {format_bytes(self.bench.device.limit_bytes)}"
+                f"out of memory: the peak of step {self.steps} is "
+                f"{describe_over(peak.allocated_bytes, self.bench.device.limit_bytes)}"
             )
 
 

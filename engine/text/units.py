@@ -35,6 +35,11 @@ def format_bytes(size: float) -> str:
     return f"{size:.0f} B"
 
 
+def describe_over(size: float, limit: float) -> str:
+    """Write "256.0 MiB, 36.9 KiB over the limit of 256.0 MiB": rounded alone, the two may look the same."""
+    return f"{format_bytes(size)}, {format_bytes(size - limit)} over the limit of {format_bytes(limit)}"
+
+
 def format_factor(ratio: float) -> str:
     """Write 1.6193 as "1.62x"; a ratio of ten or more with at most one decimal."""
     return f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.1f}".removesuffix(".0") + "x"

@@ -28,7 +28,7 @@ from ..results.result import DATA_EXHAUSTED, Outcome, Probe
 from ..results.stats import is_steady, samples_per_second
 from ..text.masking import masked_text
 from ..text.own_words import SAID, describe_error
-from ..text.units import format_bytes
+from ..text.units import describe_over, format_bytes
 from . import notes
 from .data_end import DataEnd
 from .emulated.evidence import OWN_RANKS, check_emulated, without_speed
@@ -212,8 +212,7 @@ def _measured(
     samples = batch_size * micro_batches * len(trained)
     over = None
     if limit_bytes is not None and worst.peak_bytes > limit_bytes:
-        peak = f"the peak is {format_bytes(worst.peak_bytes)} ({worst.peak_bytes} bytes)"
-        over = f"out of memory: {peak}, the limit {format_bytes(limit_bytes)}"
+        over = f"out of memory: the peak is {describe_over(worst.peak_bytes, limit_bytes)}"
     probe = Probe(
         batch_size,
         Outcome.OUT_OF_MEMORY if over else Outcome.FITS,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.text.units import format_bytes, parse_bytes
+from engine.text.units import MIB, describe_over, format_bytes, parse_bytes
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,8 @@ def test_what_is_no_size_is_refused(text):
 )
 def test_a_size_is_written_in_the_largest_unit_that_fits(size, text):
     assert format_bytes(size) == text
+
+
+def test_a_peak_just_over_the_limit_does_not_look_like_the_limit() -> None:
+    """Both were 256.0 MiB, and one of them did not fit."""
+    assert describe_over(268_473_248, 256 * MIB) == "256.0 MiB, 36.9 KiB over the limit of 256.0 MiB"

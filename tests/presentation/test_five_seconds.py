@@ -106,6 +106,13 @@ def test_three_figures_say_what_is_unused_what_to_use_and_what_it_saves(result: 
     assert key_line(stored(result)) == line
 
 
+def test_a_saving_of_money_says_what_is_assumed() -> None:
+    notes = [key_figures(stored(result))[2].note for result in (make_timed_result(), make_bound_result())]
+    assert notes == [
+        f"{known}; 2 h at $0.60 an hour assumed" for known in ("28.1 % of the time", "at least 2x as fast")
+    ]
+
+
 def test_without_a_price_the_saving_is_time() -> None:
     free = Savings(0.0, 2.0, 100, 0.0, 0.0, 0.0)
     _, _, saves = key_figures(stored(make_timed_result()), free)

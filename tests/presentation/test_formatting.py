@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from analysis.presentation import formatting
+from analysis.templatetags.units import breakable
 from engine.text.units import GIB, MIB
 
 
@@ -102,3 +103,7 @@ FILTERS = (
 @pytest.mark.parametrize("shown", FILTERS, ids=lambda shown: shown.__name__)
 def test_what_is_not_known_is_never_zero(shown: Callable[[None], str]) -> None:
     assert shown(None) == "not measured"
+
+
+def test_a_long_name_is_broken_after_its_dots_and_no_figure_is() -> None:
+    assert breakable("1.5 MiB at h.*.act_fn <b>") == "1.5 MiB at h.<wbr>*.<wbr>act_<wbr>fn &lt;b&gt;"

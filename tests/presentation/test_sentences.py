@@ -29,13 +29,14 @@ from engine.results.result import (
     Boundary,
     DeviceFacts,
     Point,
+    Purpose,
     Reason,
     RecommendedBy,
     RunResult,
     Savings,
 )
 from engine.results.speed_rounds import SpeedClaim, SpeedRound, Stage
-from engine.text.units import GIB, MIB
+from engine.text.units import GIB, MIB, format_least_usd
 from tests.factories import make_probe, make_refusal, make_result, make_result_that_does_not_fit, make_spec
 from tests.factories.speeds import (
     make_bound_result,
@@ -260,6 +261,25 @@ def test_the_timing_says_what_else_the_machine_did() -> None:
     assert said == "12 rounds in 24 s, all without other programs."
     disturbed = describe_timing(stored(make_unmeasurable_result()))
     assert disturbed == "12 rounds in 24 s, 3 of them without other programs."
+
+
+def test_larger_sizes_that_were_timed_and_are_not_faster_are_named() -> None:
+    """Nobody said why 512 and not 5,084: larger sizes had been timed. One without the reserve is no choice."""
+    sizes = [make_probe(size, purpose=Purpose.TIMING) for size in (4, 8, 900, 4816, 5084)]
+    result = stored(make_timed_result(), probes=tuple(sizes), largest_with_reserve=point(4816))
+    assert headline(result).notes == (
+        "No larger size that was timed (900 and 4,816) is shown to be more than 3 % faster.",
+    )
+    assert headline(stored(make_timed_result(), probes=tuple(sizes[:2]), largest_with_reserve=point(8))).notes == ()
+
+
+def test_the_formula_of_the_saving_gives_the_saving() -> None:
+    """The page said 7.8x and $104.78, and the formula gave $104.62: 7.8 is rounded down from 7.8842."""
+    *_, year = figures(stored(make_bound_result(7.8842, 11.0)))
+    money = make_bound_result(7.8842, 11.0).savings
+    by_formula = money.hours_per_run * money.price_per_hour_usd * (1 - 1 / 7.8842) * money.runs_per_year
+    assert "(1 − 1 / 7.8842)" in year.text
+    assert year.value == f"at least {format_least_usd(by_formula)}"
 
 
 def test_rounds_that_do_not_count_are_no_reason_to_say_that_others_disturbed_it() -> None:

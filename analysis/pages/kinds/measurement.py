@@ -81,7 +81,8 @@ def may_time_again(run: Run, result: StoredResult) -> bool:
 def _result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dict[str, Any]:
     """Return the result, in the order of the page."""
     shown, (need, suggestions) = figures(result, assumed.savings), ways_to_fit(result)
-    evidence, setting = _evidence(run, result), result_summary.paste(result)
+    gain = nothing_to_gain(result)
+    evidence, setting = _evidence(run, result), None if gain else result_summary.paste(result)
     can_change = evidence["change_start"] is not None
     primary = primary_action(run, result, has_paste=setting is not None, can_change=can_change)
     throughputs = () if result.training is None else stated_throughputs(result, result.training)
@@ -108,7 +109,7 @@ def _result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dic
         ),
         "figures": shown,
         "has_money": any(figure.assumption for figure in shown),
-        "nothing_to_gain": nothing_to_gain(result),
+        "nothing_to_gain": gain,
         "need": need,
         "suggestions": suggestions,
         "paste": setting,

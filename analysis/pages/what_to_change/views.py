@@ -35,7 +35,7 @@ def overview(request: HttpRequest) -> HttpResponse:
     where = WhereForm(request.GET)
     given = {} if where.problems else where.cleaned_data
     wanted = {name: value for name in ("model", "gpu") if (value := given.get(name))}
-    form = NewChangesForm(initial={"model": "bert", "gpu": "t4", "batch_size": 128, **wanted})
+    form = NewChangesForm(initial={"model": "bert", "gpu": "t4", "batch_size": 256, **wanted})
     return _page(request, form, wanted, status=400 if where.problems else 200, where=where)
 
 

@@ -102,8 +102,9 @@ class StoredResult(Measured):
             return None
         timed = [p for p in self.probes if p.purpose is Purpose.TIMING and p.samples_per_second is not None]
         best = max(timed, key=lambda probe: probe.samples_per_second or 0.0, default=None)
-        is_higher = best is not None and (best.samples_per_second or 0.0) > self.fastest.samples_per_second
-        return best if is_higher and best.batch_size != self.fastest.batch_size else None
+        if best is None or best.batch_size == self.fastest.batch_size:
+            return None
+        return best if (best.samples_per_second or 0.0) > self.fastest.samples_per_second else None
 
     @property
     def roles(self) -> dict[str, int | None]:

@@ -53,7 +53,7 @@ def stopped() -> RunResult:
 RESULTS = {
     "measured": (make_timed_result, "Copy the settings"),
     "bound": (make_bound_result, "Copy the settings"),
-    "kept": (make_kept_result, "See what to change"),
+    "kept": (make_kept_result, "See what else may help"),
     "not certified": (
         lambda: replace(make_result(), boundary=Boundary(8, False, 9, Reason.SIZE_LIMIT, "INT_MAX", 5)),
         "Copy the settings",
