@@ -77,7 +77,7 @@ def with_figures(row: Row, spec: RunSpec, rounds: Sequence[RacedRound], field: F
         rough_speed=rough_speed,
         samples_per_second=own,
         pays_after_steps=pays_after(row.compile_seconds, speed, step_seconds),
-        reason=row.reason or (NOT_RACED if own is None else None),
+        reason=row.reason or (NOT_RACED if own is None and entry != TODAY else None),
     )
 
 

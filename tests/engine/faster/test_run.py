@@ -113,3 +113,4 @@ def test_where_no_change_gets_ready_nothing_is_said_of_their_speeds() -> None:
     all_fail = frozenset({"fused", "bf16", "compile", "checkpointing"})
     found, _ = raced(fails=all_fail, step_seconds=lambda size: 0.1 * size)
     assert found.headline.startswith("Nothing is claimed: no change was compared")
+    assert next(row.reason for row in found.rows if row.entry == TODAY) is None
