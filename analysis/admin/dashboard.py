@@ -73,7 +73,7 @@ class Dashboard:
 
     @property
     def waste(self) -> tuple[Bar, ...]:
-        """Unused and used share of the memory of all setups, in percent."""
+        """Unused and used share of the memory of the setups where another size is recommended, in percent."""
         percent = 100 * (self.totals.waste_share or 0.0)
         return bars([("unused", percent, "bar-bad"), ("used", 100 - percent)], full=100.0)
 

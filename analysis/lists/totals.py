@@ -32,11 +32,15 @@ SCRIPT_RUNS_MAX = 1_000
 class LabTotals:
     """Totals over `setup_count` combinations of model or script, card and settings.
 
-    None: no run measured it; 0 was measured.
+    None: no run measured it; 0 was measured. Of `unused_bytes` those are waste that lie in setups where another size is
+    recommended: elsewhere nothing says that using them gains anything. `waste_of_bytes` is the memory of these setups.
     """
 
     run_count: int
     setup_count: int
+    unused_bytes: int | None
+    unused_of_bytes: int | None
+    unused_count: int
     waste_bytes: int | None
     waste_of_bytes: int | None
     wasting_count: int
@@ -56,6 +60,12 @@ class LabTotals:
         return usd(self.saving_per_year_usd)
 
     @property
+    def unused_share(self) -> float | None:
+        return (
+            self.unused_bytes / self.unused_of_bytes if self.unused_bytes is not None and self.unused_of_bytes else None
+        )
+
+    @property
     def waste_share(self) -> float | None:
         return self.waste_bytes / self.waste_of_bytes if self.waste_bytes is not None and self.waste_of_bytes else None
 
@@ -70,7 +80,7 @@ def lab_totals(shown: Iterable[Run] = ()) -> LabTotals:
 def lab_totals_read() -> LabTotals:
     """Four statements, and one over the few deleted runs: none of them opens a result."""
     figures = _added(_of_models(), _of_scripts())
-    if figures["waste_of_bytes"] is not None:
+    if figures["unused_count"]:
         figures["waste_bytes"] = figures["waste_bytes"] or 0
     if figures.pop("compared_count"):
         figures["saving_per_year_usd"] = figures["saving_per_year_usd"] or 0.0
@@ -116,7 +126,6 @@ def _sums(run: str) -> dict[str, Any]:
         return f"{run}{column}"
 
     has_waste = Q(**{of("current_waste_bytes__isnull"): False, of("limit_bytes__isnull"): False})
-    # unused memory is waste where another size is recommended: else nothing says that using it gains anything
     is_another_advised = Q(**{of("recommended_batch_size__isnull"): False})
     wastes = has_waste & is_another_advised & ~Q(**{of("recommended_batch_size"): F(of("current_batch_size"))})
     # a saving whose interval holds none is not claimed
@@ -124,8 +133,11 @@ def _sums(run: str) -> dict[str, Any]:
     saves = Q(**{of("claimed_saving_per_year_usd__gt"): 0}) & is_shown
     return {
         "setup_count": Count("pk"),
+        "unused_bytes": Sum(of("current_waste_bytes"), filter=has_waste),
+        "unused_of_bytes": Sum(of("limit_bytes"), filter=has_waste),
+        "unused_count": Count("pk", filter=has_waste),
         "waste_bytes": Sum(of("current_waste_bytes"), filter=wastes),
-        "waste_of_bytes": Sum(of("limit_bytes"), filter=has_waste),
+        "waste_of_bytes": Sum(of("limit_bytes"), filter=wastes),
         "wasting_count": Count("pk", filter=wastes),
         "saving_per_year_usd": Sum(of("claimed_saving_per_year_usd"), filter=saves),
         "saving_count": Count("pk", filter=saves),

@@ -44,22 +44,23 @@ def settings_measured_since(since: datetime) -> list[MeasuredSetting]:
     rows = ended.order_by("-finished_at").values_list(
         *("requested_by__username", "model", "kind", "spec", "device_name", "device", "current_waste_bytes"),
         *("limit_bytes", "claimed_saving_per_year_usd", "saving_per_year_usd", "saving_per_year_usd_low"),
-        "finished_at",
+        *("finished_at", "recommended_batch_size", "current_batch_size"),
     )[: RUNS_MAX + 1]
     return [
         MeasuredSetting(
             person=person,
             training=model,
             is_own=BY_KIND[kind].runs_own_code,
-            setting=SeriesKey.of_run(spec, device_name),
+            setting=SeriesKey.of_run(spec, name),
             device_id=device_id,
-            unused_bytes=unused_bytes,
-            limit_bytes=of_bytes,
+            unused_bytes=unused,
+            limit_bytes=of,
             saving_usd=None if claimed is None else _shown(claimed, low),
             is_least=usual is None,
+            is_advised=advised is not None and advised != today,
             day=at.astimezone(UTC).date(),
         )
-        for person, model, kind, spec, device_name, device_id, unused_bytes, of_bytes, claimed, usual, low, at in rows
+        for person, model, kind, spec, name, device_id, unused, of, claimed, usual, low, at, advised, today in rows
     ]
 
 

@@ -22,17 +22,34 @@ ROWS_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
+class DayText:
+    """A row of the table of days."""
+
+    day: date
+    hours: str
+    share: str
+
+    @classmethod
+    def of(cls, use: DayOfUse) -> DayText:
+        return cls(use.day, hours_text(use.hours), share_text(use.fraction))
+
+
+@dataclass(frozen=True, slots=True)
 class DevicePicture:
     """A device's use as a picture, with the days of its table: those without a run are left out."""
 
     device: Device
     use: DeviceUse
     bars: tuple[DayBar, ...]
-    used_days: tuple[DayOfUse, ...]
+    used_days: tuple[DayText, ...]
 
     @property
     def hours_text(self) -> str:
-        return _hours_text(self.use.hours)
+        return hours_text(self.use.hours)
+
+    @property
+    def share_text(self) -> str:
+        return share_text(self.use.fraction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +59,11 @@ class PersonPicture:
     name: str
     use: PersonUse
     bars: tuple[DayBar, ...]
-    used_days: tuple[tuple[DayOfUse, Unused | None], ...]
+    used_days: tuple[tuple[DayText, Unused | None], ...]
 
     @property
     def hours_text(self) -> str:
-        return _hours_text(self.use.hours)
+        return hours_text(self.use.hours)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +94,7 @@ def use_context(devices: Sequence[Device], now: datetime, *, host: str, day_coun
         "more_pictures": max(0, len(used) - PICTURES_MAX),
         "users": [_picture_of_person(user, most, unused) for user in users[:PICTURES_MAX]],
         "more_users": max(0, len(users) - PICTURES_MAX),
-        "most_hours": _hours_text(most),
+        "most_hours": hours_text(most),
         "people": [
             UnusedRow(each, each.name or "no account", _runs({"user": each.name}) if each.name else "")
             for each in people[:ROWS_MAX]
@@ -93,20 +110,29 @@ def use_context(devices: Sequence[Device], now: datetime, *, host: str, day_coun
 
 
 def _picture(use: DeviceUse, devices: Mapping[int, Device]) -> DevicePicture:
-    texts = [f"{each.day:%Y-%m-%d}: {each.hours:.1f} h, {percent(each.fraction)}" for each in use.days]
+    texts = [f"{each.day:%Y-%m-%d}: {hours_text(each.hours)}, {share_text(each.fraction)}" for each in use.days]
     bars = day_bars([each.fraction for each in use.days], texts)
-    return DevicePicture(devices[use.device_id], use, bars, tuple(day for day in use.days[::-1] if day.hours))
+    used = tuple(DayText.of(day) for day in use.days[::-1] if day.hours)
+    return DevicePicture(devices[use.device_id], use, bars, used)
 
 
 def _picture_of_person(use: PersonUse, most: float, unused: Mapping[tuple[str | None, date], Unused]) -> PersonPicture:
-    texts = [f"{each.day:%Y-%m-%d}: {_hours_text(each.hours)}" for each in use.days]
+    texts = [f"{each.day:%Y-%m-%d}: {hours_text(each.hours)}" for each in use.days]
     bars = day_bars([each.hours / most for each in use.days], texts)
-    used = tuple((day, unused.get((use.name, day.day))) for day in use.days[::-1] if day.hours)
+    used = tuple((DayText.of(day), unused.get((use.name, day.day))) for day in use.days[::-1] if day.hours)
     return PersonPicture(use.name or "no account", use, bars, used)
 
 
-def _hours_text(hours: float) -> str:
-    return "less than 0.1 h" if 0 < hours < 0.1 else f"{hours:,.1f} h"
+def hours_text(hours: float) -> str:
+    """Write a span in hours, one below an hour in minutes; one that is above nothing never reads as nothing."""
+    if hours >= 1:
+        return f"{hours:,.1f} h"
+    return "less than 1 min" if 0 < hours < 1 / 60 else f"{hours * 60:.0f} min"
+
+
+def share_text(fraction: float) -> str:
+    """Write a share of the time; one that is above nothing never reads as nothing."""
+    return "less than 0.1 %" if 0 < fraction < 0.001 else percent(fraction)
 
 
 def _runs(query: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.cache import cache
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -14,6 +15,7 @@ from django.utils import timezone
 
 from analysis.lists.use import load
 from analysis.models import Attempt, Run
+from analysis.pages.fleet.use import hours_text, share_text
 from tests.factories import make_card, make_claimed_run, make_measured_run, make_user
 from tests.factories.history import store
 from tests.pages.fleet.test_fleet_page import page, words
@@ -63,7 +65,7 @@ def test_a_persons_days_are_a_picture_with_what_was_left_unused_on_them(alice: U
 def test_the_range_is_chosen_and_marked(alice_client: Client) -> None:
     card = make_card()
     ran(1.0, days_ago=40, device=card)
-    assert "0.0 h in 0 runs" in words(page(alice_client))
+    assert "0 min in 0 runs" in words(page(alice_client))
     text = page(alice_client, "/fleet/?days=90")
     assert "1.0 h in 1 run," in words(text)
     assert re.search(r'aria-current="true">90 days<', text)
@@ -82,8 +84,14 @@ def test_memory_left_unused_is_shown_by_person_and_by_model(alice: User, alice_c
     for _ in range(2):
         make_measured_run(card, requested_by=alice)
     text = page(alice_client)
-    assert "alice 2 624.0 MiB 60.9 % of 1.0 GiB, 1 setting $60.00 a year" in table(text, "By person")
-    assert "BERT tiny 2 624.0 MiB 60.9 % of 1.0 GiB, 1 setting $60.00 a year" in table(text, "By model or script")
+    assert (
+        "alice 2 624.0 MiB 60.9 % of 1.0 GiB, 1 setup 624.0 MiB where another size is recommended $60.00 a year"
+        in table(text, "By person")
+    )
+    assert (
+        "BERT tiny 2 624.0 MiB 60.9 % of 1.0 GiB, 1 setup 624.0 MiB where another size is recommended $60.00 a year"
+        in table(text, "By model or script")
+    )
     assert 'href="/runs/?user=alice"' in text
     assert "These figures count MemoryMark’s own runs only." in words(text)
 
@@ -157,3 +165,28 @@ def test_only_the_newest_rows_are_read_in_an_indexes_order() -> None:
             True,
             False,
         ), plan
+
+
+def test_the_start_page_and_the_fleet_page_say_the_same_of_unused_memory(alice_client: Client) -> None:
+    cache.clear()
+    card = make_card()
+    kept = make_measured_run(card)
+    Run.objects.filter(pk=kept.pk).update(recommended_batch_size=kept.current_batch_size)
+    make_measured_run(card, optimizer="sgd")
+    both = "1.2 GiB 60.9 % of 2.0 GiB", "624.0 MiB", "where another size is recommended"
+    start = words(alice_client.get("/", headers={"accept": "text/html"}).content.decode())
+    fleet = table(page(alice_client), "By model or script")
+    assert [text in start and text in fleet for text in both] == [True] * 3
+    cache.clear()
+
+
+@pytest.mark.parametrize(
+    ("hours", "said"),
+    [(0.0, "0 min"), (0.004, "less than 1 min"), (0.1, "6 min"), (1.0, "1.0 h"), (1234.5, "1,234.5 h")],
+)
+def test_a_span_that_is_above_nothing_never_reads_as_nothing(hours: float, said: str) -> None:
+    assert hours_text(hours) == said
+
+
+def test_a_share_that_is_above_nothing_never_reads_as_nothing() -> None:
+    assert [share_text(share) for share in (0.0, 0.0001, 0.012)] == ["0.0 %", "less than 0.1 %", "1.2 %"]

@@ -118,11 +118,12 @@ def test_memory_that_is_left_unused_on_advice_is_no_waste(alice_client: Client) 
     kept = make_measured_run(card)
     Run.objects.filter(pk=kept.pk).update(recommended_batch_size=kept.current_batch_size)
     totals = lab_totals_read()
-    assert (totals.waste_bytes, totals.waste_of_bytes, totals.wasting_count) == (0, GIB, 0)
-    assert "no other size is recommended in any measured setup" in words(text_of(alice_client))
+    assert (totals.waste_bytes, totals.waste_of_bytes, totals.wasting_count) == (0, None, 0)
+    assert "624.0 MiB 60.9 % of 1.0 GiB in 1 setup; in none of them is another size" in words(text_of(alice_client))
     make_measured_run(card, optimizer="sgd")
     totals = lab_totals_read()
-    assert (totals.waste_bytes, totals.waste_of_bytes, totals.wasting_count) == (624 * MIB, 2 * GIB, 1)
+    assert (totals.waste_bytes, totals.waste_of_bytes, totals.wasting_count) == (624 * MIB, GIB, 1)
+    assert (totals.unused_bytes, totals.unused_of_bytes, totals.unused_count) == (2 * 624 * MIB, 2 * GIB, 2)
 
 
 def test_where_no_size_is_recommended_no_memory_is_called_waste() -> None:
