@@ -29,7 +29,10 @@ def newest_measured(count: int) -> RunQuerySet:
     return (
         measured_runs()
         .newest_first()
-        .only("kind", "spec", "device_name", "limit_bytes", "capacity_bytes", "requested_kind")[:count]
+        .only(
+            *("kind", "spec", "device_name", "limit_bytes", "capacity_bytes", "requested_kind", "reported_from"),
+            *("finished_at", "largest_batch_size", "certified", "is_shared"),
+        )[:count]
     )
 
 

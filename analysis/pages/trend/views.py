@@ -20,9 +20,12 @@ from analysis.lists.trend.load import (
 )
 from analysis.lists.trend.query import TrendForm
 from analysis.lists.trend.series import METRICS
+from analysis.lists.trend.step_detection import POINTS_PER_SIDE_MIN, THRESHOLD
 from analysis.models import Run
-from analysis.pages.trend.context import known_series, trend_context
+from analysis.pages.trend.choice import known_series
+from analysis.pages.trend.context import trend_context
 from analysis.permissions import signed_in_user
+from analysis.presentation.formatting import percent
 from analysis.runs import services
 from analysis.runs.columns.series import SeriesKey
 
@@ -34,7 +37,13 @@ def trend(request: HttpRequest) -> HttpResponse:
     """One series; without a query the series that the newest runs make up."""
     if not request.GET:
         series = known_series(newest_measured(CHOICE_FROM_MAX))
-        return render(request, "analysis/trend/choice.html", {"series": series, "looked_at": CHOICE_FROM_MAX})
+        context = {
+            "series": series,
+            "looked_at": CHOICE_FROM_MAX,
+            "points_needed": POINTS_PER_SIDE_MIN,
+            "threshold": percent(THRESHOLD).replace(".0 ", " "),
+        }
+        return render(request, "analysis/trend/choice.html", context)
     try:
         query = TrendForm.read(request.GET).series
     except BadQuery as error:

@@ -226,6 +226,42 @@ def test_without_a_query_the_series_can_be_chosen(alice_client: Client) -> None:
     assert words(html).index("fp32 · AdamW · 128 tokens 2") < words(html).index("bf16 · AdamW")
 
 
+def listed(client: Client) -> str:
+    return words(client.get("/trend/").content.decode())
+
+
+def test_a_listed_series_says_its_last_size_its_change_and_its_step(alice_client: Client) -> None:
+    runs = series(*[result(40)] * 4, *[result(36)] * 4)
+    said = listed(alice_client)
+    assert f"8 36 −10.0 % from 40 worse: −10.0 % with run {runs[4].pk}" in said
+    html = alice_client.get("/trend/").content.decode()
+    assert 'aria-label="Largest batch size over 8 runs: from 40 to 36"' in html
+
+
+def test_a_series_with_one_run_says_what_it_lacks_and_offers_to_run_again(alice_client: Client) -> None:
+    (run,) = series(result(40))
+    assert "1 40 needs a second run Run again : BERT tiny" in listed(alice_client)
+    assert f'action="/runs/{run.pk}/repeat/"' in alice_client.get("/trend/").content.decode()
+
+
+def test_runs_on_a_shared_device_or_without_a_certificate_are_in_no_change(alice_client: Client) -> None:
+    runs = series(result(40), result(30), result(20))
+    Run.objects.filter(pk=runs[1].pk).update(is_shared=True)
+    Run.objects.filter(pk=runs[2].pk).update(certified=False)
+    assert "3 40 needs a second run" in listed(alice_client)
+
+
+def test_the_list_of_series_takes_the_same_queries_however_many(
+    alice_client: Client, django_assert_num_queries: Any
+) -> None:
+    series(result(), result())
+    with django_assert_num_queries(6):  # session, user, her rights (2), the runs, alarm
+        listed(alice_client)
+    finished(result(), precision="bf16")
+    with django_assert_num_queries(6):
+        listed(alice_client)
+
+
 def test_a_series_without_runs_says_so(alice_client: Client) -> None:
     response = alice_client.get("/trend/?model=bert&gpu=Nothing")
     assert response.status_code == 200

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.presentation.charts.sparkline import sparkline
+from analysis.presentation.charts.sparkline import line_over_runs, sparkline
 from analysis.runs.columns.result_columns import (
     POINTS_MAX,
     cost_per_million_samples_usd,
@@ -45,3 +45,13 @@ def test_a_result_says_what_lists_show():
 def test_what_was_not_measured_costs_nothing_known():
     assert cost_per_million_samples_usd(0.6, None) is None
     assert measured_columns(make_result_that_does_not_fit().to_dict())["memory_curve"] == []
+
+
+def test_figures_over_runs_go_down_where_they_fall_and_look_flat_where_they_hardly_change() -> None:
+    assert line_over_runs([40]) is None
+    fallen = line_over_runs([40, 40, 20])
+    assert fallen is not None
+    assert fallen.line == "3.0,3.0 48.0,3.0 93.0,23.0"
+    hardly = line_over_runs([100, 101])
+    assert hardly is not None
+    assert hardly.line == "3.0,14.0 93.0,12.0"

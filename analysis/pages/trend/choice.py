@@ -1,0 +1,100 @@
+"""The list of series that the newest runs make up: each with its last figure, its change, and its line."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from analysis.lists.trend.step_detection import Step, find_steps, find_stretches
+from analysis.lists.trend.steps import describe_percent
+from analysis.models import Run
+from analysis.pages.trend.context import settings_of
+from analysis.presentation import labels
+from analysis.presentation.charts.sparkline import Sparkline, line_over_runs
+from analysis.presentation.formatting import number
+from analysis.presentation.kinds import settings_of_run
+from analysis.runs.columns.series import SeriesKey
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSeries:
+    """An existing series: its address, its newest run, and the runs whose largest batch size counts, oldest first.
+
+    Those count that the charts of the series show: certified, on a device that nobody else used.
+    """
+
+    address: str
+    model_name: str
+    place: str
+    settings: tuple[str, ...]
+    run_count: int
+    is_own_script: bool
+    newest: Run
+    counted: tuple[Run, ...]
+    sizes: tuple[int, ...]
+
+    @property
+    def last(self) -> str:
+        """Write the largest batch size of the last run that counts; empty where none does."""
+        return number(self.sizes[-1]) if self.sizes else ""
+
+    @property
+    def first(self) -> str:
+        return number(self.sizes[0])
+
+    @property
+    def change(self) -> str:
+        """Write how far the last size is from the first: "−12.0 %"; empty below two runs."""
+        if len(self.sizes) < 2:
+            return ""
+        first, last = float(self.sizes[0]), float(self.sizes[-1])
+        return "none" if first == last else describe_percent(Step(0, first, last))
+
+    @property
+    def line(self) -> Sparkline | None:
+        return line_over_runs(self.sizes)
+
+    @property
+    def line_text(self) -> str:
+        """Say in words what the line shows."""
+        return f"Largest batch size over {len(self.sizes)} runs: from {self.first} to {self.last}"
+
+    @property
+    def last_step(self) -> Step | None:
+        steps = find_steps(find_stretches([float(size) for size in self.sizes], grain=1))
+        return steps[-1] if steps else None
+
+    @property
+    def step_text(self) -> str:
+        """Write "−10.0 % with run 12"; empty where the series has no step."""
+        step = self.last_step
+        return f"{describe_percent(step)} with run {self.counted[step.index].pk}" if step else ""
+
+    @property
+    def is_worse(self) -> bool:
+        return self.last_step is not None and self.last_step.fraction < 0
+
+
+def known_series(runs: Iterable[Run]) -> list[KnownSeries]:
+    """Find the series of these runs, newest first, those with the most runs first."""
+    found: dict[SeriesKey, list[Run]] = defaultdict(list)
+    for run in runs:
+        found[SeriesKey.of_run(run.spec, run.device_name)].append(run)
+    return [_series(query, same) for query, same in sorted(found.items(), key=lambda item: -len(item[1]))]
+
+
+def _series(query: SeriesKey, runs: list[Run]) -> KnownSeries:
+    counted = [run for run in runs if run.certified and not run.is_shared and run.largest_batch_size]
+    counted.sort(key=lambda run: (run.finished_at is not None and run.finished_at.timestamp(), run.pk))
+    return KnownSeries(
+        address=query.address,
+        model_name=labels.model_name(query.model),
+        place=labels.short_device_name(query.gpu),
+        settings=tuple(settings_of_run(runs[0]) if query.is_own_script else settings_of(query)),
+        run_count=len(runs),
+        is_own_script=query.is_own_script,
+        newest=runs[0],
+        counted=tuple(counted),
+        sizes=tuple(run.largest_batch_size for run in counted if run.largest_batch_size),
+    )
