@@ -65,7 +65,7 @@ COLUMNS = {
         _text("name", "Name", "name", absent=True),
         Column("tags", "Tags"),
         Column("note", "Note"),
-        Column("created", "When", ("created_at", "id"), falls_first=True),
+        Column("created", "Created", ("created_at", "id"), falls_first=True),
         Column("ended", "Ended", ("finished_at", "id"), can_be_absent=True, falls_first=True),
     )
 }
