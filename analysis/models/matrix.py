@@ -57,7 +57,10 @@ class MatrixCell(models.Model):
 
     @property
     def shown_batch_size(self) -> int | None:
-        """The certified largest size; of an estimate the largest with the reserve, or before 0.5 the safe one."""
-        if self.kind == "measured":
-            return self.largest_batch_size
-        return self.safe_batch_size if self.reserve_fraction is None else self.with_reserve_batch_size
+        """The largest size that leaves the reserve free; before 0.5 the safe one of an estimate, the largest measured.
+
+        One meaning for measured and estimated cells, which stand side by side.
+        """
+        if self.reserve_fraction is not None and (self.kind != "measured" or self.with_reserve_batch_size):
+            return self.with_reserve_batch_size
+        return self.largest_batch_size if self.kind == "measured" else self.safe_batch_size

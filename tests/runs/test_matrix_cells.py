@@ -115,7 +115,7 @@ def test_a_measured_cell_without_a_recommendation_names_the_size_with_the_reserv
         (cell,) = cells_of(run(answer))
         named = (cell["recommended_batch_size"], cell["with_reserve_batch_size"], cell["samples_per_second"])
         assert named == (None, 16, None)
-        assert MatrixCell(**cell).shown_batch_size == 20
+        assert MatrixCell(**cell).shown_batch_size == (16 if cell["reserve_fraction"] is not None else 20)
 
 
 def test_a_measured_cell_of_before_the_reserve_says_that_it_is_not_known() -> None:

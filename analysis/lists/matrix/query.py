@@ -7,14 +7,16 @@ from urllib.parse import urlencode
 
 from django import forms
 
-from analysis.http.query_string import StrictQueryForm
+from analysis.http.query_string import StrictQueryForm, WholeNumberField
 from analysis.http.setting_fields import setting_field, with_fields
 from analysis.runs.columns.matrix_cells import settings_key
 from engine.catalog import WORKLOADS
-from engine.spec import TRAINING_SETTINGS
+from engine.spec import DEFAULTS, TRAINING_SETTINGS
 
 CARDS = {"usual": "usual", "all": "all known"}
 """The usual cards: those of the lab, those that were measured, and those with a price."""
+OF_THE_PAGE = ("cards", "batch")
+"""What an address says besides settings."""
 
 
 @with_fields({name: setting_field(name, help_text="") for name in TRAINING_SETTINGS})
@@ -30,7 +32,7 @@ class MatrixForm(StrictQueryForm):
     @property
     def settings(self) -> dict[str, Any]:
         """Return the settings as in a spec; two of them are columns of a cell, the others its `settings`."""
-        return {name: value for name, value in self.cleaned_data.items() if name != "cards"}
+        return {name: value for name, value in self.cleaned_data.items() if name not in OF_THE_PAGE}
 
     @property
     def cell_columns(self) -> dict[str, Any]:
@@ -41,7 +43,7 @@ class MatrixForm(StrictQueryForm):
 
     def address(self, **changed: str) -> str:
         """Write the same page with something changed, as the query of an address."""
-        given = {**self.settings, "cards": self.cleaned_data["cards"], **changed}
+        given = {**self.cleaned_data, **changed}
         changes = {name: value for name, value in given.items() if value != self.fields[name].initial}
         return "?" + urlencode({name: 1 if value is True else value for name, value in changes.items()})
 
@@ -54,3 +56,9 @@ class MatrixForm(StrictQueryForm):
     def start_fields(self) -> dict[str, Any]:
         """Return these settings as fields of the start form, the empty ones left out."""
         return {name: 1 if value is True else value for name, value in self.settings.items() if value}
+
+
+class MatrixPageForm(MatrixForm):
+    """The query of the page, which also marks the cheapest card for a batch size."""
+
+    batch = WholeNumberField(label="Your batch size today", required=False, initial=DEFAULTS["current_batch_size"])

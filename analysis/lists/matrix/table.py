@@ -73,20 +73,13 @@ class ShownCell:
     cost_usd: float | None = None
     is_fastest: bool = False
     is_cheapest: bool = False
+    is_cheapest_that_fits: bool = False
     refusal: str = ""
     estimate_query: str = ""
 
     @property
     def css_class(self) -> str:
         return f"is-{self.cell.kind}" if self.cell else "is-empty"
-
-    @property
-    def recommended_free_percent(self) -> str:
-        """The share of memory that the recommended size leaves free; empty where that is unknown."""
-        cell = self.cell
-        if cell is None or cell.headroom_bytes is None or not cell.recommended_batch_size:
-            return ""
-        return percent(cell.headroom_bytes / cell.memory_bytes)
 
     @property
     def origin(self) -> Origin | None:

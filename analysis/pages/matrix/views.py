@@ -8,12 +8,14 @@ from django.views.decorators.http import require_safe
 
 from analysis.accounts.middleware import may_be_public
 from analysis.http.query_string import BadQuery
+from analysis.lists.matrix.cheapest_that_fits import mark_cheapest_that_fits
 from analysis.lists.matrix.cpu_columns import join_limits
 from analysis.lists.matrix.load import stored_cells
 from analysis.lists.matrix.prices import card_prices
-from analysis.lists.matrix.query import MatrixForm
+from analysis.lists.matrix.query import MatrixPageForm
 from analysis.lists.matrix.table import matrix_table
 from analysis.models import Device
+from engine.spec import DEFAULTS
 
 
 @may_be_public
@@ -21,11 +23,20 @@ from analysis.models import Device
 def matrix(request: HttpRequest) -> HttpResponse:
     """Show the matrix for one choice of settings. An invalid address gets a 400 with the reason."""
     try:
-        form = MatrixForm.read(request.GET)
+        form = MatrixPageForm.read(request.GET)
     except BadQuery as error:
         return render(request, "analysis/matrix/refused.html", {"error": error}, status=400)
     cells = stored_cells(form)
     devices = Device.objects.enabled().exclude(kind="cpu")
     table = matrix_table(form, cells, devices, card_prices())
     cards, rows = join_limits(table["cards"], table["rows"])
-    return render(request, "analysis/matrix/page.html", table | {"cards": cards, "rows": rows})
+    batch_size = form.cleaned_data["batch"]
+    context = table | {
+        "cards": cards,
+        "rows": mark_cheapest_that_fits(rows, batch_size),
+        "batch_size": batch_size,
+        "cpu_count": sum(card.is_cpu for card in cards),
+        "gpu_count": sum(not card.is_cpu for card in cards),
+        "assumed_price_usd": DEFAULTS["price_per_hour_usd"],
+    }
+    return render(request, "analysis/matrix/page.html", context)

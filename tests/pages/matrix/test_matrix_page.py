@@ -38,7 +38,8 @@ def test_a_measured_cell_leads_to_its_run_with_age_headroom_and_derived_cost(ali
     text = page(alice_client)
     assert f'href="/runs/{run.pk}/"' in text
     assert re.search(
-        r"20 measured, run \d+ recommended 20, 952 samples/s \$0\.175 a million ● measured just now , 2\.1 GiB left",
+        r"20 measured, run \d+ up to 20, certified recommended 20, 952 samples/s \$0\.175 a million "
+        r"● measured (just now|\d+ s ago) , 2\.1 GiB left",
         cell(text, "A10"),
     )
 
@@ -47,7 +48,7 @@ def test_an_estimated_cell_looks_different_and_knows_no_speed(alice_client: Clie
     estimated("a10", "l4", largest=50)
     text = page(alice_client)
     assert 'class="cell is-estimated" data-label="A10"' in text
-    assert re.fullmatch(r"≈ 48 estimated, run \d+ up to ≈ 50 ≈ estimated just now", cell(text, "A10"))
+    assert re.fullmatch(r"≈ 48 estimated, run \d+ up to ≈ 50( ✓ lowest price for 16)?", cell(text, "A10"))
 
 
 def test_what_was_measured_stands_before_an_estimate(alice_client: Client) -> None:
@@ -84,13 +85,13 @@ def test_fastest_and_cheapest_are_marked_in_words_among_measured_cards(alice_cli
     estimated("l4", "t4")
     text = page(alice_client)
     assert "▲ fastest" in cell(text, "H100 SXM5 80 GB")
-    assert "$ cheapest" in cell(text, "A10")
-    assert text.count("fastest</span>") == text.count("cheapest</span>") == 1
+    assert "$ cheapest a million" in cell(text, "A10")
+    assert text.count("fastest</span>") == text.count("cheapest a million</span>") == 1
 
 
 def test_a_card_without_a_price_has_no_cost_and_says_so(alice_client: Client) -> None:
     measured("rtx-3090")
-    assert "price unknown" in cell(page(alice_client), "RTX 3090")
+    assert "no price set" in cell(page(alice_client), "RTX 3090")
 
 
 def test_the_labs_price_is_used_with_its_source_and_date(alice_client: Client) -> None:
@@ -153,18 +154,31 @@ def test_a_cpu_has_a_short_name_and_its_limit_once(alice_client: Client) -> None
     assert "AMD EPYC 7763<span>limit 8 GiB</span>" in head[0]
 
 
-def test_a_size_says_what_it_leaves_free_itself(alice_client: Client) -> None:
+def test_the_large_number_of_a_measured_and_an_estimated_cell_leaves_the_reserve_free(alice_client: Client) -> None:
     run = measured("a10", largest=20)
-    MatrixCell.objects.filter(run=run).update(
-        recommended_batch_size=18,
-        with_reserve_batch_size=18,
-        reserve_fraction=0.05,
-        memory_bytes=100,
-        headroom_bytes=22,
-    )
-    assert "18 leaves 22.0 % free" in cell(page(alice_client), "A10")
-    MatrixCell.objects.update(with_reserve_batch_size=19)
-    assert "19 leaves at least 5 % free" in cell(page(alice_client), "A10")
+    MatrixCell.objects.filter(run=run).update(with_reserve_batch_size=18, reserve_fraction=0.05)
+    estimated("l4", largest=20)
+    text = page(alice_client)
+    assert cell(text, "A10").startswith(f"18 measured, run {run.pk}")
+    assert "up to 20, certified" in cell(text, "A10")
+    assert cell(text, "L4").startswith("≈ 18 estimated")
+    assert "up to ≈ 20" in cell(text, "L4")
+
+
+def test_the_lowest_price_that_fits_the_batch_size_of_today_is_marked(alice_client: Client) -> None:
+    estimated("t4", largest=12)
+    estimated("a10", "l4", "h100-80gb", largest=50)
+    marked = [
+        name for name in ("T4", "A10", "L4", "H100 SXM5 80 GB") if "lowest price" in cell(page(alice_client), name)
+    ]
+    assert marked == ["A10"]
+    assert "lowest price for 4" in cell(page(alice_client, "?batch=4"), "T4")
+    assert "lowest price for" not in cell(page(alice_client, "?batch=4000"), "A10")
+
+
+def test_a_cpu_is_not_counted_as_a_gpu(alice_client: Client) -> None:
+    make_measured_run(make_device(name="AMD EPYC 7763 64-Core Processor"))
+    assert re.search(r"\b\d+ GPUs and 1 CPU\b", " ".join(re.sub(r"<[^>]+>", "", page(alice_client)).split()))
 
 
 def test_a_stored_cell_without_its_reserve_is_shown_without_the_size_that_keeps_it(alice_client: Client) -> None:
