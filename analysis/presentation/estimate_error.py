@@ -71,7 +71,8 @@ class Group:
 
     @property
     def worst_text(self) -> str:
-        return describe_difference(self.worst_peak_error)
+        text = describe_difference(self.worst_peak_error)
+        return "no error" if text == SAME else text
 
     @property
     def typical_boundary_error(self) -> float | None:

@@ -17,12 +17,12 @@ from analysis.http.client_ip import counted_address
 from analysis.models import Run, State
 from analysis.pages.estimates.answer import answer
 from analysis.pages.estimates.forms import QuestionForm, question_of, table_of
+from analysis.pages.estimates.latest import latest_estimates
 from analysis.permissions import may_read, signed_in_user
 from analysis.presentation.charts import chart_of
 from analysis.presentation.charts.estimate_errors import error_plot
 from analysis.presentation.estimate_error import Grade, groups_of
 from analysis.presentation.labels import family_name, model_name, short_device_name
-from analysis.presentation.run_rows import history_rows
 from analysis.runs.earlier.estimates import estimate_like, stored_estimates
 from analysis.runs.services import run_create
 from engine.errors import SpecError
@@ -111,7 +111,7 @@ def _lists(request: HttpRequest, form: QuestionForm) -> dict[str, Any]:
     latest = Run.objects.for_history().estimating().defer("result", "memory_curve")
     if is_guest(request):
         latest = latest.filter(state=State.FINISHED)
-    return {"rows": history_rows(latest[:LATEST], {}), **({} if form.given else _accuracy())}
+    return {"latest": latest_estimates(list(latest[:LATEST])), **({} if form.given else _accuracy())}
 
 
 def _accuracy() -> dict[str, Any]:
@@ -121,6 +121,7 @@ def _accuracy() -> dict[str, Any]:
     plot = error_plot(groups) if len(grades) >= CHART_FROM else None
     return {
         "shows_accuracy": True,
+        "has_over": any(group.worst_peak_error > 0 for group in groups),
         "groups": groups,
         "count": len(grades),
         "is_cut": len(grades) == GRADES_MAX,

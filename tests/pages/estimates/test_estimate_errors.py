@@ -55,9 +55,12 @@ def test_the_page_lists_estimates_and_leads_to_a_new_one(alice_client):
 def test_the_size_of_an_estimate_is_called_as_on_its_own_page(alice_client):
     make_stored_estimate(), make_stored_estimate("all")
     text = text_of(alice_client)
-    label = 'data-label="With margin, estimated"><span title="Estimated, not measured">≈ </span>89 '
-    assert f'{label}<span class="settings">with margin</span>' in text
-    assert f"batch 16 would fit with the margin on {len(gpus())} of {len(gpus())} GPUs" in text
+    label = 'data-label="Largest there, with margin"><span title="Estimated, not measured">≈ </span>89<'
+    assert text.count(label) == 2
+    smallest = min(gpus().values(), key=lambda gpu: (gpu.total_bytes, gpu.id))
+    assert f'"Fits">{len(gpus())} of {len(gpus())} GPUs</td>' in text
+    assert f'data-label="Smallest GPU that fits">{smallest.name},' in text
+    assert '"Fits">A10: fits</td>' in text
     assert "safe" not in text.partition("Latest estimates</h2>")[2]
 
 
