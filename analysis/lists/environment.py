@@ -10,7 +10,7 @@ from analysis.presentation.formatting import bytes_text
 from engine.provenance.parse import OF_ONE_RUN
 from engine.results.result import DeviceFacts
 
-NOT_RECORDED = "not recorded"
+NOT_RECORDED, NONE = "not recorded", "none"
 MAY_AFFECT_FIGURES = (
     "device_name",
     "capacity_bytes",
@@ -25,7 +25,7 @@ MAY_AFFECT_FIGURES = (
 )
 """Recorded facts that may affect figures by themselves: a difference is shown before any figure."""
 _TITLES = {
-    "device_name": "GPU",
+    "device_name": "Device",
     "capacity_bytes": "Capacity",
     "driver": "Driver",
     "compute_capability": "Compute capability",
@@ -67,7 +67,7 @@ def environment_facts(device: DeviceFacts, environment: Mapping[str, Any], carri
     for name, value in environment.items():
         if name not in OF_ONE_RUN:
             # recorded as absent: only a fact that was not recorded is unknown
-            absent = "default" if name == "allocator_settings" else "none"
+            absent = "default" if name == "allocator_settings" else NONE
             facts[environment_title(name)] = absent if value in (None, "") else _DIGEST.sub(_short, str(value))
     return facts
 

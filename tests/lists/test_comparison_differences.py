@@ -29,7 +29,7 @@ def test_each_weighty_difference_is_said_with_the_runs_that_have_it() -> None:
 @pytest.mark.parametrize(
     ("name", "other"),
     [
-        ("GPU", result(card=replace(CARD, name="NVIDIA H100"))),
+        ("Device", result(card=replace(CARD, name="NVIDIA H100"))),
         ("Driver", result(card=replace(CARD, driver="575.51"))),
         ("CUDA", result(environment={"cuda": "12.8"})),
         ("transformers", result(environment={"transformers": "5.22.0"})),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import zip_longest
 
 import pytest
@@ -11,6 +12,7 @@ from analysis.lists.comparison.headline import compare_headline
 from analysis.lists.comparison.metrics import metric_rows
 from engine.describe.answer import WORDS_MOST
 from engine.results.result import RunResult
+from tests.factories import make_spec
 from tests.factories.results import result, subject
 from tests.factories.speeds import make_unmeasurable_result
 
@@ -35,6 +37,13 @@ def headline(*results: RunResult, models: Sequence[str] = ()) -> str:
 )
 def test_a_comparison_is_told_in_one_sentence(results: tuple[RunResult, ...], said: str) -> None:
     assert headline(*results) == said
+
+
+def test_runs_that_differ_in_one_setting_are_called_by_it() -> None:
+    answers = [replace(result(size), spec=make_spec(optimizer=name)) for size, name in ((8, "adamw"), (12, "sgd"))]
+    assert headline(*answers) == "SGD is 1.04x as fast as AdamW; SGD fits 12, AdamW 8."
+    both = replace(result(12), spec=make_spec(precision="bf16", optimizer="sgd"))
+    assert headline(replace(result(8), spec=make_spec()), both).startswith("Run 2 is")
 
 
 def test_of_different_models_it_says_only_how_many() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from analysis.lists.comparison.compared_run import ComparedRun
-from analysis.lists.environment import COMPARABILITY_FACTS, NOT_RECORDED, environment_title
+from analysis.lists.environment import COMPARABILITY_FACTS, NONE, NOT_RECORDED, environment_title
 from analysis.presentation import labels
 from analysis.presentation.formatting import duration, number, round_bytes, round_percent, usd
 from engine.catalog import WORKLOADS
@@ -96,9 +96,11 @@ def workload_groups(subjects: Iterable[ComparedRun]) -> list[tuple[str, str]]:
 def describe_sameness(subjects: Iterable[ComparedRun]) -> str:
     """Say which weighty facts are the same in all runs with figures, and which were not recorded in each."""
     compared = [subject for subject in subjects if subject.outcome is not None]
+    none_has = {name for name in COMPARABILITY_FACTS if {one.facts.get(name) for one in compared} == {NONE}}
     is_known = {
         name: all(subject.facts.get(name, NOT_RECORDED) != NOT_RECORDED for subject in compared)
         for name in COMPARABILITY_FACTS
+        if name not in none_has  # a CPU has no CUDA: nothing that could be the same
     }
     same = ", ".join(_in_a_sentence(name) for name, known in is_known.items() if known)
     unknown = ", ".join(_in_a_sentence(name) for name, known in is_known.items() if not known)
@@ -106,7 +108,6 @@ def describe_sameness(subjects: Iterable[ComparedRun]) -> str:
 
 
 _IN_A_SENTENCE = {
-    environment_title("device_name"): "device",
     environment_title("is_shared"): "other users of the device",
 }
 

@@ -1,12 +1,20 @@
-"""The comparison in one sentence: which run is the fastest, and which fits the most."""
+"""The comparison in one sentence: which run is the fastest, and which fits the most.
+
+Runs that differ in one setting of the training alone are called by it: "SGD fits 70, AdamW 60."
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from analysis.lists.comparison.compared_run import ComparedRun
+from analysis.lists.comparison.differences import setting_rows
 from analysis.lists.comparison.metrics import LARGEST, RECOMMENDED_SPEED, Cell, Metric, MetricRow
 from analysis.presentation.formatting import factor, number
+from engine.spec import SETTINGS
+
+_NAMING = frozenset(SETTINGS[name].label for name in ("precision", "optimizer"))
+"""Settings whose values name a run by themselves: "bf16", where "on" would not."""
 
 
 def compare_headline(subjects: Sequence[ComparedRun], baseline: ComparedRun | None, rows: Sequence[MetricRow]) -> str:
@@ -15,34 +23,47 @@ def compare_headline(subjects: Sequence[ComparedRun], baseline: ComparedRun | No
     Only differences that their rows call better or worse are told.
     """
     if baseline is not None:
-        fastest = _fastest(subjects, baseline, _row(rows, RECOMMENDED_SPEED))
-        largest = _largest(subjects, baseline, _row(rows, LARGEST))
+        names = _names(subjects)
+        fastest = _fastest(subjects, baseline, _row(rows, RECOMMENDED_SPEED), names)
+        largest = _largest(subjects, baseline, _row(rows, LARGEST), names)
         if sentence := "; ".join(filter(None, (fastest, largest))):
-            return f"{sentence[0].upper()}{sentence[1:]}."
+            is_setting = sentence.startswith(tuple(set(names.values()) - {subject.name for subject in subjects}))
+            return f"{sentence if is_setting else sentence[0].upper() + sentence[1:]}."
     return f"{len(subjects)} runs"
 
 
-def _fastest(subjects: Sequence[ComparedRun], baseline: ComparedRun, row: MetricRow) -> str:
+def _names(subjects: Sequence[ComparedRun]) -> dict[int, str]:
+    """Name each run by the one setting in which all of them differ, else by its number."""
+    differing = [row for row in setting_rows(subjects) if row.differs]
+    if len(differing) == 1 and differing[0].name in _NAMING and len(set(differing[0].values)) == len(subjects):
+        return {subject.run_id: value for subject, value in zip(subjects, differing[0].values, strict=True)}
+    return {subject.run_id: subject.name for subject in subjects}
+
+
+def _fastest(subjects: Sequence[ComparedRun], baseline: ComparedRun, row: MetricRow, names: Mapping[int, str]) -> str:
     found = _best(subjects, row)
     if found is None:
         return ""
     best, cell = found
     if cell.delta is None or cell.delta.fraction is None:
-        return f"{best.name} is the fastest"
-    return f"{best.name} is {factor(1 + cell.delta.fraction)} as fast as {baseline.name}"
+        return f"{names[best.run_id]} is the fastest"
+    return f"{names[best.run_id]} is {factor(1 + cell.delta.fraction)} as fast as {names[baseline.run_id]}"
 
 
-def _largest(subjects: Sequence[ComparedRun], baseline: ComparedRun, row: MetricRow) -> str:
+def _largest(subjects: Sequence[ComparedRun], baseline: ComparedRun, row: MetricRow, names: Mapping[int, str]) -> str:
     sizes, judged = {cell.value for cell in row.cells}, [cell.delta for cell in row.cells if cell.delta]
     if len(sizes) == 1 and len(judged) == len(subjects) - 1 and (size := sizes.pop()):
         return f"{'both' if len(subjects) == 2 else 'all'} fit {number(size)}"
     if (found := _best(subjects, row)) is None:
         return ""
     best, cell = found
+    name, base = names[best.run_id], row.cells[subjects.index(baseline)]
     if cell.is_lower_bound:
-        return f"{best.name} fits the most, at least {number(cell.value or 0)}"
-    base = row.cells[subjects.index(baseline)]
-    return f"{best.name} fits the most, {cell.text}{'' if best is baseline else f' against {base.text}'}"
+        return f"{name} fits the most, at least {number(cell.value or 0)}"
+    if len(subjects) == 2 and name != best.name:
+        other = subjects[1 - subjects.index(best)]
+        return f"{name} fits {cell.text}, {names[other.run_id]} {row.cells[subjects.index(other)].text}"
+    return f"{name} fits the most, {cell.text}{'' if best is baseline else f' against {base.text}'}"
 
 
 def _best(subjects: Sequence[ComparedRun], row: MetricRow) -> tuple[ComparedRun, Cell] | None:

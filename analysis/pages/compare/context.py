@@ -92,7 +92,9 @@ def _head(subject: ComparedRun, baseline: ComparedRun | None, query: CompareQuer
 def _rows(subjects: Sequence[ComparedRun], baseline: ComparedRun | None, heads: Sequence[Any]) -> dict[str, Any]:
     """Return the tables; `lines` is the one of many runs, turned around: a run a line."""
     all_metrics = metric_rows(subjects, baseline)
-    metrics = [row for row in all_metrics if any(cell.is_known for cell in row.cells)]
+    with_figures = [row for row in all_metrics if any(cell.is_known for cell in row.cells)]
+    shared = [row for row in with_figures if sum(cell.is_known for cell in row.cells) > 1]
+    metrics = shared or with_figures  # a figure that one run has alone compares nothing: it is folded
     settings, facts = setting_rows(subjects), environment_rows(subjects)
     differing = [row for row in settings if row.differs]
     # with each run go the settings that are not the baseline's and not in its short line of settings
@@ -109,7 +111,8 @@ def _rows(subjects: Sequence[ComparedRun], baseline: ComparedRun | None, heads: 
     return {
         "headline": compare_headline(subjects, baseline, all_metrics),
         "metrics": metrics,
-        "without_figures": [row.name for row in all_metrics if row not in metrics],
+        "of_one_run": [row for row in with_figures if row not in metrics],
+        "without_figures": [row.name for row in all_metrics if row not in with_figures],
         "has_differences": any(cell.delta for row in metrics for cell in row.cells),
         "lines": lines,
         "differing_settings": differing,

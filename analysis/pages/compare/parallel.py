@@ -13,6 +13,8 @@ from engine.settings.step_settings import OPTIMIZER_LABELS
 from engine.speed.claim import describe_lower_bound
 
 Value = float | str | None
+PARALLEL_MIN = 3
+"""Runs from which lines show a pattern: what two differ in, the tables above say."""
 _FIGURES: tuple[tuple[str, Callable[[Outcome], float | None], Callable[[float], str]], ...] = (
     ("Largest", lambda outcome: outcome.largest_batch_size, number),
     ("Recommended", lambda outcome: outcome.recommended_batch_size, number),
@@ -23,9 +25,9 @@ _FIGURES: tuple[tuple[str, Callable[[Outcome], float | None], Callable[[float], 
 
 
 def parallel_of(subjects: Sequence[ComparedRun]) -> ParallelChart | None:
-    """Draw the runs that have figures; None for fewer than two, or where they hardly differ."""
+    """Draw the runs that have figures; None below PARALLEL_MIN, or where they hardly differ."""
     drawn = [(subject, subject.outcome) for subject in subjects if subject.outcome]
-    if len(drawn) < 2:
+    if len(drawn) < PARALLEL_MIN:
         return None
     runs = [ParallelRun(one.name, one.run.get_absolute_url(), one.look, one.is_predicted) for one, _ in drawn]
     compared = [subject for subject, _ in drawn]
@@ -41,7 +43,7 @@ def _settings(subjects: Sequence[ComparedRun]) -> list[Dimension]:
     return [
         Dimension("Model", tuple(one.model_name for one in subjects)),
         Dimension("Input", tuple(None if one.runs_own_code else describe_input(one.run.spec) for one in subjects)),
-        Dimension("GPU", tuple(one.place for one in subjects)),
+        Dimension("Device", tuple(one.place for one in subjects)),
         Dimension("Precision", tuple(one.run.precision or None for one in subjects)),
         Dimension(
             "Optimizer", tuple(OPTIMIZER_LABELS.get(one.run.optimizer, one.run.optimizer) or None for one in subjects)

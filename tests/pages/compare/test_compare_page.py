@@ -183,7 +183,7 @@ def test_an_estimate_is_labelled_and_not_measured(alice_client: Client) -> None:
     html = page(alice_client, finished(), guess)
     assert f"Run {guess.pk}: estimated , not measured on the GPU" in words(html)
     assert "measured and estimated" in words(html)
-    assert html.count("≈</span> estimate</span>") == 3
+    assert html.count("≈</span> estimate</span>") == 4
 
 
 def test_an_estimate_of_many_cards_says_why_it_has_no_figures(alice_client: Client) -> None:
