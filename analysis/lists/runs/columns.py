@@ -47,7 +47,7 @@ COLUMNS = {
         _text("state", "State", "state"),
         _text("kind", "Kind", "kind__published"),
         _text("model", "Model", "model"),
-        _text("gpu", "GPU", "device_name", absent=True),
+        _text("gpu", "Device", "device_name", absent=True),
         Column("place", "Host and device"),
         Column("origin", "Origin"),
         _text("precision", "Precision", "precision"),

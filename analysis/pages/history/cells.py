@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -70,11 +70,22 @@ class RunLine:
     origin: str | None
     cells: tuple[LineCell, ...]
 
+    def with_columns(self, columns: tuple[Column, ...]) -> RunLine:
+        return replace(self, cells=tuple(cell for cell in self.cells if cell.column in columns))
+
 
 def lines(runs: Iterable[Run], positions: Mapping[int, QueuePosition], columns: tuple[Column, ...]) -> list[RunLine]:
     """Return the lines in the given order. The first column is the line's heading."""
     keys = {column.key for column in columns}
     return [_line(row, columns[1:], keys) for row in history_rows(runs, positions)]
+
+
+def filled_columns(shown: Sequence[RunLine], columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    """Leave out the columns that no line fills: their width goes to the settings."""
+    if not shown:
+        return columns
+    filled = {cell.column for line in shown for cell in line.cells if not cell.is_absent}
+    return (columns[0], *(column for column in columns[1:] if column in filled))
 
 
 def has_line(run: Run) -> bool:
@@ -103,7 +114,9 @@ def _label(row: HistoryRow, column: Column) -> str:
 
 
 def _state(row: HistoryRow) -> str:
-    chip = row.chip
+    chip, certified = row.chip, row.run.certified
+    if row.run.state == State.FINISHED and certified is not None:  # says more than that it has ended
+        chip = replace(chip, word="certified") if certified else replace(chip, word="not certified", css_class="")
     label = '<span class="chip {}"><span aria-hidden="true">{}</span> {}</span>{}'
     return format_html(label, chip.css_class, chip.icon, chip.word, _small(row.turn) if row.turn else "")
 
@@ -113,9 +126,7 @@ def _largest(row: HistoryRow) -> str:
     if run.boundary_reason == Reason.DOES_NOT_FIT:
         return "does not fit"
     if row.cards:
-        return format_html(
-            '<span title="Your batch size today would fit there with the margin">fits {}</span>', row.cards
-        )
+        return format_html('<span title="Your batch size today would fit there with the margin">{}</span>', row.cards)
     if row.kind.is_predicted and run.estimated_largest_batch_size is not None:
         bound = "≥ " if row.estimated_bound == "≥" else ""
         return format_html("{}{}", f"{bound}{run.estimated_largest_batch_size:,}", _small("estimated"))

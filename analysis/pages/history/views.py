@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,12 +26,13 @@ from analysis.audit.record import record
 from analysis.http.error_page import error_page
 from analysis.http.errors import wants_json
 from analysis.http.query_string import BadQuery, is_row_id, without_empty
+from analysis.lists.runs.columns import Column
 from analysis.lists.runs.export import run_file
 from analysis.lists.runs.filters import RunFilter
 from analysis.lists.runs.query import HistoryQuery, parse_query
 from analysis.models import Run, SavedView, Tag
 from analysis.models.keyset import Page
-from analysis.pages.history.cells import has_line, lines
+from analysis.pages.history.cells import RunLine, filled_columns, has_line, lines
 from analysis.permissions import OPERATOR, lacks_role, may_start, signed_in_user
 from analysis.runs import services
 from analysis.runs.queue.forecast import queue_positions
@@ -185,12 +186,14 @@ _ACTIONS = {
 
 def _context(request: HttpRequest, wanted: HistoryQuery, page: Page[Run]) -> dict[str, Any]:
     are_deleted = bool(wanted.data.get("deleted"))
+    shown = lines(page.rows, queue_positions(page.rows), wanted.columns)
+    columns = _columns(wanted, shown)
     return {
         "history": wanted,
         "form": wanted.filters.form,
         "page": page,
-        "heads": _heads(wanted),
-        "lines": lines(page.rows, queue_positions(page.rows), wanted.columns),
+        "heads": _heads(wanted, columns),
+        "lines": [line.with_columns(columns) for line in shown],
         "is_first_page": wanted.after is None and wanted.before is None,
         "charted": [run.pk for run in page.rows if has_line(run)],
         "older": wanted.query(after=page.following) if page.following else None,
@@ -208,11 +211,14 @@ def _groups(wanted: HistoryQuery) -> dict[str, Any]:
     """Return the groups, each with its lines and the address of its own list."""
     found = wanted.groups()
     positions = queue_positions(found.rows.values())
+    shown = {line.run.pk: line for line in lines(found.rows.values(), positions, wanted.columns)}
+    columns = _columns(wanted, list(shown.values()))
     return {
+        "heads": _heads(wanted, columns),
         "groups": [
             {
                 "group": group,
-                "lines": lines((found.rows[n] for n in group.shown if n in found.rows), positions, wanted.columns),
+                "lines": [shown[n].with_columns(columns) for n in group.shown if n in shown],
                 "all": wanted.query(group_by=None, **group.filters) if group.filters else None,
             }
             for group in found.groups
@@ -222,7 +228,15 @@ def _groups(wanted: HistoryQuery) -> dict[str, Any]:
     }
 
 
-def _heads(wanted: HistoryQuery) -> list[dict[str, Any]]:
+def _columns(wanted: HistoryQuery, shown: Sequence[RunLine]) -> tuple[Column, ...]:
+    """Return the columns of the table: of those that nobody chose only the ones that have a value."""
+    if not wanted.has_usual_columns:
+        return wanted.columns
+    filled = filled_columns(shown, wanted.columns)
+    return tuple(column for column in wanted.columns if column in filled or column is wanted.sort.column)
+
+
+def _heads(wanted: HistoryQuery, columns: Iterable[Column]) -> list[dict[str, Any]]:
     """Describe the table's header: each column, its sort direction, and the link of its title."""
     ways = {True: "descending", False: "ascending"}
     return [
@@ -231,7 +245,7 @@ def _heads(wanted: HistoryQuery) -> list[dict[str, Any]]:
             "sorted": ways[wanted.sort.is_reversed] if wanted.sort.column is column else "",
             "query": wanted.query_sorted_by(column) if column.order else None,
         }
-        for column in wanted.columns
+        for column in columns
     ]
 
 

@@ -123,7 +123,7 @@ def test_only_the_columns_that_are_asked_for_are_shown_in_their_order(alice_clie
 
 
 def test_the_sorted_column_says_so_and_a_click_turns_it(alice_client):
-    store()
+    store(claimed_speedup=1.2)
     text = page(alice_client, "?sort=-largest")
     assert re.search(r'aria-sort="descending"><a href="\?sort=largest">Largest', text)
     assert 'href="?sort=-speedup"' in text
@@ -292,3 +292,23 @@ def test_what_changes_something_wants_a_post_with_its_token(alice, address):
 @pytest.mark.parametrize("address", ["/runs/", "/runs/export.csv", "/runs/export.json"])
 def test_a_stranger_sees_no_history(client, address):
     assert client.get(address).url.startswith("/login/")
+
+
+def heads(client: Client, query: str = "") -> list[str]:
+    head = re.search(r"<thead>.*?</thead>", page(client, query), re.DOTALL)
+    assert head is not None
+    return re.findall(r'class="of-(\w+)', head[0])
+
+
+def test_a_usual_column_that_no_run_fills_is_left_out_until_somebody_chooses_it(alice_client: Client) -> None:
+    store(2, largest_batch_size=8)
+    assert heads(alice_client) == ["run", "state", "gpu", "largest", "created"]
+    assert "saving" in heads(alice_client, "?sort=-saving")
+    assert heads(alice_client, "?columns=run,saving") == ["run", "saving"]
+    assert heads(alice_client, "?group_by=model") == ["run", "state", "gpu", "largest", "created"]
+
+
+def test_a_measured_run_says_whether_its_size_is_certified(alice_client: Client) -> None:
+    store(2, largest_batch_size=8, certified=lambda place: place == 1)
+    states = re.findall(r'<td class="of-state"[^>]*>.*?</span> ([a-z ]+)</span>', page(alice_client), re.DOTALL)
+    assert states == ["certified", "not certified"]
