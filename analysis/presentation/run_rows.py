@@ -107,6 +107,22 @@ class HistoryRow:
         return f"{min(1.0, used / limit) * 100:.1f}%" if used and limit else None
 
 
+def empty_columns(rows: Iterable[HistoryRow]) -> frozenset[str]:
+    """Find the figures that no row has: a list leaves their columns out."""
+    filled = {
+        name
+        for row in rows
+        for name, figure in (
+            ("recommended", row.run.recommended_batch_size or row.run.estimated_safe_batch_size),
+            ("speedup", row.speedup),
+            ("memory", row.used_percent),
+            ("saving", row.saving),
+        )
+        if figure
+    }
+    return frozenset({"recommended", "speedup", "memory", "saving"}) - filled
+
+
 def history_rows(runs: Iterable[Run], positions: Mapping[int, QueuePosition]) -> list[HistoryRow]:
     """Return the rows in the given order."""
     return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,10 +30,10 @@ from analysis.presentation.formatting import bytes_text, percent, round_bytes
 from analysis.presentation.kinds import presentation_of
 from analysis.presentation.labels import model_name
 from analysis.presentation.origin import describe_origin
-from analysis.presentation.run_rows import history_rows
+from analysis.presentation.run_rows import empty_columns, history_rows
 from analysis.runs import services
 from analysis.runs.earlier.reuse import EarlierResult, earlier_result
-from analysis.runs.queue.forecast import queue_positions
+from analysis.runs.queue.forecast import QueuePosition, queue_positions
 from engine.errors import SpecError
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES
 from engine.text.units import parse_bytes
@@ -41,7 +42,9 @@ if TYPE_CHECKING:
     from analysis.models.querysets import DeviceWithActivity
 
 
-RECENT_RUNS = 5
+RECENT_RUNS, RECENT_ESTIMATES = 5, 3
+RECENT_READ = 40
+"""Newest runs among which those are found: an estimate of a whole catalogue must not push out what was measured."""
 SCRIPTS_SHOWN = 3
 """Registered commands on this page; the page of the scripts shows all."""
 HOST_SHARE_MAX = 0.8
@@ -60,8 +63,8 @@ def home(request: HttpRequest) -> HttpResponse:
     """
     if is_guest(request):  # the runs that have a result, without devices, queue, or names of people and hosts
         finished = Run.objects.for_history().filter(state=State.FINISHED)
-        recent = list(finished.defer("result", "memory_curve")[:RECENT_RUNS])
-        context = {"rows": history_rows(recent, {}), "totals": lab_totals(recent)}
+        recent = list(finished.defer("result", "memory_curve")[:RECENT_READ])
+        context = {**_recent(recent, {}), "totals": lab_totals(recent[:RECENT_RUNS])}
         return render(request, "analysis/home_guests.html", context)
     devices, silent = devices_offered(request)
     start = StartForm(without_empty(request.GET))
@@ -162,7 +165,7 @@ def _home_page(
     earlier: EarlierResult | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    recent = list(Run.objects.for_history().defer("result", "memory_curve")[:RECENT_RUNS])
+    recent = list(Run.objects.for_history().defer("result", "memory_curve")[:RECENT_READ])
     devices = _devices_context(request)
     cards = devices["cards"]
     scripts, more = scripts_offered(SCRIPTS_SHOWN)
@@ -180,10 +183,18 @@ def _home_page(
         "portal_address": portal_address(request),
         "has_only_cpu": bool(cards) and all(card.device.kind == "cpu" for card in cards),
         "cpu_default_limit_bytes": CPU_DEFAULT_LIMIT_BYTES,
-        "rows": history_rows(recent, queue_positions(recent)),
-        "totals": lab_totals(recent),
+        **_recent(recent, queue_positions(recent)),
+        "totals": lab_totals(recent[:RECENT_RUNS]),
     }
     return render(request, "analysis/home.html", context, status=status)
+
+
+def _recent(newest: Sequence[Run], positions: Mapping[int, QueuePosition]) -> dict[str, Any]:
+    """Return the newest runs on devices as rows, and the newest estimates, which take one line."""
+    on_devices = [run for run in newest if not presentation_of(run).is_predicted][:RECENT_RUNS]
+    estimates = [run for run in newest if presentation_of(run).is_predicted][:RECENT_ESTIMATES]
+    rows = history_rows(on_devices, positions)
+    return {"rows": rows, "hidden": empty_columns(rows), "estimates": history_rows(estimates, positions)}
 
 
 def _devices_context(request: HttpRequest) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from analysis.lists.totals import lab_totals, lab_totals_read
 from analysis.models import Device, Run
+from analysis.pages.home.forms import REHEARSAL_LIMIT
 from analysis.runs import services
 from analysis.runs.queue.placement import Placement
 from engine.text.units import GIB, MIB
@@ -103,6 +104,25 @@ def test_the_totals_never_count_fewer_runs_than_the_table_beside_them_shows(alic
         make_estimate()
         text = words(text_of(alice_client))
         assert f"Runs {count} stored, including estimates and validations" in text
+
+
+def test_estimates_take_one_line_and_do_not_push_out_what_was_measured(alice_client: Client) -> None:
+    run = make_measured_run(make_card())
+    for _ in range(6):
+        make_estimate()
+    html = text_of(alice_client)
+    table, _, line = html.partition("Recent runs</caption>")[2].partition("</table>")
+    assert table.count("<tr>") == 2
+    assert f'href="/runs/{run.pk}/"' in table
+    assert line.partition("</p>")[0].count('href="/runs/') == 3
+
+
+def test_a_column_that_no_recent_run_fills_is_left_out(alice_client: Client) -> None:
+    run = make_measured_run(make_card())
+    Run.objects.filter(pk=run.pk).update(claimed_saving_per_year_usd=None)
+    table = text_of(alice_client).partition("Recent runs</caption>")[2].partition("</table>")[0]
+    assert "Saved a year" not in table
+    assert "Speed-up" in table
 
 
 def test_a_measured_saving_of_nothing_is_zero_and_not_unknown(alice_client: Client) -> None:
@@ -193,6 +213,13 @@ def test_the_totals_open_no_result() -> None:
         lab_totals_read()
     assert len(asked_of_database) == 5
     assert all('"result"' not in query["sql"] for query in asked_of_database)
+
+
+def test_one_limit_keeps_a_first_run_short(alice_client: Client) -> None:
+    make_device()
+    html = text_of(alice_client)
+    assert f"--memory-limit {REHEARSAL_LIMIT}</code>" in html
+    assert f'value="{REHEARSAL_LIMIT}"' in html
 
 
 def test_nobody_waits(alice_client: Client) -> None:
