@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..catalog.stored_workload import stored_workload
+from ..errors import SpecError
 from ..estimate.types import Estimate
 from ..results.figure_kinds import ESTIMATED, MEASURED
 from ..results.result import Point, RunResult
@@ -96,7 +97,7 @@ class Advice:
 class Basis:
     """What the advice rests on: a spec, the size that no micro-batch exceeds, and what was measured of the sizes.
 
-    `micro_batches` and `ranks` are those of a measured optimizer step.
+    `micro_batches` and `ranks` are those of the optimizer step that was measured or estimated.
     """
 
     kind: str
@@ -174,6 +175,7 @@ def basis_of_estimate(made: Estimate) -> Basis | None:
         limit_bytes=int(made.limit_bytes / (1 + made.margin_fraction)),
         capacity_bytes=made.gpu.total_bytes,
         micro_batches=_micro_batches_of(spec),
+        ranks=made.spec.ranks,
     )
 
 
@@ -184,6 +186,8 @@ def _micro_batches_of(spec: Mapping[str, Any]) -> int:
 def advise(basis: Basis, *, global_batch_size: int | None = None, devices: int | None = None) -> Advice:
     """Return the advice for a wanted global batch. Raises SpecError, naming the field, for a number out of range."""
     devices = basis.ranks if devices is None else devices
+    if basis.kind == ESTIMATED and basis.ranks not in (1, devices):
+        raise SpecError("devices", f"the estimate is of {basis.ranks} GPUs: estimate that number of them")
     today = int(basis.spec["current_batch_size"]) * basis.micro_batches * basis.ranks
     usual = max(today, basis.most * basis.micro_batches * devices)
     wanted = usual if global_batch_size is None else global_batch_size

@@ -13,6 +13,7 @@ from ..settings.adapter_settings import BF16, AdapterSettings
 from ..settings.loop_settings import LoopSettings
 from ..settings.lora_options import TRAINED_HEADS, FourBits, lora_options
 from ..settings.optimizers import OPTIMIZERS, Optimizer
+from ..settings.rank_settings import DDP
 from ..settings.spec_checks import settings_of
 from ..settings.step_settings import FREED, FULL, PACKED, PADDED, PURE_BF16
 from ..spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS
@@ -31,6 +32,7 @@ _WRITTEN = (
     "gradients",
     "offload_activations",
     "offload_optimizer",
+    "ranks",
 )
 """The settings of a training that the code sets, or that readers have to set themselves."""
 _ROWS = {
@@ -63,6 +65,8 @@ class Recipe:
     frees_gradients: bool = False
     offloads_activations: bool = False
     offloads_optimizer: bool = False
+    has_exchange: bool = False
+    """Whether the known memory has what several devices need to exchange gradients."""
 
     @property
     def global_batch_size(self) -> int:
@@ -274,6 +278,7 @@ def not_written(spec: Mapping[str, Any]) -> tuple[str, ...]:
     workload = stored_workload(spec)
     has_call = workload is not None and workload.library_has_checkpointing
     written = (*_WRITTEN, *(["gradient_checkpointing"] if has_call else []))
+    written += ("strategy",) if spec.get("strategy") == DDP else ()  # what the libraries do with several devices
     others = [name for name in TRAINING_SETTINGS if name not in written]
     return tuple(
         SETTINGS[name].describe(spec[name]) for name in others if spec.get(name, DEFAULTS[name]) != DEFAULTS[name]
@@ -320,4 +325,5 @@ def recipe_of(
         frees_gradients=spec.get("gradients") == FREED,
         offloads_activations=bool(spec.get("offload_activations")),
         offloads_optimizer=bool(spec.get("offload_optimizer")),
+        has_exchange=bool(spec.get("strategy")),
     )

@@ -330,7 +330,7 @@ def _note(recipe: Recipe, *more: str) -> str:
     mode = "" if recipe.is_train_mode else "It was measured with dropout off; with dropout a step takes more memory."
     several = (
         ""
-        if recipe.devices == 1
+        if recipe.devices == 1 or recipe.has_exchange
         else "It was measured on one device; what several need to exchange gradients is not in it."
     )
     return " ".join(text for text in (*more, mode, several) if text)

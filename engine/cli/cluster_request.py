@@ -53,6 +53,14 @@ def _slurm(choice: CardChoice) -> list[str]:
     lines += _assumed_host_memory(choice, "--mem")
     lines += [f"#SBATCH --gres=gpu:{f'{name}:' if name else ''}{choice.count}"]
     lines += [f"#SBATCH --mem={_gib(choice.host_bytes)}G"]
+    if choice.count > 1:
+        lines += [
+            "#SBATCH --nodes=1",
+            "#SBATCH --ntasks=1",
+            f"# One node must have all {choice.count}: sinfo -o %G. One task starts a rank on each of them.",
+            "# Without --cpus-per-gpu all ranks share one CPU.",
+            f"# srun torchrun --standalone --nproc-per-node {choice.count} train.py",
+        ]
     if choice.slice is not None:
         lines += [
             f"# {_describe_slice(choice.slice)} Instead of the line with --gres:",

@@ -22,6 +22,7 @@ from ..estimate.tracing.hidden_devices import devices_hidden
 from ..estimate.types import Estimate, describe_size
 from ..program import PROGRAM
 from ..results.result_file import read_document
+from ..settings.spec_checks import numbers_setting
 from ..spec import RunSpec
 from ..text.units import format_bytes, format_percent
 from ..worker.counted import counted
@@ -100,19 +101,12 @@ def _by_estimate(options: SimpleNamespace, names: Mapping[str, str]) -> int:
 def _specs(options: SimpleNamespace) -> tuple[list[RunSpec], bool]:
     """Return the training on each number of GPUs that is compared, and whether any was named."""
     given = settings_given(options)
-    counts, strategy = _rank_counts(given.pop("ranks", None)), given.pop("strategy", "")
-    if not counts:
+    counts, strategy = given.pop("ranks", None), given.pop("strategy", "")
+    if counts is None:
         return [spec_of(given | ({"strategy": strategy} if strategy else {}), None)], False
-    of_each = ({"ranks": ranks, "strategy": strategy if ranks > 1 else ""} for ranks in counts)
+    each_once = dict.fromkeys(numbers_setting("ranks", counts, "1,2,8"))
+    of_each = ({"ranks": ranks, "strategy": strategy if ranks > 1 else ""} for ranks in each_once)
     return [spec_of(given | each, None) for each in of_each], True
-
-
-def _rank_counts(text: str | None) -> list[int]:
-    """Read "1,2,8". Raises SpecError for anything but whole numbers, each once."""
-    parts = (text or "").split(",") if text else []
-    if not all(part.strip().isdecimal() for part in parts):
-        raise SpecError("ranks", f"{str(text)[:80]!r} is not a list of numbers of GPUs, such as 1,2,8")
-    return list(dict.fromkeys(int(part) for part in parts))
 
 
 def _by_result(options: SimpleNamespace, names: Mapping[str, str]) -> int:

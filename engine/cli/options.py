@@ -20,10 +20,9 @@ from ..errors import SpecError
 from ..execution import Emit
 from ..machine.device_lock import held_for_command, inherited_lock
 from ..program import PROGRAM
-from ..ranks.emulation import parse_ranks
 from ..results.result import DeviceFacts
 from ..settings.setting import Role, Setting
-from ..settings.spec_checks import is_of_bytes, out_of_range, settings_of, value_types
+from ..settings.spec_checks import is_of_bytes, numbers_setting, out_of_range, settings_of, value_types
 from ..spec import MAX_BATCH_SIZE, SETTINGS, RunSpec
 from ..text.units import parse_bytes
 from .command import ADVANCED, OUTPUT, TRAIN, WHERE, Text, argument, flag, option
@@ -134,10 +133,7 @@ def start_options() -> list[RichOption]:
 
 def ranks_option(text: str) -> tuple[int, ...]:
     """Read the ranks to stand in for. Raises SpecError where they are none."""
-    try:
-        return parse_ranks(text)
-    except ValueError as error:
-        raise SpecError("rank", str(error)) from None
+    return numbers_setting("rank", text, "0,1,7")
 
 
 def wait_option() -> RichOption:

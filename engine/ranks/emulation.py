@@ -113,18 +113,6 @@ def hosts_named(command: Sequence[str]) -> str | None:
     return None
 
 
-def parse_ranks(text: str) -> tuple[int, ...]:
-    """Read ``0,1,7``. Raises ValueError where it is no list of ranks.
-
-    >>> parse_ranks("0, 7")
-    (0, 7)
-    """
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise ValueError(f"{text[:80]!r} is no list of ranks, such as 0,1,7") from None
-
-
 def communication_bytes(size: int) -> int:
     """Return what NCCL takes on a card for one group of so many ranks, as it was read there; see `NCCL_SOURCE`."""
     return _NCCL_OF_TWO_BYTES if size == FEWEST_RANKS else _NCCL_OF_MORE_BYTES

@@ -129,3 +129,11 @@ def bytes_setting(name: str, text: str) -> int:
         return parse_bytes(text)
     except ValueError as exc:
         raise SpecError(name, str(exc)) from exc
+
+
+def numbers_setting(name: str, text: str, such_as: str) -> tuple[int, ...]:
+    """Parse a list such as "0,1,7". Raises SpecError, which names the field and shows a right list."""
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise SpecError(name, f"{text[:80]!r} is no list of whole numbers, such as {such_as}") from None

@@ -21,6 +21,10 @@ REFUSED = {
         "context parallelism (context_parallel)",
     ),
     "torch.distributed.rpc": ("init_rpc", "torch.distributed.rpc"),
+    "torch.distributed.optim.zero_redundancy_optimizer": (
+        "ZeroRedundancyOptimizer.consolidate_state_dict",
+        "ZeroRedundancyOptimizer.consolidate_state_dict, which collects the state of all ranks for a checkpoint,",
+    ),
     "deepspeed": ("initialize", "a DeepSpeed engine (deepspeed.initialize)"),
     "megatron.core.parallel_state": ("initialize_model_parallel", "Megatron's model parallelism"),
     "horovod.torch": ("init", "Horovod"),

@@ -17,6 +17,8 @@ from tests.engine.advice.recipes import recipe
         ("bert", {"gradients": "freed", "offload_activations": True, "optimizer": "paged-adamw-8bit"}, ()),
         ("bert", {"zero_grad": "before-backward"}, ("before-backward zero_grad",)),
         ("resnet", {"gradient_checkpointing": True}, ("gradient checkpointing",)),
+        ("bert", {"ranks": 8, "strategy": "ddp"}, ()),
+        ("bert", {"ranks": 8, "strategy": "fsdp"}, ("fsdp strategy",)),
         ("gpt2-lm", {"lora_rank": 4, "load_in_4bit": True, "sequences": "packed"}, ()),
         ("gpt2-lm", {"outputs": "released", "without_cache": True, "loss_chunk_tokens": 64}, ()),
     ],

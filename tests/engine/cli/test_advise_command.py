@@ -54,6 +54,18 @@ def test_estimate_is_labelled_and_has_no_speed(capsys, tmp_path):
     assert "samples/s" not in output
 
 
+def test_estimate_of_several_gpus_is_divided_among_them_and_their_memory_has_the_exchange(capsys, tmp_path):
+    estimate = tmp_path / "estimate.json"
+    estimate.write_text(json.dumps(estimate_of(RunSpec("bert", ranks=8, strategy="ddp"), gpus()["a10"])))
+    _, output, _ = printed(capsys, str(estimate), "--json")
+    advice = json.loads(output)
+    assert (advice["today_global_batch_size"], advice["global_batch"]["devices"]) == (16 * 8, 8)
+    (accelerate,) = (each for each in advice["snippets"] if each["id"] == "accelerate")
+    assert accelerate["note"] == "Start it with: accelerate launch --num_processes 8."
+    status, _, error = printed(capsys, str(estimate), "--devices", "4")
+    assert (status, error) == (2, "error: --devices: the estimate is of 8 GPUs: estimate that number of them\n")
+
+
 def test_estimate_of_several_cards_needs_the_name_of_one(capsys, tmp_path):
     estimates = tmp_path / "estimates.json"
     estimates.write_text(json.dumps([estimate_of(RunSpec("bert"), gpus()[name]) for name in ("a10", "t4")]))

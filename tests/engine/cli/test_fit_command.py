@@ -162,6 +162,14 @@ def test_several_gpus_are_requested_with_their_host_memory(traces, capsys, sched
     assert line in out
     assert "each of 8 NVIDIA T4" in out
     assert "as the GPUs have together" in out
+    if scheduler == "slurm":
+        assert "#SBATCH --nodes=1\n#SBATCH --ntasks=1\n" in out
+        assert "srun torchrun --standalone --nproc-per-node 8 train.py" in out
+
+
+def test_one_gpu_is_requested_without_a_launcher(traces, capsys):  # noqa: F811
+    assert main(["fit", "bert", "--batch-size", "16", "--gpu", "t4", "--as", "slurm"]) == 0
+    assert "ntasks" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("text", "field"), [("2", "strategy"), ("two", "ranks"), ("0", "ranks")])

@@ -242,5 +242,5 @@ def test_what_begins_another_parallelism_is_refused_by_its_name(monkeypatch: pyt
             setattr(module, owners[0], owner)
         found[name](module)
         with pytest.raises(Refused):
-            owner() if owners else getattr(module, last)()
+            getattr(owner, last)()
         assert said in ended[-1][2]
