@@ -6,8 +6,9 @@ Each case is a model, a strategy, a number of ranks and a setting. Estimated: th
 `engine.estimate` makes it. Emulated: the same model and step with torch's own DistributedDataParallel, fully_shard or
 ZeroRedundancyOptimizer, real tensors and `engine.ranks.emulated_group`; the peak is that of the allocator's own events
 over three steps, from the construction of the strategy on. A CPU copies a gradient to pad it for its shards, where
-CUDA's kernel of `_chunk_cat` writes it in place: so it is written in place here too. Both are of rank 0. NCCL's memory
-and CUDA's streams are in neither. Nothing is fitted. Needs no GPU; takes some minutes.
+CUDA's kernel of `_chunk_cat` writes it in place: so it is written in place here too. PyTorch's CUDA build does so over
+a made-up driver, where FSDP's peak is the estimate's without that replacement: tests/cuda_stand_in/test_ranks.py. Both
+are of rank 0. NCCL's memory and CUDA's streams are in neither. Nothing is fitted. Needs no GPU; takes some minutes.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from torch.profiler import ProfilerActivity, profile  # noqa: E402
 from engine.estimate.tracing import trace  # noqa: E402
 from engine.measurement.probe import read_trace  # noqa: E402
 from engine.measurement.ranks import step_of_this_rank  # noqa: E402
+from engine.measurement.step import TrainingStep  # noqa: E402
 from engine.measurement.workloads import build  # noqa: E402
 from engine.ranks.emulated_group import emulated_ranks  # noqa: E402
 from engine.settings.rank_settings import FSDP, STRATEGIES  # noqa: E402
@@ -73,24 +75,26 @@ def estimated_peak(spec: RunSpec, batch_size: int) -> int:
     return trace.record(trace.step_maker(spec), batch_size, conditions).peak_live_bytes()
 
 
-def emulated_peak(spec: RunSpec, batch_size: int) -> int:
-    """Return the peak of rank 0's real steps, by the allocator's events."""
+def emulated_peak(spec: RunSpec, batch_size: int, device: torch.device = CPU) -> int:
+    """Return the peak of rank 0's real steps: on a CPU by the allocator's events, on a card by its counters."""
     gc.collect()
     with emulated_ranks(0, spec.ranks), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        dist.init_process_group("gloo")
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
         torch.manual_seed(0)
-        built = build(spec, CPU)
-        step = step_of_this_rank(spec, built, CPU) if spec.strategy == FSDP else None  # whole weights are gone then
+        built = build(spec, device)
+        step = step_of_this_rank(spec, built, device) if spec.strategy == FSDP else None  # whole weights are gone then
+        if device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats()
+            _train(step or step_of_this_rank(spec, built, device), batch_size)
+            return torch.cuda.max_memory_allocated()
         held_bytes = _bytes_of([*built.model.parameters(), *built.model.buffers()])
         with (
             patch.object(torch, "_chunk_cat", _written_in_place),
             profile(activities=[ProfilerActivity.CPU], profile_memory=True) as trace_,
         ):
-            step = step or step_of_this_rank(spec, built, CPU)
-            for _ in range(MEMORY_STEPS):
-                step.begin()
-                step(batch_size)
+            step = step or step_of_this_rank(spec, built, device)
+            _train(step, batch_size)
         events, _ = read_trace(trace_, "cpu")
         live = peak = held_bytes
         for event in sorted(events, key=lambda each: each.at_ns):
@@ -98,6 +102,12 @@ def emulated_peak(spec: RunSpec, batch_size: int) -> int:
             peak = max(peak, live)
         del step, built
     return peak
+
+
+def _train(step: TrainingStep, batch_size: int) -> None:
+    for _ in range(MEMORY_STEPS):
+        step.begin()
+        step(batch_size)
 
 
 def _written_in_place(tensors: list[Tensor], dim: int, num_chunks: int, *, out: Tensor) -> Tensor:

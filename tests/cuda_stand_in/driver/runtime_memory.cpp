@@ -19,6 +19,15 @@ struct Block {
 
 std::mutex guard;
 std::map<const void*, Block> blocks;
+std::map<const void*, size_t> pinned;  // memory of the host that the card may read
+
+bool is_pinned(const void* pointer) {
+  const std::lock_guard lock(guard);
+  const auto after = pinned.upper_bound(pointer);
+  if (after == pinned.begin()) return false;
+  const auto [begin, bytes] = *std::prev(after);
+  return static_cast<const char*>(pointer) < static_cast<const char*>(begin) + bytes;
+}
 
 // Nothing is computed on the card, so what comes from there is zeros.
 void copy(void* to, const void* from, size_t bytes) {
@@ -90,11 +99,16 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t) {
 
 cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned) {
   RUNTIME_ENTRY_POINT();
-  return posix_memalign(pointer, 4096, bytes) == 0 ? cudaSuccess : told(cudaErrorMemoryAllocation);
+  if (posix_memalign(pointer, 4096, bytes) != 0) return told(cudaErrorMemoryAllocation);
+  const std::lock_guard lock(guard);
+  pinned[*pointer] = bytes;
+  return cudaSuccess;
 }
 
 cudaError_t cudaFreeHost(void* pointer) {
   RUNTIME_ENTRY_POINT();
+  const std::lock_guard lock(guard);
+  pinned.erase(pointer);
   free(pointer);
   return cudaSuccess;
 }
@@ -125,6 +139,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* found, const void* p
   RUNTIME_ENTRY_POINT();
   memset(found, 0, sizeof *found);
   found->type = is_on_card(pointer) ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
+  if (is_pinned(pointer)) found->type = cudaMemoryTypeHost;
   found->device = current_device();
   found->devicePointer = const_cast<void*>(pointer);
   return cudaSuccess;
