@@ -45,6 +45,33 @@ def stand_in(watched: Any, torch: Any) -> None:
     module.emulate(settings["rank"], settings["size"], settings["folder"])
     torch.multiprocessing.spawn = in_this_process
     torch.multiprocessing.start_processes = in_this_process
+    for module in filter(None, (torch.cuda, getattr(torch, "accelerator", None))):
+        module.device_count = counting_ranks(module.device_count)
+
+
+class Gpus(int):
+    """The number of GPUs that a host of all its ranks would have; a rank modulo it is a GPU that is here.
+
+    Scripts end where there are fewer than they have ranks, and `rank % device_count()` is how some choose theirs.
+    """
+
+    here: int
+
+    def __rmod__(self, rank: int) -> int:
+        return rank % self.here
+
+
+def counting_ranks(count: Any) -> Any:
+    """Return a `device_count` that tells all but torch itself one GPU for each rank of the host."""
+
+    def device_count() -> int:
+        here = count()
+        of_ranks = Gpus(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+        of_ranks.here = here
+        is_torch = sys._getframe(1).f_globals.get("__name__", "").partition(".")[0] == "torch"
+        return here if is_torch or not 0 < here < of_ranks else of_ranks
+
+    return device_count
 
 
 def in_this_process(

@@ -231,6 +231,16 @@ def test_options_of_a_launcher_that_cannot_be_kept_are_named(
     assert named in ended[0][2]
 
 
+def test_a_script_counts_a_gpu_for_each_rank_of_its_host_and_finds_the_one_that_is_here(
+    monkeypatch: pytest.MonkeyPatch, hook: Any
+) -> None:
+    watched(monkeypatch, hook)
+    count = hook.counting_ranks(lambda: 1)()
+    assert (count >= 8, len(range(count)), 3 % count) == (True, 8, 0)
+    assert hook.counting_ranks(lambda: 0)() == 0
+    assert eval("count()", {"__name__": "torch.random", "count": hook.counting_ranks(lambda: 1)}) == 1
+
+
 def test_what_begins_another_parallelism_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatch, hook: Any) -> None:
     seen, ended = watched(monkeypatch, hook)
     found = hook.actions(seen)
