@@ -270,7 +270,8 @@ class WorkerSweep(Sweep):
             searched_sizes = {p.batch_size for p in self.searched if p.fits}
             known = {p.batch_size for p in self.probes if p.fits or p.batch_size > largest}
             wanted = {*curve_sizes(sorted(searched_sizes), largest), largest}
-            if self.spec.current_batch_size <= self.spec.max_batch_size:
+            is_open = not boundary.certified or self.spec.current_batch_size <= largest  # else it is known not to fit
+            if is_open and self.spec.current_batch_size <= self.spec.max_batch_size:
                 wanted.add(self.spec.current_batch_size)
             for size in sorted(wanted - known - {0}):
                 self._probe_of_curve(size, largest)

@@ -23,7 +23,7 @@ from ..tune.catalogue.spec import check_devices, ranked_spec
 from ..tune.devices import devices_seen
 from ..worker.counted import counted
 from .command import ADVANCED, Command, flag, option
-from .exit_status import exit_status
+from .exit_status import EXIT_STATUSES, exit_status
 from .options import (
     FILE,
     config_options,
@@ -53,10 +53,6 @@ HELP = f"""Find the largest and the fastest batch size of a model, by real train
 {PROGRAM} measure bert cuda:1 --json   the result as JSON
 {PROGRAM} measure bert --fits 32       does batch 32 train?
 """
-EXIT_STATUSES = (
-    "Exit status: 0 ok, 1 failed, 2 bad arguments, 3 does not fit, 4 device not available or busy, "
-    "5 time budget spent, 6 pretrained weights not available."
-)
 
 
 def _measure(options: SimpleNamespace) -> int:

@@ -37,7 +37,7 @@ from ..tune.start.config_file import number_in_config
 from ..tune.start.warm_server_handle import warm_starts
 from ..tune.training import Throughput, TuneResult, describe_loader, stated_throughputs
 from .command import OUTPUT, TRAIN, WHERE, Command, argument, flag, option
-from .exit_status import exit_status
+from .exit_status import EXIT_STATUSES, exit_status
 from .options import json_of, output_options, ranks_option, setting_options, spec_option, start_options
 from .printing.console import Console
 from .printing.output import info_event, print_json
@@ -50,7 +50,7 @@ OF_A_FUNCTION = ("function", "python", "warm")
 HELP = f"""Find the exact largest batch size that your own training trains.
 
 The script stays as it is. It is started a few times; each start trains a few optimizer steps, is watched from
-inside, and is ended. {OUT} in the command is a fresh folder of each start.
+inside, and is ended. {BATCH_SIZE} in the command is replaced by the batch size of each start, {OUT} by a fresh folder.
 
 \b
 {PROGRAM} tune -- python train.py --batch-size {BATCH_SIZE}
@@ -223,7 +223,7 @@ COMMAND = Command(
     _tune_or_say_why_not,
     params=_params(),
     help=HELP,
-    epilog="Exit status: as `measure`, and 9 where the command cannot be tuned.",
+    epilog=f"{EXIT_STATUSES.rstrip('.')}, 9 the command cannot be tuned.",
     exclusive=(("json", "events"),),
     options_metavar="[OPTIONS] --",
     context_settings={"allow_interspersed_args": False},  # what follows the command's first word is the command's own

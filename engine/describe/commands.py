@@ -9,7 +9,7 @@ from typing import Any
 from ..program import INSTALLED
 from ..settings.spec_checks import is_of_bytes
 from ..spec import DEFAULTS, SETTINGS
-from ..text.units import GIB, MIB
+from ..text.units import GIB, KIB, MIB
 
 _LEFT_OUT = frozenset({"model", "device", "time_budget_seconds", "like"})
 """Written elsewhere, or not of an estimate: it has no time budget of its own. A profile's settings are written."""
@@ -47,13 +47,13 @@ def _option(name: str, value: object) -> list[str]:
     if value is True:
         return [option]
     if is_of_bytes(name):
-        return [option, _size(int(str(value)))]
+        return [option, size_as_typed(int(str(value)))]
     return [option, f"{value:g}" if isinstance(value, float) else str(value)]
 
 
-def _size(size_bytes: int) -> str:
-    """Write "8GiB" or "512MiB" where it is exact."""
-    for unit, name in ((GIB, "GiB"), (MIB, "MiB")):
+def size_as_typed(size_bytes: int) -> str:
+    """Write "8GiB", "512MiB" or "100KiB" where it is exact."""
+    for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
         if size_bytes % unit == 0:
             return f"{size_bytes // unit}{name}"
     return str(size_bytes)

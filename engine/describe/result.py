@@ -118,7 +118,9 @@ def is_disturbed(result: RunResult) -> bool:
     speed = result.speed
     if speed is None or claim_in(result) is not SpeedClaim.NOTHING or result.device.kind != "cpu":
         return False
-    return compared_in(speed.reason) is not None and any(other_work(result))
+    # where one size was left to time there is no ratio, and so no reason
+    is_of_timing = speed.rounds > 0 and (speed.reason is None or compared_in(speed.reason) is not None)
+    return is_of_timing and any(other_work(result))
 
 
 def _no_other_is_faster(result: RunResult, chosen: Point) -> str:

@@ -213,7 +213,7 @@ def describe(breakdown: MemoryBreakdown) -> str:
     """Describe the moment in one sentence, and name what held most of the memory."""
     kinds = sorted(by_kind(breakdown).items(), key=lambda item: -item[1])
     parts = [f"{CONTENT_LABELS[kind]} {_share(size, breakdown)}" for kind, size in kinds[:3]]
-    return f"{describe_moment(breakdown)} Most of it: {', '.join(parts)}."
+    return f"{describe_moment(breakdown)} Most of it, by kind: {', '.join(parts)}."
 
 
 def describe_moment(breakdown: MemoryBreakdown) -> str:

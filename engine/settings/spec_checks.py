@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import fields
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from functools import cache
 from types import NoneType
 from typing import Any, NamedTuple, get_args, get_type_hints
@@ -21,6 +21,8 @@ _MOST_LISTED = 15
 """Longer lists of choices are not written into an error."""
 _MISTYPED = 0.85
 """How alike a text and a choice are, from 0 to 1, where the choice was meant."""
+_AS_ALIKE = 0.15
+"""How much less alike than the nearest a further suggestion may be."""
 _TYPE_LABELS = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}
 
 
@@ -73,7 +75,7 @@ def _is_written_well(value: str, of: Setting) -> bool:
 
 def not_offered(value: str, offered: Sequence[str], texts: TextValues | None = None) -> str:
     """Write that a value is not offered: the nearest that are, or all of them, where they are few."""
-    nearest = get_close_matches(value.strip().lower(), offered)
+    nearest = _nearest(value.strip().lower(), offered)
     names = ", ".join(filter(None, offered)) if len(offered) <= _MOST_LISTED else ""
     if texts is not None:
         names += f", or {texts.allowed}, at most {texts.max_length} characters"
@@ -82,6 +84,13 @@ def not_offered(value: str, offered: Sequence[str], texts: TextValues | None = N
     else:
         advice = f"one of {names}" if names else f"one of {len(offered)}, such as {', '.join(offered[:3])}"
     return f"{value[:80]!r} is not offered; {advice}"
+
+
+def _nearest(typed: str, offered: Sequence[str]) -> list[str]:
+    """Return the offered values that are alike, without those that are far less so than the first."""
+    found = get_close_matches(typed, offered)
+    alike = [SequenceMatcher(None, each, typed).ratio() for each in found]  # as get_close_matches compares
+    return [each for each, ratio in zip(found, alike, strict=True) if ratio >= alike[0] - _AS_ALIKE]
 
 
 def out_of_range(value: float, low: float, high: float) -> str:

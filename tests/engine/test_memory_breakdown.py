@@ -118,7 +118,7 @@ def test_a_refusal_says_what_was_requested_where():
     assert describe_moment(breakdown(LOGITS, WEIGHTS)) == (
         "Batch 33 ran out of memory: 12.0 MiB at lm_head in backward (MmBackward0), with 2.5 GiB of 4.0 GiB live."
     )
-    assert describe(breakdown(LOGITS, WEIGHTS)).endswith(" Most of it: temporary 80 %, weights 20 %.")
+    assert describe(breakdown(LOGITS, WEIGHTS)).endswith(" Most of it, by kind: temporary 80 %, weights 20 %.")
 
 
 def test_a_refusal_that_nothing_measured_is_predicted():

@@ -7,6 +7,7 @@ import signal
 
 import pytest
 
+from engine.describe.result import is_today_refused
 from engine.errors import WorkerFailed, WorkloadFailed
 from engine.results.intervals import NORMAL_95
 from engine.results.result import Outcome, Purpose, Reason, RecommendedBy, RunResult
@@ -58,10 +59,12 @@ def test_today_s_batch_size_is_always_probed(current):
     assert result.current.samples_per_second is not None
 
 
-def test_today_s_batch_size_above_the_boundary_is_probed_and_has_no_figures():
+def test_today_s_batch_size_above_the_boundary_is_known_not_to_fit_and_is_not_probed():
+    """After "15 does not fit", 16 was run under "Smaller sizes"."""
     worker = FakeWorker(10)
     result = run(worker, current_batch_size=64, start_batch_size=2)
-    assert 64 in worker.sizes
+    assert 64 not in worker.sizes
+    assert is_today_refused(result)
     assert (result.current, result.speedup, result.savings.per_run_usd) == (None, None, None)
 
 

@@ -133,7 +133,8 @@ class Console:
         line = self._line_of(event) if self._has_own_line(event) else None
         if line is None and event["event"] == "stage" and not self._starts:
             line = f"{event['stage']} ..."  # loading the libraries takes long, and nothing else is written by then
-        if line is None and seconds_of(event) >= self._written_at + SILENT_SECONDS:
+        is_over = event["event"] == "result" or self._run.progress.get("phase") == "finished"
+        if line is None and not is_over and seconds_of(event) >= self._written_at + SILENT_SECONDS:
             line = describe_doing(self._doing())
         if line is not None:
             self._written_at = seconds_of(event)
@@ -172,6 +173,8 @@ class Console:
     def _doing(self) -> Doing:
         run, now = self._run, time.monotonic() - self._begun
         phase = str(run.progress.get("phase") or "")
+        if phase == "finished":
+            return Doing("Finishing", "", now, None)
         start = run.start_under_way(self._starts, now)
         tried = what_is_tried(run.progress, so_far(run.spec, run.progress, run.probes, now), start)
         return Doing(PHASE_NAMES.get(phase, "Starting"), tried, now, run.left(now))

@@ -10,9 +10,17 @@ from collections.abc import Sequence
 
 from ...advice.document import advise, basis_of_result
 from ...advice.text import short_lines
-from ...describe.boundary import certificate, check_answer, trains_with, verbs
+from ...describe.boundary import bound_of, certificate, check_answer, trains_with, verbs
 from ...describe.does_not_fit import ways_to_fit
-from ...describe.result import answer_of, dollars, is_bound, is_same_speed, parts_of_time, speedup_lines
+from ...describe.result import (
+    answer_of,
+    dollars,
+    is_bound,
+    is_same_speed,
+    is_today_refused,
+    parts_of_time,
+    speedup_lines,
+)
 from ...results.memory_breakdown import MemoryBreakdown, describe_entry, describe_moment
 from ...results.result import CPU_COUNTS_TENSORS, Point, Reason, RunResult, Timings
 from ...spec import RunSpec
@@ -35,13 +43,12 @@ def say_result(result: RunResult, more: Sequence[str] = ()) -> None:
 
 def summary(result: RunResult) -> str:
     """Return the summary of a run. Its format is a published contract (GB means GiB there)."""
-    none = "none, does not fit at batch 1" if result.boundary.reason is Reason.DOES_NOT_FIT else NOT_MEASURED
     unused, share = result.waste.at_recommended_bytes, result.waste.at_recommended_fraction
     lines = [
         RULE,
         f"■ MemoryMark Results - {result.spec.model.upper()} on {result.device.kind.upper()}",
         RULE,
-        f"Optimal batch size: {result.recommended.batch_size if result.recommended else none}",
+        f"Optimal batch size: {result.recommended.batch_size if result.recommended else _why_none(result)}",
         f"Current batch size: {result.spec.current_batch_size}",
         f"Waste: {NOT_MEASURED if unused is None else f'{unused / GIB:.1f}GB ({share or 0.0:.1%})'}",
         f"Speedup: {_speedup(result)}",
@@ -49,6 +56,16 @@ def summary(result: RunResult) -> str:
         RULE,
     ]
     return "\n".join(lines)
+
+
+def _why_none(result: RunResult) -> str:
+    """Write "none recommended; up to 14 fit, 16 does not": the block is the last thing that is read."""
+    if result.boundary.reason is Reason.DOES_NOT_FIT:
+        return "none, does not fit at batch 1"
+    if not result.boundary.largest_batch_size:
+        return NOT_MEASURED
+    refused = f", {result.current_batch_size} does not" if is_today_refused(result) else ""
+    return f"none recommended; {bound_of(result)} {result.boundary.largest_batch_size} fit{refused}"
 
 
 def _speedup(result: RunResult) -> str:
@@ -131,7 +148,8 @@ def filled_lines(breakdown: MemoryBreakdown | None) -> list[str]:
     largest = [f"  {describe_entry(entry, breakdown)}" for entry in breakdown.entries[:ENTRIES_SHOWN]]
     cached = breakdown.cached_bytes
     lost = [f"  {format_bytes(cached)} more are reserved and in pieces too small for it."] if cached else []
-    return [describe_moment(breakdown), *largest, *lost]
+    heading = ["Most of it, by module:"] if largest else []
+    return [describe_moment(breakdown), *heading, *largest, *lost]
 
 
 def _estimated(result: RunResult) -> list[str]:

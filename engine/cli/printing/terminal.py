@@ -57,7 +57,7 @@ def say_lines(lines: Iterable[str]) -> None:
 
 def say_error(error: object) -> None:
     """Print why a command ended, to standard error."""
-    say(f"error: {error}", sys.stderr)
+    say("\n".join(wrapped([f"error: {error}"], width_of(sys.stderr))), sys.stderr)
 
 
 def rich_console(stream: TextIO) -> RichConsole:

@@ -111,7 +111,7 @@ def test_the_bare_program_says_what_it_is_and_how_to_get_help(capsys) -> None:
     [
         (["tun", "train.py"], "Did you mean 'tune'?"),
         (["brt-tiny"], "'bert-tiny'"),
-        (["measure", "brt-tiny"], "model: 'brt-tiny' is not offered; did you mean bert-tiny"),
+        (["measure", "brt-tiny"], "model: 'brt-tiny' is not offered; did you mean bert-tiny?"),
         (["bert", "--memory-limt", "1GiB"], "No such option '--memory-limt'. Did you mean '--memory-limit'?"),
         (["--verison"], "--version"),
         (["--memory-limt", "1GiB"], "Did you mean '--memory-limit'?"),

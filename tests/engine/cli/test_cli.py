@@ -261,8 +261,8 @@ def test_without_a_claim_nothing_is_optimal_and_the_size_with_the_reserve_has_a_
     assert "With reserve:    40    22.0 GiB" in text
     assert "Recommended:" not in text
     assert "Speed not measurable here now: 40 is between" in text
-    assert summary(unknown).count("not measured") == 4
-    assert "Optimal batch size: not measured" in summary(unknown)
+    assert summary(unknown).count("not measured") == 3
+    assert "Optimal batch size: none recommended; up to 48 fit\n" in summary(unknown)
 
 
 def test_a_run_out_of_time_has_no_optimal_size():
@@ -270,7 +270,15 @@ def test_a_run_out_of_time_has_no_optimal_size():
     boundary = Boundary(22, False, None, Reason.TIME_BUDGET)
     late = result(recommended=None, speedup=None, boundary=boundary, speed=said, savings=savings(RunSpec("bert"), None))
     assert answer_lines(late)[0] == "At least 22 fit. None is recommended: the time ended first."
-    assert "Optimal batch size: not measured" in summary(late)
+    assert "Optimal batch size: none recommended; at least 22 fit\n" in summary(late)
+
+
+def test_the_block_says_that_todays_size_does_not_fit_and_how_far_it_goes():
+    """14 was certified and 16 did not fit, and the block said "not measured" twice."""
+    refused = Probe(16, Outcome.OUT_OF_MEMORY)
+    boundary = Boundary(14, True, 15, Reason.OUT_OF_MEMORY, soak_steps=5)
+    over = result(recommended=None, current=None, boundary=boundary, probes=(refused,))
+    assert "Optimal batch size: none recommended; up to 14 fit, 16 does not\n" in summary(over)
 
 
 def test_what_took_no_time_or_was_not_timed_has_no_zero():
@@ -287,7 +295,7 @@ def test_a_size_without_a_speed_says_nothing_of_speed():
 def test_what_was_not_measured_is_said_to_be_so():
     nothing = Savings(0.4, 2.0, 100, 0.8, None, None)
     unknown = result(recommended=None, speedup=None, savings=nothing, waste=Waste(GIB, None, None, None, None))
-    assert summary(unknown).count("not measured") == 4
+    assert summary(unknown).count("not measured") == 3
 
 
 @pytest.mark.parametrize(

@@ -157,6 +157,18 @@ def test_where_nothing_can_be_redrawn_there_are_lines(
     assert "\x1b" not in terminal.getvalue()
 
 
+def test_nothing_is_said_of_the_time_left_once_the_run_has_ended(terminal: Terminal) -> None:
+    """The last line of a terminal was "154.6s  Starting; about 5 s left": a run was over, and none had begun."""
+    with Console(terminal) as console:
+        for each in (*RUN, event("phase", 154.0, phase="finished"), event("result", 154.6, result={})):
+            console(each)
+    assert "Starting; " not in terminal.getvalue()
+    with Console(file := io.StringIO()) as console:
+        for each in (*RUN, event("phase", 154.0, phase="finished"), event("result", 354.6, result={})):
+            console(each)
+    assert file.getvalue().splitlines()[-1].endswith("finished")
+
+
 def test_no_color_leaves_no_colour(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     with Console(terminal) as console:

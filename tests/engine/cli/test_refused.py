@@ -25,7 +25,7 @@ def test_a_refused_batch_names_a_command_that_parses(capsys):
     (line,) = change_lines_after(replace(refused, spec=spec, device=device))
     command = line.partition("estimate ")[2]
     assert command == (
-        f"bert-tiny --gpu cpu --memory-limit {4 * GIB} --sequence-length 64 --precision bf16 "
+        "bert-tiny --gpu cpu --memory-limit 4GiB --sequence-length 64 --precision bf16 "
         "--gradient-checkpointing --batch-size 16 --what-to-change"
     )
     # up to the batch size nothing is wrong with it: one that is out of range is refused by its name
