@@ -97,18 +97,17 @@ def describe_timing(result: StoredResult) -> str:
     speed = result.speed
     if speed is None or duration(speed.seconds) == duration(0):
         return ""
-    took, text = duration(speed.seconds), ""
+    took, text, is_in_one_process = duration(speed.seconds), "", result.training is None
     if speed.rounds:
-        is_in_one_process = result.training is None
         text = f"{speed.rounds} {'rounds' if is_in_one_process else 'pairs of starts'} in {took}"
         # not known for starts of a command
         quiet = "all" if speed.quiet_rounds >= speed.rounds else f"{speed.quiet_rounds or 'none'} of them"
         text += f", {quiet} without other programs" if is_in_one_process else ""
     text = text or f"The comparison of speeds took {took}"
     left_out = sum(each.stage is Stage.EVALUATION for each in result.speed_rounds) - speed.rounds
-    if result.training is None and left_out > 0:
+    if is_in_one_process and left_out > 0:
         text += f"; {left_out} with other programs do{'es' if left_out == 1 else ''} not count"
-    elif result.training is not None and speed.cores and (speed.others_cores or 0.0) > BUSY_FRACTION * speed.cores:
+    elif not is_in_one_process and speed.cores and (speed.others_cores or 0.0) > BUSY_FRACTION * speed.cores:
         text += f". {sentence_case(describe_others(speed.others_cores or 0.0, speed.cores))}"
         is_allowed = result.device.kind == "cpu" and not any(other_work(result))
         text += f", within the {round_percent(BUSY_STARTS_FRACTION)} that starts may have" if is_allowed else ""

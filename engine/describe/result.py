@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from ..catalog.stored_workload import is_own_training
 from ..results.result import Point, Purpose, Reason, RunResult, Speed, Timings
 from ..results.speed_rounds import SpeedClaim
 from ..results.stats import NOISE_FRACTION
@@ -20,7 +19,7 @@ from ..speed.claim import (
     describe_lower_bound,
 )
 from ..speed.reasons import NOT_COMPARED
-from ..speed.rounds import describe_busy_rounds, describe_busy_starts, describe_others
+from ..speed.rounds import OF_STARTS, describe_busy_rounds, describe_busy_starts, describe_others
 from ..text.today import name_today, reword
 from ..text.units import (
     format_factor,
@@ -105,7 +104,7 @@ def other_work(result: RunResult) -> Iterator[str]:
     """
     if (speed := result.speed) is None:
         return
-    if is_own_training(result.spec.to_dict()):
+    if (speed.method or "").startswith(OF_STARTS):
         others = describe_busy_starts(speed.others_cores, speed.cores)
     else:
         others = describe_busy_rounds(speed.rounds, speed.quiet_rounds)

@@ -22,6 +22,7 @@ from .outlook import outlook
 from .reasons import NONE_TOGETHER
 from .rounds import (
     BUSY_FRACTION,
+    OF_STARTS,
     Block,
     Candidates,
     Round,
@@ -245,7 +246,7 @@ def reason_to_log(found: Comparison, *, shares_cores: bool) -> str | None:
     """Return why speeds were not measurable. Where other programs are the cause, no factor: on a CPU it is wrong."""
     others = (
         describe_busy_starts(found.others_cores, found.cores)
-        if found.method  # starts of a command say how they were measured
+        if (found.method or "").startswith(OF_STARTS)
         else describe_busy_rounds(found.rounds, found.quiet_rounds)
     )
     if others and shares_cores and found.claim is SpeedClaim.NOTHING and compared_in(found.reason) is not None:

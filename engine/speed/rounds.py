@@ -14,6 +14,10 @@ BUSY_STARTS_FRACTION = 0.15
 """Share of the cores that others may use on average over all starts: beyond it, starts on a CPU tell nothing."""
 
 
+OF_STARTS = "starts of "
+"""The first words of a comparison's method where each speed is of a start of its own."""
+
+
 def describe_others(others_cores: float, cores: int) -> str:
     """Write "other programs used 1.6 of 2 cores"."""
     return f"other programs used {others_cores:.1f} of {cores} core{'' if cores == 1 else 's'}"

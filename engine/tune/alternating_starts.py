@@ -27,7 +27,7 @@ from ..results.speed_rounds import SpeedClaim, SpeedRound, Stage
 from ..speed.claim import claim_of, is_gain
 from ..speed.comparison import Comparison, reason
 from ..speed.reasons import TOOK_LONG
-from ..speed.rounds import RunRound, describe_busy_starts
+from ..speed.rounds import OF_STARTS, RunRound, describe_busy_starts
 from ..speed.selection import CLAIMABLE_HALF_WIDTH, RECOMMENDED_WITHIN, interval_of_rounds
 from .evidence import Evidence
 from .plan import PAIRS_PRIOR, pairs_expected
@@ -40,7 +40,7 @@ SELECTION_ROUNDS = 2  # beside the starts of the search
 CLEARLY_SLOWER = math.log(1.15)  # in every round so far: such a size need not be started again
 
 METHOD = (
-    "starts of the sizes in turns (A B B A), each a fresh process; signed-rank interval of the ratios of the pairs, "
+    f"{OF_STARTS}the sizes in turns (A B B A), each a fresh process; signed-rank interval of the ratios of the pairs, "
     "whose starts are others than those that chose the size"
 )
 

@@ -9,6 +9,7 @@ import pytest
 from engine.results.intervals import Interval
 from engine.results.speed_rounds import SpeedClaim
 from engine.speed.comparison import Comparison, comparison_lines, reason
+from engine.tune.alternating_starts import METHOD
 
 BUSY = Comparison(
     claim=SpeedClaim.NOTHING,
@@ -18,7 +19,7 @@ BUSY = Comparison(
     others_cores=1.6,
     cores=2,
 )
-OF_STARTS = replace(BUSY, quiet_rounds=0, method="starts in turns")
+OF_STARTS = replace(BUSY, quiet_rounds=0, method=METHOD)
 
 
 def test_a_cpu_that_other_programs_used_is_the_reason_and_no_factor_is_named() -> None:
