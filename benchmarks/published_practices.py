@@ -14,6 +14,7 @@ from unittest.mock import patch
 import torch
 from torch import Tensor, nn
 
+from engine.estimate.tracing import ranks
 from engine.measurement import language_model_loss, step
 
 
@@ -74,13 +75,13 @@ def _optimizer_without_copies() -> Iterator[None]:
     """Update one parameter at a time, as transformers' AdamW of 2022 does: no copies of all at once."""
     make_optimizer = step.make_optimizer
 
-    def one_at_a_time(name: str, model: nn.Module) -> Any:
+    def one_at_a_time(name: str, model: Any) -> Any:
         made = make_optimizer(name, model)
         for group in made.param_groups if made is not None else ():
             group["foreach"] = False
         return made
 
-    with patch.object(step, "make_optimizer", one_at_a_time):
+    with patch.object(step, "make_optimizer", one_at_a_time), patch.object(ranks, "make_optimizer", one_at_a_time):
         yield
 
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import rich_click as click
 
 from ..describe.profile import profile_lines
-from ..describe.ranks import NEVER_COMPARED
+from ..describe.ranks import HOW_COMPARED
 from ..documents.measured import Measured
 from ..errors import SpecError
 from ..estimate import gpus
@@ -217,7 +217,7 @@ def rank_table(fitting: Sequence[Estimate], samples: int, width: int | None = No
     notes = [
         *stop_note(fitting),
         "Batch sizes are of one GPU. Prices are of all GPUs: their speed is not estimated.",
-        f"Several GPUs: {NEVER_COMPARED}.",
+        f"Error for several GPUs: {HOW_COMPARED}.",
         f"Request it with --as {SLURM} or --as {KUBERNETES}.",
     ]
     lines = table_lines(_RANK_HEADINGS, rows, width, right=range(1, len(_RANK_HEADINGS)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..estimate.types import OR_MORE, Estimate, KnownError, is_capped
 from ..text.units import format_percent
-from .ranks import NEVER_COMPARED
+from .ranks import HOW_COMPARED
 
 METHODS = {
     "fake_cuda": "Three training steps traced on tensors without data, with the GPU's own kernels, replayed in a "
@@ -53,7 +53,7 @@ def _size(size: int, estimate: Estimate) -> str:
 def describe_known_error(error: KnownError | None, ranks: int = 1) -> str:
     """Write "typically 1.3 %, at worst 7.9 % in 10 comparisons (public runs)"."""
     if ranks > 1:
-        return NEVER_COMPARED
+        return HOW_COMPARED
     if error is None:
         return "not known for this model: measure it"
     typical, worst = format_percent(error.typical_fraction), format_percent(error.worst_fraction)

@@ -5,6 +5,7 @@ import sys
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.estimated_ranks import emulated_peak
+from engine.describe.ranks import HOW_COMPARED
 from engine.errors import EstimateImpossible, SpecError
 from engine.estimate.allocator import Allocator
 from engine.estimate.batch_model import BatchModel, MemoryBlock, Skeleton
@@ -22,7 +24,7 @@ from engine.estimate.stream_allocator import StreamAllocator
 from engine.estimate.tracing import trace
 from engine.measurement.workloads import build_model, series_of_blocks
 from engine.spec import RunSpec, measured_spec
-from engine.text.units import MIB
+from engine.text.units import MIB, format_percent
 from tests.engine.estimate.small_trainings import ON_A_CARD, ON_CPU, decoder, needs_fake_cuda, tiny
 from tests.engine.estimate.synthetic_models import model
 
@@ -182,3 +184,11 @@ def test_the_comparison_with_emulated_ranks_is_as_close_as_the_documents_say():
     assert len(errors) == found["summary"]["cases"] == 60
     assert f"{max(errors):.3%}" == "0.024%"
     assert "Within 0.024 %" in (root / "docs/estimates.md").read_text()
+    assert "within 0.024 % of emulated ranks" in HOW_COMPARED
+
+
+def test_the_error_said_of_several_gpus_is_that_of_the_published_figures():
+    found = json.loads((Path(__file__).resolve().parents[3] / "benchmarks/results/published_ranks.json").read_text())
+    errors = [abs(row["error_fraction"]) for row in found["rows"] if row["not_scored_because"] is None]
+    typical, worst = format_percent(median(errors)), format_percent(max(errors))
+    assert HOW_COMPARED.startswith(f"typically {typical}, at worst {worst} in {len(errors)} published figures")
