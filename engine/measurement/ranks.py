@@ -7,6 +7,7 @@ here; DDP's buckets it makes itself, because the reducer reads tensors back.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.nn.parallel import DistributedDataParallel
 
 from ..settings.optimizers import OPTIMIZERS
-from ..settings.rank_settings import DDP, FSDP, ZERO1
+from ..settings.rank_settings import FSDP, ZERO1
 from ..spec import RunSpec
 from .optimizers import LEARNING_RATE, optimizer_class
 from .step import TrainingStep
@@ -34,8 +35,8 @@ def step_of_this_rank(spec: RunSpec, built: Built, device: torch.device) -> Trai
     of_rank = replace(built, forward=DistributedDataParallel(_Forward(built)))
     if spec.strategy != ZERO1:
         return TrainingStep(spec, of_rank, device)
-    step = TrainingStep(replace(spec, strategy=DDP, optimizer="none"), of_rank, device)
-    step.optimizer = _with_sharded_state(spec, built.model)
+    step = TrainingStep(spec, of_rank, device, make=_with_sharded_state)
+    step.keeps_state = False  # it lies in the optimizer of this rank, inside that one
     return step
 
 
@@ -57,11 +58,11 @@ def shard(spec: RunSpec, model: nn.Module, mesh: Any) -> None:
     fsdp.fully_shard(model, mesh=mesh, mp_policy=policy)
 
 
-def _with_sharded_state(spec: RunSpec, model: nn.Module) -> Any:
+def _with_sharded_state(name: str, parameters: Iterable[nn.Parameter]) -> Any:
     sharded = importlib.import_module("torch.distributed.optim")  # it warns of scripted functions
-    learned = [each for each in model.parameters() if each.requires_grad]
-    options = OPTIMIZERS[spec.optimizer].options
-    return sharded.ZeroRedundancyOptimizer(learned, optimizer_class(spec.optimizer), lr=LEARNING_RATE, **options)
+    learned = [each for each in parameters if each.requires_grad]
+    options = OPTIMIZERS[name].options
+    return sharded.ZeroRedundancyOptimizer(learned, optimizer_class(name), lr=LEARNING_RATE, **options)
 
 
 class _Forward(nn.Module):

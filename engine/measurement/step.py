@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -19,6 +19,7 @@ from .optimizers import OfEachWeight, StepInBackward, keeps_state, make_optimize
 from .workloads import Built
 
 PhaseMarker = Callable[[str], AbstractContextManager[Any]]
+MakeOptimizer = Callable[[str, Iterable[nn.Parameter]], torch.optim.Optimizer | None]
 
 MAX_GRADIENT_NORM = 1.0
 """The limit of the gradients' norm, as in the Trainer of transformers."""
@@ -42,7 +43,7 @@ class TrainingStep:
     are live together with its new activations.
     """
 
-    def __init__(self, spec: RunSpec, built: Built, device: torch.device) -> None:
+    def __init__(self, spec: RunSpec, built: Built, device: torch.device, make: MakeOptimizer = make_optimizer) -> None:
         self.built = built
         self.device = device
         self.micro_batches = spec.accumulation_steps
@@ -53,7 +54,7 @@ class TrainingStep:
             weights = built.model.parameters()
             self.of_weights = optimizers_of_weights(spec.optimizer, weights, is_on_host=spec.offload_optimizer)
         else:
-            self.optimizer = make_optimizer(spec.optimizer, built.model.parameters())
+            self.optimizer = make(spec.optimizer, built.model.parameters())
         if spec.gradients == FREED:
             self.in_backward = StepInBackward(self.of_weights)
         self.zero_grad = spec.zero_grad
