@@ -11,25 +11,24 @@ from ..settings.spec_checks import is_of_bytes
 from ..spec import DEFAULTS, SETTINGS
 from ..text.units import GIB, KIB, MIB
 
-_LEFT_OUT = frozenset({"model", "device", "time_budget_seconds", "like"})
-"""Written elsewhere, or not of an estimate: it has no time budget of its own. A profile's settings are written."""
+_LEFT_OUT = frozenset({"model", "device", "time_budget_seconds", "like", "communication_bytes"})
+"""Written elsewhere, of an estimate alone, or not of one: it has no time budget. A profile's settings are written."""
 
 
 def measure_command(spec: Mapping[str, Any], program: str = INSTALLED) -> str:
-    """Write "memorymark measure bert --precision bf16"; empty for a config, and for several GPUs.
+    """Write "memorymark measure bert --precision bf16"; empty for a config, which comes from a file that is not here.
 
-    A config comes from a file that is not here, and a catalogue model is measured on one GPU. Only what differs from
-    the defaults is written, so that the line stays readable.
+    Only what differs from the defaults is written, so that the line stays readable.
     """
-    if spec.get("config") or spec.get("ranks", 1) > 1:
+    if spec.get("config"):
         return ""
     options = setting_options(spec, (name for name in SETTINGS if name not in _LEFT_OUT))
     return f"{program} measure {shlex.join([str(spec['model']), *options])}"
 
 
 def faster_command(spec: Mapping[str, Any], program: str = INSTALLED) -> str:
-    """Write "memorymark tune --faster -- python train.py {batch_size}"; empty for a function, which has no command."""
-    if not (command := spec.get("command")):
+    """Write "memorymark tune --faster -- python train.py {batch_size}"; empty where no command is the user's own."""
+    if not (command := spec.get("command")) or spec.get("catalogue"):
         return ""
     size = ["--current-batch-size", str(spec["current_batch_size"])] if "current_batch_size" in spec else []
     return f"{program} tune --faster {shlex.join(size)} -- {shlex.join(map(str, command))}"

@@ -262,7 +262,7 @@ class RunForm(SpecForm):
     def _given(self, cleaned: dict[str, Any]) -> dict[str, Any]:
         """Read the spec's keys that were filled in."""
         own = [name for name in cleaned if name not in self.NOT_OF_SPEC]
-        if self.reads("device"):  # a catalogue model is measured on one GPU
+        if self.reads("device"):  # a worker holds one GPU
             own = [name for name in own if name not in OF_SEVERAL_GPUS]
         given = {name: cleaned[name] for name in own if cleaned[name] not in (None, "")}
         if given.get("like"):  # a form sends every setting: one at its default is left to the profile

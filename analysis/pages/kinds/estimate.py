@@ -44,7 +44,7 @@ class Estimate(KindPages):
         is_of_one, filters = len(estimates) == 1, query.copy()
         is_whole = filters.pop("print", None) == ["all"]
         has_device = bool(devices_for(run, devices)) if is_of_one else devices.exists()
-        has_device = has_device and run.spec.get("ranks", 1) == 1  # a catalogue model is measured on one GPU
+        has_device = has_device and run.spec.get("ranks", 1) == 1  # a worker holds one GPU
         context: dict[str, Any] = {
             "paper": "" if is_whole else " no-print",
             "current_batch_size": current,

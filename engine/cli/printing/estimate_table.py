@@ -99,8 +99,8 @@ def notes(estimates: Sequence[Estimate], seconds: float) -> list[str]:
     calibrated = "calibrated" if all(made.gpu.calibrated for made in estimates) else "not calibrated: context nominal"
     measured_by = measure_command(first.spec.to_dict(), PROGRAM)
     of_config = f"{PROGRAM} --config FILE --task {first.spec.task}"
-    if (ranks := first.spec.ranks) > 1:  # a catalogue model is measured on one GPU, but anybody's script on several
-        of_config = f"{PROGRAM} tune -- torchrun --nproc-per-node {ranks} train.py --bs {{batch_size}}"
+    if first.spec.ranks > 1:
+        of_config += f" --ranks {first.spec.ranks} --strategy {first.spec.strategy}"
     is_one_of_several = len(estimates) == 1 and first.spec.ranks > 1
     reach = [describe_global(first, first.safe_batch_size)] if is_one_of_several and first.safe_batch_size else []
     return [

@@ -15,7 +15,7 @@ from .command import ranked_command
 NOT_ON_RANKS = {
     "torch_compile": "is measured on one device: compiling several ranks at once is not offered",
     "expandable_segments": "is set by PYTORCH_ALLOC_CONF=expandable_segments:True for ranks",
-    "check_batch_size": "is for one device: ranks are searched; give --max and --start for one size",
+    "check_batch_size": "is for one device: of ranks the limit is searched",
 }
 _SHARED = tuple(each.name for each in fields(Limits) if each.name not in ("sizes", "compare_speed"))
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from engine.cli.main import main
+from engine.describe.commands import measure_command
 from engine.errors import DeviceUnavailable, SpecError
 from engine.results.result import DeviceFacts, Outcome
 from engine.spec import RunSpec
@@ -121,6 +122,11 @@ def test_ranks_on_a_cpu_that_would_fill_the_host_are_refused() -> None:
 def test_wrong_options_of_ranks_are_named_as_they_were_typed(arguments: list[str], said: str, capsys: Any) -> None:
     assert main(["bert-tiny", *arguments]) == 2
     assert said in " ".join(capsys.readouterr().err.split())
+
+
+def test_an_estimate_for_several_gpus_names_the_command_that_measures_them() -> None:
+    command = measure_command(ranks(optimizer="sgd", communication_bytes=1).to_dict())
+    assert command == "memorymark measure bert-tiny --optimizer sgd --ranks 2 --strategy ddp"
 
 
 @pytest.mark.slow

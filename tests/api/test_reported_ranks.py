@@ -1,0 +1,77 @@
+"""A model of the catalogue on several ranks is reported as a command is: recomputed over its starts, and shown."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from analysis.models import Run
+from engine.spec import RunSpec
+from engine.tune import run as tune_run
+from engine.tune.catalogue.spec import ranked_spec
+from engine.tune.evidence import Ended
+from tests.engine.tune.test_evidence import reading, steps
+from tests.factories.pages import words
+from tests.factories.reports import HOST, STARTED_AT, SendingClient, make_run_key
+
+pytestmark = pytest.mark.django_db
+NAME = "bert-tiny, fsdp on 2 ranks"
+
+
+@pytest.fixture
+def document(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The document of two ranks, of which the second takes 100 bytes a sample and 4 % less in its second start."""
+    started: list[int] = []
+
+    def start(_: object, size: int, *__: object, **___: object) -> Any:
+        started.append(size)
+        peaks = (90 * size, (100 if started.count(size) != 2 else 96) * size)
+        facts = {"world_size": 2, "has_group": True, "python": "3.11.7"}
+        ranks = [reading(steps(size), peak=peak, rank=rank, **facts) for rank, peak in enumerate(peaks)]
+        return ranks, Ended(wall_seconds=10.0)
+
+    monkeypatch.setattr(tune_run, "start", start)
+    spec = ranked_spec(RunSpec("bert-tiny", ranks=2, strategy="fsdp", device="cpu"), compare_speed=False)
+    object.__setattr__(spec, "memory_limit_bytes", 10_000)  # below what any model of the catalogue holds
+    made = tune_run.tune(spec).to_dict()
+    made["timings"]["total_seconds"] += 1_000.0
+    made["environment"] |= {"run_key": make_run_key(), "host": HOST, "started_at": STARTED_AT}
+    return made
+
+
+@pytest.fixture
+def sender(alice: User) -> SendingClient:
+    return SendingClient(alice)
+
+
+def as_sent(document: dict[str, Any]) -> bytes:
+    return json.dumps({"exit_status": 0, "result": document}).encode()
+
+
+def test_its_document_becomes_a_finished_run_whose_page_shows_each_rank(
+    sender, document: dict[str, Any], alice_client: Client
+) -> None:
+    answer = sender.send_result(as_sent(document))
+    assert answer.status_code == 201, answer.content
+    run = Run.objects.get(pk=answer.json()["id"])
+    assert (run.kind, run.model, run.largest_batch_size, run.certified) == ("command", NAME, 100, True)
+    for part in ("", "advice/", "export.json", "export.csv"):
+        assert alice_client.get(f"/runs/{run.pk}/{part}").status_code == 200, part
+    text = words(alice_client.get(f"/runs/{run.pk}/").content.decode())
+    assert "Peak of each rank 8.8 KiB, 9.8 KiB" in text
+    assert "3 starts of 100 took 9.8 KiB at most, 400 B more than the least" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("catalogue", None), ("catalogue", {"model": "bert"}), ("model", "bert, fsdp on 2 ranks")]
+)
+def test_one_that_says_it_trained_something_else_than_its_command_is_refused(
+    name: str, value: Any, sender, document: dict[str, Any]
+) -> None:
+    document["spec"][name] = value
+    answer = sender.send_result(as_sent(document))
+    assert (answer.status_code, name in str(answer.content)) == (400, True), answer.content
