@@ -57,7 +57,8 @@ def say_lines(lines: Iterable[str]) -> None:
 
 def say_error(error: object) -> None:
     """Print why a command ended, to standard error."""
-    say("\n".join(wrapped([f"error: {error}"], width_of(sys.stderr))), sys.stderr)
+    lines = f"error: {error}".splitlines()
+    say("\n".join(wrapped(lines, width_of(sys.stderr))), sys.stderr)
 
 
 def rich_console(stream: TextIO) -> RichConsole:
@@ -81,13 +82,13 @@ def width_of(stream: TextIO) -> int | None:
 
 
 def wrapped(lines: Iterable[str], width: int | None, hanging: str = "  ") -> list[str]:
-    """Break long lines between words. A line with a command stays whole, so that it can be copied."""
+    """Break long lines between words. A line with a command to copy stays whole; one in backticks is only named."""
     if width is None:
         return list(lines)
     shown = []
     for line in lines:
         indent = line[: len(line) - len(line.lstrip())]
-        is_whole = PROGRAM in line or len(line) <= width
+        is_whole = len(line) <= width or (PROGRAM in line and f"`{PROGRAM}" not in line)
         broken = textwrap.wrap(
             line, width, subsequent_indent=f"{indent}{hanging}", break_long_words=False, break_on_hyphens=False
         )

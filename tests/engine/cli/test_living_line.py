@@ -169,6 +169,14 @@ def test_nothing_is_said_of_the_time_left_once_the_run_has_ended(terminal: Termi
     assert file.getvalue().splitlines()[-1].endswith("finished")
 
 
+def test_an_error_is_wrapped_at_the_width_of_the_terminal(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", terminal)
+    say_error(f"model: 'x' is not offered; one of 60, such as bert, gpt2, resnet; `{PROGRAM} list models` lists them")
+    lines = drawn(terminal)
+    assert max(map(len, lines)) <= 80
+    assert len(lines) == 2
+
+
 def test_no_color_leaves_no_colour(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     with Console(terminal) as console:
