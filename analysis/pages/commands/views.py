@@ -77,15 +77,18 @@ def _page(
     devices, _ = devices_offered(request)
     cards = []
     for command in sorted(commands_offered().values(), key=lambda each: each.name != first):
+        shown = runs_of(command)
         if wrong is not None and wrong.command == command:
             form = wrong
         elif source is not None and source.model == command.name:
             form = CommandForm(command, devices=devices, initial=values_of(source))
+        elif shown:  # with the settings of its last run
+            form = CommandForm(command, devices=devices, initial=values_of(shown[0].run))
         else:
             form = CommandForm(
                 command, devices=devices, suggested_limit=first_values(devices).get("memory_limit_bytes")
             )
-        cards.append(ScriptCard(form, runs_of(command)))
+        cards.append(ScriptCard(form, shown))
     context: dict[str, Any] = {
         "cards": cards,
         "source": source,

@@ -225,3 +225,8 @@ def test_an_answer_claims_no_more_than_was_measured(
     run = finished(device, alice_client)
     Run.objects.filter(pk=run.pk).update(**columns)
     assert f"16 {answer} 512.0 MiB" in words(alice_client)
+
+
+def test_a_command_that_ran_is_offered_with_the_limit_of_its_last_run(device: Device, alice_client: Client) -> None:
+    finished(device, alice_client, memory_limit_bytes="256MiB")
+    assert 'name="tagger-memory_limit_bytes" value="256MiB"' in alice_client.get("/commands/").content.decode()
