@@ -57,6 +57,7 @@ COLUMNS = {
         _figure("speedup", "Speed-up", "claimed_speedup"),
         _figure("samples", "Samples/s", "recommended_samples_per_second"),
         _figure("memory", "Memory used", "recommended_memory_bytes"),
+        Column("unused", "Unused today", is_figure=True),
         Column("curve", "Memory curve"),
         _figure("saving", "Saved a year", "claimed_saving_per_year_usd"),
         _figure("cost", "$ per million", "cost_per_million_samples_usd"),

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from analysis.lists.trend.load import SAMPLES_MAX
 from analysis.lists.trend.step_detection import Step, find_steps, find_stretches
 from analysis.lists.trend.steps import describe_percent
 from analysis.models import Run
@@ -33,6 +34,7 @@ class KnownSeries:
     newest: Run
     counted: tuple[Run, ...]
     sizes: tuple[int, ...]
+    last_step: Step | None
 
     @property
     def last(self) -> str:
@@ -61,11 +63,6 @@ class KnownSeries:
         return f"Largest batch size over {len(self.sizes)} runs: from {self.first} to {self.last}"
 
     @property
-    def last_step(self) -> Step | None:
-        steps = find_steps(find_stretches([float(size) for size in self.sizes], grain=1))
-        return steps[-1] if steps else None
-
-    @property
     def step_text(self) -> str:
         """Write "−10.0 % with run 12"; empty where the series has no step."""
         step = self.last_step
@@ -87,6 +84,9 @@ def known_series(runs: Iterable[Run]) -> list[KnownSeries]:
 def _series(query: SeriesKey, runs: list[Run]) -> KnownSeries:
     counted = [run for run in runs if run.certified and not run.is_shared and run.largest_batch_size]
     counted.sort(key=lambda run: (run.finished_at is not None and run.finished_at.timestamp(), run.pk))
+    counted = counted[-SAMPLES_MAX:]  # as many as the page of the series shows
+    sizes = tuple(run.largest_batch_size for run in counted if run.largest_batch_size)
+    steps = find_steps(find_stretches(sizes, grain=1))
     return KnownSeries(
         address=query.address,
         model_name=labels.model_name(query.model),
@@ -96,5 +96,6 @@ def _series(query: SeriesKey, runs: list[Run]) -> KnownSeries:
         is_own_script=query.is_own_script,
         newest=runs[0],
         counted=tuple(counted),
-        sizes=tuple(run.largest_batch_size for run in counted if run.largest_batch_size),
+        sizes=sizes,
+        last_step=steps[-1] if steps else None,
     )

@@ -312,3 +312,8 @@ def test_a_measured_run_says_whether_its_size_is_certified(alice_client: Client)
     store(2, largest_batch_size=8, certified=lambda place: place == 1)
     states = re.findall(r'<td class="of-state"[^>]*>.*?</span> ([a-z ]+)</span>', page(alice_client), re.DOTALL)
     assert states == ["certified", "not certified"]
+
+
+def test_the_memory_that_today_leaves_unused_is_a_column_to_choose(alice_client: Client) -> None:
+    store(1, current_waste_bytes=GIB // 2, limit_bytes=GIB)
+    assert "512.0 MiB 50.0 %" in words(page(alice_client, "?columns=run,unused"))
