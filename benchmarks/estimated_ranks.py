@@ -77,31 +77,46 @@ def estimated_peak(spec: RunSpec, batch_size: int) -> int:
 
 def emulated_peak(spec: RunSpec, batch_size: int, device: torch.device = CPU) -> int:
     """Return the peak of rank 0's real steps: on a CPU by the allocator's events, on a card by its counters."""
-    gc.collect()
-    with emulated_ranks(0, spec.ranks), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with emulated_ranks(0, spec.ranks):
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
-        torch.manual_seed(0)
-        built = build(spec, device)
-        step = step_of_this_rank(spec, built, device) if spec.strategy == FSDP else None  # whole weights are gone then
         if device.type == "cuda":
-            torch.cuda.reset_peak_memory_stats()
-            _train(step or step_of_this_rank(spec, built, device), batch_size)
-            return torch.cuda.max_memory_allocated()
-        held_bytes = _bytes_of([*built.model.parameters(), *built.model.buffers()])
-        with (
-            patch.object(torch, "_chunk_cat", _written_in_place),
-            profile(activities=[ProfilerActivity.CPU], profile_memory=True) as trace_,
-        ):
-            step = step or step_of_this_rank(spec, built, device)
-            _train(step, batch_size)
-        events, _ = read_trace(trace_, "cpu")
-        live = peak = held_bytes
+            return _peak_on_card(spec, batch_size, device)
+        held, traced = traced_steps(spec, batch_size)
+        events, _ = read_trace(traced, "cpu")
+        live = peak = sum(held.values())
         for event in sorted(events, key=lambda each: each.at_ns):
             live += event.size_bytes
             peak = max(peak, live)
-        del step, built
     return peak
+
+
+def _peak_on_card(spec: RunSpec, batch_size: int, device: torch.device) -> int:
+    gc.collect()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.manual_seed(0)
+        built = build(spec, device)
+        step = step_of_this_rank(spec, built, device) if spec.strategy == FSDP else None  # whole weights are gone then
+        torch.cuda.reset_peak_memory_stats()
+        _train(step or step_of_this_rank(spec, built, device), batch_size)
+    return torch.cuda.max_memory_allocated()
+
+
+def traced_steps(spec: RunSpec, batch_size: int) -> tuple[dict[int, int], profile]:
+    """Train as the rank of the group that stands; bytes by address of the model before, and the allocator's events."""
+    gc.collect()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.manual_seed(0)
+        built = build(spec, CPU)
+        step = step_of_this_rank(spec, built, CPU) if spec.strategy == FSDP else None
+        held = _bytes_of([*built.model.parameters(), *built.model.buffers()])
+        with (
+            patch.object(torch, "_chunk_cat", _written_in_place),
+            profile(activities=[ProfilerActivity.CPU], profile_memory=True) as traced,
+        ):
+            _train(step or step_of_this_rank(spec, built, CPU), batch_size)
+    return held, traced
 
 
 def _train(step: TrainingStep, batch_size: int) -> None:
@@ -124,26 +139,31 @@ def _written_in_place(tensors: list[Tensor], dim: int, num_chunks: int, *, out: 
     return out
 
 
-def _bytes_of(tensors: list[Tensor]) -> int:
+def _bytes_of(tensors: list[Tensor]) -> dict[int, int]:
     storages = (getattr(tensor, "_local_tensor", tensor).untyped_storage() for tensor in tensors)
-    return sum({storage._cdata: storage.nbytes() for storage in storages}.values())
+    return {storage.data_ptr(): storage.nbytes() for storage in storages}
 
 
 def compare(spec: RunSpec, batch_size: int) -> dict[str, Any]:
     """Return one row: both peaks, and by which share the estimate differs."""
     estimated, emulated = estimated_peak(spec, batch_size), emulated_peak(spec, batch_size)
-    settings = {name: value for name, value in spec.to_dict().items() if value != getattr(RunSpec("bert"), name)}
-    if spec.config:
-        settings |= {"model": "a Llama of 6 layers, width 256"}
-        for name in ("config", "config_parameters"):
-            settings.pop(name, None)
     return {
-        "settings": settings,
+        "settings": named(spec),
         "batch_size": batch_size,
         "estimated_bytes": estimated,
         "emulated_bytes": emulated,
         "error_fraction": round(estimated / emulated - 1, 6),
     }
+
+
+def named(spec: RunSpec) -> dict[str, Any]:
+    """Return the settings of a case that are not the defaults, its config in words."""
+    settings = {name: value for name, value in spec.to_dict().items() if value != getattr(RunSpec("bert"), name)}
+    if spec.config:
+        settings |= {"model": "a Llama of 6 layers, width 256"}
+        for name in ("config", "config_parameters"):
+            settings.pop(name, None)
+    return settings
 
 
 def main() -> None:
