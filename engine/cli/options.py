@@ -18,7 +18,7 @@ from rich_click import RichArgument, RichOption
 from ..catalog.from_config import CONFIG, SIZE_BYTES_MAX, TASKS
 from ..errors import SpecError
 from ..execution import Emit
-from ..machine.device_lock import held_for_command, inherited_lock
+from ..machine.device_lock import held_for_command, inherited_locks
 from ..program import PROGRAM
 from ..results.result import DeviceFacts
 from ..settings.setting import Role, Setting
@@ -153,7 +153,7 @@ def events_option() -> RichOption:
 
 def device_hold(emit: Emit, *, waits: bool) -> Callable[[DeviceFacts], AbstractContextManager[int]] | None:
     """Return what takes the lock of a device for this command; None where a portal's worker holds it already."""
-    if inherited_lock() is not None:
+    if inherited_locks():
         return None
     wait_seconds = math.inf if waits else 0.0
     return partial(

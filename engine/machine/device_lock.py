@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 FOLDER, HOST = "MEMORYMARK_LOCK_DIR", "MEMORYMARK_HOST"
 INHERITED = "MEMORYMARK_DEVICE_LOCK"
-"""Environment variable with the lock's descriptor, for a process whose parent holds the lock."""
+"""Environment variable with the descriptors of the locks, for a process whose parent holds them: `5`, `5,6`."""
 
 _RETRY_SECONDS = 0.05
 _DEATH_SECONDS = 1.0  # time that a killed process may take to release the lock
@@ -57,17 +57,20 @@ def lock_path(*, device: str, uuid: str | None, host: str | None = None, folder:
 
 
 def inherited_by_child(descriptors: Sequence[int]) -> dict[str, str]:
-    """Return environment variables for a child that uses the device under this lock."""
-    return {INHERITED: str(descriptors[0])} if descriptors else {}
+    """Return environment variables for a child that uses the devices under these locks."""
+    return {INHERITED: ",".join(map(str, descriptors))} if descriptors else {}
 
 
-def inherited_lock() -> int | None:
-    """Return the descriptor of the lock that the parent holds for this process; None where there is none."""
+def inherited_locks() -> tuple[int, ...]:
+    """Return the descriptors of the locks that the parent holds for this process; empty where it holds none.
+
+    A child of this process gets all of them, so that each device stays locked while any process of the run lives.
+    """
     with suppress(KeyError, ValueError, OSError):
-        descriptor = int(os.environ[INHERITED])
-        if stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return descriptor
-    return None
+        descriptors = tuple(map(int, os.environ[INHERITED].split(",")))
+        if all(stat.S_ISREG(os.fstat(each).st_mode) for each in descriptors):
+            return descriptors
+    return ()
 
 
 @contextmanager
@@ -99,9 +102,9 @@ def held_for_command(
     wait_seconds: float = 0.0,
     on_wait: Callable[[str], None] = lambda _: None,
 ) -> AbstractContextManager[int]:
-    """Hold the device for this command line, or for `work`; or use the lock that its parent holds for it."""
-    if (inherited := inherited_lock()) is not None:
-        return nullcontext(inherited)
+    """Hold the device for this command line, or for `work`; or use the locks that its parent holds for it."""
+    if inherited := inherited_locks():
+        return nullcontext(inherited[0])
     path, work = lock_path(device=facts.device, uuid=facts.uuid), work or " ".join([PROGRAM, *masked(sys.argv[1:])])
     return held(path, facts.device, work=work, wait_seconds=wait_seconds, on_wait=on_wait)
 

@@ -23,7 +23,7 @@ import pynvml
 
 from ..errors import EngineError, TimeIsUp, WorkerDied, WorkerFailed
 from ..machine import nvml
-from ..machine.device_lock import inherited_lock
+from ..machine.device_lock import inherited_locks
 from ..machine.host import oom_kills
 from ..program import IMPORTED_FROM
 from ..progress import Progress, no_progress
@@ -248,7 +248,7 @@ class WorkerHandle:
                 **self.variables,
                 "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
             },
-            pass_fds=[] if (lock := inherited_lock()) is None else [lock],  # held while any process of the run lives
+            pass_fds=inherited_locks(),  # held while any process of the run lives
             cwd=IMPORTED_FROM,
         )
         try:

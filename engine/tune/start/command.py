@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ...machine.device_lock import inherited_lock
+from ...machine.device_lock import inherited_locks
 from ..spec import CONFIG, TEMPLATE, FunctionSpec, TuneSpec
 from .config_file import write_copy
 from .environment import HOOK, HOOK_VARIABLE, environment_of, hook_settings
@@ -42,7 +42,6 @@ def unwatched(spec: TuneSpec | FunctionSpec) -> BeginUnwatched | None:
 
 def _begin(spec: TuneSpec | FunctionSpec, batch_size: int, place: Place, own: Mapping[str, str]) -> Running:
     write_copy(spec, batch_size, place.out)
-    lock = inherited_lock()
     with place.log.open("ab") as output:
         process = subprocess.Popen(
             [sys.executable, "-I", str(GUARDIAN), *spec.arguments(batch_size, str(place.out))],
@@ -52,7 +51,7 @@ def _begin(spec: TuneSpec | FunctionSpec, batch_size: int, place: Place, own: Ma
             env={**os.environ, **environment_of(spec.device, batch_size), **own},
             cwd=spec.directory,
             start_new_session=True,
-            pass_fds=[] if lock is None else [lock],
+            pass_fds=inherited_locks(),
         )
     return _Guarded(process)
 

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ...errors import CommandUntunable
-from ...machine.device_lock import inherited_lock
+from ...machine.device_lock import inherited_locks
 from ..spec import WARM, FunctionSpec, TuneSpec
 from .environment import HOOK_VARIABLE, environment_of
 from .launch import Begin, Place, Running, Watching
@@ -105,7 +105,7 @@ class WarmServer:
         return status
 
     def _started(self) -> subprocess.Popen[bytes]:
-        lock, spec = inherited_lock(), self.spec
+        spec = self.spec
         path = os.pathsep.join((*spec.python_path, *filter(None, [os.environ.get("PYTHONPATH")])))
         # a module that calls tune while it is imported is told so by the hook's variable
         own = {"PYTHONPATH": path, HOOK_VARIABLE: "{}"}
@@ -116,7 +116,7 @@ class WarmServer:
             stderr=self._log,
             env={**os.environ, **environment_of(spec.device, spec.current_batch_size), **own},
             start_new_session=True,
-            pass_fds=[] if lock is None else [lock],
+            pass_fds=inherited_locks(),
         )
 
 

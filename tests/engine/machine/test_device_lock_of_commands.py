@@ -11,7 +11,14 @@ import pytest
 
 from engine.errors import DeviceBusy, DeviceUnavailable
 from engine.machine import device_lock
-from engine.machine.device_lock import INHERITED, held, held_for_command, inherited_by_child, lock_path
+from engine.machine.device_lock import (
+    INHERITED,
+    held,
+    held_for_command,
+    inherited_by_child,
+    inherited_locks,
+    lock_path,
+)
 from engine.results.result import DeviceFacts
 from engine.runner import measure
 from engine.spec import RunSpec
@@ -70,7 +77,16 @@ def test_a_command_that_inherited_the_lock_goes_on_under_it(monkeypatch):
             assert inherited == descriptor
 
 
-@pytest.mark.parametrize("value", ["none", "-1", "987654"])
+def test_a_command_that_inherited_two_locks_takes_neither_device_again(monkeypatch, tmp_path):
+    with held(path_of_cpu(), "cpu") as first, held(tmp_path / "other.lock", "cuda:0") as second:
+        for name, value in inherited_by_child([first, second]).items():
+            monkeypatch.setenv(name, value)
+        assert inherited_locks() == (first, second)
+        with held_for_command(CPU) as inherited:
+            assert inherited == first
+
+
+@pytest.mark.parametrize("value", ["none", "-1", "987654", "0,987654"])
 def test_a_lock_that_was_not_really_inherited_is_taken(monkeypatch, value):
     monkeypatch.setenv(INHERITED, value)
     with held(path_of_cpu(), "cpu"), pytest.raises(DeviceBusy), held_for_command(CPU):
