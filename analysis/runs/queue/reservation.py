@@ -1,0 +1,103 @@
+"""PURE: which waiting runs start now, where some need several devices of one host, all or none.
+
+The rule: runs have one order, that of the queue, and each starts as soon as enough devices of one host are free. A run
+of several devices that cannot start yet reserves those with which it can start soonest: at the latest when the time
+budgets of what runs there are over. A run behind it starts on a reserved device only if its own time budget ends
+before that.
+
+So nobody starves. No run behind a run of several devices delays it: once it is first, it waits at most for the longest
+time budget of what runs on its host then. A run of one device gives way to those before it in the order alone, as
+without runs of several devices. Nothing is stored of a reservation: every look at the queue finds the same one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+
+class Waiting(Protocol):
+    """A run in the queue: how many devices of one host it needs, and how long it holds them at most."""
+
+    @property
+    def device_count(self) -> int: ...
+    @property
+    def most_seconds(self) -> float: ...
+
+
+RunT = TypeVar("RunT", bound=Waiting)
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A device that takes runs. `free_after_seconds`: when it is free at the latest; 0: now, None: unknown."""
+
+    device_id: int
+    host_id: int
+    free_after_seconds: float | None = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Start(Generic[RunT]):
+    """A run that starts now, and its devices, all of one host."""
+
+    run: RunT
+    device_ids: tuple[int, ...]
+
+
+def starts(
+    runs: Iterable[RunT],
+    seats: Sequence[Seat],
+    may_use: Callable[[RunT, int], bool],
+    *,
+    prefers: int | None = None,
+) -> Iterator[Start[RunT]]:
+    """Yield the runs that start now, in the order of the queue, which is that of `runs`.
+
+    `may_use` says whether a run may use a device at all. A run of one device takes the device `prefers` where it may:
+    that of the worker that looks. Which devices a run of several takes is the same whoever looks.
+    """
+    host = {seat.device_id: seat.host_id for seat in seats}
+    free_after = {seat.device_id: seat.free_after_seconds for seat in seats}
+    reserved: dict[int, float] = {}
+    for run in runs:
+        free = [each for each, seconds in free_after.items() if seconds == 0]
+        if not free:
+            return
+        open_now = [each for each in free if run.most_seconds <= reserved.get(each, math.inf) and may_use(run, each)]
+        if run.device_count == 1:
+            chosen = [prefers] if prefers in open_now else open_now[:1]
+        else:
+            chosen = _of_one_host(open_now, host, run.device_count)
+        if chosen:
+            free_after |= dict.fromkeys(chosen, run.most_seconds)
+            yield Start(run, tuple(chosen))
+        elif run.device_count > 1:
+            others = [each for each in free_after if each not in reserved and may_use(run, each)]
+            reserved |= _soonest(others, host, free_after, run.device_count)
+
+
+def _of_one_host(devices: Iterable[int], host: Mapping[int, int], count: int) -> list[int]:
+    """Return the first so many devices of the first host that has them; empty where none has."""
+    by_host: dict[int, list[int]] = defaultdict(list)
+    for each in devices:
+        by_host[host[each]].append(each)
+    return next((of_host[:count] for of_host in by_host.values() if len(of_host) >= count), [])
+
+
+def _soonest(
+    devices: Iterable[int], host: Mapping[int, int], free_after: Mapping[int, float | None], count: int
+) -> dict[int, float]:
+    """Return the devices of one host that are all free soonest, each with the moment at which all are."""
+    by_host: dict[int, list[tuple[float, int]]] = defaultdict(list)
+    for each in devices:
+        if (seconds := free_after[each]) is not None:
+            by_host[host[each]].append((seconds, each))
+    sets = [sorted(of_host)[:count] for of_host in by_host.values() if len(of_host) >= count]
+    if not sets:
+        return {}
+    chosen = min(sets, key=lambda each: each[-1][0])
+    return {each: chosen[-1][0] for _, each in chosen}
