@@ -89,7 +89,7 @@ def _lines() -> Iterator[QueueLine]:
         messages = held.get(device.queue_name, {})
         silent = device.last_seen_at is None or now - device.last_seen_at > SEEN_LATELY
         counts = messages.get("count", 0), messages.get("oldest")
-        yield QueueLine(device, str(device), silent, running.get(device.pk), *counts)
+        yield QueueLine(device, str(device), silent, device.held_for_id or running.get(device.pk), *counts)
 
 
 def first_text(stored: str | None) -> str:

@@ -85,6 +85,16 @@ class Device(MaintenanceMixin):
     )
     calibrated_at = models.DateTimeField(null=True, blank=True)
 
+    held_for = models.ForeignKey(
+        "Run",
+        null=True,
+        blank=True,
+        editable=False,
+        on_delete=models.SET_NULL,
+        related_name="held_devices",
+        help_text="The running run of several devices that holds this one with others.",
+    )
+
     is_reported = models.BooleanField(
         default=False, editable=False, help_text="Named by a reported run alone: no worker, takes no runs."
     )

@@ -10,7 +10,7 @@ from django.apps import apps
 from django.contrib.auth import get_user_model
 from django.db import models
 from django.db.models import Exists, OuterRef, Q, Subquery, Value
-from django.db.models.functions import Lower, Now, StrIndex
+from django.db.models.functions import Coalesce, Lower, Now, StrIndex
 
 from analysis.models.device_access import denied_q, users_denied
 from analysis.models.run_states import ON_DEVICES, SEARCHES, State
@@ -64,7 +64,7 @@ class DeviceQuerySet(models.QuerySet["Device"]):
     def idle(self) -> DeviceQuerySet:
         """Keep devices without a running run."""
         running = apps.get_model("analysis", "Run").objects.running()
-        return self.exclude(Exists(running.filter(device=OuterRef("pk"))))
+        return self.filter(held_for=None).exclude(Exists(running.filter(device=OuterRef("pk"))))
 
     def unheld(self) -> DeviceQuerySet:
         """Keep devices that no other program held when their workers last looked. A claim knows it by the lock."""
@@ -76,7 +76,8 @@ class DeviceQuerySet(models.QuerySet["Device"]):
         running = apps.get_model("analysis", "Run").objects.running().filter(device=OuterRef("pk"))
         # only Django's generic QuerySet has types of annotations, not a subclass for one model
         return self.with_is_up().annotate(  # type: ignore[return-value]
-            takes_runs=takes_runs, running_id=Subquery(running.values("pk")[:1])
+            takes_runs=takes_runs,
+            running_id=Coalesce("held_for", Subquery(running.values("pk")[:1]), output_field=models.BigIntegerField()),
         )
 
     def allowing(self, user: User | AnonymousUser | None) -> DeviceQuerySet:
@@ -123,6 +124,11 @@ class RunQuerySet(models.QuerySet["Run"]):
     def running(self) -> RunQuerySet:
         """Keep running runs, unordered: for the default order SQLite would walk the whole history."""
         return self.filter(state=State.RUNNING).order_by()
+
+    def on(self, device: Device) -> RunQuerySet:
+        """Keep the runs that were given this device, alone or with others that are still held for them."""
+        held_for = apps.get_model("analysis", "Device").objects.filter(pk=device.pk).values("held_for")
+        return self.filter(Q(device=device) | Q(pk__in=held_for))
 
     def measuring(self) -> RunQuerySet:
         """Keep the searches for a batch size on a device: the runs whose figures count as measured."""
@@ -179,6 +185,8 @@ class RunQuerySet(models.QuerySet["Run"]):
             Q(requested_device=device) | Q(requested_device=None, requested_kind=device.kind) & is_in_name
         )
         waiting = waiting.filter(Q(needs_bytes=None) | Q(needs_bytes__lte=device.capacity_bytes))
+        if is_partition(device):
+            waiting = waiting.filter(device_count=1)
         if (capability := compute_capability(device)) is not None:
             enough = Q(needs_compute_capability__lte=capability)
             waiting = waiting.filter(Q(needs_compute_capability=None) | enough)
@@ -260,6 +268,11 @@ def ids_if_few(rows: models.QuerySet[Any], most: int, column: str = "pk") -> lis
     """Return the ids in this column of these rows; None when there are more than `most`."""
     found = list(rows.values_list(column, flat=True)[: most + 1])
     return found if len(found) <= most else None
+
+
+def is_partition(device: Device) -> bool:
+    """Whether it is a MIG instance, of which CUDA lets a process see one alone: it is never one of several devices."""
+    return device.uuid.startswith("MIG-")
 
 
 def compute_capability(device: Device) -> float | None:

@@ -41,7 +41,8 @@ class Run(Restorable):
     or a spent time budget, is a result: finished, with `exit_status` 3 or 5. One device runs one run.
 
     `requested_*` is the requested placement: a device; or any of a kind, optionally of a class ("A100").
-    `device` is the device that executes it, or executed it last.
+    `device` is the device that executes it, or executed it last. A run of several devices holds them all or none:
+    `device` is then the one whose worker runs the engine, and each of them names the run in `Device.held_for`.
 
     An estimate has the same states, but no device: any worker of the default queue takes it. Its figures are in the
     `estimated_*` columns, and the columns of measured figures stay empty, so that no list can mix the two.
@@ -83,6 +84,7 @@ class Run(Restorable):
     uses_device_price = models.BooleanField(
         default=True, help_text="Whether the device's price replaces the price of the spec."
     )
+    device_count = models.PositiveSmallIntegerField(default=1, help_text="Devices of one host that it needs together.")
     needs_bytes = models.BigIntegerField(null=True, blank=True, help_text="Requested memory limit.")
     needs_compute_capability = models.FloatField(null=True, blank=True)
     accepts_shared_device = models.BooleanField(default=False)
@@ -299,12 +301,13 @@ Run._meta.get_field("kind").register_lookup(PublishedKind)
 class Attempt(models.Model):
     """One execution of a run by one worker. A later attempt compares `environment` before it resumes.
 
-    An estimate's attempt has no device.
+    An estimate's attempt has no device. One of several devices names them all; `device` is the first.
     """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="attempts")
     number = models.PositiveIntegerField()
     device = models.ForeignKey(Device, null=True, blank=True, on_delete=models.PROTECT, related_name="attempts")
+    devices = models.JSONField(null=True, blank=True, help_text="Names of its devices, where it had several.")
     owner = models.CharField(max_length=250)
     started_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True, blank=True)

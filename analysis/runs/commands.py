@@ -21,7 +21,7 @@ from engine.errors import SpecError
 from engine.settings.spec_checks import bytes_setting
 from engine.text.masking import masked
 from engine.tune.catalogue.command import OWN_PYTHON
-from engine.tune.spec import FUNCTION, TuneSpec, function_command
+from engine.tune.spec import FUNCTION, FunctionSpec, TuneSpec, function_command
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}", re.ASCII)
 _FIXED = ("command", "batch", "batch_in", "name", "directory", "device", "sizes", "rank", "communication_bytes")
@@ -35,6 +35,7 @@ _KEYS: Mapping[str, Any] = {
     **{"description": str, "settings": list, "report_output": bool},
 }
 _KINDS_SHOWN = {str: "text", list: "a list of texts", bool: "true or false"}
+DEVICES_MOST = 64
 SET_OF_FUNCTIONS = tuple(name for name in SET_BY_DEFAULT if name != "whole_run")  # they have no epoch to shorten
 
 
@@ -53,10 +54,16 @@ class RegisteredCommand:
     settings: tuple[str, ...] = SET_BY_DEFAULT
     report_output: bool = False
     """Whether what the script prints or says in an error is stored with its runs."""
+    devices: int = 1
+    """How many devices of one host a run of it gets together: a launcher such as torchrun sees them all."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name) or self.name in WORKLOADS:
             raise SpecError("name", f"{self.name[:80]!r} must be small letters, digits and . _ -, and no model's id")
+        if not 1 <= self.devices <= DEVICES_MOST:
+            raise SpecError("devices", f"must be 1 to {DEVICES_MOST}")
+        if self.devices > 1 and self.batch == FUNCTION:
+            raise SpecError("devices", "a function runs in one process, on one device: leave it out")
         for name in self.settings:
             if name not in SETTABLE:
                 raise SpecError("settings", f"{name!r} cannot be offered; one of {', '.join(SETTABLE)}")
@@ -122,6 +129,14 @@ def stores_output(stored: Mapping[str, Any]) -> bool:
     return known is not None and known.report_output
 
 
+def devices_of(spec: TuneSpec | FunctionSpec) -> int:
+    """Return how many devices of one host a run of a command gets: as registered, or one that stands in for ranks."""
+    if isinstance(spec, FunctionSpec) or spec.name is None or spec.emulated_ranks:
+        return 1
+    known = registered_commands().get(spec.name)
+    return 1 if known is None else known.devices
+
+
 def spec_to_start(stored: Mapping[str, Any]) -> TuneSpec:
     """Return the spec of a run of this portal, with the command as it is registered on this host.
 
@@ -182,7 +197,8 @@ def command_of(table: Mapping[str, Any]) -> RegisteredCommand:
     for name, value in table.items():
         if name not in _KEYS:
             raise SpecError(name, f"unknown key; allowed are {', '.join(_KEYS)}")
-        if not isinstance(value, _KEYS[name]) or (_KEYS[name] is list and not all(isinstance(v, str) for v in value)):
+        is_other = not isinstance(value, _KEYS[name]) or (isinstance(value, bool) and _KEYS[name] is not bool)
+        if is_other or (_KEYS[name] is list and not all(isinstance(v, str) for v in value)):
             raise SpecError(name, f"must be {_KINDS_SHOWN[_KEYS[name]]}")
     if "name" not in table:
         raise SpecError("name", "is missing")

@@ -19,6 +19,7 @@ from django.db.models.functions import Now
 
 from analysis.models import Attempt, Device, Run, Throttle
 from analysis.models.querysets import SEEN_LATELY
+from analysis.runs.queue.device_set import plan_for
 from engine.text.units import MIB, format_bytes
 
 logger = logging.getLogger(__name__)
@@ -101,8 +102,15 @@ def run_left_lying() -> int | None:
     idle = Device.objects.taking_runs().seen_lately().idle().unheld().filter(~Exists(ended_lately))
     for device in idle.filter(_is_requested(old))[:_MOST_IDLE_DEVICES]:
         waiting = Run.objects.waiting_for(device).filter(created_at__lt=Now() - WAITS_TOO_LONG)
-        if (run_id := waiting.values_list("pk", flat=True).first()) is not None:
+        oldest = waiting.order_by("-device_count", "created_at", "id").values_list("pk", "device_count").first()
+        if oldest is None:
+            continue
+        run_id, device_count = oldest
+        if device_count == 1:
             return run_id
+        starts = plan_for(device).here  # the device may be reserved, or too few of its host are free
+        if starts is not None and waiting.filter(pk=starts.run_id).exists():
+            return starts.run_id
     return None
 
 

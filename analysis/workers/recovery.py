@@ -20,9 +20,10 @@ logger = logging.getLogger(__name__)
 def device_recover(device: Device) -> int:
     """End the attempts still marked running here; returns how many.
 
-    The caller holds the device's lock, so no other process works on it: no need to wait for a lease to run out.
+    The caller holds the device's lock, so no other process works on it: no need to wait for a lease to run out. A run
+    of several devices has them all locked while one of its processes lives: one that is free says that all are dead.
     """
-    left = list(Run.objects.running().filter(device=device))
+    left = list(Run.objects.running().on(device))
     for run in left:
         if not _take_result(run):
             logger.warning("run %s: the owner of attempt %s died", run.pk, run.attempt)

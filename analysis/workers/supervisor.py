@@ -109,7 +109,7 @@ def supervise(
 
 
 def start_engine(run: Run, command: Sequence[str], keep_open: Sequence[int]) -> EngineProcess:
-    """Start the engine for this attempt. It sees only its own card, and gets what an earlier attempt measured."""
+    """Start the engine for this attempt. It sees only its own cards, and gets what an earlier attempt measured."""
     rules = rules_of(run)
     may_resume = rules.takes_probes and (run.attempt > 1 or run.takes_over_id)
     measured = earlier_attempt(run) if may_resume else None
@@ -119,14 +119,14 @@ def start_engine(run: Run, command: Sequence[str], keep_open: Sequence[int]) -> 
         return EngineProcess(arguments, environment=HIDDEN, keep_open=keep_open)
     for lock in keep_open:
         sign(lock, f"run {run.pk} of the portal")
-    environment = _only_card(run) | inherited_by_child(keep_open)
+    environment = _only_cards(run) | inherited_by_child(keep_open)
     return EngineProcess(arguments, input_text=earlier, environment=environment, keep_open=keep_open)
 
 
 def engine_arguments(run: Run) -> list[str]:
     """Return the arguments of `python -m engine` for a run: its spec, and this portal's calibrations of its cards."""
     rules = rules_of(run)
-    spec = rules.spec_to_start(run) | ({"device": "cuda:0"} if _only_card(run) else {})
+    spec = rules.spec_to_start(run) | _engine_device(run)
     arguments = [rules.engine.subcommand] if rules.engine.subcommand else []
     arguments += ["--spec", json.dumps(spec, separators=(",", ":")), "--events"]
     if rules.engine.uses_device:
@@ -138,11 +138,29 @@ def engine_arguments(run: Run) -> list[str]:
     return arguments
 
 
-def _only_card(run: Run) -> dict[str, str]:
-    """Return the environment in which the engine sees the run's NVIDIA card alone; empty for another device."""
-    card = run.device
-    is_nvidia = card is not None and card.kind == "cuda" and card.uuid and card.compute_capability
-    return {"CUDA_VISIBLE_DEVICES": card.uuid} if card is not None and is_nvidia else {}
+def _engine_device(run: Run) -> dict[str, str]:
+    """Return the device of the engine's spec: the one card that it sees, or any of several."""
+    if run.device_count > 1:
+        return {"device": run.requested_kind}
+    return {"device": "cuda:0"} if _only_cards(run) else {}
+
+
+def _only_cards(run: Run) -> dict[str, str]:
+    """Return the environment in which the engine sees the run's cards alone; empty for one of another maker.
+
+    One card of another maker is chosen by its name in the spec; of several, the numbers are told to its driver.
+    """
+    cards = [run.device] if run.device_count == 1 else sorted(run.held_devices.all(), key=services.index_of)
+    of_cuda = [card for card in cards if card is not None and card.kind == "cuda"]
+    if not of_cuda:
+        return {}
+    if all(card.uuid and card.compute_capability for card in of_cuda):
+        return {"CUDA_VISIBLE_DEVICES": ",".join(card.uuid for card in of_cuda)}
+    return (
+        {}
+        if run.device_count == 1
+        else {"CUDA_VISIBLE_DEVICES": ",".join(str(services.index_of(card)) for card in of_cuda)}
+    )
 
 
 class _Watch:

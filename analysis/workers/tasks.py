@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import wraps
 
@@ -25,6 +26,7 @@ from engine.errors import DeviceBusy
 logger = logging.getLogger(__name__)
 
 _RETENTION_SECONDS = 20.0  # an estimate that arrives meanwhile waits that long
+_OTHERS_LOOK_SECONDS = 5.0  # another worker holds its device for an instant, to look at the queue
 _ESTIMATE_TIMEOUTS = SupervisorTimeouts(wall_grace_seconds=30.0)
 
 
@@ -75,10 +77,11 @@ def wake() -> str:
     device = Device.objects.select_related("host").get(pk=_context.device_id)
     try:
         with device_lock(device) as descriptor:
-            summary = _work(device, descriptor, _context)
+            summary, freed = _work(device, descriptor, _context)
     except DeviceBusy:
         return "busy"  # the worker that holds it wakes this one; after a command line the next regular wake-up does
-    rewake(device)
+    for each in freed:
+        rewake(each)
     return summary
 
 
@@ -126,22 +129,48 @@ def estimator_rewake() -> None:
         services.estimator_wake()
 
 
-def _work(device: Device, descriptor: int, context: WorkerContext) -> str:
+def _work(device: Device, descriptor: int, context: WorkerContext) -> tuple[str, Sequence[Device]]:
+    """Run the next run, on this device alone or with others; what came of it, and the devices that are free again."""
     device_recover(device)
     if context.stop_pipe.is_stopping():
-        return "stopping"
+        return "stopping", ()
     device_discovery.foreign_use_read(device)
-    run = services.run_claim(device=device, owner=f"{device.host}:{os.getpid()}")
-    if run is None:
-        return "no run waits"
-    logger.info("run %s starts on %s", run.pk, device)
+    owner = f"{device.host}:{os.getpid()}"
+    found = services.claim_next(device=device, owner=owner)
+    if isinstance(found, services.DeviceSet):
+        return _work_together(found, descriptor, owner, context)
+    if found is None:
+        return "no run waits", ()
+    return _execute(found, [device], [descriptor], context), [device]
+
+
+def _work_together(
+    wanted: services.DeviceSet, descriptor: int, owner: str, context: WorkerContext
+) -> tuple[str, Sequence[Device]]:
+    """Lock the other devices too, in the order that all workers keep, and run the run on all; or on none."""
+    with ExitStack() as locks:
+        descriptors = [descriptor]
+        for other in wanted.devices[1:]:
+            context.heartbeat.beat()
+            descriptors.append(locks.enter_context(device_lock(other, wait_seconds=_OTHERS_LOOK_SECONDS)))
+            device_recover(other)
+            device_discovery.foreign_use_read(other)
+        if context.stop_pipe.is_stopping():
+            return "stopping", ()
+        run = services.set_claim(wanted=wanted, owner=owner)
+        if run is None:
+            return "no run waits", ()
+        return _execute(run, wanted.devices, descriptors, context), wanted.devices
+
+
+def _execute(run: Run, devices: Sequence[Device], descriptors: Sequence[int], context: WorkerContext) -> str:
+    logger.info("run %s starts on %s", run.pk, ", ".join(map(str, devices)))
     own = own_children()
     try:
-        supervise(
-            run, keep_open=[descriptor], should_stop=context.stop_pipe.is_stopping, on_tick=context.heartbeat.beat
-        )
+        supervise(run, keep_open=descriptors, should_stop=context.stop_pipe.is_stopping, on_tick=context.heartbeat.beat)
     finally:
-        kill_left_behind(device)
+        for device in devices:
+            kill_left_behind(device)
         kill_strays(keep=own)
     return _summary(run)
 

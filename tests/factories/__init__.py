@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib.auth.models import Group, Permission, User
+from django.db import transaction
 from django.utils import timezone
 
 from analysis.models import Device, Host, Run
@@ -187,4 +188,15 @@ def make_measured_run(device: Device | None = None, *, stack: dict[str, Any] | N
     result = make_result(spec=run.run_spec, device=facts, environment=environment)
     services.run_finish(run_id=run.pk, token=run.token, result=result.to_dict())
     run.refresh_from_db()
+    return run
+
+
+def make_run_of_several(count: int = 2, *, requested_by: User | None = None, **fields: Any) -> Run:
+    """A waiting run that needs so many CUDA devices of one host, all or none. Nobody is woken for fewer meanwhile."""
+    with transaction.atomic():
+        run = services.run_create(
+            spec=make_spec(device="cuda", **fields), place=Placement(kind="cuda"), requested_by=requested_by
+        )
+        Run.objects.filter(pk=run.pk).update(device_count=count)
+    run.device_count = count
     return run

@@ -41,13 +41,14 @@ class Engine:
         self.probe_seconds = float(os.environ.get("FAKE_ENGINE_PROBE_SECONDS", "0.02"))
 
     def take_card(self) -> None:
-        """The descriptor stays open until this process, and every child it forks, is dead."""
-        self.card = os.open(FOLDER / "cards" / self.card_name, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            fcntl.flock(self.card, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            note("overlaps", f"run {self.run} found {self.card_name} taken")
-            sys.exit(9)
+        """The descriptors stay open until this process, and every child it forks, is dead."""
+        for name in self.card_name.split(","):
+            card = os.open(FOLDER / "cards" / name, os.O_RDWR | os.O_CREAT, 0o666)
+            try:
+                fcntl.flock(card, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                note("overlaps", f"run {self.run} found {name} taken")
+                sys.exit(9)
 
     def measure(self) -> RunResult:
         say("device", device=FACTS.to_dict(), environment=ENVIRONMENT)

@@ -18,7 +18,7 @@ from django.db import OperationalError, connection
 
 from analysis.models import Device, Run, State
 from analysis.workers.engine_process import dies_with_its_parent
-from tests.factories import make_card, make_run
+from tests.factories import make_card, make_run, make_run_of_several
 
 T = TypeVar("T")
 RESTART_SECONDS = 0.5
@@ -134,6 +134,12 @@ class Fleet:
     def run(self, device: Device, *words: str, **fields: object) -> Run:
         """A queued run; `words` tell the engine what to do at each start."""
         run = make_run(device, **fields)
+        self.tell(run, *words)
+        return run
+
+    def run_of_several(self, count: int, *words: str) -> Run:
+        """A queued run of so many cards of one host."""
+        run = make_run_of_several(count)
         self.tell(run, *words)
         return run
 

@@ -8,7 +8,7 @@ from django.conf import settings
 
 from analysis.lists.use.days import Held
 from analysis.lists.use.unused import MeasuredSetting
-from analysis.models import Attempt, Run
+from analysis.models import Attempt, Device, Run
 from analysis.presentation.kinds import BY_KIND
 from analysis.runs.columns.series import SeriesKey
 
@@ -25,13 +25,23 @@ def held_since(since: datetime) -> list[Held]:
     """
     longest = timedelta(seconds=settings.RUN_TIME_BUDGET_MAX_SECONDS)  # one that began before may reach into the days
     started = Attempt.objects.filter(started_at__gte=since - longest, device__isnull=False)
-    columns = ("device", "started_at", "ended_at", "run__heartbeat_at", "run__requested_by__username")
-    rows = started.order_by("-started_at").values_list(*columns)[: HELD_MAX + 1]
+    columns = ("device", "device__host", "devices", "started_at", "ended_at", "run__heartbeat_at")
+    rows = list(started.order_by("-started_at").values_list(*columns, "run__requested_by__username")[: HELD_MAX + 1])
+    number_of = _numbers({host for _, host, names, *_ in rows if names})
     return [
-        Held(device, begins, ended or alive or begins, person)
-        for device, begins, ended, alive, person in rows
-        if device is not None
+        Held(each, begins, ended or alive or begins, person)
+        for device, host, names, begins, ended, alive, person in rows
+        for each in ([number_of.get((host, name)) for name in names] if names else [device])
+        if each is not None
     ]
+
+
+def _numbers(hosts: set[int]) -> dict[tuple[int, str], int]:
+    """Return the devices of these hosts by their names; those whose runs held several are looked up so."""
+    if not hosts:
+        return {}
+    rows = Device.objects.filter(host__in=hosts).values_list("host", "device", "pk")
+    return {(host, name): number for host, name, number in rows}
 
 
 def settings_measured_since(since: datetime) -> list[MeasuredSetting]:

@@ -21,6 +21,7 @@ from analysis.presentation.formatting import bytes_text
 from analysis.presentation.kinds import run_place
 from analysis.presentation.labels import name_of_run
 from analysis.presentation.run_state import HELD, describe_queue_position
+from analysis.runs.queue.device_set import index_of
 from analysis.runs.queue.forecast import QueuePosition
 from analysis.runs.queue.placement import slot_of
 from engine.progress import PHASE_NAMES
@@ -57,7 +58,7 @@ class QueuedRun:
 class FleetDevice:
     """A device's line. `is_silent`: its worker gives no sign of life; `is_stale`: the memory figure is old.
 
-    `hold` says which other program holds it.
+    `hold` says which other program holds it, `running_with` which devices its run holds with it.
     """
 
     device: Device
@@ -65,6 +66,7 @@ class FleetDevice:
     running: Run | None
     running_name: str
     running_phase: str
+    running_with: str
     hold: str
     waiting: tuple[QueuedRun, ...]
     waiting_count: int
@@ -89,7 +91,7 @@ class FleetHost:
 
 def fleet_hosts(
     devices: Sequence[DeviceWithActivity],
-    running: Mapping[int, Run],
+    running: Mapping[int | None, Run],
     waiting: Iterable[QueuedRun],
     waiting_counts: Mapping[int, int],
     now: datetime,
@@ -98,17 +100,33 @@ def fleet_hosts(
     by_device: dict[int | None, list[QueuedRun]] = defaultdict(list)
     for each in waiting:
         by_device[each.run.requested_device_id].append(each)
+    sets: dict[int | None, list[DeviceWithActivity]] = defaultdict(list)
+    for device in devices:
+        sets[device.held_for_id].append(device)
     return [
         FleetHost(
             host,
             tuple(
-                _device(device, running.get(device.pk), by_device[device.pk], waiting_counts.get(device.pk, 0), now)
+                _device(
+                    device,
+                    running.get(device.pk),
+                    _with(device, sets[device.held_for_id]),
+                    by_device[device.pk],
+                    waiting_counts.get(device.pk, 0),
+                    now,
+                )
                 for device in host_devices
             ),
             _describe_maintenance(host, now),
         )
         for host, host_devices in groupby(devices, key=lambda device: device.host)
     ]
+
+
+def _with(device: Device, together: Sequence[Device]) -> str:
+    """Name the other devices that a run of several holds: "with cuda:1, cuda:2"."""
+    others = [each.device for each in sorted(together, key=index_of) if each.pk != device.pk]
+    return f"with {', '.join(others)}" if device.held_for_id and others else ""
 
 
 def waiting_runs(runs: Iterable[Run], positions: Mapping[int, QueuePosition]) -> list[QueuedRun]:
@@ -160,7 +178,12 @@ def _percent(size_bytes: int, device: Device) -> str:
 
 
 def _device(
-    device: DeviceWithActivity, running: Run | None, waiting: Sequence[QueuedRun], waiting_count: int, now: datetime
+    device: DeviceWithActivity,
+    running: Run | None,
+    running_with: str,
+    waiting: Sequence[QueuedRun],
+    waiting_count: int,
+    now: datetime,
 ) -> FleetDevice:
     is_silent = not _is_within(device.last_seen_at, SEEN_LATELY, now)
     notes = [_describe_maintenance(device, now)]
@@ -175,6 +198,7 @@ def _device(
         running=running,
         running_name=name_of_run(running) if running else "",
         running_phase=PHASE_NAMES.get(running.phase, "").lower() if running else "",
+        running_with=running_with,
         hold="" if running or is_silent else describe_hold(device),
         waiting=tuple(waiting[:WAITING_SHOWN_PER_DEVICE]),
         waiting_count=waiting_count,

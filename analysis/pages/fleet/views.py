@@ -16,7 +16,7 @@ from analysis.models import Device, Host, Run
 from analysis.pages.fleet.context import fleet_hosts, waiting_runs
 from analysis.pages.fleet.query import FleetQuery
 from analysis.pages.fleet.use import use_context
-from analysis.runs.queue.forecast import POSITIONS_MAX, queue_positions
+from analysis.runs.queue.forecast import POSITIONS_MAX, queue_positions, runs_by_device
 
 DEVICES_MAX = 300
 WAITING_READ_MAX = 100
@@ -53,14 +53,10 @@ def _context(query: FleetQuery) -> dict[str, Any]:
     waiting = waiting_runs(first, queue_positions(first))
     # counted in Python: to group them, SQLite would read the whole history
     counts = Counter(queue.exclude(requested_device=None).order_by().values_list("requested_device", flat=True))
-    running = {
-        run.device_id: run
-        for run in Run.objects.on_devices().running().select_related("requested_by").defer("result", "memory_curve")
-        if run.device_id is not None
-    }
+    running = Run.objects.on_devices().running().select_related("requested_by").defer("result", "memory_curve")
     return {
         "devices": shown,
-        "hosts": fleet_hosts(shown, running, waiting, counts, now),
+        "hosts": fleet_hosts(shown, runs_by_device(running, shown), waiting, counts, now),
         "host": host,
         "now": now,
         "device_count": len(devices),

@@ -59,13 +59,15 @@ class Presentation(Protocol):
         return describe_settings(spec)
 
     def place(self, run: Run) -> str:
-        """Return the run's device; of a waiting run the requested one, of an estimate its card."""
+        """Return the run's device; of a waiting run the requested one, of an estimate its card; of several "2 × T4"."""
         if device := _device_of(run):
-            return short_device_name(device.name)
+            name = short_device_name(device.name)
+            return name if run.device_count == 1 else f"{run.device_count} × {name}"
         kind = DEVICE_LABELS.get(run.requested_kind, run.requested_kind.upper())
         if run.is_reported:  # it had begun on its own host, but ended before it named the device
             return "the CPU" if kind == "CPU" else "a GPU" if kind == "GPU" else f"a device of {run.reported_from}"
-        return f"any {run.requested_device_class or kind}"
+        name = run.requested_device_class or kind
+        return f"any {name}" if run.device_count == 1 else f"{run.device_count} × {name} of one host"
 
     def place_bytes(self, run: Run) -> int | None:
         """Return the memory of that device; None while any device is possible."""

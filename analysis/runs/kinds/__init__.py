@@ -32,6 +32,11 @@ def kind_of(spec: Spec) -> str:
     return next(kind for kind, rules in BY_KIND.items() if isinstance(spec, rules.spec_types))
 
 
+def devices_needed(spec: Spec) -> int:
+    """Return how many devices of one host a run of this spec needs together, whatever its kind."""
+    return BY_KIND[kind_of(spec)].device_count(spec)
+
+
 def spec_columns(spec: Spec) -> dict[str, Any]:
     """Return the columns of a run that its spec decides."""
     kind = kind_of(spec)

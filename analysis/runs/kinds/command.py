@@ -8,7 +8,7 @@ from typing import Any
 
 from analysis.models import Run
 from analysis.runs.columns.result_columns import measured_columns
-from analysis.runs.commands import spec_to_start
+from analysis.runs.commands import devices_of, spec_to_start
 from analysis.runs.kinds.rules import Place, Rules
 from analysis.runs.origins import origin_rules
 from engine.documents.measured import without_secrets
@@ -32,8 +32,15 @@ class Command(Rules):
             raise SpecError("run", reason)
         return spec_to_start(run.spec)
 
+    def device_count(self, spec: TuneSpec | FunctionSpec) -> int:
+        return devices_of(spec)
+
     def spec_to_start(self, run: Run) -> dict[str, Any]:
-        return asdict(spec_to_start(run.spec))
+        spec = spec_to_start(run.spec)
+        if (count := devices_of(spec)) != run.device_count:
+            text = f"takes {count} devices by now, not {run.device_count}: start it again"
+            raise SpecError("command", f"{spec.name} {text}")
+        return asdict(spec)
 
     def comparing_speeds(self, spec: TuneSpec) -> TuneSpec:
         return replace(spec, compare_speed=True)

@@ -54,6 +54,10 @@ class Rules(ABC):
         columns = {"model": spec.model, "spec": spec.to_dict(), "needs_bytes": spec.memory_limit_bytes}
         return columns | {name: getattr(spec, name) for name in self.copied}
 
+    def device_count(self, spec: Any) -> int:
+        """Return how many devices of one host a run of this spec needs together."""
+        return 1
+
     def spec_to_start(self, run: Run) -> dict[str, Any]:
         """Return the spec that the engine gets. Raises SpecError where this host cannot start it."""
         return dict(run.spec)

@@ -1,8 +1,14 @@
-"""queued -> running: how a worker gets its next run. `analysis.runs.queue.scheduling` decides the order."""
+"""queued -> running: how a worker gets its next run. `analysis.runs.queue.scheduling` decides the order.
+
+A run of one device is claimed at once. A run of several is claimed by the worker of the first of them, once that holds
+the locks of all: between the two, `claim_next` has only said which they are.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 from uuid import uuid4
 
 from django.db import IntegrityError, transaction
@@ -11,23 +17,55 @@ from django.db.models.functions import Now
 
 from analysis.models import Attempt, Device, Run, State
 from analysis.models.querysets import RunQuerySet
+from analysis.runs.queue.create import worker_wake
+from analysis.runs.queue.device_set import DeviceSet, index_of, plan_for
 from analysis.runs.queue.scheduling import FairShareEntry, fair_share_order
+
+_ROW: dict[str, Any] = {"of": ("self",), "no_key": True}
+"""A claim locks the rows of its devices: of two that want one, the second sees what the first did."""
 
 
 def run_claim(*, device: Device, owner: str, run_id: int | None = None) -> Run | None:
-    """Give the next run (or the one named) to this owner, with a new attempt, in one transaction.
+    """Give the next run of one device (or the one named) to this owner, with a new attempt, in one transaction.
 
     None: no waiting run may start here, or the device is busy, disabled, drained or in maintenance.
     """
+    found = claim_next(device=device, owner=owner, run_id=run_id)
+    return found if isinstance(found, Run) else None
+
+
+def claim_next(*, device: Device, owner: str, run_id: int | None = None) -> Run | DeviceSet | None:
+    """Do the same; or return the devices of a run of several that starts now, for `set_claim`."""
     try:
         with transaction.atomic():
-            ready = Device.objects.taking_runs().idle().filter(pk=device.pk).first()
+            ready = Device.objects.taking_runs().idle().filter(pk=device.pk).select_for_update(**_ROW).first()
             if ready is None:
                 return None
             waiting = Run.objects.waiting_for(ready)
-            named = None if run_id is None else waiting.filter(pk=run_id)
-            run = _next(waiting, Run.objects.on_devices()) if named is None else _locked(named)
-            if run is None or not _start(run, ready, owner[:250]):
+            named = None if run_id is None else _locked(waiting.filter(pk=run_id, device_count=1))
+            found = _next(waiting, Run.objects.on_devices(), ready) if run_id is None else named
+            if found is None or isinstance(found, DeviceSet):
+                return found
+            if not _start(found, [ready], owner[:250]):
+                return None
+    except IntegrityError:  # one_running_run_per_device: another claim was quicker
+        return None
+    return Run.objects.with_places().get(pk=found.pk)
+
+
+def set_claim(*, wanted: DeviceSet, owner: str) -> Run | None:
+    """Give a run of several devices to this owner, who holds the locks of all. None: it cannot start there now."""
+    ids = [device.pk for device in wanted.devices]
+    try:
+        with transaction.atomic():
+            rows = Device.objects.taking_runs().filter(pk__in=ids, held_for=None).order_by("uuid", "pk")
+            ready = list(rows.select_for_update(**_ROW).select_related("host"))
+            if len(ready) < len(ids) or Run.objects.running().filter(device__in=ids).exists():
+                return None
+            waiting = [Run.objects.waiting_for(device).filter(pk=wanted.run_id) for device in ready]
+            run = _locked(waiting[0]) if all(each.exists() for each in waiting) else None
+            ready.sort(key=lambda device: ids.index(device.pk))
+            if run is None or run.device_count != len(ready) or not _start(run, ready, owner[:250]):
                 return None
     except IntegrityError:  # one_running_run_per_device: another claim was quicker
         return None
@@ -37,18 +75,35 @@ def run_claim(*, device: Device, owner: str, run_id: int | None = None) -> Run |
 def estimate_claim(*, owner: str) -> Run | None:
     """Claim the next estimate. It needs no device, so any worker of the default queue may take it."""
     with transaction.atomic():
-        run = _next(Run.objects.waiting_estimates(), Run.objects.estimating())
-        if run is None or not _start(run, None, owner[:250]):
+        run = _next_of_one(Run.objects.waiting_estimates(), Run.objects.estimating())
+        if run is None or not _start(run, [], owner[:250]):
             return None
     return Run.objects.with_places().get(pk=run.pk)
 
 
-def _next(waiting: RunQuerySet, peers: RunQuerySet) -> Run | None:
-    """Lock the next row. A row that another claim holds is skipped.
+def _next(waiting: RunQuerySet, peers: RunQuerySet, device: Device) -> Run | DeviceSet | None:
+    """Lock the next row; or return the devices of a run of several, where the rule starts that here."""
+    groups = _groups(waiting)
+    if all(device_count == 1 for device_count, *_ in groups):
+        return _first_locked(waiting, _standings(groups, peers))
+    plan = plan_for(device)
+    for other in plan.elsewhere:
+        worker_wake(device=other)
+    if plan.here is None or len(plan.here.devices) > 1:
+        return plan.here
+    run = _locked(waiting.filter(pk=plan.here.run_id))
+    if run is None:  # another device took it meanwhile, and others may wait
+        worker_wake(device=device)
+    return run
 
-    `peers` are the runs that count for the order: measurements wait no longer because of estimates.
-    """
-    for turn in fair_share_order(_standings(waiting, peers)):
+
+def _next_of_one(waiting: RunQuerySet, peers: RunQuerySet) -> Run | None:
+    return _first_locked(waiting, _standings(_groups(waiting), peers))
+
+
+def _first_locked(waiting: RunQuerySet, standings: list[FairShareEntry]) -> Run | None:
+    """Lock the next row. A row that another claim holds is skipped."""
+    for turn in fair_share_order(standings):
         run = _locked(waiting.filter(requested_by=turn.person, priority=turn.priority))
         if run is not None:
             return run
@@ -60,31 +115,43 @@ def _locked(waiting: RunQuerySet) -> Run | None:
     return None if found is None else Run.objects.get(pk=found)
 
 
-def _standings(waiting: RunQuerySet, peers: RunQuerySet) -> list[FairShareEntry]:
-    """List each person and priority with a run that may start here, and how many runs of theirs are running."""
-    groups = list(waiting.order_by().values_list("requested_by", "priority").annotate(Min("created_at")))
+def _groups(waiting: RunQuerySet) -> list[tuple[Any, ...]]:
+    """List number of devices, person, priority and oldest run of those that may start here."""
+    columns = waiting.order_by().values_list("device_count", "requested_by", "priority")
+    return list(columns.annotate(Min("created_at")))
+
+
+def _standings(groups: Sequence[tuple[Any, ...]], peers: RunQuerySet) -> list[FairShareEntry]:
+    """Return each person and priority with a run that may start here, and how many devices their runs hold.
+
+    `peers` are the runs that count for the order: measurements wait no longer because of estimates.
+    """
     if len(groups) < 2:
-        return [FairShareEntry(*group) for group in groups]
+        return [FairShareEntry(*group) for _, *group in groups]
     # counted here: grouped by the database, SQLite walks the whole history for it
-    running = Counter(peers.running().order_by().values_list("requested_by", flat=True))
-    last_started = peers.last_started({person for person, *_ in groups})
+    running = Counter[int | None]()
+    for person, device_count in peers.running().order_by().values_list("requested_by", "device_count"):
+        running[person] += device_count
+    last_started = peers.last_started({person for _, person, *_ in groups})
     return [
         FairShareEntry(person, priority, oldest, running[person], last_started.get(person))
-        for person, priority, oldest in groups
+        for _, person, priority, oldest in groups
     ]
 
 
-def _start(run: Run, device: Device | None, owner: str) -> bool:
-    number, spec = run.attempt + 1, run.spec
-    if device is not None:  # it is executed with this device and, where no price was requested, the device's
-        spec = {**spec, "device": device.device}
-        if run.uses_device_price and device.price_per_hour_usd is not None:
-            spec["price_per_hour_usd"] = device.price_per_hour_usd
+def _start(run: Run, devices: Sequence[Device], owner: str) -> bool:
+    """Move the run to running on these devices: the first is that of the worker; none for an estimate."""
+    number, spec, first = run.attempt + 1, run.spec, devices[0] if devices else None
+    if first is not None:  # it is executed with these devices and, where no price was requested, at their price
+        spec = {**spec, "device": first.device if len(devices) == 1 else first.kind}
+        prices = [each.price_per_hour_usd for each in devices]
+        if run.uses_device_price and None not in prices:
+            spec["price_per_hour_usd"] = sum(filter(None, prices))
     still_waiting = Run.objects.queued().filter(pk=run.pk, cancel_requested=False)
     started = still_waiting.update(
         state=State.RUNNING,
-        device=device,
-        device_name=device.name if device else run.device_name,
+        device=first,
+        device_name=first.name if first else run.device_name,
         spec=spec,
         attempt=number,
         token=uuid4().hex,
@@ -94,6 +161,10 @@ def _start(run: Run, device: Device | None, owner: str) -> bool:
         heartbeat_at=Now(),
         suspect_at=None,
     )
-    if started:
-        Attempt.objects.create(run_id=run.pk, number=number, device=device, owner=owner, started_at=Now())
-    return bool(started)
+    if not started:
+        return False
+    names = [each.device for each in sorted(devices, key=index_of)] if len(devices) > 1 else None
+    Attempt.objects.create(run_id=run.pk, number=number, device=first, devices=names, owner=owner, started_at=Now())
+    if names:
+        Device.objects.filter(pk__in=[each.pk for each in devices]).update(held_for=run)
+    return True

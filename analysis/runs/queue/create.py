@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -17,10 +18,10 @@ from analysis.permissions import may_manage
 from analysis.runs.bulk import BulkResult, changeable_ids
 from analysis.runs.columns.run_settings import run_settings_keep
 from analysis.runs.columns.run_text import run_text_keep
-from analysis.runs.kinds import BY_KIND, kind_of, spec_columns
+from analysis.runs.kinds import BY_KIND, devices_needed, kind_of, spec_columns
 from analysis.runs.queue.outbox import note_ends
 from analysis.runs.queue.placement import ANYWHERE, Placement, request_of, slot_of
-from analysis.runs.queue.scheduling import has_capability, has_memory, is_wanted, may_run
+from analysis.runs.queue.scheduling import ResourceRequest, Slot, has_capability, has_memory, is_wanted, may_run
 from engine.errors import SpecError
 from engine.kinds import Spec
 from engine.settings.step_settings import AMPERE, NEEDS_AMPERE
@@ -61,6 +62,7 @@ def run_create(
         "requested_device": place.device,
         "requested_kind": place.device.kind if place.device else place.kind,
         "requested_device_class": place.device_class,
+        "device_count": devices_needed(placed),
         "takes_over": takes_over,
     }
     run = Run(**queued | spec_columns(placed))
@@ -90,6 +92,8 @@ def wake_for(*, run: Run) -> None:
     idle = Device.objects.taking_runs().seen_lately().idle().unheld().allowing(run.requested_by).best_first()
     ask = request_of(run)
     ready = [device for device in idle.filter(kind=run.requested_kind) if may_run(ask, slot_of(device), None)]
+    if run.device_count > 1:  # one worker of each host finds out who starts it
+        ready = list({device.host_id: device for device in ready}.values())
     for device in ready[:_WOKEN_DEVICES_MAX]:
         worker_wake(device=device)
 
@@ -155,18 +159,31 @@ def refuse_excessive_request(run: Run) -> None:
 def _refuse_impossible_run(run: Run, place: Placement) -> None:
     """Refuse a run that no device can execute. Each reason is checked by itself, to name the field at fault."""
     ask = request_of(run)
+    if place.device is not None and run.device_count > 1:
+        raise SpecError(
+            "device", f"{run.model} takes {run.device_count} devices of one host: name a kind, such as cuda"
+        )
     if place.device is not None and not Device.objects.enabled().filter(pk=place.device.pk).exists():
         raise SpecError("device", f"{place} takes no runs: it is disabled")
     offered = map(slot_of, Device.objects.enabled().allowing(run.requested_by).filter(kind=run.requested_kind))
-    wanted = [card for card in offered if is_wanted(ask, card)]
+    wanted = _of_enough(ask, [card for card in offered if is_wanted(ask, card)])
+    if not wanted and run.device_count > 1:
+        raise SpecError("device", f"no host has {run.device_count} enabled {place}s that you may use together")
     if not wanted:
         raise SpecError("device", f"there is no enabled {place} that you may use")
-    roomy = [card for card in wanted if has_memory(ask, card)]
+    roomy = _of_enough(ask, [card for card in wanted if has_memory(ask, card)])
     if not roomy:
         capacity = format_bytes(max(card.capacity_bytes for card in wanted))
         needed = format_bytes(ask.needs_bytes or 0)
         raise SpecError("memory_limit_bytes", f"{needed} is above what {place} has ({capacity})")
-    if not any(has_capability(ask, card) for card in roomy):
+    if not _of_enough(ask, [card for card in roomy if has_capability(ask, card)]):
         best = max(card.compute_capability or 0 for card in roomy)
         precision = run.precision
         raise SpecError("precision", f"{precision} needs compute capability {_AMPERE} or later; {place} has {best}")
+
+
+def _of_enough(ask: ResourceRequest, cards: Sequence[Slot]) -> list[Slot]:
+    """Keep the devices of hosts that have as many of them as the run needs together."""
+    usable = [card for card in cards if ask.device_count == 1 or not card.is_partition]
+    of_host = Counter(card.host_id for card in usable)
+    return [card for card in usable if of_host[card.host_id] >= ask.device_count]

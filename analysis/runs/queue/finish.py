@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
 
-from analysis.models import Attempt, Run, State
+from analysis.models import Attempt, Device, Run, State
 from analysis.models.text import storable_json, storable_text
 from analysis.runs.columns.matrix_store import cells_store
 from analysis.runs.columns.run_text import run_text_keep
@@ -126,6 +126,7 @@ def _end_run(
 ) -> None:
     ended = {"state": state, "finished_at": Now(), "suspect_at": None, "exit_status": exit_status}
     Run.objects.filter(pk=run.pk).update(**ended, **run_columns)
+    _release(run)
     _end_attempt(run, state, exit_status, attempt_columns)
     note_ends([run.pk], state)
 
@@ -136,8 +137,15 @@ def _requeue(run: Run, exit_status: int | None, attempt_columns: Mapping[str, An
     if run.needs_device:
         waiting["device_name"] = ""
     Run.objects.filter(pk=run.pk).update(**waiting)
+    _release(run)
     wake_for(run=run)
     _end_attempt(run, State.INTERRUPTED, exit_status, attempt_columns)
+
+
+def _release(run: Run) -> None:
+    """Give back the devices that it held together; that of a run of one device is free by its state."""
+    if run.device_count > 1:
+        Device.objects.filter(held_for=run).update(held_for=None)
 
 
 def _end_attempt(run: Run, outcome: State, exit_status: int | None, columns: Mapping[str, Any]) -> None:

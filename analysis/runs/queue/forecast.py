@@ -22,11 +22,11 @@ POSITIONS_MAX = 1_000
 """With more runs than this in the queue no position is shown: each forecast would have to read all of them."""
 
 _RUNS_OF_A_MODEL = 20
-_BUDGET = KeyTransform("time_budget_seconds", "spec")
-_READ = (
+BUDGET = KeyTransform("time_budget_seconds", "spec")
+READ = (
     *("requested_by_id", "priority", "created_at", "model"),
     *("requested_device_id", "requested_kind", "requested_device_class"),
-    *("needs_bytes", "needs_compute_capability", "accepts_shared_device"),
+    *("needs_bytes", "needs_compute_capability", "accepts_shared_device", "device_count"),
 )
 
 
@@ -89,13 +89,13 @@ def positions_of(wanted: set[int]) -> dict[int, QueuePosition]:
 def _forecast_now() -> _Forecast:
     made_at_seconds, now = monotonic(), timezone.now()
     queue = Run.objects.on_devices().queued().filter(cancel_requested=False)
-    waiting = list(queue.order_by().only(*_READ).annotate(budget_seconds=_BUDGET)[: POSITIONS_MAX + 1])
+    waiting: list[Any] = list(queue.order_by().only(*READ).annotate(budget_seconds=BUDGET)[: POSITIONS_MAX + 1])
     if len(waiting) > POSITIONS_MAX:
         return _Forecast(made_at_seconds, _TOO_MANY, {})
     running_now = Run.objects.on_devices().running().only("device_id", "requested_by_id", "model", "started_at")
-    running = {run.device_id: run for run in running_now.annotate(budget_seconds=_BUDGET)}
     taking = Device.objects.taking_runs().with_is_up().select_related("host").defer("calibration")
     devices: dict[int | None, Any] = {device.pk: device for device in taking}
+    running = runs_by_device(running_now.annotate(budget_seconds=BUDGET), devices.values())
     typical = {model: typical_seconds(model) for model in {run.model for run in (*waiting, *running.values())}}
     expected = forecast(
         [
@@ -103,6 +103,7 @@ def _forecast_now() -> _Forecast:
                 *(run.pk, run.requested_by_id, run.priority, run.created_at),
                 request_of(run),
                 _within_budget(typical[run.model], run),
+                most_seconds(run.budget_seconds),
             )
             for run in waiting
         ],
@@ -112,6 +113,25 @@ def _forecast_now() -> _Forecast:
     )
     positions = {run_id: _position(at, devices, running, now) for run_id, at in expected.items()}
     return _Forecast(made_at_seconds, frozenset(run.pk for run in waiting), positions)
+
+
+def runs_by_device(running: Iterable[Run], devices: Iterable[Device]) -> dict[int | None, Run]:
+    """Return the run that holds each of these devices, alone or with others."""
+    by_id = {run.pk: run for run in running}
+    alone: dict[int | None, Run] = {run.device_id: run for run in by_id.values()}
+    return alone | {each.pk: by_id[each.held_for_id] for each in devices if each.held_for_id in by_id}
+
+
+def most_seconds(budget_seconds: float | None) -> float:
+    """Return how long an attempt holds its devices at most: then its supervisor ends it."""
+    budget = settings.RUN_TIME_BUDGET_MAX_SECONDS if budget_seconds is None else budget_seconds
+    return budget + settings.RUN_GRACE_SECONDS
+
+
+def most_seconds_left(run: Run, budget_seconds: float | None, now: datetime) -> float:
+    """Return when a running run's devices are free at the latest; never 0, as it has not ended yet."""
+    took = (now - run.started_at).total_seconds() if run.started_at else 0.0
+    return max(most_seconds(budget_seconds) - took, 1.0)
 
 
 def _position(
@@ -147,13 +167,20 @@ def _cards(
     devices: Iterable[Any], running: Mapping[int | None, Run], typical: Mapping[str, float | None], now: datetime
 ) -> list[SlotState]:
     """Return the devices; when one that another program holds, or whose worker is silent, will be free is unknown."""
-    allowed, cards = _allow_lists(), []
+    allowed, cards = allow_lists(), []
     for device in devices:
         card, run = slot_of(device, allowed.get(device.pk)), running.get(device.pk)
         is_free = run is None and not device.is_held
         left = None if not device.is_up else 0.0 if is_free else _seconds_left(run, typical, now)
-        cards.append(SlotState(card, run is not None, run.requested_by_id if run else None, left))
+        most = None if run is None else most_seconds_left(run, _budget(run), now)
+        cards.append(SlotState(card, run is not None, run.requested_by_id if run else None, left, most))
     return cards
+
+
+def _budget(run: Any) -> float | None:
+    """Return the time budget that was read with the run."""
+    seconds: float | None = run.budget_seconds
+    return seconds
 
 
 def _seconds_left(run: Run | None, typical: Mapping[str, float | None], now: datetime) -> float | None:
@@ -165,7 +192,7 @@ def _seconds_left(run: Run | None, typical: Mapping[str, float | None], now: dat
     return left if left is None or left > 0 else None
 
 
-def _allow_lists() -> dict[int, set[int]]:
+def allow_lists() -> dict[int, set[int]]:
     """Return the people who may use each device that has an allow-list."""
     allowed: dict[int, set[int]] = defaultdict(set)
     by_name = Device.objects.filter(allowed_users__isnull=False).order_by().values_list("pk", "allowed_users")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from analysis.models import Device, Run
-from analysis.models.querysets import compute_capability
+from analysis.models.querysets import compute_capability, is_partition
 from analysis.runs.queue.scheduling import ResourceRequest, Slot
 from engine.errors import SpecError
 
@@ -72,6 +72,7 @@ def request_of(run: Run) -> ResourceRequest:
         needs_bytes=run.needs_bytes,
         needs_compute_capability=run.needs_compute_capability,
         accepts_shared_device=run.accepts_shared_device,
+        device_count=run.device_count,
     )
 
 
@@ -85,4 +86,6 @@ def slot_of(device: Device, allowed: Iterable[int] | None = None) -> Slot:
         compute_capability=compute_capability(device),
         foreign_used_bytes=device.foreign_used_bytes,
         allowed=None if allowed is None else frozenset(allowed),
+        host_id=device.host_id,
+        is_partition=is_partition(device),
     )

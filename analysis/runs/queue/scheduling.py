@@ -1,18 +1,21 @@
 """PURE: which waiting run may run where, which runs next, and when a waiting run can expect to start.
 
-The order: the highest priority; then the person with the fewest running runs; then the person whose last start is
+The order: the highest priority; then the person whose runs hold the fewest devices; then the person whose last start is
 longest ago (never: first); then the oldest run. Runs without a person count as one person.
+`analysis.runs.queue.reservation` says what follows where runs need several devices.
 """
 
 from __future__ import annotations
 
 import heapq
+import math
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from analysis.models.querysets import FOREIGN_SHARE_MAX
+from analysis.runs.queue.reservation import Seat, starts
 
 FORECAST_STARTS_MAX = 500
 """How far ahead the forecast looks: beyond that, an expected start would be a guess."""
@@ -30,6 +33,7 @@ class ResourceRequest:
     needs_bytes: int | None = None
     needs_compute_capability: float | None = None
     accepts_shared_device: bool = False
+    device_count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,8 @@ class Slot:
     compute_capability: float | None = None
     foreign_used_bytes: int | None = None
     allowed: frozenset[int] | None = None
+    host_id: int = 0
+    is_partition: bool = False
 
     @property
     def is_shared(self) -> bool:
@@ -51,7 +57,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class FairShareEntry:
-    """One person's claim to the next device, for their runs of one priority."""
+    """One person's claim to the next device, for their runs of one priority. `running`: devices that they hold."""
 
     person: int | None
     priority: int
@@ -62,7 +68,10 @@ class FairShareEntry:
 
 @dataclass(frozen=True, slots=True)
 class WaitingRun:
-    """A queued run in the forecast. `typical_seconds`: how long runs of its model take, None if none finished."""
+    """A queued run. `typical_seconds`: how long runs of its model take, None if none finished.
+
+    `most_seconds`: how long it may take, by its time budget.
+    """
 
     run_id: int
     person: int | None
@@ -70,19 +79,26 @@ class WaitingRun:
     created_at: datetime
     ask: ResourceRequest
     typical_seconds: float | None = None
+    most_seconds: float = math.inf
+
+    @property
+    def device_count(self) -> int:
+        return self.ask.device_count
 
 
 @dataclass(frozen=True, slots=True)
 class SlotState:
     """A device that takes runs, the person whose run it executes, and the seconds until it may be free (None: unknown).
 
-    A device that another program holds executes no run, and when it will be free is unknown.
+    `most_seconds_left`: until it is free at the latest. A device that another program holds executes no run, and when
+    it will be free is unknown.
     """
 
     card: Slot
     is_running: bool = False
     person: int | None = None
     seconds_left: float | None = 0.0
+    most_seconds_left: float | None = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +136,8 @@ def may_run(ask: ResourceRequest, card: Slot, person: int | None) -> bool:
     """Whether the run may start on this device: `RunQuerySet.waiting_for` says the same to the database."""
     is_allowed = card.allowed is None or person in card.allowed
     is_shared_enough = ask.accepts_shared_device or not card.is_shared
+    if ask.device_count > 1 and card.is_partition:
+        return False
     return (
         is_wanted(ask, card) and has_memory(ask, card) and has_capability(ask, card) and is_allowed and is_shared_enough
     )
@@ -128,6 +146,21 @@ def may_run(ask: ResourceRequest, card: Slot, person: int | None) -> bool:
 def fair_share_order(entries: Iterable[FairShareEntry]) -> list[FairShareEntry]:
     """Sort by the order in which people get the next device."""
     return sorted(entries, key=_turn)
+
+
+def in_order(
+    waiting: Iterable[WaitingRun], running: Mapping[int | None, int], last_started: Mapping[int | None, datetime]
+) -> list[WaitingRun]:
+    """Sort runs by the order in which they start; `running`: the devices that each person's runs hold."""
+    runs = sorted(waiting, key=lambda run: (run.created_at, run.run_id))
+    oldest: dict[tuple[int | None, int], datetime] = {}
+    for run in runs:
+        oldest.setdefault((run.person, run.priority), run.created_at)
+    turns = {
+        key: _turn(FairShareEntry(*key, created_at, running.get(key[0], 0), last_started.get(key[0])))
+        for key, created_at in oldest.items()
+    }
+    return sorted(runs, key=lambda run: turns[run.person, run.priority])
 
 
 def _turn(standing: FairShareEntry) -> tuple[int, int, bool, float, datetime, int]:
@@ -152,7 +185,9 @@ def forecast(
     """Simulate the queue. Runs that no device may take, or that are too far back, are left out."""
     expected: dict[int, Expectation] = {}
     begun = set[int]()
-    for run, seconds, device_id in _starts(_Queue(waiting, now, last_started), list(cards)):
+    queue = _Queue(waiting, now, last_started)
+    play = _starts if all(run.device_count == 1 for run in waiting) else _starts_of_several
+    for run, seconds, device_id in play(queue, list(cards)):
         expected[run.run_id] = Expectation(len(expected) + 1, seconds, device_id, device_id not in begun)
         begun.add(device_id)
         if len(expected) == FORECAST_STARTS_MAX:
@@ -182,6 +217,65 @@ def _starts(queue: _Queue, cards: list[SlotState]) -> Iterator[tuple[WaitingRun,
         heapq.heappush(free, (at + _assumed(run.typical_seconds), number))
 
 
+def _starts_of_several(queue: _Queue, cards: list[SlotState]) -> Iterator[tuple[WaitingRun, float | None, int]]:
+    """Yield the same where some runs need several devices; the device is the one that they wait for longest."""
+    states = {state.card.device_id: _Played.of(state) for state in cards}
+    queue.running.update(state.person for state in cards if state.is_running)
+    at = 0.0
+    while waiting := queue.runs():
+        for state in states.values():
+            if state.is_running and state.free_at <= at:
+                state.is_running = False
+                queue.running[state.person] -= 1
+        seats = [Seat(number, state.host_id, state.free_after(at)) for number, state in states.items()]
+        order = in_order(waiting, queue.running, queue.last_started)
+        start = next(starts(order, seats, lambda run, each: may_run(run.ask, states[each].card, run.person)), None)
+        if start is None:
+            later = [state.free_at for state in states.values() if state.free_at > at]
+            if not later:
+                return
+            at = min(later)
+            continue
+        queue.remove(start.run, at)
+        taken = [states[each] for each in start.device_ids]
+        is_known = all(state.is_known for state in taken)
+        last = max(start.device_ids, key=lambda each: states[each].free_at)
+        for state in taken:
+            state.begin(start.run, at, is_known)
+        yield start.run, at if is_known else None, last
+
+
+@dataclass(slots=True)
+class _Played:
+    """A device in the forecast, in seconds from now: when it is expected to be free, and when at the latest."""
+
+    card: Slot
+    person: int | None
+    is_running: bool
+    free_at: float
+    free_at_latest: float
+    is_known: bool
+
+    @classmethod
+    def of(cls, state: SlotState) -> _Played:
+        free_at = _assumed(state.seconds_left)
+        latest = max(free_at, state.most_seconds_left or 0.0)
+        return cls(state.card, state.person, state.is_running, free_at, latest, state.seconds_left is not None)
+
+    @property
+    def host_id(self) -> int:
+        return self.card.host_id
+
+    def free_after(self, at: float) -> float:
+        return 0.0 if self.free_at <= at else self.free_at_latest - at
+
+    def begin(self, run: WaitingRun, at: float, is_known: bool) -> None:
+        takes = _assumed(run.typical_seconds)
+        self.person, self.is_running, self.free_at = run.person, True, at + takes
+        self.free_at_latest = at + max(takes, run.most_seconds)
+        self.is_known = is_known and run.typical_seconds is not None
+
+
 def _assumed(seconds: float | None) -> float:
     return _ASSUMED_SECONDS if seconds is None else seconds
 
@@ -203,12 +297,22 @@ class _Queue:
         if not offered:
             return None
         key = min(offered, key=self._turn)
-        run = self.groups[key].popleft()
+        run = self.groups[key][0]
+        self.remove(run, at_seconds)
+        return run
+
+    def runs(self) -> list[WaitingRun]:
+        """Return the runs that still wait."""
+        return [run for group in self.groups.values() for run in group]
+
+    def remove(self, run: WaitingRun, at_seconds: float) -> None:
+        """Count a run as its person's last start."""
+        key = run.person, run.priority, run.ask
+        self.groups[key].remove(run)
         if not self.groups[key]:
             del self.groups[key]
-        self.running[run.person] += 1
+        self.running[run.person] += run.device_count
         self.last_started[run.person] = self.now + timedelta(seconds=at_seconds)
-        return run
 
     def _turn(self, key: tuple[int | None, int, ResourceRequest]) -> tuple[object, ...]:
         person, priority, _ = key

@@ -1,0 +1,218 @@
+"""A run of several devices: it gets them all or none, and every end of it gives them all back."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from django_q.models import OrmQ
+
+from analysis.models import Device, Quota, Run, State
+from analysis.runs import services
+from analysis.runs.queue import forecast as queue_forecast
+from analysis.runs.queue.device_set import DeviceSet
+from analysis.runs.queue.forecast import queue_positions
+from analysis.runs.queue.placement import Placement
+from analysis.runs.queue.retry_policy import Cause
+from tests.factories import make_card, make_result, make_run, make_run_of_several, make_user
+from tests.runs.test_claim import claim, finish, submit
+
+pytestmark = pytest.mark.django_db
+HOUR = 3600.0
+
+
+@pytest.fixture
+def cards(monkeypatch: pytest.MonkeyPatch) -> list[Device]:
+    """Three cards of a host; their UUIDs are not in the order of their numbers."""
+    monkeypatch.setattr(queue_forecast, "_kept", None)
+    return [make_card(number, uuid=f"GPU-{name}") for number, name in enumerate("cab")]
+
+
+def claim_set(first: Device) -> Run | None:
+    """What the device's worker starts, on this device alone or with others."""
+    found = services.claim_next(device=first, owner="worker")
+    return services.set_claim(wanted=found, owner="worker") if isinstance(found, DeviceSet) else found
+
+
+def held(run: Run) -> set[str]:
+    return set(Device.objects.filter(held_for=run).values_list("device", flat=True))
+
+
+def test_the_worker_of_the_first_uuid_takes_all_and_others_wake_it(cards):
+    run = make_run_of_several(3)
+    OrmQ.objects.all().delete()
+    assert services.claim_next(device=cards[0], owner="worker") is None
+    assert [message.key for message in OrmQ.objects.all()] == [cards[1].queue_name]
+    wanted = services.claim_next(device=cards[1], owner="worker")
+    assert [device.uuid for device in wanted.devices] == ["GPU-a", "GPU-b", "GPU-c"]
+    assert (run.attempts.count(), held(run)) == (0, set())
+    claimed = services.set_claim(wanted=wanted, owner="worker")
+    assert (claimed.state, claimed.device, claimed.spec["device"]) == (State.RUNNING, cards[1], "cuda")
+    assert held(run) == {"cuda:0", "cuda:1", "cuda:2"}
+    assert claimed.attempts.get().devices == ["cuda:0", "cuda:1", "cuda:2"]
+
+
+def test_each_of_its_devices_is_busy_and_says_for_which_run(cards):
+    run = make_run_of_several(2)
+    assert claim_set(cards[1]) == run
+    submit(), submit()
+    assert [claim(card) is not None for card in cards] == [False, False, True]
+    running = dict(Device.objects.with_activity().values_list("device", "running_id"))
+    assert (running["cuda:0"], running["cuda:1"]) == (run.pk, run.pk)
+
+
+def test_none_is_taken_where_another_claim_was_quicker_on_one(cards):
+    run = make_run_of_several(2)
+    wanted = services.claim_next(device=cards[1], owner="worker")
+    Run.objects.filter(pk=make_run(cards[0]).pk).update(
+        state=State.RUNNING, device=cards[0], token="t", heartbeat_at=timezone.now()
+    )
+    assert services.set_claim(wanted=wanted, owner="worker") is None
+    run.refresh_from_db()
+    assert (run.state, run.attempt, held(run)) == (State.QUEUED, 0, set())
+
+
+def end_finished(run: Run) -> None:
+    services.run_finish(run_id=run.pk, token=run.token, result=make_result().to_dict())
+
+
+def end_failed(run: Run) -> None:
+    services.run_fail(run_id=run.pk, token=run.token, code="engine_died", message="")
+
+
+def end_requeued(run: Run) -> None:
+    services.run_fail(run_id=run.pk, token=run.token, code=Cause.OWNER_DIED, message="")
+
+
+def end_cancelled(run: Run) -> None:
+    services.run_mark_cancelled(run_id=run.pk, token=run.token)
+
+
+def end_silent(run: Run) -> None:
+    long_ago = timezone.now() - timedelta(hours=1)
+    Run.objects.filter(pk=run.pk).update(heartbeat_at=long_ago, suspect_at=long_ago)
+    assert services.runs_reap() == 1
+
+
+@pytest.mark.parametrize("end", [end_finished, end_failed, end_requeued, end_cancelled, end_silent])
+def test_every_end_gives_all_of_them_back(cards, end):
+    make_run_of_several(2)
+    run = claim_set(cards[1])
+    end(run)
+    run.refresh_from_db()
+    assert run.state != State.RUNNING
+    assert held(run) == set()
+    assert Device.objects.idle().count() == 3
+
+
+def test_a_run_of_one_device_costs_no_further_question(cards, django_assert_num_queries):
+    make_run(cards[0])
+    with django_assert_num_queries(9):  # as before there were runs of several; two are of the transaction
+        run = claim(cards[0])
+    with CaptureQueriesContext(connection) as asked:
+        services.run_fail(run_id=run.pk, token=run.token, code="engine_died", message="")
+    assert asked.captured_queries
+    assert not [each for each in asked.captured_queries if "analysis_device" in each["sql"]]
+
+
+@pytest.mark.parametrize(("budget", "starts"), [(HOUR, False), (60.0, True)])
+def test_what_comes_behind_takes_a_reserved_device_only_if_its_time_budget_ends_before(cards, alice, budget, starts):
+    for card in cards[1:]:
+        make_run(card, time_budget_seconds=HOUR / 2)
+        claim(card)
+    make_run_of_several(3)
+    behind = submit(by=alice, time_budget_seconds=budget)
+    Run.objects.filter(pk=behind.pk).update(priority=-1)
+    assert (claim(cards[0]) == behind) is starts
+
+
+def test_it_starts_before_what_came_later_once_the_last_device_is_free(cards):
+    under_way = make_run(cards[2], time_budget_seconds=HOUR)
+    claim(cards[2])
+    run, later = make_run_of_several(3), submit(time_budget_seconds=2 * HOUR)
+    assert [claim(card) for card in cards[:2]] == [None, None]
+    finish(under_way)
+    assert claim_set(cards[1]) == run
+    finish(run)
+    Device.objects.update(held_for=None)
+    assert claim(cards[0]) == later
+
+
+def test_a_device_that_its_person_may_not_use_is_neither_taken_nor_reserved(cards, root):
+    bob = make_user("bob")
+    Quota.objects.create(user=bob).devices.set(cards[:2])
+    run, other = make_run_of_several(2, requested_by=bob), submit(by=root)
+    assert claim(cards[2]) == other
+    assert claim_set(cards[1]) == run
+    assert held(run) == {"cuda:0", "cuda:1"}
+
+
+def test_an_instance_of_a_card_is_never_one_of_several(cards):
+    instance = make_card(3, uuid="MIG-0")
+    Device.objects.filter(pk=cards[0].pk).update(drained=True)
+    run = make_run_of_several(3)
+    assert not Run.objects.waiting_for(instance).exists()
+    assert claim_set(cards[1]) is None
+    run.refresh_from_db()
+    assert run.state == State.QUEUED
+
+
+def test_it_is_expected_when_the_last_of_its_devices_is_free_and_what_is_behind_after_it(cards):
+    done = make_run(cards[0], model="bert-tiny")
+    claim(cards[0])
+    now = timezone.now()
+    Run.objects.filter(pk=done.pk).update(state=State.FINISHED, started_at=now - timedelta(minutes=10), finished_at=now)
+    under_way = make_run(cards[0], time_budget_seconds=HOUR)
+    claim(cards[0])
+    several, behind = make_run_of_several(3, time_budget_seconds=HOUR), submit(time_budget_seconds=2 * HOUR)
+    at = queue_positions([several, behind])
+    assert (at[several.pk].position, at[several.pk].after_run) == (1, under_way.pk)
+    assert at[behind.pk].position == 2
+    assert at[behind.pk].start_at - at[several.pk].start_at == timedelta(minutes=10)
+
+
+def test_runs_of_all_sizes_start_in_the_order_that_was_forecast(cards, alice, root):
+    people = (alice, root, None)
+    runs = [submit(by=people[n % 3]) if n % 2 else make_run_of_several(3, requested_by=people[n % 3]) for n in range(6)]
+    expected, started = queue_positions(runs), list[int]()
+    for _ in runs:
+        under_way = [run for card in (cards[1], cards[0], cards[2]) if (run := claim_set(card))]
+        started += [run.pk for run in under_way]
+        for run in under_way:
+            finish(run)
+        Device.objects.update(held_for=None)
+    assert len(started) == len(runs)
+    large = {run.pk for run in runs if run.device_count > 1}
+    in_order = sorted(large, key=lambda run_id: expected[run_id].position)
+    assert [run_id for run_id in started if run_id in large] == in_order
+
+
+def test_a_run_of_several_names_no_device(cards, monkeypatch):
+    monkeypatch.setattr("analysis.runs.queue.create.devices_needed", lambda spec: 2)
+    with pytest.raises(Exception, match="takes 2 devices of one host: name a kind"):
+        submit(Placement(device=cards[0]))
+    assert submit().device_count == 2
+
+
+@pytest.mark.parametrize(("needed", "refused"), [(3, False), (4, True)])
+def test_what_no_host_has_is_refused(cards, monkeypatch, needed, refused):
+    make_card(0, host="other", uuid="GPU-d")
+    monkeypatch.setattr("analysis.runs.queue.create.devices_needed", lambda spec: needed)
+    if refused:
+        with pytest.raises(Exception, match="no host has 4 enabled cuda devices that you may use together"):
+            submit()
+    else:
+        assert submit().device_count == needed
+
+
+def test_one_worker_of_each_host_is_woken_for_it(cards, monkeypatch):
+    other = make_card(0, host="other", uuid="GPU-d")
+    make_card(1, host="other", uuid="GPU-e")
+    monkeypatch.setattr("analysis.runs.queue.create.devices_needed", lambda spec: 2)
+    submit()
+    woken = {message.key for message in OrmQ.objects.all()}
+    hosts = [device.host_id for device in Device.objects.all() if device.queue_name in woken]
+    assert sorted(hosts) == sorted([cards[0].host_id, other.host_id])
