@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from django import forms
 
@@ -17,9 +17,14 @@ from engine.spec import CPU_DEFAULT_LIMIT_BYTES
 from engine.text.units import parse_bytes
 
 
-def places_offered(devices: Iterable[Device]) -> dict[str, tuple[str, Placement]]:
-    """Map each value of the select to its label and placement: any of a kind, any of a class, each device."""
+def places_offered(devices: Iterable[Device], *, count: int = 1) -> dict[str, tuple[str, Placement]]:
+    """Map each value of the select to its label and placement: any of a kind, any of a class, each device.
+
+    A run that needs a `count` of them together names no device: of a kind or class, its hosts have that many.
+    """
     offered = list(devices)
+    if count > 1:
+        return _sets_offered(offered, count)
     kinds, classes = Counter(d.kind for d in offered), Counter((d.kind, d.name) for d in offered)
     places = [
         *(
@@ -33,6 +38,18 @@ def places_offered(devices: Iterable[Device]) -> dict[str, tuple[str, Placement]
             if count > 1
         ),
         *((f"{short_device_name(d.name)} · {d.host} {d.device}", Placement(device=d)) for d in offered),
+    ]
+    return {place_value(place): (label, place) for label, place in places}
+
+
+def _sets_offered(devices: Sequence[Device], count: int) -> dict[str, tuple[str, Placement]]:
+    of_kind = Counter((d.host_id, d.kind) for d in devices)
+    of_class = Counter((d.host_id, d.kind, d.name) for d in devices)
+    kinds = dict.fromkeys(kind for (_, kind), there in of_kind.items() if there >= count)
+    classes = dict.fromkeys((kind, name) for (_, kind, name), there in of_class.items() if there >= count)
+    places = [
+        *((f"{count} × {DEVICE_LABELS.get(kind, kind.upper())} of one host", Placement(kind=kind)) for kind in kinds),
+        *((f"{count} × {name}", Placement(kind=kind, device_class=name[:100])) for kind, name in classes),
     ]
     return {place_value(place): (label, place) for label, place in places}
 

@@ -32,9 +32,9 @@ SET_BY_DEFAULT = (
 )
 _KEYS: Mapping[str, Any] = {
     **{"name": str, "command": list, "function": str, "python": str, "batch": str, "directory": str},
-    **{"description": str, "settings": list, "report_output": bool},
+    **{"description": str, "settings": list, "report_output": bool, "devices": int},
 }
-_KINDS_SHOWN = {str: "text", list: "a list of texts", bool: "true or false"}
+_KINDS_SHOWN = {str: "text", list: "a list of texts", bool: "true or false", int: "a whole number"}
 DEVICES_MOST = 64
 SET_OF_FUNCTIONS = tuple(name for name in SET_BY_DEFAULT if name != "whole_run")  # they have no epoch to shorten
 

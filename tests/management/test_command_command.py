@@ -41,6 +41,14 @@ def test_a_command_is_added_to_a_file_that_did_not_exist(path: Path, tmp_path: P
     assert [file.name for file in tmp_path.iterdir()] == ["commands.toml"]
 
 
+def test_a_command_may_take_several_devices(path: Path, tmp_path: Path) -> None:
+    manage("add", "tagger", "--directory", str(tmp_path), "--devices", "2", "--", *TRAIN)
+    assert registered_commands()["tagger"].devices == 2
+    assert "2 devices together" in manage("list")
+    with pytest.raises(CommandError, match="devices: must be 1 to 64"):
+        manage("add", "other", "--directory", str(tmp_path), "--devices", "0", "--", *TRAIN)
+
+
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
 def test_a_file_that_exists_keeps_its_mode_owner_and_group(path: Path, mode: int) -> None:
     path.write_text("")

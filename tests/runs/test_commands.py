@@ -14,9 +14,11 @@ from analysis.checks import check_commands
 from analysis.models import Run
 from analysis.runs import services
 from analysis.runs.commands import command_spec, registered_commands, spec_to_start, stores_output
+from analysis.runs.kinds import devices_needed
 from analysis.runs.queue.placement import Placement
+from analysis.workers.supervisor import engine_arguments
 from engine.errors import SpecError
-from tests.factories import make_claimed_run, make_device
+from tests.factories import make_card, make_claimed_run, make_device
 
 TRAIN = '[[command]]\nname = "tagger"\ncommand = ["python", "train.py", "--token=abc", "{batch_size}"]\n'
 FUNCTION = '[[command]]\nname = "tagger"\nfunction = "lab.train:make_step"\n'
@@ -80,6 +82,10 @@ def test_a_request_never_changes_the_command_itself(register, name: str) -> None
         (TRAIN + 'directory = "relative"\n', "is no folder with an absolute path"),
         (TRAIN + "colour = 1\n", "unknown key"),
         (TRAIN + 'report_output = "yes"\n', "report_output: must be true or false"),
+        (TRAIN + "devices = 0\n", "devices: must be 1 to 64"),
+        (TRAIN + "devices = true\n", "devices: must be a whole number"),
+        (TRAIN + 'devices = "2"\n', "devices: must be a whole number"),
+        (FUNCTION + "devices = 2\n", "devices: a function runs in one process"),
         (TRAIN.replace("[[command]]", "[command]"), "each command begins with [[command]]"),
         ('command = "python train.py"\n', "each command begins with [[command]]"),
         ("command = [1]\n", "each command begins with [[command]]"),
@@ -183,6 +189,29 @@ def test_a_command_whose_way_of_taking_the_batch_size_was_changed_is_not_started
     register(text + 'batch = "hf"\n')
     with pytest.raises(SpecError, match="was changed since this run was requested"):
         spec_to_start(run.spec)
+
+
+@pytest.mark.django_db
+def test_a_run_needs_as_many_devices_as_its_command_is_registered_with(register) -> None:
+    offers = 'settings = ["emulate_ranks"]\n'
+    register(TRAIN + offers + "devices = 2\n")
+    cards = [make_card(number, uuid=f"GPU-{number}") for number in range(2)]
+    run = services.run_create(spec=command_spec("tagger", {}), place=Placement(kind="cuda"))
+    assert run.device_count == 2
+    wanted = services.claim_next(device=cards[0], owner="tester")
+    run = services.set_claim(wanted=wanted, owner="tester")
+    assert '"device":"cuda"' in engine_arguments(run)[2]
+    register(TRAIN + offers)
+    with pytest.raises(SpecError, match="tagger takes 1 devices by now, not 2: start it again"):
+        engine_arguments(run)
+    assert services.run_again(run=run, requested_by=None).device_count == 1
+
+
+@pytest.mark.django_db
+def test_one_device_is_enough_where_it_stands_in_for_the_ranks(register) -> None:
+    register(TRAIN.replace("python", "torchrun") + 'settings = ["emulate_ranks"]\ndevices = 2\n')
+    assert devices_needed(command_spec("tagger", {"emulate_ranks": 8})) == 1
+    assert devices_needed(command_spec("tagger", {})) == 2
 
 
 @pytest.mark.django_db

@@ -43,6 +43,8 @@ class Command(BaseCommand):
         add.add_argument("--batch-option", metavar="OPTION", help=option)
         way = f"how else the batch size gets in: {', '.join(WAYS_BY_NAME)}"
         add.add_argument("--batch", choices=WAYS_BY_NAME, metavar="WAY", help=way)
+        several = "devices of one host that each run gets together, all or none (default: 1)"
+        add.add_argument("--devices", type=int, metavar="COUNT", help=several)
         function = actions.add_parser("add-function", help="register a function: NAME package.module:function")
         _add_shared_options(function)
         function.add_argument("function", metavar="FUNCTION", help="package.module:function")
@@ -60,9 +62,8 @@ class Command(BaseCommand):
 
     def _add(self, options: Mapping[str, Any]) -> None:
         table: dict[str, Any] = {"command": [*options["command"], *_batch_parts(options["batch_option"])]}
-        if options["batch"]:
-            table["batch"] = options["batch"]
-        self._register(table, options)
+        given = {name: options[name] for name in ("batch", "devices") if options[name] is not None}
+        self._register(table | given, options)
 
     def _add_function(self, options: Mapping[str, Any]) -> None:
         python = {"python": str(Path(options["python"]).absolute())} if options["python"] else {}
@@ -84,7 +85,8 @@ class Command(BaseCommand):
     def _list(self, options: Mapping[str, Any]) -> None:
         for command in registered_commands().values():
             folder = f" (in {command.directory})" if command.directory else ""
-            self.stdout.write(f"{command.name}: {command.shown}{folder}")
+            together = f", {command.devices} devices together" if command.devices > 1 else ""
+            self.stdout.write(f"{command.name}: {command.shown}{folder}{together}")
         if not registered_commands():
             self.stdout.write(f"No command is registered. The file is {commands_file()}.")
 

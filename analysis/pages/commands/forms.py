@@ -51,7 +51,7 @@ class CommandForm(SpecForm):
         limit = {"memory_limit_bytes": suggested_limit} if suggested_limit else {}
         super().__init__(data, prefix=command.name, initial={**limit, **(initial or {})})
         self.command = command
-        self.places = places_offered(devices)
+        self.places = places_offered(devices, count=command.devices)
         self.spec: TuneSpec | None = None
         device = self.fields["device"]
         assert isinstance(device, forms.ChoiceField)

@@ -67,6 +67,26 @@ def test_ranks_can_be_emulated_where_the_command_offers_it(device: Device, setti
     assert [each.rank for each in spec_to_start(run.spec).emulated_ranks] == [0, 1, 7]
 
 
+def test_a_command_of_several_devices_offers_sets_of_one_host(device: Device, settings, alice_client: Client) -> None:
+    file = settings.COMMANDS_FILE
+    file.write_text(f"{file.read_text()}devices = 2\n")
+    text = alice_client.get("/commands/").content.decode()
+    assert "A run takes 2 devices of one host together" in text
+    assert "No host has so many" in text
+    for number in range(2):
+        make_card(number)
+    text = alice_client.get("/commands/").content.decode()
+    assert re.findall(r"<option[^>]*>([^<]*)</option>", text)[:2] == [
+        "2 × GPU of one host",
+        "2 × NVIDIA A100-SXM4-80GB",
+    ]
+    response = alice_client.post("/commands/tagger/", {"tagger-device": "any cuda"})
+    run = Run.objects.get()
+    assert response.headers["Location"] == run.get_absolute_url()
+    assert run.device_count == 2
+    assert "2 × GPU of one host" in alice_client.get(run.get_absolute_url()).content.decode()
+
+
 def test_speeds_are_compared_unless_the_box_is_unticked(device: Device, alice_client: Client) -> None:
     box = re.search(r'<input[^>]*name="tagger-compare_speed"[^>]*>', alice_client.get("/commands/").content.decode())
     assert box is not None

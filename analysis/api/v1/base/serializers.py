@@ -110,7 +110,7 @@ class RunSerializer(serializers.ModelSerializer[Run]):
             *("id", "kind", "name", "tags", "is_baseline", "requested_by"),
             *("model", "gpu", "precision", "optimizer"),
             *("device", "host", "requested_device", "requested_host", "requested_kind", "requested_device_class"),
-            *("accepts_shared_device", "priority", "queue_position", "expected_start_at"),
+            *("device_count", "accepts_shared_device", "priority", "queue_position", "expected_start_at"),
             *("after_run", "held_by", "held_since"),
             *("origin", "reported_from", "is_trusted"),
             *("state", "phase", "attempt", "cancel_requested", "error_code", "exit_status"),

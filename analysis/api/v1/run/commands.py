@@ -45,6 +45,7 @@ class CommandSerializer(serializers.Serializer[RegisteredCommand]):
         allow_null=True, help_text="The registered function, package.module:function. The command is built from it."
     )
     batch = serializers.CharField(help_text="How the batch size gets into the command.")
+    devices = serializers.IntegerField(help_text="Devices of one host that a run of it gets together, all or none.")
     settings = serializers.ListField(child=serializers.CharField(), help_text="What a run of it may set.")
 
     def get_command(self, command: RegisteredCommand) -> list[str]:
