@@ -12,6 +12,8 @@ FILES = (
     "runs/test_services.py",
     "runs/test_claim_race.py",
     "runs/test_claim.py",
+    "runs/test_device_sets.py",
+    "workers/test_device_sets.py",
     "workers/test_estimate_runs.py",
     "pages/estimates/test_estimate_errors.py",
     "runs/test_estimates_left_out.py",

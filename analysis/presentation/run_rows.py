@@ -123,13 +123,18 @@ def empty_columns(rows: Iterable[HistoryRow]) -> frozenset[str]:
     return frozenset({"recommended", "speedup", "memory", "saving"}) - filled
 
 
+def _device_name(run: Run) -> str:
+    name = labels.short_device_name(run.device_name)
+    return labels.describe_several(name, run.device_count) if name else run_place(run)
+
+
 def history_rows(runs: Iterable[Run], positions: Mapping[int, QueuePosition]) -> list[HistoryRow]:
     """Return the rows in the given order."""
     return [
         HistoryRow(
             run=run,
             model_name=labels.model_name(run.model),
-            device_name=labels.short_device_name(run.device_name) or run_place(run),
+            device_name=_device_name(run),
             settings=" · ".join(settings_of_run(run)),
             chip=verdict_chip(run) or run_state.chip(run),
             turn=run_state.describe_queue_position(turn) if (turn := positions.get(run.pk)) else "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -13,7 +14,7 @@ from django.db import connections
 from analysis.models import Device, Run, State
 from analysis.runs import services
 from analysis.runs.queue.placement import Placement
-from tests.factories import make_card, make_device, make_result, make_run, make_spec
+from tests.factories import make_card, make_device, make_result, make_run, make_run_of_several, make_spec
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -89,3 +90,35 @@ def test_runs_of_any_device_of_a_kind_are_each_done_once_by_four_devices():
 
     assert sorted(pk for each in at_once(work) for pk in each) == sorted(run.pk for run in runs)
     assert set(Run.objects.values_list("state", "attempt")) == {(State.FINISHED, 1)}
+
+
+def test_pairs_and_single_runs_that_are_claimed_at_once_never_share_a_device():
+    """By the rows alone, as without the locks of one machine."""
+    cards = [make_card(number, uuid=f"GPU-{number}") for number in range(CLAIMERS)]
+    runs = [make_run_of_several(2) for _ in range(3)]
+    runs += [services.run_create(spec=make_spec(), place=Placement(kind="cuda")) for _ in range(5)]
+    result, busy, guard = make_result().to_dict(), set[int](), threading.Lock()
+    ends_at = time.monotonic() + 60
+
+    def work(number: int) -> list[int]:
+        done = []
+        while Run.objects.queued().exists() and time.monotonic() < ends_at:
+            found = services.claim_next(device=cards[number], owner=str(number))
+            devices = found.devices if isinstance(found, services.DeviceSet) else [cards[number]]
+            run = services.set_claim(wanted=found, owner=str(number)) if len(devices) > 1 else found
+            if run is None:
+                time.sleep(0.05)  # others hold what it needs
+                continue
+            held = {device.pk for device in devices}
+            with guard:
+                assert not busy & held
+                busy.update(held)
+            done.append(run.pk)
+            with guard:
+                busy.difference_update(held)
+            assert services.run_finish(run_id=run.pk, token=run.token, result=result)
+        return done
+
+    assert sorted(pk for each in at_once(work) for pk in each) == sorted(run.pk for run in runs)
+    assert set(Run.objects.values_list("state", "attempt")) == {(State.FINISHED, 1)}
+    assert not Device.objects.exclude(held_for=None).exists()

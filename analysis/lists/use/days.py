@@ -12,12 +12,16 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A span of time in which a run held a device; `person` requested it, None is nobody's account."""
+    """A span of time in which a run held a device; `person` requested it, None is nobody's account.
+
+    `is_further`: the run held another device too, with which it is counted.
+    """
 
     device_id: int
     begins: datetime
     ends: datetime
     person: str | None = None
+    is_further: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +89,24 @@ def use_by_person(spans: Iterable[Held], device_ids: Iterable[int], now: datetim
     for span in spans:
         if span.device_id in devices:
             by_person[span.person].append(span)
-    people = (_person(name, use_by_day(own, devices, now, count)) for name, own in by_person.items())
+    begins = first_moment(now, count)
+    people = (
+        _person(
+            name,
+            use_by_day(own, devices, now, count),
+            sum(not span.is_further for span in own if span.ends > begins and span.begins < now),
+        )
+        for name, own in by_person.items()
+    )
     return sorted((each for each in people if each.hours), key=lambda use: (-use.hours, use.name or ""))
 
 
-def _person(name: str | None, uses: list[DeviceUse]) -> PersonUse:
+def _person(name: str | None, uses: list[DeviceUse], run_count: int) -> PersonUse:
     days = (
         DayOfUse(of_devices[0].day, sum(day.hours for day in of_devices), sum(day.of_hours for day in of_devices))
         for of_devices in zip(*(use.days for use in uses), strict=True)
     )
-    return PersonUse(name, tuple(days), sum(use.run_count for use in uses))
+    return PersonUse(name, tuple(days), run_count)
 
 
 def _use_of(device_id: int, spans: list[Held], begins: datetime, now: datetime, count: int) -> DeviceUse:

@@ -29,9 +29,9 @@ def held_since(since: datetime) -> list[Held]:
     rows = list(started.order_by("-started_at").values_list(*columns, "run__requested_by__username")[: HELD_MAX + 1])
     number_of = _numbers({host for _, host, names, *_ in rows if names})
     return [
-        Held(each, begins, ended or alive or begins, person)
+        Held(each, begins, ended or alive or begins, person, is_further=place > 0)
         for device, host, names, begins, ended, alive, person in rows
-        for each in ([number_of.get((host, name)) for name in names] if names else [device])
+        for place, each in enumerate([number_of.get((host, name)) for name in names] if names else [device])
         if each is not None
     ]
 

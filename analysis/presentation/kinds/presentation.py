@@ -7,7 +7,13 @@ from typing import Any, Protocol
 
 from analysis.models import Device, Run, State
 from analysis.presentation.formatting import round_bytes
-from analysis.presentation.labels import DEVICE_LABELS, describe_settings, model_name, short_device_name
+from analysis.presentation.labels import (
+    DEVICE_LABELS,
+    describe_settings,
+    describe_several,
+    model_name,
+    short_device_name,
+)
 from analysis.runs.gpu_catalog import gpu_of
 from engine.results.result import Reason
 
@@ -59,15 +65,14 @@ class Presentation(Protocol):
         return describe_settings(spec)
 
     def place(self, run: Run) -> str:
-        """Return the run's device; of a waiting run the requested one, of an estimate its card; of several "2 × T4"."""
+        """Return the run's device; of a waiting run the requested one, of an estimate its card."""
         if device := _device_of(run):
-            name = short_device_name(device.name)
-            return name if run.device_count == 1 else f"{run.device_count} × {name}"
+            return describe_several(short_device_name(device.name), run.device_count)
         kind = DEVICE_LABELS.get(run.requested_kind, run.requested_kind.upper())
         if run.is_reported:  # it had begun on its own host, but ended before it named the device
             return "the CPU" if kind == "CPU" else "a GPU" if kind == "GPU" else f"a device of {run.reported_from}"
         name = run.requested_device_class or kind
-        return f"any {name}" if run.device_count == 1 else f"{run.device_count} × {name} of one host"
+        return f"any {name}" if run.device_count == 1 else f"{describe_several(name, run.device_count)} of one host"
 
     def place_bytes(self, run: Run) -> int | None:
         """Return the memory of that device; None while any device is possible."""

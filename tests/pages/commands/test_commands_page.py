@@ -85,6 +85,8 @@ def test_a_command_of_several_devices_offers_sets_of_one_host(device: Device, se
     assert response.headers["Location"] == run.get_absolute_url()
     assert run.device_count == 2
     assert "2 × GPU of one host" in alice_client.get(run.get_absolute_url()).content.decode()
+    Run.objects.filter(pk=run.pk).update(device_name="NVIDIA T4")
+    assert "2 × T4" in alice_client.get("/commands/").content.decode()
 
 
 def test_speeds_are_compared_unless_the_box_is_unticked(device: Device, alice_client: Client) -> None:

@@ -71,4 +71,4 @@ def test_the_page_of_an_ended_run_lists_the_devices_of_its_attempt(run: Run, ali
 
 def test_each_of_its_devices_was_in_use(run: Run, cards: list[Device]) -> None:
     held = held_since(timezone.now() - timedelta(days=1))
-    assert sorted(each.device_id for each in held) == [card.pk for card in cards[:2]]
+    assert sorted((each.device_id, each.is_further) for each in held) == [(cards[0].pk, False), (cards[1].pk, True)]
