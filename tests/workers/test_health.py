@@ -16,9 +16,9 @@ from django.utils import timezone
 from analysis.models import Attempt, Run, Throttle
 from analysis.pages.context_processors import fleet_alarm
 from analysis.workers import health
-from analysis.workers.health import WRITE_EVERY_SECONDS, alarm_of_dead_workers, readiness
+from analysis.workers.health import WRITE_EVERY_SECONDS, alarm_of_dead_workers, readiness, run_left_lying
 from engine.text.units import MIB
-from tests.factories import make_card, make_claimed_run, make_run
+from tests.factories import make_card, make_claimed_run, make_run, make_run_of_several
 
 PATH = "/readyz"
 
@@ -98,6 +98,18 @@ def test_a_device_that_ended_a_run_a_moment_ago_is_about_to_look():
     run = make_old_run(device)
     Attempt.objects.create(run=run, number=1, device=device, owner="w", started_at=ago(60), ended_at=ago(5))
     assert readiness().is_ready
+
+
+@pytest.mark.django_db
+def test_a_device_that_is_reserved_for_a_run_of_several_leaves_none_lying():
+    idle, busy = make_card(0, uuid="GPU-0"), make_card(1, uuid="GPU-1")
+    under_way = make_claimed_run(busy)
+    several = make_run_of_several(2)
+    Run.objects.filter(pk=several.pk).update(created_at=ago(300))
+    make_old_run(idle)
+    assert readiness().checks["queue"].ok
+    Run.objects.filter(pk=under_way.pk).update(state="finished")
+    assert run_left_lying() == several.pk
 
 
 @pytest.mark.django_db

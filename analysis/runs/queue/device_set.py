@@ -18,7 +18,7 @@ from analysis.models import Device, Run
 from analysis.runs.queue.forecast import BUDGET, READ, most_seconds, most_seconds_left, runs_by_device
 from analysis.runs.queue.placement import request_of, slot_of
 from analysis.runs.queue.reservation import Seat, starts
-from analysis.runs.queue.scheduling import WaitingRun, in_order, may_run
+from analysis.runs.queue.scheduling import WaitingRun, by_turn, in_order, may_run
 
 LOOKED_AT = 1_000
 """Waiting runs that are read, the highest priority and the oldest first."""
@@ -53,7 +53,7 @@ def plan_for(device: Device) -> Plan:
     for run in running:
         held[run.requested_by_id] += run.device_count
     order = in_order(
-        map(_waiting_run, waiting),
+        by_turn(map(_waiting_run, waiting)),
         held,
         Run.objects.on_devices().last_started({run.requested_by_id for run in waiting}),
     )

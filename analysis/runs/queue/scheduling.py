@@ -13,6 +13,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import chain
 
 from analysis.models.querysets import FOREIGN_SHARE_MAX
 from analysis.runs.queue.reservation import Seat, starts
@@ -148,19 +149,26 @@ def fair_share_order(entries: Iterable[FairShareEntry]) -> list[FairShareEntry]:
     return sorted(entries, key=_turn)
 
 
+def by_turn(waiting: Iterable[WaitingRun]) -> dict[tuple[int | None, int], list[WaitingRun]]:
+    """Group runs by person and priority, the oldest first: those of a group start one after another."""
+    groups: dict[tuple[int | None, int], list[WaitingRun]] = defaultdict(list)
+    for run in sorted(waiting, key=lambda run: (run.created_at, run.run_id)):
+        groups[run.person, run.priority].append(run)
+    return groups
+
+
 def in_order(
-    waiting: Iterable[WaitingRun], running: Mapping[int | None, int], last_started: Mapping[int | None, datetime]
-) -> list[WaitingRun]:
-    """Sort runs by the order in which they start; `running`: the devices that each person's runs hold."""
-    runs = sorted(waiting, key=lambda run: (run.created_at, run.run_id))
-    oldest: dict[tuple[int | None, int], datetime] = {}
-    for run in runs:
-        oldest.setdefault((run.person, run.priority), run.created_at)
+    groups: Mapping[tuple[int | None, int], Sequence[WaitingRun]],
+    running: Mapping[int | None, int],
+    last_started: Mapping[int | None, datetime],
+) -> Iterator[WaitingRun]:
+    """Return runs in the order in which they start; `running`: the devices that each person's runs hold."""
     turns = {
-        key: _turn(FairShareEntry(*key, created_at, running.get(key[0], 0), last_started.get(key[0])))
-        for key, created_at in oldest.items()
+        key: _turn(FairShareEntry(*key, runs[0].created_at, running.get(key[0], 0), last_started.get(key[0])))
+        for key, runs in groups.items()
+        if runs
     }
-    return sorted(runs, key=lambda run: turns[run.person, run.priority])
+    return chain.from_iterable(groups[key] for key in sorted(turns, key=lambda key: turns[key]))
 
 
 def _turn(standing: FairShareEntry) -> tuple[int, int, bool, float, datetime, int]:
@@ -221,14 +229,14 @@ def _starts_of_several(queue: _Queue, cards: list[SlotState]) -> Iterator[tuple[
     """Yield the same where some runs need several devices; the device is the one that they wait for longest."""
     states = {state.card.device_id: _Played.of(state) for state in cards}
     queue.running.update(state.person for state in cards if state.is_running)
-    at = 0.0
-    while waiting := queue.runs():
+    at, groups = 0.0, by_turn(queue.runs())
+    while any(groups.values()):
         for state in states.values():
             if state.is_running and state.free_at <= at:
                 state.is_running = False
                 queue.running[state.person] -= 1
         seats = [Seat(number, state.host_id, state.free_after(at)) for number, state in states.items()]
-        order = in_order(waiting, queue.running, queue.last_started)
+        order = in_order(groups, queue.running, queue.last_started)
         start = next(starts(order, seats, lambda run, each: may_run(run.ask, states[each].card, run.person)), None)
         if start is None:
             later = [state.free_at for state in states.values() if state.free_at > at]
@@ -237,6 +245,7 @@ def _starts_of_several(queue: _Queue, cards: list[SlotState]) -> Iterator[tuple[
             at = min(later)
             continue
         queue.remove(start.run, at)
+        groups[start.run.person, start.run.priority].remove(start.run)
         taken = [states[each] for each in start.device_ids]
         is_known = all(state.is_known for state in taken)
         last = max(start.device_ids, key=lambda each: states[each].free_at)
