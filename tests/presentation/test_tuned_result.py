@@ -18,14 +18,17 @@ from analysis.presentation.result_summary import (
     training_rows,
 )
 from analysis.presentation.stored.result import StoredResult, read_result
+from engine.describe.result import other_work
 from engine.documents.stored import StoredSpec
 from engine.results.result import Outcome, Probe, Purpose, RunResult
 from engine.results.speed_rounds import SpeedBlock, SpeedRound, Stage
 from engine.speed.reasons import NOT_COMPARED
+from engine.tune.alternating_starts import METHOD
 from engine.tune.spec import TuneSpec, function_command
 from engine.tune.training import Throughput, Training
 from tests.factories.speeds import make_timed_result, make_unmeasurable_result
 
+STARTED = "12 pairs of starts in 24 s."
 COMMAND = ("python", "train.py", "{batch_size}")
 
 
@@ -64,6 +67,26 @@ def test_a_speed_up_of_starts_in_turns_is_told_with_its_interval() -> None:
     assert headline(result).sentence == "Use batch size 8: 1.39x as fast as your 4 (1.36 to 1.42x)."
     assert figures(result)[0].interval == "1.36 to 1.42x"
     assert describe_timing(result).startswith("12 pairs of starts in 24 s.")
+
+
+@pytest.mark.parametrize(
+    ("others_cores", "said", "is_named"),
+    [
+        (0.05, STARTED, False),
+        (0.3, f"{STARTED} Other programs used 0.3 of 2 cores, within the 15 % that starts may have.", False),
+        (0.4, f"{STARTED} Other programs used 0.4 of 2 cores.", True),
+    ],
+)
+def test_other_programs_disturb_starts_from_the_share_on_that_their_verdict_allows(
+    others_cores: float, said: str, is_named: bool
+) -> None:
+    """A run at 0.3 of 2 cores claimed a speed-up, one at 0.2 none: no page said by which rule."""
+    timed = make_timed_result()
+    assert timed.speed is not None
+    speed = replace(timed.speed, method=METHOD, quiet_rounds=0, others_cores=others_cores)
+    result = tuned(replace(timed, speed=speed))
+    assert describe_timing(result) == said
+    assert bool([*other_work(result)]) is is_named
 
 
 def test_a_size_that_is_kept_because_the_other_is_no_faster_names_that_one_alone() -> None:
