@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from analysis.models import Run
+from analysis.models import Run, State
 from analysis.presentation import labels, run_state
 from analysis.presentation.chip import Chip
 from analysis.presentation.formatting import factor, usd
@@ -35,6 +35,15 @@ class HistoryRow:
     @property
     def kind(self) -> Presentation:
         return presentation_of(self.run)
+
+    @property
+    def state_chip(self) -> Chip:
+        """Return its state; of a search that has ended whether its size is certified, which says more."""
+        if self.run.state != State.FINISHED or self.run.certified is None:
+            return self.chip
+        if self.run.certified:
+            return replace(self.chip, word="certified")
+        return replace(self.chip, word="not certified", css_class="")
 
     @property
     def took_seconds(self) -> float | None:

@@ -115,9 +115,7 @@ def _label(row: HistoryRow, column: Column) -> str:
 
 
 def _state(row: HistoryRow) -> str:
-    chip, certified = row.chip, row.run.certified
-    if row.run.state == State.FINISHED and certified is not None:  # says more than that it has ended
-        chip = replace(chip, word="certified") if certified else replace(chip, word="not certified", css_class="")
+    chip = row.state_chip
     label = '<span class="chip {}"><span aria-hidden="true">{}</span> {}</span>{}'
     return format_html(label, chip.css_class, chip.icon, chip.word, _small(row.turn) if row.turn else "")
 
