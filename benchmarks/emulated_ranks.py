@@ -2,10 +2,12 @@
 
     python -m benchmarks.emulated_ranks [--rounds 5] [--output benchmarks/results/emulated_ranks.cpu.json]
 
-Each case is a strategy, a number of ranks and a batch size; all cases of one number of ranks run after each other in
-one start, real ones in several rounds, because their peaks differ: communication runs beside the backward pass. The
-peak is that of the allocator's own events. Real ones are read twice: with all events, and without what gloo
-allocates for itself inside its own ranges (`c10d::`, `gloo:`), which NCCL does not take from PyTorch's allocator.
+Each case is a strategy, a number of ranks, a model and a batch size; all cases of one number of ranks run after each
+other in one start. Real ranks are started afresh in each round, because their peaks differ: communication runs beside
+the backward pass. The peak is that of the allocator's own events. Real ones are read twice: with all events, and
+without what gloo allocates for itself inside its own ranges (`c10d::`, `gloo:`), which NCCL does not take from
+PyTorch's allocator. A `difference` is to the lowest start: one that is far below zero with few starts may be a real
+rank whose communication ended late, and held a gradient more.
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 STRATEGIES = ("ddp", "ddp-views", "zero1", "fsdp2", "fsdp2-no-reshard", "fsdp2-bf16", "fsdp1")
-SIZES, RANKS, STEPS, WIDTH, BLOCKS = (16, 64), (2, 4), 3, 128, 4
+MODELS = (("blocks", 16), ("blocks", 64), ("attention", 16), ("attention", 64), ("convolutions", 16))
+"""Models, each with a batch size."""
+CASES = [(strategy, model, size) for strategy in STRATEGIES for model, size in MODELS]
+RANKS, STEPS, WIDTH, BLOCKS, VOCABULARY, TOKENS = (2, 4), 3, 128, 4, 1_000, 16
 STAGING = ("c10d::", "gloo:")
 
 
@@ -33,7 +38,7 @@ def emulated_of(size: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys((0, 1, size - 1)))
 
 
-def run_rank(output: Path, rounds: int) -> None:
+def run_rank(output: Path) -> None:
     """Train every case as this rank and write its peaks; `EMULATED_OF` names the group where it is emulated."""
     import torch
     import torch.distributed as dist
@@ -46,41 +51,51 @@ def run_rank(output: Path, rounds: int) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     rows = []
-    for number in range(rounds):
-        for strategy in STRATEGIES:
-            for batch_size in SIZES:
-                dist.barrier()
-                peak, without_staging = _peaks(strategy, batch_size)
-                row = {"strategy": strategy, "batch_size": batch_size, "round": number, "rank": dist.get_rank()}
-                rows.append({**row, "peak_bytes": peak, "without_staging_bytes": without_staging})
-                gc.collect()
+    for case in CASES:
+        dist.barrier()
+        peak, without_staging = _peaks(*case)
+        rows.append({"case": case, "peak_bytes": peak, "without_staging_bytes": without_staging})
+        gc.collect()
     output.write_text(json.dumps(rows))
     dist.barrier()
     dist.destroy_process_group()
 
 
-def _peaks(strategy: str, batch_size: int) -> tuple[int, int]:
+def _peaks(strategy: str, kind: str, batch_size: int) -> tuple[int, int]:
     """Train one case; the peak of all allocations, and of those outside the library's own ranges."""
     import torch
     from torch import nn
     from torch.profiler import ProfilerActivity, profile
 
     torch.manual_seed(0)
-    model: Any = nn.Sequential(
-        nn.Embedding(1_000, WIDTH), *[_block(nn, WIDTH) for _ in range(BLOCKS)], nn.Linear(WIDTH, 1_000)
-    )
+    model = _model(nn, kind)
     held = sum(each.numel() * each.element_size() for each in model.parameters())
     watched = profile(activities=[ProfilerActivity.CPU], profile_memory=True).__enter__()
     model, optimizer = _wrapped(model, strategy)
     for _ in range(STEPS):
-        tokens = torch.randint(0, 1_000, (batch_size, 16))
+        targets = torch.randint(0, VOCABULARY, (batch_size, 1 if kind == "convolutions" else TOKENS))
+        inputs = torch.randn(batch_size, 3, 16, 16) if kind == "convolutions" else targets
         optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(model(tokens).flatten(0, 1).float(), tokens.flatten())
+        loss = nn.functional.cross_entropy(model(inputs).view(-1, VOCABULARY).float(), targets.flatten())
         loss.backward()
         optimizer.step()
     watched.__exit__(None, None, None)
     events = sorted(_events(watched.profiler.kineto_results.experimental_event_tree()))
     return held + _peak(events), held + _peak([each for each in events if not each[3]])
+
+
+def _model(nn: Any, kind: str) -> Any:
+    """A model of several equal blocks between its first and its last layer."""
+    if kind == "convolutions":
+        first, last = nn.Conv2d(3, 32, 3, padding=1), nn.Sequential(nn.Flatten(), nn.Linear(32 * 256, VOCABULARY))
+        blocks = [nn.Sequential(nn.Conv2d(32, 32, 3, padding=1), nn.GroupNorm(8, 32), nn.ReLU()) for _ in range(BLOCKS)]
+        return nn.Sequential(first, *blocks, last)
+    made = {
+        "blocks": lambda: _block(nn, WIDTH),
+        "attention": lambda: nn.TransformerEncoderLayer(WIDTH, 4, 2 * WIDTH, batch_first=True),
+    }[kind]
+    blocks = [made() for _ in range(BLOCKS)]
+    return nn.Sequential(nn.Embedding(VOCABULARY, WIDTH), *blocks, nn.Linear(WIDTH, VOCABULARY))
 
 
 def _block(nn: Any, width: int) -> Any:
@@ -156,17 +171,19 @@ def main() -> None:
     parser.add_argument("--as-rank", type=Path)
     options = parser.parse_args()
     if options.as_rank is not None:
-        run_rank(options.as_rank, options.rounds)
+        run_rank(options.as_rank)
         return
     cases = []
     with tempfile.TemporaryDirectory() as folder:
         for size in RANKS:
-            real = _started(Path(folder), size, tuple(range(size)), options.rounds, {})
             emulated = []
             for rank in emulated_of(size):
-                emulated += _started(Path(folder), size, (rank,), 1, {"EMULATED_OF": str(size)})
-            cases += _compared(size, real, emulated)
-            write(options.output, cases, options.rounds)
+                emulated += _started(Path(folder), size, (rank,), {"EMULATED_OF": str(size)})
+            rounds: list[list[dict[str, Any]]] = []
+            for _ in range(options.rounds):
+                rounds.append(_started(Path(folder), size, tuple(range(size)), {}))
+                write(options.output, [*cases, *_compared(size, rounds, emulated)], options.rounds)
+            cases += _compared(size, rounds, emulated)
 
 
 def write(output: Path, cases: list[dict[str, Any]], rounds: int) -> None:
@@ -180,12 +197,10 @@ def write(output: Path, cases: list[dict[str, Any]], rounds: int) -> None:
     output.write_text(json.dumps(document, indent=1) + "\n")
 
 
-def _started(
-    folder: Path, size: int, ranks: tuple[int, ...], rounds: int, more: dict[str, str]
-) -> list[dict[str, Any]]:
+def _started(folder: Path, size: int, ranks: tuple[int, ...], more: dict[str, str]) -> list[dict[str, Any]]:
     """Start these ranks at once; the rows of all."""
     common = {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29611", "LOCAL_RANK": "0"}
-    command = [sys.executable, "-m", "benchmarks.emulated_ranks", "--rounds", str(rounds), "--as-rank"]
+    command = [sys.executable, "-m", "benchmarks.emulated_ranks", "--as-rank"]
     files = {rank: folder / f"{size}-{rank}-{'emulated' if more else 'real'}.json" for rank in ranks}
     processes = [
         subprocess.Popen(
@@ -199,34 +214,30 @@ def _started(
     return [row for file in files.values() for row in json.loads(file.read_text())]
 
 
-def _compared(size: int, real: list[dict[str, Any]], emulated: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return one row for each case: the worst emulated rank beside the worst real rank of each round."""
-    cases = []
-    for strategy in STRATEGIES:
-        for batch_size in SIZES:
-            mine = [r for r in real if (r["strategy"], r["batch_size"]) == (strategy, batch_size)]
-            peaks = {kind: _worst_of_rounds(mine, kind) for kind in ("peak_bytes", "without_staging_bytes")}
-            stand_in = max(
-                r["peak_bytes"] for r in emulated if (r["strategy"], r["batch_size"]) == (strategy, batch_size)
-            )
-            lowest = min(peaks["without_staging_bytes"])
-            cases.append(
-                {
-                    "strategy": strategy,
-                    "ranks": size,
-                    "batch_size": batch_size,
-                    "emulated_bytes": stand_in,
-                    "real_bytes": peaks["peak_bytes"],
-                    "real_without_staging_bytes": peaks["without_staging_bytes"],
-                    "difference": round(stand_in / lowest - 1, 6),
-                }
-            )
-    return cases
+def _compared(size: int, rounds: list[list[dict[str, Any]]], emulated: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return one row for each case: the worst emulated rank beside the worst real rank of each start."""
+    rows = []
+    for strategy, model, batch_size in CASES:
+        case = [strategy, model, batch_size]
+        stand_in = _worst(emulated, case, "peak_bytes")
+        without_staging = [_worst(each, case, "without_staging_bytes") for each in rounds]
+        rows.append(
+            {
+                "strategy": strategy,
+                "ranks": size,
+                "model": model,
+                "batch_size": batch_size,
+                "emulated_bytes": stand_in,
+                "real_bytes": [_worst(each, case, "peak_bytes") for each in rounds],
+                "real_without_staging_bytes": without_staging,
+                "difference": round(stand_in / min(without_staging) - 1, 6),
+            }
+        )
+    return rows
 
 
-def _worst_of_rounds(rows: list[dict[str, Any]], kind: str) -> list[int]:
-    rounds = sorted({row["round"] for row in rows})
-    return [max(row[kind] for row in rows if row["round"] == number) for number in rounds]
+def _worst(rows: list[dict[str, Any]], case: list[Any], kind: str) -> int:
+    return max(int(row[kind]) for row in rows if row["case"] == case)
 
 
 if __name__ == "__main__":

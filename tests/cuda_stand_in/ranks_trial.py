@@ -38,7 +38,7 @@ with (
     get_context("fork").Pool(1, maxtasksperchild=1) as alone,  # what one strategy leaves is not in the next one's peak
 ):
     started = {each: alone.apply_async(emulated_peak, (spec, SIZE, CUDA)) for each, spec in specs.items()}
-    emulated = {each: one.get(120) for each, one in started.items()}
+    emulated = {each: one.get(300) for each, one in started.items()}
     padded = alone.apply(padded_bytes)
 traced = {each: trace.model_of_one_size(spec, CARD) for each, spec in specs.items()}
 estimated = {each: estimate_at(model, CARD, SIZE).peak_allocated_bytes for each, model in traced.items()}

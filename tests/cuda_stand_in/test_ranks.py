@@ -50,7 +50,7 @@ def test_each_emulated_rank_of_a_replicated_training_has_its_peak(cards: Cards) 
 
 def test_estimates_of_ranks_are_what_an_emulated_one_holds_on_a_card(cards: Cards) -> None:
     cards.set(memory=80 * GIB)
-    done = cards.run(sys.executable, "-m", "tests.cuda_stand_in.ranks_trial", seconds=300)
+    done = cards.run(sys.executable, "-m", "tests.cuda_stand_in.ranks_trial", seconds=900)
     assert done.returncode == 0, done.stderr[-3_000:]
     found = json.loads(done.stdout)
     assert found["estimated"] == pytest.approx(found["emulated"], rel=0.01)
