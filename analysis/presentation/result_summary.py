@@ -98,15 +98,18 @@ def describe_timing(result: StoredResult) -> str:
     if speed is None or duration(speed.seconds) == duration(0):
         return ""
     took, text, is_in_one_process = duration(speed.seconds), "", result.training is None
-    if speed.rounds:
-        text = f"{speed.rounds} {'rounds' if is_in_one_process else 'pairs of starts'} in {took}"
-        # not known for starts of a command
-        quiet = "all" if speed.quiet_rounds >= speed.rounds else f"{speed.quiet_rounds or 'none'} of them"
-        text += f", {quiet} without other programs" if is_in_one_process else ""
-    text = text or f"The comparison of speeds took {took}"
     left_out = sum(each.stage is Stage.EVALUATION for each in result.speed_rounds) - speed.rounds
+    if speed.rounds and not is_in_one_process:
+        text = f"{speed.rounds} pairs of starts in {took}"  # not known which were without other programs
+    elif speed.rounds:
+        is_all_quiet = speed.quiet_rounds >= speed.rounds
+        quiet = "all" if is_all_quiet else f"{speed.quiet_rounds or 'none'} of them"
+        counted = f"{speed.rounds} of {speed.rounds + left_out} rounds in {took} count"
+        text = counted if left_out > 0 else f"{speed.rounds} rounds in {took}"
+        text += "" if left_out > 0 and is_all_quiet else f", {quiet} without other programs"
+    text = text or f"The comparison of speeds took {took}"
     if is_in_one_process and left_out > 0:
-        text += f"; {left_out} with other programs do{'es' if left_out == 1 else ''} not count"
+        text += "; other programs ran beside the rest"
     elif not is_in_one_process and speed.cores and (speed.others_cores or 0.0) > BUSY_FRACTION * speed.cores:
         text += f". {sentence_case(describe_others(speed.others_cores or 0.0, speed.cores))}"
         is_allowed = result.device.kind == "cpu" and not any(other_work(result))

@@ -287,7 +287,7 @@ def test_rounds_that_do_not_count_are_no_reason_to_say_that_others_disturbed_it(
     result = make_timed_result()
     rounds = tuple(SpeedRound(Stage.EVALUATION, 1.0, ()) for _ in range(14))
     assert describe_timing(stored(replace(result, speed_rounds=rounds))) == (
-        "12 rounds in 24 s, all without other programs; 2 with other programs do not count."
+        "12 of 14 rounds in 24 s count; other programs ran beside the rest."
     )
     assert [*other_work(result)] == []
 
