@@ -83,7 +83,7 @@ def test_a_training_without_a_loader_has_no_share_of_waiting() -> None:
 def test_a_peak_above_the_budget_is_out_of_memory() -> None:
     probe = judged([reading(steps(40), peak=1_001)]).probe
     assert (probe.outcome, probe.error_type) == (Outcome.OUT_OF_MEMORY, "BudgetExceeded")
-    assert "1001 bytes" in (probe.error_message or "")
+    assert "1001 B, 1 B over" in (probe.error_message or "")
 
 
 def test_accumulated_micro_batches_count_into_the_samples_of_a_step() -> None:
