@@ -43,6 +43,9 @@ def compare_context(runs: Sequence[Run], carried: Mapping[int, int], query: Comp
     baseline = baseline_of(subjects, query)
     has_charts = len(subjects) <= CHARTED_MAX
     plots = compare_plots(subjects, query) if has_charts else []
+    # a curve that one run has alone compares nothing: it is folded, as its figures are
+    is_several = sum(subject.outcome is not None for subject in subjects) > 1
+    alone = [plot for plot in plots if is_several and len(plot.traces) == 1]
     heads = [_head(subject, baseline, query) for subject in subjects]
     return {
         "query": query,
@@ -59,7 +62,8 @@ def compare_context(runs: Sequence[Run], carried: Mapping[int, int], query: Comp
         "common_batch_size": common_batch_size(subjects),
         **_rows(subjects, baseline, heads),
         "parallel": parallel_of(subjects),
-        "charts": [chart_of(plot) for plot in plots],
+        "charts": [chart_of(plot) for plot in plots if plot not in alone],
+        "charts_of_one_run": [chart_of(plot) for plot in alone],
         "toggles": _toggles(query) if plots else [],
     }
 

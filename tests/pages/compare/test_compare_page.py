@@ -116,6 +116,14 @@ def test_rows_without_any_figure_are_folded_by_their_number(alice_client: Client
     assert "≈ 8 safe, estimated" not in table  # the safe sizes have a row of their own
 
 
+def test_a_curve_that_one_run_has_alone_is_folded(alice_client: Client) -> None:
+    html = page(alice_client, finished(), finished(undisturbed(make_unmeasurable_result())))
+    shown, folded = re.split(r"<summary>\d+ curves? that only one run\s+has</summary>", html)
+    assert "Peak memory by batch size" in shown
+    assert "Speed by batch size" not in shown
+    assert "Speed by batch size" in folded
+
+
 def test_estimates_have_one_note_however_many(alice_client: Client) -> None:
     guesses = [finished_estimate() for _ in range(3)]
     text = words(page(alice_client, finished(), *guesses))
