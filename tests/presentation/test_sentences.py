@@ -23,7 +23,6 @@ from analysis.presentation.stored.result import StoredResult, read_result
 from engine.advice.document import basis_of_result
 from engine.describe.boundary import certificate_lines, why_not_certified
 from engine.describe.key_figures import key_figures
-from engine.describe.result import other_work
 from engine.results.result import (
     CPU_COUNTS_TENSORS,
     Boundary,
@@ -35,7 +34,7 @@ from engine.results.result import (
     RunResult,
     Savings,
 )
-from engine.results.speed_rounds import SpeedClaim, SpeedRound, Stage
+from engine.results.speed_rounds import SpeedClaim
 from engine.text.units import GIB, MIB, format_least_usd
 from tests.factories import make_probe, make_refusal, make_result, make_result_that_does_not_fit, make_spec
 from tests.factories.speeds import (
@@ -256,13 +255,6 @@ def test_the_reserve_stands_beside_what_was_asked_for() -> None:
     )
 
 
-def test_the_timing_says_what_else_the_machine_did() -> None:
-    said = describe_timing(stored(make_timed_result()))
-    assert said == "12 rounds in 24 s, all without other programs."
-    disturbed = describe_timing(stored(make_unmeasurable_result()))
-    assert disturbed == "12 rounds in 24 s, 3 of them without other programs."
-
-
 def test_larger_sizes_that_were_timed_and_are_not_faster_are_named() -> None:
     """Nobody said why 512 and not 5,084: larger sizes had been timed. One without the reserve is no choice."""
     sizes = [make_probe(size, purpose=Purpose.TIMING) for size in (4, 8, 900, 4816, 5084)]
@@ -280,21 +272,6 @@ def test_the_formula_of_the_saving_gives_the_saving() -> None:
     by_formula = money.hours_per_run * money.price_per_hour_usd * (1 - 1 / 7.8842) * money.runs_per_year
     assert "(1 − 1 / 7.8842)" in year.text
     assert year.value == f"at least {format_least_usd(by_formula)}"
-
-
-def test_rounds_that_do_not_count_are_no_reason_to_say_that_others_disturbed_it() -> None:
-    """The mean over all rounds was 0.2 of 2 cores, and the page said "all without other programs" beside it."""
-    result = make_timed_result()
-    rounds = tuple(SpeedRound(Stage.EVALUATION, 1.0, ()) for _ in range(14))
-    assert describe_timing(stored(replace(result, speed_rounds=rounds))) == (
-        "12 of 14 rounds in 24 s count; other programs ran beside the rest."
-    )
-    assert [*other_work(result)] == []
-
-
-def test_a_comparison_that_took_no_time_has_no_line() -> None:
-    result = make_result_out_of_time()
-    assert describe_timing(stored(result)) == ""
 
 
 def test_a_result_of_before_the_intervals_has_none_and_keeps_its_words() -> None:
