@@ -21,7 +21,7 @@ from engine.results.result import Reason
 from engine.results.speed_rounds import SpeedClaim, Stage
 from engine.settings.step_settings import PURE_BF16
 from engine.speed.claim import describe_bounds
-from engine.speed.rounds import BUSY_FRACTION, BUSY_STARTS_FRACTION, describe_others
+from engine.speed.rounds import BUSY_STARTS_FRACTION, describe_notable_others
 from engine.text.units import sentence_case
 from engine.tune.spec import BATCH_WAYS, with_batch_size
 from engine.tune.training import LOADER_LIMITS_FROM, describe_loader
@@ -110,8 +110,8 @@ def describe_timing(result: StoredResult) -> str:
     text = text or f"The comparison of speeds took {took}"
     if is_in_one_process and left_out > 0:
         text += "; other programs ran beside the rest"
-    elif not is_in_one_process and speed.cores and (speed.others_cores or 0.0) > BUSY_FRACTION * speed.cores:
-        text += f". {sentence_case(describe_others(speed.others_cores or 0.0, speed.cores))}"
+    elif not is_in_one_process and (others := describe_notable_others(speed)):
+        text += f". {sentence_case(others)}"
         is_allowed = result.device.kind == "cpu" and not any(other_work(result))
         text += f", within the {round_percent(BUSY_STARTS_FRACTION)} that starts may have" if is_allowed else ""
     if speed.left_out_batch_sizes:

@@ -156,11 +156,9 @@ def _only_cards(run: Run) -> dict[str, str]:
         return {}
     if all(card.uuid and card.compute_capability for card in of_cuda):
         return {"CUDA_VISIBLE_DEVICES": ",".join(card.uuid for card in of_cuda)}
-    return (
-        {}
-        if run.device_count == 1
-        else {"CUDA_VISIBLE_DEVICES": ",".join(str(services.index_of(card)) for card in of_cuda)}
-    )
+    if run.device_count == 1:
+        return {}
+    return {"CUDA_VISIBLE_DEVICES": ",".join(str(services.index_of(card)) for card in of_cuda)}
 
 
 class _Watch:

@@ -19,7 +19,7 @@ from ..speed.claim import (
     describe_lower_bound,
 )
 from ..speed.reasons import NOT_COMPARED
-from ..speed.rounds import OF_STARTS, describe_busy_rounds, describe_busy_starts, describe_others
+from ..speed.rounds import describe_disturbance, describe_others
 from ..text.today import name_today, reword
 from ..text.units import (
     format_factor,
@@ -98,17 +98,8 @@ def _bounds(result: RunResult) -> str:
 
 
 def other_work(result: RunResult) -> Iterator[str]:
-    """Yield "other programs ran in 9 of 12 rounds" where the rule of the comparison counts its timing as disturbed.
-
-    Rounds of one process are judged each by itself, starts of a script by the cores that others used on average.
-    """
-    if (speed := result.speed) is None:
-        return
-    if (speed.method or "").startswith(OF_STARTS):
-        others = describe_busy_starts(speed.others_cores, speed.cores)
-    else:
-        others = describe_busy_rounds(speed.rounds, speed.quiet_rounds)
-    if others:
+    """Yield "other programs ran in 9 of 12 rounds" where the timing counts as disturbed."""
+    if result.speed is not None and (others := describe_disturbance(result.speed)):
         yield others
 
 

@@ -46,7 +46,7 @@ def answer_of(
 
 def options_of(sizes: Iterable[AtSize], batch_size: int) -> dict[str, AtSize]:
     """Return what races against today's training at a larger size, by the name that it has in those rounds."""
-    return {f"{each.label} at {each.batch_size}": each for each in sizes if each.batch_size > batch_size}
+    return {each.option: each for each in sizes if each.batch_size > batch_size}
 
 
 def field_of_sizes(options: Mapping[str, AtSize], *, cores: int, shares_cores: bool) -> Field:
@@ -57,7 +57,7 @@ def field_of_sizes(options: Mapping[str, AtSize], *, cores: int, shares_cores: b
 
 def with_speed(at: AtSize, rounds: Sequence[RacedRound], field: Field) -> AtSize:
     """Add what the race of sizes found of these settings."""
-    speed, rough_speed = known_ratio((f"{at.label} at {at.batch_size}",), rounds, field)
+    speed, rough_speed = known_ratio((at.option,), rounds, field)
     return replace(at, speed=speed, rough_speed=rough_speed)
 
 

@@ -57,6 +57,11 @@ class AtSize:
     rough_speed: float | None = None
     reason: str | None = None
 
+    @property
+    def option(self) -> str:
+        """Write "bf16 autocast at 32", the name by which they race."""
+        return f"{self.label} at {self.batch_size}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:

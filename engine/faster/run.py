@@ -356,5 +356,5 @@ class _Running:
 
     def _at_size(self, at: AtSize, course: Course) -> AtSize:
         """Add what the race of sizes found of these settings, and why it does not race any more."""
-        name = f"{at.label} at {at.batch_size}"
-        return replace(with_speed(at, course.rounds, course.racing), reason=at.reason or course.reasons.get((name,)))
+        raced = with_speed(at, course.rounds, course.racing)
+        return replace(raced, reason=at.reason or course.reasons.get((at.option,)))

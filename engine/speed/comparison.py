@@ -20,17 +20,7 @@ from ..results.speed_rounds import SpeedClaim, SpeedRound
 from .claim import compared_in, describe_range
 from .outlook import outlook
 from .reasons import NONE_TOGETHER
-from .rounds import (
-    BUSY_FRACTION,
-    OF_STARTS,
-    Block,
-    Candidates,
-    Round,
-    RunRound,
-    describe_busy_rounds,
-    describe_busy_starts,
-    describe_others,
-)
+from .rounds import Block, Candidates, Round, RunRound, describe_disturbance, describe_notable_others
 from .selection import BLOCK_SECONDS, EXTRA_SECONDS, SpeedVerdict, decide
 
 
@@ -244,11 +234,7 @@ def candidates_of(
 
 def reason_to_log(found: Comparison, *, shares_cores: bool) -> str | None:
     """Return why speeds were not measurable. Where other programs are the cause, no factor: on a CPU it is wrong."""
-    others = (
-        describe_busy_starts(found.others_cores, found.cores)
-        if (found.method or "").startswith(OF_STARTS)
-        else describe_busy_rounds(found.rounds, found.quiet_rounds)
-    )
+    others = describe_disturbance(found)
     if others and shares_cores and found.claim is SpeedClaim.NOTHING and compared_in(found.reason) is not None:
         return f"{_REASONS[found.claim]}: {others}"
     return found.reason
@@ -261,8 +247,8 @@ def comparison_lines(found: Comparison, *, shares_cores: bool) -> list[str]:
     if found.left_out:
         sizes = ", ".join(map(str, found.left_out))
         lines.append(f"not timed, because they did not fit together with the others in one process: {sizes}")
-    if found.others_cores is not None and found.cores and found.others_cores > BUSY_FRACTION * found.cores:
-        lines.append(f"{describe_others(found.others_cores, found.cores)} meanwhile")
+    if (others := describe_notable_others(found)) is not None:
+        lines.append(f"{others} meanwhile")
     if found.compile_seconds is not None:
         lines.append(f"compiling the sizes took {found.compile_seconds:.1f} s, which is in no step time")
     if found.recompilations:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from statistics import fmean, median
+from typing import Protocol
 
 from ..results.intervals import ENOUGH_ROUNDS
 from ..results.speed_rounds import SpeedBlock, SpeedRound, Stage
@@ -12,10 +13,40 @@ from ..results.speed_rounds import SpeedBlock, SpeedRound, Stage
 BUSY_FRACTION = 0.05  # a round is disturbed where other work used more than this share of the machine's cores
 BUSY_STARTS_FRACTION = 0.15
 """Share of the cores that others may use on average over all starts: beyond it, starts on a CPU tell nothing."""
-
-
 OF_STARTS = "starts of "
 """The first words of a comparison's method where each speed is of a start of its own."""
+
+
+class Timing(Protocol):
+    """How speeds were compared, and what other programs did meanwhile."""
+
+    @property
+    def method(self) -> str | None: ...
+    @property
+    def rounds(self) -> int: ...
+    @property
+    def quiet_rounds(self) -> int: ...
+    @property
+    def others_cores(self) -> float | None: ...
+    @property
+    def cores(self) -> int | None: ...
+
+
+def describe_disturbance(timing: Timing) -> str | None:
+    """Write what other programs did where the rule of the comparison counts its timing as disturbed; None elsewhere.
+
+    Rounds of one process are judged each by itself, starts of a script by the cores that others used on average.
+    """
+    if (timing.method or "").startswith(OF_STARTS):
+        return describe_busy_starts(timing.others_cores, timing.cores)
+    return describe_busy_rounds(timing.rounds, timing.quiet_rounds)
+
+
+def describe_notable_others(timing: Timing) -> str | None:
+    """Write "other programs used 0.2 of 2 cores", whether or not that disturbed it; None where they used hardly any."""
+    if not timing.cores or (timing.others_cores or 0.0) <= BUSY_FRACTION * timing.cores:
+        return None
+    return describe_others(timing.others_cores or 0.0, timing.cores)
 
 
 def describe_others(others_cores: float, cores: int) -> str:

@@ -167,7 +167,7 @@ def _cards(
     devices: Iterable[Any], running: Mapping[int | None, Run], typical: Mapping[str, float | None], now: datetime
 ) -> list[SlotState]:
     """Return the devices; when one that another program holds, or whose worker is silent, will be free is unknown."""
-    allowed, cards = allow_lists(), []
+    allowed, cards = _allow_lists(), []
     for device in devices:
         card, run = slot_of(device, allowed.get(device.pk)), running.get(device.pk)
         is_free = run is None and not device.is_held
@@ -192,7 +192,7 @@ def _seconds_left(run: Run | None, typical: Mapping[str, float | None], now: dat
     return left if left is None or left > 0 else None
 
 
-def allow_lists() -> dict[int, set[int]]:
+def _allow_lists() -> dict[int, set[int]]:
     """Return the people who may use each device that has an allow-list."""
     allowed: dict[int, set[int]] = defaultdict(set)
     by_name = Device.objects.filter(allowed_users__isnull=False).order_by().values_list("pk", "allowed_users")
