@@ -28,7 +28,7 @@ sys.path[:0] = [str(ROOT)]
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 
-from benchmarks.emulated_ranks import _events  # noqa: E402
+from benchmarks.emulated_ranks import events_of, peak_of  # noqa: E402
 from benchmarks.estimated_ranks import BERT, LLAMA, emulated_peak, estimated_peak, named, traced_steps  # noqa: E402
 from engine.settings.rank_settings import STRATEGIES  # noqa: E402
 from engine.spec import RunSpec  # noqa: E402
@@ -63,26 +63,12 @@ def run_rank(output: Path, options: argparse.Namespace) -> None:
             held, traced = traced_steps(spec, batch_size)
             assert traced.profiler is not None
             assert traced.profiler.kineto_results is not None
-            events = sorted(_events(traced.profiler.kineto_results.experimental_event_tree()))
-            peaks.append((_peak(events, held), _peak([each for each in events if not each[3]], held)))
+            events = sorted(events_of(traced.profiler.kineto_results.experimental_event_tree()))
+            peaks.append((peak_of(events, held), peak_of([each for each in events if not each[3]], held)))
         rounds.append(peaks)
     output.write_text(json.dumps(rounds))
     dist.barrier()
     dist.destroy_process_group()
-
-
-def _peak(events: list[tuple[int, int, int, bool]], held: dict[int, int]) -> int:
-    """Replay the events over what was held before them; what else is freed belongs to the library."""
-    live = dict(held)
-    now = most = sum(live.values())
-    for _, address, size, _ in events:
-        if size > 0:
-            now += size - live.get(address, 0)
-            live[address] = size
-        else:
-            now -= live.pop(address, 0)
-        most = max(most, now)
-    return most
 
 
 def measured(options: argparse.Namespace) -> list[list[list[tuple[int, int]]]]:

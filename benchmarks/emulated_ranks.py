@@ -20,8 +20,9 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -80,8 +81,8 @@ def _peaks(strategy: str, kind: str, batch_size: int) -> tuple[int, int]:
         loss.backward()
         optimizer.step()
     watched.__exit__(None, None, None)
-    events = sorted(_events(watched.profiler.kineto_results.experimental_event_tree()))
-    return held + _peak(events), held + _peak([each for each in events if not each[3]])
+    events = sorted(events_of(watched.profiler.kineto_results.experimental_event_tree()))
+    return held + peak_of(events), held + peak_of([each for each in events if not each[3]])
 
 
 def _model(nn: Any, kind: str) -> Any:
@@ -136,7 +137,7 @@ def _wrapped(model: Any, strategy: str) -> tuple[Any, Any]:
     return model, torch.optim.AdamW(model.parameters(), lr=1e-3)
 
 
-def _events(roots: list[Any]) -> Iterator[tuple[int, int, int, bool]]:
+def events_of(roots: list[Any]) -> Iterator[tuple[int, int, int, bool]]:
     """Yield each event of the allocator: time, address, bytes, and whether it lies in a range of the library."""
     waiting = [(node, False) for node in roots]
     while waiting:
@@ -149,10 +150,10 @@ def _events(roots: list[Any]) -> Iterator[tuple[int, int, int, bool]]:
         waiting += [(child, inside) for child in node.children]
 
 
-def _peak(events: list[tuple[int, int, int, bool]]) -> int:
-    """Replay the events; what is freed and was not allocated among them was there before or belongs to the library."""
-    live: dict[int, int] = {}
-    now = most = 0
+def peak_of(events: list[tuple[int, int, int, bool]], held: Mapping[int, int] = MappingProxyType({})) -> int:
+    """Replay the events over what was held before them; what else is freed belongs to the library."""
+    live = dict(held)
+    now = most = sum(live.values())
     for _, address, size, _ in events:
         if size > 0:
             now += size - live.get(address, 0)

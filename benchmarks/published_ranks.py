@@ -22,10 +22,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 import torch  # noqa: E402
 from published_practices import patched_in  # noqa: E402
-from published_trainings import PUBLISHED, not_scored_because, print_row, spec_of  # noqa: E402
+from published_trainings import PUBLISHED, not_scored_because, scored, spec_of  # noqa: E402
 from torch import nn  # noqa: E402
 
-from engine.errors import EngineError  # noqa: E402
 from engine.estimate import gpus  # noqa: E402
 from engine.estimate.batch_model import RetracedModel  # noqa: E402
 from engine.estimate.estimator import versions  # noqa: E402
@@ -88,23 +87,13 @@ def main() -> None:
     options = parser.parse_args()
     data = json.loads(ROWS.read_text())
     configs = json.loads(PUBLISHED.read_text())["configs"] | data["configs"]
-    stored = json.loads(options.output.read_text())["rows"] if options.only and options.output.exists() else []
-    earlier = {(row["source"], row["case"]): row for row in stored}
-    rows = []
-    for row in data["rows"]:
-        key = (row["source"], row["case"])
-        if key in earlier and options.only not in " ".join(key):
-            rows.append(earlier[key])
-            continue
-        made = {"source": row["source"], "case": row["case"], "not_scored_because": not_scored_because(row)}
-        made |= {name: row[name] for name in ("practices", "explanation") if name in row}
-        if made["not_scored_because"] is None and options.only in " ".join(key):
-            try:
-                made |= compared(row, data["sources"][row["source"]], configs)
-            except EngineError as error:
-                made["not_scored_because"] = f"not estimated: {error}"
-        rows.append(made)
-        print_row(made)
+    rows = scored(
+        data["rows"],
+        only=options.only,
+        stored=options.output,
+        is_wanted=lambda row: not_scored_because(row) is None,
+        compare=lambda row: compared(row, data["sources"][row["source"]], configs),
+    )
     errors = [abs(row["error_fraction"]) for row in rows if "error_fraction" in row]
     summary = {"rows": len(rows), "estimated": len(errors)}
     summary |= {"median_fraction": round(median(errors), 4), "worst_fraction": max(errors)} if errors else {}

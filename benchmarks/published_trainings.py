@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import filterfalse
 from pathlib import Path
 from statistics import median
@@ -142,6 +142,35 @@ def print_row(row: dict[str, Any]) -> None:
     print(f"{row['source']:18} {row['case'][:48]:48} {figures} {row['not_scored_because'] or ''}", flush=True)
 
 
+def scored(
+    published: Iterable[dict[str, Any]],
+    *,
+    only: str,
+    stored: Path,
+    is_wanted: Callable[[dict[str, Any]], bool],
+    compare: Callable[[dict[str, Any]], dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """Compare the rows that contain `only`, each printed as it is made; the others stay as they are stored."""
+    known = json.loads(stored.read_text())["rows"] if only and stored.exists() else []
+    earlier = {(row["source"], row["case"]): row for row in known}
+    rows = []
+    for row in published:
+        key = (row["source"], row["case"])
+        if key in earlier and only not in " ".join(key):
+            rows.append(earlier[key])
+            continue
+        made = {"source": row["source"], "case": row["case"], "not_scored_because": not_scored_because(row)}
+        made |= {name: row[name] for name in ("practices", "explanation") if name in row}
+        if is_wanted(row) and only in " ".join(key):
+            try:
+                made |= compare(row)
+            except EngineError as error:
+                made["not_scored_because"] = f"not estimated: {error}"
+        rows.append(made)
+        print_row(made)
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", metavar="TEXT", help="rows whose source or case contains it")
@@ -149,24 +178,13 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
     data = json.loads(PUBLISHED.read_text())
-    earlier = {}
-    if options.only and options.output.exists():
-        earlier = {(row["source"], row["case"]): row for row in json.loads(options.output.read_text())["rows"]}
-    rows = []
-    for row in data["rows"]:
-        key = (row["source"], row["case"])
-        if key in earlier and options.only not in " ".join(key):
-            rows.append(earlier[key])
-            continue
-        made = {"source": row["source"], "case": row["case"], "not_scored_because": not_scored_because(row)}
-        made |= {name: row[name] for name in ("practices", "explanation") if name in row}
-        if is_estimated(row, also_under_stated=options.under_stated) and options.only in " ".join(key):
-            try:
-                made |= compared(row, data["sources"][row["source"]], data["configs"])
-            except EngineError as error:
-                made["not_scored_because"] = f"not estimated: {error}"
-        rows.append(made)
-        print_row(made)
+    rows = scored(
+        data["rows"],
+        only=options.only,
+        stored=options.output,
+        is_wanted=lambda row: is_estimated(row, also_under_stated=options.under_stated),
+        compare=lambda row: compared(row, data["sources"][row["source"]], data["configs"]),
+    )
     found = summary(rows)
     for family, of in found.items():
         for setting, figures in of.items():
