@@ -11,10 +11,11 @@ from analysis.http.query_string import StrictQueryForm, WholeNumberField
 from analysis.http.setting_fields import setting_field, with_fields
 from analysis.runs.columns.matrix_cells import settings_key
 from engine.catalog import WORKLOADS
-from engine.spec import DEFAULTS, TRAINING_SETTINGS
+from engine.spec import DEFAULTS, RANGES, TRAINING_SETTINGS
 
 CARDS = {"usual": "usual", "all": "all known"}
 """The usual cards: those of the lab, those that were measured, and those with a price."""
+_BATCH_SIZES = RANGES["current_batch_size"]
 OF_THE_PAGE = ("cards", "batch")
 """What an address says besides settings."""
 
@@ -61,4 +62,10 @@ class MatrixForm(StrictQueryForm):
 class MatrixPageForm(MatrixForm):
     """The query of the page, which also marks the cheapest card for a batch size."""
 
-    batch = WholeNumberField(label="Your batch size today", required=False, initial=DEFAULTS["current_batch_size"])
+    batch = WholeNumberField(
+        label="Your batch size today",
+        required=False,
+        initial=DEFAULTS["current_batch_size"],
+        min_value=int(_BATCH_SIZES[0]),
+        max_value=int(_BATCH_SIZES[1]),
+    )

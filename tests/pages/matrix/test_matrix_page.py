@@ -228,3 +228,9 @@ def test_a_disabled_card_is_not_called_the_fleets(alice_client: Client) -> None:
     Device.objects.update(enabled=False)
     estimated("a10", "l4")
     assert "in this fleet" not in page(alice_client)
+
+
+def test_a_batch_size_that_no_run_can_have_is_refused_with_its_bounds(alice_client: Client) -> None:
+    answer = alice_client.get("/matrix/?batch=1048577")
+    assert answer.status_code == 400
+    assert "batch: must be a whole number from 1 to 1,048,576" in answer.content.decode()
