@@ -233,4 +233,4 @@ def test_a_disabled_card_is_not_called_the_fleets(alice_client: Client) -> None:
 def test_a_batch_size_that_no_run_can_have_is_refused_with_its_bounds(alice_client: Client) -> None:
     answer = alice_client.get("/matrix/?batch=1048577")
     assert answer.status_code == 400
-    assert "batch: must be a whole number from 1 to 1,048,576" in answer.content.decode()
+    assert "must be a whole number from 1 to 1,048,576" in answer.content.decode()
