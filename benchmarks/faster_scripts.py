@@ -19,6 +19,7 @@ import time
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,15 +27,14 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from tune_corpus import CORPUS, Case  # noqa: E402 - the checkout is put on the path first
 
-from engine.cli.tune_faster import headline_of  # noqa: E402
 from engine.errors import EngineError  # noqa: E402
 from engine.execution import Execution  # noqa: E402
 from engine.machine.scratch import scratch_folder  # noqa: E402
 from engine.provenance.read import run_facts  # noqa: E402
 from engine.results.intervals import interval  # noqa: E402
-from engine.tune.faster.result import FasterResult  # noqa: E402
+from engine.tune.faster.result import OwnRaceResult  # noqa: E402
 from engine.tune.faster.run import make_faster  # noqa: E402
-from engine.tune.faster.spec import OWN, FasterSpec  # noqa: E402
+from engine.tune.faster.spec import OWN, OwnRaceSpec  # noqa: E402
 from engine.tune.faster.starts import StartFailed, Starts  # noqa: E402
 from engine.tune.spec import TEMPLATE  # noqa: E402
 from engine.tune.start.command import begin_command  # noqa: E402
@@ -70,10 +70,10 @@ def cases() -> dict[str, tuple[str, str | None]]:
     return {**planted, **{name: (CORPUS[name].command, None) for name in OF_CORPUS}}
 
 
-def spec_of(command: str) -> FasterSpec:
+def spec_of(command: str) -> OwnRaceSpec:
     batch = TEMPLATE if "{batch_size}" in command else OWN
     arguments = tuple(Case(command).arguments())
-    return FasterSpec(arguments, batch=batch, device="cpu", time_budget_seconds=SECONDS, current_batch_size=32)
+    return OwnRaceSpec(arguments, batch=batch, device="cpu", time_budget_seconds=SECONDS, current_batch_size=32)
 
 
 def line_of(name: str, command: str, cause: str | None) -> dict[str, Any]:
@@ -84,23 +84,23 @@ def line_of(name: str, command: str, cause: str | None) -> dict[str, Any]:
         found = make_faster(spec)
     except EngineError as error:
         return row | {"error": str(error)}
-    row |= {"headline": headline_of(found), "chosen": list(found.chosen), "claim": found.verdict.claim}
+    row |= {"headline": found.headline, "chosen": list(found.chosen), "claim": found.verdict.claim}
     row |= {"gain": None if found.verdict.gain is None else asdict(found.verdict.gain)}
-    row |= {"others_cores": found.others_cores, "starts": found.starts, "seconds": round(found.seconds, 1)}
+    row |= {"others_cores": found.others_cores, "starts": found.starts, "seconds": round(found.total_seconds, 1)}
     row["variants"] = [asdict(each) for each in found.rows]
     row["is_cause_named"] = None if cause is None else is_named(cause, found)
     return row | {"confirmed": confirmed(spec, found) if found.chosen else None}
 
 
-def is_named(cause: str, found: FasterResult) -> bool:
+def is_named(cause: str, found: OwnRaceResult) -> bool:
     """Whether the planted cause is chosen, or named for its memory in the headline."""
     label = next((each.label for each in found.rows if each.name == cause), "")
-    return cause in found.chosen or bool(label and label in headline_of(found))
+    return cause in found.chosen or bool(label and label in found.headline)
 
 
-def confirmed(spec: FasterSpec, found: FasterResult) -> dict[str, Any]:
+def confirmed(spec: OwnRaceSpec, found: OwnRaceResult) -> dict[str, Any]:
     """Start today's training and the chosen changes in turns, and compare the ratio with the claim."""
-    ratios = []
+    ratios, of_others = list[float](), list[float]()
     with scratch_folder() as cache_folder:
         begin = partial(begin_command, spec)
         execution = Execution(lambda _: None, 10 * SECONDS)
@@ -113,9 +113,9 @@ def confirmed(spec: FasterSpec, found: FasterResult) -> dict[str, Any]:
             speeds: dict[tuple[str, ...], float] = {}
             order: list[tuple[str, ...]] = [(), found.chosen]
             for names in order if number % 2 == 0 else order[::-1]:
-                speeds[names], _ = starts.speed(names, workers)
+                speeds[names], others = starts.speed(names, workers)
+                of_others += [] if others is None else [others]
             ratios.append(math.log(speeds[found.chosen] / speeds[()]))
-        others = starts.mean_others_cores
     fresh, claimed = interval(ratios).exp(), found.verdict.gain
     assert claimed is not None
     holds = fresh.high >= claimed.low and (found.verdict.claim == "at_least" or fresh.low <= claimed.high)
@@ -123,7 +123,7 @@ def confirmed(spec: FasterSpec, found: FasterResult) -> dict[str, Any]:
         "gain": asdict(fresh),
         "holds": holds,
         "ratios": [round(math.exp(r), 4) for r in ratios],
-        "others_cores": others,
+        "others_cores": fmean(of_others) if of_others else None,
     }
 
 

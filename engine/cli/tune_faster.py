@@ -11,16 +11,14 @@ from typing import Any
 
 from ..errors import SpecError
 from ..program import PROGRAM
-from ..race.row import Row
-from ..race.text import FIGURES, HEADINGS, cells, headline, lines_to_paste, memory_savers, nothing_found
+from ..race.text import FIGURES, HEADINGS, cells, less_memory, lines_to_paste
 from ..results.result_file import write_result
-from ..results.speed_rounds import SpeedClaim
 from ..settings.spec_checks import not_offered
-from ..text.units import format_bytes, format_duration, format_percent
+from ..text.units import format_bytes, format_duration
 from ..tune.devices import devices_held
-from ..tune.faster.result import FasterResult
+from ..tune.faster.result import OwnRaceResult
 from ..tune.faster.run import make_faster
-from ..tune.faster.spec import OWN, UNUSED, FasterSpec
+from ..tune.faster.spec import OWN, UNUSED, OwnRaceSpec
 from ..tune.faster.variants import BY_NAME
 from ..tune.spec import BATCH_SIZE_PLACE, TuneSpec
 from ..tune.training import describe_waiting
@@ -28,7 +26,6 @@ from .printing.console import Console
 from .printing.output import print_json
 from .printing.terminal import BOLD, say, say_lines, table_lines, width_of, wrapped
 
-NONE_RACED = "Nothing found: no change of the speed applies here, or trains the same."
 NOT_REPORTED = "a portal does not store such a run yet; keep its --result-file"
 
 
@@ -39,14 +36,14 @@ def faster(options: SimpleNamespace, command: Sequence[str]) -> int:
     spec.check_script()
     stream = sys.stderr if options.json else sys.stdout
     console = nullcontext(print_json) if options.events else Console(stream)
-    wait_seconds = math.inf if options.wait_for_device else 0.0
+    work, wait_seconds = f"{PROGRAM} tune {spec.model}", math.inf if options.wait_for_device else 0.0
 
-    def keep(result: FasterResult) -> None:
+    def keep(result: OwnRaceResult) -> None:
         if options.result_file is not None:
             write_result(options.result_file, 0, result)
 
     with console as emit:
-        with devices_held(spec, f"{PROGRAM} tune {spec.model}", wait_seconds=wait_seconds):
+        with devices_held(spec, work, wait_seconds=wait_seconds):
             result = make_faster(spec, emit, keep=keep)
         if options.json:
             print_json(result.to_dict())
@@ -55,7 +52,7 @@ def faster(options: SimpleNamespace, command: Sequence[str]) -> int:
     return 0
 
 
-def spec_of(options: SimpleNamespace, command: Sequence[str]) -> FasterSpec:
+def spec_of(options: SimpleNamespace, command: Sequence[str]) -> OwnRaceSpec:
     """Read what is requested. Raises SpecError for the options of a search."""
     names = TuneSpec.__dataclass_fields__.keys() - {"command"}
     given: dict[str, Any] = {n: value for n in sorted(names) if (value := getattr(options, n, None)) is not None}
@@ -65,7 +62,7 @@ def spec_of(options: SimpleNamespace, command: Sequence[str]) -> FasterSpec:
             raise SpecError(name, why)
     if "batch" not in given and not any(map(BATCH_SIZE_PLACE.search, command)):
         given["batch"] = OWN
-    return FasterSpec(tuple(command), tried=tried_of(options.tried), **given)
+    return OwnRaceSpec(tuple(command), tried=tried_of(options.tried), **given)
 
 
 def tried_of(text: str | None) -> tuple[str, ...]:
@@ -77,11 +74,11 @@ def tried_of(text: str | None) -> tuple[str, ...]:
     return names
 
 
-def say_found(result: FasterResult) -> None:
+def say_found(result: OwnRaceResult) -> None:
     """Print the headline in bold, the table, and the lines to paste."""
     width = width_of(sys.stdout)
     say("")
-    say("\n".join(wrapped([headline_of(result)], width, hanging="")), style=BOLD)
+    say("\n".join(wrapped([result.headline], width, hanging="")), style=BOLD)
     say_lines(wrapped(_lines_below(result), width))
     tried = [row for row in result.rows if row.memory_bytes is not None]
     rows = [cells(row, result.today.memory_bytes) for row in tried]
@@ -89,31 +86,13 @@ def say_found(result: FasterResult) -> None:
         say_lines(["", *table_lines(HEADINGS, rows, width, right=FIGURES)])
     left_out = [f"{row.label}: {row.reason}." for row in result.rows if row.memory_bytes is None and row.reason]
     say_lines(wrapped(["", "Not compared:", *(f"  {line}" for line in left_out)], width) if left_out else [])
-    savers = tuple(row.name for row in memory_savers(result.rows, result.chosen, result.today.memory_bytes))
-    for heading, names in (("Paste:", result.chosen), ("Paste, for less memory:", savers)):
-        if lines := lines_to_paste(names, result.rows):
+    savers = tuple(row.name for row in result.savers)
+    for heading, lines in (("Paste:", result.lines), ("Paste, for less memory:", lines_to_paste(savers, result.rows))):
+        if lines:
             say_lines(["", heading, *(f"  {line}" for line in lines)])
 
 
-def headline_of(result: FasterResult) -> str:
-    """Return what was found in a sentence."""
-    found = nothing_found([result.verdict])
-    if not result.raced and result.verdict.claim is SpeedClaim.NO_GAIN:
-        found = NONE_RACED
-    if result.chosen and result.verdict.gain is not None:
-        label = " + ".join(row.label for row in result.rows if row.name in result.chosen)
-        lines = len(lines_to_paste(result.chosen, result.rows))
-        found = headline(result.verdict.gain, result.verdict.claim, lines=lines, label=label, savings=result.savings)
-    savers = [] if result.chosen else memory_savers(result.rows, result.chosen, result.today.memory_bytes)
-    return " ".join([*(f"{_less_memory(row, result)}." for row in savers[:1]), found])
-
-
-def _less_memory(row: Row, result: FasterResult) -> str:
-    share = 1 - (row.memory_bytes or 0) / result.today.memory_bytes
-    return f"{row.label}: {format_percent(share)} less memory"
-
-
-def _lines_below(result: FasterResult) -> list[str]:
+def _lines_below(result: OwnRaceResult) -> list[str]:
     """Return what stands below the headline: the loader, memory, remarks, what was compared."""
     today, kind = result.today, result.device.kind
     lines = []
@@ -122,8 +101,7 @@ def _lines_below(result: FasterResult) -> list[str]:
     if result.chosen and result.chosen_memory_bytes is not None:
         before, after = (format_bytes(each) for each in (today.memory_bytes, result.chosen_memory_bytes))
         lines.append(f"Memory: {after}, today {before}.")
-    savers = memory_savers(result.rows, result.chosen, today.memory_bytes)
-    lines += [f"{_less_memory(row, result)}." for row in savers[0 if result.chosen else 1 :]]
+    lines += [less_memory(row, today.memory_bytes) for row in result.savers[0 if result.chosen else 1 :]]
     lines += [f"{each[:1].upper()}{each[1:]}." for each in result.remarks]
     where = f"{result.starts} starts of {result.spec.model} with batch {today.batch_size} on {result.device.name}"
-    return [*lines, f"{where}, {format_duration(result.seconds)}."]
+    return [*lines, f"{where}, {format_duration(result.total_seconds)}."]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from statistics import fmean, median
+from statistics import median
 
 from ..race.field import TODAY, Entry, Field, RacedRound, RaceVerdict
 from ..race.rule import known_ratio
@@ -84,12 +84,6 @@ def with_figures(row: Row, spec: RunSpec, rounds: Sequence[RacedRound], field: F
 def tolerance_of(spec: RunSpec, today: RunSpec) -> float:
     """Return the largest difference of losses, as a share, that the precisions of two trainings explain."""
     return max(ROUNDING_TOLERANCES[each.precision] for each in (spec, today))
-
-
-def mean_others_cores(rounds: Iterable[RacedRound]) -> float | None:
-    """Return how many cores other work used while blocks were timed; None where that is unknown."""
-    known = [each.others_cores for r in rounds for each in r.timed if each.others_cores is not None]
-    return fmean(known) if known else None
 
 
 def _samples_per_second(entry: Entry, rounds: Sequence[RacedRound]) -> float | None:

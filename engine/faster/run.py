@@ -23,7 +23,7 @@ from ..execution import Emit, Execution
 from ..machine.scratch import scratch_folder
 from ..machine.watch import usable_cores
 from ..provenance.read import run_facts
-from ..race.field import TODAY, Entry, RaceVerdict
+from ..race.field import TODAY, Entry, RaceVerdict, mean_others_cores
 from ..race.lines import lines_of
 from ..race.numbers import STEPS, UNKNOWN, Numbers, compare_numbers, largest_difference
 from ..race.variants import (
@@ -47,7 +47,6 @@ from .answer import (
     BLOCK_SECONDS,
     answer_of,
     field_of_sizes,
-    mean_others_cores,
     options_of,
     tolerance_of,
     with_figures,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from statistics import fmean
 
 from ..results.intervals import Interval
 from ..results.speed_rounds import SpeedClaim, Stage
@@ -98,3 +99,9 @@ class RaceVerdict:
     def is_found(self) -> bool:
         """Whether a change is recommended."""
         return self.chosen != TODAY
+
+
+def mean_others_cores(rounds: Iterable[RacedRound]) -> float | None:
+    """Return how many cores other work used while blocks were timed; None where that is unknown."""
+    known = [each.others_cores for r in rounds for each in r.timed if each.others_cores is not None]
+    return fmean(known) if known else None

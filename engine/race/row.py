@@ -10,7 +10,7 @@ from .numbers import Numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class VariantRow:
     """One change. `reason` says why it is not recommended, where that is not its speed.
 
     `speed` is how many times as fast the training was with it, as without; where `beside` names changes, those were

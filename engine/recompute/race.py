@@ -12,7 +12,6 @@ from ..faster.answer import (
     BLOCK_SECONDS,
     answer_of,
     field_of_sizes,
-    mean_others_cores,
     options_of,
     tolerance_of,
     with_figures,
@@ -20,7 +19,7 @@ from ..faster.answer import (
 )
 from ..faster.result import FasterResult, Findings, Row
 from ..faster.spec import FasterSpec
-from ..race.field import TODAY, Entry, Field, RacedRound, RaceVerdict
+from ..race.field import TODAY, Entry, Field, RacedRound, RaceVerdict, mean_others_cores
 from ..race.lines import lines_of
 from ..race.numbers import judge_difference
 from ..race.rule import decide

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from ..catalog import WORKLOADS
 from ..errors import SpecError
@@ -302,7 +302,7 @@ class TuneSpec(Limits):
         return {**asdict(self), **{name: getattr(self, name) for name in self.DERIVED}, "command": masked(self.command)}
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> TuneSpec:
+    def from_dict(cls, data: dict[str, Any]) -> Self:
         """Build a spec from JSON. Raises SpecError for an unknown key, and for a command that is no list of texts."""
         given = given_fields(cls, data)
         command = given.get("command", ())

@@ -7,13 +7,13 @@ from functools import partial
 from engine.execution import Execution
 from engine.machine.scratch import scratch_folder
 from engine.provenance.read import run_facts
-from engine.tune.faster.spec import FasterSpec
+from engine.tune.faster.spec import OwnRaceSpec
 from engine.tune.faster.starts import Starts
 from engine.tune.faster.variants import VARIANTS
 from engine.tune.start.command import begin_command
 
 changes, command = sys.argv[1].split(","), tuple(sys.argv[2:])
-spec = FasterSpec(command, device="cuda:0", current_batch_size=8)
+spec = OwnRaceSpec(command, device="cuda:0", current_batch_size=8)
 with scratch_folder() as cache_folder:
     starts = Starts(
         spec=spec,
@@ -24,6 +24,6 @@ with scratch_folder() as cache_folder:
     )
     today = starts.first()
     changed = starts.trial(changes)
-reasons = {each.name: each.why_not(today.facts) for each in VARIANTS}
+reasons = {each.name: each.why_not(starts.known_facts) for each in VARIANTS}
 memory = {"today": today.memory_bytes, "changed": changed.memory_bytes}
 print(json.dumps({"kind": starts.device.kind, "memory": memory, "reasons": reasons}))

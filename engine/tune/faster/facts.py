@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...from_json import from_json
+from ...results.result import DeviceFacts
 from ...settings.step_settings import AMPERE
 from ..reading import Reading
 
@@ -14,10 +16,64 @@ QUEUE = 2  # batches that a worker of a DataLoader makes ahead, by default
 
 
 @dataclass(frozen=True, slots=True)
+class Loading:
+    """One way of loading that fed the training. Rows that do not come by number would come once from each worker."""
+
+    workers: int
+    is_pinned: bool
+    is_persistent: bool
+    is_by_number: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutermostModule:
+    """An outermost module of the training; `dtypes` are the types of its parameters."""
+
+    convolutions: int
+    is_channels_last: bool
+    uses_cache: bool
+    is_compiled: bool
+    is_autocast: bool
+    dtypes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsedOptimizer:
+    """An optimizer that made a step, by the name of its class."""
+
+    name: str
+    can_be_fused: bool
+    can_be_foreach: bool
+    is_fused: bool
+    is_foreach: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """What the hook noted of today's training, as a document keeps it: the lines to paste follow from it."""
+
+    framework: str
+    loaders: tuple[Loading, ...]
+    models: tuple[OutermostModule, ...]
+    optimizers: tuple[UsedOptimizer, ...]
+    kept_bytes: int
+    matmul_precision: str | None
+    cudnn_benchmark: bool
+    draws_random: bool
+
+    @classmethod
+    def of(cls, noted: Mapping[str, Any]) -> Noted:
+        """Read what the hook wrote, which has more."""
+        names = Loading.__dataclass_fields__
+        loaders = [dict(zip(names, each, strict=False)) for each in noted["loaders"]]
+        return from_json(cls, {**noted, "loaders": loaders})
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """One start of today's training, rank 0, on a machine with `cores` for each rank."""
 
-    noted: Mapping[str, Any]
+    noted: Noted
     device_kind: str
     compute_capability: tuple[int, ...] | None
     cores: int
@@ -25,12 +81,20 @@ class Facts:
     waiting_fraction: float | None
 
     @classmethod
-    def of(cls, reading: Reading, *, cores: int, peak_bytes: int, waiting_fraction: float | None) -> Facts:
-        """Read them from what the hook noted."""
-        capability = reading.card.get("compute_capability")
-        kind = str(reading.data["device"] or "cpu").partition(":")[0]
-        known = tuple(map(int, str(capability).split("."))) if capability else None
-        return cls(reading.data["faster"], kind, known, cores, peak_bytes, waiting_fraction)
+    def of(
+        cls,
+        noted: Noted,
+        device: DeviceFacts,
+        *,
+        cores: int,
+        ranks: int,
+        peak_bytes: int,
+        waiting_fraction: float | None,
+    ) -> Facts:
+        """Join them with what was measured. Raises ValueError where the compute capability is none."""
+        capability = device.compute_capability
+        known = tuple(map(int, capability.split("."))) if capability else None
+        return cls(noted, device.kind, known, max(cores // max(ranks, 1), 1), peak_bytes, waiting_fraction)
 
     @property
     def is_gpu(self) -> bool:
@@ -42,19 +106,13 @@ class Facts:
         return self.compute_capability is not None and self.compute_capability < AMPERE
 
     @property
-    def framework(self) -> str:
-        return str(self.noted["framework"])
-
-    @property
-    def loaders(self) -> Sequence[Sequence[Any]]:
-        """Each way of loading that fed the training: workers, pinned, persistent, rows by number, count of batches."""
-        loaders: Sequence[Sequence[Any]] = self.noted["loaders"]
-        return loaders
+    def loaders(self) -> Sequence[Loading]:
+        return self.noted.loaders
 
     @property
     def workers(self) -> int:
         """The fewest workers that a loader of the training had."""
-        return min((int(each[0]) for each in self.loaders), default=0)
+        return min((each.workers for each in self.loaders), default=0)
 
     @property
     def workers_to_try(self) -> int:
@@ -62,32 +120,30 @@ class Facts:
         return min(max(2 * self.workers, 2, min(self.cores, 8)), max(self.cores, 2))
 
     @property
-    def models(self) -> Sequence[Mapping[str, Any]]:
-        models: Sequence[Mapping[str, Any]] = self.noted["models"]
-        return models
+    def models(self) -> Sequence[OutermostModule]:
+        return self.noted.models
 
     @property
     def dtypes(self) -> set[str]:
         """The types of the parameters."""
-        return {each for model in self.models for each in model["dtypes"]}
+        return {each for model in self.models for each in model.dtypes}
 
     def any_model(self, fact: str) -> bool:
-        return any(model[fact] for model in self.models)
+        return any(getattr(model, fact) for model in self.models)
 
     @property
-    def optimizers(self) -> Sequence[Mapping[str, Any]]:
-        optimizers: Sequence[Mapping[str, Any]] = self.noted["optimizers"]
-        return optimizers
+    def optimizers(self) -> Sequence[UsedOptimizer]:
+        return self.noted.optimizers
 
     @property
     def optimizer(self) -> str:
         """The class of most optimizers."""
-        return Counter(each["name"] for each in self.optimizers).most_common(1)[0][0] if self.optimizers else ""
+        return Counter(each.name for each in self.optimizers).most_common(1)[0][0] if self.optimizers else ""
 
     @property
     def kept_fraction(self) -> float:
         """The share of the peak that outputs took which had been gone back through, and were still held."""
-        return int(self.noted["kept_bytes"]) / self.peak_bytes if self.peak_bytes else 0.0
+        return self.noted.kept_bytes / self.peak_bytes if self.peak_bytes else 0.0
 
 
 def own_batch_size(reading: Reading) -> int | None:

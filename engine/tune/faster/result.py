@@ -1,20 +1,23 @@
-"""PURE: what `tune --faster` found: a row for each variant, the verdict of the race, and their document."""
+"""PURE: what `tune --faster` found: a row for each variant, the verdicts of its races, and their document."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from ...race.field import Entry, RacedRound, RaceVerdict
 from ...race.numbers import Numbers
-from ...race.row import Row
+from ...race.row import VariantRow
+from ...race.text import headline, less_memory, memory_savers, nothing_found
 from ...results.result import DeviceFacts, Savings
+from ...results.speed_rounds import SpeedClaim
 from ...spec import SCHEMA
 from ..training import LOADER_LIMITS_FROM
-from .spec import FasterSpec
+from .facts import Facts, Noted
+from .spec import OwnRaceSpec
 
 GOAL = "faster"
+NONE_RACED = "Nothing found: no change of the speed applies here, or trains the same."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +26,7 @@ class Today:
 
     batch_size: int
     samples_per_step: int
+    ranks: int
     memory_bytes: int
     step_seconds: float
     waiting_fraction: float | None
@@ -36,24 +40,36 @@ class Today:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FasterResult:
-    """The result. `chosen_memory_bytes` and `chosen_numbers` are those of all chosen variants together."""
+class OwnFindings:
+    """What a race of somebody's own script found.
 
-    spec: FasterSpec
+    Where data is waited for, loader workers raced alone first: `at_workers` is the verdict of `rounds_of_workers`, and
+    `base` are the workers where they gain. `at_rest` is the verdict of `rounds`, in which the others raced on top of
+    the base; None where they did not. `verdict` is the one that decides, and `chosen` what is recommended by it.
+    `chosen_memory_bytes` and `chosen_numbers` are those of all chosen variants together. `facts`, what the hook noted
+    of today's training, and the rounds hold everything from which others can decide again.
+    """
+
     device: DeviceFacts
-    environment: Mapping[str, Any]
+    environment: dict[str, Any]
     today: Today
-    rows: tuple[Row, ...]
+    facts: Noted
+    rows: tuple[VariantRow, ...]
+    at_workers: RaceVerdict | None
+    base: Entry
+    at_rest: RaceVerdict | None
     verdict: RaceVerdict
     chosen: Entry
+    chosen_memory_bytes: int | None
+    chosen_numbers: Numbers | None
     savings: Savings
+    lines: tuple[str, ...]
+    rounds_of_workers: tuple[RacedRound, ...]
     rounds: tuple[RacedRound, ...]
     others_cores: float | None
     remarks: tuple[str, ...]
-    seconds: float
+    total_seconds: float
     starts: int
-    chosen_memory_bytes: int | None = None
-    chosen_numbers: Numbers | None = None
 
     @property
     def is_found(self) -> bool:
@@ -61,26 +77,53 @@ class FasterResult:
         return bool(self.chosen)
 
     @property
+    def all_rounds(self) -> tuple[RacedRound, ...]:
+        return (*self.rounds_of_workers, *self.rounds)
+
+    @property
     def raced(self) -> int:
         """How many variants were raced."""
-        return len({name for r in self.rounds for each in r.timed if len(each.entry) == 1 for name in each.entry})
+        return len({name for r in self.all_rounds for each in r.timed if len(each.entry) == 1 for name in each.entry})
+
+    @property
+    def savers(self) -> list[VariantRow]:
+        """The changes that take clearly less memory, and are not among the chosen."""
+        return memory_savers(self.rows, self.chosen, self.today.memory_bytes)
+
+    @property
+    def known_facts(self) -> Facts:
+        """What the variants are chosen by. Raises ValueError where the compute capability of the device is none."""
+        today = self.today
+        return Facts.of(
+            self.facts,
+            self.device,
+            cores=today.cores,
+            ranks=today.ranks,
+            peak_bytes=today.memory_bytes,
+            waiting_fraction=today.waiting_fraction,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnRaceResult(OwnFindings):
+    """The answer, with the headline that follows from it."""
+
+    spec: OwnRaceSpec
+
+    @property
+    def headline(self) -> str:
+        """Write what was found in a sentence."""
+        found = nothing_found([self.verdict])
+        if not self.raced and self.verdict.claim is SpeedClaim.NO_GAIN:
+            found = NONE_RACED
+        if self.chosen and self.verdict.gain is not None:
+            label = " + ".join(row.label for row in self.rows if row.name in self.chosen)
+            gain, claim, count = self.verdict.gain, self.verdict.claim, len(self.lines)
+            found = headline(gain, claim, lines=count, label=label, savings=self.savings)
+        savers = [] if self.chosen else self.savers
+        return " ".join([*(less_memory(row, self.today.memory_bytes) for row in savers[:1]), found])
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""
-        fields = (
-            *("environment", "chosen", "remarks", "seconds", "starts", "others_cores"),
-            "chosen_memory_bytes",
-        )
-        return {
-            "schema": SCHEMA,
-            "goal": GOAL,
-            "spec": self.spec.to_dict(),
-            "device": self.device.to_dict(),
-            "today": asdict(self.today),
-            "variants": [asdict(row) for row in self.rows],
-            "verdict": asdict(self.verdict),
-            "savings": asdict(self.savings),
-            "rounds": [asdict(each) for each in self.rounds],
-            "chosen_numbers": None if self.chosen_numbers is None else asdict(self.chosen_numbers),
-            **{name: getattr(self, name) for name in fields},
-        }
+        whole = {"spec": self.spec.to_dict(), "device": self.device.to_dict()}
+        return {"schema": SCHEMA, "goal": GOAL, **asdict(self), **whole, "headline": self.headline}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -12,42 +12,55 @@ from ...errors import TimeIsUp, WorkloadFailed
 from ...execution import Emit, Execution
 from ...machine.scratch import scratch_folder
 from ...provenance.read import run_facts
-from ...race.field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict, Timed
-from ...race.numbers import Numbers, Sameness, largest_difference
-from ...race.row import Row
-from ...race.rule import decide, known_ratio
-from ...race.text import pays_after
-from ...results.intervals import ENOUGH_ROUNDS
+from ...race.field import TODAY, Entry, NextRound, RacedRound, RaceVerdict, Timed, mean_others_cores
+from ...race.numbers import Numbers, largest_difference
+from ...race.row import VariantRow
+from ...race.text import lines_to_paste
 from ...results.savings import savings
 from ...results.speed_rounds import SpeedClaim, Stage
 from ...spec import SCHEMA
 from ...text.units import format_bytes
 from ..start.command import begin_command
 from ..start.launch import Begin
-from .result import FasterResult, Today
-from .spec import FasterSpec
-from .starts import StartFailed, Starts, describe_entry
+from .answer import (
+    FAILED,
+    GIVEN_UP,
+    NOTHING_TIMED,
+    TIME_IS_UP,
+    answer_of,
+    coarsest,
+    describe_entry,
+    field_of,
+    is_given_up,
+    is_raced,
+    next_step,
+    order_of_round,
+    race_waits_for_workers,
+    row_of,
+    together,
+    verdict_of,
+    with_speed,
+    with_start,
+)
+from .facts import Facts
+from .result import OwnRaceResult, Today
+from .spec import OwnRaceSpec
+from .starts import StartFailed, Starts
 from .trial import Trial, numbers_of
-from .variants import CONFLICTS, VARIANTS, Variant
+from .variants import BY_NAME, WORKERS, Variant
 
 MOST_SECONDS = 1_800.0
 """A race ends after these seconds, or with the time budget."""
-NOTHING_TIMED = RaceVerdict(
-    chosen=TODAY, leader=TODAY, claim=SpeedClaim.NOTHING, gain=None, rounds=0, quiet_rounds=0, ended_early=True
-)
-WORKERS = "workers"
-GIVE_UP_ROUNDS = 2 * ENOUGH_ROUNDS
-"""A CPU whose first rounds were all disturbed by other work will show no more: nothing is claimed from such rounds."""
 
 
 def make_faster(
-    spec: FasterSpec,
+    spec: OwnRaceSpec,
     emit: Emit = lambda _: None,
     *,
-    keep: Callable[[FasterResult], None] = lambda _: None,
+    keep: Callable[[OwnRaceResult], None] = lambda _: None,
     begin: Begin | None = None,
     started_as: Mapping[str, Any] | None = None,
-) -> FasterResult:
+) -> OwnRaceResult:
     """Find what makes a training faster. Raises CommandUntunable and WorkloadFailed where today's does not train."""
     execution = Execution(emit, spec.time_budget_seconds)
     with scratch_folder() as cache_folder:
@@ -65,39 +78,37 @@ def make_faster(
 class _Faster:
     """A run in progress. `base` are the variants that the others are tried on top of."""
 
-    spec: FasterSpec
+    spec: OwnRaceSpec
     execution: Execution
     starts: Starts
     base: Entry = TODAY
-    rows: dict[str, Row] = field(default_factory=dict)
+    rows: dict[str, VariantRow] = field(default_factory=dict)
+    rounds_of_workers: list[RacedRound] = field(default_factory=list)
     rounds: list[RacedRound] = field(default_factory=list)
     noise: float | None = None
     remarks: list[str] = field(default_factory=list)
     trials: dict[Entry, Trial] = field(default_factory=dict)
-    is_given_up: bool = False
 
-    def run(self) -> FasterResult:
+    def run(self) -> OwnRaceResult:
         self.execution.emit_event("started", schema=SCHEMA, spec=self.spec.to_dict())
         self.execution.phase("memory")
         first = self.starts.first()
         self.starts.step_seconds = first.step_seconds
         today = self._today(first)
-        applying = [each for each in VARIANTS if self._applies(each, today)]
-        verdict, chosen = NOTHING_TIMED, TODAY
-        try:
-            if today.is_limited_by_loader and any(each.name == WORKERS for each in applying):
-                verdict = self._loader_first([each for each in applying if each.name == WORKERS], first)
-                applying = [each for each in applying if each.name != WORKERS]
-                chosen = self.base
-            if self.is_given_up:
-                self.remarks.append("other work disturbed every round, so the other variants were not tried")
-                return self._result(today, first, verdict, TODAY)
-            found = self._race(self._tried(applying, self.trials.get(self.base, first)))
-            if found.chosen != TODAY or not self.base:
-                verdict, chosen = found, (*self.base, *found.chosen)
-        except TimeIsUp:
-            self.remarks.append("the time budget ended before all was tried")
-        return self._result(today, first, verdict, chosen if verdict.is_found else TODAY)
+        self.rows = {each.name: row_of(each, self.facts) for each in self.spec.variants}
+        applying = [each for each in self.spec.variants if self.rows[each.name].reason is None]
+        at_workers: RaceVerdict | None = None
+        at_rest: RaceVerdict | None = None
+        if race_waits_for_workers(today, self.rows):
+            at_workers = self._loader_first(today, first)
+            applying = [each for each in applying if each.name != WORKERS]
+        if not self.remarks:
+            at_rest = self._raced(applying, self.trials.get(self.base, first), self.rounds)
+        return self._result(today, first, at_workers, at_rest)
+
+    @property
+    def facts(self) -> Facts:
+        return self.starts.known_facts
 
     def _today(self, first: Trial) -> Today:
         """Start today's training once more: by how much its own losses differ from start to start."""
@@ -106,10 +117,11 @@ class _Faster:
         except StartFailed as error:
             raise WorkloadFailed(f"the training as it is failed in its second start: {error}") from error
         self.noise = largest_difference(again.compared_losses, first.compared_losses)
-        evidence = first.evidence
+        evidence, ranks = first.evidence, max(len(first.evidence.ranks), 1)
         return Today(
             batch_size=self.starts.batch_size,
-            samples_per_step=self.starts.batch_size * evidence.micro_batches * max(len(evidence.ranks), 1),
+            samples_per_step=self.starts.batch_size * evidence.micro_batches * ranks,
+            ranks=ranks,
             memory_bytes=first.memory_bytes,
             step_seconds=first.step_seconds,
             waiting_fraction=evidence.waiting_fraction,
@@ -117,95 +129,73 @@ class _Faster:
             cores=self.starts.cores,
         )
 
-    def _applies(self, variant: Variant, today: Today) -> bool:
-        """Whether a variant is tried. One that is not has a row that says why."""
-        if self.spec.tried and variant.name not in self.spec.tried:
-            return False
-        row = Row(name=variant.name, label=variant.label, lines=variant.lines_for(self.starts.known_facts))
-        self.rows[variant.name] = replace(row, reason=variant.why_not(self.starts.known_facts))
-        return self.rows[variant.name].reason is None
-
-    def _loader_first(self, workers: Sequence[Variant], first: Trial) -> RaceVerdict:
-        """Race the workers alone: where data is waited for, nothing else can show what it gains."""
-        fraction = first.evidence.waiting_fraction or 0.0
-        self.execution.log(
-            f"waiting for data is the limit ({fraction * 100:.0f} % of a step): more loader workers first"
-        )
-        verdict = self._race(self._tried(workers, first))
-        if verdict.is_found:
-            self.base = verdict.chosen
+    def _loader_first(self, today: Today, first: Trial) -> RaceVerdict:
+        """Race the workers alone. The others are not tried where other work disturbed every round."""
+        fraction = (today.waiting_fraction or 0.0) * 100
+        self.execution.log(f"waiting for data is the limit ({fraction:.0f} % of a step): more loader workers first")
+        verdict = self._raced([BY_NAME[WORKERS]], first, self.rounds_of_workers)
+        self.base = verdict.chosen
+        is_cpu = self.starts.device.kind == "cpu"
+        racing = field_of((WORKERS,), cores=self.starts.cores, shares_cores=is_cpu)
+        if is_given_up(racing, self.rounds_of_workers):
+            self.remarks.append(GIVEN_UP)
         return verdict
 
-    def _tried(self, variants: Sequence[Variant], beside: Trial) -> list[str]:
-        """Start each variant once. Those that train the same, and may be faster, are raced."""
-        racing = []
+    def _raced(self, variants: Sequence[Variant], beside: Trial, rounds: list[RacedRound]) -> RaceVerdict:
+        """Try these variants on top of the base, and race those that train the same."""
+        try:
+            self._try(variants, beside)
+        except TimeIsUp:
+            self.remarks.append(TIME_IS_UP)
+            return NOTHING_TIMED
+        return self._race([each.name for each in variants if is_raced(self.rows[each.name])], rounds)
+
+    def _try(self, variants: Sequence[Variant], beside: Trial) -> None:
+        """Start each variant once."""
         for variant in variants:
             row, name = self.rows[variant.name], variant.name
             try:
                 trial = self.starts.trial((*self.base, name))
             except StartFailed as error:
-                self.rows[name] = replace(row, reason=f"it failed: {error}")
+                self.rows[name] = replace(row, reason=f"{FAILED}{error}")
                 self.execution.log(f"{name}: {self.rows[name].reason}", "warning")
                 continue
             self.trials[(*self.base, name)] = trial
-            self.rows[name] = row = self._shown(row, variant, trial, beside)
-            trained = row.numbers.sameness.label if row.numbers else "not compared"
-            self.execution.log(f"{name}: {trained}, {format_bytes(trial.memory_bytes)}")
-            if row.reason is None and not variant.saves_memory_only:
-                racing.append(name)
-        return racing
+            numbers = numbers_of(trial, beside, self.noise, variant.rounds_as)
+            self.rows[name] = with_start(
+                row,
+                self.facts,
+                beside=self.base,
+                memory_bytes=trial.memory_bytes,
+                numbers=numbers,
+                compile_seconds=max(trial.warm_up_seconds - beside.warm_up_seconds, 0.0),
+            )
+            self.execution.log(f"{name}: {numbers.sameness.label}, {format_bytes(trial.memory_bytes)}")
 
-    def _shown(self, row: Row, variant: Variant, trial: Trial, beside: Trial) -> Row:
-        """Return the row with what its first start showed."""
-        numbers, draws_elsewhere = (
-            numbers_of(trial, beside, self.noise, variant.rounds_as),
-            self._draws_elsewhere([variant.name]),
-        )
-        compile_seconds = None
-        if variant.name == "compile":
-            compile_seconds = max(trial.warm_up_seconds - beside.warm_up_seconds, 0.0)
-        reason = None if numbers.is_offered or draws_elsewhere else _why_not_offered(numbers)
-        return replace(
-            row,
-            reason=reason,
-            beside=self.base,
-            memory_bytes=trial.memory_bytes,
-            numbers=numbers,
-            draws_elsewhere=draws_elsewhere,
-            compile_seconds=compile_seconds,
-        )
-
-    def _race(self, names: Sequence[str]) -> RaceVerdict:
+    def _race(self, names: Sequence[str], rounds: list[RacedRound]) -> RaceVerdict:
         """Race these variants on top of the base. In the evaluation they are compared with today's own training."""
         self.execution.phase("timing")
-        if not names:
-            return replace(NOTHING_TIMED, claim=SpeedClaim.NO_GAIN, ended_early=False)
         left = min(MOST_SECONDS, self.execution.seconds_left)
         is_cpu, cores = self.starts.device.kind == "cpu", self.starts.cores
-        racing = Field(tuple(names), CONFLICTS, most_seconds=left, cores=cores, shares_cores=is_cpu)
-        rounds: list[RacedRound] = []
-        while isinstance(step := decide(racing, rounds), NextRound):
-            self.execution.emit_event("timing", stage=step.stage, round=len(self.rounds) + 1, batch_sizes=[])
-            rounds.append(self._round(step, is_reversed=len(rounds) % 2 == 1))
-            self.rounds.append(rounds[-1])
-            if is_cpu and len(rounds) >= GIVE_UP_ROUNDS and all(each.disturbed(cores) for each in rounds):
-                self.is_given_up = True
-                step = replace(NOTHING_TIMED, rounds=len(rounds), ended_early=False)
-                break
-        # with a base, the evaluation's rounds have another TODAY
-        alike = [r for r in rounds if not self.base or r.stage is Stage.SELECTION]
+        racing = field_of(names, cores=cores, shares_cores=is_cpu, most_seconds=left)
+        try:
+            while isinstance(step := next_step(racing, rounds), NextRound):
+                number = len(self.rounds_of_workers) + len(self.rounds) + 1
+                self.execution.emit_event("timing", stage=step.stage, round=number, batch_sizes=[])
+                rounds.append(self._round(step, len(rounds), number))
+        except TimeIsUp:
+            self.remarks.append(TIME_IS_UP)
+            step = verdict_of(racing, rounds)
+        base, step_seconds = self.base, self.starts.step_seconds or 0.0
         for name in names:
-            speed, rough_speed = known_ratio((name,), alike, racing)
-            row = replace(self.rows[name], speed=speed, rough_speed=rough_speed)
-            steps = pays_after(row.compile_seconds, speed, self.starts.step_seconds)
-            self.rows[name] = replace(row, pays_after_steps=steps)
+            self.rows[name] = with_speed(self.rows[name], rounds, racing, base=base, step_seconds=step_seconds)
         return step
 
-    def _round(self, step: NextRound, *, is_reversed: bool) -> RacedRound:
-        """Start each entry once, in the reverse order of the round before: a slow drift meets all alike."""
+    def _round(self, step: NextRound, place: int, number: int) -> RacedRound:
+        """Start each entry once."""
         timed, began, failed = [], time.monotonic(), None
-        workers = max(self.starts.known_facts.workers_to_try, self.starts.known_facts.workers)
-        for entry in reversed(step.entries) if is_reversed else step.entries:
+        workers = max(self.facts.workers_to_try, self.facts.workers)
+        for entry in order_of_round(step, place):
             is_today = step.stage is Stage.EVALUATION and entry == TODAY
             try:
                 speed, others = self.starts.speed(() if is_today else (*self.base, *entry), workers)
@@ -217,36 +207,45 @@ class _Faster:
                 break
             timed.append(Timed(entry, speed, others))
         shown = ", ".join(f"{describe_entry(each.entry)} {each.samples_per_second:.1f}" for each in timed)
-        self.execution.log(f"round {len(self.rounds) + 1}: {shown} samples/s")
+        self.execution.log(f"round {number}: {shown} samples/s")
         return RacedRound(step.stage, step.generation, tuple(timed), time.monotonic() - began, failed)
 
     def _fail(self, entry: Entry, why: str) -> None:
-        self.execution.log(f"{describe_entry(entry)}: it failed: {why}", "warning")
+        self.execution.log(f"{describe_entry(entry)}: {FAILED}{why}", "warning")
         if len(entry) == 1:
-            self.rows[entry[0]] = replace(self.rows[entry[0]], reason=f"it failed: {why}")
+            self.rows[entry[0]] = replace(self.rows[entry[0]], reason=f"{FAILED}{why}")
 
-    def _result(self, today: Today, first: Trial, verdict: RaceVerdict, chosen: Entry) -> FasterResult:
-        memory_bytes, numbers = self._together(first, chosen)
-        if numbers is not None and not numbers.is_offered and not self._draws_elsewhere(chosen):
-            self.remarks.append(f"{describe_entry(chosen)} together: {_why_not_offered(numbers)}")
-            chosen = TODAY
-        gain = verdict.gain if chosen else None
-        return FasterResult(
+    def _result(
+        self, today: Today, first: Trial, at_workers: RaceVerdict | None, at_rest: RaceVerdict | None
+    ) -> OwnRaceResult:
+        verdict, entry = answer_of(at_workers, at_rest)
+        memory_bytes, numbers = self._together(first, entry)
+        chosen, why_dropped = together(entry, numbers, self.facts)
+        if why_dropped is not None:
+            self.remarks.append(why_dropped)
+        gain, rows = verdict.gain if chosen else None, tuple(self.rows.values())
+        return OwnRaceResult(
             spec=self.spec,
             device=self.starts.device,
             environment=self.starts.environment,
             today=today,
-            rows=tuple(self.rows.values()),
+            facts=self.facts.noted,
+            rows=rows,
+            at_workers=at_workers,
+            base=self.base,
+            at_rest=at_rest,
             verdict=verdict,
             chosen=chosen,
-            savings=savings(self.spec, gain, is_bound=verdict.claim is SpeedClaim.AT_LEAST),
-            rounds=tuple(self.rounds),
-            others_cores=self.starts.mean_others_cores,
-            remarks=tuple(self.remarks),
-            seconds=self.execution.seconds,
-            starts=len(self.starts.seconds),
             chosen_memory_bytes=memory_bytes,
             chosen_numbers=numbers,
+            savings=savings(self.spec, gain, is_bound=verdict.claim is SpeedClaim.AT_LEAST),
+            lines=tuple(lines_to_paste(chosen, rows)),
+            rounds_of_workers=tuple(self.rounds_of_workers),
+            rounds=tuple(self.rounds),
+            others_cores=mean_others_cores([*self.rounds_of_workers, *self.rounds]),
+            remarks=tuple(self.remarks),
+            total_seconds=self.execution.seconds,
+            starts=len(self.starts.seconds),
         )
 
     def _together(self, first: Trial, chosen: Entry) -> tuple[int | None, Numbers | None]:
@@ -259,19 +258,4 @@ class _Faster:
         except (StartFailed, TimeIsUp) as error:
             self.execution.log(f"{describe_entry(chosen)}: its memory was not measured: {error}", "warning")
             return None, None
-        return trial.memory_bytes, numbers_of(trial, first, self.noise, _coarsest(chosen))
-
-    def _draws_elsewhere(self, names: Iterable[str]) -> bool:
-        """Whether the rows of the data draw random numbers, and do so in workers then, from another generator."""
-        return WORKERS in names and bool(self.starts.known_facts.noted["draws_random"])
-
-
-def _coarsest(names: Iterable[str]) -> str:
-    order = ("fp32", "tf32", "bf16")
-    return max((each.rounds_as for each in VARIANTS if each.name in set(names)), key=order.index, default=order[0])
-
-
-def _why_not_offered(numbers: Numbers) -> str:
-    if numbers.sameness is Sameness.UNKNOWN:
-        return "two starts of today's training differ too much to tell whether it trains the same"
-    return "its losses differ by more than its precision explains"
+        return trial.memory_bytes, numbers_of(trial, first, self.noise, coarsest(chosen))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ...errors import SpecError
 from ...settings.spec_checks import not_offered
 from ..spec import TuneSpec
-from .variants import BY_NAME
+from .variants import BY_NAME, VARIANTS, Variant
 
 OWN = "own"
 """The way of a command that names no batch size: it trains with its own."""
@@ -19,7 +21,7 @@ UNUSED = (
 
 
 @dataclass(frozen=True, slots=True)
-class FasterSpec(TuneSpec):
+class OwnRaceSpec(TuneSpec):
     """One command to be made faster at today's batch size. Raises SpecError, naming the field."""
 
     tried: tuple[str, ...] = ()
@@ -27,6 +29,9 @@ class FasterSpec(TuneSpec):
 
     def __post_init__(self) -> None:
         TuneSpec.__post_init__(self)
+        if not isinstance(self.tried, (list, tuple)) or not all(isinstance(name, str) for name in self.tried):
+            raise SpecError("tried", "must be a list of names")
+        object.__setattr__(self, "tried", tuple(self.tried))
         for name in self.tried:
             if name not in BY_NAME:
                 raise SpecError("try", not_offered(name, tuple(BY_NAME)))
@@ -36,3 +41,14 @@ class FasterSpec(TuneSpec):
         if self.batch == OWN and not self.has_placeholder:
             return
         TuneSpec._check_way(self)
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """The variants that are wanted, in the order of the table."""
+        return tuple(each for each in VARIANTS if not self.tried or each.name in self.tried)
+
+
+def read_own_race_spec(document: Mapping[str, Any]) -> OwnRaceSpec:
+    """Read the spec of a document; what it holds derived is left out. Raises SpecError."""
+    given = {name: value for name, value in document.items() if name not in OwnRaceSpec.DERIVED}
+    return OwnRaceSpec.from_dict(given)

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from statistics import fmean
 from typing import Any
 
 from ...errors import CommandUntunable, TimeIsUp, WorkloadFailed
@@ -23,8 +22,9 @@ from ..in_turns import steps_to_time
 from ..reading import Reading
 from ..start.command import unwatched
 from ..start.launch import Begin, Watching, start
-from .facts import QUEUE, Facts, own_batch_size
-from .spec import OWN, FasterSpec
+from .answer import describe_entry
+from .facts import QUEUE, Facts, Noted, own_batch_size
+from .spec import OWN, OwnRaceSpec
 from .trial import Trial, settled_speed
 from .variants import BY_NAME
 
@@ -42,7 +42,7 @@ class StartFailed(Exception):
 class Starts:
     """The starts of one run. `cache_folder` keeps what torch.compile made, for this run alone."""
 
-    spec: FasterSpec
+    spec: OwnRaceSpec
     execution: Execution
     begin: Begin
     started_as: Mapping[str, Any]
@@ -52,7 +52,6 @@ class Starts:
     environment: dict[str, Any] = field(default_factory=dict)
     own_size: int | None = None
     seconds: list[float] = field(default_factory=list)
-    others_cores: list[float] = field(default_factory=list)
 
     @property
     def batch_size(self) -> int:
@@ -124,19 +123,12 @@ class Starts:
         )
         _, evidence = self._seen(tuple(names), watching)
         others: float | None = watch.read()["others_cores"]
-        if others is not None:
-            self.others_cores.append(others)
         if not evidence.probe.timed_step_seconds:
             raise StartFailed("its data ended before a step was timed")
         return settled_speed(evidence, workers), others
 
     step_seconds: float | None = None
     """How long a step of today's training takes."""
-
-    @property
-    def mean_others_cores(self) -> float | None:
-        """How many cores other work used while starts were timed; None where unknown."""
-        return fmean(self.others_cores) if self.others_cores else None
 
     def _seen(self, names: tuple[str, ...], watching: Watching) -> tuple[list[Reading], Evidence]:
         readings, ended = self._started(names, watching)
@@ -171,10 +163,11 @@ class Starts:
         )
 
     def _facts(self, reading: Reading, evidence: Evidence) -> Facts:
-        cores = max(self.cores // max(len(evidence.ranks), 1), 1)
         return Facts.of(
-            reading,
-            cores=cores,
+            Noted.of(reading.data["faster"]),
+            self.device,
+            cores=self.cores,
+            ranks=len(evidence.ranks),
             peak_bytes=evidence.probe.memory_bytes or 0,
             waiting_fraction=evidence.waiting_fraction,
         )
@@ -184,7 +177,7 @@ class Starts:
         marks = reading.data["marks"]
         began = next(at for at, name, *_ in marks if name in ("phase", "batch"))
         read = next((at for at, name, *_ in marks if name == "memory_read"), began)
-        return Trial(evidence, self._facts(reading, evidence), losses, read - began)
+        return Trial(evidence, losses, read - began)
 
     def _set(self, names: Iterable[str], *, is_trial: bool) -> dict[str, Any]:
         """Return what the hook sets, and the variables of the start."""
@@ -198,8 +191,3 @@ class Starts:
                 environment[name] = with_own_allocator_settings(environment[name])
         to_set = {each.name: each.value(self.known_facts) for each in chosen if not each.environment}
         return {"seed": SEED, "set": to_set, "is_trial": is_trial, "environment": environment}
-
-
-def describe_entry(names: Iterable[str]) -> str:
-    """Write "today" or "workers + fused"."""
-    return " + ".join(names) or "today"

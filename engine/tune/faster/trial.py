@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import fmean
 
-from ...race.numbers import STEPS, UNKNOWN, Numbers, compare_numbers
+from ...race.numbers import STEPS, UNKNOWN, Numbers, Sameness, compare_numbers, judge_difference
 from ...settings.step_settings import ROUNDING_TOLERANCES
 from ..alternating_starts import samples_of_a_step
 from ..evidence import Evidence
-from .facts import QUEUE, Facts
+from .facts import QUEUE
 
 MOST_NOISE = ROUNDING_TOLERANCES["bf16"]
 """A training whose own losses differ by more from start to start is seeded by nothing that the hook can seed."""
@@ -26,7 +26,6 @@ class Trial:
     """
 
     evidence: Evidence
-    facts: Facts
     losses: tuple[float, ...]
     warm_up_seconds: float
 
@@ -61,6 +60,20 @@ def numbers_of(trial: Trial, today: Trial, noise: float | None, rounds_as: str) 
 
     Not known where no loss was seen, or noise hides more than rounding would.
     """
-    if noise is None or noise > MOST_NOISE:
+    if _is_hidden(noise):
         return UNKNOWN
     return compare_numbers(trial.compared_losses, today.compared_losses, noise, ROUNDING_TOLERANCES[rounds_as])
+
+
+def numbers_again(stored: Numbers, noise: float | None, rounds_as: str) -> Numbers:
+    """Return the verdict of the difference that a document has, decided again."""
+    if _is_hidden(noise):
+        return UNKNOWN
+    tolerance = ROUNDING_TOLERANCES[rounds_as]
+    if stored.largest_difference is not None:
+        return judge_difference(stored.largest_difference, noise, tolerance)
+    return Numbers(Sameness.UNKNOWN if stored.sameness is Sameness.UNKNOWN else Sameness.DIFFERS, None, tolerance)
+
+
+def _is_hidden(noise: float | None) -> bool:
+    return noise is None or noise > MOST_NOISE

@@ -19,6 +19,8 @@ LEAST_WAITING = 0.02
 LEAST_KEPT = 0.01
 """Share of the peak that outputs have to take for their release to be tried."""
 TORCH, TRANSFORMERS, LIGHTNING, ACCELERATE = "torch", "transformers", "lightning", "accelerate"
+WORKERS, COMPILE = "workers", "compile"
+"""The variants that are treated apart: one may race first, the other takes time before it pays."""
 _OTHER_NAMES = {"pytorch_lightning": LIGHTNING}
 _ONLY_GPU = "only a GPU has it"
 _NO_LOADER = "no DataLoader was seen"
@@ -46,7 +48,7 @@ class Variant:
 
     def lines_for(self, facts: Facts) -> str:
         """Return the lines to paste in the framework that was seen."""
-        framework = _OTHER_NAMES.get(facts.framework, facts.framework)
+        framework = _OTHER_NAMES.get(facts.noted.framework, facts.noted.framework)
         return self.lines.get(framework, self.lines[TORCH])(facts)
 
 
@@ -58,7 +60,7 @@ def always(text: str) -> Lines:
 def _no_workers(facts: Facts) -> str | None:
     if not facts.loaders:
         return _NO_LOADER
-    if not any(each[3] for each in facts.loaders):
+    if not any(each.is_by_number for each in facts.loaders):
         return "the rows come one after the other: each worker would give all of them"
     if facts.workers >= facts.workers_to_try:
         return f"it has {facts.workers} workers on {facts.cores} cores"
@@ -74,23 +76,23 @@ def _no_pinning(facts: Facts) -> str | None:
         return _ONLY_GPU
     if not facts.loaders:
         return _NO_LOADER
-    return "it is set" if all(each[1] for each in facts.loaders) else None
+    return "it is set" if all(each.is_pinned for each in facts.loaders) else None
 
 
 def _not_fused(facts: Facts) -> str | None:
     if not facts.optimizers:
         return "no optimizer of torch.optim was seen"
-    if not any(each["can_be_fused"] for each in facts.optimizers):
+    if not any(each.can_be_fused for each in facts.optimizers):
         return f"{facts.optimizer} has no fused form"
-    return "it is set" if all(each["is_fused"] for each in facts.optimizers if each["can_be_fused"]) else None
+    return "it is set" if all(each.is_fused for each in facts.optimizers if each.can_be_fused) else None
 
 
 def _not_foreach(facts: Facts) -> str | None:
     if facts.is_gpu:
         return "torch does so on a GPU by itself"
-    if not any(each["can_be_foreach"] for each in facts.optimizers):
+    if not any(each.can_be_foreach for each in facts.optimizers):
         return "the optimizer has no such form" if facts.optimizers else "no optimizer of torch.optim was seen"
-    if any(each["is_fused"] or each["is_foreach"] for each in facts.optimizers):
+    if any(each.is_fused or each.is_foreach for each in facts.optimizers):
         return "it is set, or the optimizer is fused"
     return None
 
@@ -106,7 +108,7 @@ def _not_channels_last(facts: Facts) -> str | None:
 def _no_benchmark(facts: Facts) -> str | None:
     if not facts.is_gpu:
         return "a CPU has no cuDNN"
-    return "it is set" if facts.noted["cudnn_benchmark"] else _no_convolution(facts)
+    return "it is set" if facts.noted.cudnn_benchmark else _no_convolution(facts)
 
 
 def _not_compiled(facts: Facts) -> str | None:
@@ -136,7 +138,7 @@ def _not_tf32(facts: Facts) -> str | None:
         return "only a GPU has TF32"
     if facts.is_before_ampere:
         return "this GPU has no TF32"
-    if facts.noted["matmul_precision"] in ("high", "medium"):
+    if facts.noted.matmul_precision in ("high", "medium"):
         return "it is set"
     return None if "float32" in facts.dtypes else "no parameter is in fp32"
 
@@ -168,7 +170,7 @@ def _workers_of_a_trainer(facts: Facts) -> str:
 
 VARIANTS = (
     Variant(
-        name="workers",
+        name=WORKERS,
         label="Loader workers",
         why_not=_no_workers,
         value=lambda facts: facts.workers_to_try,
@@ -214,7 +216,7 @@ VARIANTS = (
         lines={TORCH: always(f"{CHANNELS_LAST}\n{CHANNELS_LAST_BATCH}")},
     ),
     Variant(
-        name="compile",
+        name=COMPILE,
         label="torch.compile",
         why_not=_not_compiled,
         lines={

@@ -6,14 +6,11 @@ from typing import Any
 import pytest
 
 from engine.errors import SpecError
-from engine.tune.faster.facts import Facts, own_batch_size
-from engine.tune.faster.spec import OWN, FasterSpec
+from engine.tune.faster.facts import Facts, Noted, own_batch_size
+from engine.tune.faster.spec import OWN, OwnRaceSpec
 from engine.tune.faster.variants import BY_NAME, TORCH, VARIANTS
+from tests.engine.tune.made_up_script import ADAM, MODEL
 from tests.engine.tune.test_evidence import reading, steps
-
-MODEL = {"name": "Net", "convolutions": 0, "is_channels_last": False, "uses_cache": False}
-MODEL |= {"is_compiled": False, "is_autocast": False, "dtypes": ["float32"]}
-ADAM = {"name": "Adam", "can_be_fused": True, "can_be_foreach": True, "is_fused": False, "is_foreach": False}
 
 
 def facts(kind: str = "cpu", *, model: Any = None, optimizer: Any = None, waiting: float = 0.5, **noted: Any) -> Facts:
@@ -21,7 +18,7 @@ def facts(kind: str = "cpu", *, model: Any = None, optimizer: Any = None, waitin
     found = {"loaders": [[0, False, False, True, 9]], "models": [MODEL | (model or {})], "framework": "torch"}
     found |= {"optimizers": [ADAM | (optimizer or {})], "kept_bytes": 0, "matmul_precision": "highest"}
     found |= {"cudnn_benchmark": False, "draws_random": False}
-    return Facts(found | noted, kind, (8, 0) if kind == "cuda" else None, 4, 1_000_000, waiting)
+    return Facts(Noted.of(found | noted), kind, (8, 0) if kind == "cuda" else None, 4, 1_000_000, waiting)
 
 
 def tried(found: Facts) -> set[str]:
@@ -80,11 +77,11 @@ def test_the_lines_are_those_of_the_framework_that_trains() -> None:
 
 
 def test_a_command_without_a_place_for_the_batch_size_trains_with_its_own() -> None:
-    assert FasterSpec(("python", "train.py"), batch=OWN, tried=("fused",)).to_dict()["tried"] == ("fused",)
+    assert OwnRaceSpec(("python", "train.py"), batch=OWN, tried=("fused",)).to_dict()["tried"] == ("fused",)
     with pytest.raises(SpecError, match="holds no"):
-        FasterSpec(("python", "train.py"))
+        OwnRaceSpec(("python", "train.py"))
     with pytest.raises(SpecError, match="try"):
-        FasterSpec(("python", "train.py"), batch=OWN, tried=("faster",))
+        OwnRaceSpec(("python", "train.py"), batch=OWN, tried=("faster",))
 
 
 def test_the_script_s_own_batch_size_is_read_from_what_its_model_was_given() -> None:

@@ -1,0 +1,146 @@
+"""PURE: what follows from the starts and rounds of `tune --faster`: the rows, what races, and the answer.
+
+Used by the run, and again by `recompute.own_race` for a document of another machine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from ...race.field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict
+from ...race.numbers import Numbers, Sameness
+from ...race.row import VariantRow
+from ...race.rule import decide, known_ratio
+from ...race.text import pays_after
+from ...results.intervals import ENOUGH_ROUNDS
+from ...results.speed_rounds import SpeedClaim, Stage
+from .facts import Facts
+from .result import Today
+from .variants import BY_NAME, COMPILE, CONFLICTS, VARIANTS, WORKERS, Variant
+
+NOTHING_TIMED = RaceVerdict(
+    chosen=TODAY, leader=TODAY, claim=SpeedClaim.NOTHING, gain=None, rounds=0, quiet_rounds=0, ended_early=True
+)
+GIVE_UP_ROUNDS = 2 * ENOUGH_ROUNDS
+"""A CPU whose first rounds were all disturbed by other work will show no more: nothing is claimed from such rounds."""
+GIVEN_UP = "other work disturbed every round, so the other variants were not tried"
+TIME_IS_UP = "the time budget ended before all was tried"
+FAILED = "it failed: "
+DIFFERS = "its losses differ by more than its precision explains"
+NOT_REPEATABLE = "two starts of today's training differ too much to tell whether it trains the same"
+
+
+def row_of(variant: Variant, facts: Facts) -> VariantRow:
+    """Return the row of a variant before it was started; its reason says why it will not be."""
+    reason = variant.why_not(facts)
+    return VariantRow(name=variant.name, label=variant.label, lines=variant.lines_for(facts), reason=reason)
+
+
+def with_start(
+    row: VariantRow,
+    facts: Facts,
+    *,
+    beside: Entry,
+    memory_bytes: int | None,
+    numbers: Numbers,
+    compile_seconds: float | None,
+) -> VariantRow:
+    """Return the row with what its first start showed; its reason says why it is not offered."""
+    is_elsewhere = draws_elsewhere((row.name,), facts)
+    return replace(
+        row,
+        reason=None if numbers.is_offered or is_elsewhere else why_not_offered(numbers),
+        beside=beside,
+        memory_bytes=memory_bytes,
+        numbers=numbers,
+        draws_elsewhere=is_elsewhere,
+        compile_seconds=compile_seconds if row.name == COMPILE else None,
+    )
+
+
+def draws_elsewhere(names: Iterable[str], facts: Facts) -> bool:
+    """Whether the rows of the data draw random numbers, and do so in workers then, from another generator."""
+    return WORKERS in names and facts.noted.draws_random
+
+
+def why_not_offered(numbers: Numbers) -> str:
+    return NOT_REPEATABLE if numbers.sameness is Sameness.UNKNOWN else DIFFERS
+
+
+def is_raced(row: VariantRow) -> bool:
+    """Whether a variant that was started trains the same, and may be faster."""
+    return row.reason is None and row.memory_bytes is not None and not BY_NAME[row.name].saves_memory_only
+
+
+def race_waits_for_workers(today: Today, rows: Mapping[str, VariantRow]) -> bool:
+    """Whether loader workers race alone first: where data is waited for, nothing else can show what it gains."""
+    return today.is_limited_by_loader and WORKERS in rows and rows[WORKERS].reason is None
+
+
+def field_of(names: Iterable[str], *, cores: int, shares_cores: bool, most_seconds: float = math.inf) -> Field:
+    """Return what races."""
+    return Field(tuple(names), CONFLICTS, most_seconds=most_seconds, cores=cores, shares_cores=shares_cores)
+
+
+def next_step(racing: Field, rounds: Sequence[RacedRound]) -> NextRound | RaceVerdict:
+    """Return what to start next, or the verdict."""
+    if is_given_up(racing, rounds):
+        return replace(NOTHING_TIMED, rounds=len(rounds), ended_early=False)
+    return decide(racing, rounds)
+
+
+def is_given_up(racing: Field, rounds: Sequence[RacedRound]) -> bool:
+    """Whether other work disturbed every round, so that no more will show."""
+    is_enough = racing.shares_cores and len(rounds) >= GIVE_UP_ROUNDS
+    return is_enough and all(each.disturbed(racing.cores) for each in rounds)
+
+
+def verdict_of(racing: Field, rounds: Sequence[RacedRound]) -> RaceVerdict:
+    """Return the verdict of rounds after which nothing was timed any more: as if the time was up."""
+    verdict = next_step(replace(racing, most_seconds=0.0), rounds)
+    assert isinstance(verdict, RaceVerdict)
+    return verdict
+
+
+def order_of_round(step: NextRound, number: int) -> tuple[Entry, ...]:
+    """Return the order of the starts of a round: the reverse of the one before, so a slow drift meets all alike."""
+    return step.entries[::-1] if number % 2 else step.entries
+
+
+def with_speed(
+    row: VariantRow, rounds: Sequence[RacedRound], racing: Field, *, base: Entry, step_seconds: float
+) -> VariantRow:
+    """Return the row of a variant that raced on top of the base, with its speed beside that."""
+    # with a base, the evaluation compares with today's own training
+    alike = [each for each in rounds if not base or each.stage is Stage.SELECTION]
+    speed, rough_speed = known_ratio((row.name,), alike, racing)
+    steps = pays_after(row.compile_seconds, speed, step_seconds)
+    return replace(row, speed=speed, rough_speed=rough_speed, pays_after_steps=steps)
+
+
+def answer_of(at_workers: RaceVerdict | None, at_rest: RaceVerdict | None) -> tuple[RaceVerdict, Entry]:
+    """Return the verdict that decides, and what it recommends."""
+    base = TODAY if at_workers is None else at_workers.chosen
+    if at_rest is not None and (at_rest.is_found or not base):
+        return at_rest, (*base, *at_rest.chosen) if at_rest.is_found else TODAY
+    return at_workers or NOTHING_TIMED, base
+
+
+def together(chosen: Entry, numbers: Numbers | None, facts: Facts) -> tuple[Entry, str | None]:
+    """Return what is left of what was chosen, and why it is dropped where all together do not train the same."""
+    if numbers is None or numbers.is_offered or draws_elsewhere(chosen, facts):
+        return chosen, None
+    return TODAY, f"{describe_entry(chosen)} together: {why_not_offered(numbers)}"
+
+
+def coarsest(names: Iterable[str]) -> str:
+    """Return the type that rounds most of what these variants round to."""
+    order, wanted = ("fp32", "tf32", "bf16"), set(names)
+    return max((each.rounds_as for each in VARIANTS if each.name in wanted), key=order.index, default=order[0])
+
+
+def describe_entry(names: Iterable[str]) -> str:
+    """Write "today" or "workers + fused"."""
+    return " + ".join(names) or "today"
