@@ -10,7 +10,7 @@ Invented measurements that are consistent cannot be detected.
 - `physics`: impossible probes: more memory than the device has, speeds that do not follow from their times.
 - `boundary`, `speed`: decide the boundary and the comparison of speeds again.
 - `training`: what a command consumed.
-- `result`, `race`, `validation`: a whole document; `engine.kinds` says which.
+- `result`, `race`, `own_race`, `validation`: a whole document; `engine.kinds` says which.
 """
 
 from __future__ import annotations

@@ -19,7 +19,8 @@ MOST_ENTRIES = 64
 """Changes of a race, and combinations of them: a race has three generations of at most a dozen."""
 _MOST = {
     **{"probes": MOST_PROBES, "speed_rounds": MOST_ROUNDS, "checks": MOST_CHECKS},
-    **{"rounds": MOST_ROUNDS, "rounds_of_sizes": MOST_ROUNDS, "rows": MOST_ENTRIES, "sizes": MOST_ENTRIES},
+    **{"rounds": MOST_ROUNDS, "rounds_of_sizes": MOST_ROUNDS, "rounds_of_workers": MOST_ROUNDS},
+    **{"rows": MOST_ENTRIES, "sizes": MOST_ENTRIES},
 }
 MOST_INTEGER = 2**63 - 1
 MOST_SECONDS = 1e9
