@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from .catalog.stored_workload import is_own_training
 from .documents.estimated import Estimated
 from .documents.measured import Measured, Tuned
+from .documents.own_raced import OwnRaced
 from .documents.raced import Raced
 from .documents.stored import check_schema
 from .documents.validated import Validated
@@ -20,17 +21,19 @@ from .recompute.command import CommandClaims
 from .recompute.contradiction import Contradiction
 from .recompute.document import check_limits
 from .recompute.measurement import MeasurementClaims
+from .recompute.own_race import contradictions_of_own_race
 from .recompute.race import contradictions_of_race
 from .recompute.result import contradictions_of_result
 from .recompute.validation import contradictions_of_validation
 from .spec import RunSpec, measured_spec
+from .tune.faster.spec import OwnRaceSpec, read_own_race_spec
 from .tune.spec import FunctionSpec, TuneSpec, read_tuned_spec
 from .validation.spec import ValidationSpec
 
 T = TypeVar("T")
-SpecOnDevice = RunSpec | TuneSpec | FunctionSpec | ValidationSpec | FasterSpec
+SpecOnDevice = RunSpec | TuneSpec | FunctionSpec | ValidationSpec | FasterSpec | OwnRaceSpec
 Spec = SpecOnDevice | EstimateSpec
-Document = Measured | Estimated | Validated | Raced
+Document = Measured | Estimated | Validated | Raced | OwnRaced
 
 
 class RunKind(StrEnum):
@@ -38,7 +41,7 @@ class RunKind(StrEnum):
 
     A command measures a training command or a function of somebody's own, and no model of the catalogue. A validation
     runs on a device as a measurement does, but finds no batch size: nothing counts it as one. A race of settings
-    against today's training does not count as one either.
+    against today's training does not count as one either; an own race is that of a command.
     """
 
     MEASUREMENT = "measurement"
@@ -46,11 +49,12 @@ class RunKind(StrEnum):
     ESTIMATE = "estimate"
     VALIDATION = "validation"
     RACE = "race"
+    OWN_RACE = "own_race"
 
     @property
     def label(self) -> str:
         """How pages name it."""
-        return self.capitalize()
+        return self.replace("_", " ").capitalize()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +66,7 @@ class ByKind(Mapping[RunKind, T]):
     estimate: T
     validation: T
     race: T
+    own_race: T
 
     def __getitem__(self, kind: str) -> T:
         row: T = getattr(self, RunKind(kind))
@@ -95,6 +100,8 @@ class Kind:
     """Whether it waits for a device and holds it."""
     is_reported: bool = True
     """Whether another machine may report such a run."""
+    is_started_here: bool = True
+    """Whether a portal starts such a run."""
 
 
 _of_a_measurement = partial(contradictions_of_result, MeasurementClaims)
@@ -121,6 +128,14 @@ KINDS = ByKind(
         Raced.from_dict,
         contradictions_of_race,
         members=("at_today",),
+    ),
+    own_race=Kind(
+        "tune",
+        read_own_race_spec,
+        OwnRaced.from_dict,
+        contradictions_of_own_race,
+        members=("goal",),
+        is_started_here=False,
     ),
 )
 

@@ -43,6 +43,8 @@ ESTIMATING_PHASES = ("tracing", "predicting")
 of speeds, a command with one, an estimate."""
 RACING_PHASES = ("preparing", "numbers", "racing", "sizing", "racing_sizes")
 """The phases of a race."""
+RACING_OWN_PHASES = ("memory", "timing")
+"""The phases of a race of a command."""
 VALIDATING_PHASES = {
     "backward": ("preparing", "memory", "gradients"),
     "compile": ("preparing", "memory", "compiling", "gradients"),

@@ -29,9 +29,11 @@ BRANCHES_MAX, FILES_MAX = 12, 8
 """As many as there are: lower them when one goes."""
 OWN = (
     *("analysis/*/kinds/*", "analysis/models/run_states.py", "engine/kinds.py", "engine/documents/*"),
-    *("engine/cli/faster.py", "engine/cli/measure.py", "engine/cli/tune.py", "engine/cli/validate.py"),
+    *("engine/cli/faster.py", "engine/cli/measure.py", "engine/cli/tune.py", "engine/cli/tune_faster.py"),
+    "engine/cli/validate.py",
     "engine/public.py",
     *("engine/catalog/stored_workload.py", "analysis/runs/commands.py", "engine/tune/*", "engine/tune/start/*"),
+    "engine/tune/faster/*",
     *(f"{each.views.replace('.', '/')}.py" for each in (*REQUESTS.values(), *PAGES.values()) if each.views),
 )
 """The tables, the modules of one kind each (its rules, words, pages, requests, command, list), and the one that tells

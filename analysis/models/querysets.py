@@ -166,6 +166,9 @@ class RunQuerySet(models.QuerySet["Run"]):
     def racing(self) -> RunQuerySet:
         return self.filter(kind=RunKind.RACE)
 
+    def racing_scripts(self) -> RunQuerySet:
+        return self.filter(kind=RunKind.OWN_RACE)
+
     def answering(self) -> RunQuerySet:
         """Keep the estimates of what to change."""
         return self.estimating().filter(spec__what_to_change__in=list(Scope))

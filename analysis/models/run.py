@@ -277,6 +277,8 @@ class Run(Restorable):
 
         A reported run is never started: its sender may have written the name of a registered command into its spec.
         """
+        if not KINDS[self.kind].is_started_here:
+            return False
         return self.kind != RunKind.COMMAND or (self.spec.get("name") is not None and not self.is_reported)
 
     @property

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..errors import SpecError
+from ..kinds import RunKind
 from ..program import PROGRAM
 from ..race.text import FIGURES, HEADINGS, cells, less_memory, lines_to_paste
-from ..results.result_file import write_result
 from ..settings.spec_checks import not_offered
 from ..text.units import format_bytes, format_duration
 from ..tune.devices import devices_held
@@ -25,8 +25,7 @@ from ..tune.training import describe_waiting
 from .printing.console import Console
 from .printing.output import print_json
 from .printing.terminal import BOLD, say, say_lines, table_lines, width_of, wrapped
-
-NOT_REPORTED = "a portal does not store such a run yet; keep its --result-file"
+from .reporting import Reporting
 
 
 def faster(options: SimpleNamespace, command: Sequence[str]) -> int:
@@ -37,14 +36,9 @@ def faster(options: SimpleNamespace, command: Sequence[str]) -> int:
     stream = sys.stderr if options.json else sys.stdout
     console = nullcontext(print_json) if options.events else Console(stream)
     work, wait_seconds = f"{PROGRAM} tune {spec.model}", math.inf if options.wait_for_device else 0.0
-
-    def keep(result: OwnRaceResult) -> None:
-        if options.result_file is not None:
-            write_result(options.result_file, 0, result)
-
-    with console as emit:
+    with console as emit, Reporting.of(options).run(RunKind.OWN_RACE, spec, emit) as run:
         with devices_held(spec, work, wait_seconds=wait_seconds):
-            result = make_faster(spec, emit, keep=keep)
+            result = make_faster(spec, run.emit, keep=lambda found: run.keep(0, found), started_as=run.started_as)
         if options.json:
             print_json(result.to_dict())
         elif not options.events:
@@ -56,10 +50,9 @@ def spec_of(options: SimpleNamespace, command: Sequence[str]) -> OwnRaceSpec:
     """Read what is requested. Raises SpecError for the options of a search."""
     names = TuneSpec.__dataclass_fields__.keys() - {"command"}
     given: dict[str, Any] = {n: value for n in sorted(names) if (value := getattr(options, n, None)) is not None}
-    for name in (*UNUSED, "function", "python", "warm", "report_to", "spec"):
+    for name in (*UNUSED, "function", "python", "warm", "spec"):
         if given.pop(name, None) is not None or getattr(options, name, None) is not None:
-            why = NOT_REPORTED if name == "report_to" else "is of a search; --faster stays at today's batch size"
-            raise SpecError(name, why)
+            raise SpecError(name, "is of a search; --faster stays at today's batch size")
     if "batch" not in given and not any(map(BATCH_SIZE_PLACE.search, command)):
         given["batch"] = OWN
     return OwnRaceSpec(tuple(command), tried=tried_of(options.tried), **given)

@@ -12,6 +12,7 @@ from analysis.runs.kinds.rules import Spec
 from analysis.runs.origins import BY_ORIGIN
 from engine.estimate.spec import EstimateSpec
 from engine.faster.spec import FasterSpec
+from engine.tune.faster.spec import OWN, OwnRaceSpec
 from engine.tune.spec import TuneSpec
 from engine.validation.spec import ValidationSpec
 from tests.factories import make_spec
@@ -35,6 +36,7 @@ def test_every_type_of_a_spec_is_of_exactly_one_kind() -> None:
         (EstimateSpec(make_spec(memory_limit_bytes=2**30), "a10"), "estimate", ("needs_bytes",)),
         (ValidationSpec("bert-tiny"), "validation", ("current_batch_size",)),
         (FasterSpec("bert-tiny"), "race", ()),
+        (OwnRaceSpec(("train",), batch=OWN), "own_race", ("precision", "optimizer")),
     ],
     ids=list(RunKind),
 )

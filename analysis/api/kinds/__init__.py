@@ -5,6 +5,7 @@ from __future__ import annotations
 from analysis.api.kinds.command import Command
 from analysis.api.kinds.estimate import Estimate
 from analysis.api.kinds.measurement import Measurement
+from analysis.api.kinds.own_race import OwnRace
 from analysis.api.kinds.race import Race
 from analysis.api.kinds.requests import Requests
 from analysis.api.kinds.validation import Validation
@@ -16,4 +17,5 @@ BY_KIND = ByKind[Requests](
     estimate=Estimate(),
     validation=Validation(),
     race=Race(),
+    own_race=OwnRace(),
 )

@@ -24,7 +24,7 @@ from analysis.presentation.stored.estimate import earlier_estimate
 from analysis.presentation.stored.race import StoredRace
 from analysis.presentation.stored.result import StoredResult, read_result
 from analysis.presentation.stored.validation import StoredValidation
-from analysis.runs.earlier.races import newest_race
+from analysis.runs.earlier.races import newest_race, newest_race_of_script
 from engine.describe.boundary import certificate_lines, why_not_certified
 from engine.describe.commands import faster_command
 from engine.describe.does_not_fit import ways_to_fit
@@ -154,10 +154,10 @@ def _evidence(run: Run, result: StoredResult) -> dict[str, Any]:
 
 def _faster(run: Run) -> dict[str, Any]:
     """Return what the card of faster settings needs: the newest race of them, or the command that races a script."""
-    if run.kind == RunKind.COMMAND:
-        return {"command": faster_command(run.spec)}
-    raced = newest_race(run)
-    return {"raced": raced, "answer": presentation_of(raced).answer(raced) if raced else ""}
+    is_script = run.kind == RunKind.COMMAND
+    raced = newest_race_of_script(run) if is_script else newest_race(run)
+    answer = presentation_of(raced).answer(raced) if raced else ""
+    return {"raced": raced, "answer": answer, "command": faster_command(run.spec) if is_script else ""}
 
 
 def _beside_measurement(result: StoredResult) -> dict[str, Any] | None:

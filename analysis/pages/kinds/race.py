@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from django.http import QueryDict
 
@@ -11,7 +12,7 @@ from analysis.pages.kinds.measurement import environment_rows
 from analysis.pages.kinds.page import KindPages, Page
 from analysis.presentation.charts import chart_of
 from analysis.presentation.charts.race import race_plot
-from analysis.presentation.stored.race import read_race
+from analysis.presentation.stored.race import StoredRace, read_race
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -20,8 +21,12 @@ if TYPE_CHECKING:
 class Race(KindPages):
     """It is requested by the API, and its result is a table of settings with the lines to paste."""
 
+    def read(self, result: Mapping[str, Any]) -> StoredRace:
+        """Read the result. Raises UnreadableError."""
+        return read_race(result)
+
     def result_page(self, run: Run, query: QueryDict, user: User | None = None) -> Page:
-        race = read_race(run.result or {})
+        race = self.read(run.result or {})
         plot = race_plot([each.row for each in race.rows], race.batch_size)
         chart = chart_of(plot) if plot else None
         return "analysis/run/race.html", {"race": race, "chart": chart, "environment": environment_rows(race)}

@@ -6,6 +6,7 @@ from analysis.models import Run
 from analysis.presentation.kinds.command import Command
 from analysis.presentation.kinds.estimate import Estimate
 from analysis.presentation.kinds.measurement import Measurement
+from analysis.presentation.kinds.own_race import OwnRace
 from analysis.presentation.kinds.presentation import Presentation
 from analysis.presentation.kinds.race import Race
 from analysis.presentation.kinds.validation import Validation
@@ -18,6 +19,7 @@ BY_KIND = ByKind[Presentation](
     estimate=Estimate(),
     validation=Validation(),
     race=Race(),
+    own_race=OwnRace(),
 )
 
 

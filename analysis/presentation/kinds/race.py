@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from analysis.models import Run, State
 from analysis.presentation.kinds.presentation import Presentation
 from analysis.presentation.labels import model_name
-from analysis.presentation.stored.race import read_race
+from analysis.presentation.stored.race import StoredRace, read_race
 from analysis.presentation.stored.unreadable import UnreadableError
 from engine.progress import RACING_PHASES
 
@@ -24,15 +27,19 @@ class Race(Presentation):
         ),
     }
 
+    def read(self, result: Mapping[str, Any]) -> StoredRace:
+        """Read the result. Raises UnreadableError."""
+        return read_race(result)
+
     def found(self, run: Run) -> str:
         try:
-            race = read_race(run.result or {})
+            race = self.read(run.result or {})
         except UnreadableError:
             return "finished"
         return f"✓ {race.factor}" if race.factor else "nothing claimed"
 
     def answer(self, run: Run) -> str:
-        return read_race(run.result or {}).headline
+        return self.read(run.result or {}).headline
 
     def doing(self, run: Run) -> str:
         return f"Racing settings of {model_name(run.model)}"

@@ -12,6 +12,7 @@ from engine.faster.result import AtSize, Row, order_of
 from engine.race.lines import Lines, distinct
 from engine.race.text import describe_rough
 from engine.race.variants import NotTried
+from engine.results.intervals import Interval
 from engine.results.result import DeviceFacts
 from engine.results.speed_rounds import SpeedClaim
 from engine.speed.claim import describe_bounds, describe_lower_bound
@@ -34,6 +35,9 @@ class StoredRace:
     device: DeviceFacts
     environment: Mapping[str, Any]
     total_seconds: float
+    remarks: tuple[str, ...] = ()
+    is_of_command: bool = False
+    """Whether whole starts of a command raced, and no blocks of steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +56,18 @@ class SizeRow:
     speed: str
 
 
-def _speed(of: Row | AtSize) -> str:
+def speed_in_words(of: Row | AtSize) -> str:
     """Write "1.42x, 1.39 to 1.46x", or "about 1.4x" where no interval is known; empty where it was not measured."""
     if of.speed is not None:
         return f"{of.speed.value:.2f}x, {describe_bounds(of.speed.low, of.speed.high)}"
     return describe_rough(of.rough_speed)
+
+
+def claimed_factor(gain: Interval | None, claim: SpeedClaim) -> str:
+    """Write "1.4x" or "at least 1.3x"; empty where nothing is claimed."""
+    if gain is None:
+        return ""
+    return f"at least {describe_lower_bound(gain.low)}" if claim is SpeedClaim.AT_LEAST else format_factor(gain.value)
 
 
 def read_race(result: Mapping[str, Any]) -> StoredRace:
@@ -66,15 +77,12 @@ def read_race(result: Mapping[str, Any]) -> StoredRace:
 
 def _read_race(result: Mapping[str, Any]) -> StoredRace:
     read = Raced.from_dict(result)
-    factor = "" if read.gain is None else format_factor(read.gain.value)
-    if read.gain is not None and read.claim is SpeedClaim.AT_LEAST:
-        factor = f"at least {describe_lower_bound(read.gain.low)}"
     return StoredRace(
         headline=read.headline,
-        factor=factor,
+        factor=claimed_factor(read.gain, read.claim),
         batch_size=read.batch_size,
-        rows=tuple(RaceRow(row, _speed(row)) for row in order_of(read.rows)),
-        sizes=tuple(SizeRow(each, _speed(each)) for each in read.sizes if each.batch_size),
+        rows=tuple(RaceRow(row, speed_in_words(row)) for row in order_of(read.rows)),
+        sizes=tuple(SizeRow(each, speed_in_words(each)) for each in read.sizes if each.batch_size),
         not_tried=read.not_tried,
         lines=distinct(read.lines),
         rounds=len(read.rounds) + len(read.rounds_of_sizes),

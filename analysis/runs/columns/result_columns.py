@@ -17,6 +17,7 @@ from analysis.models import ALL_GPUS
 from analysis.models.text import storable_text
 from engine.documents.estimated import Estimated, EstimatedCard
 from engine.documents.measured import Measured
+from engine.documents.own_raced import OwnRaced
 from engine.documents.raced import Raced
 from engine.documents.validated import Validated
 from engine.estimate.gpus import gpus
@@ -39,6 +40,11 @@ def validation_columns(result: Mapping[str, Any]) -> dict[str, Any]:
 def race_columns(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns of a race: it has no figure that a measurement has, as its speed-up is of other settings."""
     return _device_columns(Raced.from_dict(result).device)
+
+
+def own_race_columns(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a race of a command, which has as few as that of a model."""
+    return _device_columns(OwnRaced.from_dict(result).device)
 
 
 def _device_columns(device: DeviceFacts) -> dict[str, Any]:

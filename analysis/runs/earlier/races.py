@@ -1,10 +1,13 @@
-"""The race of a measurement's settings: which was run, and the run that starts one."""
+"""The races of a measurement's settings and of a script: which was run, and the run that starts one."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.db.models import Q
+
 from analysis.models import Run, State
+from analysis.models.querysets import RunQuerySet
 from analysis.runs.earlier.reuse import LOOKED_THROUGH_MAX
 from analysis.runs.kinds import rules_of
 from analysis.runs.queue.create import run_create
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 _COMPARED = (*TRAINING_SETTINGS, "current_batch_size", "memory_limit_bytes")
+_COMPARED_OF_SCRIPTS = ("command", "directory", "current_batch_size")
 
 
 def race_start(*, run: Run, requested_by: User) -> Run:
@@ -28,9 +32,20 @@ def race_start(*, run: Run, requested_by: User) -> Run:
 
 def newest_race(run: Run) -> Run | None:
     """Find the newest finished race of the run's settings, limit and batch size on its device."""
+    return _newest(Run.objects.racing(), run, _COMPARED)
+
+
+def newest_race_of_script(run: Run) -> Run | None:
+    """Find the newest finished race of the run's command at its batch size of today, on its device."""
+    return _newest(Run.objects.racing_scripts(), run, _COMPARED_OF_SCRIPTS)
+
+
+def _newest(races: RunQuerySet, run: Run, compared: tuple[str, ...]) -> Run | None:
+    """Return the newest that has the same; one that a stranger reported answers nobody else's run."""
     if run.device_id is None:
         return None
-    finished = Run.objects.racing().filter(state=State.FINISHED, model=run.model, device_id=run.device_id)
-    wanted = [run.spec.get(name) for name in _COMPARED]
+    races = races.filter(Q(is_trusted=True) | Q(requested_by=run.requested_by))
+    finished = races.filter(state=State.FINISHED, model=run.model, device_id=run.device_id)
+    wanted = [run.spec.get(name) for name in compared]
     newest = finished.order_by("-pk")[:LOOKED_THROUGH_MAX]
-    return next((each for each in newest if [each.spec.get(name) for name in _COMPARED] == wanted), None)
+    return next((each for each in newest if [each.spec.get(name) for name in compared] == wanted), None)

@@ -8,6 +8,7 @@ from analysis.models import Run
 from analysis.runs.kinds.command import Command
 from analysis.runs.kinds.estimate import Estimate
 from analysis.runs.kinds.measurement import Measurement
+from analysis.runs.kinds.own_race import OwnRace
 from analysis.runs.kinds.race import Race
 from analysis.runs.kinds.rules import Rules
 from analysis.runs.kinds.validation import Validation
@@ -19,6 +20,7 @@ BY_KIND = ByKind[Rules](
     estimate=Estimate(),
     validation=Validation(),
     race=Race(),
+    own_race=OwnRace(),
 )
 
 
@@ -29,7 +31,7 @@ def rules_of(run: Run) -> Rules:
 
 def kind_of(spec: Spec) -> str:
     """Return the kind of the runs that a spec requests."""
-    return next(kind for kind, rules in BY_KIND.items() if isinstance(spec, rules.spec_types))
+    return next(kind for kind, rules in BY_KIND.items() if type(spec) in rules.spec_types)
 
 
 def devices_needed(spec: Spec) -> int:

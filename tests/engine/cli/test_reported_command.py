@@ -15,12 +15,16 @@ from typing import Any
 
 import pytest
 
+from engine.cli.main import main
 from engine.cli.reporting import Reporting
 from engine.report.address import Address
 from engine.report.http import Portal
 from engine.report.reporter import refusal_of
 from engine.spec import RunSpec
+from engine.tune.faster import starts
+from tests.engine.quiet_machine import QuietMachine
 from tests.engine.report.loopback_portal import TOKEN, LoopbackPortal, serving
+from tests.engine.tune.made_up_script import MadeUp
 
 ROOT = Path(__file__).parents[3]
 MEASURE = ("bert-tiny", "cpu", "--fits", "2", "--memory-limit", "512MiB", "--no-breakdown", "--json")
@@ -152,6 +156,26 @@ def test_tuned_command_is_reported_and_does_not_see_the_token(portal: LoopbackPo
     assert (announced["kind"], announced["run_key"]) == ("command", result["environment"]["run_key"])
     [document] = portal.results.values()
     assert json.loads(document)["result"] == result
+
+
+def test_a_race_of_a_script_is_reported_as_a_kind_of_its_own(
+    portal: LoopbackPortal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(starts, "start", MadeUp())
+    monkeypatch.setattr(starts, "MachineWatch", QuietMachine)
+    monkeypatch.setenv("MEMORYMARK_TOKEN", TOKEN)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("")
+    own = ["tune", "--faster", "--try", "fused", "--device", "cpu", "--json", "--report-to", portal.url]
+    assert main([*own, "--", sys.executable, "train.py", "--api-key", "sk-a1b2c3d4e5f6a7b8c9d0"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    [announced] = portal.announced.values()
+    assert (announced["kind"], announced["run_key"]) == ("own_race", result["environment"]["run_key"])
+    [document] = portal.results.values()
+    assert json.loads(document)["result"] == result
+    assert b"sk-a1b2" not in document
+    names = {event["event"] for event in portal.events[announced["run_key"]]}
+    assert names >= {"started", "device", "phase", "timing", "log"}
 
 
 @pytest.mark.slow

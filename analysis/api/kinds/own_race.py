@@ -1,0 +1,28 @@
+"""Requests of races of a command: none, because a script is raced where it is. Its result is described."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from analysis.api.kinds.requests import VERSION_OF_FORM, Components, Requests
+from analysis.runs.kinds.own_race import RACED_THERE
+from engine.errors import SpecError
+from engine.tune.faster.result import OwnRaceResult
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser, User
+
+
+class OwnRace(Requests):
+    """It is reported."""
+
+    result_type, result_name = OwnRaceResult, OwnRaceResult.__name__
+    elsewhere = RACED_THERE
+
+    def described_result(self) -> Components:
+        headline = {"type": "string", "description": "What makes the script faster, in a sentence."}
+        goal = {"type": "string", "description": "What the command was tuned for."}
+        return {"OwnRaceResult": {"properties": {"schema": VERSION_OF_FORM, "goal": goal, "headline": headline}}}
+
+    def submission(self, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
+        raise SpecError("kind", self.elsewhere)

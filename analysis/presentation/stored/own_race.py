@@ -1,0 +1,106 @@
+"""A stored race of a command, read for the page of races. Its lines are written here from what the hook noted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from analysis.presentation.stored.race import RaceRow, StoredRace, claimed_factor, speed_in_words
+from analysis.presentation.stored.unreadable import read_stored
+from engine.documents.own_raced import OwnRaced
+from engine.faster.result import Row, order_of
+from engine.race.field import TODAY, Entry
+from engine.race.lines import TORCH, Lines
+from engine.race.numbers import UNKNOWN, judge_difference
+from engine.race.row import VariantRow
+from engine.race.text import less_memory
+from engine.race.variants import NotTried
+from engine.tune.faster.variants import BY_NAME
+from engine.tune.training import describe_waiting
+
+
+def read_own_race(result: Mapping[str, Any]) -> StoredRace:
+    """Read the result of a finished race of a command. Raises UnreadableError."""
+    return read_stored("result", _read_own_race, result)
+
+
+def _read_own_race(result: Mapping[str, Any]) -> StoredRace:
+    read = OwnRaced.from_dict(result)
+    gain = read.verdict.gain if read.chosen else None
+    return StoredRace(
+        headline=read.headline,
+        factor=claimed_factor(gain, read.verdict.claim),
+        batch_size=read.today.batch_size,
+        rows=tuple(RaceRow(row, speed_in_words(row)) for row in order_of(list(_rows(read)))),
+        sizes=(),
+        not_tried=tuple(_not_tried(read.rows)),
+        lines=tuple(_lines(read)),
+        rounds=len(read.all_rounds),
+        own_rounds=read.verdict.rounds,
+        device=read.device,
+        environment=read.environment,
+        total_seconds=read.total_seconds,
+        remarks=tuple(_remarks(read)),
+        is_of_command=True,
+    )
+
+
+def _rows(read: OwnRaced) -> Iterator[Row]:
+    """Yield today's row, those that were started, and all that was chosen where that is more than one."""
+    noise = read.today.loss_noise
+    own = UNKNOWN if noise is None else judge_difference(noise, noise, 0.0)
+    yield Row(TODAY, "today", memory_bytes=read.today.memory_bytes, numbers=own)
+    for row in read.rows:
+        if row.memory_bytes is not None:
+            yield _row(row)
+    if len(read.chosen) > 1:
+        yield Row(
+            read.chosen,
+            _label(read.chosen),
+            kind="all that is recommended, against today’s script",
+            speed=read.verdict.gain,
+            memory_bytes=read.chosen_memory_bytes,
+            numbers=read.chosen_numbers or UNKNOWN,
+        )
+
+
+def _row(row: VariantRow) -> Row:
+    return Row(
+        (row.name,),
+        row.label,
+        kind=f"with {_label(row.beside)} in both" if row.beside else "",
+        speed=row.speed,
+        rough_speed=row.rough_speed,
+        memory_bytes=row.memory_bytes,
+        numbers=row.numbers or UNKNOWN,
+        compile_seconds=row.compile_seconds,
+        pays_after_steps=row.pays_after_steps,
+        reason=row.reason,
+    )
+
+
+def _label(names: Entry) -> str:
+    return " + ".join(BY_NAME[name].label for name in names)
+
+
+def _not_tried(rows: Iterable[VariantRow]) -> Iterator[NotTried]:
+    for row in rows:
+        if row.memory_bytes is None:
+            yield NotTried(row.name, row.label, row.reason or "the race ended before")
+
+
+def _lines(read: OwnRaced) -> Iterator[Lines]:
+    facts = read.known_facts
+    savers = tuple(row.name for row in read.savers)
+    for title, names in (("In your script", read.chosen), ("In your script, for less memory", savers)):
+        chosen = [BY_NAME[row.name] for row in read.rows if row.name in names]
+        if lines := tuple(line for each in chosen for line in each.lines_for(facts).splitlines()):
+            yield Lines(TORCH, title, lines)
+
+
+def _remarks(read: OwnRaced) -> Iterator[str]:
+    today = read.today
+    if today.is_limited_by_loader and today.waiting_fraction is not None:
+        yield describe_waiting(today.waiting_fraction, today.batch_size, read.device.kind)
+    yield from (less_memory(row, today.memory_bytes) for row in read.savers[0 if read.chosen else 1 :])
+    yield from (f"{each[:1].upper()}{each[1:]}." for each in read.remarks)

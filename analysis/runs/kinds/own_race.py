@@ -1,0 +1,45 @@
+"""A race of a command: what makes somebody's own script faster. It is raced where the script is, and reported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from analysis.models import Run
+from analysis.runs.columns.result_columns import own_race_columns
+from analysis.runs.kinds.rules import Place, Rules
+from engine.documents.measured import without_secrets
+from engine.errors import SpecError
+from engine.kinds import KINDS
+from engine.tune.faster.spec import OwnRaceSpec
+
+RACED_THERE = "a script is raced where it is: memorymark tune --faster --report-to URL -- COMMAND"
+
+
+class OwnRace(Rules):
+    """The rules of a race of a command, which no portal starts."""
+
+    spec_types = (OwnRaceSpec,)
+    engine = KINDS.own_race
+    copied = ("current_batch_size",)
+
+    def not_again(self, run: Run) -> str:
+        return RACED_THERE
+
+    def requested(self, run: Run) -> OwnRaceSpec:
+        raise SpecError("run", RACED_THERE)
+
+    def without_secrets(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
+        return without_secrets(result)
+
+    def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
+        return own_race_columns(result)
+
+    def exit_status(self, found: Any) -> int:
+        return 0
+
+    def is_shareable(self, run: Run) -> bool:
+        return False
+
+    def place(self, run: Run) -> Place | None:
+        return None
