@@ -90,7 +90,7 @@ def _result(result: Mapping[str, Any], kind: Presentation) -> dict[str, Any]:
     if kind.runs_own_code:
         public["boundary"]["note"] = None
     if training := result.get("training"):
-        public["training"] = {**training, "changed_files": [], "whole_run": None}
+        public["training"] = {**training, "changed_files": [], "rank_hosts": [], "whole_run": None}
     if estimate := read_or_none("estimate", _estimate, result.get("estimate")):
         public["estimate"] = estimate
     return public

@@ -24,7 +24,7 @@ from engine.speed.claim import describe_bounds
 from engine.speed.rounds import BUSY_STARTS_FRACTION, describe_notable_others
 from engine.text.units import sentence_case
 from engine.tune.spec import BATCH_WAYS, with_batch_size
-from engine.tune.training import LOADER_LIMITS_FROM, describe_loader
+from engine.tune.training import LOADER_LIMITS_FROM, Training, describe_loader
 
 _NAME_WORDS = 6
 """Words of a model's name in the leading sentence; the rest of a longer name stands among the facts."""
@@ -202,16 +202,19 @@ def training_rows(result: StoredResult) -> list[tuple[str, str]]:
         ("Tokens of a step and rank", f"{training.tokens_per_step:,}" if training.tokens_per_step else ""),
         ("Peak", (training.peak or "").removeprefix("the peak of ").replace(" is ", ", ", 1)),
         ("Ranks", " ".join(describe_emulation(result.spec, result.device.kind))),
-        ("Peak of each rank", _rank_peaks(result.spec, training.rank_peaks_bytes) if training.ranks > 1 else ""),
+        ("Peak of each rank", _rank_peaks(result.spec, training) if training.ranks > 1 else ""),
         ("Waiting for data", "" if waiting is None else f"{percent(waiting)} of a step of the largest size. {_LOADER}"),
         ("Files it wrote", ", ".join(training.changed_files[:_FILES_SHOWN])),
     ]
     return [(name, text) for name, text in rows if text]
 
 
-def _rank_peaks(spec: Mapping[str, Any], peaks_bytes: tuple[int, ...]) -> str:
-    """Write "rank 0: 161.3 MiB, rank 7: 161.3 MiB"; only the bytes where all ranks ran."""
-    rows = rank_rows(spec, peaks_bytes)
+def _rank_peaks(spec: Mapping[str, Any], training: Training) -> str:
+    """Write "rank 0: 161.3 MiB, rank 7: 161.3 MiB"; only the bytes where all ranks ran, of several hosts theirs."""
+    rows = rank_rows(spec, training.rank_peaks_bytes)
+    if hosts := training.rank_hosts:
+        pairs = zip(rows, hosts, strict=False)
+        return ", ".join(f"rank {rank} on {host}: {bytes_text(peak)}" for (rank, peak), host in pairs)
     if not spec.get("emulate_ranks"):
         return ", ".join(bytes_text(peak) for _, peak in rows)
     return ", ".join(f"rank {rank}: {bytes_text(peak)}" for rank, peak in rows)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
-from contextlib import nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,12 +17,17 @@ import rich_click as click
 
 from ..describe.grade import describe_emulation, rank_rows
 from ..errors import EngineError, SpecError
+from ..execution import Emit
 from ..kinds import RunKind
 from ..program import PROGRAM, how_to_install
 from ..settings.spec_checks import bytes_setting, is_of_bytes
 from ..text.units import format_bytes
 from ..tune.devices import devices_held
 from ..tune.faster.variants import BY_NAME
+from ..tune.hosts.deciding import joined_hosts
+from ..tune.hosts.following import follow
+from ..tune.hosts.link import decides
+from ..tune.hosts.meeting import MOST_PORT, Meeting, meeting_of
 from ..tune.run import tune
 from ..tune.spec import (
     BATCH_SIZE,
@@ -34,6 +42,7 @@ from ..tune.spec import (
     function_command,
 )
 from ..tune.start.config_file import number_in_config
+from ..tune.start.launch import Begin
 from ..tune.start.warm_server_handle import warm_starts
 from ..tune.training import Throughput, TuneResult, describe_loader, stated_throughputs
 from .command import OUTPUT, TRAIN, WHERE, Command, argument, flag, option
@@ -42,6 +51,7 @@ from .options import json_of, output_options, ranks_option, setting_options, spe
 from .printing.console import Console
 from .printing.output import info_event, print_json
 from .printing.result_text import say_result
+from .printing.terminal import say
 from .reporting import Reporting, report_options
 from .tune_faster import faster
 
@@ -75,6 +85,8 @@ def _tune(options: SimpleNamespace, command: list[str]) -> int:
     if options.faster:
         if options.emulate_ranks is not None:
             raise SpecError("faster", "times steps, and emulated ranks exchange nothing: leave out --emulate-ranks")
+        if meeting_of(command, os.environ) is not None:
+            raise SpecError("faster", "races starts on one host: leave out --nnodes")
         return faster(options, command)
     if options.tried is not None:
         raise SpecError("try", "is for --faster")
@@ -83,11 +95,29 @@ def _tune(options: SimpleNamespace, command: list[str]) -> int:
         spec.check_program()
         spec.check_script()
         number_in_config(spec)
+        meeting = meeting_of(spec.command, os.environ, options.hosts_port)
+        if meeting is not None and spec.whole_run:
+            raise SpecError("whole_run", "looks the data through on each host by itself: leave it out")
+        if meeting is not None and not decides(meeting):
+            return _take_part(spec, meeting, options)
+        return measure_starts(spec, options, partial(joined_hosts, meeting, spec))
     return measure_starts(spec, options)
 
 
-def measure_starts(spec: TuneSpec | FunctionSpec, options: SimpleNamespace) -> int:
-    """Tune what a spec says, and print the result; the exit status."""
+def _take_part(spec: TuneSpec, meeting: Meeting, options: SimpleNamespace) -> int:
+    """Start what another host decides, until it is done; the exit status. The result is printed there."""
+    tell = partial(say, stream=sys.stderr)
+    wait_seconds = math.inf if options.wait_for_device else 0.0
+    hold = partial(devices_held, spec, f"{PROGRAM} tune {spec.model}", wait_seconds=wait_seconds, on_wait=tell)
+    return follow(spec, meeting, hold, tell)
+
+
+def measure_starts(
+    spec: TuneSpec | FunctionSpec,
+    options: SimpleNamespace,
+    on_hosts: Callable[[Emit], AbstractContextManager[Begin | None]] = lambda _: nullcontext(),
+) -> int:
+    """Tune what a spec says, and print the result; the exit status. `on_hosts` gives the starts of several hosts."""
     reporting = Reporting.of(options)
     stream = sys.stderr if options.json else sys.stdout
     console = nullcontext(print_json) if options.events else Console(stream, spec.to_dict())
@@ -99,12 +129,16 @@ def measure_starts(spec: TuneSpec | FunctionSpec, options: SimpleNamespace) -> i
         def on_wait(busy: str) -> None:
             run.emit(info_event(f"waiting: {busy}"))
 
-        with devices_held(spec, work, wait_seconds=wait_seconds, on_wait=on_wait), warm_starts(spec) as begin:
+        with (
+            devices_held(spec, work, wait_seconds=wait_seconds, on_wait=on_wait),
+            warm_starts(spec) as warm,
+            on_hosts(run.emit) as everywhere,
+        ):
             result = tune(
                 spec,
                 run.emit,
                 keep=lambda result: run.keep(exit_status(result.result), result),
-                begin=begin,
+                begin=everywhere or warm,
                 started_as=run.started_as,
             )
         if options.json:
@@ -121,7 +155,9 @@ def training_lines(result: TuneResult) -> list[str]:
     spec, of_largest = result.result.spec.to_dict(), result.training.rank_peaks_bytes
     emulation = describe_emulation(spec, result.result.device.kind)
     if len(of_largest) > 1 or emulation:
-        rows = [f"rank {rank:<6} {format_bytes(peak):>10}" for rank, peak in rank_rows(spec, of_largest)]
+        hosts = [f"  {host}" for host in result.training.rank_hosts] or [""] * len(of_largest)
+        peaks = zip(rank_rows(spec, of_largest), hosts, strict=True)
+        rows = [f"rank {rank:<6} {format_bytes(peak):>10}{host}" for (rank, peak), host in peaks]
         emulation += [f"Peak of each rank with {result.largest_batch_size:,}:", *rows] if rows else []
     heading = ["Throughput of each size, in a start of its own:"] if lines else []
     return [*emulation, *heading, *lines, *([loader] if loader else [])]
@@ -207,6 +243,13 @@ def _params() -> list[click.Parameter]:
         flag("--whole-run", panel=TRAIN, help="Train the largest rows, then let the script evaluate and save"),
         *setting_options(TuneSpec),
         option("--device", panel=WHERE, metavar="DEVICE", help="What the command may see: auto, cuda, cuda:1 or cpu"),
+        option(
+            "--hosts-port",
+            panel=WHERE,
+            type=click.IntRange(1, MOST_PORT),
+            help="Of a command on several hosts: the port at which they meet",
+            default_text="torchrun's, and 1",
+        ),
         *output_options(),
         *report_options(),
         flag(

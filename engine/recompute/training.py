@@ -12,6 +12,7 @@ from ..text.printable import is_line
 from ..text.units import format_bytes
 from ..tune.alternating_starts import MOST_STARTS, mean_speed
 from ..tune.disk import MOST_FILES, MOST_PATH
+from ..tune.hosts.joining import NAME_MOST
 from ..tune.notes import PEAK
 from ..tune.training import Training
 from .claims import Claims
@@ -38,6 +39,7 @@ def untrue_training(claims: Claims, training: Training) -> Iterator[Contradictio
         yield Contradiction("training.ranks", training.ranks, len(peaks))
     largest = last.get(claims.boundary.largest_batch_size or 0)  # where none is known, nothing may be claimed
     peak = None if largest is None else largest.peak_allocated_bytes
+    yield from _unlikely_hosts(training.rank_hosts, len(peaks))
     if peaks and max(peaks) != peak:
         yield Contradiction("training.rank_peaks_bytes", max(peaks), peak)
     yield from _untrue_peak(training.peak, largest)
@@ -85,6 +87,14 @@ def _untrue_peak(claimed: str | None, largest: Probe | None) -> Iterator[Contrad
     said = PEAK.read(claimed)
     if said is None or said["bytes"] != held:
         yield Contradiction("training.peak", claimed, None if held is None else f"the peak of {held} is in ...")
+
+
+def _unlikely_hosts(hosts: Sequence[str], ranks: int) -> Iterator[Contradiction]:
+    """Yield what cannot be the host of each rank; of ranks on one host none is named."""
+    if hosts and len(hosts) != ranks:
+        yield Contradiction("training.rank_hosts", len(hosts), ranks)
+    elif (wrong := next((host for host in hosts if not is_line(host, NAME_MOST)), None)) is not None:
+        yield Contradiction("training.rank_hosts", wrong, f"one line of 1 to {NAME_MOST} printable characters")
 
 
 def _unlikely_files(files: Sequence[str]) -> Iterator[Contradiction]:

@@ -4,6 +4,7 @@ hook_not_loaded       no Python process with torch was seen: nothing could be wa
 batch_size_not_set    the hook was to set the batch size and found nowhere to set it
 batch_size_ignored    the training was given batches of another size than it was started with
 ranks_disagree        the processes of one training did not consume the same, or one ended before the others
+hosts_differ          the hosts of one training have GPUs of different kinds
 several_trainings     processes that know nothing of each other train at the same time
 ended_early           the command ended in order before enough optimizer steps
 no_process_group      ranks were to be emulated, and the training never joined a process group
@@ -32,6 +33,7 @@ from ..text.units import describe_over, format_bytes
 from . import notes
 from .data_end import DataEnd
 from .emulated.evidence import OWN_RANKS, check_emulated, without_speed
+from .hosts.joining import check_hosts, hosts_of
 from .reading import BY_LOADER, Memory, Reading, Step
 from .script_error import TIMEOUT
 from .seen import KEPT_OUT, LastSeen
@@ -80,6 +82,8 @@ class Evidence:
     """The peak of each rank in bytes, rank 0 first; of those that were emulated, where they were."""
     world_size: int = 0
     """How many ranks train together."""
+    hosts: tuple[str, ...] = ()
+    """The host of each rank, where several trained; empty on one."""
     tokens_per_step: int | None = None
     tokens_per_second: float | None = None
     waiting_fraction: float | None = None
@@ -143,6 +147,7 @@ def evidence_of(
         raise CommandUntunable("several_trainings", f"{what}: what they hold together is not known")
     if batch in SETTERS and not any(SETTERS[batch] in r.set_by() for r in readings):
         raise CommandUntunable("batch_size_not_set", f"no {SETTERS[batch]}(...) was called: --batch {batch} needs one")
+    check_hosts(trained)
     steps = [r.steps() for r in trained]
     counted = [_micro_batches(each, batch_size) for each in steps]
     if None in counted:
@@ -175,7 +180,11 @@ def evidence_of(
     rows_of_a_pass = rows.pop() if len(rows) == 1 else None
     evidence = replace(evidence, caveat=caveat, is_varied=notes.are_varied(lengths))
     found_in_all = replace(evidence, batch_axis=axis, whole_run=whole_run, rows_of_a_pass=rows_of_a_pass)
-    return without_speed(found_in_all, world_size) if emulated else replace(found_in_all, world_size=world_size)
+    return (
+        without_speed(found_in_all, world_size)
+        if emulated
+        else replace(found_in_all, world_size=world_size, hosts=hosts_of(trained))
+    )
 
 
 def check_memory_rises(peaks: Mapping[int, int]) -> None:

@@ -388,6 +388,7 @@ class StartSweep(Sweep):
             micro_batches=of_largest.micro_batches if of_largest else 0,
             ranks=of_largest.world_size if of_largest else 0,
             rank_peaks_bytes=of_largest.ranks if of_largest else (),
+            rank_hosts=of_largest.hosts if of_largest else (),
             tokens_per_step=of_largest.tokens_per_step if of_largest else None,
             waiting_for_data_fraction=of_largest.waiting_fraction if of_largest else None,
             starts=tuple((p.batch_size, round(p.wall_seconds, 3)) for p in starts),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import math
 import os
 import sys
 import time
@@ -229,14 +230,17 @@ class Watch:
     def last_step(self, now: int, is_late: bool) -> int:
         """Return the step after which this process ends, the same in all ranks: otherwise one would wait for another.
 
-        The first rank that is late makes one more step, and informs the others by a file next to the records.
+        The first rank that is late makes one more step, and informs the others by a file next to the records. Of
+        several hosts one decides, and as many steps earlier as the others need to be told.
         """
         if self.is_alone():
             return now if is_late else sys.maxsize
+        host = self.settings.get("host") or {"decides": True, "notice_seconds": 0.0}
         path = os.path.join(self.settings["folder"], "last-step")
-        if is_late and not os.path.exists(path):
+        if is_late and host["decides"] and not os.path.exists(path):
+            seconds_a_step = (time.monotonic() - self.timed_from) / max(now - self.first_timed, 1)
             with open(f"{path}.{os.getpid()}", "w") as file:
-                file.write(str(now + 1))
+                file.write(str(now + 1 + math.ceil(host["notice_seconds"] / max(seconds_a_step, 0.001))))
             os.replace(file.name, path)
         if not os.path.exists(path):
             return sys.maxsize
@@ -269,6 +273,7 @@ class Watch:
         noted |= {"held": list(self.held.items()), "events": self.events, "card": read.card_memory(self.torch)}
         noted["emulated"] = bool(self.settings.get("emulated"))
         noted["has_group"] = self.group is not None
+        noted["host"] = (self.settings.get("host") or {}).get("name")
         noted["whole_run"] = self.epoch and self.epoch.seen()
         noted["faster"] = self.faster and self.faster.seen()
         noted["idle_optimizers"] = read.idle_optimizers(self.torch, self.optimizers, self.steps) if self.torch else 0

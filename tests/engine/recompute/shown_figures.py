@@ -125,6 +125,7 @@ TABLE: dict[str, Row] = {
     **_of("Training", FACT, "micro_batches", "tokens_per_step", "waiting_for_data_fraction", "whole_run"),
     **_of("Training", Row(Kind.RECOMPUTED, "engine.recompute.training.untrue_training"), "starts", "ranks"),
     **_of("Training", Row(Kind.RECOMPUTED, "engine.recompute.training.untrue_training"), "rank_peaks_bytes"),
+    "Training.rank_hosts": Row(Kind.TEXT, "engine.recompute.training._unlikely_hosts"),
     "Training.changed_files": Row(Kind.TEXT, "engine.recompute.training._unlikely_files"),
     "Training.peak": Row(Kind.FIXED, "engine.recompute.training._untrue_peak"),
     **_of("Throughput", FACT, "tokens_per_second", "is_steady"),

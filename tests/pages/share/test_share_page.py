@@ -33,7 +33,7 @@ COMMAND = {
 }
 TRAINING = {
     **{"micro_batches": 1, "ranks": 1, "rank_peaks_bytes": [], "tokens_per_step": 8, "waiting_for_data_fraction": 0.1},
-    **{"starts": [[4, 2.0]], "changed_files": ["/home/secret/secret-file"]},
+    **{"starts": [[4, 2.0]], "changed_files": ["/home/secret/secret-file"], "rank_hosts": ["secret-host"]},
 }
 
 

@@ -1,0 +1,243 @@
+"""A training on several hosts is measured as one: where they meet, what they say to each other, how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import CommandUntunable, HostLost, SpecError
+from engine.tune.hosts import link as links
+from engine.tune.hosts.deciding import joined_hosts
+from engine.tune.hosts.following import follow
+from engine.tune.hosts.joining import (
+    check_hosts,
+    distinct_names,
+    have_all_ended,
+    hosts_of,
+    moved_in_time,
+    status_of_all,
+)
+from engine.tune.hosts.link import Link, decides
+from engine.tune.hosts.meeting import Meeting, meeting_of, same_everywhere
+from engine.tune.hosts.settings import other_setting, settings_of
+from engine.tune.reading import Reading
+from engine.tune.spec import TuneSpec
+
+ROOT = Path(__file__).parents[3]
+SCRIPTS = Path(__file__).parent / "scripts"
+SCRIPT = ("train.py", "{batch_size}")
+STATIC = ("torchrun", "--nnodes=2", "--node_rank", "1", "--master-addr", "a", "--master_port=300")
+C10D = ("python", "-m", "torch.distributed.run", "--nnodes", "2", "--rdzv-backend=c10d", "--rdzv-endpoint", "a:400")
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("command", "environment", "expected"),
+    [
+        (("python", "train.py", "--nnodes", "2"), {}, None),
+        (("torchrun", "--nproc-per-node", "2", *SCRIPT), {}, None),
+        (("torchrun", "--nnodes", "1:1", *SCRIPT, "--nnodes", "4"), {}, None),
+        ((*STATIC, *SCRIPT), {}, Meeting(2, "a", 301, 1)),
+        (("torchrun", "--nnodes", "2", *SCRIPT), {}, Meeting(2, "127.0.0.1", 29_501, 0)),
+        ((*C10D, *SCRIPT), {}, Meeting(2, "a", 401, None)),
+        ((*C10D[:-1], "a", *SCRIPT), {}, Meeting(2, "a", 29_401, None)),
+        ((*C10D[:-1], "[fe80::1]:400", *SCRIPT), {}, Meeting(2, "fe80::1", 401, None)),
+        (("torchrun", *SCRIPT), {"PET_NNODES": "3", "PET_NODE_RANK": "2"}, Meeting(3, "127.0.0.1", 29_501, 2)),
+    ],
+)
+def test_hosts_meet_beside_the_rendezvous_of_their_launcher(command, environment, expected) -> None:
+    assert meeting_of(command, environment) == expected
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        (("torchrun", "--nnodes", "1:2", *SCRIPT), "--nnodes 1:2 lets hosts come and go"),
+        ((*STATIC, "--max-restarts=3", *SCRIPT), "--max-restarts"),
+        ((*STATIC, "--standalone", *SCRIPT), "--standalone"),
+        ((*C10D[:4], "2", "--rdzv-backend", "etcd-v2", *SCRIPT), "--rdzv-backend etcd-v2"),
+        ((*C10D[:4], "2", "--rdzv-backend", "c10d", *SCRIPT), "needs --rdzv-endpoint HOST:PORT"),
+        (("srun", "-N2", *STATIC, *SCRIPT), "put it in front: srun --ntasks-per-node 1"),
+        (("torchrun", "--nnodes", "2", "--node-rank", "2", *SCRIPT), "--node-rank is '2'"),
+        (("accelerate", "launch", "--num_machines", "2", *SCRIPT), "--num_machines 2"),
+    ],
+)
+def test_what_cannot_be_measured_on_several_hosts_is_refused_by_name(command, named) -> None:
+    with pytest.raises(SpecError, match="command: ") as refused:
+        meeting_of(command, {})
+    assert named in str(refused.value)
+
+
+def test_the_host_that_has_the_address_decides_where_none_is_numbered() -> None:
+    assert decides(Meeting(2, "127.0.0.1", 1, None))
+    assert not decides(Meeting(2, "192.0.2.1", 1, None))
+    assert (decides(Meeting(2, "192.0.2.1", 1, 0)), decides(Meeting(2, "127.0.0.1", 1, 1))) == (True, False)
+
+
+def test_hosts_that_were_started_with_other_settings_are_told_apart() -> None:
+    own = TuneSpec((*STATIC, *SCRIPT))
+    other_rank = TuneSpec(tuple("0" if part == "1" else part for part in own.command))
+    assert same_everywhere(own.command) == ("torchrun", "--nnodes=2", "--master_port=300", *SCRIPT)
+    assert other_setting(settings_of(own), settings_of(other_rank)) is None
+    assert other_setting(settings_of(own), settings_of(TuneSpec((*STATIC, "other.py", "{batch_size}")))) == "command"
+    limited = TuneSpec(own.command, memory_limit_bytes=1)
+    assert other_setting(settings_of(own), settings_of(limited)) == "--memory-limit"
+    assert other_setting(settings_of(own), None) == "version of MemoryMark"
+
+
+def reading(**noted: Any) -> Reading:
+    return Reading({"marks": [], "card": {}, **noted})
+
+
+def test_what_another_host_noted_is_read_as_of_this_one() -> None:
+    noted = moved_in_time({"rank": 1, "marks": [[2.0, "armed", "2.13"], [5.0, "step", 1]]}, 100.0)
+    assert noted == {"rank": 1, "marks": [[102.0, "armed", "2.13"], [105.0, "step", 1]]}
+    assert hosts_of([reading(host="a"), reading(host="b")]) == ("a", "b")
+    assert hosts_of([reading(host=None), reading()]) == ()
+    assert distinct_names(["a", "a", "b\n"]) == ["a", "a (1)", "b"]
+
+
+def test_gpus_of_different_kinds_are_no_one_result() -> None:
+    cards = [{"name": name, "total_bytes": 80} for name in ("A100", "A100", "H100")]
+    check_hosts([reading(host=host, card=card) for host, card in zip("ab", cards[:2], strict=True)])
+    with pytest.raises(CommandUntunable, match="A100 on a, H100 on b") as refused:
+        check_hosts([reading(host=host, card=card) for host, card in zip("ab", cards[1:], strict=True)])
+    assert refused.value.code == "hosts_differ"
+
+
+def test_a_start_is_over_where_any_host_failed_and_else_where_all_ended() -> None:
+    assert [have_all_ended(each) for each in ([None, None], [0, None], [0, 0], [None, 1])] == [False, False, True, True]
+    assert [status_of_all(each) for each in ([None, None], [0, None], [0, 0], [0, 3])] == [None, None, 0, 3]
+
+
+@pytest.fixture
+def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Link, socket.socket]]:
+    """A link, and the raw other end of it."""
+    monkeypatch.setattr(links, "ALIVE_SECONDS", 0.01)
+    monkeypatch.setattr(links, "SILENT_SECONDS", 0.2)
+    near, far = socket.socketpair()
+    link = Link(near, "b")
+    yield link, far
+    link.close()
+    far.close()
+
+
+def heard_within(link: Link, seconds: float = 5.0) -> list[dict[str, Any]]:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if messages := link.heard():
+            return messages
+        time.sleep(0.01)
+    return []
+
+
+def test_messages_come_whole_in_their_order_and_a_host_that_is_alive_is_none(line) -> None:
+    link, far = line
+    far.sendall(b'\n{"event": "a", "text": "')
+    assert link.heard() == []
+    far.sendall(b'x"}\n\n{"event": "b"}\n')
+    assert heard_within(link) == [{"event": "a", "text": "x"}, {"event": "b"}]
+
+
+def test_a_host_that_is_gone_or_silent_is_lost_but_not_what_it_said_before(line) -> None:
+    link, far = line
+    with pytest.raises(HostLost, match=r"b has been silent for 0 s"):
+        heard_within(link)
+    far.sendall(b'{"event": "last"}\n')
+    far.close()
+    assert link.heard() == [{"event": "last"}]
+    with pytest.raises(HostLost, match="b is gone"):
+        link.heard()
+
+
+def test_each_side_says_that_it_is_alive(line) -> None:
+    link, far = line
+    far.settimeout(5)
+    assert far.recv(1) == b"\n"
+    link.close("done", status=0)
+    assert far.makefile().read().strip() == '{"event": "done", "status": 0}'
+
+
+def meeting_at(port: int, host: int) -> tuple[TuneSpec, Meeting]:
+    launcher = ("torchrun", "--nnodes", "2", "--node-rank", str(host), "--master-port", str(port - 1))
+    spec = TuneSpec((*launcher, *SCRIPT))
+    meeting = meeting_of(spec.command, {})
+    assert meeting is not None
+    return spec, meeting
+
+
+def test_a_host_that_never_comes_ends_the_wait_and_a_stranger_is_sent_away() -> None:
+    port = free_port()
+    spec, meeting = meeting_at(port, 0)
+
+    def strange() -> None:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), 5) as stranger:
+            stranger.sendall(b"GET / HTTP/1.1\r\n")
+
+    timer = threading.Timer(0.1, strange)
+    timer.start()
+    with (
+        pytest.raises(HostLost, match="1 of 2 hosts came to 127.0.0.1"),
+        joined_hosts(meeting, spec, print, seconds=0.5),
+    ):
+        pass
+    timer.join()
+    with pytest.raises(HostLost, match="nothing answered at 127.0.0.1"):
+        follow(*meeting_at(port, 1), nullcontext, print, seconds=0.1)
+
+
+def test_hosts_with_different_settings_both_say_so() -> None:
+    port = free_port()
+    said: list[str] = []
+    spec, meeting = meeting_at(port, 1)
+    other = TuneSpec(spec.command, memory_limit_bytes=2**20)
+    thread = threading.Thread(target=lambda: said.append(str(follow(other, meeting, nullcontext, said.append))))
+    thread.start()
+    with (
+        pytest.raises(SpecError, match="started with another --memory-limit"),
+        joined_hosts(*meeting_at(port, 0)[::-1], print, seconds=10),
+    ):
+        pass
+    thread.join(10)
+    assert "another --memory-limit" in said[1]
+    assert said[-1] == "2"
+
+
+@pytest.mark.slow
+def test_two_hosts_measure_one_training_and_each_rank_has_its_host(tmp_path: Path) -> None:
+    """Two folders of locks stand for two hosts; `benchmarks/host_failures.py` has two network namespaces."""
+    port = str(free_port())
+    sides = []
+    for host in range(2):
+        launcher = ("torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1", "--master-port", port)
+        training = (*launcher, "--node-rank", str(host), str(SCRIPTS / "ranks.py"), "--batch-size", "{batch_size}")
+        tune = ("tune", "--device", "cpu", "--json", "--no-compare-speed", "--max", "24", "--current-batch-size", "24")
+        own = {"MEMORYMARK_LOCK_DIR": str(tmp_path / str(host)), "MEMORYMARK_HOST": f"host-{host}"}
+        command = [sys.executable, "-m", "engine", *tune, "--", sys.executable, "-m", *training]
+        sides.append(
+            subprocess.Popen(
+                command, cwd=ROOT, env=os.environ | own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            )
+        )
+    (out, errors), (followed, said) = (each.communicate(timeout=300) for each in sides)
+    assert [each.returncode for each in sides] == [0, 0], errors + said
+    training = json.loads(out)["training"]
+    assert (training["ranks"], training["rank_hosts"]) == (2, ["host-0", "host-1"])
+    assert min(training["rank_peaks_bytes"]) > 200_000
+    assert followed == ""
+    assert "batch 24: one start" in said
