@@ -31,8 +31,9 @@ class Pictures(Dataset):
 torch.manual_seed(1)
 model = nn.Sequential(nn.Flatten(), nn.Linear(SIDE * SIDE, 64), nn.ReLU(), nn.Linear(64, 10))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+loader = DataLoader(Pictures(), batch_size=int(sys.argv[1]), shuffle=True)
 for _ in range(100):
-    for pictures, labels in DataLoader(Pictures(), batch_size=int(sys.argv[1]), shuffle=True):
+    for pictures, labels in loader:
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(pictures), labels).backward()
         optimizer.step()

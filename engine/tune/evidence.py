@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 from ..errors import CommandUntunable
@@ -34,6 +34,7 @@ from . import notes
 from .data_end import DataEnd
 from .emulated.evidence import OWN_RANKS, check_emulated, without_speed
 from .hosts.joining import check_hosts, hosts_of
+from .loader_bursts import WAITS_FROM, settled_steps
 from .reading import BY_LOADER, Memory, Reading, Step
 from .script_error import TIMEOUT
 from .seen import KEPT_OUT, LastSeen
@@ -88,6 +89,10 @@ class Evidence:
     tokens_per_second: float | None = None
     waiting_fraction: float | None = None
     """The share of its timed steps that the slowest-fed rank waited for a DataLoader; None where none was seen."""
+    settling_steps: int = 0
+    """Steps to be timed beyond those that count, where workers of the loader feed it in bursts and it waits for them."""
+    is_settled: bool = False
+    """Whether its timed steps are means of whole bursts, without those that were fed with batches made ahead."""
     peak_shape: tuple[int, ...] = ()
     """The first two dimensions of what the model was given at the peak of the worst rank."""
     whole_run: Mapping[str, Any] | None = None
@@ -217,7 +222,15 @@ def _measured(
         for a, b in pairwise(steps[0])
         if a.is_timed and max(b.holds(batch_size, axis) for axis in AXES) == micro_batches
     ]
-    seconds = median(step_seconds) if step_seconds else None
+    waiting = max((w for each in steps if (w := _waiting(each)) is not None), default=None)
+    settling, settled = 0, ()
+    if waiting is not None and waiting >= WAITS_FROM:
+        settling = trained[0].loader.settling_steps(micro_batches)
+        settled = settled_steps(step_seconds, trained[0].loader, micro_batches) if settling else ()
+    step_seconds = list(settled) or step_seconds
+    # of bursts that were not seen whole, the middle step is one that waited for nothing
+    typical = fmean if settling and not settled else median
+    seconds = typical(step_seconds) if step_seconds else None
     samples = batch_size * micro_batches * len(trained)
     over = None
     if limit_bytes is not None and worst.peak_bytes > limit_bytes:
@@ -251,7 +264,9 @@ def _measured(
         ranks=tuple(m.peak_bytes for m in memories),
         tokens_per_step=max(tokens, default=0) or None,
         tokens_per_second=_tokens_per_second(steps),
-        waiting_fraction=max((w for each in steps if (w := _waiting(each)) is not None), default=None),
+        waiting_fraction=waiting,
+        settling_steps=settling,
+        is_settled=bool(settled),
         peak_shape=worst.shape,
         curve=worst.curve,
     )

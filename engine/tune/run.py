@@ -312,7 +312,8 @@ class StartSweep(Sweep):
     def _timed_start(self, batch_size: int) -> Probe:
         """Start a size once more, to time it."""
         self.execution.check_deadline()
-        watching = Watching(LEAST_STEPS, timed_steps=steps_to_time(self.evidence[batch_size].probe.step_seconds))
+        seen = self.evidence[batch_size]
+        watching = Watching(LEAST_STEPS, timed_steps=steps_to_time(seen.probe.step_seconds) + seen.settling_steps)
         readings, ended = self._start(batch_size, watching, Purpose.TIMING, self._seconds_of_a_start)
         self.execution.check_deadline()
         return self._evidence(readings, ended, batch_size).probe

@@ -19,6 +19,7 @@ from ..devices import check_kind, environment_of, facts_of
 from ..evidence import Ended, Evidence, evidence_of
 from ..failure import describe_failure, with_its_cause
 from ..in_turns import steps_to_time
+from ..loader_bursts import Loader
 from ..reading import Reading
 from ..start.command import unwatched
 from ..start.launch import Begin, Watching, start
@@ -114,7 +115,7 @@ class Starts:
         `workers` is the most that any of the compared starts has: what they made ahead is left out of all of them.
         """
         watch = MachineWatch(own_seconds=tree_seconds)
-        ahead = workers * QUEUE
+        ahead = Loader(workers, workers * QUEUE).settling_steps(1)
         watching = Watching(
             LEAST_STEPS,
             timed_steps=steps_to_time(self.step_seconds) + ahead,

@@ -47,7 +47,7 @@ def settled_steps(evidence: Evidence, workers: int = 0) -> tuple[float, ...]:
     """Return the timed steps, less those that were fed with what the loader's workers had made ahead."""
     steps = evidence.probe.timed_step_seconds
     ahead = workers * QUEUE
-    return steps[ahead:] if len(steps) > ahead else steps
+    return steps if evidence.is_settled or len(steps) <= ahead else steps[ahead:]
 
 
 def settled_speed(evidence: Evidence, workers: int) -> float:

@@ -54,6 +54,7 @@ class Watch:
         self.seen = memorymark_seen.Seen(settings.get("folder"))
         self.forwards = self.evaluations = 0
         self.group: Any = None
+        self.loader = (0, 0)  # the most workers of a loader that fed the training, and the batches they make ahead
 
     def arm(self, torch: Any) -> None:
         optim, loaders = import_module("torch.optim.optimizer"), import_module("torch.utils.data.dataloader")
@@ -83,6 +84,9 @@ class Watch:
                 self.mark("loaded")
             inputs = read.inputs_of(torch, batch)
             self.mark("batch", torch.is_grad_enabled(), *inputs, *read.rows_drawn(torch, iterator))
+            if torch.is_grad_enabled():
+                workers = iterator._num_workers
+                self.loader = max(self.loader, (workers, workers * (getattr(iterator, "_prefetch_factor", 0) or 0)))
             self.seen.count("batches")
             self.seen.put("batch_size", (inputs[0] or [0])[0])
             return batch
@@ -272,8 +276,8 @@ class Watch:
         noted |= {"marks": self.marks, "device": self.device and str(self.device), "python": sys.version.split()[0]}
         noted |= {"held": list(self.held.items()), "events": self.events, "card": read.card_memory(self.torch)}
         noted["emulated"] = bool(self.settings.get("emulated"))
-        noted["has_group"] = self.group is not None
         noted["host"] = (self.settings.get("host") or {}).get("name")
+        noted["has_group"], noted["loader"] = self.group is not None, self.loader
         noted["whole_run"] = self.epoch and self.epoch.seen()
         noted["faster"] = self.faster and self.faster.seen()
         noted["idle_optimizers"] = read.idle_optimizers(self.torch, self.optimizers, self.steps) if self.torch else 0
