@@ -25,12 +25,12 @@ from ..spec import MEMORY_STEPS
 from ..speed.comparison import Comparison
 from ..speed.reasons import NOTHING_TO_COMPARE, OF_EMULATED, OF_STARTS, PAIRS_ENDED, TOOK_LONG
 from ..text.wording import Text, error_name, is_one_of
-from ..tune.alternating_starts import METHOD, next_round, rounds_of, verdict
 from ..tune.learned_sizes import sizes_taken_and_failed
 from ..tune.notes import LEARNED_SIZES, NOTES, PEAK, WHOLE_RUN
 from ..tune.script_error import wall_of_the_script
 from ..tune.spec import FunctionSpec, TuneSpec, read_tuned_spec
-from ..tune.to_compare import sizes_to_compare
+from ..tune.speed.alternating_starts import METHOD, next_round, rounds_of, verdict
+from ..tune.speed.to_compare import sizes_to_compare
 from ..tune.training import Training
 from .boundary import ended_at, out_of_time, searched
 from .claims import Claims, Compared

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from ..results.result import Probe, Purpose
 from ..text.printable import is_line
 from ..text.units import format_bytes
-from ..tune.alternating_starts import MOST_STARTS, mean_speed
 from ..tune.disk import MOST_FILES, MOST_PATH
 from ..tune.hosts.joining import NAME_MOST
 from ..tune.notes import PEAK
+from ..tune.speed.alternating_starts import MOST_STARTS, mean_speed
 from ..tune.training import Training
 from .claims import Claims
 from .contradiction import Contradiction, differences

@@ -20,13 +20,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from statistics import fmean, median
 from typing import Any
 
 from ..errors import CommandUntunable
 from ..measurement.oom import classify, is_of_a_library
 from ..results.result import DATA_EXHAUSTED, Outcome, Probe
-from ..results.stats import is_steady, samples_per_second
+from ..results.stats import is_steady
 from ..text.masking import masked_text
 from ..text.own_words import SAID, describe_error
 from ..text.units import describe_over, format_bytes
@@ -34,10 +33,10 @@ from . import notes
 from .data_end import DataEnd
 from .emulated.evidence import OWN_RANKS, check_emulated, without_speed
 from .hosts.joining import check_hosts, hosts_of
-from .loader_bursts import WAITS_FROM, settled_steps
 from .reading import BY_LOADER, Memory, Reading, Step
 from .script_error import TIMEOUT
 from .seen import KEPT_OUT, LastSeen
+from .speed.timed_steps import Timing
 
 SETTERS = {"dataloader": "DataLoader", "hf": "TrainingArguments", "steps": "memorymark.steps"}
 AXES = (0, 1, BY_LOADER)
@@ -90,7 +89,7 @@ class Evidence:
     waiting_fraction: float | None = None
     """The share of its timed steps that the slowest-fed rank waited for a DataLoader; None where none was seen."""
     settling_steps: int = 0
-    """Steps to be timed beyond those that count, where workers of the loader feed it in bursts and it waits for them."""
+    """Steps to be timed beyond those that count, where it waits for the bursts of its loader's workers."""
     is_settled: bool = False
     """Whether its timed steps are means of whole bursts, without those that were fed with batches made ahead."""
     peak_shape: tuple[int, ...] = ()
@@ -222,15 +221,7 @@ def _measured(
         for a, b in pairwise(steps[0])
         if a.is_timed and max(b.holds(batch_size, axis) for axis in AXES) == micro_batches
     ]
-    waiting = max((w for each in steps if (w := _waiting(each)) is not None), default=None)
-    settling, settled = 0, ()
-    if waiting is not None and waiting >= WAITS_FROM:
-        settling = trained[0].loader.settling_steps(micro_batches)
-        settled = settled_steps(step_seconds, trained[0].loader, micro_batches) if settling else ()
-    step_seconds = list(settled) or step_seconds
-    # of bursts that were not seen whole, the middle step is one that waited for nothing
-    typical = fmean if settling and not settled else median
-    seconds = typical(step_seconds) if step_seconds else None
+    timing = Timing.of(step_seconds, steps, trained[0].loader, micro_batches)
     samples = batch_size * micro_batches * len(trained)
     over = None
     if limit_bytes is not None and worst.peak_bytes > limit_bytes:
@@ -245,10 +236,10 @@ def _measured(
         device_used_bytes=max((r.card["total_bytes"] - r.card["free_bytes"] for r in trained if r.card), default=None),
         allocator_retries=max((r.card["allocator_retries"] for r in trained if r.card), default=None),
         peak_phase=worst.phase,
-        step_seconds=seconds,
-        timed_step_seconds=tuple(step_seconds),
-        timing_is_steady=is_steady(step_seconds) if step_seconds else None,
-        samples_per_second=None if seconds is None else samples_per_second(samples, seconds),
+        step_seconds=timing.typical_seconds,
+        timed_step_seconds=timing.step_seconds,
+        timing_is_steady=is_steady(timing.step_seconds) if timing.step_seconds else None,
+        samples_per_second=timing.per_second(samples),
         error_type="BudgetExceeded" if over else None,
         error_message=over,
         failed_phase=worst.phase if over else None,
@@ -263,10 +254,10 @@ def _measured(
         micro_batches=micro_batches,
         ranks=tuple(m.peak_bytes for m in memories),
         tokens_per_step=max(tokens, default=0) or None,
-        tokens_per_second=_tokens_per_second(steps),
-        waiting_fraction=waiting,
-        settling_steps=settling,
-        is_settled=bool(settled),
+        tokens_per_second=timing.tokens_per_second,
+        waiting_fraction=timing.waiting_fraction,
+        settling_steps=timing.settling_steps,
+        is_settled=timing.is_settled,
         peak_shape=worst.shape,
         curve=worst.curve,
     )
@@ -384,22 +375,3 @@ def _out_of_data(batch_size: int, message: str, ended: Ended) -> Probe:
         error_message=message,
         wall_seconds=ended.wall_seconds,
     )
-
-
-def _waiting(steps: Sequence[Step]) -> float | None:
-    """Return the share of the timed steps that was spent waiting for data; None where no loader gave any."""
-    timed = [(a, b) for a, b in pairwise(steps) if a.is_timed]
-    whole = sum(b.ended_at - a.ended_at for a, b in timed)
-    has_loader = any(b.batches for _, b in timed)
-    return sum(b.waited_seconds for _, b in timed) / whole if has_loader and whole > 0 else None
-
-
-def _tokens_per_second(ranks: Sequence[Sequence[Step]]) -> float | None:
-    """Return the tokens that all ranks were given in their timed steps, a second; None where there are none."""
-    found = 0.0
-    for steps in ranks:
-        timed = [(a, b) for a, b in pairwise(steps) if a.is_timed]
-        seconds = sum(b.ended_at - a.ended_at for a, b in timed)
-        tokens = sum(count for _, step in timed for _, _, count in step.forwards if count)
-        found += tokens / seconds if seconds > 0 else 0.0
-    return found or None

@@ -15,7 +15,7 @@ from math import prod
 from typing import Any
 
 from ..spec import MEMORY_STEPS
-from .loader_bursts import Loader
+from .speed.timed_steps import Loader
 
 OPTIMIZER_STEP = "optimizer_step"
 TRAINING_PHASES = ("forward", "backward", OPTIMIZER_STEP)

@@ -24,14 +24,12 @@ from ..spec import SCHEMA
 from ..speed.comparison import Comparison, reason_to_log
 from ..speed.reasons import NOT_COMPARED, OF_EMULATED
 from ..sweep import Sweep
-from .alternating_starts import throughput_of
 from .data_end import data_end_of
 from .devices import check_kind, environment_of, facts_of
 from .disk import MOST_FILES, changed_files
 from .emulated.starts import start_ranks
 from .evidence import MEMORY_VARIES, Ended, Evidence, check_memory_rises, evidence_of
 from .failure import describe_failure, no_step, with_its_cause
-from .in_turns import InTurns, steps_to_time
 from .learned_sizes import describe_learned
 from .next_size import Start
 from .next_start import SearchSoFar, next_start
@@ -39,9 +37,11 @@ from .parts import describe_parts
 from .reading import Reading
 from .script_error import is_same_error
 from .spec import FunctionSpec, TuneSpec
+from .speed.alternating_starts import throughput_of
+from .speed.in_turns import InTurns, steps_to_time
+from .speed.to_compare import MOST_BETWEEN, size_to_start, sizes_to_compare, start_speeds
 from .start.command import begin_command, unwatched
 from .start.launch import Begin, BeginUnwatched, Watching, start
-from .to_compare import MOST_BETWEEN, size_to_start, sizes_to_compare, start_speeds
 from .training import Training, TuneResult
 from .whole_run import describe_peak, describe_whole_run
 

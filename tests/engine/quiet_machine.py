@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.tune import in_turns
+from engine.tune.speed import in_turns
 
 
 class QuietMachine:

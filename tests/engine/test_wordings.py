@@ -55,13 +55,15 @@ def test_no_reason_is_written_elsewhere() -> None:
     given = [*in_calls("Comparison", "facts", "cut_short", keyword="reason"), *in_calls("cut_short")]
     found = {where: own_words(each) for where, each in given if own_words(each)}
     places = {where.partition(":")[0] for where, _ in given}
-    assert {"runner.py", "speed/comparison.py", "tune/run.py", "tune/alternating_starts.py"} <= places
+    assert {"runner.py", "speed/comparison.py", "tune/run.py", "tune/speed/alternating_starts.py"} <= places
     assert found == {}, "write it from engine/speed/reasons.py"
-    assert [own_words(each) for each in returned_by("tune/to_compare.py", "sizes_to_compare") if own_words(each)] == []
+    assert [
+        own_words(each) for each in returned_by("tune/speed/to_compare.py", "sizes_to_compare") if own_words(each)
+    ] == []
 
 
 def test_why_starts_in_turns_ended_is_a_reason() -> None:
-    tree = ast.parse((ROOT / "tune" / "in_turns.py").read_text())
+    tree = ast.parse((ROOT / "tune" / "speed" / "in_turns.py").read_text())
     ended = [
         node.value
         for node in ast.walk(tree)

@@ -23,8 +23,8 @@ from engine.documents.stored import StoredSpec
 from engine.results.result import Outcome, Probe, Purpose, RunResult
 from engine.results.speed_rounds import SpeedBlock, SpeedRound, Stage
 from engine.speed.reasons import NOT_COMPARED
-from engine.tune.alternating_starts import METHOD
 from engine.tune.spec import TuneSpec, function_command
+from engine.tune.speed.alternating_starts import METHOD
 from engine.tune.training import Throughput, Training
 from tests.factories.speeds import make_timed_result, make_unmeasurable_result
 

@@ -17,7 +17,7 @@ from engine.results.result import Point, Probe, Purpose, Reason
 from engine.results.speed_rounds import SpeedClaim
 from engine.results.stats import decisive_probes
 from engine.speed.claim import is_gain
-from engine.tune.alternating_starts import Pair, stored_pair
+from engine.tune.speed.alternating_starts import Pair, stored_pair
 from engine.tune.training import Training
 
 

@@ -18,9 +18,9 @@ from ...worker.handle import ALLOCATOR_VARIABLES, with_own_allocator_settings
 from ..devices import check_kind, environment_of, facts_of
 from ..evidence import Ended, Evidence, evidence_of
 from ..failure import describe_failure, with_its_cause
-from ..in_turns import steps_to_time
-from ..loader_bursts import Loader
 from ..reading import Reading
+from ..speed.in_turns import steps_to_time
+from ..speed.timed_steps import Loader
 from ..start.command import unwatched
 from ..start.launch import Begin, Watching, start
 from .answer import describe_entry

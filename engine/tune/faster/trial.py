@@ -10,8 +10,8 @@ from statistics import fmean
 
 from ...race.numbers import STEPS, UNKNOWN, Numbers, Sameness, compare_numbers, judge_difference
 from ...settings.step_settings import ROUNDING_TOLERANCES
-from ..alternating_starts import samples_of_a_step
 from ..evidence import Evidence
+from ..speed.alternating_starts import samples_of_a_step
 from .facts import QUEUE
 
 MOST_NOISE = ROUNDING_TOLERANCES["bf16"]

@@ -12,10 +12,11 @@ import pytest
 
 from engine.errors import SpecError, TimeIsUp
 from engine.kinds import find_contradictions
-from engine.tune import in_turns, run
+from engine.tune import run
 from engine.tune.evidence import Ended
 from engine.tune.reading import Reading
 from engine.tune.spec import TuneSpec
+from engine.tune.speed import in_turns
 from engine.tune.start.launch import Watching
 from tests.engine.quiet_machine import leave_the_machine_alone
 from tests.engine.tune.test_evidence import marks_of, reading, steps

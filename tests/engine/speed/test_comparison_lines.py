@@ -9,7 +9,7 @@ import pytest
 from engine.results.intervals import Interval
 from engine.results.speed_rounds import SpeedClaim
 from engine.speed.comparison import Comparison, comparison_lines, reason
-from engine.tune.alternating_starts import METHOD
+from engine.tune.speed.alternating_starts import METHOD
 
 BUSY = Comparison(
     claim=SpeedClaim.NOTHING,

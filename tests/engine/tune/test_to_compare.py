@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from engine.results.result import DeviceFacts, Outcome, Probe
-from engine.tune.alternating_starts import Compared
 from engine.tune.spec import TuneSpec
-from engine.tune.to_compare import MOST_BETWEEN, others_to_compare, size_to_start, sizes_to_compare
+from engine.tune.speed.alternating_starts import Compared
+from engine.tune.speed.to_compare import MOST_BETWEEN, others_to_compare, size_to_start, sizes_to_compare
 from tests.engine.tune.test_alternating_starts import README
 
 LIMIT_BYTES = 1_000_000

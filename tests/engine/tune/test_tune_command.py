@@ -14,7 +14,7 @@ import pytest
 
 from engine.kinds import find_contradictions
 from engine.text.own_words import SAID
-from engine.tune.alternating_starts import MOST_STARTS
+from engine.tune.speed.alternating_starts import MOST_STARTS
 
 pytestmark = pytest.mark.slow
 

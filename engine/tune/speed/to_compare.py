@@ -10,15 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from ..build_result import is_today_known, measured_points, reserve_of
-from ..results.intervals import ENOUGH_ROUNDS
-from ..results.result import DeviceFacts, Probe
-from ..results.stats import decisive_probes
-from ..search.reserve import sizes_with_reserve
-from ..speed.comparison import APART
-from ..speed.reasons import NONE_TO_COMPARE, TODAY_NOT_MEASURED, TOO_FEW, TOO_LONG
+from ...build_result import is_today_known, measured_points, reserve_of
+from ...results.intervals import ENOUGH_ROUNDS
+from ...results.result import DeviceFacts, Probe
+from ...results.stats import decisive_probes
+from ...search.reserve import sizes_with_reserve
+from ...speed.comparison import APART
+from ...speed.reasons import NONE_TO_COMPARE, TODAY_NOT_MEASURED, TOO_FEW, TOO_LONG
+from ..spec import FunctionSpec, TuneSpec
 from .alternating_starts import MOST_SECONDS, SELECTION_ROUNDS, Compared, mean_speed
-from .spec import FunctionSpec, TuneSpec
 
 AT_THE_BEND = 0.9  # the curve bends at the smallest size with this share of the highest speed
 WORTH_A_START = 0.8  # a size whose start was slower is none to recommend

@@ -21,17 +21,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean, median
 
-from ..results.intervals import ENOUGH_ROUNDS, Interval, interval
-from ..results.result import Probe, Purpose
-from ..results.speed_rounds import SpeedClaim, SpeedRound, Stage
-from ..speed.claim import claim_of, is_gain
-from ..speed.comparison import Comparison, reason
-from ..speed.reasons import TOOK_LONG
-from ..speed.rounds import OF_STARTS, RunRound, describe_busy_starts
-from ..speed.selection import CLAIMABLE_HALF_WIDTH, RECOMMENDED_WITHIN, interval_of_rounds
-from .evidence import Evidence
-from .plan import PAIRS_PRIOR, pairs_expected
-from .training import Throughput
+from ...results.intervals import ENOUGH_ROUNDS, Interval, interval
+from ...results.result import Probe, Purpose
+from ...results.speed_rounds import SpeedClaim, SpeedRound, Stage
+from ...speed.claim import claim_of, is_gain
+from ...speed.comparison import Comparison, reason
+from ...speed.reasons import TOOK_LONG
+from ...speed.rounds import OF_STARTS, RunRound, describe_busy_starts
+from ...speed.selection import CLAIMABLE_HALF_WIDTH, RECOMMENDED_WITHIN, interval_of_rounds
+from ..evidence import Evidence
+from ..plan import PAIRS_PRIOR, pairs_expected
+from ..training import Throughput
 
 MOST_STARTS = 24
 MOST_SECONDS = 900.0

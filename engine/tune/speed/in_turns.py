@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 
-from ..errors import CommandUntunable, TimeIsUp
-from ..machine.watch import MachineWatch, tree_seconds, usable_cores
-from ..results.intervals import ENOUGH_ROUNDS
-from ..results.result import Outcome, Probe, Purpose
-from ..results.speed_rounds import SpeedBlock, SpeedRound, Stage
-from ..speed.comparison import Comparison
-from ..speed.reasons import PAIRS_ENDED, START_FAILED
-from ..speed.rounds import RunRound
+from ...errors import CommandUntunable, TimeIsUp
+from ...machine.watch import MachineWatch, tree_seconds, usable_cores
+from ...results.intervals import ENOUGH_ROUNDS
+from ...results.result import Outcome, Probe, Purpose
+from ...results.speed_rounds import SpeedBlock, SpeedRound, Stage
+from ...speed.comparison import Comparison
+from ...speed.reasons import PAIRS_ENDED, START_FAILED
+from ...speed.rounds import RunRound
 from .alternating_starts import (
     Compared,
     StartedRound,

@@ -1,4 +1,4 @@
-"""Steps that come in the bursts of a loader's workers: no window that holds one long step more or less moves the speed."""
+"""Steps that come in the bursts of a loader's workers: the speed is the same whichever of them were timed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from statistics import fmean
 import pytest
 
 from engine.tune.evidence import Evidence
-from engine.tune.loader_bursts import Loader, settled_steps
+from engine.tune.speed.timed_steps import Loader, settled_steps
 from tests.engine.tune.test_evidence import judged, reading
 
 LONG, SHORT = 0.16, 0.002

@@ -1,0 +1,110 @@
+"""PURE: what the timed steps of a start tell, also where they are fed by the bursts of a loader's workers.
+
+Workers that began together end together: one step waits, and the others of the burst follow at once. Eleven steps fed
+by two workers hold five long ones or six, so their mean is off by a tenth; over whole bursts it is never off. And the
+first batches were made ahead, while the training was set up: the steps that they feed are faster than those to come.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean, median
+from typing import TYPE_CHECKING
+
+from ...results.stats import samples_per_second
+
+if TYPE_CHECKING:
+    from ..reading import Step
+
+WAITS_FROM = 0.05
+"""Share of a step that is spent waiting for data, from which the bursts show in the length of the steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loader:
+    """The loader that fed a training: its worker processes, and the batches that they make ahead."""
+
+    workers: int = 0
+    ahead: int = 0
+
+    def steps_ahead(self, micro_batches: int) -> int:
+        """Return how many steps were fed with batches that were made ahead."""
+        return math.ceil(self.ahead / max(micro_batches, 1))
+
+    def steps_of_bursts(self, micro_batches: int) -> int:
+        """Return the least number of steps that consume whole bursts."""
+        return max(self.workers, 1) // math.gcd(max(self.workers, 1), max(micro_batches, 1))
+
+    def settling_steps(self, micro_batches: int) -> int:
+        """Return how many more steps are to be timed than are to count."""
+        return self.steps_ahead(micro_batches) + self.steps_of_bursts(micro_batches) - 1
+
+
+def settled_steps(step_seconds: Sequence[float], loader: Loader, micro_batches: int) -> tuple[float, ...]:
+    """Return the mean step of each whole burst after those made ahead; empty where too few steps were timed.
+
+    >>> settled_steps([0.0, 0.2, 0.0, 0.2, 0.0], Loader(workers=2, ahead=1), 1)
+    (0.1, 0.1, 0.1)
+    """
+    later, burst = step_seconds[loader.steps_ahead(micro_batches) :], loader.steps_of_bursts(micro_batches)
+    return tuple(fmean(later[at : at + burst]) for at in range(len(later) - burst + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """What the timed steps of one start tell. `settling_steps` are to be timed beyond those that count.
+
+    `is_settled`: its steps are means of whole bursts, without those that were fed with batches made ahead.
+    """
+
+    step_seconds: tuple[float, ...]
+    waiting_fraction: float | None
+    tokens_per_second: float | None
+    settling_steps: int = 0
+    is_settled: bool = False
+
+    @classmethod
+    def of(
+        cls, step_seconds: Sequence[float], ranks: Sequence[Sequence[Step]], loader: Loader, micro_batches: int
+    ) -> Timing:
+        """Read the full steps of rank 0, and how long each rank waited for its data."""
+        waiting = max((share for steps in ranks if (share := _waiting(steps)) is not None), default=None)
+        tokens = _tokens_per_second(ranks)
+        settling = loader.settling_steps(micro_batches) if waiting is not None and waiting >= WAITS_FROM else 0
+        settled = settled_steps(step_seconds, loader, micro_batches) if settling else ()
+        if tokens is not None and settled:
+            tokens *= fmean(step_seconds) / fmean(settled)
+        return cls(settled or tuple(step_seconds), waiting, tokens, settling, bool(settled))
+
+    @property
+    def typical_seconds(self) -> float | None:
+        """The middle step; of bursts that were not seen whole the mean, because most of their steps do not wait."""
+        if not self.step_seconds:
+            return None
+        return (fmean if self.settling_steps and not self.is_settled else median)(self.step_seconds)
+
+    def per_second(self, samples: int) -> float | None:
+        """Return the speed of a training that consumes so many samples in a step."""
+        return None if self.typical_seconds is None else samples_per_second(samples, self.typical_seconds)
+
+
+def _waiting(steps: Sequence[Step]) -> float | None:
+    """Return the share of the timed steps that was spent waiting for data; None where no loader gave any."""
+    timed = [(a, b) for a, b in pairwise(steps) if a.is_timed]
+    whole = sum(b.ended_at - a.ended_at for a, b in timed)
+    has_loader = any(b.batches for _, b in timed)
+    return sum(b.waited_seconds for _, b in timed) / whole if has_loader and whole > 0 else None
+
+
+def _tokens_per_second(ranks: Sequence[Sequence[Step]]) -> float | None:
+    """Return the tokens that all ranks were given in their timed steps, a second; None where there are none."""
+    found = 0.0
+    for steps in ranks:
+        timed = [(a, b) for a, b in pairwise(steps) if a.is_timed]
+        seconds = sum(b.ended_at - a.ended_at for a, b in timed)
+        tokens = sum(count for _, step in timed for _, _, count in step.forwards if count)
+        found += tokens / seconds if seconds > 0 else 0.0
+    return found or None
