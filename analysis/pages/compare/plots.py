@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from analysis.lists.comparison.compared_run import ComparedRun, Curve, Outcome
 from analysis.lists.comparison.query import CompareQuery
@@ -61,7 +62,7 @@ def speed_plot(subjects: Sequence[ComparedRun], *, is_log_x: bool, is_log_y: boo
     if not traces:
         return None
     points = [dot for trace in traces for dot in trace.dots]
-    fastest = [(trace.name.capitalize(), max(trace.dots, key=lambda dot: dot.y)) for trace in traces]
+    fastest = [(trace.name.capitalize(), max(_on_line(trace), key=lambda dot: dot.y)) for trace in traces]
     return Plot(
         key="throughput",
         title="Speed by batch size",
@@ -79,7 +80,7 @@ def speed_plot(subjects: Sequence[ComparedRun], *, is_log_x: bool, is_log_y: boo
 def tradeoff_plot(subjects: Sequence[ComparedRun]) -> Plot | None:
     """Speed against peak memory: one point for each batch size of which both were measured."""
     traces = [trace for trace in map(_tradeoff_trace, subjects) if trace.dots]
-    points = [(dot.x, dot.y) for trace in traces for dot in trace.dots]
+    points = [(dot.x, dot.y) for trace in traces for dot in _on_line(trace)]
     if not points:
         return None
     front = pareto_front(points)
@@ -89,7 +90,7 @@ def tradeoff_plot(subjects: Sequence[ComparedRun]) -> Plot | None:
         title="Speed by peak memory",
         sentence="Each point is one measured batch size. The dotted line joins the Pareto-optimal points: no other "
         f"point is as fast with as little memory. It has points of {', '.join(on_it)}.",
-        x=bytes_axis([x for x, _ in points], is_log=False),
+        x=bytes_axis([dot.x for trace in traces for dot in trace.dots], is_log=False),
         y=rate_axis([height for trace in traces for height in speed_heights(trace.dots)], is_log=False),
         traces=tuple(traces),
         table=_front_table(traces, front),
@@ -117,18 +118,18 @@ def _memory_trace(subject: ComparedRun, outcome: Outcome) -> Trace:
 
 def _tradeoff_trace(subject: ComparedRun) -> Trace:
     outcome = subject.outcome or Outcome()
+    timed = speed_dots(outcome.speed, outcome.speed_intervals, outcome.unsteady)
     dots = tuple(
-        PlotPoint(
-            memory,
-            speed,
-            f"{subject.name}, batch {size:,}: {_bytes(memory)}, {rate(speed)} samples/s",
-            outcome.speed_intervals.get(size),
-            is_hollow=size in outcome.unsteady,
-        )
-        for size, memory in outcome.memory.items()
-        if (speed := outcome.speed.get(size)) is not None
+        replace(dot, x=memory, text=f"{subject.name}, batch {dot.x:,}: {_bytes(memory)}, {rate(dot.y)} samples/s")
+        for dot in timed
+        if (memory := outcome.memory.get(int(dot.x))) is not None
     )
     return Trace(subject.name, subject.look, dots, has_line=False)
+
+
+def _on_line(trace: Trace) -> list[PlotPoint]:
+    """Return the points whose speed is sure; all where none is."""
+    return [dot for dot in trace.dots if dot.is_on_line] or list(trace.dots)
 
 
 def _names(traces: Sequence[Trace]) -> tuple[PointLabel, ...]:

@@ -108,13 +108,14 @@ def speed_plot(probes: Sequence[ProbeRow], *, roles: Roles, intervals: Intervals
     known = {size: (low, high) for size, low, high in intervals}
     dots = speed_dots(speeds, known, unsteady)
     main = Trace("Samples per second", _SPEED, dots)
-    first, best = min(speeds), max(speeds, key=lambda size: speeds[size])
+    sure = speeds if len(known) < 2 else {size: speed for size, speed in speeds.items() if size in known}
+    first, best = min(sure), max(sure, key=lambda size: sure[size])
     sentence = (
         f"Speed goes from {rate(speeds[first])} samples per second at batch {first:,} "
         f"to {rate(speeds[best])} at batch {best:,}, the highest measured."
     )
     sentence += " The bars are 95 % confidence intervals." if known else ""
-    sentence += " The timing of hollow points was not steady." if any(dot.is_hollow for dot in dots) else ""
+    sentence += " Hollow points were timed once or not steady: they may be off." if main.has_hollow else ""
     return Plot(
         key="throughput",
         title="Speed by batch size",
@@ -130,13 +131,20 @@ def speed_plot(probes: Sequence[ProbeRow], *, roles: Roles, intervals: Intervals
 def speed_dots(
     speeds: Points, intervals: Mapping[int, tuple[float, float]], unsteady: frozenset[int], name: str = ""
 ) -> tuple[PlotPoint, ...]:
-    """Make a point for each size, with its interval and whether it is steady; `name` goes before its text."""
-    dots = []
+    """Make a point for each size, with its interval; `name` goes before its text.
+
+    A size that was timed once, in passing, may be off by much: beside two or more sizes with an interval it is hollow,
+    like an unsteady one, and the line passes it by.
+    """
+    dots, has_line_of_sure = [], len(intervals) > 1
     for size, speed in speeds.items():
         text, interval = f"{name}batch {size:,}: {rate(speed)} samples/s", intervals.get(size)
         text += f" ({rate_range(*interval)})" if interval else ""
         text += ", not steady" if size in unsteady else ""
-        dots.append(PlotPoint(size, speed, text, interval, is_hollow=size in unsteady))
+        is_single = has_line_of_sure and interval is None
+        text += ", timed once" if is_single and size not in unsteady else ""
+        is_hollow = is_single or size in unsteady
+        dots.append(PlotPoint(size, speed, text, interval, is_hollow=is_hollow, is_on_line=not is_single))
     return tuple(dots)
 
 

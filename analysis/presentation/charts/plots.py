@@ -50,7 +50,9 @@ class PlotPoint:
     interval: tuple[float, float] | None = None
     """Its confidence interval, drawn as an error bar; None where it is unknown."""
     is_hollow: bool = False
-    """Whether its timing was not steady."""
+    """Whether its timing was not steady, or was one timing without an interval beside others that have one."""
+    is_on_line: bool = True
+    """Whether the line goes through it; the line passes by a point that may be wrong by much."""
     is_joined: bool = True
     """Whether a line joins it to the point before."""
 
@@ -81,10 +83,14 @@ class Trace:
         return len(self.dots) >= DENSE_FROM
 
     @property
+    def has_hollow(self) -> bool:
+        return any(dot.is_hollow for dot in self.dots)
+
+    @property
     def strokes(self) -> list[list[PlotPoint]]:
         """The groups of points that are joined by a line."""
         joined: list[list[PlotPoint]] = []
-        for dot in self.dots if self.has_line else ():
+        for dot in (dot for dot in self.dots if self.has_line and dot.is_on_line):
             if joined and dot.is_joined:
                 joined[-1].append(dot)
             else:
@@ -181,7 +187,7 @@ class Plot:
 
     @property
     def has_hollow(self) -> bool:
-        return any(dot.is_hollow for trace in self.traces for dot in trace.dots)
+        return any(trace.has_hollow for trace in self.traces)
 
     @property
     def has_intervals(self) -> bool:

@@ -135,6 +135,21 @@ def test_a_timing_that_was_not_steady_is_hollow_and_says_so() -> None:
     assert [dot.css_class for dot in again.traces[0].dots] == ["dot", "dot"]
 
 
+def test_one_timing_beside_sizes_with_intervals_is_hollow_and_the_line_passes_it_by() -> None:
+    plot = speed(intervals=((16, 150.0, 170.0), (421, 990.0, 1010.0)))
+    (trace,) = plot.traces
+    assert {dot.x for dot in trace.dots if dot.is_hollow} == {dot.x for dot in trace.dots} - {16, 421}
+    assert [[dot.x for dot in stroke] for stroke in trace.strokes] == [[16, 421]]
+    assert "timed once" in next(dot.text for dot in trace.dots if dot.is_hollow)
+    assert "Hollow points were timed once or not steady" in plot.sentence
+
+
+def test_a_single_timing_is_never_called_the_highest_beside_sizes_with_intervals() -> None:
+    odd = [replace(fits(100), samples_per_second=9_999.0)]
+    plot = speed([fits(16), *odd, fits(421)], intervals=((16, 150.0, 170.0), (421, 990.0, 1010.0)), roles={})
+    assert "at batch 421, the highest measured" in plot.sentence
+
+
 def estimate(*sizes: int) -> StoredEstimate:
     points = tuple(EstimateAt(size, size < 422, size * GIB, None, None, "", "", {}) for size in sizes)
     return replace(read_estimate(estimate_of(RunSpec(model="bert"), gpus()["a10"])), at=points)
