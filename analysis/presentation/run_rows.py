@@ -95,9 +95,12 @@ class HistoryRow:
 
     @property
     def saving(self) -> str:
-        """Write what a year saves: "$34.00", "≥ $60.00" where only a lower bound is claimed, or nothing."""
+        """Write what a year saves: "$34.00", "≥ $60.00" where only a lower bound is claimed.
+
+        Empty where nothing is known, and where today's size is kept: the speed-up says "no gain".
+        """
         run = self.run
-        if run.claimed_saving_per_year_usd is None:
+        if run.claimed_saving_per_year_usd is None or self.keeps_today:
             return ""
         if run.saving_per_year_usd is None:
             return f"≥ {format_least_usd(run.claimed_saving_per_year_usd)}"

@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import F
 from django.db.models.fields.json import KeyTransform
 
-from analysis.lists.trend.series import TIMED_POINTS, Sample, TrendRun, sample_of
+from analysis.lists.trend.series import TIMED_POINTS, Sample, SizedSpeed, TrendRun, sample_of
 from analysis.models import Measurement, Run, State, TrendAcknowledgement
 from analysis.models.querysets import RunQuerySet
 from analysis.runs.columns.series import SeriesKey
@@ -34,6 +34,12 @@ def newest_measured(count: int) -> RunQuerySet:
             *("finished_at", "largest_batch_size", "certified", "is_shared"),
         )[:count]
     )
+
+
+def recommended_speeds(ids: Iterable[int]) -> dict[int, SizedSpeed]:
+    """Read the speed at the recommended size of these runs; those without an interval are left out."""
+    rows = Run.objects.filter(pk__in=ids).values_list("pk", KeyTransform("recommended", "result"))
+    return {pk: speed for pk, point in rows if (speed := SizedSpeed.of(point))}
 
 
 def ids_of_series(query: SeriesKey) -> list[int]:

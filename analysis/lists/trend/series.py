@@ -144,15 +144,30 @@ def sample_of(run: TrendRun, probes: Sequence[ProbeRow], carried_probes: int) ->
     )
 
 
+@dataclass(frozen=True, slots=True)
+class SizedSpeed:
+    """A speed with its interval, in samples a second, and the batch size at which it was measured."""
+
+    batch_size: int
+    speed: Interval
+
+    @classmethod
+    def of(cls, point: Mapping[str, Any] | None) -> SizedSpeed | None:
+        """Read a point of a result; None where it has no interval."""
+        names = ("samples_per_second_low", "samples_per_second", "samples_per_second_high")
+        figures = [point.get(name) for name in names] if point else []
+        if point is None or not all(isinstance(figure, int | float) and figure > 0 for figure in figures):
+            return None
+        return cls(point["batch_size"], Interval(*figures))
+
+    def __str__(self) -> str:
+        return f"{rate_range(self.speed.low, self.speed.high)} samples/s at {number(self.batch_size)}"
+
+
 def _speeds(points: Iterable[Mapping[str, Any] | None]) -> dict[int, Interval]:
     """Read the speeds that have an interval, by batch size."""
-    names = ("samples_per_second", "samples_per_second_low", "samples_per_second_high")
-    figures = {point["batch_size"]: [point.get(name) for name in names] for point in points if point}
-    return {
-        size: Interval(low, value, high)
-        for size, (value, low, high) in figures.items()
-        if value and low is not None and high is not None
-    }
+    found = (SizedSpeed.of(point) for point in points)
+    return {each.batch_size: each.speed for each in found if each}
 
 
 def series_of(samples: Iterable[Sample]) -> list[Series]:

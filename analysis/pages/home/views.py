@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,8 @@ from analysis.http.htmx import is_fragment
 from analysis.http.portal_address import portal_address
 from analysis.http.query_string import without_empty
 from analysis.lists.totals import lab_totals
-from analysis.models import Device, Run, State
-from analysis.models.querysets import DeviceQuerySet
+from analysis.models import Device, Run, RunKind, State
+from analysis.models.querysets import DeviceQuerySet, RunQuerySet
 from analysis.pages.home.forms import RunForm, StartForm, first_values, values_of
 from analysis.pages.home.outlook import outlook_of
 from analysis.pages.home.queue import queue_of
@@ -43,14 +44,39 @@ if TYPE_CHECKING:
 
 
 RECENT_RUNS, RECENT_ESTIMATES = 5, 3
-RECENT_READ = 40
-"""Newest runs among which those are found: an estimate of a whole catalogue must not push out what was measured."""
 SCRIPTS_SHOWN = 3
 """Registered commands on this page; the page of the scripts shows all."""
 HOST_SHARE_MAX = 0.8
 """Share of a host's memory above which a limit of a CPU run is warned of: the rest of the host needs some, too."""
 DEVICES_MAX = 12
 """Most devices on this page, those first that a run would get. The fleet page shows all."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecentRuns:
+    """The newest runs on devices, and the newest estimates, which take one line.
+
+    Each is a query of its own: an estimate of every GPU of the catalogue must not push out what was measured.
+    """
+
+    on_devices: list[Run]
+    estimates: list[Run]
+
+    @classmethod
+    def of(cls, runs: RunQuerySet) -> RecentRuns:
+        newest = runs.for_history().defer("result", "memory_curve")
+        on_devices = newest.exclude(kind=RunKind.ESTIMATE)[:RECENT_RUNS]
+        return cls(list(on_devices), list(newest.estimating()[:RECENT_ESTIMATES]))
+
+    @property
+    def all(self) -> list[Run]:
+        return [*self.on_devices, *self.estimates]
+
+    def context(self, positions: Mapping[int, QueuePosition]) -> dict[str, Any]:
+        """Return the rows of the page, and the totals, which are read again where these runs changed."""
+        rows = history_rows(self.on_devices, positions)
+        estimates = history_rows(self.estimates, positions)
+        return {"rows": rows, "hidden": empty_columns(rows), "estimates": estimates, "totals": lab_totals(self.all)}
 
 
 @may_be_public
@@ -62,10 +88,8 @@ def home(request: HttpRequest) -> HttpResponse:
     which take precedence over the run's.
     """
     if is_guest(request):  # the runs that have a result, without devices, queue, or names of people and hosts
-        finished = Run.objects.for_history().filter(state=State.FINISHED)
-        recent = list(finished.defer("result", "memory_curve")[:RECENT_READ])
-        context = {**_recent(recent, {}), "totals": lab_totals(recent[:RECENT_RUNS])}
-        return render(request, "analysis/home_guests.html", context)
+        recent = RecentRuns.of(Run.objects.filter(state=State.FINISHED))
+        return render(request, "analysis/home_guests.html", recent.context({}))
     devices, silent = devices_offered(request)
     start = StartForm(without_empty(request.GET))
     for problem in start.problems:
@@ -165,7 +189,7 @@ def _home_page(
     earlier: EarlierResult | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    recent = list(Run.objects.for_history().defer("result", "memory_curve")[:RECENT_READ])
+    recent = RecentRuns.of(Run.objects.all())
     devices = _devices_context(request)
     cards = devices["cards"]
     scripts, more = scripts_offered(SCRIPTS_SHOWN)
@@ -183,18 +207,9 @@ def _home_page(
         "portal_address": portal_address(request),
         "has_only_cpu": bool(cards) and all(card.device.kind == "cpu" for card in cards),
         "cpu_default_limit_bytes": CPU_DEFAULT_LIMIT_BYTES,
-        **_recent(recent, queue_positions(recent)),
-        "totals": lab_totals(recent[:RECENT_RUNS]),
+        **recent.context(queue_positions(recent.all)),
     }
     return render(request, "analysis/home.html", context, status=status)
-
-
-def _recent(newest: Sequence[Run], positions: Mapping[int, QueuePosition]) -> dict[str, Any]:
-    """Return the newest runs on devices as rows, and the newest estimates, which take one line."""
-    on_devices = [run for run in newest if not presentation_of(run).is_predicted][:RECENT_RUNS]
-    estimates = [run for run in newest if presentation_of(run).is_predicted][:RECENT_ESTIMATES]
-    rows = history_rows(on_devices, positions)
-    return {"rows": rows, "hidden": empty_columns(rows), "estimates": history_rows(estimates, positions)}
 
 
 def _devices_context(request: HttpRequest) -> dict[str, Any]:

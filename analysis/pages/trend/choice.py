@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from analysis.lists.trend.load import SAMPLES_MAX
+from analysis.lists.trend.load import SAMPLES_MAX, recommended_speeds
+from analysis.lists.trend.series import SizedSpeed
 from analysis.lists.trend.step_detection import Step, find_steps, find_stretches
 from analysis.lists.trend.steps import describe_percent
 from analysis.models import Run
@@ -16,6 +17,9 @@ from analysis.presentation.charts.sparkline import Sparkline, line_over_runs
 from analysis.presentation.formatting import number
 from analysis.presentation.kinds import settings_of_run
 from analysis.runs.columns.series import SeriesKey
+
+SERIES_MAX = 50
+"""Series that are listed: of each a part of a result is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,8 @@ class KnownSeries:
     counted: tuple[Run, ...]
     sizes: tuple[int, ...]
     last_step: Step | None
+    speed: SizedSpeed | None = None
+    """The speed of the last run that counts, at its recommended size; None where it has no interval."""
 
     @property
     def last(self) -> str:
@@ -73,12 +79,16 @@ class KnownSeries:
         return self.last_step is not None and self.last_step.fraction < 0
 
 
-def known_series(runs: Iterable[Run]) -> list[KnownSeries]:
-    """Find the series of these runs, newest first, those with the most runs first."""
+def known_series(runs: Iterable[Run]) -> tuple[list[KnownSeries], int]:
+    """Find the series of these runs, given newest first: those with the most runs first, and how many are left out."""
     found: dict[SeriesKey, list[Run]] = defaultdict(list)
     for run in runs:
         found[SeriesKey.of_run(run.spec, run.device_name)].append(run)
-    return [_series(query, same) for query, same in sorted(found.items(), key=lambda item: -len(item[1]))]
+    most = sorted(found.items(), key=lambda item: -len(item[1]))[:SERIES_MAX]
+    series = [_series(query, same) for query, same in most]
+    speeds = recommended_speeds(one.counted[-1].pk for one in series if one.counted)
+    shown = [replace(one, speed=speeds.get(one.counted[-1].pk)) if one.counted else one for one in series]
+    return shown, len(found) - len(shown)
 
 
 def _series(query: SeriesKey, runs: list[Run]) -> KnownSeries:

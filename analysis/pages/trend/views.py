@@ -36,9 +36,10 @@ CHOICE_FROM_MAX = 500
 def trend(request: HttpRequest) -> HttpResponse:
     """One series; without a query the series that the newest runs make up."""
     if not request.GET:
-        series = known_series(newest_measured(CHOICE_FROM_MAX))
+        series, more = known_series(newest_measured(CHOICE_FROM_MAX))
         context = {
             "series": series,
+            "more": more,
             "looked_at": CHOICE_FROM_MAX,
             "points_needed": POINTS_PER_SIDE_MIN,
             "threshold": percent(THRESHOLD).replace(".0 ", " "),

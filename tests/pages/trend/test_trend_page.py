@@ -238,6 +238,15 @@ def test_a_listed_series_says_its_last_size_its_change_and_its_step(alice_client
     assert 'aria-label="Largest batch size over 8 runs: from 40 to 36"' in html
 
 
+def test_a_listed_series_has_the_speed_of_its_last_run_with_its_interval(alice_client: Client) -> None:
+    (run,) = series(result(40))
+    assert "samples/s at" not in listed(alice_client)
+    point = run.result["recommended"] | {"samples_per_second": 510.0, "batch_size": 32}
+    ends = {"samples_per_second_low": 500.0, "samples_per_second_high": 520.0}
+    Run.objects.filter(pk=run.pk).update(result=run.result | {"recommended": point | ends})
+    assert "500 to 520 samples/s at 32" in listed(alice_client)
+
+
 def test_a_series_with_one_run_says_what_it_lacks_and_offers_to_run_again(alice_client: Client) -> None:
     (run,) = series(result(40))
     assert "1 40 needs a second run Run again : BERT tiny" in listed(alice_client)
@@ -255,10 +264,10 @@ def test_the_list_of_series_takes_the_same_queries_however_many(
     alice_client: Client, django_assert_num_queries: Any
 ) -> None:
     series(result(), result())
-    with django_assert_num_queries(6):  # session, user, her rights (2), the runs, alarm
+    with django_assert_num_queries(7):  # session, user, her rights (2), the runs, their speeds, alarm
         listed(alice_client)
     finished(result(), precision="bf16")
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(7):
         listed(alice_client)
 
 
