@@ -40,7 +40,7 @@ from engine.tune.spec import TEMPLATE  # noqa: E402
 from engine.tune.start.command import begin_command  # noqa: E402
 
 OUT = Path(__file__).parent / "results" / "faster_scripts.cpu.jsonl"
-PAIRS, SECONDS = 10, 300.0
+PAIRS, SECONDS = 10, 900.0
 
 
 @dataclass(frozen=True, slots=True)

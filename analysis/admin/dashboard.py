@@ -73,9 +73,9 @@ class Dashboard:
 
     @property
     def waste(self) -> tuple[Bar, ...]:
-        """Unused and used share of the memory of the setups where another size is recommended, in percent."""
-        percent = 100 * (self.totals.waste_share or 0.0)
-        return bars([("unused", percent, "bar-bad"), ("used", 100 - percent)], full=100.0)
+        """Return the share of memory that the recommended sizes would use and today's do not, in percent."""
+        percent = 100 * (self.totals.advised_share or 0.0)
+        return bars([("wasted", percent, "bar-bad"), ("other", 100 - percent)], full=100.0)
 
 
 def dashboard() -> Dashboard:

@@ -14,7 +14,8 @@ from datetime import datetime
 from typing import Any
 
 from django.core.cache import cache
-from django.db.models import Count, F, Q, QuerySet, Sum
+from django.db.models import BigIntegerField, Count, F, Q, QuerySet, Sum, Value
+from django.db.models.functions import Greatest
 from django.utils import timezone
 
 from analysis.models import MatrixCell, Run, State
@@ -32,8 +33,9 @@ SCRIPT_RUNS_MAX = 1_000
 class LabTotals:
     """Totals over `setup_count` combinations of model or script, card and settings.
 
-    None: no run measured it; 0 was measured. Of `unused_bytes` those are waste that lie in setups where another size is
-    recommended: elsewhere nothing says that using them gains anything. `waste_of_bytes` is the memory of these setups.
+    None: no run measured it; 0 was measured. `advised_bytes` are those of `unused_bytes` that the recommended sizes
+    would use: of the others nothing says that using them gains anything. `advised_of_bytes` is the memory of the setups
+    where another size is recommended.
     """
 
     run_count: int
@@ -41,9 +43,9 @@ class LabTotals:
     unused_bytes: int | None
     unused_of_bytes: int | None
     unused_count: int
-    waste_bytes: int | None
-    waste_of_bytes: int | None
-    wasting_count: int
+    advised_bytes: int | None
+    advised_of_bytes: int | None
+    advised_count: int
     saving_per_year_usd: float | None
     saving_count: int
     least_saving_count: int
@@ -66,8 +68,10 @@ class LabTotals:
         )
 
     @property
-    def waste_share(self) -> float | None:
-        return self.waste_bytes / self.waste_of_bytes if self.waste_bytes is not None and self.waste_of_bytes else None
+    def advised_share(self) -> float | None:
+        if self.advised_bytes is None or not self.advised_of_bytes:
+            return None
+        return self.advised_bytes / self.advised_of_bytes
 
 
 def lab_totals(shown: Iterable[Run] = ()) -> LabTotals:
@@ -81,7 +85,7 @@ def lab_totals_read() -> LabTotals:
     """Four statements, and one over the few deleted runs: none of them opens a result."""
     figures = _added(_of_models(), _of_scripts())
     if figures["unused_count"]:
-        figures["waste_bytes"] = figures["waste_bytes"] or 0
+        figures["advised_bytes"] = figures["advised_bytes"] or 0
     if figures.pop("compared_count"):
         figures["saving_per_year_usd"] = figures["saving_per_year_usd"] or 0.0
     # all less the deleted: both are counted in an index, where "not deleted" would be read row by row
@@ -126,8 +130,10 @@ def _sums(run: str) -> dict[str, Any]:
         return f"{run}{column}"
 
     has_waste = Q(**{of("current_waste_bytes__isnull"): False, of("limit_bytes__isnull"): False})
-    is_another_advised = Q(**{of("recommended_batch_size__isnull"): False})
-    wastes = has_waste & is_another_advised & ~Q(**{of("recommended_batch_size"): F(of("current_batch_size"))})
+    is_any_advised = Q(**{of("recommended_memory_bytes__isnull"): False})
+    is_advised = has_waste & is_any_advised & ~Q(**{of("recommended_batch_size"): F(of("current_batch_size"))})
+    # what the recommended size takes more than today's
+    more = F(of("recommended_memory_bytes")) - (F(of("limit_bytes")) - F(of("current_waste_bytes")))
     # a saving whose interval holds none is not claimed
     is_shown = Q(**{of("saving_per_year_usd_low__isnull"): True}) | Q(**{of("saving_per_year_usd_low__gt"): 0})
     saves = Q(**{of("claimed_saving_per_year_usd__gt"): 0}) & is_shown
@@ -136,9 +142,9 @@ def _sums(run: str) -> dict[str, Any]:
         "unused_bytes": Sum(of("current_waste_bytes"), filter=has_waste),
         "unused_of_bytes": Sum(of("limit_bytes"), filter=has_waste),
         "unused_count": Count("pk", filter=has_waste),
-        "waste_bytes": Sum(of("current_waste_bytes"), filter=wastes),
-        "waste_of_bytes": Sum(of("limit_bytes"), filter=wastes),
-        "wasting_count": Count("pk", filter=wastes),
+        "advised_bytes": Sum(Greatest(more, Value(0), output_field=BigIntegerField()), filter=is_advised),
+        "advised_of_bytes": Sum(of("limit_bytes"), filter=is_advised),
+        "advised_count": Count("pk", filter=is_advised),
         "saving_per_year_usd": Sum(of("claimed_saving_per_year_usd"), filter=saves),
         "saving_count": Count("pk", filter=saves),
         "least_saving_count": Count("pk", filter=saves & Q(**{of("saving_per_year_usd__isnull"): True})),

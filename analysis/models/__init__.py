@@ -5,6 +5,7 @@ from analysis.models.annotations import RunSetting, RunText, SavedView, Tag
 from analysis.models.api import IdempotencyKey, Throttle
 from analysis.models.audit import AuditEntry
 from analysis.models.device import Device, Host, MaintenanceMixin
+from analysis.models.device_day import DeviceDay
 from analysis.models.gpu_price import GpuPrice
 from analysis.models.matrix import MatrixCell
 from analysis.models.measurement import Measurement, RunLog

@@ -12,15 +12,16 @@ import os
 import subprocess
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from datetime import timedelta
+from datetime import UTC, timedelta
 from pathlib import Path
 
 import pynvml
 from django.conf import settings
-from django.db.models import Q
-from django.db.models.functions import Now
+from django.db.models import BigIntegerField, F, Q, Value
+from django.db.models.functions import Greatest, Now
+from django.utils import timezone
 
-from analysis.models import Device, Host
+from analysis.models import Device, DeviceDay, Host
 from analysis.models.text import storable_text
 from analysis.workers.device_lock import other_holder
 from analysis.workers.engine_env import engine_environment
@@ -98,6 +99,21 @@ def devices_refresh(devices: Iterable[Device], *, silent_seconds: float = 0.0) -
             held_work=storable_text(device.held_work, 200),
             held_since=device.held_since,
         )
+        if used is not None:
+            memory_add(device, used)
+
+
+def memory_add(device: Device, used_bytes: int) -> None:
+    """Add a reading to the device's day (UTC). Only its own worker writes these rows."""
+    today = timezone.now().astimezone(UTC).date()
+    is_added = DeviceDay.objects.filter(device=device, day=today).update(
+        reading_count=F("reading_count") + 1,
+        used_sum_bytes=F("used_sum_bytes") + used_bytes,
+        most_used_bytes=Greatest("most_used_bytes", Value(used_bytes, output_field=BigIntegerField())),
+    )
+    if not is_added:
+        first = {"reading_count": 1, "used_sum_bytes": used_bytes, "most_used_bytes": used_bytes}
+        DeviceDay.objects.bulk_create([DeviceDay(device=device, day=today, **first)], ignore_conflicts=True)
 
 
 def memory_used_bytes(device: Device) -> int | None:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from analysis.models import Device
+from analysis.models import Device, DeviceDay
 from analysis.workers import device_discovery
 from engine.errors import DeviceUnavailable
 from engine.results.result import DeviceFacts
@@ -98,6 +98,16 @@ def test_a_refresh_stores_what_is_in_use_and_when(monkeypatch):
 
 
 @pytest.mark.django_db
+def test_readings_of_a_day_add_up_to_a_mean_and_the_most(monkeypatch):
+    device = make_device()
+    for used in (2 * GIB, 6 * GIB, 4 * GIB):
+        monkeypatch.setattr(device_discovery, "memory_used_bytes", lambda device, used=used: used)
+        device_discovery.devices_refresh([device])
+    (day,) = DeviceDay.objects.filter(device=device)
+    assert (day.reading_count, day.mean_used_bytes, day.most_used_bytes) == (3, 4 * GIB, 6 * GIB)
+
+
+@pytest.mark.django_db
 def test_a_device_was_last_seen_when_the_slowest_part_of_its_worker_gave_a_sign():
     card = make_device(device="mps", kind="mps")
     device_discovery.devices_refresh([card], silent_seconds=61)
@@ -112,6 +122,7 @@ def test_what_cannot_be_read_is_unknown_and_not_zero():
     device_discovery.devices_refresh([card])
     card.refresh_from_db()
     assert (card.memory_used_bytes, card.memory_read_at) == (None, None)
+    assert not DeviceDay.objects.exists()
     assert card.last_seen_at
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, timedelta
 
 from django.conf import settings
 
 from analysis.lists.use.days import Held
 from analysis.lists.use.unused import MeasuredSetting
-from analysis.models import Attempt, Device, Run
+from analysis.models import Attempt, Device, DeviceDay, Run
 from analysis.presentation.kinds import BY_KIND
 from analysis.runs.columns.series import SeriesKey
 
@@ -44,6 +45,12 @@ def _numbers(hosts: set[int]) -> dict[tuple[int, str], int]:
     return {(host, name): number for host, name, number in rows}
 
 
+def memory_since(device_ids: Iterable[int], since: datetime) -> dict[tuple[int, date], DeviceDay]:
+    """Read the memory in use on these devices, by device and day (UTC)."""
+    rows = DeviceDay.objects.filter(device__in=device_ids, day__gte=since.astimezone(UTC).date())
+    return {(row.device_id, row.day): row for row in rows}
+
+
 def settings_measured_since(since: datetime) -> list[MeasuredSetting]:
     """Read what searches that ended found, newest first, one more than is counted.
 
@@ -54,7 +61,7 @@ def settings_measured_since(since: datetime) -> list[MeasuredSetting]:
     rows = ended.order_by("-finished_at").values_list(
         *("requested_by__username", "model", "kind", "spec", "device_name", "device", "current_waste_bytes"),
         *("limit_bytes", "claimed_saving_per_year_usd", "saving_per_year_usd", "saving_per_year_usd_low"),
-        *("finished_at", "recommended_batch_size", "current_batch_size"),
+        *("finished_at", "recommended_memory_bytes"),
     )[: RUNS_MAX + 1]
     return [
         MeasuredSetting(
@@ -67,11 +74,18 @@ def settings_measured_since(since: datetime) -> list[MeasuredSetting]:
             limit_bytes=of,
             saving_usd=None if claimed is None else _shown(claimed, low),
             is_least=usual is None,
-            is_advised=advised is not None and advised != today,
+            advised_bytes=_used_on_advice(unused, of, advised),
             day=at.astimezone(UTC).date(),
         )
-        for person, model, kind, spec, name, device_id, unused, of, claimed, usual, low, at, advised, today in rows
+        for person, model, kind, spec, name, device_id, unused, of, claimed, usual, low, at, advised in rows
     ]
+
+
+def _used_on_advice(unused_bytes: int | None, limit_bytes: int | None, recommended_bytes: int | None) -> int:
+    """Return how much of the unused memory the recommended size would use: what it takes more than today's size."""
+    if unused_bytes is None or limit_bytes is None or recommended_bytes is None:
+        return 0
+    return max(0, recommended_bytes - (limit_bytes - unused_bytes))
 
 
 def _shown(saving_usd: float, low_usd: float | None) -> float:

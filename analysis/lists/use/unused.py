@@ -21,8 +21,8 @@ class MeasuredSetting:
     """What a finished run found about the setting it measured. None: it was not measured.
 
     `unused_bytes` of `limit_bytes` are left unused at today's batch size. `saving_usd` is what the recommended size
-    would save in a year, 0 where none is shown, `is_least` whether only its lower bound is known. `is_advised` says
-    whether a size other than today's is recommended.
+    would save in a year, 0 where none is shown, `is_least` whether only its lower bound is known. `advised_bytes` are
+    those of `unused_bytes` that the recommended size would use.
     """
 
     person: str | None
@@ -34,7 +34,7 @@ class MeasuredSetting:
     limit_bytes: int | None
     saving_usd: float | None
     is_least: bool = False
-    is_advised: bool = False
+    advised_bytes: int = 0
     day: date | None = None
 
     @property
@@ -53,7 +53,7 @@ class Unused:
     unused_bytes: int | None
     of_bytes: int | None
     advised_bytes: int
-    """The part of `unused_bytes` in settings where another size is recommended."""
+    """Those of `unused_bytes` that the recommended sizes would use."""
     saving_usd: float | None
     is_least: bool
 
@@ -112,7 +112,7 @@ def _row(key: Hashable, group: Sequence[MeasuredSetting]) -> Unused:
         setting_count=len(known),
         unused_bytes=sum(run.unused_bytes or 0 for run in known) if known else None,
         of_bytes=sum(run.limit_bytes or 0 for run in known) if known else None,
-        advised_bytes=sum(run.unused_bytes or 0 for run in known if run.is_advised),
+        advised_bytes=sum(run.advised_bytes for run in known),
         saving_usd=sum(run.saving_usd or 0.0 for run in savings) if savings else None,
         is_least=any(run.is_least and run.saving_usd for run in savings),
     )

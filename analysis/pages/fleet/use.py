@@ -1,4 +1,4 @@
-"""The context of the fleet page's second part: hours of use by day, device and person, and who leaves most unused."""
+"""The context of the fleet page's second part: hours and memory by day, and who leaves most unused."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 from analysis.lists.use.days import DayOfUse, DeviceUse, PersonUse, first_moment, use_by_day, use_by_person
-from analysis.lists.use.load import HELD_MAX, RUNS_MAX, held_since, settings_measured_since
+from analysis.lists.use.load import HELD_MAX, RUNS_MAX, held_since, memory_since, settings_measured_since
 from analysis.lists.use.unused import Unused, by_person, by_person_and_day, by_training
-from analysis.models import Device
+from analysis.models import Device, DeviceDay
 from analysis.pages.fleet.query import RANGES
-from analysis.presentation.charts.day_bars import DayBar, day_bars
-from analysis.presentation.formatting import percent
+from analysis.presentation.charts.day_bars import DayBar, day_bars, day_marks
+from analysis.presentation.formatting import bytes_text, percent
 from analysis.presentation.labels import model_name
 
 PICTURES_MAX = 24
@@ -23,24 +23,41 @@ ROWS_MAX = 10
 
 @dataclass(frozen=True, slots=True)
 class DayText:
-    """A row of the table of days."""
+    """A row of the table of days. The memory is that of all programs; empty where no worker read it."""
 
     day: date
     hours: str
     share: str
+    memory: str = ""
+    most_memory: str = ""
 
     @classmethod
-    def of(cls, use: DayOfUse) -> DayText:
-        return cls(use.day, hours_text(use.hours), share_text(use.fraction))
+    def of(cls, use: DayOfUse, memory: DeviceDay | None = None) -> DayText:
+        texts = (bytes_text(memory.mean_used_bytes), bytes_text(memory.most_used_bytes)) if memory else ("", "")
+        return cls(use.day, hours_text(use.hours), share_text(use.fraction), *texts)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPicture:
+    """Memory in use on a device by day: its mean, and the most that was read, as bars behind it."""
+
+    means: tuple[DayBar, ...]
+    mosts: tuple[DayBar, ...]
+    mean_bytes: int
+    most_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class DevicePicture:
-    """A device's use as a picture, with the days of its table: those without a run are left out."""
+    """A device's use as pictures, with the days of their table: those of which nothing is known are left out.
+
+    `memory` is None where no worker has read it in these days.
+    """
 
     device: Device
     use: DeviceUse
     bars: tuple[DayBar, ...]
+    memory: MemoryPicture | None
     used_days: tuple[DayText, ...]
 
     @property
@@ -82,6 +99,8 @@ def use_context(devices: Sequence[Device], now: datetime, *, host: str, day_coun
     measured = settings_measured_since(since)
     runs = [run for run in measured[:RUNS_MAX] if not host or run.device_id in names]
     used = sorted(use_by_day(held[:HELD_MAX], names, now, day_count), key=lambda use: -use.hours)
+    pictured = used[:PICTURES_MAX]
+    memory = memory_since([use.device_id for use in pictured], since)
     people, trainings = by_person(runs), by_training(runs)
     users = use_by_person(held[:HELD_MAX], names, now, day_count)
     most = max((day.hours for user in users[:PICTURES_MAX] for day in user.days), default=0.0)
@@ -90,7 +109,8 @@ def use_context(devices: Sequence[Device], now: datetime, *, host: str, day_coun
         "ranges": RANGES,
         "day_count": day_count,
         "since": since,
-        "pictures": [_picture(use, names) for use in used[:PICTURES_MAX]],
+        "pictures": [_picture(names[use.device_id], use, memory) for use in pictured],
+        "marks": day_marks([day.day for day in pictured[0].days]) if pictured else (),
         "more_pictures": max(0, len(used) - PICTURES_MAX),
         "users": [_picture_of_person(user, most, unused) for user in users[:PICTURES_MAX]],
         "more_users": max(0, len(users) - PICTURES_MAX),
@@ -109,11 +129,34 @@ def use_context(devices: Sequence[Device], now: datetime, *, host: str, day_coun
     }
 
 
-def _picture(use: DeviceUse, devices: Mapping[int, Device]) -> DevicePicture:
+def _picture(device: Device, use: DeviceUse, memory: Mapping[tuple[int, date], DeviceDay]) -> DevicePicture:
     texts = [f"{each.day:%Y-%m-%d}: {hours_text(each.hours)}, {share_text(each.fraction)}" for each in use.days]
     bars = day_bars([each.fraction for each in use.days], texts)
-    used = tuple(DayText.of(day) for day in use.days[::-1] if day.hours)
-    return DevicePicture(devices[use.device_id], use, bars, used)
+    known = [memory.get((device.pk, day.day)) for day in use.days]
+    rows = zip(use.days[::-1], known[::-1], strict=True)
+    used = tuple(DayText.of(day, held) for day, held in rows if day.hours or held)
+    return DevicePicture(device, use, bars, _memory_picture(device, known), used)
+
+
+def _memory_picture(device: Device, days: Sequence[DeviceDay | None]) -> MemoryPicture | None:
+    """Draw the days of which the memory in use is known; None without any."""
+    known = [day for day in days if day]
+    if not known or not device.capacity_bytes:
+        return None
+    texts = [
+        f"{day.day}: {bytes_text(day.mean_used_bytes)} on average, {bytes_text(day.most_used_bytes)} at most"
+        if day
+        else ""
+        for day in days
+    ]
+    means = [day.mean_used_bytes / device.capacity_bytes if day else 0.0 for day in days]
+    mosts = [day.most_used_bytes / device.capacity_bytes if day else 0.0 for day in days]
+    return MemoryPicture(
+        day_bars(means, texts),
+        day_bars(mosts, texts),
+        sum(day.used_sum_bytes for day in known) // sum(day.reading_count for day in known),
+        max(day.most_used_bytes for day in known),
+    )
 
 
 def _picture_of_person(use: PersonUse, most: float, unused: Mapping[tuple[str | None, date], Unused]) -> PersonPicture:

@@ -14,8 +14,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from analysis.lists.use import load
-from analysis.models import Attempt, Run
+from analysis.models import Attempt, DeviceDay, Run
 from analysis.pages.fleet.use import hours_text, share_text
+from engine.text.units import GIB, MIB
 from tests.factories import make_card, make_claimed_run, make_measured_run, make_user
 from tests.factories.history import store
 from tests.pages.fleet.test_fleet_page import page, words
@@ -45,9 +46,25 @@ def test_a_devices_days_are_a_picture_with_its_table(alice_client: Client) -> No
     text = page(alice_client)
     assert "2.0 h in 1 run," in words(text)
     assert len(re.findall(r'aria-label="Use of [^"]* by day', text)) == 1
-    rows = re.search(r"Days with runs; on all others there was none\..*?</table>", text, re.DOTALL)
+    rows = re.search(r"Days with runs or a reading.*?</table>", text, re.DOTALL)
     assert rows is not None
     assert sum(map(float, re.findall(r"\d{4}-\d\d-\d\d (\d+\.\d)", words(rows[0])))) == 2.0
+
+
+def test_the_memory_that_all_programs_held_is_a_picture_by_day(alice_client: Client) -> None:
+    card, today = make_card(), timezone.now().date()
+    assert "Memory in use, by all programs" not in words(page(alice_client))
+    for days_ago, readings in ((1, (2, 6)), (0, (10,))):
+        DeviceDay.objects.create(
+            device=card,
+            day=today - timedelta(days=days_ago),
+            reading_count=len(readings),
+            used_sum_bytes=sum(readings) * GIB,
+            most_used_bytes=max(readings) * GIB,
+        )
+    text = page(alice_client)
+    assert "Memory in use, by all programs: 6.0 GiB on average, 10.0 GiB at most" in words(text)
+    assert f"{today - timedelta(days=1)} 0 min 0.0 % 4.0 GiB 6.0 GiB" in words(text)
 
 
 def test_a_persons_days_are_a_picture_with_what_was_left_unused_on_them(alice: User, alice_client: Client) -> None:
@@ -85,15 +102,15 @@ def test_memory_left_unused_is_shown_by_person_and_by_model(alice: User, alice_c
         make_measured_run(card, requested_by=alice)
     text = page(alice_client)
     assert (
-        "alice 2 624.0 MiB 60.9 % of 1.0 GiB, 1 setup 624.0 MiB where another size is recommended $60.00 a year"
+        "alice 2 624.0 MiB 60.9 % of 1.0 GiB, 1 setup recommended sizes would use 400.0 MiB of it $60.00 a year"
         in table(text, "By person")
     )
     assert (
-        "BERT tiny 2 624.0 MiB 60.9 % of 1.0 GiB, 1 setup 624.0 MiB where another size is recommended $60.00 a year"
+        "BERT tiny 2 624.0 MiB 60.9 % of 1.0 GiB, 1 setup recommended sizes would use 400.0 MiB of it $60.00 a year"
         in table(text, "By model or script")
     )
     assert 'href="/runs/?user=alice"' in text
-    assert "These figures count MemoryMark’s own runs only." in words(text)
+    assert "Hours count MemoryMark’s own runs only" in words(text)
 
 
 def test_a_run_without_a_figure_is_counted_and_not_measured(alice_client: Client) -> None:
@@ -171,12 +188,14 @@ def test_the_start_page_and_the_fleet_page_say_the_same_of_unused_memory(alice_c
     cache.clear()
     card = make_card()
     kept = make_measured_run(card)
-    Run.objects.filter(pk=kept.pk).update(recommended_batch_size=kept.current_batch_size)
+    Run.objects.filter(pk=kept.pk).update(
+        recommended_batch_size=kept.current_batch_size, recommended_memory_bytes=400 * MIB
+    )
     make_measured_run(card, optimizer="sgd")
-    both = "1.2 GiB 60.9 % of 2.0 GiB", "624.0 MiB", "where another size is recommended"
+    both = "1.2 GiB 60.9 % of 2.0 GiB", "recommended sizes would use 400.0 MiB of it"
     start = words(alice_client.get("/", headers={"accept": "text/html"}).content.decode())
     fleet = table(page(alice_client), "By model or script")
-    assert [text in start and text in fleet for text in both] == [True] * 3
+    assert [text in start and text in fleet for text in both] == [True] * 2
     cache.clear()
 
 

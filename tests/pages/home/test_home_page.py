@@ -53,7 +53,7 @@ def test_a_setup_that_was_measured_twice_counts_once() -> None:
     make_measured_run(card), make_measured_run(card)
     totals = lab_totals_read()
     assert (totals.run_count, totals.setup_count, totals.saving_per_year_usd) == (2, 1, 60.0)
-    assert (totals.waste_bytes, totals.waste_of_bytes) == (624 * MIB, GIB)
+    assert (totals.advised_bytes, totals.advised_of_bytes) == (400 * MIB, GIB)
 
 
 def test_two_setups_add_up() -> None:
@@ -65,7 +65,7 @@ def test_two_setups_add_up() -> None:
 
 def test_what_was_never_measured_is_not_zero(alice_client: Client) -> None:
     totals = lab_totals_read()
-    assert (totals.waste_bytes, totals.waste_share, totals.saving_per_year_usd) == (None, None, None)
+    assert (totals.advised_bytes, totals.advised_share, totals.saving_per_year_usd) == (None, None, None)
     assert words(text_of(alice_client)).count("not measured") >= 2
 
 
@@ -73,7 +73,7 @@ def test_a_deleted_run_leaves_the_totals(alice: Any) -> None:
     run = make_measured_run(make_card(), requested_by=alice)
     services.runs_delete(run_ids=[run.pk], by=alice)
     totals = lab_totals_read()
-    assert (totals.run_count, totals.setup_count, totals.waste_bytes) == (0, 0, None)
+    assert (totals.run_count, totals.setup_count, totals.advised_bytes) == (0, 0, None)
 
 
 def test_an_estimate_counts_as_a_run_and_as_nothing_measured() -> None:
@@ -138,19 +138,19 @@ def test_memory_that_is_left_unused_on_advice_is_no_waste(alice_client: Client) 
     kept = make_measured_run(card)
     Run.objects.filter(pk=kept.pk).update(recommended_batch_size=kept.current_batch_size)
     totals = lab_totals_read()
-    assert (totals.waste_bytes, totals.waste_of_bytes, totals.wasting_count) == (0, None, 0)
+    assert (totals.advised_bytes, totals.advised_of_bytes, totals.advised_count) == (0, None, 0)
     assert "624.0 MiB 60.9 % of 1.0 GiB in 1 setup; in none of them is another size" in words(text_of(alice_client))
     make_measured_run(card, optimizer="sgd")
     totals = lab_totals_read()
-    assert (totals.waste_bytes, totals.waste_of_bytes, totals.wasting_count) == (624 * MIB, GIB, 1)
+    assert (totals.advised_bytes, totals.advised_of_bytes, totals.advised_count) == (400 * MIB, GIB, 1)
     assert (totals.unused_bytes, totals.unused_of_bytes, totals.unused_count) == (2 * 624 * MIB, 2 * GIB, 2)
 
 
 def test_where_no_size_is_recommended_no_memory_is_called_waste() -> None:
     unclear = make_measured_run(make_card())
-    Run.objects.filter(pk=unclear.pk).update(recommended_batch_size=None)
+    Run.objects.filter(pk=unclear.pk).update(recommended_batch_size=None, recommended_memory_bytes=None)
     totals = lab_totals_read()
-    assert (totals.waste_bytes, totals.wasting_count) == (0, 0)
+    assert (totals.advised_bytes, totals.advised_count) == (0, 0)
 
 
 def test_lower_bounds_add_up_to_a_lower_bound(alice_client: Client) -> None:
@@ -167,7 +167,8 @@ def test_lower_bounds_add_up_to_a_lower_bound(alice_client: Client) -> None:
 def make_script_run(device: Device, **columns: Any) -> Run:
     run = services.run_create(spec=TuneSpec(("python", "train.py", "{batch_size}")), place=Placement(device))
     measured = {"state": "finished", "certified": True, "is_shared": False, "device_name": device.name}
-    figures = {"current_batch_size": 16, "recommended_batch_size": 56, "limit_bytes": GIB, "current_waste_bytes": MIB}
+    figures = {"current_batch_size": 16, "limit_bytes": GIB, "current_waste_bytes": MIB}
+    figures |= {"recommended_batch_size": 56, "recommended_memory_bytes": GIB}
     saved = {"claimed_saving_per_year_usd": 10.0, "saving_per_year_usd": 10.0}
     Run.objects.filter(pk=run.pk).update(**measured | figures | saved | columns)
     return run
@@ -190,8 +191,8 @@ def test_own_scripts_count_once_for_each_device_and_limit_by_their_newest_run() 
     make_script_run(card, current_waste_bytes=9 * MIB)
     make_script_run(card)
     totals = lab_totals_read()
-    assert (totals.setup_count, totals.wasting_count, totals.saving_per_year_usd) == (2, 2, 70.0)
-    assert (totals.waste_bytes, totals.waste_of_bytes) == (625 * MIB, 2 * GIB)
+    assert (totals.setup_count, totals.advised_count, totals.saving_per_year_usd) == (2, 2, 70.0)
+    assert (totals.advised_bytes, totals.advised_of_bytes) == (401 * MIB, 2 * GIB)
     make_script_run(card, limit_bytes=2 * GIB)
     assert lab_totals_read().setup_count == 3
 
@@ -203,7 +204,7 @@ def test_own_scripts_count_once_for_each_device_and_limit_by_their_newest_run() 
 def test_a_script_run_that_proves_nothing_is_not_in_the_totals(columns: Any) -> None:
     make_script_run(make_card(), **columns)
     totals = lab_totals_read()
-    assert (totals.setup_count, totals.waste_bytes, totals.saving_per_year_usd) == (0, None, None)
+    assert (totals.setup_count, totals.advised_bytes, totals.saving_per_year_usd) == (0, None, None)
 
 
 def test_the_totals_open_no_result() -> None:
