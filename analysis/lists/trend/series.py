@@ -154,11 +154,12 @@ class SizedSpeed:
     @classmethod
     def of(cls, point: Mapping[str, Any] | None) -> SizedSpeed | None:
         """Read a point of a result; None where it has no interval."""
-        names = ("samples_per_second_low", "samples_per_second", "samples_per_second_high")
-        figures = [point.get(name) for name in names] if point else []
-        if point is None or not all(isinstance(figure, int | float) and figure > 0 for figure in figures):
+        if point is None:
             return None
-        return cls(point["batch_size"], Interval(*figures))
+        low, value, high = (point.get(f"samples_per_second{end}") for end in ("_low", "", "_high"))
+        if not value or low is None or high is None:
+            return None
+        return cls(point["batch_size"], Interval(low, value, high))
 
     def __str__(self) -> str:
         return f"{rate_range(self.speed.low, self.speed.high)} samples/s at {number(self.batch_size)}"
