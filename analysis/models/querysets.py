@@ -163,6 +163,10 @@ class RunQuerySet(models.QuerySet["Run"]):
     def estimating(self) -> RunQuerySet:
         return self.filter(kind__published=RunKind.ESTIMATE)
 
+    def not_estimating(self) -> RunQuerySet:
+        """Keep what ran on a device, here or elsewhere: all but estimates."""
+        return self.exclude(kind=RunKind.ESTIMATE)
+
     def racing(self) -> RunQuerySet:
         return self.filter(kind=RunKind.RACE)
 

@@ -11,6 +11,7 @@ from django.contrib import admin
 from analysis.models import (
     TERMINAL_STATES,
     DeliveryAttempt,
+    DeviceDay,
     IdempotencyKey,
     Measurement,
     NewsEvent,
@@ -60,8 +61,9 @@ def test_rows_have_names_that_people_can_read():
 
 
 def test_every_table_that_says_something_to_people_is_in_the_admin_panel():
-    # an index, what the API counts and remembers, and what deliveries are made of and consist of: they are shown there
-    of_machines = {RunSetting, RunText, IdempotencyKey, Throttle, NewsEvent, DeliveryAttempt}
+    # an index, what the API counts and remembers, and what deliveries are made of and consist of: they are shown there;
+    # the fleet page shows the memory of each day
+    of_machines = {DeviceDay, RunSetting, RunText, IdempotencyKey, Throttle, NewsEvent, DeliveryAttempt}
     left_out = {model for model in apps.get_app_config("analysis").get_models() if model not in admin.site._registry}
     assert left_out == of_machines
 

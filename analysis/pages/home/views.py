@@ -19,7 +19,7 @@ from analysis.http.htmx import is_fragment
 from analysis.http.portal_address import portal_address
 from analysis.http.query_string import without_empty
 from analysis.lists.totals import lab_totals
-from analysis.models import Device, Run, RunKind, State
+from analysis.models import Device, Run, State
 from analysis.models.querysets import DeviceQuerySet, RunQuerySet
 from analysis.pages.home.forms import RunForm, StartForm, first_values, values_of
 from analysis.pages.home.outlook import outlook_of
@@ -65,7 +65,7 @@ class RecentRuns:
     @classmethod
     def of(cls, runs: RunQuerySet) -> RecentRuns:
         newest = runs.for_history().defer("result", "memory_curve")
-        on_devices = newest.exclude(kind=RunKind.ESTIMATE)[:RECENT_RUNS]
+        on_devices = newest.not_estimating()[:RECENT_RUNS]
         return cls(list(on_devices), list(newest.estimating()[:RECENT_ESTIMATES]))
 
     @property
