@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("analysis", "0040_device_sets"),
+        ("analysis", "0041_kind_of_own_race"),
     ]
 
     operations = [
