@@ -36,7 +36,7 @@ from .hosts.joining import check_hosts, hosts_of
 from .reading import BY_LOADER, Memory, Reading, Step
 from .script_error import TIMEOUT
 from .seen import KEPT_OUT, LastSeen
-from .speed.timed_steps import Timing
+from .speed.timed_steps import Timing, steps_to_time
 
 SETTERS = {"dataloader": "DataLoader", "hf": "TrainingArguments", "steps": "memorymark.steps"}
 AXES = (0, 1, BY_LOADER)
@@ -106,6 +106,11 @@ class Evidence:
     """What the worst rank held after each change within one step."""
     rows_of_a_pass: int | None = None
     """The rows that one pass over the data has in each process; None where the loaders do not say."""
+
+    @property
+    def steps_to_time(self) -> int:
+        """How many steps to time in a later start of that size."""
+        return steps_to_time(self.probe.step_seconds) + self.settling_steps
 
 
 def evidence_of(

@@ -38,7 +38,7 @@ from .reading import Reading
 from .script_error import is_same_error
 from .spec import FunctionSpec, TuneSpec
 from .speed.alternating_starts import throughput_of
-from .speed.in_turns import InTurns, steps_to_time
+from .speed.in_turns import InTurns
 from .speed.to_compare import MOST_BETWEEN, size_to_start, sizes_to_compare, start_speeds
 from .start.command import begin_command, unwatched
 from .start.launch import Begin, BeginUnwatched, Watching, start
@@ -312,8 +312,7 @@ class StartSweep(Sweep):
     def _timed_start(self, batch_size: int) -> Probe:
         """Start a size once more, to time it."""
         self.execution.check_deadline()
-        seen = self.evidence[batch_size]
-        watching = Watching(LEAST_STEPS, timed_steps=steps_to_time(seen.probe.step_seconds) + seen.settling_steps)
+        watching = Watching(LEAST_STEPS, timed_steps=self.evidence[batch_size].steps_to_time)
         readings, ended = self._start(batch_size, watching, Purpose.TIMING, self._seconds_of_a_start)
         self.execution.check_deadline()
         return self._evidence(readings, ended, batch_size).probe

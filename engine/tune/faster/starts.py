@@ -19,8 +19,7 @@ from ..devices import check_kind, environment_of, facts_of
 from ..evidence import Ended, Evidence, evidence_of
 from ..failure import describe_failure, with_its_cause
 from ..reading import Reading
-from ..speed.in_turns import steps_to_time
-from ..speed.timed_steps import Loader
+from ..speed.timed_steps import Loader, steps_to_time
 from ..start.command import unwatched
 from ..start.launch import Begin, Watching, start
 from .answer import describe_entry

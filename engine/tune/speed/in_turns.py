@@ -27,8 +27,6 @@ from .alternating_starts import (
     verdict,
 )
 
-TIMED_SECONDS, TIMED_STEPS = 2.0, (6, 500)  # timed in each start: at least these seconds, and between 6 and 500 steps
-
 
 @dataclass
 class InTurns:
@@ -124,12 +122,6 @@ class InTurns:
                 blocks.append(SpeedBlock(probe.batch_size, middle, first_step, steps, micro_batches=micro_batches))
                 timed_steps[probe.batch_size] += steps
             yield SpeedRound(each.stage, each.seconds, tuple(blocks))
-
-
-def steps_to_time(step_seconds: float | None) -> int:
-    """Return how many steps of such a length to time in each start."""
-    least, most = TIMED_STEPS
-    return min(max(least, round(TIMED_SECONDS / step_seconds)), most) if step_seconds else least
 
 
 def _timing(speed: float | None, starts: Sequence[Probe]) -> Probe:

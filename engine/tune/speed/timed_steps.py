@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 WAITS_FROM = 0.05
 """Share of a step that is spent waiting for data, from which the bursts show in the length of the steps."""
+TIMED_SECONDS, TIMED_STEPS = 2.0, (6, 500)
+"""What counts in each start: at least these seconds, and between 6 and 500 steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,12 @@ def settled_steps(step_seconds: Sequence[float], loader: Loader, micro_batches: 
     """
     later, burst = step_seconds[loader.steps_ahead(micro_batches) :], loader.steps_of_bursts(micro_batches)
     return tuple(fmean(later[at : at + burst]) for at in range(len(later) - burst + 1))
+
+
+def steps_to_time(step_seconds: float | None) -> int:
+    """Return how many steps of such a length to time in each start."""
+    least, most = TIMED_STEPS
+    return min(max(least, round(TIMED_SECONDS / step_seconds)), most) if step_seconds else least
 
 
 @dataclass(frozen=True, slots=True)

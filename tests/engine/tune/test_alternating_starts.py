@@ -14,7 +14,8 @@ from engine.results.result import Outcome, Probe
 from engine.results.speed_rounds import SpeedClaim, Stage
 from engine.speed.comparison import Comparison
 from engine.tune.speed.alternating_starts import ENOUGH_ROUNDS, MOST_STARTS, Compared, mean_speed, stored_pair
-from engine.tune.speed.in_turns import InTurns, steps_to_time
+from engine.tune.speed.in_turns import InTurns
+from engine.tune.speed.timed_steps import steps_to_time
 
 README = {16: 1771.0, 128: 8056.0, 1024: 13882.0, 2542: 13593.0, 4816: 13766.0}
 """Samples a second of the starts of the README's own example."""
