@@ -59,7 +59,9 @@ def log_line(event: dict[str, Any]) -> LogLine | None:
             return LogLine("info", f"Device: {name}, {format_bytes(capacity)}")
         case {"event": "probe", "probe": dict(probe)}:
             return LogLine("info", describe_probe(Probe.from_dict(probe)))
-        case {"event": "timing", "round": int(number), "batch_sizes": list(sizes)} if number % _ROUNDS_A_LINE == 1:
+        case {"event": "timing", "round": int(number), "batch_sizes": [*sizes]} if (
+            sizes and number % _ROUNDS_A_LINE == 1
+        ):
             return LogLine(
                 "info", _describe_round(number, sizes, event.get("rounds_expected"), event.get("seconds_left"))
             )

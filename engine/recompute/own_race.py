@@ -46,7 +46,7 @@ from ..tune.faster.trial import numbers_again
 from ..tune.faster.variants import BY_NAME, WORKERS
 from .contradiction import Contradiction, differences
 from .document import read_claims
-from .physics import BATCH_SIZE_MOST, LEAST_STEP_SECONDS, MOST_CORES, SLACK_SECONDS, impossible_device
+from .physics import BATCH_SIZE_MOST, LEAST_STEP_SECONDS, MOST_CORES, SLACK_SECONDS, impossible_place
 from .training import MOST_RANKS
 
 _DERIVED = (
@@ -70,7 +70,7 @@ def contradictions_of_own_race(document: Mapping[str, Any]) -> list[Contradictio
     stored, untrue = read_claims(OwnRaced, document)
     spec = _read_spec(stored)
     race = _Race(stored, spec, _facts(stored))
-    wrong = [*impossible_device(stored.device, spec), *_impossible(stored, spec)]
+    wrong = [*impossible_place(stored.device, spec.device), *_impossible(stored, spec)]
     wrong += [] if wrong else race.wrong_rounds()
     if wrong:
         return [*untrue, *wrong]
@@ -117,6 +117,8 @@ def _facts(stored: OwnRaced) -> Facts:
 def _impossible(stored: OwnRaced, spec: OwnRaceSpec) -> Iterator[Contradiction]:
     """Yield what no machine can have measured."""
     today, capacity = stored.today, stored.device.capacity_bytes
+    if (limit := stored.device.limit_bytes) is not None:
+        yield Contradiction("device.limit_bytes", limit, None)
     sizes = (1, BATCH_SIZE_MOST) if spec.batch == OWN else (spec.current_batch_size, spec.current_batch_size)
     least_samples = today.batch_size * today.ranks
     for name, value, (low, high) in (

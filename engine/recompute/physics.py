@@ -93,13 +93,18 @@ def impossible_facts(device: DeviceFacts) -> Iterator[Contradiction]:
         yield Contradiction("device.foreign_processes", len(processes), MOST_PROCESSES)
 
 
+def impossible_place(device: DeviceFacts, requested: str) -> Iterator[Contradiction]:
+    """Yield what no device can be, and that it is another than the one that was requested."""
+    yield from impossible_facts(device)
+    wanted = requested.partition(":")[0]
+    if wanted not in ("auto", device.kind) or device.device.partition(":")[0] != device.kind:
+        yield Contradiction("device.device", device.device, requested)
+
+
 def impossible_device(device: DeviceFacts, spec: SearchSpec | ValidationSpec) -> Iterator[Contradiction]:
     """Yield what no device can be, and the facts that contradict its spec."""
-    yield from impossible_facts(device)
+    yield from impossible_place(device, spec.device)
     limit = spec.memory_limit_bytes
-    wanted = spec.device.partition(":")[0]
-    if wanted not in ("auto", device.kind) or device.device.partition(":")[0] != device.kind:
-        yield Contradiction("device.device", device.device, spec.device)
     allowed: tuple[int | None, ...] = (limit,)
     if limit is None:
         by_default = min(CPU_DEFAULT_LIMIT_BYTES, device.capacity_bytes)

@@ -18,6 +18,7 @@ class OwnRace(Race):
     """It ends as a race of settings does; of its script only the command is known."""
 
     runs_own_code = True
+    has_limit = False
 
     def read(self, result: Mapping[str, Any]) -> StoredRace:
         return read_own_race(result)

@@ -34,6 +34,8 @@ class Presentation(Protocol):
     """Whether its figures are predicted, and none is measured."""
     runs_own_code: bool = False
     """Whether it runs somebody's own training: no setting of it is known, and its name and command are theirs."""
+    has_limit: bool = True
+    """Whether it keeps a memory limit, also where none was requested."""
     not_compared: str = ""
     """What it is that cannot be compared with other runs; empty where it can."""
     waiting: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -91,7 +91,7 @@ class Starts:
             text = describe_error(evidence.probe.error_type, evidence.probe.error_message).partition(MARK)[0]
             raise WorkloadFailed(f"the training as it is failed: {text}{cause}")
         assert trained is not None
-        self.seen_device = facts_of(self.spec, trained)
+        self.seen_device = replace(facts_of(self.spec, trained), limit_bytes=None)  # no start is given less
         check_kind(self.spec, self.device)
         self.environment = environment_of(self.spec, trained, self.device, self.started_as)
         self.execution.emit_event("device", device=self.device.to_dict(), environment=self.environment)

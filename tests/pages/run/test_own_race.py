@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from rest_framework.test import APIClient
 
-from analysis.models import Run
+from analysis.models import Run, RunLog
 from engine.kinds import RunKind
 from engine.tune.spec import TuneSpec
 from tests.engine.recompute.own_race_documents import document_of
@@ -51,6 +51,8 @@ def test_a_reported_race_of_a_script_has_a_page_with_its_command_and_lines(clien
     page = page_of(client, run)
     assert document_of("workers first")["headline"] in page
     assert "python train.py" in page
+    assert "limited to" not in page
+    assert "Largest batch" not in page
     assert "persistent_workers=True)" in page
     assert "torch.optim.Adam(..., fused=True)" in page
     assert "is the limit: " in page
@@ -70,6 +72,20 @@ def test_the_lines_on_the_page_are_written_from_the_facts_and_not_taken_from_the
     page = page_of(client, run)
     assert "torch.optim.Adam(..., fused=True)" in page
     assert "echo owned" not in page
+
+
+def test_its_events_are_followed_while_it_runs(client: Client, ann: User) -> None:
+    sender, run_key, spec = SendingClient(ann), make_run_key(), document_of("one that gains")["spec"]
+    assert sender.begin(run_key, kind="own_race", spec=spec).status_code in (200, 201)
+    timing = {"event": "timing", "seconds": 1.0, "stage": "selection", "round": 1, "batch_sizes": []}
+    log = {"event": "log", "seconds": 2.0, "level": "info", "message": "round 1: today 387.1 samples/s"}
+    assert sender.send_events(run_key, 0, timing, log).status_code == 200
+    run = Run.objects.get()
+    assert [line.message for line in RunLog.objects.of(run)] == [log["message"]]
+    client.force_login(ann)
+    page = page_of(client, run)
+    assert "Racing what makes train.py faster" in page
+    assert "limited to" not in page
 
 
 def test_a_forged_race_of_a_script_and_one_of_an_older_form_are_refused(ann: User) -> None:
