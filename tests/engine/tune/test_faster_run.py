@@ -95,7 +95,7 @@ def test_a_start_is_timed_beyond_what_its_workers_have_made_ahead(monkeypatch: p
     monkeypatch.setattr(Starts, "cores", property(lambda _: 8))
     raced("workers", noted={"loaders": [[0, False, False, True, 9]]}, waits=True)
     timed = [each for each in watched if each.faster and not each.faster["is_trial"]]
-    step_seconds, ahead = 0.03, 8 * 2
+    step_seconds, ahead = 0.03, 8 * 2 + 8 - 1  # two batches of each worker, and less than one burst more
     assert {each.timed_steps for each in timed} == {round(2.0 / step_seconds) + ahead}
     assert [each.timed_seconds for each in timed] == pytest.approx([15 + ahead * step_seconds] * len(timed))
 
