@@ -16,7 +16,6 @@ failure, as on a busy machine, is left out: the next call makes it again.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
 import os
 import random
@@ -36,7 +35,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.rank_failures import SCRIPT, Failure, failures, is_right  # noqa: E402 - the checkout is put first
+from benchmarks.rank_failures import SCRIPT, Failure, are_free, failures, is_right  # noqa: E402 - the checkout is put first
 from engine.errors import CommandUntunable, EngineError, HostLost  # noqa: E402
 from engine.results.result import Outcome  # noqa: E402
 from engine.tune.devices import devices_held  # noqa: E402
@@ -157,9 +156,7 @@ def _tried(failure: Failure, pair: int, hosts: list[str], folder: Path, limit_se
     if failure.how in OF_A_HOST:  # not the start's limit has to end these
         limit_seconds *= 3
     sides = [begun(failure, pair, number, host, folder, limit_seconds) for number, host in enumerate(hosts)]
-    was_reached = failure.how not in OF_A_HOST
-    if failure.how in OF_A_HOST:
-        was_reached = fail_host(failure, pair, hosts, sides, folder, began + limit_seconds)
+    has_failed = failure.how in OF_A_HOST and fail_host(failure, pair, hosts, sides, folder, began + limit_seconds)
     until = began + limit_seconds + ENDING_SECONDS
     while time.monotonic() < until and any(each.poll() is None for each in survivors(failure, sides)):
         time.sleep(0.1)
@@ -181,12 +178,12 @@ def _tried(failure: Failure, pair: int, hosts: list[str], folder: Path, limit_se
         "answer": judge.get("answer", "none"),
         "message": str(judge.get("message", "")).replace(f"{ROOT}/", "")[:300],
         "other_side": str(said[1 - said.index(judge)].get("answer", "none")),
-        "was_reached": was_reached or reached.exists(),
+        "was_reached": has_failed if failure.how in OF_A_HOST else reached.exists(),
         "is_right": judged(failure, said),
         "limit_seconds": limit_seconds,
         "ended_in_time": ended_in_time,
         "left_running": left,
-        "locks_are_free": all(is_free(path) for path in folder.glob("locks*/*.lock")),
+        "locks_are_free": all(are_free(folder / f"locks{number}") for number in range(2)),
         "seconds": round(seconds, 2),
     }
 
@@ -248,13 +245,6 @@ def running_on(host: str) -> list[int]:
     """Return the processes that are still in a namespace."""
     found = subprocess.run(["ip", "netns", "pids", host], capture_output=True, text=True, check=False)
     return [int(pid) for pid in found.stdout.split()]
-
-
-def is_free(path: Path) -> bool:
-    with path.open("r+") as file, suppress(BlockingIOError):
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False
 
 
 def side(request: dict[str, Any]) -> int:

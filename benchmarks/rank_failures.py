@@ -6,17 +6,20 @@
 
 Each start is that of `engine/tune/start/`: torchrun with two gloo ranks on a CPU, of which one is killed, raises,
 exits or vanishes with status 0, hangs, or runs out of memory alone, at a moment and in a step drawn from a seed. A
-start must end within its limit, leave no process, and be no answer: a probe that failed, out of memory only where the
-rank ran out of memory, or a reason. A rank that exits after its last step has not failed, so that is left out; and so
-is a start whose limit came before its rank was to fail, as on a busy machine: the next call makes it again.
+start must end within its limit, leave no process and no lock, and be no answer: a probe that failed, out of memory
+only where the rank ran out of memory, or a reason. A rank that exits after its last step has not failed, so that is
+left out; and so is a start whose limit came before its rank was to fail, as on a busy machine: the next call makes it
+again.
 """
 
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
 import random
+import subprocess
 import sys
 import tempfile
 import time
@@ -32,6 +35,7 @@ sys.path.insert(0, str(ROOT))
 
 from engine.errors import CommandUntunable  # noqa: E402 - the checkout is put on the path first
 from engine.results.result import Outcome  # noqa: E402
+from engine.tune.devices import devices_held  # noqa: E402
 from engine.tune.evidence import evidence_of  # noqa: E402
 from engine.tune.spec import TuneSpec  # noqa: E402
 from engine.tune.start.command import begin_command  # noqa: E402
@@ -88,24 +92,25 @@ def main() -> int:
 
     def run(failure: Failure) -> None:
         if time.monotonic() < until:
-            line = tried(failure, options.limit_seconds)
+            line = tried_with_locks(failure, options.limit_seconds)
             if not line["was_reached"]:
                 print(f"{failure.number} did not come to its failure: {line['message']}", file=sys.stderr)
                 return
             with RESULTS.open("a") as file:
                 file.write(json.dumps(line) + "\n")
 
-    done = {line["number"] for line in results()}
+    done = {line["number"] for line in results() if "locks_are_free" in line}
     with ThreadPoolExecutor(options.at_once) as pool:
         list(pool.map(run, [failure for failure in chosen if failure.number not in done]))
     report = summary(results())
     print(json.dumps(report, indent=1))
-    return int(bool(report["hangs"] or report["leftovers"] or report["wrong_answers"]))
+    return int(any(report[name] for name in ("hangs", "leftovers", "locks_held", "wrong_answers")))
 
 
 def results() -> list[dict[str, Any]]:
-    """Return what came of the failures so far."""
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+    """Return what came of the failures so far, of each the latest time."""
+    lines = [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+    return list({line["number"]: line for line in lines}.values())
 
 
 def summary(lines: list[dict[str, Any]]) -> dict[str, Any]:
@@ -113,10 +118,34 @@ def summary(lines: list[dict[str, Any]]) -> dict[str, Any]:
         "failures_forced": len(lines),
         "hangs": [line["number"] for line in lines if not line["ended_in_time"]],
         "leftovers": [line["number"] for line in lines if line["left_running"]],
+        "locks_looked_at": sum("locks_are_free" in line for line in lines),
+        "locks_held": [line["number"] for line in lines if not line.get("locks_are_free", True)],
         "wrong_answers": [line["number"] for line in lines if not line["is_right"]],
         "ended_as": dict(sorted(Counter(f"{line['how']}: {line['answer']}" for line in lines).items())),
         "longest_seconds": max(line["seconds"] for line in lines),
     }
+
+
+def tried_with_locks(failure: Failure, limit_seconds: float) -> dict[str, Any]:
+    """Start the training in a process of its own that holds the device's lock; see whether it is free afterwards."""
+    with tempfile.TemporaryDirectory() as folder:
+        request = ["--only", str(failure.number), "--limit-seconds", str(limit_seconds)]
+        own = {**os.environ, "MEMORYMARK_LOCK_DIR": folder}
+        done = subprocess.run([sys.executable, __file__, *request], env=own, capture_output=True, text=True, check=True)
+        line: dict[str, Any] = json.loads(done.stdout)
+        return {**line, "locks_are_free": are_free(Path(folder))}
+
+
+def are_free(folder: Path) -> bool:
+    """Whether there are locks in the folder, and nobody holds any."""
+    locks = list(folder.glob("*.lock"))
+    for path in locks:
+        with path.open("r+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+    return bool(locks)
 
 
 def tried(failure: Failure, limit_seconds: float) -> dict[str, Any]:
@@ -135,7 +164,8 @@ def _tried(failure: Failure, limit_seconds: float, reached: Path) -> dict[str, A
         return begin_command(spec, batch_size, watching, place)
 
     began = time.monotonic()
-    readings, ended = start(begin, BATCH_SIZE, Watching(memory_steps=5), seconds=limit_seconds)
+    with devices_held(spec):
+        readings, ended = start(begin, BATCH_SIZE, Watching(memory_steps=5), seconds=limit_seconds)
     seconds = time.monotonic() - began
     judged = partial(evidence_of, readings, ended, BATCH_SIZE, limit_bytes=None, batch="template", honoured=())
     try:

@@ -48,8 +48,7 @@ def follow(
         raise
     finally:
         link.close()
-    if done["message"]:
-        say(f"{link.other} ended the measurement: {done['message']}")
+    say(f"{link.other} ended the measurement: {done['message'] or 'the result is there'}")
     return int(done["status"])
 
 
