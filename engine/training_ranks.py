@@ -14,9 +14,9 @@ from .settings.step_settings import FREED
 if TYPE_CHECKING:
     from .training_spec import TrainingSpec
 
-_ON_COMMAND_LINE = (
-    "several GPUs are measured on the command line alone: `{program} {model} --ranks {ranks} --strategy {strategy}`, "
-    "or --emulate-ranks {ranks} on one device; estimates take them everywhere"
+_ON_ONE_DEVICE = (
+    "this trains on one device; several are measured by `{program} {model} --ranks {ranks} --strategy {strategy}`, "
+    "emulated by --emulate-ranks {ranks}, and estimated"
 )
 
 
@@ -71,10 +71,10 @@ def _check_fsdp(spec: TrainingSpec) -> None:
 
 
 def check_measured(spec: TrainingSpec) -> None:
-    """Raise SpecError for several GPUs where a worker is to train a model of the catalogue: it has one."""
+    """Raise SpecError for several GPUs where one process is to train a model of the catalogue: it has one."""
     if spec.ranks > 1:
         names = {"ranks": spec.ranks, "strategy": spec.strategy, "program": PROGRAM, "model": spec.model}
-        raise SpecError("ranks", _ON_COMMAND_LINE.format(**names))
+        raise SpecError("ranks", _ON_ONE_DEVICE.format(**names))
 
 
 def held_bytes(spec: TrainingSpec, weights: float, gradients: float, state: float) -> float:

@@ -17,8 +17,9 @@ from analysis.lists.trend.query import TrendForm
 from analysis.pages.home.forms import RunForm
 from analysis.presentation.labels import describe_settings
 from analysis.runs.columns.matrix_cells import settings_key
-from engine.cli.options import setting_options
+from engine.cli.options import setting_options, start_options
 from engine.estimate.spec import SETTINGS as OF_ESTIMATES
+from engine.settings.rank_settings import OF_STARTS
 from engine.spec import DEFAULTS, RANGES, SETTINGS, TRAINING_SETTINGS, VALUE_TYPES, RunSpec
 from tests.factories import make_spec
 from tests.factories.results import result, subject
@@ -67,6 +68,15 @@ def test_what_a_request_of_an_estimate_has_beside_the_training_is_described_in_o
     assert run_body("Run", needs_model=True).fields[name].help_text == each.description
     if name in RunForm.base_fields:
         assert RunForm.base_fields[name].label == each.label
+
+
+@pytest.mark.parametrize("name", OF_STARTS)
+def test_what_a_request_of_several_ranks_has_beside_the_training_is_described_in_one_place(name: str) -> None:
+    each = OF_STARTS[name]
+    assert run_schema()["properties"][name]["description"] == each.description
+    assert run_body("Run", needs_model=True).fields[name].help_text == each.description
+    assert RunForm.base_fields[name].label == each.label
+    assert name in [option.name for option in start_options()]
 
 
 def test_fields_of_a_forms_class_are_declared_by_the_function_for_it() -> None:

@@ -44,11 +44,12 @@ def run_stored(body: dict[str, Any], user: User) -> Run:
 
 def run_cloned(run: Run, changes: dict[str, Any], user: User) -> Run:
     """Store a run with the request of another, with these changes, which may include the kind. Raises SpecError."""
-    kind, values = run.kind, BY_KIND[run.kind].body_of(run)
+    before = kind = BY_KIND[run.kind].kind_of_clone(run)
+    values = BY_KIND[run.kind].body_of(run)
     if kind in REQUESTED_KINDS:
         kind, changes = _requested_kind({"kind": kind, **changes}), _without(changes, ("kind",))
     clones = BY_KIND[kind]
-    if kind != run.kind:
+    if kind != before:
         values = _without(values, clones.only_others)
     arguments = clones.submission_like(run, {**values, **changes}, user)
     names_place = not {"device", "device_class"}.isdisjoint(changes)

@@ -275,11 +275,13 @@ class Run(Restorable):
     def is_startable(self) -> bool:
         """Whether it can be started here again. An own training must be a registered command that ran on this portal.
 
-        A reported run is never started: its sender may have written the name of a registered command into its spec.
+        Ranks of a model of the catalogue need no registration. A reported run is never started: its sender may have
+        written the name of a registered command into its spec.
         """
         if not KINDS[self.kind].is_started_here:
             return False
-        return self.kind != RunKind.COMMAND or (self.spec.get("name") is not None and not self.is_reported)
+        is_known = self.spec.get("name") is not None or self.spec.get("catalogue") is not None
+        return self.kind != RunKind.COMMAND or (is_known and not self.is_reported)
 
     @property
     def origin(self) -> RunOrigin:

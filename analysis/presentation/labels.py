@@ -28,12 +28,15 @@ _FAMILIES = {
 
 
 def model_name(model: str) -> str:
-    """Write "bert" as "BERT base", one of a config as "config cd3dea"; a model no longer offered keeps its id.
+    """Write "bert" as "BERT base", "bert, ddp on 2 ranks" so too, and one of a config as "config cd3dea".
 
-    A name that a sender gave before names were checked is shown without control characters.
+    A model no longer offered keeps its id. A name that a sender gave before names were checked is shown without control characters.
     """
     if model in WORKLOADS:
         return WORKLOADS[model].name
+    trained, comma, ranks = model.partition(", ")
+    if trained in WORKLOADS and comma:  # on several ranks
+        return f"{WORKLOADS[trained].name}, {printable(ranks, _NAME_LENGTH)}"
     own = re.fullmatch(rf"{CONFIG}-([0-9a-f]{{6}})[0-9a-f]*", model)
     return f"{CONFIG} {own[1]}" if own else printable(model, _NAME_LENGTH) or "a training"
 

@@ -9,18 +9,20 @@ import re
 import shlex
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 
+from analysis.models import CPU
 from engine.catalog import WORKLOADS
 from engine.errors import SpecError
 from engine.settings.spec_checks import bytes_setting
 from engine.text.masking import masked
 from engine.tune.catalogue.command import OWN_PYTHON
+from engine.tune.catalogue.spec import request_in, requested_spec
 from engine.tune.spec import FUNCTION, FunctionSpec, TuneSpec, function_command
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}", re.ASCII)
@@ -121,7 +123,12 @@ def command_spec(name: object, given: Mapping[str, Any]) -> TuneSpec:
 
 
 def stores_output(stored: Mapping[str, Any]) -> bool:
-    """Whether the administrator lets what the script of this run prints be stored; not where that is unknown."""
+    """Whether the administrator lets what the script of this run prints be stored; not where that is unknown.
+
+    What trains a model of the catalogue is a script of ours.
+    """
+    if stored.get("catalogue"):
+        return True
     try:
         known = registered_commands().get(str(stored.get("name")))
     except SpecError:
@@ -130,7 +137,12 @@ def stores_output(stored: Mapping[str, Any]) -> bool:
 
 
 def devices_of(spec: TuneSpec | FunctionSpec) -> int:
-    """Return how many devices of one host a run of a command gets: as registered, or one that stands in for ranks."""
+    """Return how many devices of one host a run of a command gets: as registered, or one that stands in for ranks.
+
+    Ranks of a model of the catalogue get one each; on a CPU they share it, by gloo.
+    """
+    if isinstance(spec, TuneSpec) and spec.catalogue and not spec.emulated_ranks and spec.device != CPU:
+        return int(spec.catalogue["ranks"])
     if isinstance(spec, FunctionSpec) or spec.name is None or spec.emulated_ranks:
         return 1
     known = registered_commands().get(spec.name)
@@ -140,8 +152,13 @@ def devices_of(spec: TuneSpec | FunctionSpec) -> int:
 def spec_to_start(stored: Mapping[str, Any]) -> TuneSpec:
     """Return the spec of a run of this portal, with the command as it is registered on this host.
 
-    Raises SpecError where it is not, is another than the one that was requested, or offers less by now.
+    Raises SpecError where it is not, is another than the one that was requested, or offers less by now. A model of the
+    catalogue needs no registration: its command is made again.
     """
+    if stored.get("catalogue"):
+        ranked = requested_spec(request_in(stored))
+        assert isinstance(ranked, TuneSpec)
+        return replace(ranked, price_per_hour_usd=stored["price_per_hour_usd"])
     given = {name: stored[name] for name in (*SETTABLE, "device") if name in stored}
     name = stored.get("name")  # only a registered command has one
     known = None if name is None else registered_commands().get(name)

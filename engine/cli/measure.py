@@ -6,7 +6,6 @@ import sys
 from contextlib import nullcontext
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
 
 import rich_click as click
 
@@ -15,12 +14,11 @@ from ..errors import SpecError
 from ..estimate.calibration import Calibration
 from ..kinds import RunKind
 from ..program import PROGRAM
-from ..ranks.emulation import FEWEST_RANKS
 from ..resume import EarlierAttempt
 from ..runner import measure
+from ..settings.rank_settings import RankStarts
 from ..spec import RunSpec
-from ..tune.catalogue.spec import check_devices, ranked_spec
-from ..tune.devices import devices_seen
+from ..tune.catalogue.spec import ranked_spec, spec_of_starts, with_ranks
 from ..worker.counted import counted
 from .command import ADVANCED, Command, flag, option
 from .exit_status import EXIT_STATUSES, exit_status
@@ -56,12 +54,12 @@ HELP = f"""Find the largest and the fastest batch size of a model, by real train
 
 
 def _measure(options: SimpleNamespace) -> int:
-    spec = spec_of(_settings(options), options.spec)
-    if spec.ranks > 1:
-        return _measure_ranks(spec, options)
-    for name in ("rank", "compare_speed"):
-        if getattr(options, name) is not None:
-            raise SpecError(name, "is for several ranks: give --ranks N or --emulate-ranks N too")
+    starts = _starts(options)
+    if starts.emulate_ranks is not None and options.spec is not None:
+        raise SpecError("emulate_ranks", "goes with single options, not with --spec")
+    spec = spec_of(with_ranks(settings_given(options), starts), options.spec)
+    if not isinstance(spec_of_starts(spec, starts), RunSpec):
+        return _measure_ranks(spec, starts, options)
     reporting = Reporting.of(options)
     is_for_people = not (options.events or options.json)
     if is_for_people:
@@ -93,35 +91,20 @@ def _measure(options: SimpleNamespace) -> int:
     return exit_status(result)
 
 
-def _settings(options: SimpleNamespace) -> dict[str, Any]:
-    """Return the settings that are given; ranks to emulate are ranks of the training, too."""
-    given = settings_given(options)
-    if options.emulate_ranks is None:
-        return given
-    if options.spec is not None:
-        raise SpecError("emulate_ranks", "goes with single options, not with --spec")
-    if given.setdefault("ranks", options.emulate_ranks) != options.emulate_ranks:
-        raise SpecError("emulate_ranks", f"stands in for all {given['ranks']} ranks: leave one of both out")
-    if options.emulate_ranks < FEWEST_RANKS:
-        raise SpecError("emulate_ranks", f"must be a whole number from {FEWEST_RANKS}")
-    return given
+def _starts(options: SimpleNamespace) -> RankStarts:
+    """Return how ranks are to be measured, as far as options say."""
+    rank = None if options.rank is None else ranks_option(options.rank)
+    return RankStarts(options.emulate_ranks, rank, options.compare_speed)
 
 
-def _measure_ranks(spec: RunSpec, options: SimpleNamespace) -> int:
+def _measure_ranks(spec: RunSpec, starts: RankStarts, options: SimpleNamespace) -> int:
     """Train the model on several ranks, or emulate them, by starts that are tuned as those of anybody's script."""
     for name in ("resume", "calibration"):
         if getattr(options, name) is not None:
             raise SpecError(name, f"is of a measurement on one device, not of {spec.ranks} ranks")
     with nullcontext(print_json) if options.events else Console(sys.stderr) as emit:
         spec = counted(spec, lambda text: emit(info_event(text)))
-    tuned = ranked_spec(
-        spec,
-        emulates=options.emulate_ranks is not None,
-        rank=None if options.rank is None else ranks_option(options.rank),
-        compare_speed=options.compare_speed is not False,
-    )
-    check_devices(tuned, devices_seen(tuned))
-    return measure_starts(tuned, options)
+    return measure_starts(ranked_spec(spec, starts), options)
 
 
 def _earlier(options: SimpleNamespace) -> EarlierAttempt | None:

@@ -21,6 +21,7 @@ from ..execution import Emit
 from ..machine.device_lock import held_for_command, inherited_locks
 from ..program import PROGRAM
 from ..results.result import DeviceFacts
+from ..settings.rank_settings import OF_STARTS
 from ..settings.setting import Role, Setting
 from ..settings.spec_checks import is_of_bytes, numbers_setting, out_of_range, settings_of, value_types
 from ..spec import MAX_BATCH_SIZE, SETTINGS, RunSpec
@@ -110,23 +111,16 @@ def output_options() -> list[RichOption]:
 
 def start_options() -> list[RichOption]:
     """Return the options of a training that is started again for each size: emulated ranks, and whether to compare."""
+    emulate, rank, compare = (OF_STARTS[name] for name in ("emulate_ranks", "rank", "compare_speed"))
     return [
-        option(
-            "--emulate-ranks",
-            type=int,
-            panel=TRAIN,
-            metavar="N",
-            help="One device stands in for ranks of N: memory only",
-        ),
-        option(
-            "--rank", panel=TRAIN, metavar="R[,R...]", help="Ranks to stand in for", default_text="0, 1 and the last"
-        ),
+        option("--emulate-ranks", type=int, panel=TRAIN, metavar=emulate.metavar, help=emulate.summary),
+        option("--rank", panel=TRAIN, metavar=rank.metavar, help=rank.summary, default_text=rank.when_left_out),
         option(
             "--compare-speed/--no-compare-speed",
             panel=TRAIN,
             default=None,
-            help="Compare speeds, by 12 to 24 more starts; without them no size is recommended",
-            default_text="yes",
+            help=compare.summary,
+            default_text=compare.when_left_out,
         ),
     ]
 

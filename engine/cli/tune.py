@@ -22,7 +22,8 @@ from ..kinds import RunKind
 from ..program import PROGRAM, how_to_install
 from ..settings.spec_checks import bytes_setting, is_of_bytes
 from ..text.units import format_bytes
-from ..tune.devices import devices_held
+from ..tune.catalogue.spec import check_devices
+from ..tune.devices import devices_held, devices_seen
 from ..tune.faster.variants import BY_NAME
 from ..tune.hosts.deciding import joined_hosts
 from ..tune.hosts.following import follow
@@ -118,6 +119,8 @@ def measure_starts(
     on_hosts: Callable[[Emit], AbstractContextManager[Begin | None]] = lambda _: nullcontext(),
 ) -> int:
     """Tune what a spec says, and print the result; the exit status. `on_hosts` gives the starts of several hosts."""
+    if isinstance(spec, TuneSpec) and spec.catalogue:
+        check_devices(spec, devices_seen(spec))
     reporting = Reporting.of(options)
     stream = sys.stderr if options.json else sys.stdout
     console = nullcontext(print_json) if options.events else Console(stream, spec.to_dict())

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..ranks.emulation import MOST_BYTES, EmulatedRank
+from ..errors import SpecError
+from ..ranks.emulation import FEWEST_RANKS, MOST_BYTES, EmulatedRank
 from .setting import Role, setting
+from .spec_checks import settings_of
 
 DDP, FSDP, ZERO1 = "ddp", "fsdp", "zero1"
+RANKS_MOST = 1024
 OF_SEVERAL_GPUS = ("ranks", "strategy")
 """The settings of a training on several GPUs."""
 STRATEGIES = {
@@ -26,11 +29,10 @@ class RankSettings:
         Role.TRAINING,
         "GPUs",
         "GPUs that train together, one rank on each. The batch size is that of one GPU. "
-        "A portal estimates them; the command line measures those of its host, with `--device cpu` by gloo.",
+        "Measured on GPUs of one host, on a CPU by gloo; estimates take any number.",
         default=1,
-        hint="Estimated here, measured on the command line. The batch size is that of one GPU: the global one is GPUs "
-        "times as large.",
-        bounds=(1, 1024),
+        hint="Ranks, one on each GPU of a host; on a CPU they share it. The batch size is that of one rank.",
+        bounds=(1, RANKS_MOST),
         metavar="N",
     )
     strategy: str = setting(
@@ -58,3 +60,46 @@ class RankSettings:
     def emulated_ranks(self) -> tuple[EmulatedRank, ...]:
         """None: ranks are emulated by starts, and those have a spec of their own."""
         return ()
+
+
+@dataclass(frozen=True, slots=True)
+class RankStarts:
+    """How ranks are measured: as their own starts, or by one device that stands in for them. Raises SpecError."""
+
+    emulate_ranks: int | None = setting(
+        Role.LIMIT,
+        "Emulated ranks",
+        "One device stands in for ranks of N: memory only. Left out: every rank trains on a device of its own.",
+        default=None,
+        hint="One device stands in for ranks of so many: memory, no speed. Empty: a device for each.",
+        bounds=(FEWEST_RANKS, RANKS_MOST),
+        metavar="N",
+    )
+    rank: tuple[int, ...] | None = setting(
+        Role.LIMIT,
+        "Ranks to stand in for",
+        "Ranks to stand in for. Left out: 0, 1 and the last.",
+        default=None,
+        hint="Such as 0,1,7. Empty: 0, 1 and the last.",
+        metavar="R[,R...]",
+    )
+    compare_speed: bool | None = setting(
+        Role.LIMIT,
+        "Compare speeds",
+        "Compare speeds, by 12 to 24 more starts; without them no size is recommended. Left out: yes.",
+        default=None,
+        hint="Of several ranks: 12 to 24 more starts. Without it, no size is recommended.",
+    )
+
+    def __post_init__(self) -> None:
+        if self.rank is not None and not isinstance(self.rank, (list, tuple)):
+            raise SpecError("rank", "must be a list of ranks, such as [0, 1, 7]")
+        if not isinstance(self.compare_speed, bool | None):
+            raise SpecError("compare_speed", "must be true or false")
+        number, (least, most) = self.emulate_ranks, OF_STARTS["emulate_ranks"].bounds or (0, 0)
+        if number is not None and not (type(number) is int and least <= number <= most):
+            raise SpecError("emulate_ranks", f"must be a whole number from {least} to {most:,}")
+
+
+OF_STARTS = settings_of(RankStarts)
+"""What a request of a measurement may hold beside the training, by name."""

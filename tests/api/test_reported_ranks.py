@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from analysis.models import Run
+from engine.settings.rank_settings import RankStarts
 from engine.spec import RunSpec
 from engine.tune import run as tune_run
 from engine.tune.catalogue.spec import ranked_spec
@@ -35,7 +36,7 @@ def document(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         return ranks, Ended(wall_seconds=10.0)
 
     monkeypatch.setattr(tune_run, "start", start)
-    spec = ranked_spec(RunSpec("bert-tiny", ranks=2, strategy="fsdp", device="cpu"), compare_speed=False)
+    spec = ranked_spec(RunSpec("bert-tiny", ranks=2, strategy="fsdp", device="cpu"), RankStarts(compare_speed=False))
     object.__setattr__(spec, "memory_limit_bytes", 10_000)  # below what any model of the catalogue holds
     made = tune_run.tune(spec).to_dict()
     made["timings"]["total_seconds"] += 1_000.0

@@ -8,6 +8,7 @@ from django.http import QueryDict
 from analysis.http.query_string import BadQuery, QueryProblem
 from analysis.lists.trend.query import TrendForm
 from analysis.runs.columns.series import SeriesKey
+from engine.tune.catalogue.spec import requested_spec
 from engine.tune.spec import TuneSpec
 from tests.factories import make_spec
 
@@ -62,6 +63,15 @@ def test_a_model_that_is_no_longer_offered_still_has_a_trend() -> None:
 def test_the_input_size_has_the_name_that_it_has_everywhere_and_its_former_one(query: str) -> None:
     series = TrendForm.read(QueryDict(query)).series
     assert (series.input_size, series.address) == (64, "?model=bert&gpu=A100&sequence_length=64")
+
+
+def test_ranks_have_a_series_of_their_own_and_emulated_ones_another() -> None:
+    requested = {"model": "bert", "ranks": 8, "strategy": "fsdp", "precision": "bf16"}
+    made = [{"model": "bert"}, requested, {**requested, "emulate_ranks": 8}]
+    series = [SeriesKey.of_run(requested_spec(each).to_dict(), "A100") for each in made]
+    assert len({*series}) == 3
+    assert [each.model_of_runs for each in series] == ["bert", *["bert, fsdp on 8 ranks"] * 2]
+    assert [TrendForm.read(QueryDict(each.address[1:])).series for each in series] == series
 
 
 def test_the_address_of_an_own_scripts_trend_leads_back_to_it() -> None:

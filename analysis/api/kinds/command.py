@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from analysis.api.kinds.measurement import measurement_body
 from analysis.api.kinds.requests import Requests, placed, settings_in
-from analysis.models import Run
+from analysis.models import Run, RunKind
 from analysis.runs.commands import command_spec, registered_commands
 from engine.errors import SpecError
+from engine.tune.catalogue.spec import request_in
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
 
 
 class Command(Requests):
-    """The address names the command; a body has the settings that its registration offers."""
+    """The address names the command; a body has the settings that its registration offers.
+
+    Ranks of a model of the catalogue are requested as a measurement.
+    """
 
     views = "analysis.api.v1.run.commands"
     elsewhere = "commands have settings of their own: start them at /api/v1/commands/"
@@ -25,7 +30,13 @@ class Command(Requests):
     def submission_like(self, run: Run, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
         return command_submission(run.spec.get("name"), values, user)
 
+    def kind_of_clone(self, run: Run) -> str:
+        return RunKind.MEASUREMENT if run.spec.get("catalogue") else run.kind
+
     def body_of(self, run: Run) -> dict[str, Any]:
+        if run.spec.get("catalogue"):
+            priority = min(run.priority, Run.Priority.NORMAL)
+            return measurement_body({**request_in(run.spec), "priority": priority}, run)
         known = registered_commands().get(run.spec.get("name") or "")
         offered = (*known.settings, "priority") if known else ("priority",)
         return {name: value for name, value in super().body_of(run).items() if name in offered and value is not None}

@@ -14,6 +14,7 @@ from engine.estimate.spec import SETTINGS, EstimateSpec
 from engine.estimate.types import Estimate as EstimateOfCard
 from engine.estimate.what_to_change import Scope
 from engine.results.result import Outcome
+from engine.settings.rank_settings import OF_STARTS
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
@@ -28,8 +29,10 @@ class Estimate(Requests):
     evidence = "estimated"
     spec_name = EstimateSpec.__name__
     result_type, result_name = EstimateOfCard, "Estimates"
-    refused = dict.fromkeys(NOT_OF_ESTIMATES, "an estimate uses no device; leave it out, or request kind measurement")
-    only_others = NOT_OF_ESTIMATES
+    refused = dict.fromkeys(
+        (*NOT_OF_ESTIMATES, *OF_STARTS), "an estimate uses no device; leave it out, or request kind measurement"
+    )
+    only_others = (*NOT_OF_ESTIMATES, *OF_STARTS)
 
     def own_properties(self) -> dict[str, Any]:
         schemas: Components = {

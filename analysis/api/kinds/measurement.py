@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 from analysis.api.kinds.requests import VERSION_OF_FORM, Components, Requests, placed, settings_in
 from analysis.models import Run
 from engine.estimate.spec import OWN
-from engine.spec import measured_spec
+from engine.ranks.emulation import FEWEST_RANKS, MOST_STARTED
+from engine.settings.rank_settings import OF_STARTS, RANKS_MOST
+from engine.tune.catalogue.spec import requested_spec
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
@@ -16,13 +18,21 @@ _FOR_ESTIMATES = "is for estimates: add kind estimate"
 
 
 class Measurement(Requests):
-    """A body has the keys of a RunSpec, and those about its place in the queue."""
+    """A body has the keys of a RunSpec, of RankStarts for several ranks, and those about its place in the queue."""
 
     refused = {
         **dict.fromkeys(OWN, _FOR_ESTIMATES),
         "gpu": f"{_FOR_ESTIMATES}, or name a device to measure on",
     }
     only_others = (*OWN, "price_per_hour_usd")
+
+    def own_properties(self) -> Components:
+        schemas: Components = {
+            "emulate_ranks": {"type": ["integer", "null"], "minimum": FEWEST_RANKS, "maximum": RANKS_MOST},
+            "rank": {"type": ["array", "null"], "items": {"type": "integer", "minimum": 0}, "maxItems": MOST_STARTED},
+            "compare_speed": {"type": ["boolean", "null"]},
+        }
+        return {name: {**schemas[name], "description": each.description} for name, each in OF_STARTS.items()}
 
     def described_result(self) -> Components:
         added = {
@@ -37,11 +47,14 @@ class Measurement(Requests):
         return {"RunResult": {"properties": added}}
 
     def submission(self, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
-        return placed(measured_spec(settings_in(values)), values, user)
+        return placed(requested_spec(settings_in(values)), values, user)
 
     def body_of(self, run: Run) -> dict[str, Any]:
-        values = super().body_of(run)
-        if run.uses_device_price:
-            del values["price_per_hour_usd"]
-        device = run.requested_device.device if run.requested_device else run.requested_kind
-        return {**values, "accepts_shared_device": run.accepts_shared_device, "device": device}
+        return measurement_body(super().body_of(run), run)
+
+
+def measurement_body(values: dict[str, Any], run: Run) -> dict[str, Any]:
+    """Return the body that requests these settings in the run's place, at its device's price unless it had its own."""
+    device = run.requested_device.device if run.requested_device else run.requested_kind
+    kept = {name: value for name, value in values.items() if name != "price_per_hour_usd" or not run.uses_device_price}
+    return {**kept, "accepts_shared_device": run.accepts_shared_device, "device": device}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.api.kinds.requests import VERSION_OF_FORM, Components, Requests, placed, settings_in
 from engine.faster.result import FasterResult
 from engine.faster.spec import SETTINGS, FasterSpec
+from engine.settings.rank_settings import OF_STARTS
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
@@ -17,7 +18,8 @@ class Race(Requests):
 
     spec_name = FasterSpec.__name__
     result_type, result_name = FasterResult, FasterResult.__name__
-    only_others = ("check_batch_size", "start_batch_size", "soak_steps", "gpu", "price_per_hour_usd")
+    refused = dict.fromkeys(OF_STARTS, "a race runs on one device: leave it out")
+    only_others = ("check_batch_size", "start_batch_size", "soak_steps", "gpu", "price_per_hour_usd", *OF_STARTS)
 
     def own_properties(self) -> dict[str, Any]:
         description = f"Of a race. {SETTINGS['tried'].description}"

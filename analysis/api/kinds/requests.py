@@ -61,6 +61,10 @@ class Requests(ABC):
         """Return the members that `to_dict` of the result adds, by the component that gets them."""
         return {}
 
+    def kind_of_clone(self, run: Run) -> str:
+        """Return the kind as which a clone of this run is requested."""
+        return run.kind
+
     @abstractmethod
     def submission(self, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
         """Read the arguments of `run_create` from a body. Raises SpecError, naming the field."""

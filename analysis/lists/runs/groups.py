@@ -63,8 +63,8 @@ GROUPINGS = {
     ),
     "script": Grouping(
         "script",
-        ("kind",),
-        lambda run: model_name(run["model"]) if BY_KIND[run["kind"]].runs_own_code else "",
+        ("kind", "precision"),  # of ranks of a model that is known
+        lambda run: model_name(run["model"]) if BY_KIND[run["kind"]].runs_own_code and not run["precision"] else "",
         lambda run: {"model": run["model"]},
         "Models of the catalogue",
     ),

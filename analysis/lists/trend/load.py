@@ -46,7 +46,7 @@ def ids_of_series(query: SeriesKey) -> list[int]:
     """Find the newest runs of the series, one more than is shown."""
     settings = dict(query.settings)
     columns = {name: settings.get(name, "") for name in ("precision", "optimizer")}
-    same = measured_runs().filter(model=query.model, device_name=query.gpu, **columns)
+    same = measured_runs().filter(model=query.model_of_runs, device_name=query.gpu, **columns)
     rows = same.values_list("pk", "spec")[:LOOKED_THROUGH_MAX]
     return [pk for pk, spec in rows if SeriesKey.of_run(spec, query.gpu) == query][: SAMPLES_MAX + 1]
 

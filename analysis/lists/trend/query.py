@@ -9,6 +9,7 @@ from django import forms
 from analysis.http.query_string import FlagField, StrictQueryForm, WholeNumberField
 from analysis.http.setting_fields import setting_field, with_fields
 from analysis.runs.columns.series import SeriesKey, default_input_size
+from engine.settings.rank_settings import OF_STARTS
 from engine.spec import SETTINGS, TRAINING_SETTINGS
 
 _INPUT_SIZES = ("sequence_length", "image_size", "input_size")
@@ -34,6 +35,9 @@ class TrendForm(StrictQueryForm):
     memory_limit_bytes = WholeNumberField(
         label="", required=False, help_text="Memory limit of the runs. Default: no limit."
     )
+    emulate_ranks = WholeNumberField(
+        label="", required=False, help_text=f"{OF_STARTS['emulate_ranks'].label} of the runs. Default: none."
+    )
 
     own_script = FlagField(
         label="",
@@ -57,13 +61,14 @@ class TrendForm(StrictQueryForm):
     def series(self) -> SeriesKey:
         """Return the series that a valid form names."""
         values = self.cleaned_data
+        where = {name: values[name] for name in ("memory_limit_bytes", "emulate_ranks")}
         if values["own_script"]:
-            return SeriesKey(values["model"], values["gpu"], (), None, values["memory_limit_bytes"], is_own_script=True)
+            return SeriesKey(values["model"], values["gpu"], (), None, **where, is_own_script=True)
         given_size = next((values[name] for name in _INPUT_SIZES if values[name]), None)
         return SeriesKey(
             model=values["model"],
             gpu=values["gpu"],
             settings=tuple((name, values[name]) for name in TRAINING_SETTINGS),
             input_size=given_size or default_input_size(values["model"]),
-            memory_limit_bytes=values["memory_limit_bytes"],
+            **where,
         )

@@ -10,7 +10,7 @@ from django import forms
 
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
 from analysis.http.setting_fields import setting_field, with_fields
-from analysis.models import ALL_GPUS, PUBLISHED_KINDS, Device, Run, RunKind
+from analysis.models import ALL_GPUS, Device, Run
 from analysis.pages.field_groups import (
     COMMON,
     TRAINING_NAMES,
@@ -26,29 +26,28 @@ from analysis.pages.form_choices import (
     describe_input_sizes,
     describe_limit,
     models_by_task,
-    place_value,
     places_offered,
 )
-from analysis.pages.kinds import BY_KIND, pages_of
+from analysis.pages.kinds import BY_KIND
 from analysis.pages.kinds.page import KindPages
 from analysis.pages.spec_form import SpecForm
-from analysis.presentation.formatting import exact_bytes_text
-from analysis.runs.gpu_catalog import gpu_choices, gpu_of
-from analysis.runs.queue.placement import Placement, placement_of
+from analysis.runs.gpu_catalog import gpu_choices
+from analysis.runs.queue.placement import Placement
 from engine.catalog import TASK_LABELS
 from engine.catalog.from_config import CONFIG, SIZE_BYTES_MAX, TASKS
-from engine.catalog.stored_workload import stored_workload
 from engine.errors import SpecError
 from engine.estimate.frontier import sizes_in
 from engine.estimate.spec import SETTINGS as OF_ESTIMATES
 from engine.estimate.spec import EstimateSpec
-from engine.settings.profiles import PROFILES, settings_like
-from engine.settings.rank_settings import OF_SEVERAL_GPUS
+from engine.ranks.emulation import FEWEST_RANKS
+from engine.settings.rank_settings import OF_SEVERAL_GPUS, OF_STARTS, RANKS_MOST, RankStarts
+from engine.settings.spec_checks import numbers_setting
 from engine.spec import CHOICES, DEFAULTS, RANGES, SETTINGS, RunSpec
+from engine.tune.catalogue.spec import spec_of_starts, with_ranks
 
 _SILENT_NAMED = 3
-REHEARSAL_MODEL, REHEARSAL_LIMIT = "bert-tiny", "512MiB"
-"""The default of a host without an accelerator: an exact result in about a minute."""
+NO_COMPARISON = "no"
+"""The choice of a measurement of ranks without a comparison of speeds."""
 
 
 @with_fields(
@@ -110,6 +109,22 @@ class RunForm(SpecForm):
         widget=forms.TextInput(attrs={"placeholder": "128, 256, 512"}),
         help_text=OF_ESTIMATES["frontier"].hint or "",
     )
+    emulate_ranks = forms.IntegerField(
+        label=OF_STARTS["emulate_ranks"].label,
+        required=False,
+        min_value=FEWEST_RANKS,
+        max_value=RANKS_MOST,
+        help_text=OF_STARTS["emulate_ranks"].hint or "",
+    )
+    rank = forms.CharField(
+        label=OF_STARTS["rank"].label, required=False, max_length=400, help_text=OF_STARTS["rank"].hint or ""
+    )
+    compare_speed = forms.ChoiceField(
+        label=OF_STARTS["compare_speed"].label,
+        choices=[("", "yes"), (NO_COMPARISON, "no")],
+        required=False,
+        help_text=OF_STARTS["compare_speed"].hint or "",
+    )
     like = setting_field("like")
     largest = forms.ChoiceField(
         label=OF_ESTIMATES["largest"].label,
@@ -135,7 +150,7 @@ class RunForm(SpecForm):
     PLACEHOLDERS = ("price_per_hour_usd", "hours_per_run", "runs_per_year", "time_budget_seconds")
     QUEUE = ("priority", "accepts_shared_device")
     OF_ESTIMATES = ("frontier", "largest")
-    NOT_OF_SPEC = ("kind", "gpu", "device", "suggested_limit", *OF_ESTIMATES, *QUEUE)
+    NOT_OF_SPEC = ("kind", "gpu", "device", "suggested_limit", *OF_ESTIMATES, *OF_STARTS, *QUEUE)
     OPEN = (*COMMON, "like", *OF_SEVERAL_GPUS, "largest")
     TOPICS = (
         *TRAINING_TOPICS,
@@ -144,6 +159,7 @@ class RunForm(SpecForm):
             ("price_per_hour_usd", "hours_per_run", "runs_per_year"),
             "These are assumptions. They convert the measured speed-up into savings and do not affect measurements.",
         ),
+        Topic("Starts of several GPUs", tuple(OF_STARTS)),
         Topic("Search and queue", ("time_budget_seconds", "reserve_percent", "frontier", *QUEUE)),
     )
     SEARCHED = {"model": "Search models", "gpu": "Search GPUs"}
@@ -184,19 +200,38 @@ class RunForm(SpecForm):
         except SpecError as error:
             raise forms.ValidationError(str(error).removeprefix("frontier: ")) from error
 
+    def clean_rank(self) -> tuple[int, ...] | None:
+        """Read the ranks to stand in for; None where there are none, and for estimates."""
+        text = self.cleaned_data["rank"]
+        if not text or not self.reads("rank"):
+            return None
+        try:
+            return numbers_setting("rank", text, "0,1,7")
+        except SpecError as error:
+            raise forms.ValidationError(str(error).removeprefix("rank: ")) from error
+
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         if self.reads("device") and not cleaned.get("device") and "device" not in self.errors:
             self.add_error("device", "Choose the device to measure on.")
-        self.spec = self._checked_spec(self._given(cleaned))
+        try:
+            self.spec = self._checked_spec(with_ranks(self._given(cleaned), self._starts))
+            if self.spec is not None and self.reads("device"):
+                spec_of_starts(self.spec, self._starts)
+        except SpecError as error:
+            self.add_spec_error(error)
+            self.use_default(error.field)
         return cleaned
 
     def use_default(self, field: str | None) -> bool:
         """Continue with the default of a refused field, to find further errors."""
         if self.spec is None or field not in self.fields or field in ("model", "device"):
             return False
-        if field in DEFAULTS:
-            self.spec = replace(self.spec, **{field: DEFAULTS[field]})
+        names = _with_its_pair(field) if field in DEFAULTS else ()
+        changed = {name: DEFAULTS[name] for name in names if getattr(self.spec, name) != DEFAULTS[name]}
+        if names and not changed:  # the default is refused, too
+            return False
+        self.spec = replace(self.spec, **changed)
         return True
 
     @property
@@ -251,19 +286,26 @@ class RunForm(SpecForm):
         """Return the arguments of `services.run_create`, from a valid form. Raises SpecError."""
         cleaned = self.cleaned_data
         queue = {name: cleaned[name] for name in self.QUEUE if name in cleaned and self.reads(name)}
+        assert self.spec is not None  # the form is valid
         if self.reads("device"):
             uses_device_price = cleaned.get("price_per_hour_usd") is None
-            return {"spec": self.spec, "place": self.place, "uses_device_price": uses_device_price, **queue}
-        assert self.spec is not None  # the form is valid
+            measured = spec_of_starts(self.spec, self._starts)
+            return {"spec": measured, "place": self.place, "uses_device_price": uses_device_price, **queue}
         gpu, sizes = cleaned.get("gpu") or ALL_GPUS, tuple(cleaned.get("frontier", ()))
         spec = EstimateSpec(self.spec, gpu, frontier=sizes, largest=cleaned.get("largest", ""))
         return {"spec": spec, **queue}
 
+    @property
+    def _starts(self) -> RankStarts:
+        """Read how ranks are to be measured; nothing for estimates. Raises SpecError."""
+        given = {name: self.cleaned_data.get(name) or None for name in OF_STARTS if self.reads(name)}
+        if given.get("compare_speed") == NO_COMPARISON:
+            given["compare_speed"] = False
+        return RankStarts(**given)
+
     def _given(self, cleaned: dict[str, Any]) -> dict[str, Any]:
         """Read the spec's keys that were filled in."""
         own = [name for name in cleaned if name not in self.NOT_OF_SPEC]
-        if self.reads("device"):  # a worker holds one GPU
-            own = [name for name in own if name not in OF_SEVERAL_GPUS]
         given = {name: cleaned[name] for name in own if cleaned[name] not in (None, "")}
         if given.get("like"):  # a form sends every setting: one at its default is left to the profile
             given = {name: value for name, value in given.items() if value != DEFAULTS.get(name)}
@@ -286,69 +328,15 @@ class RunForm(SpecForm):
                     self.is_limit_dropped = True
                 else:
                     self.add_spec_error(error)
-                if error.field is None or given.pop(error.field, None) is None:
+                found = [given.pop(name, None) for name in _with_its_pair(error.field or "")]
+                if all(value is None for value in found):
                     return None
         return None
 
 
-def first_values(devices: Iterable[Device]) -> dict[str, Any]:
-    """Return the initial values of the form: those of a short CPU run, or of a GPU run where there is an accelerator.
-
-    Without any device the form is for an estimate.
-    """
-    offered = list(devices)
-    if not offered:
-        return {"model": "bert", "kind": Run.Kind.ESTIMATE}
-    if any(device.kind != "cpu" for device in offered):
-        return {"model": "bert"}
-    return {"model": REHEARSAL_MODEL, "memory_limit_bytes": REHEARSAL_LIMIT, "suggested_limit": REHEARSAL_LIMIT}
-
-
-def values_of(run: Run, kind: str = "", devices: Iterable[Device] = ()) -> dict[str, Any]:
-    """Read a stored run's settings as the form's first values, to change one and run again.
-
-    `kind` turns an estimate into a measurement, where possible on a card of those it was for, or the other way round.
-    """
-    pages = pages_of(run)
-    starts = RunKind(kind) if kind in dict(PUBLISHED_KINDS) else pages.form_kind
-    known = {name: value for name, value in run.spec.items() if name in RunForm.base_fields and value is not None}
-    if "memory_limit_bytes" in known:
-        known["memory_limit_bytes"] = exact_bytes_text(known["memory_limit_bytes"])
-    if run.requested_kind == "cpu" and known.get("memory_limit_bytes") == REHEARSAL_LIMIT:
-        known["suggested_limit"] = REHEARSAL_LIMIT
-        if "device" in BY_KIND[starts].form_leaves_out:
-            known.pop("memory_limit_bytes")
-    if run.spec.get("reserve_fraction") is not None:
-        known["reserve_percent"] = f"{run.spec['reserve_fraction'] * 100:.6g}"
-    for name in pages.form_leaves_out:
-        known.pop(name, None)
-    same_card = None
-    if run.gpu:
-        same_card = next((device for device in devices if (gpu := gpu_of(device)) and gpu.id == run.gpu), None)
-    place = Placement(device=same_card) if same_card else placement_of(run)
-    if known.get("config"):
-        known["model"] = CONFIG
-    if not _has_settings_of_profile(known):
-        known.pop("like", None)
-    return known | {
-        "kind": starts,
-        "gpu": run.gpu or ALL_GPUS,
-        "frontier": ", ".join(map(str, run.spec.get("frontier", ()))),
-        "largest": run.spec.get("largest", ""),
-        **({"device": place_value(place)} if place.device or place.kind else {}),
-        "priority": min(run.priority, Run.Priority.NORMAL),
-        "accepts_shared_device": run.accepts_shared_device,
-    }
-
-
-def _has_settings_of_profile(spec: dict[str, Any]) -> bool:
-    """Whether a form with these settings and the profile means the same training: none of it was set to its default."""
-    workload = stored_workload(spec)
-    if spec.get("like") not in PROFILES or workload is None:
-        return False
-    given = {name: value for name, value in spec.items() if value != DEFAULTS.get(name)}
-    size = spec.get(workload.input_field) or workload.default_input_size
-    return all(value == DEFAULTS[name] for name, value in settings_like(spec["like"], given, workload, size).items())
+def _with_its_pair(field: str) -> tuple[str, ...]:
+    """Return the field, with the one that it does not go without: ranks and their strategy."""
+    return OF_SEVERAL_GPUS if field in OF_SEVERAL_GPUS else (field,)
 
 
 @with_fields(

@@ -21,7 +21,8 @@ from analysis.http.query_string import without_empty
 from analysis.lists.totals import lab_totals
 from analysis.models import Device, Run, State
 from analysis.models.querysets import DeviceQuerySet, RunQuerySet
-from analysis.pages.home.forms import RunForm, StartForm, first_values, values_of
+from analysis.pages.home.first_values import first_values, values_of
+from analysis.pages.home.forms import RunForm, StartForm
 from analysis.pages.home.outlook import outlook_of
 from analysis.pages.home.queue import queue_of
 from analysis.pages.script_runs import scripts_offered

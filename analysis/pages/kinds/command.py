@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from django.http import QueryDict
 from django.urls import reverse
@@ -11,13 +12,17 @@ from analysis.models import Run
 from analysis.pages.kinds.measurement import Measurement
 from analysis.pages.kinds.page import Page
 from engine.describe.script_changes import script_changes
+from engine.tune.catalogue.spec import request_in
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 
 class Command(Measurement):
-    """Its result has the page of a measurement; only a registered command can be started, on a page of its own."""
+    """Its result has the page of a measurement; only a registered command can be started, on a page of its own.
+
+    Ranks of a model of the catalogue are started by the form of measurements.
+    """
 
     views = "analysis.pages.commands.views"
     form_label = ""
@@ -27,5 +32,10 @@ class Command(Measurement):
         template, context = super().result_page(run, query, user)
         return template, context | {"script_changes": script_changes(context["result"].probes)}
 
+    def form_settings(self, run: Run) -> Mapping[str, Any]:
+        return request_in(run.spec) if run.spec.get("catalogue") else run.spec
+
     def change_address(self, run: Run) -> str:
+        if run.spec.get("catalogue"):
+            return super().change_address(run)
         return f"{reverse('analysis:commands')}?from={run.pk}#command-{run.model}"

@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.http import QueryDict
 
 from analysis.models import Device, Run, RunKind, RunLog
+from analysis.pages.form_choices import places_offered
 from analysis.pages.kinds.estimate_cards import cards_shown
 from analysis.pages.kinds.page import KindPages, Page
 from analysis.pages.what_to_change.context import changes_context
@@ -26,6 +27,7 @@ from engine.describe.profile import describe_like
 from engine.estimate.largest import LABELS, Largest
 from engine.from_json import from_json
 from engine.settings.profiles import PROFILES
+from engine.settings.rank_settings import OF_STARTS
 
 
 class Estimate(KindPages):
@@ -33,7 +35,7 @@ class Estimate(KindPages):
 
     views = "analysis.pages.estimates.views"
     form_label = "Estimate for any GPU"
-    form_leaves_out = ("device", "time_budget_seconds", "reserve_percent", "accepts_shared_device")
+    form_leaves_out = ("device", "time_budget_seconds", "reserve_percent", "accepts_shared_device", *OF_STARTS)
     form_css_class = "only-estimate"
     form_kind = RunKind.ESTIMATE
 
@@ -43,8 +45,8 @@ class Estimate(KindPages):
         devices = Device.objects.enabled().allowing(run.requested_by)
         is_of_one, filters = len(estimates) == 1, query.copy()
         is_whole = filters.pop("print", None) == ["all"]
-        has_device = bool(devices_for(run, devices)) if is_of_one else devices.exists()
-        has_device = has_device and run.spec.get("ranks", 1) == 1  # a worker holds one GPU
+        could_measure = devices_for(run, devices) if is_of_one else devices
+        has_device = bool(places_offered(could_measure, count=run.spec.get("ranks", 1)))
         context: dict[str, Any] = {
             "paper": "" if is_whole else " no-print",
             "current_batch_size": current,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from django.http import QueryDict
 from django.urls import reverse
 
 from analysis.models import Run, RunKind
-from engine.settings.rank_settings import OF_SEVERAL_GPUS
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -26,12 +26,17 @@ class KindPages(Protocol):
     """What these pages are for; with it, they stand below the help page. The first is named `validations`."""
     form_label: str = ""
     """How the form of the start page offers it; empty where that form does not start it."""
-    form_leaves_out: tuple[str, ...] = ("gpu", "frontier", "largest", *OF_SEVERAL_GPUS)
+    form_leaves_out: tuple[str, ...] = ("gpu", "frontier", "largest")
     """Fields of that form that it does not have: hidden by the browser, and what is sent in them is not used."""
     form_css_class: str = "only-measure"
     """The class of what stands in that form for such runs alone."""
     form_kind: RunKind = RunKind.MEASUREMENT
     """What that form offers to start with the settings of such a run."""
+
+    def form_settings(self, run: Run) -> Mapping[str, Any]:
+        """Return the settings with which that form begins, to start such a run with other ones."""
+        settings: dict[str, Any] = run.spec
+        return settings
 
     def change_address(self, run: Run) -> str:
         """Return the address of the form that starts such a run with other settings."""

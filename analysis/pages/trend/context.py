@@ -13,6 +13,7 @@ from analysis.presentation import labels
 from analysis.presentation.charts import chart_of
 from analysis.presentation.formatting import percent
 from analysis.runs.columns.series import SeriesKey
+from engine.results.figure_kinds import EMULATED
 
 
 def trend_context(
@@ -45,8 +46,9 @@ def settings_of(query: SeriesKey) -> list[str]:
     """Describe the series in the format of a run's settings."""
     field = {"image_size": query.input_size, "sequence_length": query.input_size}
     spec = query.parameters | field
+    grade = "" if query.emulate_ranks is None else f"{EMULATED} on one device"
     limit = labels.describe_limit(query.memory_limit_bytes)
-    return [*labels.describe_settings(spec), *([limit] if limit else [])]
+    return [*labels.describe_settings(spec), *filter(None, [grade, limit])]
 
 
 def _own_settings(samples: Sequence[Sample], query: SeriesKey) -> list[str]:

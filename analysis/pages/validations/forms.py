@@ -22,7 +22,7 @@ from analysis.pages.field_groups import (
     grouped,
 )
 from analysis.pages.form_choices import describe_input_sizes, models_by_task, place_value, places_offered
-from analysis.pages.home.forms import REHEARSAL_MODEL
+from analysis.pages.home.first_values import REHEARSAL_MODEL
 from analysis.pages.spec_form import SpecForm
 from analysis.presentation.formatting import exact_bytes_text
 from analysis.runs.queue.placement import placement_of

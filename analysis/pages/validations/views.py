@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from analysis.http.query_string import without_empty
 from analysis.models import Run
-from analysis.pages.home.forms import first_values
+from analysis.pages.home.first_values import first_values
 from analysis.pages.home.views import devices_offered
 from analysis.pages.spec_form import start_run
 from analysis.pages.validations.forms import ValidationForm, ValidationQuery, values_of

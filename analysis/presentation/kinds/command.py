@@ -8,8 +8,11 @@ from typing import Any
 
 from analysis.models import Run
 from analysis.presentation.kinds.measurement import Measurement
+from analysis.presentation.labels import describe_settings
 from engine.describe.grade import describe_grade
 from engine.progress import COMPARING_PHASES, TUNING_PHASES
+from engine.settings.rank_settings import OF_SEVERAL_GPUS
+from engine.spec import DEFAULTS
 
 _COMMAND_LENGTH = 80
 
@@ -23,6 +26,9 @@ class Command(Measurement):
         return COMPARING_PHASES if self.compares_speeds(run.spec) else TUNING_PHASES
 
     def settings(self, spec: Mapping[str, Any]) -> list[str]:
+        if trained := spec.get("catalogue"):  # how many ranks and by which strategy is in its name
+            of_model = {**DEFAULTS, **trained, **{name: DEFAULTS[name] for name in OF_SEVERAL_GPUS}}
+            return [*describe_settings(of_model), *filter(None, [describe_grade(spec)])]
         whole = ["whole run"] if spec.get("whole_run") else []
         function = spec.get("function")
         line = f"function {function}" if function else shlex.join(spec["command"])

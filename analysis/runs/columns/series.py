@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from engine.catalog import WORKLOADS
 from engine.spec import DEFAULTS, TRAINING_SETTINGS
+from engine.tune.catalogue.command import name_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,8 @@ class SeriesKey:
     """One workload, its settings and a card: runs that agree in all of these are comparable over time.
 
     `settings` has a value for each of TRAINING_SETTINGS, in their order. `input_size` is in tokens or pixels. Of an own
-    script nothing but its name is known: it has neither.
+    script nothing but its name is known: it has neither. Runs in which a device stood in for ranks are comparable with
+    each other alone: `emulate_ranks`.
     """
 
     model: str
@@ -25,24 +27,39 @@ class SeriesKey:
     input_size: int | None = None
     memory_limit_bytes: int | None = None
     is_own_script: bool = False
+    emulate_ranks: int | None = None
 
     @classmethod
     def of_run(cls, spec: Mapping[str, Any], gpu: str) -> SeriesKey:
         """Return the series a stored run belongs to; a setting that its spec lacks has the default."""
+        where: dict[str, Any] = {
+            "memory_limit_bytes": spec.get("memory_limit_bytes"),
+            "emulate_ranks": spec.get("emulate_ranks"),
+        }
+        if trained := spec.get("catalogue"):
+            spec = {**DEFAULTS, **trained}
         if spec.get("precision") is None:  # the spec of an own script: every other one names it
-            return cls(spec["model"], gpu, (), None, spec.get("memory_limit_bytes"), is_own_script=True)
+            return cls(spec["model"], gpu, (), None, **where, is_own_script=True)
         return cls(
             model=spec["model"],
             gpu=gpu,
             settings=tuple((name, spec.get(name) or DEFAULTS[name]) for name in TRAINING_SETTINGS),
             input_size=spec.get("sequence_length") or spec.get("image_size") or default_input_size(spec["model"]),
-            memory_limit_bytes=spec.get("memory_limit_bytes"),
+            **where,
         )
+
+    @property
+    def model_of_runs(self) -> str:
+        """What runs of the series are called in their column of the model: ranks of one are named with them."""
+        named = {**dict(self.settings), "model": self.model}
+        return name_of(named) if named.get("strategy") else self.model
 
     @property
     def parameters(self) -> dict[str, Any]:
         """Return what all runs of the series have in common, by the names of the API."""
-        limits = {"input_size": self.input_size, "memory_limit_bytes": self.memory_limit_bytes}
+        limits: dict[str, Any] = {"input_size": self.input_size, "memory_limit_bytes": self.memory_limit_bytes}
+        if self.emulate_ranks is not None:
+            limits["emulate_ranks"] = self.emulate_ranks
         return {"model": self.model, "gpu": self.gpu, **dict(self.settings), **limits}
 
     @property

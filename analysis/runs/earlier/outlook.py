@@ -14,6 +14,7 @@ from analysis.runs.columns.matrix_cells import ESTIMATED, settings_key
 from analysis.runs.columns.series import SeriesKey
 from analysis.runs.gpu_catalog import gpu_of
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
+from engine.tune.catalogue.command import name_of
 
 if TYPE_CHECKING:
     from analysis.models import Device
@@ -54,7 +55,10 @@ def outlook(spec: RunSpec, devices: Iterable[Device]) -> Outlook:
     if took is not None:
         return Outlook(size, took, True)
     ended = Run.objects.measuring().filter(state=State.FINISHED, started_at__isnull=False, finished_at__isnull=False)
-    of_model = _seconds(ended.filter(model=spec.model).newest_first().only(*_TIMES)[:LOOKED_AT])
+    model = spec.model if spec.ranks == 1 else name_of(spec.to_dict())
+    of_model = _seconds(ended.filter(model=model).newest_first().only(*_TIMES)[:LOOKED_AT])
+    if spec.ranks > 1:  # each size takes starts of all ranks: runs on one device say nothing of it
+        return Outlook(size, of_model, False)
     return Outlook(size, of_model or _seconds(ended.order_by("-finished_at").only(*_TIMES)[:LOOKED_AT]), False)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from analysis.models import Run
+from analysis.models import CPU, Run
 from analysis.runs.columns.result_columns import measured_columns
 from analysis.runs.commands import devices_of, spec_to_start
 from analysis.runs.kinds.rules import Place, Rules
@@ -14,11 +14,15 @@ from analysis.runs.origins import origin_rules
 from engine.documents.measured import without_secrets
 from engine.errors import SpecError
 from engine.kinds import KINDS
+from engine.spec import CPU_DEFAULT_LIMIT_BYTES, DEFAULTS
 from engine.tune.spec import FunctionSpec, TuneSpec
 
 
 class Command(Rules):
-    """The rules of a command. Nothing is known of its model: it has no precision, no cell and no estimate."""
+    """The rules of a command. Nothing is known of one's own model: it has no precision, no cell and no estimate.
+
+    Ranks of a model of the catalogue are a command, too.
+    """
 
     spec_types = (TuneSpec, FunctionSpec)
     engine = KINDS.command
@@ -32,14 +36,31 @@ class Command(Rules):
             raise SpecError("run", reason)
         return spec_to_start(run.spec)
 
+    def placed(self, spec: TuneSpec | FunctionSpec, device: str) -> TuneSpec | FunctionSpec:
+        if spec.catalogue and device.partition(":")[0] not in (CPU, "cuda"):
+            raise SpecError("ranks", f"several devices are of CUDA, or cpu by gloo, not {device}")
+        return replace(spec, device=device)
+
+    def spec_columns(self, spec: TuneSpec | FunctionSpec) -> dict[str, Any]:
+        columns = super().spec_columns(spec)
+        if (trained := spec.catalogue) is None:
+            return columns
+        columns |= {name: trained.get(name, DEFAULTS[name]) for name in ("precision", "optimizer")}
+        if spec.device == CPU and not spec.emulated_ranks:  # its ranks share the memory of the host
+            columns["needs_bytes"] = trained["ranks"] * (spec.memory_limit_bytes or CPU_DEFAULT_LIMIT_BYTES)
+        return columns
+
     def device_count(self, spec: TuneSpec | FunctionSpec) -> int:
         return devices_of(spec)
+
+    def groups_priced(self, run: Run) -> int:
+        return int(run.spec.get("emulate_ranks") or 1) if run.spec.get("catalogue") else 1
 
     def spec_to_start(self, run: Run) -> dict[str, Any]:
         spec = spec_to_start(run.spec)
         if (count := devices_of(spec)) != run.device_count:
             text = f"takes {count} devices by now, not {run.device_count}: start it again"
-            raise SpecError("command", f"{spec.name} {text}")
+            raise SpecError("command", f"{spec.model} {text}")
         return asdict(spec)
 
     def comparing_speeds(self, spec: TuneSpec) -> TuneSpec:

@@ -24,9 +24,6 @@ class Measurement(Rules):
     def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
         return measured_columns(result)
 
-    def device_count(self, spec: RunSpec) -> int:
-        return 1 if spec.device == "cpu" else spec.ranks  # ranks of gloo share the CPU
-
     def racing(self, run: Run) -> FasterSpec:
         return FasterSpec.of(run.run_spec)
 

@@ -58,6 +58,10 @@ class Rules(ABC):
         """Return how many devices of one host a run of this spec needs together."""
         return 1
 
+    def groups_priced(self, run: Run) -> int:
+        """Return how many times the price of its devices the run has: one that stands in for others, as many times."""
+        return 1
+
     def spec_to_start(self, run: Run) -> dict[str, Any]:
         """Return the spec that the engine gets. Raises SpecError where this host cannot start it."""
         return dict(run.spec)

@@ -17,6 +17,7 @@ from django.db.models.functions import Now
 
 from analysis.models import Attempt, Device, Run, State
 from analysis.models.querysets import RunQuerySet
+from analysis.runs.kinds import rules_of
 from analysis.runs.queue.create import worker_wake
 from analysis.runs.queue.device_set import DeviceSet, index_of, plan_for
 from analysis.runs.queue.scheduling import FairShareEntry, fair_share_order
@@ -146,7 +147,7 @@ def _start(run: Run, devices: Sequence[Device], owner: str) -> bool:
         spec = {**spec, "device": first.device if len(devices) == 1 else first.kind}
         prices = [each.price_per_hour_usd for each in devices]
         if run.uses_device_price and None not in prices:
-            spec["price_per_hour_usd"] = sum(filter(None, prices))
+            spec["price_per_hour_usd"] = sum(filter(None, prices)) * rules_of(run).groups_priced(run)
     still_waiting = Run.objects.queued().filter(pk=run.pk, cancel_requested=False)
     started = still_waiting.update(
         state=State.RUNNING,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from typing import Any
 
 from ...errors import DeviceUnavailable, SpecError
 from ...results.result import DeviceFacts
+from ...settings.rank_settings import OF_STARTS, RankStarts
 from ...spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
 from ...text.units import format_bytes
 from ..spec import BATCH_SIZE, Limits, TuneSpec
@@ -17,33 +19,63 @@ NOT_ON_RANKS = {
     "expandable_segments": "is set by PYTORCH_ALLOC_CONF=expandable_segments:True for ranks",
     "check_batch_size": "is for one device: of ranks the limit is searched",
 }
+AS_THEY_ARE = RankStarts()
 _SHARED = tuple(each.name for each in fields(Limits) if each.name not in ("sizes", "compare_speed"))
 
 
-def ranked_spec(
-    spec: RunSpec,
-    *,
-    emulates: bool = False,
-    rank: Sequence[int] | None = None,
-    compare_speed: bool = True,
-) -> TuneSpec:
+def requested_spec(given: Mapping[str, Any]) -> RunSpec | TuneSpec:
+    """Read what is requested of a model of the catalogue: on one device, or of ranks. Raises SpecError, by field."""
+    starts = RankStarts(**{name: given[name] for name in OF_STARTS if name in given})
+    training = {name: value for name, value in given.items() if name not in OF_STARTS}
+    return spec_of_starts(RunSpec.from_dict(with_ranks(training, starts)), starts)
+
+
+def with_ranks(given: dict[str, Any], starts: RankStarts) -> dict[str, Any]:
+    """Return the settings of a training; ranks to emulate are ranks of the training, too. Raises SpecError."""
+    if starts.emulate_ranks is None:
+        return given
+    if given.get("ranks", 1) not in (1, starts.emulate_ranks):
+        raise SpecError("emulate_ranks", f"stands in for all {given['ranks']} ranks: leave one of both out")
+    return {**given, "ranks": starts.emulate_ranks}
+
+
+def spec_of_starts(spec: RunSpec, starts: RankStarts) -> RunSpec | TuneSpec:
+    """Return what is measured: the training on one device, or the starts of its ranks. Raises SpecError."""
+    if spec.ranks > 1:
+        return ranked_spec(spec, starts)
+    for name in ("rank", "compare_speed"):
+        if getattr(starts, name) is not None:
+            raise SpecError(name, "is for several ranks: give 2 or more, or emulate_ranks")
+    return spec
+
+
+def ranked_spec(spec: RunSpec, starts: RankStarts = AS_THEY_ARE) -> TuneSpec:
     """Return what is tuned. The price is that of all ranks' devices. Raises SpecError, naming the field."""
     for name, why in NOT_ON_RANKS.items():
         if getattr(spec, name):
             raise SpecError(name, why)
-    if not emulates and ":" in spec.device:
-        raise SpecError(
-            "device", f"{spec.device} is one GPU, and {spec.ranks} ranks need one each: leave the number out"
-        )
+    if starts.emulate_ranks is None and ":" in spec.device:
+        text = f"{spec.device} is one GPU, and {spec.ranks} ranks need one each: name the kind alone, such as cuda"
+        raise SpecError("device", text)
     shared = {name: getattr(spec, name) for name in _SHARED}
     return TuneSpec(
         ranked_command(spec, BATCH_SIZE),
         **{**shared, "price_per_hour_usd": spec.ranks * spec.price_per_hour_usd},
-        compare_speed=compare_speed,
-        emulate_ranks=spec.ranks if emulates else None,
-        rank=None if rank is None else tuple(rank),
+        compare_speed=starts.compare_speed is not False,
+        emulate_ranks=starts.emulate_ranks,
+        rank=None if starts.rank is None else tuple(starts.rank),
         communication_bytes=spec.communication_bytes,
     )
+
+
+def request_in(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `requested_spec` reads as the spec of this document, which trains a model of the catalogue."""
+    trained = document["catalogue"]
+    found = {name: document[name] for name in (*_SHARED, *OF_STARTS, "communication_bytes")}
+    found["price_per_hour_usd"] = document["price_per_hour_usd"] / trained["ranks"]
+    if document["emulate_ranks"] is not None or found["compare_speed"]:  # follows, or is the default
+        del found["compare_speed"]
+    return {**trained, **{name: value for name, value in found.items() if value is not None}}
 
 
 def check_devices(spec: TuneSpec, seen: Sequence[DeviceFacts]) -> None:

@@ -155,8 +155,8 @@ def test_a_loss_that_calls_parts_of_the_model_is_refused_with_shards():
         RunSpec("llama-3.2-1b", ranks=2, strategy="fsdp", loss_chunk_tokens=32)
 
 
-def test_a_worker_measures_one_gpu_and_the_refusal_names_what_measures_several():
-    with pytest.raises(SpecError, match=r"bert-tiny --ranks 2 --strategy ddp`, or --emulate-ranks 2"):
+def test_one_process_trains_on_one_gpu_and_the_refusal_names_what_measures_several():
+    with pytest.raises(SpecError, match=r"bert-tiny --ranks 2 --strategy ddp`, emulated by --emulate-ranks 2"):
         measured_spec({"model": "bert-tiny", "ranks": 2, "strategy": "ddp"})
     with pytest.raises(SpecError, match="GPUs"):
         check(tiny(ranks=2, strategy="ddp"), None)

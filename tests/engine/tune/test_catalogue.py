@@ -12,9 +12,10 @@ from engine.cli.main import main
 from engine.describe.commands import measure_command
 from engine.errors import DeviceUnavailable, SpecError
 from engine.results.result import DeviceFacts, Outcome
+from engine.settings.rank_settings import RankStarts
 from engine.spec import RunSpec
 from engine.text.units import GIB
-from engine.tune.catalogue.spec import check_devices, ranked_spec
+from engine.tune.catalogue.spec import check_devices, ranked_spec, request_in, requested_spec
 from engine.tune.emulated.starts import start_ranks
 from engine.tune.evidence import evidence_of
 from engine.tune.spec import TEMPLATE, TuneSpec, read_tuned_spec
@@ -52,10 +53,11 @@ def test_the_command_says_what_is_trained_and_on_how_many_ranks() -> None:
 )
 def test_a_document_is_read_back_as_what_was_trained(given: Any) -> None:
     requested = ranks(**given)
-    spec = ranked_spec(requested, emulates=True)
+    spec = ranked_spec(requested, RankStarts(requested.ranks))
     document = json.loads(json.dumps(spec.to_dict()))
     assert document["catalogue"]["strategy"] == requested.strategy
     assert read_tuned_spec(document) == spec
+    assert requested_spec(request_in(document)) == spec
     trained = RunSpec.from_dict(document["catalogue"])
     assert (trained.model, trained.lora_rank, trained.config) == (
         requested.model,
@@ -83,12 +85,30 @@ def test_a_command_of_ours_that_trains_something_else_than_it_says_is_refused(pl
         ({"device": "cuda:1"}, {}, "device: cuda:1 is one GPU, and 2 ranks need one each"),
         ({"communication_bytes": 1}, {}, "communication_bytes: is for --emulate-ranks N"),
         ({}, {"rank": (0,)}, "rank: is for --emulate-ranks N"),
-        ({}, {"emulates": True, "rank": (2,)}, "rank: 2 is no rank of 2"),
+        ({}, {"emulate_ranks": 2, "rank": (2,)}, "rank: 2 is no rank of 2"),
     ],
 )
 def test_what_ranks_cannot_do_is_refused_by_its_name(given: Any, options: Any, message: str) -> None:
     with pytest.raises(SpecError, match=re.escape(message)):
-        ranked_spec(ranks(**given), **options)
+        ranked_spec(ranks(**given), RankStarts(**options))
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"emulate_ranks": True}, "emulate_ranks"),
+        ({"emulate_ranks": 1025}, "emulate_ranks"),
+        ({"emulate_ranks": 4}, "emulate_ranks"),
+        ({"rank": 0}, "rank"),
+        ({"emulate_ranks": 2, "rank": [[]]}, "rank"),
+        ({"compare_speed": 1}, "compare_speed"),
+        ({"ranks": 1, "strategy": "", "rank": [0]}, "rank"),
+    ],
+)
+def test_a_request_of_other_ranks_is_refused_by_its_field(given: dict[str, Any], field: str) -> None:
+    with pytest.raises(SpecError) as refused:
+        requested_spec({"model": "bert-tiny", "ranks": 2, "strategy": "ddp", **given})
+    assert refused.value.field == field
 
 
 def test_fewer_gpus_than_ranks_are_refused_unless_their_driver_does_not_list_them() -> None:
@@ -97,7 +117,7 @@ def test_fewer_gpus_than_ranks_are_refused_unless_their_driver_does_not_list_the
         check_devices(spec, [gpu(0, "GPU-1")])
     check_devices(spec, [gpu(0, "GPU-1"), gpu(1, "GPU-2")])
     check_devices(spec, [gpu(0)])
-    check_devices(ranked_spec(ranks(device="cuda"), emulates=True), [gpu(0, "GPU-1")])
+    check_devices(ranked_spec(ranks(device="cuda"), RankStarts(2)), [gpu(0, "GPU-1")])
 
 
 def test_ranks_on_a_cpu_that_would_fill_the_host_are_refused() -> None:
@@ -132,7 +152,7 @@ def test_an_estimate_for_several_gpus_names_the_command_that_measures_them() -> 
 @pytest.mark.slow
 def test_a_rank_of_the_catalogue_is_seen_and_holds_what_an_emulated_one_does() -> None:
     spec = ranks(sequence_length=16)
-    measured, emulated = ranked_spec(spec), ranked_spec(spec, emulates=True, rank=(1,))
+    measured, emulated = ranked_spec(spec), ranked_spec(spec, RankStarts(2, rank=(1,)))
     readings, ended = start(partial(begin_command, measured), 8, WATCHING, seconds=300)
     evidence = evidence_of(readings, ended, 8, limit_bytes=GIB, batch=TEMPLATE, honoured=())
     assert (evidence.probe.outcome, evidence.micro_batches, len(evidence.ranks)) == (Outcome.FITS, 1, 2)

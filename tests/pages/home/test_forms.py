@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from analysis.models import Device
-from analysis.pages.home.forms import RunForm, first_values, values_of
+from analysis.pages.home.first_values import first_values, values_of
+from analysis.pages.home.forms import RunForm
 from analysis.runs import services
 from analysis.runs.queue.placement import Placement
 from engine.catalog import WORKLOADS

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from analysis.lists.totals import lab_totals, lab_totals_read
 from analysis.models import Device, Run
-from analysis.pages.home.forms import REHEARSAL_LIMIT
+from analysis.pages.home.first_values import REHEARSAL_LIMIT
 from analysis.runs import services
 from analysis.runs.queue.placement import Placement
 from engine.text.units import GIB, MIB

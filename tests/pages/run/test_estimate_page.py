@@ -13,7 +13,8 @@ from django.test import Client
 from django.utils import timezone
 
 from analysis.models import Device, Run, State
-from analysis.pages.home.forms import RunForm, first_values, values_of
+from analysis.pages.home.first_values import first_values, values_of
+from analysis.pages.home.forms import RunForm
 from analysis.runs import services
 from engine.cli.measure import COMMAND
 from engine.cli.options import settings_given, spec_of

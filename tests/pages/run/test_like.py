@@ -7,7 +7,7 @@ from django.test import Client
 from django.utils import timezone
 
 from analysis.models import Run
-from analysis.pages.home.forms import values_of
+from analysis.pages.home.first_values import values_of
 from analysis.presentation.kinds import settings_of_run
 from analysis.runs import services
 from analysis.runs.earlier.reuse import NOT_MEASURED, part_without

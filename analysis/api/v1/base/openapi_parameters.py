@@ -20,6 +20,8 @@ from engine.estimate.largest import LargestOf
 from engine.estimate.spec import OWN
 from engine.estimate.spec import SETTINGS as OF_ESTIMATES
 from engine.estimate.what_to_change import Scope
+from engine.ranks.emulation import FEWEST_RANKS, MOST_STARTED
+from engine.settings.rank_settings import OF_STARTS, RANKS_MOST
 from engine.settings.setting import Setting
 from engine.spec import CHOICES, OPTIONAL, RANGES, SETTINGS, VALUE_TYPES, RunSpec
 
@@ -178,12 +180,28 @@ def run_body(name: str, *, needs_model: bool = True, asks_size: bool = False) ->
         "kind": serializers.ChoiceField(
             REQUESTED_KINDS, required=False, help_text="Kind of run. Default: measurement."
         ),
+        **_own_of_measurements(),
         **_own_of_estimates(),
         **_queue_fields(),
     }
     if asks_size:
-        place = {name: field for name, field in place.items() if name not in ("kind", *OWN)}
+        place = {name: field for name, field in place.items() if name not in ("kind", *OWN, *OF_STARTS)}
     return inline_serializer(name, {**settings, **place})
+
+
+def _own_of_measurements() -> dict[str, AnyField]:
+    """Describe what a request of a measurement of several ranks may have beside the training."""
+    options: dict[str, dict[str, Any]] = {
+        name: {"required": False, "allow_null": True, "help_text": of.description} for name, of in OF_STARTS.items()
+    }
+    each = serializers.IntegerField(min_value=0)
+    return {
+        "emulate_ranks": serializers.IntegerField(
+            min_value=FEWEST_RANKS, max_value=RANKS_MOST, **options["emulate_ranks"]
+        ),
+        "rank": serializers.ListField(child=each, max_length=MOST_STARTED, **options["rank"]),
+        "compare_speed": serializers.BooleanField(**options["compare_speed"]),
+    }
 
 
 def _own_of_estimates() -> dict[str, AnyField]:

@@ -1,0 +1,88 @@
+"""The first values of the form that starts a run: of an empty one, and of one with the settings of an earlier run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from analysis.models import ALL_GPUS, PUBLISHED_KINDS, Device, Run, RunKind
+from analysis.pages.form_choices import place_value
+from analysis.pages.home.forms import NO_COMPARISON, RunForm
+from analysis.pages.kinds import BY_KIND, pages_of
+from analysis.presentation.formatting import exact_bytes_text
+from analysis.runs.gpu_catalog import gpu_of
+from analysis.runs.queue.placement import Placement, placement_of
+from engine.catalog.from_config import CONFIG
+from engine.catalog.stored_workload import stored_workload
+from engine.settings.profiles import PROFILES, settings_like
+from engine.spec import DEFAULTS
+
+REHEARSAL_MODEL, REHEARSAL_LIMIT = "bert-tiny", "512MiB"
+"""The default of a host without an accelerator: an exact result in about a minute."""
+
+
+def first_values(devices: Iterable[Device]) -> dict[str, Any]:
+    """Return the initial values of the form: those of a short CPU run, or of a GPU run where there is an accelerator.
+
+    Without any device the form is for an estimate.
+    """
+    offered = list(devices)
+    if not offered:
+        return {"model": "bert", "kind": Run.Kind.ESTIMATE}
+    if any(device.kind != "cpu" for device in offered):
+        return {"model": "bert"}
+    return {"model": REHEARSAL_MODEL, "memory_limit_bytes": REHEARSAL_LIMIT, "suggested_limit": REHEARSAL_LIMIT}
+
+
+def values_of(run: Run, kind: str = "", devices: Iterable[Device] = ()) -> dict[str, Any]:
+    """Read a stored run's settings as the form's first values, to change one and run again.
+
+    `kind` turns an estimate into a measurement, where possible on a card of those it was for, or the other way round.
+    """
+    pages = pages_of(run)
+    starts = RunKind(kind) if kind in dict(PUBLISHED_KINDS) else pages.form_kind
+    spec = pages.form_settings(run)
+    known = {name: value for name, value in spec.items() if name in RunForm.base_fields and value is not None}
+    if "rank" in known:
+        known["rank"] = ",".join(map(str, known["rank"]))
+    if "compare_speed" in known:
+        known["compare_speed"] = "" if known["compare_speed"] else NO_COMPARISON
+    if "memory_limit_bytes" in known:
+        known["memory_limit_bytes"] = exact_bytes_text(known["memory_limit_bytes"])
+    if run.requested_kind == "cpu" and known.get("memory_limit_bytes") == REHEARSAL_LIMIT:
+        known["suggested_limit"] = REHEARSAL_LIMIT
+        if "device" in BY_KIND[starts].form_leaves_out:
+            known.pop("memory_limit_bytes")
+    if run.spec.get("reserve_fraction") is not None:
+        known["reserve_percent"] = f"{run.spec['reserve_fraction'] * 100:.6g}"
+    for name in pages.form_leaves_out:
+        known.pop(name, None)
+    same_card = None
+    if run.gpu:
+        same_card = next((device for device in devices if (gpu := gpu_of(device)) and gpu.id == run.gpu), None)
+    place = Placement(device=same_card) if same_card else placement_of(run)
+    if same_card and known.get("ranks", 1) > 1:  # they need several like it
+        place = Placement(kind=same_card.kind, device_class=same_card.name[:100])
+    if known.get("config"):
+        known["model"] = CONFIG
+    if not _has_settings_of_profile(known):
+        known.pop("like", None)
+    return known | {
+        "kind": starts,
+        "gpu": run.gpu or ALL_GPUS,
+        "frontier": ", ".join(map(str, run.spec.get("frontier", ()))),
+        "largest": run.spec.get("largest", ""),
+        **({"device": place_value(place)} if place.device or place.kind else {}),
+        "priority": min(run.priority, Run.Priority.NORMAL),
+        "accepts_shared_device": run.accepts_shared_device,
+    }
+
+
+def _has_settings_of_profile(spec: dict[str, Any]) -> bool:
+    """Whether a form with these settings and the profile means the same training: none of it was set to its default."""
+    workload = stored_workload(spec)
+    if spec.get("like") not in PROFILES or workload is None:
+        return False
+    given = {name: value for name, value in spec.items() if value != DEFAULTS.get(name)}
+    size = spec.get(workload.input_field) or workload.default_input_size
+    return all(value == DEFAULTS[name] for name, value in settings_like(spec["like"], given, workload, size).items())
