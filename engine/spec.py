@@ -6,6 +6,7 @@ declared with its label, choices and bounds; command line, form, filters, compar
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar, Protocol
 
@@ -214,6 +215,12 @@ CHOICES = {name: tuple(each.choices) for name, each in SETTINGS.items() if each.
 """The values of settings that take no others."""
 RANGES = {name: each.bounds for name, each in SETTINGS.items() if each.bounds}
 TRAINING_SETTINGS = tuple(name for name, each in SETTINGS.items() if each.role is Role.TRAINING)
+
+
+def trained_settings(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the settings of a model of the catalogue in a stored spec: of ranks those that each of them trains."""
+    trained = spec.get("catalogue")
+    return {**DEFAULTS, **trained} if trained else spec
 
 
 def shared_setting(name: str) -> Any:

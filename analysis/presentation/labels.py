@@ -30,7 +30,8 @@ _FAMILIES = {
 def model_name(model: str) -> str:
     """Write "bert" as "BERT base", "bert, ddp on 2 ranks" so too, and one of a config as "config cd3dea".
 
-    A model no longer offered keeps its id. A name that a sender gave before names were checked is shown without control characters.
+    A model no longer offered keeps its id. A name that a sender gave before names were checked is shown without
+    control characters.
     """
     if model in WORKLOADS:
         return WORKLOADS[model].name

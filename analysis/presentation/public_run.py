@@ -2,7 +2,7 @@
 
 Everything that a page could show of it is taken from this copy, so that no template can show what is not in it: what
 people wrote, host, user and queue, the numbers and processes of the machine, texts of errors, which can name files, and
-of a training of somebody's own its command, its name and its files.
+of a training of somebody's own its command, its name and its files. Ranks of a model of the catalogue are none.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def public_run(run: Run) -> Run:
         pk=run.pk,
         kind=run.kind,
         gpu=run.gpu,
-        model=OWN_TRAINING if kind.runs_own_code else run.model,
+        model=OWN_TRAINING if _is_own(run.spec, kind) else run.model,
         device=None if kind.is_predicted else card,
         device_name=run.device_name,
         reported_from=run.reported_from and ANOTHER_MACHINE,  # that it was reported, not from which host
@@ -67,9 +67,16 @@ def public_run(run: Run) -> Run:
 def _spec(spec: Mapping[str, Any], kind: Presentation) -> dict[str, Any]:
     """Keep what is trained and how; of a command or a function only that it is one."""
     public = {name: value for name, value in spec.items() if name not in _SPEC_HIDDEN}
-    if kind.runs_own_code:
+    if _is_own(spec, kind):
         public |= {"model": OWN_TRAINING, "command": []}
+    elif kind.runs_own_code:
+        public |= {"command": [], "catalogue": spec["catalogue"]}
     return public
+
+
+def _is_own(spec: Mapping[str, Any], kind: Presentation) -> bool:
+    """Whether it trained what somebody wrote themselves."""
+    return kind.runs_own_code and not spec.get("catalogue")
 
 
 def _result(result: Mapping[str, Any], kind: Presentation) -> dict[str, Any]:
@@ -87,7 +94,7 @@ def _result(result: Mapping[str, Any], kind: Presentation) -> dict[str, Any]:
         "probes": [_without(probe, _PROBE_HIDDEN) for probe in result.get("probes") or ()],
         "environment": {name: text for name, text in (result.get("environment") or {}).items() if name in _VERSIONS},
     }
-    if kind.runs_own_code:
+    if _is_own(result["spec"], kind):
         public["boundary"]["note"] = None
     if training := result.get("training"):
         public["training"] = {**training, "changed_files": [], "rank_hosts": [], "whole_run": None}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from analysis.presentation.estimate_error import SAME, compare_to_estimate
@@ -14,12 +14,14 @@ from analysis.presentation.stored.result import StoredResult
 from engine.catalog.stored_workload import stored_workload
 from engine.describe.answer import Answer
 from engine.describe.boundary import CertificateLine, answer_of_check, trains_with, verbs
-from engine.describe.grade import describe_emulation, rank_rows
+from engine.describe.grade import describe_emulation
 from engine.describe.key_figures import SAVES, key_figures
+from engine.describe.rank_peaks import describe_group, describe_imbalance, describe_spread, rank_peaks
 from engine.describe.result import answer_of, claim_in, other_work, parts_of_time
 from engine.results.result import Reason
 from engine.results.speed_rounds import SpeedClaim, Stage
 from engine.settings.step_settings import PURE_BF16
+from engine.spec import trained_settings
 from engine.speed.claim import describe_bounds
 from engine.speed.rounds import BUSY_STARTS_FRACTION, describe_notable_others
 from engine.text.units import sentence_case
@@ -127,22 +129,22 @@ def paste(result: StoredResult) -> str | None:
     """Return the setting to paste, for the library that the model comes from."""
     if result.recommended is None:
         return None
-    size = result.recommended.batch_size
+    size, spec = result.recommended.batch_size, trained_settings(result.spec)
     accumulation = _micro_batches(result)
-    if result.training is not None:
+    if result.training is not None and not result.spec.get("catalogue"):
         return own_setting(result.spec, size)
-    workload = stored_workload(result.spec)
+    workload = stored_workload(spec)
     if workload is not None and workload.library == "torchvision":
         return f"DataLoader(dataset, batch_size={size}, shuffle=True)\naccumulation_steps = {accumulation}"
     lines = [f"per_device_train_batch_size={size}", f"gradient_accumulation_steps={accumulation}"]
-    lines += [f"{result.spec['precision']}=True"] if result.spec["precision"] not in ("fp32", PURE_BF16) else []
-    lines += ["gradient_checkpointing=True"] if result.spec.get("gradient_checkpointing") else []
-    weights = ["# the model loaded with dtype=torch.bfloat16"] if result.spec["precision"] == PURE_BF16 else []
+    lines += [f"{spec['precision']}=True"] if spec["precision"] not in ("fp32", PURE_BF16) else []
+    lines += ["gradient_checkpointing=True"] if spec.get("gradient_checkpointing") else []
+    weights = ["# the model loaded with dtype=torch.bfloat16"] if spec["precision"] == PURE_BF16 else []
     return "\n".join([*weights, "TrainingArguments(", *(f"    {line}," for line in lines), ")"])
 
 
 def _samples_per_step_today(result: StoredResult) -> int:
-    return result.current_batch_size * int(result.spec.get("accumulation_steps", 1))
+    return result.current_batch_size * int(trained_settings(result.spec).get("accumulation_steps", 1))
 
 
 def _micro_batches(result: StoredResult) -> int:
@@ -175,13 +177,15 @@ def paste_note(result: StoredResult) -> str | None:
     if result.recommended is None or result.recommended.batch_size == result.current_batch_size:
         return None
     size, today = result.recommended.batch_size, _samples_per_step_today(result)
+    ranks = int(trained_settings(result.spec).get("ranks", 1))
     if size < today:
         steps = _micro_batches(result)
-        total = f"{steps} x {size:,} = {steps * size:,} samples make one optimizer step"
-        return f"{total}, as today." if steps * size == today else f"{total}; today it is {today:,}."
+        times, samples = f"{ranks} ranks x " if ranks > 1 else "", ranks * steps * size
+        total = f"{times}{steps} x {size:,} = {samples:,} samples make one optimizer step"
+        return f"{total}, as today." if steps * size == today else f"{total}; today it is {ranks * today:,}."
     return (
-        f"Each optimizer step then sees {size:,} samples instead of {today:,}: review the learning rate, or accumulate "
-        "fewer gradients if you do so today."
+        f"Each optimizer step then sees {ranks * size:,} samples instead of {ranks * today:,}: review the learning "
+        "rate, or accumulate fewer gradients if you do so today."
     )
 
 
@@ -201,23 +205,20 @@ def training_rows(result: StoredResult) -> list[tuple[str, str]]:
         ),
         ("Tokens of a step and rank", f"{training.tokens_per_step:,}" if training.tokens_per_step else ""),
         ("Peak", (training.peak or "").removeprefix("the peak of ").replace(" is ", ", ", 1)),
+        ("Global batch", "; ".join(_groups(result, training)) if training.ranks > 1 else ""),
         ("Ranks", " ".join(describe_emulation(result.spec, result.device.kind))),
-        ("Peak of each rank", _rank_peaks(result.spec, training) if training.ranks > 1 else ""),
+        ("Imbalance", describe_imbalance(rank_peaks(result.spec, training.rank_peaks_bytes))),
+        ("Spread", describe_spread(result) if training.ranks > 1 and not result.is_emulated else ""),
         ("Waiting for data", "" if waiting is None else f"{percent(waiting)} of a step of the largest size. {_LOADER}"),
         ("Files it wrote", ", ".join(training.changed_files[:_FILES_SHOWN])),
     ]
     return [(name, text) for name, text in rows if text]
 
 
-def _rank_peaks(spec: Mapping[str, Any], training: Training) -> str:
-    """Write "rank 0: 161.3 MiB, rank 7: 161.3 MiB"; only the bytes where all ranks ran, of several hosts theirs."""
-    rows = rank_rows(spec, training.rank_peaks_bytes)
-    if hosts := training.rank_hosts:
-        pairs = zip(rows, hosts, strict=False)
-        return ", ".join(f"rank {rank} on {host}: {bytes_text(peak)}" for (rank, peak), host in pairs)
-    if not spec.get("emulate_ranks"):
-        return ", ".join(bytes_text(peak) for _, peak in rows)
-    return ", ".join(f"rank {rank}: {bytes_text(peak)}" for rank, peak in rows)
+def _groups(result: StoredResult, training: Training) -> Iterator[str]:
+    """Yield the global batch of the recommended size and of the largest, with a rank's share."""
+    for point in dict.fromkeys(p.batch_size for p in (result.recommended, result.largest) if p is not None):
+        yield describe_group(point, training.ranks, training.micro_batches)
 
 
 def loader_limit(result: StoredResult) -> str | None:

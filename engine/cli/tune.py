@@ -16,12 +16,13 @@ from typing import Any
 import rich_click as click
 
 from ..describe.grade import describe_emulation, rank_rows
+from ..describe.rank_peaks import describe_imbalance, describe_spread, rank_peaks
 from ..errors import EngineError, SpecError
 from ..execution import Emit
 from ..kinds import RunKind
 from ..program import PROGRAM, how_to_install
 from ..settings.spec_checks import bytes_setting, is_of_bytes
-from ..text.units import format_bytes
+from ..text.units import format_bytes, sentence_case
 from ..tune.catalogue.spec import check_devices
 from ..tune.devices import devices_held, devices_seen
 from ..tune.faster.variants import BY_NAME
@@ -162,6 +163,8 @@ def training_lines(result: TuneResult) -> list[str]:
         peaks = zip(rank_rows(spec, of_largest), hosts, strict=True)
         rows = [f"rank {rank:<6} {format_bytes(peak):>10}{host}" for (rank, peak), host in peaks]
         emulation += [f"Peak of each rank with {result.largest_batch_size:,}:", *rows] if rows else []
+        differ = [describe_imbalance(rank_peaks(spec, of_largest)), describe_spread(result.result)]
+        emulation += [f"{sentence_case(text)}." for text in differ if text]
     heading = ["Throughput of each size, in a start of its own:"] if lines else []
     return [*emulation, *heading, *lines, *([loader] if loader else [])]
 

@@ -9,6 +9,7 @@ from ..catalog import Workload
 from ..catalog.stored_workload import is_own_training, stored_workload
 from ..results.result import DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult
 from ..settings.optimizers import OPTIMIZERS
+from ..spec import trained_settings
 from ..text.units import format_bytes
 
 _REQUEST = re.compile(r"[Tt]ried to allocate (\d[\d.]* (?:bytes|[KMGT]iB))")
@@ -29,7 +30,7 @@ def ways_to_fit(result: RunResult) -> tuple[str | None, list[str]]:
     """Return how much memory a model that does not fit needed, where known, and what may make it fit."""
     if result.largest is not None or result.boundary.reason is Reason.FOREIGN_MEMORY:
         return None, []
-    spec, device = result.spec.to_dict(), result.device
+    spec, device = trained_settings(result.spec.to_dict()), result.device
     refusal = refusing_probe(result.probes, result.boundary.refused_batch_size)
     need = describe_need(refusal, device.limit_bytes or device.capacity_bytes)
     if is_own_training(spec):  # no setting is known but this one

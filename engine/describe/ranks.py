@@ -7,6 +7,7 @@ from ..ranks.emulation import NCCL_SOURCE
 from ..settings.rank_settings import DDP, FSDP, ZERO1
 from ..spec import SETTINGS
 from ..text.units import format_bytes
+from .rank_peaks import describe_group
 
 SHARDED = {
     DDP: "nothing: each GPU holds all weights, gradients and optimizer state, and the gradients again in DDP's buckets",
@@ -32,9 +33,7 @@ def ranks_rows(estimate: Estimate) -> list[tuple[str, str]]:
 
 def describe_global(estimate: Estimate, size: int) -> str:
     """Write "3,904: 488 on each of 8 GPUs", with the micro-batches of a step where there are several."""
-    steps = estimate.spec.accumulation_steps
-    times = f", {steps} micro-batches each" if steps > 1 else ""
-    return f"{estimate.global_batch_size(size):,}: {size:,} on each of {estimate.spec.ranks} GPUs{times}"
+    return describe_group(size, estimate.spec.ranks, estimate.spec.accumulation_steps, "GPUs")
 
 
 def describe_communication(estimate: Estimate) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ..results.result import Point, Purpose, Reason, RunResult, Speed, Timings
 from ..results.speed_rounds import SpeedClaim
@@ -31,6 +32,7 @@ from ..text.units import (
 from .answer import Answer, is_short
 from .boundary import bound_of
 from .grade import describe_grade
+from .rank_peaks import describe_group_of
 
 
 def claim_in(result: RunResult) -> SpeedClaim:
@@ -53,7 +55,18 @@ def is_today_refused(result: RunResult) -> bool:
 
 
 def answer_of(result: RunResult) -> Answer:
-    """Return the answer of a result in which a size trained: "Use batch size 56: 1.14x as fast as your 32 (...).".
+    """Return the answer of a result in which a size trained; of ranks, whose size it is, and the global batch."""
+    answer, spec = _answer_of(result), result.spec.to_dict()
+    size = answer.batch_size or result.boundary.largest_batch_size or 0
+    if not (group := describe_group_of(spec, size)):
+        return answer
+    longer = replace(answer, after=f" per rank{answer.after}")
+    leads = longer if answer.batch_size is not None and is_short(longer.sentence) else answer
+    return replace(leads, notes=(f"The global batch is {group}.", *answer.notes))
+
+
+def _answer_of(result: RunResult) -> Answer:
+    """Write "Use batch size 56: 1.14x as fast as your 32 (...).".
 
     Where no size is recommended it says how far the training reaches, and why none is.
     """

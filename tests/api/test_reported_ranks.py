@@ -63,7 +63,10 @@ def test_its_document_becomes_a_finished_run_whose_page_shows_each_rank(
     for part in ("", "advice/", "export.json", "export.csv"):
         assert alice_client.get(f"/runs/{run.pk}/{part}").status_code == 200, part
     text = words(alice_client.get(f"/runs/{run.pk}/").content.decode())
-    assert "Peak of each rank 8.8 KiB, 9.8 KiB" in text
+    assert "Ranks side by side measured Rank Peak with 100 More than the least 0 8.8 KiB – 1 9.8 KiB 1000 B" in text
+    assert "Imbalance rank 1 held 1000 B more than rank 0, 11.1 %" in text
+    assert "Spread 3 starts of 100 differed by 400 B, 4.2 %" in text
+    assert "The global batch is 200: 100 on each of 2 ranks." in text
     assert "3 starts of 100 took 9.8 KiB at most, 400 B more than the least" in text
 
 

@@ -22,7 +22,9 @@ from engine.describe.result import other_work
 from engine.documents.stored import StoredSpec
 from engine.results.result import Outcome, Probe, Purpose, RunResult
 from engine.results.speed_rounds import SpeedBlock, SpeedRound, Stage
+from engine.spec import RunSpec
 from engine.speed.reasons import NOT_COMPARED
+from engine.tune.catalogue.spec import ranked_spec
 from engine.tune.spec import TuneSpec, function_command
 from engine.tune.speed.alternating_starts import METHOD
 from engine.tune.training import Throughput, Training
@@ -57,9 +59,18 @@ def test_a_page_of_emulated_ranks_says_so_and_has_the_peak_of_each() -> None:
     result = read_result({**document, "training": asdict(consumed)})
     rows = dict(training_rows(result))
     assert rows["Ranks"].startswith("Emulated: one device stood in for ranks 0, 1 and 7 of 8, one after the other")
-    assert rows["Peak of each rank"] == "rank 0: 7 B, rank 1: 7 B, rank 7: 9 B"
+    assert rows["Imbalance"] == "rank 7 held 2 B more than rank 0, 28.6 %"
     assert "(emulated, 3 of 8 ranks)" in headline(result).sentence
     assert (result.grade, result.is_emulated) == ("emulated", True)
+
+
+def test_of_several_ranks_the_answer_is_that_of_one_and_the_global_batch_stands_beside_it() -> None:
+    spec = ranked_spec(RunSpec("bert-tiny", ranks=2, strategy="ddp", current_batch_size=4, accumulation_steps=2))
+    result = tuned(make_timed_result(), spec)
+    answer = headline(result)
+    assert answer.sentence == "Use batch size 8 per rank: 1.39x as fast as your 4 (1.36 to 1.42x)."
+    assert answer.notes[0] == "The global batch is 32: 8 on each of 2 ranks, 2 micro-batches each."
+    assert "per_device_train_batch_size=8" in (paste(result) or "")
 
 
 def test_a_speed_up_of_starts_in_turns_is_told_with_its_interval() -> None:

@@ -78,6 +78,7 @@ def settings_measured_since(since: datetime) -> list[MeasuredSetting]:
             day=at.astimezone(UTC).date(),
         )
         for person, model, kind, spec, name, device_id, unused, of, claimed, usual, low, at, advised in rows
+        if not spec.get("emulate_ranks")  # what one device held in place of others was measured on none of them
     ]
 
 

@@ -30,6 +30,8 @@ class Command(Measurement):
     def result_page(self, run: Run, query: QueryDict, user: User | None = None) -> Page:
         """Return the page of a measurement, with changes that nobody can estimate instead of those to estimate."""
         template, context = super().result_page(run, query, user)
+        if run.spec.get("catalogue"):  # it has settings to change, not a script's
+            return template, context
         return template, context | {"script_changes": script_changes(context["result"].probes)}
 
     def form_settings(self, run: Run) -> Mapping[str, Any]:

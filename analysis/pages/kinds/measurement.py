@@ -29,6 +29,7 @@ from engine.describe.boundary import certificate_lines, why_not_certified
 from engine.describe.commands import faster_command
 from engine.describe.does_not_fit import ways_to_fit
 from engine.describe.key_figures import key_figures
+from engine.describe.rank_peaks import RankPeak, rank_peaks
 from engine.describe.result import was_compared
 from engine.results.result import Reason
 from engine.tune.training import stated_throughputs
@@ -114,6 +115,7 @@ def _result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dic
         "suggestions": suggestions,
         "paste": setting,
         "training_rows": result_summary.training_rows(result),
+        "ranks": _ranks(result),
         "loader_limit": result_summary.loader_limit(result),
         "paste_note": result_summary.paste_note(result),
         "throughputs": throughputs,
@@ -121,6 +123,12 @@ def _result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dic
         "has_waiting": any(each.waiting_fraction is not None for each in throughputs),
         **evidence,
     }
+
+
+def _ranks(result: StoredResult) -> list[RankPeak]:
+    """Return what each rank held; nothing of a training in one process."""
+    training = result.training
+    return rank_peaks(result.spec, training.rank_peaks_bytes, training.rank_hosts) if training else []
 
 
 def _evidence(run: Run, result: StoredResult) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from analysis.presentation.kinds.measurement import Measurement
 from analysis.presentation.labels import describe_settings
 from engine.describe.grade import describe_grade
 from engine.progress import COMPARING_PHASES, TUNING_PHASES
+from engine.results.figure_kinds import EMULATED
 from engine.settings.rank_settings import OF_SEVERAL_GPUS
 from engine.spec import DEFAULTS
 
@@ -28,14 +29,22 @@ class Command(Measurement):
     def settings(self, spec: Mapping[str, Any]) -> list[str]:
         if trained := spec.get("catalogue"):  # how many ranks and by which strategy is in its name
             of_model = {**DEFAULTS, **trained, **{name: DEFAULTS[name] for name in OF_SEVERAL_GPUS}}
-            return [*describe_settings(of_model), *filter(None, [describe_grade(spec)])]
+            return [*filter(None, [describe_grade(spec)]), *describe_settings(of_model)]
         whole = ["whole run"] if spec.get("whole_run") else []
         function = spec.get("function")
         line = f"function {function}" if function else shlex.join(spec["command"])
         file, _, key = (spec.get("batch_in") or "").rpartition(":")
         config = [f"Batch size in {file}: {key}"] if file else []
-        grade = [text for text in (describe_grade(spec),) if text]
-        return [line if len(line) <= _COMMAND_LENGTH else f"{line[: _COMMAND_LENGTH - 1]}…", *config, *whole, *grade]
+        grade = [*filter(None, [describe_grade(spec)])]
+        return [*grade, line if len(line) <= _COMMAND_LENGTH else f"{line[: _COMMAND_LENGTH - 1]}…", *config, *whole]
+
+    def found(self, run: Run) -> str:
+        found = super().found(run)
+        return f"{found} ({EMULATED})" if run.spec.get("emulate_ranks") else found
+
+    def badge_claim(self, run: Run) -> tuple[str, str]:
+        claim, colour = super().badge_claim(run)
+        return (f"{claim}, {EMULATED}", colour) if run.spec.get("emulate_ranks") else (claim, colour)
 
     def compares_speeds(self, spec: Mapping[str, Any]) -> bool:
         return bool(spec.get("compare_speed"))
