@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from analysis.models import Device, Run
 from analysis.runs import services
+from analysis.runs.columns.matrix_store import cells_rebuild
+from analysis.runs.kinds import spec_columns
 from engine.estimate.gpus import gpus
 from engine.results.result import DeviceFacts
+from engine.tune.catalogue.spec import requested_spec
+from engine.tune.training import Training
 from tests.factories import make_card, make_claimed_estimate, make_claimed_run
 from tests.factories.estimates import estimate_of_card
 from tests.factories.results import result
@@ -28,6 +33,17 @@ def measured(gpu: str = "a100-40gb", largest: int = 20, speed: float = 100.0, **
     answer = result(largest, speed=speed, card=facts)
     services.run_finish(run_id=run.pk, token=run.token, result=answer.to_dict())
     return run
+
+
+def measured_on_ranks(gpu: str = "a100-40gb", largest: int = 20, speed: float = 100.0, **request: Any) -> Run:
+    """A finished run of several ranks on cards of this class, as the database has it."""
+    run, spec = measured(gpu, largest, speed), requested_spec({"model": "bert-tiny", **request})
+    run.refresh_from_db()
+    consumed = Training(1, 2, (7, 9), None, None, ((4, 1.0),), ())
+    document = {**(run.result or {}), "spec": spec.to_dict(), "training": asdict(consumed)}
+    Run.objects.filter(pk=run.pk).update(**spec_columns(spec), result=document)
+    cells_rebuild()
+    return Run.objects.get(pk=run.pk)
 
 
 def estimated(*gpu_ids: str, largest: int = 50, **spec: Any) -> Run:

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from analysis.models import MatrixCell, Run
 from analysis.runs import services
 from analysis.runs.columns.matrix_store import cells_rebuild
-from tests.factories.matrix import estimated, measured
+from tests.factories.matrix import estimated, measured, measured_on_ranks
 
 pytestmark = pytest.mark.django_db
 
@@ -59,6 +59,18 @@ def test_a_deleted_estimate_of_all_cards_leaves_one_of_a_single_card(root: User)
     single, every = estimated("a10"), estimated("a10", "t4")
     services.runs_delete(run_ids={every.pk}, by=root)
     assert cells() == {("estimated", "a10"): single.pk}
+
+
+def test_a_run_on_several_ranks_has_a_cell_of_its_own_and_one_that_emulates_them_none(root: User) -> None:
+    single, ranks = measured(), measured_on_ranks(ranks=8, strategy="fsdp")
+    measured_on_ranks(emulate_ranks=8, strategy="fsdp")
+    assert {(cell.settings, cell.model): cell.run_id for cell in MatrixCell.objects.all()} == {
+        ("", "bert-tiny"): single.pk,
+        ("ranks=8 strategy=fsdp", "bert-tiny"): ranks.pk,
+    }
+    newer = measured_on_ranks(ranks=8, strategy="fsdp")
+    services.runs_delete(run_ids={newer.pk}, by=root)
+    assert MatrixCell.objects.get(settings="ranks=8 strategy=fsdp").run_id == ranks.pk
 
 
 def test_a_run_of_other_settings_does_not_take_the_place(root: User) -> None:

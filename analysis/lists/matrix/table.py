@@ -155,7 +155,9 @@ def _cards(
     ]
     if (ranks := int(form.settings.get("ranks") or 1)) > 1:
         cards = [
-            replace(card, name=describe_several(card.name, ranks), price=card.price and card.price.times(ranks))
+            replace(card, name=f"{ranks} ranks on {card.name}")
+            if card.is_cpu
+            else replace(card, name=describe_several(card.name, ranks), price=card.price and card.price.times(ranks))
             for card in cards
         ]
     proven = {cell.card for cell in measured}

@@ -10,6 +10,7 @@ that the run requested.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from analysis.models import CPU
@@ -20,7 +21,7 @@ from engine.documents.measured import Measured
 from engine.estimate.gpus import match
 from engine.estimate.spec import OWN
 from engine.settings.setting import Role
-from engine.spec import DEFAULTS, RESERVE_FRACTION, SETTINGS
+from engine.spec import DEFAULTS, RESERVE_FRACTION, SETTINGS, trained_settings
 from engine.text.units import format_bytes
 
 MEASURED, ESTIMATED = "measured", "estimated"
@@ -39,12 +40,33 @@ class FinishedRun(Protocol):
     result: Mapping[str, Any] | None
 
 
+@dataclass
+class _Training:
+    """A finished run as one of the model that its ranks train."""
+
+    pk: int
+    model: str
+    spec: Mapping[str, Any]
+    result: Mapping[str, Any] | None
+
+
 def measured_cells(run: FinishedRun) -> list[Cell]:
     """Return the columns of a measurement's cell, without `run` and `answered_at`; empty where it proves nothing."""
     if run.result is None or run.model not in WORKLOADS:
         return []
     measured = _measured(Measured.from_dict(run.result))
     return [_key(run) | measured] if measured else []
+
+
+def cells_of_ranks(run: FinishedRun) -> list[Cell]:
+    """Return the cell of a measurement on several ranks, which its settings keep apart from those of one device.
+
+    Empty for a training of somebody's own, and where a device stood in for ranks: cells are measured or estimated.
+    """
+    if not run.spec.get("catalogue") or run.spec.get("emulate_ranks"):
+        return []
+    spec = trained_settings(run.spec)
+    return measured_cells(_Training(run.pk, spec["model"], spec, run.result))
 
 
 def estimated_cells(run: FinishedRun) -> list[Cell]:

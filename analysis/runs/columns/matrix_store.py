@@ -8,10 +8,11 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 
-from analysis.models import ALL_GPUS, MatrixCell, Run, RunKind, State
+from analysis.models import ALL_GPUS, SEARCHES, MatrixCell, Run, RunKind, State
 from analysis.models.matrix import KEY
 from analysis.runs.columns.matrix_cells import MEASURED, Cell, settings_key
 from analysis.runs.kinds import rules_of
+from engine.spec import trained_settings
 
 _LOOKED_THROUGH_MAX = 500
 """Runs that are read to find the next newest of a cell: they agree in all but the less common settings."""
@@ -21,7 +22,8 @@ Key = tuple[Any, ...]
 
 # runs that may have cells; further conditions, such as a card's memory limit, can only be read from the result
 _MAY_HAVE_CELLS = Q(state=State.FINISHED) & (
-    Q(kind=RunKind.ESTIMATE) | Q(kind=RunKind.MEASUREMENT, certified=True, is_shared=False, is_trusted=True)
+    Q(kind=RunKind.ESTIMATE)
+    | Q(kind__in=SEARCHES, certified=True, is_shared=False, is_trusted=True) & ~Q(precision="")  # of an own script
 )
 
 
@@ -56,9 +58,10 @@ def cells_rebuild() -> None:
     columns = ("kind", "gpu", "device_name", "capacity_bytes", "limit_bytes", "model", "precision", "optimizer")
     seen: set[Key] = set()
     stored: set[Key] = set()
-    for pk, spec, *rest in runs.values_list("pk", "spec", *columns).iterator(_READ_AT_ONCE):
-        sizes = (spec.get("sequence_length"), spec.get("image_size"), spec.get("memory_limit_bytes"))
-        if (series := (*rest, *sizes, settings_key(spec))) not in seen:
+    for pk, whole, *rest in runs.values_list("pk", "spec", *columns).iterator(_READ_AT_ONCE):
+        spec, limits = trained_settings(whole), (whole.get("memory_limit_bytes"), whole.get("emulate_ranks"))
+        sizes = (spec.get("sequence_length"), spec.get("image_size"))
+        if (series := (*rest, *sizes, *limits, settings_key(spec))) not in seen:
             seen.add(series)
             run = Run.objects.get(pk=pk)
             fresh = [cell for cell in rules_of(run).cells(run) if _key(cell) not in stored]
@@ -68,14 +71,15 @@ def cells_rebuild() -> None:
 
 def _renew(key: Cell, card_name: str) -> None:
     MatrixCell.objects.filter(**key).delete()
-    same = {name: key[name] for name in ("model", "precision", "optimizer")}
+    same = {name: key[name] for name in ("precision", "optimizer")}
     if key["kind"] == MEASURED:
-        runs = Run.objects.measuring().filter(**same, device_name=card_name)
+        of_model = Q(model=key["model"]) | Q(model__startswith=f"{key['model']}, ")  # of ranks
+        runs = Run.objects.measuring().filter(of_model, **same, device_name=card_name)
     else:
-        runs = Run.objects.estimating().filter(**same, gpu__in=(key["card"], ALL_GPUS))
+        runs = Run.objects.estimating().filter(**same, model=key["model"], gpu__in=(key["card"], ALL_GPUS))
     newest = runs.filter(_MAY_HAVE_CELLS).order_by("-finished_at", "-pk").values_list("pk", "spec")
     for pk, spec in newest[:_LOOKED_THROUGH_MAX]:
-        if settings_key(spec) != key["settings"]:
+        if settings_key(trained_settings(spec)) != key["settings"]:
             continue
         run = Run.objects.get(pk=pk)
         if found := [cell for cell in rules_of(run).cells(run) if _key(cell) == tuple(key.values())]:

@@ -14,7 +14,6 @@ from analysis.runs.columns.matrix_cells import ESTIMATED, settings_key
 from analysis.runs.columns.series import SeriesKey
 from analysis.runs.gpu_catalog import gpu_of
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
-from engine.tune.catalogue.command import name_of
 
 if TYPE_CHECKING:
     from analysis.models import Device
@@ -55,8 +54,9 @@ def outlook(spec: RunSpec, devices: Iterable[Device]) -> Outlook:
     if took is not None:
         return Outlook(size, took, True)
     ended = Run.objects.measuring().filter(state=State.FINISHED, started_at__isnull=False, finished_at__isnull=False)
-    model = spec.model if spec.ranks == 1 else name_of(spec.to_dict())
-    of_model = _seconds(ended.filter(model=model).newest_first().only(*_TIMES)[:LOOKED_AT])
+    of_model = _seconds(
+        ended.filter(model=_series(spec.to_dict(), "").model_of_runs).newest_first().only(*_TIMES)[:LOOKED_AT]
+    )
     if spec.ranks > 1:  # each size takes starts of all ranks: runs on one device say nothing of it
         return Outlook(size, of_model, False)
     return Outlook(size, of_model or _seconds(ended.order_by("-finished_at").only(*_TIMES)[:LOOKED_AT]), False)
@@ -74,12 +74,13 @@ _TIMES = ("started_at", "finished_at")
 
 def _rows_like(spec: RunSpec, device_name: str) -> list[Run]:
     """Return the newest runs of the same series, without their results."""
+    wanted = _series(spec.to_dict(), device_name)
     finished = (
         Run.objects.measuring()
         .trusted()
         .filter(
             state=State.FINISHED,
-            model=spec.model,
+            model=wanted.model_of_runs,
             device_name=device_name[:200],
             precision=spec.precision,
             optimizer=spec.optimizer,
@@ -87,7 +88,6 @@ def _rows_like(spec: RunSpec, device_name: str) -> list[Run]:
         )
     )
     read = finished.only("spec", "largest_batch_size", "certified", *_TIMES).order_by("-finished_at", "-id")
-    wanted = _series(spec.to_dict(), device_name)
     return [run for run in read[:LOOKED_AT] if _series(run.spec, device_name) == wanted]
 
 

@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from analysis.models import Device, GpuPrice, MatrixCell
 from engine.catalog import WORKLOADS
 from tests.factories import make_card, make_device, make_measured_run
-from tests.factories.matrix import card, estimated, measured
+from tests.factories.matrix import card, estimated, measured, measured_on_ranks
 
 pytestmark = pytest.mark.django_db
 
@@ -55,6 +55,17 @@ def test_what_was_measured_stands_before_an_estimate(alice_client: Client) -> No
     measured("a10", largest=20)
     estimated("a10", "l4", largest=50)
     assert "20 measured" in cell(page(alice_client), "A10")
+
+
+def test_several_cards_have_a_column_of_their_own_beside_what_is_estimated_of_them(alice_client: Client) -> None:
+    run = measured_on_ranks("a10", largest=20, ranks=8, strategy="fsdp")
+    measured("a10", largest=18)
+    estimated("l4", largest=50, ranks=8, strategy="fsdp")
+    text = page(alice_client, "?ranks=8&strategy=fsdp")
+    assert f"20 measured, run {run.pk}" in cell(text, "8 × A10")
+    assert "≈ 48 estimated" in cell(text, "8 × L4")
+    assert "18 measured" not in text
+    assert "18 measured" in cell(page(alice_client), "A10")
 
 
 def test_the_cards_that_were_measured_are_the_first_columns(alice_client: Client) -> None:
