@@ -12,6 +12,7 @@ from analysis.runs.kinds import spec_columns
 from engine.estimate.gpus import gpus
 from engine.results.result import DeviceFacts
 from engine.tune.catalogue.spec import requested_spec
+from engine.tune.spec import TuneSpec
 from engine.tune.training import Training
 from tests.factories import make_card, make_claimed_estimate, make_claimed_run
 from tests.factories.estimates import estimate_of_card
@@ -39,7 +40,9 @@ def measured_on_ranks(gpu: str = "a100-40gb", largest: int = 20, speed: float = 
     """A finished run of several ranks on cards of this class, as the database has it."""
     run, spec = measured(gpu, largest, speed), requested_spec({"model": "bert-tiny", **request})
     run.refresh_from_db()
-    consumed = Training(1, 2, (7, 9), None, None, ((4, 1.0),), ())
+    assert isinstance(spec, TuneSpec)
+    assert spec.catalogue is not None
+    consumed = Training(1, spec.catalogue["ranks"], (7, 9), None, None, ((4, 1.0),), ())
     document = {**(run.result or {}), "spec": spec.to_dict(), "training": asdict(consumed)}
     Run.objects.filter(pk=run.pk).update(**spec_columns(spec), result=document)
     cells_rebuild()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from analysis.lists.comparison.query import CompareQuery
 from analysis.lists.environment import NOT_RECORDED, Facts, environment_facts, environment_title
@@ -20,9 +21,14 @@ from engine.documents.estimated import Estimated, EstimatedCard
 from engine.results.figure_kinds import grade_of
 from engine.results.result import DeviceFacts
 from engine.results.result import Outcome as ProbeOutcome
+from engine.spec import trained_settings
 from engine.speed.claim import describe_lower_bound
 from engine.text.today import reword
 
+_OF_THE_COMMAND = frozenset(
+    {"model", "command", "batch", "batch_in", "catalogue", "function", "directory", "name", "whole_run", "sizes"}
+)
+"""What the spec of ranks says of the command that starts them, and no training of one device has."""
 Curve = dict[int, float]
 Range = tuple[float, float]
 """The lower and the upper end of an interval."""
@@ -35,6 +41,8 @@ class Outcome:
     largest_batch_size: int | None = None
     is_lower_bound: bool = False
     """Whether the search ended at the largest size before its limit: larger ones may fit."""
+    ranks: int = 1
+    """How many train together: the batch size is that of each, and the speed that of all."""
     safe_batch_size: int | None = None
     """The largest size within the margin of error; only estimates have one."""
     recommended_batch_size: int | None = None
@@ -71,8 +79,22 @@ class ComparedRun:
         return presentation_of(self.run).is_predicted
 
     @property
+    def is_of_ranks(self) -> bool:
+        """Whether several ranks train a model of the catalogue."""
+        return bool(self.run.spec.get("catalogue"))
+
+    @property
     def runs_own_code(self) -> bool:
-        return presentation_of(self.run).runs_own_code
+        return presentation_of(self.run).runs_own_code and not self.is_of_ranks
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """Return its settings; of ranks those that each of them trains, with the limits of the run."""
+        stored: dict[str, Any] = self.run.spec
+        if not self.is_of_ranks:
+            return stored
+        own = {name: value for name, value in stored.items() if name not in _OF_THE_COMMAND}
+        return {**trained_settings(stored), **own}
 
     @property
     def run_id(self) -> int:
@@ -88,12 +110,12 @@ class ComparedRun:
 
     @property
     def model_name(self) -> str:
-        return labels.model_name(self.run.model)
+        return labels.model_name(self.spec["model"] if self.is_of_ranks else self.run.model)
 
     @property
     def workload(self) -> tuple[str, str]:
         """The model and the shape of its input: a sample of one workload is another amount of work than of another."""
-        return self.model_name, labels.describe_input(self.run.spec)
+        return self.model_name, labels.describe_input(self.spec)
 
     @property
     def settings(self) -> list[str]:
@@ -158,6 +180,7 @@ def _measured_outcome(result: StoredResult) -> Outcome:
     best, fastest = result.recommended, result.fastest
     refused = {probe.batch_size for probe in result.probes if probe.outcome is ProbeOutcome.OUT_OF_MEMORY}
     return Outcome(
+        ranks=max(result.training.ranks, 1) if result.training else 1,
         largest_batch_size=result.boundary.largest_batch_size,
         is_lower_bound=result.largest is not None and not result.boundary.certified,
         recommended_batch_size=best.batch_size if best else None,
@@ -186,6 +209,7 @@ def _estimated(run: Run, estimates: Sequence[EstimatedCard]) -> ComparedRun:
     device = DeviceFacts("cuda", "cuda", estimate.gpu.name, estimate.gpu.total_bytes)
     unknown = {environment_title(name): NOT_RECORDED for name in ("is_shared", "carried_probes")}
     outcome = Outcome(
+        ranks=run.spec.get("ranks", 1),
         largest_batch_size=estimate.largest_batch_size,
         is_lower_bound=estimate.limits == "max_batch_size",
         safe_batch_size=estimate.safe_batch_size,

@@ -50,14 +50,14 @@ class Mismatch:
 def setting_rows(subjects: Sequence[ComparedRun]) -> list[Row]:
     """Return every setting of the specs, the most important first."""
     rows = [Row("Model", tuple(subject.model_name for subject in subjects))]
-    rows.append(Row("Input", tuple(_of_model(subject, _input(subject.run.spec)) for subject in subjects)))
+    rows.append(Row("Input", tuple(_of_model(subject, _input(subject.spec)) for subject in subjects)))
     for name, each in SETTINGS.items():
         if each.role not in (Role.WORKLOAD, Role.PLACE):
             label = f"{each.label} (assumed)" if each.role is Role.ASSUMPTION else each.label
             is_of_training = each.role is Role.TRAINING
-            values = ((one, _setting(one.run.spec, name)) for one in subjects)
+            values = ((one, _setting(one.spec, name)) for one in subjects)
             rows.append(Row(label, tuple(_of_model(one, text) if is_of_training else text for one, text in values)))
-    others = dict.fromkeys(key for subject in subjects for key in subject.run.spec if key not in SETTINGS)
+    others = dict.fromkeys(key for subject in subjects for key in subject.spec if key not in SETTINGS)
     of_others = [
         Row(key.replace("_", " ").capitalize(), tuple(_other(subject, key) for subject in subjects))
         for key in others
@@ -160,7 +160,7 @@ def _of_model(subject: ComparedRun, text: str) -> str:
 
 def _other(subject: ComparedRun, key: str) -> str:
     """Write a part of the spec that is no setting: for a script its command, as a shell reads it."""
-    value = subject.run.spec.get(key)
+    value = subject.spec.get(key)
     is_of_other_kind = (key in _OF_SCRIPTS) != subject.runs_own_code
     if value is None and (is_of_other_kind or key in _OF_SCRIPTS):
         return NOT_RECORDED

@@ -107,7 +107,8 @@ class MetricRow:
 def metric_rows(subjects: Sequence[ComparedRun], baseline: ComparedRun | None) -> list[MetricRow]:
     """All metrics, the ones at the largest batch size that every run measured last."""
     safe = [_SAFE] if any(subject.outcome and subject.is_predicted for subject in subjects) else []
-    metrics = [LARGEST, *safe, *_METRICS, *_at_common(common_batch_size(subjects))]
+    of_ranks = _OF_RANKS if any(subject.outcome and subject.outcome.ranks > 1 for subject in subjects) else ()
+    metrics = [LARGEST, *safe, *_METRICS, *of_ranks, *_at_common(common_batch_size(subjects))]
     return [
         MetricRow(metric.key, metric.name, metric.kind, tuple(_cell(metric, one, baseline) for one in subjects))
         for metric in metrics
@@ -151,8 +152,8 @@ def _cell(metric: Metric, subject: ComparedRun, baseline: ComparedRun | None) ->
     range_text = " to ".join(map(metric.text, interval)) if interval else ""
     if base is None or baseline is None or subject is baseline or subject.workload != baseline.workload:
         return Cell(text, None, value, interval, range_text, is_bound)
-    # an estimate is not better than a measurement: only runs of one kind are judged
-    judged = metric if subject.is_predicted == baseline.is_predicted else replace(metric, better="")
+    # an estimate is not better than a measurement, nor what is emulated: only runs of one kind are judged
+    judged = metric if subject.kind == baseline.kind else replace(metric, better="")
     if metric is LARGEST:
         return Cell(text, _limit_delta(judged, subject, baseline), value, is_lower_bound=is_bound)
     other = _interval(metric, baseline)
@@ -226,6 +227,15 @@ def _cost_range(outcome: Outcome) -> Range | None:
     return cost * outcome.samples_per_second / high, cost * outcome.samples_per_second / low
 
 
+def _speed_of_a_rank(outcome: Outcome) -> float | None:
+    return None if outcome.samples_per_second is None else outcome.samples_per_second / outcome.ranks
+
+
+def _range_of_a_rank(outcome: Outcome) -> Range | None:
+    speeds = _recommended_range(outcome)
+    return None if speeds is None else (speeds[0] / outcome.ranks, speeds[1] / outcome.ranks)
+
+
 LARGEST = Metric(
     *("largest_batch_size", "Largest batch size", "measured", lambda o: o.largest_batch_size),
     lambda size: number(size) if size else "does not fit",
@@ -257,3 +267,19 @@ _METRICS = (
         interval=_cost_range,
     ),
 )
+_OF_RANKS = (
+    Metric(
+        *("recommended_on_all_ranks", "Recommended, of all ranks", "derived"),
+        lambda o: None if o.recommended_batch_size is None else o.recommended_batch_size * o.ranks,
+        number,
+        is_exact=True,
+    ),
+    Metric(
+        *("recommended_samples_per_second_per_rank", "Samples/s, recommended, per rank", "derived", _speed_of_a_rank),
+        rate,
+        "higher",
+        NOISE_FRACTION,
+        _range_of_a_rank,
+    ),
+)
+"""What strategies and numbers of ranks are compared by; of runs on one device alone they would say nothing."""

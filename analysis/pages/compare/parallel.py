@@ -42,7 +42,7 @@ def parallel_of(subjects: Sequence[ComparedRun]) -> ParallelChart | None:
 def _settings(subjects: Sequence[ComparedRun]) -> list[Dimension]:
     return [
         Dimension("Model", tuple(one.model_name for one in subjects)),
-        Dimension("Input", tuple(None if one.runs_own_code else describe_input(one.run.spec) for one in subjects)),
+        Dimension("Input", tuple(None if one.runs_own_code else describe_input(one.spec) for one in subjects)),
         Dimension("Device", tuple(one.place for one in subjects)),
         Dimension("Precision", tuple(one.run.precision or None for one in subjects)),
         Dimension(

@@ -15,11 +15,13 @@ from analysis.pages.compare.context import compare_context
 from analysis.runs import services
 from engine.text.units import GIB
 from tests.factories import make_claimed_run, make_device, make_run, make_spec
+from tests.factories.matrix import measured, measured_on_ranks
 from tests.factories.pages import finished as of_speeds
 from tests.factories.results import CARD, estimate, finished, finished_estimate, result, subject, the_card
 from tests.factories.speeds import make_bound_result, make_unmeasurable_result, undisturbed
 
 pytestmark = pytest.mark.django_db
+EMULATED_TOO: list[tuple[int, dict[str, Any]]] = [(20, {}), (30, {"emulate_ranks": 2})]
 
 
 def page(client: Client, *runs: Run, **query: Any) -> str:
@@ -73,6 +75,24 @@ def test_the_headline_says_which_run_is_ahead_and_a_pinned_run_is_marked(alice_c
     assert "★ pinned" not in text
     Run.objects.filter(pk=first.pk).update(is_baseline=True)
     assert words(page(alice_client, first, second)).count("★ pinned") == 1
+
+
+def test_strategies_are_compared_by_batch_memory_and_speed_per_rank(alice_client: Client) -> None:
+    single = measured(largest=40, speed=400.0)
+    fsdp, ddp = (measured_on_ranks(largest=20, speed=600.0, ranks=2, strategy=each) for each in ("fsdp", "ddp"))
+    text = words(page(alice_client, single, fsdp, ddp))
+    assert "Different models or inputs" not in text
+    assert "FSDP2 (weights, gradients and optimizer state sharded, by layer)" in text
+    assert re.search(r"Recommended, of all ranks derived 40 40 ", text)
+    assert re.search(r"Samples/s, recommended, per rank derived 390 286 ", text)
+    assert "torch.distributed.run" not in text
+
+
+def test_what_was_emulated_is_not_called_better_than_what_was_measured(alice_client: Client) -> None:
+    runs = [measured_on_ranks(largest=n, ranks=2, strategy="fsdp", **emulated) for n, emulated in EMULATED_TOO]
+    text = words(page(alice_client, *runs))
+    assert "emulated" in text
+    assert "better" not in text.partition("Results")[2]
 
 
 def test_the_reason_without_a_figure_is_that_of_the_runs_own_page(alice_client: Client) -> None:

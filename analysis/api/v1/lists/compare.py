@@ -170,17 +170,17 @@ def _table(runs: Sequence[Run], query: CompareQuery) -> dict[str, Any]:
         "baseline": baseline and baseline.run_id,
         "runs": subjects,
         "mismatches": [row["name"] for row in environment if row["differs"] and row["may_move_figures"]],
-        "settings": _aligned([_settings(run) for run in runs]),
+        "settings": _aligned([_settings(subject.spec) for subject in subjects]),
         "environment": environment,
         "common_batch_size": common_batch_size(subjects),
         "figures": [_figure(row) for row in metric_rows(subjects, baseline)],
     }
 
 
-def _settings(run: Run) -> dict[str, Any]:
+def _settings(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Return the spec without device or card, which are in the environment, and with an explicit input size."""
-    spec = {name: value for name, value in run.spec.items() if name not in ("device", *OWN)}
-    workload = stored_workload(run.spec)
+    spec = {name: value for name, value in stored.items() if name not in ("device", *OWN)}
+    workload = stored_workload(stored)
     if workload and spec.get(workload.input_field) is None:
         spec[workload.input_field] = workload.default_input_size
     return spec
