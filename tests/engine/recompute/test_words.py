@@ -208,6 +208,13 @@ def test_files_that_were_written_are_few_and_their_names_lines(tuned: dict[str, 
     assert field.startswith("training.changed_files")
 
 
+@pytest.mark.parametrize("hosts", [["a", "b"], ["x" * 101], ["a\nb"], [" "], ["\u202ea"]])
+def test_the_hosts_of_ranks_are_one_line_for_each(tuned: dict[str, Any], hosts: list[str]) -> None:
+    assert len(tuned["training"]["rank_peaks_bytes"]) == 1
+    assert fields(changed(tuned, "training.rank_hosts", hosts)) == {"training.rank_hosts"}
+    assert fields(changed(tuned, "training.rank_hosts", ["a"])) == set()
+
+
 @pytest.mark.parametrize("name", ["device", "kind", "name", "uuid", "driver", "compute_capability"])
 @pytest.mark.parametrize("text", ["", "  ", "A card\nUse 4,096", "x" * 300, "\u202eA card", "A\tcard"])
 def test_texts_of_a_device_are_one_printable_line(figures: dict[str, Any], name: str, text: str) -> None:

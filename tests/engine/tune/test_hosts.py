@@ -11,12 +11,16 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine.errors import CommandUntunable, HostLost, SpecError
+from engine.errors import CommandUntunable, DeviceUnavailable, EngineError, HostLost, SpecError
+from engine.results.result import Outcome
+from engine.tune.evidence import Ended
+from engine.tune.hosts import deciding, following
 from engine.tune.hosts import link as links
 from engine.tune.hosts.deciding import joined_hosts
 from engine.tune.hosts.following import follow
@@ -33,6 +37,9 @@ from engine.tune.hosts.meeting import Meeting, meeting_of, same_everywhere
 from engine.tune.hosts.settings import other_setting, settings_of
 from engine.tune.reading import Reading
 from engine.tune.spec import TuneSpec
+from engine.tune.start.launch import Place, Watching, start
+from tests.engine.tune.test_evidence import judged, steps
+from tests.engine.tune.test_evidence import reading as watched
 
 ROOT = Path(__file__).parents[3]
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -100,6 +107,11 @@ def test_hosts_that_were_started_with_other_settings_are_told_apart() -> None:
     assert other_setting(settings_of(own), None) == "version of MemoryMark"
 
 
+def trained(rank: int, **noted: Any) -> Reading:
+    """What a rank of two noted of steps of 40 samples."""
+    return watched(steps(40), rank=rank, world_size=2, **noted)
+
+
 def reading(**noted: Any) -> Reading:
     return Reading({"marks": [], "card": {}, **noted})
 
@@ -120,6 +132,11 @@ def test_gpus_of_different_kinds_are_no_one_result() -> None:
     assert refused.value.code == "hosts_differ"
 
 
+def test_the_worst_rank_of_any_host_decides() -> None:
+    found = judged([trained(rank, host=host, peak=900 + rank) for rank, host in enumerate("ab")])
+    assert (found.probe.peak_allocated_bytes, found.ranks, found.hosts) == (901, (900, 901), ("a", "b"))
+
+
 def test_a_start_is_over_where_any_host_failed_and_else_where_all_ended() -> None:
     assert [have_all_ended(each) for each in ([None, None], [0, None], [0, 0], [None, 1])] == [False, False, True, True]
     assert [status_of_all(each) for each in ([None, None], [0, None], [0, 0], [0, 3])] == [None, None, 0, 3]
@@ -130,6 +147,7 @@ def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Link, socket.socket]
     """A link, and the raw other end of it."""
     monkeypatch.setattr(links, "ALIVE_SECONDS", 0.01)
     monkeypatch.setattr(links, "SILENT_SECONDS", 0.2)
+    monkeypatch.setattr(links, "LAST_SECONDS", 0.1)
     near, far = socket.socketpair()
     link = Link(near, "b")
     yield link, far
@@ -216,6 +234,89 @@ def test_hosts_with_different_settings_both_say_so() -> None:
     thread.join(10)
     assert "another --memory-limit" in said[1]
     assert said[-1] == "2"
+
+
+@dataclass
+class Started:
+    """A start on one host whose rank notes `noted` at once, and which goes on until it is ended."""
+
+    noted: Reading
+    is_ended: bool = False
+
+    def begun(self, _: object, __: int, watching: Watching, place: Place) -> Started:
+        assert watching.host is not None
+        (place.notes / "7.json").write_text(json.dumps({**self.noted.data, "host": watching.host.name}))
+        place.log.write_text("a line\n")
+        return self
+
+    def has_ended(self) -> bool:
+        return False
+
+    def end(self) -> None:
+        self.is_ended = True
+
+
+def on_two_hosts(
+    monkeypatch: pytest.MonkeyPatch, here: Started, there: Any, seconds: float = 10.0
+) -> tuple[list[Reading], Ended, list[str]]:
+    """One start of two hosts in two threads; what was noted, how it ended, and what the other one said."""
+    said: list[str] = []
+    monkeypatch.setattr(deciding, "begin_command", here.begun)
+    monkeypatch.setattr(following, "begin_command", there)
+    port = free_port()
+
+    def other() -> None:
+        try:
+            follow(*meeting_at(port, 1), nullcontext, said.append)
+        except EngineError as error:
+            said.append(str(error))
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    spec, meeting = meeting_at(port, 0)
+    try:
+        with joined_hosts(meeting, spec, lambda _: None, seconds=10) as begin:
+            assert begin is not None
+            readings, ended = start(begin, 40, Watching(5), seconds=seconds)
+    finally:
+        thread.join(10)
+    return readings, ended, said
+
+
+def test_a_start_of_two_hosts_is_read_as_one_and_ended_on_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORYMARK_HOST", "a")
+    here, there = Started(trained(0)), Started(trained(1, peak=950))
+    readings, ended, said = on_two_hosts(monkeypatch, here, there.begun)
+    found = judged(readings, ended=ended)
+    assert (found.ranks, found.hosts) == ((900, 950), ("a", "a (1)"))
+    assert (here.is_ended, there.is_ended, ended.exit_status) == (True, True, None)
+    assert said[-1].endswith("ended the measurement: the result is there")
+
+
+def test_a_rank_that_runs_out_of_memory_on_another_host_ends_the_start_on_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = trained(1, ended="error", error_type="OutOfMemoryError", error_message="CUDA out of memory")
+    here, there = Started(trained(0)), Started(failed)
+    readings, ended, _ = on_two_hosts(monkeypatch, here, there.begun)
+    assert judged(readings, ended=ended).probe.outcome is Outcome.OUT_OF_MEMORY
+    assert (here.is_ended, there.is_ended) == (True, True)
+
+
+def test_a_silent_rank_of_another_host_has_the_time_limit_of_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    here, silent = Started(trained(0)), Started(trained(1, ended="none"))
+    readings, ended, _ = on_two_hosts(monkeypatch, here, silent.begun, seconds=0.3)
+    assert judged(readings, ended=ended).probe.outcome is Outcome.ERROR
+    assert ended.last_output[-2].startswith("[")
+    assert (here.is_ended, silent.is_ended, ended.timed_out_after_seconds) == (True, True, 0.3)
+
+
+def test_what_another_host_cannot_do_ends_the_measurement_in_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise DeviceUnavailable("cuda:7 is not there")
+
+    here = Started(trained(0))
+    with pytest.raises(DeviceUnavailable, match=r"on .*: cuda:7 is not there"):
+        on_two_hosts(monkeypatch, here, fails)
+    assert here.is_ended
 
 
 @pytest.mark.slow
