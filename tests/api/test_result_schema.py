@@ -21,6 +21,7 @@ from engine.estimate.predict import estimate
 from engine.results.result import EstimateError, RunResult
 from engine.spec import RunSpec
 from tests.engine.estimate.synthetic_models import card, model
+from tests.engine.recompute.own_race_documents import document_of
 from tests.factories import make_claimed_run, make_result, make_result_that_does_not_fit
 from tests.factories.matrix import estimated
 from tests.factories.results import finished, result
@@ -63,6 +64,13 @@ def test_a_real_result_is_of_its_schema_and_holds_nothing_else(name: str) -> Non
     document = originals()[name]
     assert bool(document["speed_rounds"]) is (name != "does_not_fit")
     assert errors(component("RunResult"), document) == []
+
+
+@pytest.mark.parametrize("name", ["workers first", "losses that differ together", "other programs", "no time to try"])
+def test_a_race_of_a_script_is_of_its_schema_and_holds_nothing_else(name: str) -> None:
+    document = document_of(name)
+    assert errors(component("OwnRaceResult"), document) == []
+    assert errors(RESULT, document) == []
 
 
 def test_a_result_of_before_0_5_is_of_the_schema() -> None:

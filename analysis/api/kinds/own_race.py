@@ -22,7 +22,18 @@ class OwnRace(Requests):
     def described_result(self) -> Components:
         headline = {"type": "string", "description": "What makes the script faster, in a sentence."}
         goal = {"type": "string", "description": "What the command was tuned for."}
-        return {"OwnRaceResult": {"properties": {"schema": VERSION_OF_FORM, "goal": goal, "headline": headline}}}
+        derived = {
+            "model": {"type": "string", "description": "What is raced, in a word: its name, or its script's."},
+            "function": {"type": ["string", "null"], "description": "None: a function is not raced."},
+            "catalogue": {
+                "type": ["object", "null"],
+                "description": "The settings of a catalogue model, if it is one.",
+            },
+        }
+        return {
+            "OwnRaceSpec": {"properties": derived},
+            "OwnRaceResult": {"properties": {"schema": VERSION_OF_FORM, "goal": goal, "headline": headline}},
+        }
 
     def submission(self, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
         raise SpecError("kind", self.elsewhere)
