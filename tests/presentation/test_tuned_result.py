@@ -73,13 +73,6 @@ def test_of_several_ranks_the_answer_is_that_of_one_and_the_global_batch_stands_
     assert "per_device_train_batch_size=8" in (paste(result) or "")
 
 
-def test_a_page_names_the_host_of_each_rank_where_several_trained() -> None:
-    consumed = Training(1, 2, (7, 9), None, None, ((4, 1.0),), (), rank_hosts=("a", "b"))
-    document = replace(make_unmeasurable_result(), spec=TuneSpec(COMMAND)).to_dict()
-    rows = dict(training_rows(read_result({**document, "training": asdict(consumed)})))
-    assert rows["Peak of each rank"] == "rank 0 on a: 7 B, rank 1 on b: 9 B"
-
-
 def test_a_speed_up_of_starts_in_turns_is_told_with_its_interval() -> None:
     result = tuned(make_timed_result())
     assert headline(result).sentence == "Use batch size 8: 1.39x as fast as your 4 (1.36 to 1.42x)."
