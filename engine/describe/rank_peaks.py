@@ -11,6 +11,8 @@ from ..spec import trained_settings
 from ..text.units import format_bytes, format_percent
 from .grade import rank_rows
 
+_LEAST_SHOWN = 0.0005
+
 
 @dataclass(frozen=True, slots=True)
 class RankPeak:
@@ -41,7 +43,7 @@ def describe_imbalance(ranks: Sequence[RankPeak]) -> str:
     most, least = max(ranks, key=lambda each: each.peak_bytes), min(ranks, key=lambda each: each.peak_bytes)
     if most.more_bytes == 0:
         return "all held the same"
-    share = f", {format_percent(most.more_bytes / least.peak_bytes)}" if least.peak_bytes else ""
+    share = _share(most.more_bytes, least.peak_bytes)
     return f"rank {most.rank} held {format_bytes(most.more_bytes)} more than rank {least.rank}{share}"
 
 
@@ -55,8 +57,12 @@ def describe_spread(result: RunResult) -> str:
     least, most = min(peaks), max(peaks)
     if least == most:
         return f"{len(peaks)} starts of {size:,} took the same"
-    share = f", {format_percent((most - least) / least)}" if least else ""
-    return f"{len(peaks)} starts of {size:,} differed by {format_bytes(most - least)}{share}"
+    return f"{len(peaks)} starts of {size:,} differed by {format_bytes(most - least)}{_share(most - least, least)}"
+
+
+def _share(more_bytes: int, of_bytes: int) -> str:
+    """Write ", 4.2 %"; empty where it would be written as none."""
+    return f", {format_percent(more_bytes / of_bytes)}" if of_bytes and more_bytes / of_bytes >= _LEAST_SHOWN else ""
 
 
 def describe_group(size: int, ranks: int, micro_batches: int = 1, each: str = "ranks") -> str:

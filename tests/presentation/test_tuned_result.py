@@ -18,6 +18,7 @@ from analysis.presentation.result_summary import (
     training_rows,
 )
 from analysis.presentation.stored.result import StoredResult, read_result
+from engine.describe.rank_peaks import describe_imbalance, rank_peaks
 from engine.describe.result import other_work
 from engine.documents.stored import StoredSpec
 from engine.results.result import Outcome, Probe, Purpose, RunResult
@@ -71,6 +72,12 @@ def test_of_several_ranks_the_answer_is_that_of_one_and_the_global_batch_stands_
     assert answer.sentence == "Use batch size 8 per rank: 1.39x as fast as your 4 (1.36 to 1.42x)."
     assert answer.notes[0] == "The global batch is 32: 8 on each of 2 ranks, 2 micro-batches each."
     assert "per_device_train_batch_size=8" in (paste(result) or "")
+
+
+def test_a_difference_of_ranks_that_would_be_written_as_none_has_no_share() -> None:
+    assert describe_imbalance(rank_peaks({}, [265_499_716, 265_499_724])) == "rank 1 held 8 B more than rank 0"
+    assert describe_imbalance(rank_peaks({}, [9, 9])) == "all held the same"
+    assert describe_imbalance(rank_peaks({}, [9])) == ""
 
 
 def test_a_speed_up_of_starts_in_turns_is_told_with_its_interval() -> None:
