@@ -15,8 +15,9 @@ from analysis.lists.comparison.differences import (
     setting_rows,
     workload_groups,
 )
+from analysis.lists.comparison.figures import figure_rows
 from analysis.lists.comparison.headline import compare_headline
-from analysis.lists.comparison.metrics import common_batch_size, metric_rows
+from analysis.lists.comparison.metrics import common_batch_size
 from analysis.lists.comparison.query import CHARTED_MAX, CompareQuery
 from analysis.lists.environment import COMPARABILITY_FACTS
 from analysis.models import Run
@@ -95,7 +96,7 @@ def _head(subject: ComparedRun, baseline: ComparedRun | None, query: CompareQuer
 
 def _rows(subjects: Sequence[ComparedRun], baseline: ComparedRun | None, heads: Sequence[Any]) -> dict[str, Any]:
     """Return the tables; `lines` is the one of many runs, turned around: a run a line."""
-    all_metrics = metric_rows(subjects, baseline)
+    all_metrics = figure_rows(subjects, baseline)
     with_figures = [row for row in all_metrics if any(cell.is_known for cell in row.cells)]
     shared = [row for row in with_figures if sum(cell.is_known for cell in row.cells) > 1]
     metrics = shared or with_figures  # a figure that one run has alone compares nothing: it is folded

@@ -18,8 +18,9 @@ from analysis.api.v1.base.strict_view import StrictView
 from analysis.http.problem_details import bad_field
 from analysis.http.query_string import LARGEST_ID, BadQuery
 from analysis.lists.comparison.compared_run import ComparedRun, baseline_of, compared_run_of
+from analysis.lists.comparison.figures import figure_rows
 from analysis.lists.comparison.load import carried_probe_counts, stored_runs
-from analysis.lists.comparison.metrics import MetricRow, common_batch_size, metric_rows
+from analysis.lists.comparison.metrics import MetricRow, common_batch_size
 from analysis.lists.comparison.query import COMPARED_MAX, CompareQuery
 from analysis.lists.environment import MAY_AFFECT_FIGURES
 from analysis.models import PUBLISHED_KINDS, Run
@@ -173,7 +174,7 @@ def _table(runs: Sequence[Run], query: CompareQuery) -> dict[str, Any]:
         "settings": _aligned([_settings(subject.spec) for subject in subjects]),
         "environment": environment,
         "common_batch_size": common_batch_size(subjects),
-        "figures": [_figure(row) for row in metric_rows(subjects, baseline)],
+        "figures": [_figure(row) for row in figure_rows(subjects, baseline)],
     }
 
 
