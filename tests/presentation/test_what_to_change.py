@@ -54,7 +54,7 @@ def test_the_picture_joins_what_nothing_else_beats() -> None:
     plot = changes_plot(found())
     assert plot is not None
     assert plot.front == ((90.0, 640.0),)  # bf16: the least memory, and the largest safe batch
-    assert plot.has_estimates
+    assert plot.kinds == "estimated"
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,8 @@ class ComparedRun:
 
     @property
     def settings(self) -> list[str]:
-        return presentation_of(self.run).settings(self.run.spec)
+        of_ranks = [f"{self.spec['strategy']} on {self.spec['ranks']} ranks"] if self.is_of_ranks else []
+        return [*of_ranks, *presentation_of(self.run).settings(self.run.spec)]
 
     @property
     def place(self) -> str:

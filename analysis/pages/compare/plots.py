@@ -12,6 +12,7 @@ from analysis.presentation.charts.curves import speed_dots, speed_heights
 from analysis.presentation.charts.pareto import pareto_front
 from analysis.presentation.charts.plots import Plot, PlotPoint, PointLabel, ReferenceLine, Table, Trace
 from analysis.presentation.formatting import bytes_text, rate, round_bytes
+from engine.results.figure_kinds import EMULATED
 
 Text = Callable[[float], str]
 
@@ -112,6 +113,7 @@ def _memory_trace(subject: ComparedRun, outcome: Outcome) -> Trace:
         ),
         crosses=tuple(PlotPoint(size, top, f"{name}, batch {size:,}: {verb}") for size in outcome.refused),
         is_predicted=subject.is_predicted,
+        is_emulated=subject.grade == EMULATED,
         note=f"{verb} at {refused}" if refused else "",
     )
 

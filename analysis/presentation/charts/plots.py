@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analysis.presentation.charts.axes import Axis
+from engine.results.figure_kinds import EMULATED, ESTIMATED, MEASURED
 
 MARKERS = (
     "M-4 0A4 4 0 1 1 4 0A4 4 0 1 1-4 0Z",
@@ -71,8 +72,14 @@ class Trace:
     crosses: tuple[PlotPoint, ...] = ()
     has_line: bool = True
     is_predicted: bool = False
+    is_emulated: bool = False
     note: str = ""
     """A note next to the name in the legend."""
+
+    @property
+    def kind(self) -> str:
+        """Whether its points were measured, emulated or estimated."""
+        return ESTIMATED if self.is_predicted else EMULATED if self.is_emulated else MEASURED
 
     @property
     def css_class(self) -> str:
@@ -194,11 +201,6 @@ class Plot:
         return any(dot.interval for trace in self.traces for dot in trace.dots)
 
     @property
-    def has_estimates(self) -> bool:
-        return any(trace.is_predicted for trace in self.traces)
-
-    @property
     def kinds(self) -> str:
-        """The kinds of the points: "measured", "estimated" or both."""
-        kinds = {"estimated" if trace.is_predicted else "measured" for trace in self.traces}
-        return " and ".join(sorted(kinds, reverse=True))
+        """The kinds of the points: "measured", "measured and estimated"."""
+        return " and ".join(sorted({trace.kind for trace in self.traces}, reverse=True))
