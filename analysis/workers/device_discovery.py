@@ -10,10 +10,11 @@ import json
 import logging
 import os
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, timedelta
 from pathlib import Path
+from typing import Any
 
 import pynvml
 from django.conf import settings
@@ -100,19 +101,21 @@ def devices_refresh(devices: Iterable[Device], *, silent_seconds: float = 0.0) -
             held_since=device.held_since,
         )
         if used is not None:
-            memory_add(device, used)
+            reading_add(device, used, busy_percent(device))
 
 
-def memory_add(device: Device, used_bytes: int) -> None:
+def reading_add(device: Device, used_bytes: int, percent: int | None) -> None:
     """Add a reading to the device's day (UTC). Only its own worker writes these rows."""
     today = timezone.now().astimezone(UTC).date()
+    busy = {"busy_reading_count": int(percent is not None), "busy_sum_percent": percent or 0}
     is_added = DeviceDay.objects.filter(device=device, day=today).update(
         reading_count=F("reading_count") + 1,
         used_sum_bytes=F("used_sum_bytes") + used_bytes,
         most_used_bytes=Greatest("most_used_bytes", Value(used_bytes, output_field=BigIntegerField())),
+        **{name: F(name) + more for name, more in busy.items()},
     )
     if not is_added:
-        first = {"reading_count": 1, "used_sum_bytes": used_bytes, "most_used_bytes": used_bytes}
+        first = {"reading_count": 1, "used_sum_bytes": used_bytes, "most_used_bytes": used_bytes, **busy}
         DeviceDay.objects.bulk_create([DeviceDay(device=device, day=today, **first)], ignore_conflicts=True)
 
 
@@ -140,14 +143,28 @@ def foreign_use_read(device: Device) -> None:
         device.save(update_fields=["foreign_used_bytes"])
 
 
+def busy_percent(device: Device) -> int | None:
+    """Read the share of the last moments in which a kernel of any program ran, as `nvidia-smi` reports it.
+
+    None where the device is no card, or the driver does not tell, as of a part of a card.
+    """
+    if device.kind != "cuda":
+        return None
+    return _read_card(device, "utilization", lambda card: pynvml.nvmlDeviceGetUtilizationRates(card).gpu)
+
+
 def _card_used_bytes(device: Device) -> int | None:
     """Read the card's memory in use, as `nvidia-smi --query-gpu=memory.used` reports it."""
+    return _read_card(device, "memory", lambda card: pynvml.nvmlDeviceGetMemoryInfo(card).used)
+
+
+def _read_card(device: Device, what: str, read: Callable[[Any], int]) -> int | None:
     try:
         pynvml.nvmlInit()
         uuid = device.uuid if device.uuid.startswith(("GPU-", "MIG-")) else f"GPU-{device.uuid}"
-        return int(pynvml.nvmlDeviceGetMemoryInfo(pynvml.nvmlDeviceGetHandleByUUID(uuid)).used)
+        return int(read(pynvml.nvmlDeviceGetHandleByUUID(uuid)))
     except pynvml.NVMLError as exc:
-        logger.debug("no memory figure for %s: %s", device, exc)
+        logger.debug("no %s figure for %s: %s", what, device, exc)
         return None
 
 

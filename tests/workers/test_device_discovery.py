@@ -105,6 +105,18 @@ def test_readings_of_a_day_add_up_to_a_mean_and_the_most(monkeypatch):
         device_discovery.devices_refresh([device])
     (day,) = DeviceDay.objects.filter(device=device)
     assert (day.reading_count, day.mean_used_bytes, day.most_used_bytes) == (3, 4 * GIB, 6 * GIB)
+    assert day.busy_fraction is None
+
+
+@pytest.mark.django_db
+def test_how_busy_a_card_was_is_a_mean_of_the_readings_in_which_its_driver_told(monkeypatch):
+    card = make_device(device="cuda:0", kind="cuda", uuid="GPU-1")
+    monkeypatch.setattr(device_discovery, "memory_used_bytes", lambda device: GIB)
+    for percent in (100, None, 20):
+        monkeypatch.setattr(device_discovery, "busy_percent", lambda device, percent=percent: percent)
+        device_discovery.devices_refresh([card])
+    (day,) = DeviceDay.objects.filter(device=card)
+    assert (day.reading_count, day.busy_reading_count, day.busy_fraction) == (3, 2, 0.6)
 
 
 @pytest.mark.django_db

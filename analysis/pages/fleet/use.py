@@ -30,11 +30,15 @@ class DayText:
     share: str
     memory: str = ""
     most_memory: str = ""
+    busy: str = ""
 
     @classmethod
     def of(cls, use: DayOfUse, memory: DeviceDay | None = None) -> DayText:
-        texts = (bytes_text(memory.mean_used_bytes), bytes_text(memory.most_used_bytes)) if memory else ("", "")
-        return cls(use.day, hours_text(use.hours), share_text(use.fraction), *texts)
+        held = (use.day, hours_text(use.hours), share_text(use.fraction))
+        if memory is None:
+            return cls(*held)
+        busy = "" if memory.busy_fraction is None else share_text(memory.busy_fraction)
+        return cls(*held, bytes_text(memory.mean_used_bytes), bytes_text(memory.most_used_bytes), busy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +52,29 @@ class MemoryPicture:
 
 
 @dataclass(frozen=True, slots=True)
+class BusyPicture:
+    """The share of time in which a GPU computed by day, for any program."""
+
+    bars: tuple[DayBar, ...]
+    fraction: float
+
+    @property
+    def text(self) -> str:
+        return share_text(self.fraction)
+
+
+@dataclass(frozen=True, slots=True)
 class DevicePicture:
     """A device's use as pictures, with the days of their table: those of which nothing is known are left out.
 
-    `memory` is None where no worker has read it in these days.
+    `memory` and `busy` are None where no worker has read them in these days.
     """
 
     device: Device
     use: DeviceUse
     bars: tuple[DayBar, ...]
     memory: MemoryPicture | None
+    busy: BusyPicture | None
     used_days: tuple[DayText, ...]
 
     @property
@@ -135,7 +152,7 @@ def _picture(device: Device, use: DeviceUse, memory: Mapping[tuple[int, date], D
     known = [memory.get((device.pk, day.day)) for day in use.days]
     rows = zip(use.days[::-1], known[::-1], strict=True)
     used = tuple(DayText.of(day, held) for day, held in rows if day.hours or held)
-    return DevicePicture(device, use, bars, _memory_picture(device, known), used)
+    return DevicePicture(device, use, bars, _memory_picture(device, known), _busy_picture(known), used)
 
 
 def _memory_picture(device: Device, days: Sequence[DeviceDay | None]) -> MemoryPicture | None:
@@ -157,6 +174,20 @@ def _memory_picture(device: Device, days: Sequence[DeviceDay | None]) -> MemoryP
         sum(day.used_sum_bytes for day in known) // sum(day.reading_count for day in known),
         max(day.most_used_bytes for day in known),
     )
+
+
+def _busy_picture(days: Sequence[DeviceDay | None]) -> BusyPicture | None:
+    """Draw the days of which a driver told how busy the GPU was; None without any."""
+    known = [day for day in days if day and day.busy_reading_count]
+    if not known:
+        return None
+    shares = [(day.busy_fraction if day else None) for day in days]
+    texts = [
+        f"{day.day}: busy {share_text(share)}" if day and share is not None else ""
+        for day, share in zip(days, shares, strict=True)
+    ]
+    total = sum(day.busy_sum_percent for day in known) / sum(day.busy_reading_count for day in known) / 100
+    return BusyPicture(day_bars([share or 0.0 for share in shares], texts), total)
 
 
 def _picture_of_person(use: PersonUse, most: float, unused: Mapping[tuple[str | None, date], Unused]) -> PersonPicture:

@@ -46,12 +46,12 @@ def test_a_devices_days_are_a_picture_with_its_table(alice_client: Client) -> No
     text = page(alice_client)
     assert "2.0 h in 1 run," in words(text)
     assert len(re.findall(r'aria-label="Use of [^"]* by day', text)) == 1
-    rows = re.search(r"Days with runs or a reading.*?</table>", text, re.DOTALL)
+    rows = re.search(r"Days with runs or readings.*?</table>", text, re.DOTALL)
     assert rows is not None
     assert sum(map(float, re.findall(r"\d{4}-\d\d-\d\d (\d+\.\d)", words(rows[0])))) == 2.0
 
 
-def test_the_memory_that_all_programs_held_is_a_picture_by_day(alice_client: Client) -> None:
+def test_what_all_programs_held_and_computed_is_a_picture_by_day(alice_client: Client) -> None:
     card, today = make_card(), timezone.now().date()
     assert "Memory in use, by all programs" not in words(page(alice_client))
     for days_ago, readings in ((1, (2, 6)), (0, (10,))):
@@ -61,10 +61,14 @@ def test_the_memory_that_all_programs_held_is_a_picture_by_day(alice_client: Cli
             reading_count=len(readings),
             used_sum_bytes=sum(readings) * GIB,
             most_used_bytes=max(readings) * GIB,
+            busy_reading_count=2 * (1 - days_ago),
+            busy_sum_percent=50,
         )
     text = page(alice_client)
     assert "Memory in use, by all programs: 6.0 GiB on average, 10.0 GiB at most" in words(text)
-    assert f"{today - timedelta(days=1)} 0 min 0.0 % 4.0 GiB 6.0 GiB" in words(text)
+    assert "Busy, for any program: 25.0 % of the time that was read" in words(text)
+    assert f"{today - timedelta(days=1)} 0 min 0.0 % – 4.0 GiB 6.0 GiB" in words(text)
+    assert f"{today} 0 min 0.0 % 25.0 % 10.0 GiB 10.0 GiB" in words(text)
 
 
 def test_a_persons_days_are_a_picture_with_what_was_left_unused_on_them(alice: User, alice_client: Client) -> None:
