@@ -72,10 +72,10 @@ class Dashboard:
         return self.device_count - len(self.silent) - self.silent_more
 
     @property
-    def waste(self) -> tuple[Bar, ...]:
-        """Return the share of memory that the recommended sizes would use and today's do not, in percent."""
-        percent = 100 * (self.totals.advised_share or 0.0)
-        return bars([("wasted", percent, "bar-bad"), ("other", 100 - percent)], full=100.0)
+    def unused(self) -> tuple[Bar, ...]:
+        """Return the share of memory that is unused at today's batch sizes, in percent."""
+        percent = 100 * (self.totals.unused_share or 0.0)
+        return bars([("unused", percent, "bar-bad"), ("in use", 100 - percent)], full=100.0)
 
 
 def dashboard() -> Dashboard:

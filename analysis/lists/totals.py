@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from analysis.models import MatrixCell, Run, State
 from analysis.presentation.formatting import usd
+from analysis.presentation.labels import model_name
 from analysis.runs.columns.matrix_cells import MEASURED
 from engine.text.units import format_least_usd
 
@@ -30,12 +31,21 @@ SCRIPT_RUNS_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
+class LargestSaving:
+    """The setup whose recommended size saves most in a year."""
+
+    run_id: int
+    name: str
+    batch_size: int
+    saving_usd: float
+
+
+@dataclass(frozen=True, slots=True)
 class LabTotals:
     """Totals over `setup_count` combinations of model or script, card and settings.
 
     None: no run measured it; 0 was measured. `advised_bytes` are those of `unused_bytes` that the recommended sizes
-    would use: of the others nothing says that using them gains anything. `advised_of_bytes` is the memory of the setups
-    where another size is recommended.
+    would use, in `advised_count` setups: of the others nothing says that using them gains anything.
     """
 
     run_count: int
@@ -44,13 +54,13 @@ class LabTotals:
     unused_of_bytes: int | None
     unused_count: int
     advised_bytes: int | None
-    advised_of_bytes: int | None
     advised_count: int
     saving_per_year_usd: float | None
     saving_count: int
     least_saving_count: int
     """Setups that save an amount of which only the least is known: with them the sum is a lower bound."""
     as_of: datetime
+    largest_saving: LargestSaving | None = None
 
     @property
     def saving_text(self) -> str:
@@ -67,12 +77,6 @@ class LabTotals:
             self.unused_bytes / self.unused_of_bytes if self.unused_bytes is not None and self.unused_of_bytes else None
         )
 
-    @property
-    def advised_share(self) -> float | None:
-        if self.advised_bytes is None or not self.advised_of_bytes:
-            return None
-        return self.advised_bytes / self.advised_of_bytes
-
 
 def lab_totals(shown: Iterable[Run] = ()) -> LabTotals:
     """Return those that this process read last, while they are fresh and the runs beside them are the same."""
@@ -82,15 +86,18 @@ def lab_totals(shown: Iterable[Run] = ()) -> LabTotals:
 
 
 def lab_totals_read() -> LabTotals:
-    """Four statements, and one over the few deleted runs: none of them opens a result."""
-    figures = _added(_of_models(), _of_scripts())
+    """Six statements, and one over the few deleted runs: none of them opens a result."""
+    models, scripts = MatrixCell.objects.filter(kind=MEASURED, run__deleted_at=None), _newest_of_scripts()
+    figures = _added(_aggregated(models, "run__"), _aggregated(scripts, ""))
+    savings = [each for each in (_largest_saving(models, "run__"), _largest_saving(scripts, "")) if each]
+    largest_saving = max(savings, key=lambda each: each.saving_usd, default=None)
     if figures["unused_count"]:
         figures["advised_bytes"] = figures["advised_bytes"] or 0
     if figures.pop("compared_count"):
         figures["saving_per_year_usd"] = figures["saving_per_year_usd"] or 0.0
     # all less the deleted: both are counted in an index, where "not deleted" would be read row by row
     run_count = Run.all_runs.count() - Run.all_runs.filter(deleted_at__isnull=False).count()
-    return LabTotals(run_count=run_count, as_of=timezone.now(), **figures)
+    return LabTotals(run_count=run_count, as_of=timezone.now(), largest_saving=largest_saving, **figures)
 
 
 def _added(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
@@ -102,19 +109,33 @@ def _added(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any
     }
 
 
-def _of_models() -> dict[str, Any]:
-    """Add up the models of the catalogue, by the cells of the matrix."""
-    return _aggregated(MatrixCell.objects.filter(kind=MEASURED, run__deleted_at=None), "run__")
-
-
-def _of_scripts() -> dict[str, Any]:
-    """Add up people's own scripts, by the newest certified run of each on each device with each limit."""
+def _newest_of_scripts() -> QuerySet[Any]:
+    """Select people's own scripts: the newest certified run of each on each device with each limit."""
     certified = Run.objects.of_own_scripts().trusted().filter(state=State.FINISHED, certified=True, is_shared=False)
     newest: dict[tuple[Any, ...], int] = {}
     columns = ("pk", "model", "device_name", "limit_bytes")
     for pk, *setup in certified.newest_first().values_list(*columns)[:SCRIPT_RUNS_MAX]:
         newest.setdefault(tuple(setup), pk)
-    return _aggregated(Run.objects.filter(pk__in=newest.values()).order_by(), "")
+    return Run.objects.filter(pk__in=newest.values()).order_by()
+
+
+def _largest_saving(rows: QuerySet[Any], run: str) -> LargestSaving | None:
+    """Find the one that saves most; None where none is shown to save anything."""
+    names = ("pk", "model", "recommended_batch_size", "claimed_saving_per_year_usd")
+    saving = f"{run}claimed_saving_per_year_usd"
+    found = rows.filter(_is_saving(run)).order_by(f"-{saving}").values_list(*(f"{run}{name}" for name in names)).first()
+    if found is None:
+        return None
+    run_id, model, batch_size, saving_usd = found
+    return LargestSaving(run_id, model_name(model), batch_size, saving_usd)
+
+
+def _is_saving(run: str) -> Q:
+    """Select what is shown to save: a saving whose interval holds none is not claimed."""
+    low = f"{run}saving_per_year_usd_low"
+    is_shown = Q(**{f"{low}__isnull": True}) | Q(**{f"{low}__gt": 0})
+    is_advised = Q(**{f"{run}recommended_batch_size__isnull": False})
+    return Q(**{f"{run}claimed_saving_per_year_usd__gt": 0}) & is_shown & is_advised
 
 
 def _aggregated(rows: QuerySet[Any], run: str) -> dict[str, Any]:
@@ -134,16 +155,13 @@ def _sums(run: str) -> dict[str, Any]:
     is_advised = has_waste & is_any_advised & ~Q(**{of("recommended_batch_size"): F(of("current_batch_size"))})
     # what the recommended size takes more than today's
     more = F(of("recommended_memory_bytes")) - (F(of("limit_bytes")) - F(of("current_waste_bytes")))
-    # a saving whose interval holds none is not claimed
-    is_shown = Q(**{of("saving_per_year_usd_low__isnull"): True}) | Q(**{of("saving_per_year_usd_low__gt"): 0})
-    saves = Q(**{of("claimed_saving_per_year_usd__gt"): 0}) & is_shown
+    saves = _is_saving(run)
     return {
         "setup_count": Count("pk"),
         "unused_bytes": Sum(of("current_waste_bytes"), filter=has_waste),
         "unused_of_bytes": Sum(of("limit_bytes"), filter=has_waste),
         "unused_count": Count("pk", filter=has_waste),
         "advised_bytes": Sum(Greatest(more, Value(0), output_field=BigIntegerField()), filter=is_advised),
-        "advised_of_bytes": Sum(of("limit_bytes"), filter=is_advised),
         "advised_count": Count("pk", filter=is_advised),
         "saving_per_year_usd": Sum(of("claimed_saving_per_year_usd"), filter=saves),
         "saving_count": Count("pk", filter=saves),

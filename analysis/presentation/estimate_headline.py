@@ -60,7 +60,10 @@ def headline_of_all(
 
 
 def _count(fitting: Sequence[EstimatedGpu], count: int, spec: Mapping[str, Any], prices: Mapping[str, Price]) -> str:
-    """Write "28 of 34 GPUs fit your 32; the cheapest is a T4, $0.35 an hour."; without prices it names the smallest."""
+    """Write "28 of 34 GPUs fit your 32; the cheapest is a T4, $0.35 an hour."; without prices it names the smallest.
+
+    Where some of them have no price it writes "lowest known price: a T4, $0.35 an hour."
+    """
     size, limit = int(spec["current_batch_size"]), describe_limit(spec.get("memory_limit_bytes"))
     gpus = f"{count} GPUs{f' {limit}' if limit else ''}"
     if not fitting:
@@ -74,9 +77,8 @@ def _count(fitting: Sequence[EstimatedGpu], count: int, spec: Mapping[str, Any],
     ranks = int(spec.get("ranks", 1))
     name = _named(next(gpu.name for gpu in fitting if gpu.id == cheapest), ranks, of="")
     price = usd(prices[cheapest].times(ranks).per_hour_usd)
-    return _first_short(
-        [f"{said}; the cheapest is {name}, {price} an hour.", f"{said}; the cheapest is {name}.", f"{said}."]
-    )
+    lowest = "the cheapest is" if all(gpu.id in prices for gpu in fitting) else "lowest known price:"
+    return _first_short([f"{said}; {lowest} {name}, {price} an hour.", f"{said}; {lowest} {name}.", f"{said}."])
 
 
 def cheapest_of(prices: Mapping[str, Price]) -> str | None:

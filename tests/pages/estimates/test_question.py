@@ -107,7 +107,7 @@ def test_gpus_that_cannot_run_the_settings_are_said_to_be_unable(alice_client: C
 def test_who_reads_sees_the_labs_price(alice_client: Client) -> None:
     GpuPrice.objects.create(gpu="a10", price_per_hour_usd=0.01, source="ours", valid_from="2026-01-02")
     make_stored_estimate("all")
-    assert "the cheapest is an A10, $0.01 an hour" in asked(alice_client, gpu="all")
+    assert "lowest known price: an A10, $0.01 an hour" in asked(alice_client, gpu="all")
 
 
 @pytest.mark.parametrize(

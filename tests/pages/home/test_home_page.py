@@ -53,7 +53,7 @@ def test_a_setup_that_was_measured_twice_counts_once() -> None:
     make_measured_run(card), make_measured_run(card)
     totals = lab_totals_read()
     assert (totals.run_count, totals.setup_count, totals.saving_per_year_usd) == (2, 1, 60.0)
-    assert (totals.advised_bytes, totals.advised_of_bytes) == (400 * MIB, GIB)
+    assert (totals.advised_bytes, totals.advised_count) == (400 * MIB, 1)
 
 
 def test_two_setups_add_up() -> None:
@@ -65,7 +65,7 @@ def test_two_setups_add_up() -> None:
 
 def test_what_was_never_measured_is_not_zero(alice_client: Client) -> None:
     totals = lab_totals_read()
-    assert (totals.advised_bytes, totals.advised_share, totals.saving_per_year_usd) == (None, None, None)
+    assert (totals.advised_bytes, totals.largest_saving, totals.saving_per_year_usd) == (None, None, None)
     assert words(text_of(alice_client)).count("not measured") >= 2
 
 
@@ -138,11 +138,11 @@ def test_memory_that_is_left_unused_on_advice_is_no_waste(alice_client: Client) 
     kept = make_measured_run(card)
     Run.objects.filter(pk=kept.pk).update(recommended_batch_size=kept.current_batch_size)
     totals = lab_totals_read()
-    assert (totals.advised_bytes, totals.advised_of_bytes, totals.advised_count) == (0, None, 0)
+    assert (totals.advised_bytes, totals.advised_count) == (0, 0)
     assert "624.0 MiB 60.9 % of 1.0 GiB in 1 setup; in none of them is another size" in words(text_of(alice_client))
     make_measured_run(card, optimizer="sgd")
     totals = lab_totals_read()
-    assert (totals.advised_bytes, totals.advised_of_bytes, totals.advised_count) == (400 * MIB, GIB, 1)
+    assert (totals.advised_bytes, totals.advised_count) == (400 * MIB, 1)
     assert (totals.unused_bytes, totals.unused_of_bytes, totals.unused_count) == (2 * 624 * MIB, 2 * GIB, 2)
 
 
@@ -162,6 +162,18 @@ def test_lower_bounds_add_up_to_a_lower_bound(alice_client: Client) -> None:
     totals = lab_totals_read()
     assert (totals.saving_count, totals.least_saving_count, totals.saving_text) == (2, 1, "at least $121.23")
     assert "Saving per year at least $121.23" in words(text_of(alice_client))
+
+
+def test_the_largest_saving_names_its_setup_and_the_size_to_use(alice_client: Client) -> None:
+    card = make_card()
+    make_measured_run(card)
+    script = make_script_run(card, claimed_saving_per_year_usd=90.0, model="tagger")
+    largest = lab_totals_read().largest_saving
+    assert largest is not None
+    assert (largest.run_id, largest.name, largest.batch_size) == (script.pk, "tagger", 56)
+    text = words(text_of(alice_client))
+    assert "most by tagger: use 56 ;" in text
+    assert text.index("most by tagger") < text.index("Your own script")
 
 
 def make_script_run(device: Device, **columns: Any) -> Run:
@@ -192,7 +204,7 @@ def test_own_scripts_count_once_for_each_device_and_limit_by_their_newest_run() 
     make_script_run(card)
     totals = lab_totals_read()
     assert (totals.setup_count, totals.advised_count, totals.saving_per_year_usd) == (2, 2, 70.0)
-    assert (totals.advised_bytes, totals.advised_of_bytes) == (401 * MIB, 2 * GIB)
+    assert (totals.advised_bytes, totals.advised_count) == (401 * MIB, 2)
     make_script_run(card, limit_bytes=2 * GIB)
     assert lab_totals_read().setup_count == 3
 
@@ -212,7 +224,7 @@ def test_the_totals_open_no_result() -> None:
     make_measured_run(card), make_script_run(card)
     with CaptureQueriesContext(connection) as asked_of_database:
         lab_totals_read()
-    assert len(asked_of_database) == 5
+    assert len(asked_of_database) == 7
     assert all('"result"' not in query["sql"] for query in asked_of_database)
 
 

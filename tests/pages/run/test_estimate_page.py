@@ -155,7 +155,7 @@ def test_a_model_that_does_not_fit_at_all_is_said(alice_client):
 
 def test_all_cards_are_in_one_table_with_price_and_limit(alice_client):
     text = page(alice_client, finished("all").get_absolute_url())
-    assert f"All {len(gpus())} GPUs fit the default 16; the cheapest is " in text
+    assert f"All {len(gpus())} GPUs fit the default 16; lowest known price: " in text
     assert text.count("cheapest that fits") == 1
     assert text.count('<th scope="row">') >= len(gpus())
     assert "$0.60" in text
@@ -191,7 +191,7 @@ def test_the_card_of_the_headline_stands_first(alice_client):
     """The headline names the cheapest that fits: its row, with its price, is the proof."""
     run = finished("all")
     first = shown_cards(alice_client, run)[0]
-    assert re.search(rf"the cheapest is an? {re.escape(first)}\b", page(alice_client, run.get_absolute_url()))
+    assert re.search(rf"lowest known price: an? {re.escape(first)}\b", page(alice_client, run.get_absolute_url()))
 
 
 def test_cards_without_a_price_come_last_when_they_are_sorted_by_it(alice_client):
