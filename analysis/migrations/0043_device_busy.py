@@ -4,20 +4,21 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('analysis', '0042_device_days'),
+        ("analysis", "0042_device_days"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='deviceday',
-            name='busy_reading_count',
+            model_name="deviceday",
+            name="busy_reading_count",
             field=models.PositiveIntegerField(default=0),
         ),
         migrations.AddField(
-            model_name='deviceday',
-            name='busy_sum_percent',
-            field=models.BigIntegerField(default=0, help_text='Sum over those readings of the share of time in which the GPU computed.'),
+            model_name="deviceday",
+            name="busy_sum_percent",
+            field=models.BigIntegerField(
+                default=0, help_text="Sum over those readings of the share of time in which the GPU computed."
+            ),
         ),
     ]
