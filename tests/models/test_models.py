@@ -7,10 +7,12 @@ from dataclasses import fields
 import pytest
 from django.apps import apps
 from django.contrib import admin
+from django.db import connection
 
 from analysis.models import (
     TERMINAL_STATES,
     DeliveryAttempt,
+    Device,
     DeviceDay,
     IdempotencyKey,
     Measurement,
@@ -25,6 +27,7 @@ from engine.catalog import workload_ids
 from engine.results.result import MemoryByKind, Outcome, Probe, Purpose, Reason
 from engine.settings.step_settings import OPTIMIZER_LABELS, PRECISIONS
 from tests.factories import make_device, make_run
+from tests.factories.history import store
 
 
 def test_every_figure_of_a_probe_is_a_column():
@@ -73,3 +76,11 @@ def test_every_word_of_the_engine_fits_its_column():
     words = {"outcome": Outcome, "purpose": Purpose, "boundary_reason": Reason}
     words |= {"precision": PRECISIONS, "optimizer": OPTIMIZER_LABELS, "model": workload_ids()}
     assert [word for column, all_words in words.items() for word in all_words if len(word) > lengths[column]] == []
+
+
+@pytest.mark.django_db
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="reads SQLite's plan")
+def test_what_a_device_runs_now_is_found_without_walking_all_that_it_ever_ran():
+    store(20, state="finished")
+    for query in (Device.objects.with_activity(), Device.objects.idle()):
+        assert "run_on_device_by_state" in query.explain()

@@ -84,7 +84,10 @@ def use_by_day(spans: Iterable[Held], device_ids: Iterable[int], now: datetime, 
 
 
 def use_by_person(spans: Iterable[Held], device_ids: Iterable[int], now: datetime, count: int) -> list[PersonUse]:
-    """Add up the spans on these devices by person and day, who used most first; `of_hours` are those of all devices."""
+    """Add up the spans on these devices by person and day, who used most first.
+
+    `of_hours` are those of the devices that the person used.
+    """
     devices, by_person = set(device_ids), defaultdict[str | None, list[Held]](list)
     for span in spans:
         if span.device_id in devices:
@@ -93,7 +96,7 @@ def use_by_person(spans: Iterable[Held], device_ids: Iterable[int], now: datetim
     people = (
         _person(
             name,
-            use_by_day(own, devices, now, count),
+            use_by_day(own, {span.device_id for span in own}, now, count),
             sum(not span.is_further for span in own if span.ends > begins and span.begins < now),
         )
         for name, own in by_person.items()
