@@ -11,7 +11,7 @@ GAP_FRACTION = 0.25
 """Share of a day's width that is left free between two bars."""
 LEAST_HEIGHT = 1.5
 """Pixels of a bar above zero: less would not be seen."""
-DATES_MAX = 4
+DATES_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
