@@ -7,7 +7,7 @@ from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
 
-from analysis.models.querysets import DeviceManager, DeviceQuerySet
+from analysis.models.querysets import FOREIGN_SHARE_MAX, DeviceManager, DeviceQuerySet
 
 
 class MaintenanceMixin(models.Model):
@@ -68,6 +68,9 @@ class Device(MaintenanceMixin):
     last_seen_at = models.DateTimeField(null=True, blank=True, help_text="When its worker last gave a sign of life.")
     memory_used_bytes = models.BigIntegerField(null=True, blank=True)
     memory_read_at = models.DateTimeField(null=True, blank=True)
+    busy_percent = models.PositiveSmallIntegerField(
+        null=True, blank=True, editable=False, help_text="How busy any program kept the GPU, read with its memory."
+    )
     foreign_used_bytes = models.BigIntegerField(
         null=True, blank=True, help_text="Memory that other processes held when a worker last tried to start a run."
     )
@@ -125,6 +128,11 @@ class Device(MaintenanceMixin):
     def is_held(self) -> bool:
         """Whether another program held the device when its worker last gave a sign of life."""
         return bool(self.held_process)
+
+    @property
+    def is_filled_by_others(self) -> bool:
+        """Whether a GPU without a run of ours has memory in use: only runs that accept a shared device start there."""
+        return self.kind != "cpu" and (self.memory_used_bytes or 0) > FOREIGN_SHARE_MAX * self.capacity_bytes
 
     @property
     def queue_name(self) -> str:

@@ -12,7 +12,7 @@ from analysis.models import Device
 from analysis.presentation.chip import Chip
 from analysis.presentation.device_hold import describe_hold
 from analysis.presentation.formatting import bytes_text
-from analysis.presentation.run_state import HELD
+from analysis.presentation.run_state import FILLED_BY_OTHERS, HELD
 from analysis.runs.queue.placement import slot_of
 
 if TYPE_CHECKING:
@@ -79,4 +79,6 @@ def _chip(device: DeviceWithActivity, waiting: int) -> Chip:
         return replace(HELD, word=f"{HELD.word}{queue}")
     if maintenance:
         return Chip("⊘", f"{maintenance}{f', {waiting} waiting' if waiting else ''}", "chip-plain")
-    return Chip("○", f"{waiting} waiting", "chip-plain") if waiting else Chip("●", "idle", "chip-ok")
+    if waiting:
+        return Chip("○", f"{waiting} waiting", "chip-plain")
+    return FILLED_BY_OTHERS if device.is_filled_by_others else Chip("●", "idle", "chip-ok")

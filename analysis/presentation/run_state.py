@@ -32,6 +32,8 @@ _CHIPS = {
 }
 HELD = Chip("◐", "busy", "chip-run")
 """The label of a device that another program holds."""
+FILLED_BY_OTHERS = Chip("◒", "used by others", "chip-run")
+"""The label of a GPU without a run in whose memory other programs are."""
 
 _SOON_SECONDS = 5
 

@@ -89,19 +89,20 @@ def devices_refresh(devices: Iterable[Device], *, silent_seconds: float = 0.0) -
     """
     seen_at = Now() - timedelta(seconds=silent_seconds)
     for device in devices:
-        used, holder = memory_used_bytes(device), other_holder(device)
+        used, busy, holder = memory_used_bytes(device), busy_percent(device), other_holder(device)
         device.held_process, device.held_work = (holder.process, holder.work) if holder else ("", "")
         device.held_since = holder.since if holder else None
         Device.objects.filter(pk=device.pk).update(
             last_seen_at=seen_at,
             memory_used_bytes=used,
+            busy_percent=busy,
             memory_read_at=None if used is None else Now(),
             held_process=storable_text(device.held_process, 100),
             held_work=storable_text(device.held_work, 200),
             held_since=device.held_since,
         )
         if used is not None:
-            reading_add(device, used, busy_percent(device))
+            reading_add(device, used, busy)
 
 
 def reading_add(device: Device, used_bytes: int, percent: int | None) -> None:

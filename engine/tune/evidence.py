@@ -36,7 +36,7 @@ from .hosts.joining import check_hosts, hosts_of
 from .reading import BY_LOADER, Memory, Reading, Step
 from .script_error import TIMEOUT
 from .seen import KEPT_OUT, LastSeen
-from .speed.timed_steps import Timing, steps_to_time
+from .speed.timed_steps import Loader, Timing, steps_to_time
 
 SETTERS = {"dataloader": "DataLoader", "hf": "TrainingArguments", "steps": "memorymark.steps"}
 AXES = (0, 1, BY_LOADER)
@@ -226,7 +226,7 @@ def _measured(
         for a, b in pairwise(steps[0])
         if a.is_timed and max(b.holds(batch_size, axis) for axis in AXES) == micro_batches
     ]
-    timing = Timing.of(step_seconds, steps, trained[0].loader, micro_batches)
+    timing = Timing.of(step_seconds, steps, Loader(*trained[0].data.get("loader", ())), micro_batches)
     samples = batch_size * micro_batches * len(trained)
     over = None
     if limit_bytes is not None and worst.peak_bytes > limit_bytes:

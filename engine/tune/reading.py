@@ -15,7 +15,6 @@ from math import prod
 from typing import Any
 
 from ..spec import MEMORY_STEPS
-from .speed.timed_steps import Loader
 
 OPTIMIZER_STEP = "optimizer_step"
 TRAINING_PHASES = ("forward", "backward", OPTIMIZER_STEP)
@@ -180,11 +179,6 @@ class Reading:
     def idle_optimizers(self) -> int:
         """How many optimizers were made and have made no step."""
         return int(self.data.get("idle_optimizers", 0))
-
-    @property
-    def loader(self) -> Loader:
-        """The loader that fed the training; without workers where none was seen."""
-        return Loader(*self.data.get("loader", ()))
 
     @property
     def rows_of_a_pass(self) -> int | None:

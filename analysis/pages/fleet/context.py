@@ -20,7 +20,7 @@ from analysis.presentation.device_hold import describe_hold
 from analysis.presentation.formatting import bytes_text
 from analysis.presentation.kinds import run_place
 from analysis.presentation.labels import name_of_run
-from analysis.presentation.run_state import HELD, describe_queue_position
+from analysis.presentation.run_state import FILLED_BY_OTHERS, HELD, describe_queue_position
 from analysis.runs.queue.device_set import index_of
 from analysis.runs.queue.forecast import QueuePosition
 from analysis.runs.queue.placement import slot_of
@@ -221,7 +221,7 @@ def _chip(device: DeviceWithActivity, running: Run | None, is_silent: bool) -> C
     if not device.takes_runs:
         is_drained = device.drained or device.host.drained
         return Chip("⊘", "drained" if is_drained else "maintenance", "chip-plain")
-    return Chip("●", "idle", "chip-ok")
+    return FILLED_BY_OTHERS if device.is_filled_by_others else Chip("●", "idle", "chip-ok")
 
 
 def _describe_maintenance(row: Host | Device, now: datetime) -> str:

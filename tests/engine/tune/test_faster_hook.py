@@ -120,7 +120,7 @@ def test_a_script_that_holds_its_outputs_is_told_so_and_nothing_is_written_besid
     assert "Outputs released after each step:" in said
     assert "Paste, for less memory:\n  del outputs" in said
     assert (result["goal"], result["today"]["batch_size"], result["chosen"]) == ("faster", 64, [])
-    assert result["variants"][0]["numbers"]["sameness"] == "same_to_the_bit"
+    assert result["rows"][0]["numbers"]["sameness"] == "same_to_the_bit"
     assert set(SCRIPTS.iterdir()) == files
 
 
@@ -129,7 +129,7 @@ def test_a_script_that_waits_for_its_rows_is_told_so_first_and_workers_are_tried
     said, result = tuned("--try", "workers,fused", "--time-budget", "60", "--", *script)
     assert "Your data loader, not your computation, is the limit" in said
     assert result["today"]["waiting_fraction"] > 0.5
-    assert result["variants"][0]["numbers"]["sameness"] == "same_to_the_bit"
+    assert result["rows"][0]["numbers"]["sameness"] == "same_to_the_bit"
 
 
 def test_an_optimizer_over_thousands_of_small_tensors_is_much_faster_when_fused() -> None:

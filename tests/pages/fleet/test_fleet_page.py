@@ -215,3 +215,15 @@ def test_the_bars_are_explained_by_what_can_be_seen_on_a_cpu_too(alice_client: C
     text = page(alice_client)
     assert "A dashed bar is an older reading." in words(text)
     assert "grey bar" not in text
+
+
+def test_a_gpu_in_whose_memory_others_are_is_not_called_idle_and_says_how_busy_it_is(alice_client: Client) -> None:
+    card = make_card()
+    assert "idle" in words(page(alice_client))
+    Device.objects.filter(pk=card.pk).update(
+        memory_used_bytes=card.capacity_bytes // 2, memory_read_at=timezone.now(), busy_percent=93
+    )
+    said = words(page(alice_client))
+    assert "used by others" in said
+    assert "93 % busy" in said
+    assert "used by others" in words(alice_client.get("/", headers={"accept": "text/html"}).content.decode())
