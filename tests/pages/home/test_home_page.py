@@ -172,7 +172,8 @@ def test_the_largest_saving_names_its_setup_and_the_size_to_use(alice_client: Cl
     assert largest is not None
     assert (largest.run_id, largest.name, largest.batch_size) == (script.pk, "tagger", 56)
     text = words(text_of(alice_client))
-    assert "is unused at today’s batch sizes. Other sizes save $150.00 a year , most by tagger: use 56 ." in text
+    saves = "Other sizes save $150.00 a year , most by tagger: use batch size 56 ."
+    assert f"is unused at today’s batch sizes. {saves}" in text
 
 
 def make_script_run(device: Device, **columns: Any) -> Run:
