@@ -14,7 +14,7 @@ from ..kinds import RunKind
 from ..program import PROGRAM
 from ..race.text import FIGURES, HEADINGS, cells, less_memory, lines_to_paste
 from ..settings.spec_checks import not_offered
-from ..text.units import format_bytes, format_duration
+from ..text.units import format_bytes, format_duration, sentence_case
 from ..tune.devices import devices_held
 from ..tune.faster.result import OwnRaceResult
 from ..tune.faster.run import make_faster
@@ -95,6 +95,6 @@ def _lines_below(result: OwnRaceResult) -> list[str]:
         before, after = (format_bytes(each) for each in (today.memory_bytes, result.chosen_memory_bytes))
         lines.append(f"Memory: {after}, today {before}.")
     lines += [less_memory(row, today.memory_bytes) for row in result.savers[0 if result.chosen else 1 :]]
-    lines += [f"{each[:1].upper()}{each[1:]}." for each in result.remarks]
+    lines += [f"{sentence_case(each)}." for each in result.remarks]
     where = f"{result.starts} starts of {result.spec.model} with batch {today.batch_size} on {result.device.name}"
     return [*lines, f"{where}, {format_duration(result.total_seconds)}."]

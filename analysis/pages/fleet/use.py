@@ -49,6 +49,13 @@ class MemoryPicture:
     mosts: tuple[DayBar, ...]
     mean_bytes: int
     most_bytes: int
+    device_name: str
+
+    @property
+    def said(self) -> str:
+        """The picture in words."""
+        mean, most = bytes_text(self.mean_bytes), bytes_text(self.most_bytes)
+        return f"Memory in use on {self.device_name} by day: {mean} on average, {most} at most"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +64,16 @@ class BusyPicture:
 
     bars: tuple[DayBar, ...]
     fraction: float
+    device_name: str
 
     @property
     def text(self) -> str:
         return share_text(self.fraction)
+
+    @property
+    def said(self) -> str:
+        """The picture in words."""
+        return f"{self.device_name} busy by day: {self.text} of the time that was read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +98,11 @@ class DevicePicture:
     def share_text(self) -> str:
         return share_text(self.use.fraction)
 
+    @property
+    def said(self) -> str:
+        """The picture of its use in words."""
+        return f"Use of {self.device.name} by day: {self.share_text} of the time since {self.use.days[0].day}"
+
 
 @dataclass(frozen=True, slots=True)
 class PersonPicture:
@@ -98,6 +116,11 @@ class PersonPicture:
     @property
     def hours_text(self) -> str:
         return hours_text(self.use.hours)
+
+    @property
+    def said(self) -> str:
+        """The picture in words."""
+        return f"Use by {self.name} by day: {self.hours_text} since {self.use.days[0].day}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +148,6 @@ def use_context(devices: Sequence[Device], now: datetime, *, host: str, day_coun
     return {
         "ranges": RANGES,
         "day_count": day_count,
-        "since": since,
         "pictures": [_picture(names[use.device_id], use, memory) for use in pictured],
         "marks": day_marks([day.day for day in pictured[0].days]) if pictured else (),
         "more_pictures": max(0, len(used) - PICTURES_MAX),
@@ -152,7 +174,7 @@ def _picture(device: Device, use: DeviceUse, memory: Mapping[tuple[int, date], D
     known = [memory.get((device.pk, day.day)) for day in use.days]
     rows = zip(use.days[::-1], known[::-1], strict=True)
     used = tuple(DayText.of(day, held) for day, held in rows if day.hours or held)
-    return DevicePicture(device, use, bars, _memory_picture(device, known), _busy_picture(known), used)
+    return DevicePicture(device, use, bars, _memory_picture(device, known), _busy_picture(device, known), used)
 
 
 def _memory_picture(device: Device, days: Sequence[DeviceDay | None]) -> MemoryPicture | None:
@@ -173,10 +195,11 @@ def _memory_picture(device: Device, days: Sequence[DeviceDay | None]) -> MemoryP
         day_bars(mosts, texts),
         sum(day.used_sum_bytes for day in known) // sum(day.reading_count for day in known),
         max(day.most_used_bytes for day in known),
+        device.name,
     )
 
 
-def _busy_picture(days: Sequence[DeviceDay | None]) -> BusyPicture | None:
+def _busy_picture(device: Device, days: Sequence[DeviceDay | None]) -> BusyPicture | None:
     """Draw the days of which a driver told how busy the GPU was; None without any."""
     known = [day for day in days if day and day.busy_reading_count]
     if not known:
@@ -187,7 +210,7 @@ def _busy_picture(days: Sequence[DeviceDay | None]) -> BusyPicture | None:
         for day, share in zip(days, shares, strict=True)
     ]
     total = sum(day.busy_sum_percent for day in known) / sum(day.busy_reading_count for day in known) / 100
-    return BusyPicture(day_bars([share or 0.0 for share in shares], texts), total)
+    return BusyPicture(day_bars([share or 0.0 for share in shares], texts), total, device.name)
 
 
 def _picture_of_person(use: PersonUse, most: float, unused: Mapping[tuple[str | None, date], Unused]) -> PersonPicture:

@@ -15,6 +15,7 @@ from engine.race.numbers import UNKNOWN, judge_difference
 from engine.race.row import VariantRow
 from engine.race.text import less_memory
 from engine.race.variants import NotTried
+from engine.text.units import sentence_case
 from engine.tune.faster.variants import BY_NAME
 from engine.tune.training import describe_waiting
 
@@ -103,4 +104,4 @@ def _remarks(read: OwnRaced) -> Iterator[str]:
     if today.is_limited_by_loader and today.waiting_fraction is not None:
         yield describe_waiting(today.waiting_fraction, today.batch_size, read.device.kind)
     yield from (less_memory(row, today.memory_bytes) for row in read.savers[0 if read.chosen else 1 :])
-    yield from (f"{each[:1].upper()}{each[1:]}." for each in read.remarks)
+    yield from (f"{sentence_case(each)}." for each in read.remarks)

@@ -78,8 +78,7 @@ def _met(meeting: Meeting, spec: TuneSpec, seconds: float) -> list[Link]:
         raise
     for link in waiting:
         link.close()
-    links = [link for _, link in sorted(came.items())]
-    return links
+    return [link for _, link in sorted(came.items())]
 
 
 def _listener(meeting: Meeting) -> socket.socket:
