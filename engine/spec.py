@@ -15,7 +15,7 @@ from .ranks.emulation import EmulatedRank
 from .settings.setting import Role, setting
 from .settings.spec_checks import check_settings, settings_of, value_types
 from .text.today import DEFAULT_BATCH_SIZE
-from .text.units import BYTES_ALLOWED, GIB, format_bytes
+from .text.units import BYTES_ALLOWED, GIB, format_bytes, sentence_case
 from .training_ranks import check_measured
 from .training_spec import TrainingSpec, check_training, take_config
 
@@ -85,7 +85,7 @@ class RunSpec(TrainingSpec):
         Role.LIMIT,
         "Memory limit",
         "Memory that the training may use, such as 24GiB. "
-        f"{BYTES_ALLOWED[0].upper()}{BYTES_ALLOWED[1:]}. Left out: all of the device's, on a CPU 4 GiB.",
+        f"{sentence_case(BYTES_ALLOWED)}. Left out: all of the device's, on a CPU 4 GiB.",
         default=None,
         hint="Optional: pretend the device is smaller, such as 24GiB.",
         bounds=(1, 2**50),

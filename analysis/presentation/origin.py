@@ -12,6 +12,7 @@ from typing import Any
 
 from analysis.models import Run, RunOrigin
 from analysis.runs.queue.retry_policy import Cause
+from engine.text.units import sentence_case
 
 NOT_TRUSTED = (
     "Not trusted yet: left out of recommendations, baselines, trends, the matrix and reuse. "
@@ -74,7 +75,7 @@ class Origin:
         """
         host = _NO_HOST.sub("_", self.reported_from)[:_HOST_IN_MESSAGES]
         mark = replace(self, origin=origin_text(host, None)).mark
-        return f"{mark[:1].upper()}{mark[1:]}: " if mark else ""
+        return f"{sentence_case(mark)}: " if mark else ""
 
 
 @dataclass(frozen=True, slots=True)

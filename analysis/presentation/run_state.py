@@ -62,7 +62,7 @@ def describe_phase(run: Run, turn: QueuePosition | None = None) -> str:
     if run.phase == "finished":
         return "Storing the result."
     label = PHASE_LABELS.get(run.phase, run.phase)
-    return f"{label[:1].upper()}{label[1:]}."
+    return f"{sentence_case(label)}."
 
 
 def describe_queue_position(turn: QueuePosition) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..program import PROGRAM
 from ..results.figure_kinds import ESTIMATED
+from ..text.units import sentence_case
 from .document import Advice
 from .global_batch import BatchPair
 
@@ -79,7 +80,7 @@ def advice_lines(advice: Advice) -> list[str]:
     if plan.pairs:
         has_speeds = any(pair.samples_per_second is not None for pair in plan.pairs[:PAIRS_SHOWN])
         speeds = ", with the measured speed of the micro-batch" if has_speeds else ""
-        lines += [f"{factors[:1].upper()}{factors[1:]}{speeds}:"]
+        lines += [f"{sentence_case(factors)}{speeds}:"]
         lines += [pair_line(pair, plan.devices) for pair in plan.pairs[:PAIRS_SHOWN]]
     lines += [describe_learning_rate(advice), advice.samples_needed]
     lines += [f"  {paper.citation} ({paper.url})" for paper in advice.papers]

@@ -12,6 +12,7 @@ from analysis.presentation.chip import Chip
 from analysis.presentation.stored.unreadable import read_stored
 from engine.documents.validated import Validated
 from engine.results.result import DeviceFacts
+from engine.text.units import sentence_case
 from engine.validation.spec import SHORT_NAMES
 from engine.validation.verdict import Check, Verdict
 
@@ -39,7 +40,7 @@ class CheckRow:
 
     @property
     def claim(self) -> str:
-        return f"{self.check.claim[:1].upper()}{self.check.claim[1:]}"
+        return sentence_case(self.check.claim)
 
 
 @dataclass(frozen=True, slots=True)
