@@ -43,10 +43,9 @@ def places_offered(devices: Iterable[Device], *, count: int = 1) -> dict[str, tu
 
 
 def _sets_offered(devices: Sequence[Device], count: int) -> dict[str, tuple[str, Placement]]:
-    of_kind = Counter((d.host_id, d.kind) for d in devices)
-    of_class = Counter((d.host_id, d.kind, d.name) for d in devices)
-    kinds = dict.fromkeys(kind for (_, kind), there in of_kind.items() if there >= count)
-    classes = dict.fromkeys((kind, name) for (_, kind, name), there in of_class.items() if there >= count)
+    of_model = Counter((d.host_id, d.kind, d.name) for d in devices)
+    classes = dict.fromkeys((kind, name) for (_, kind, name), there in of_model.items() if there >= count)
+    kinds = dict.fromkeys(kind for kind, _ in classes)
     places = [
         *((f"{count} × {DEVICE_LABELS.get(kind, kind.upper())} of one host", Placement(kind=kind)) for kind in kinds),
         *((f"{count} × {name}", Placement(kind=kind, device_class=name[:100])) for kind, name in classes),

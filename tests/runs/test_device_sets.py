@@ -160,6 +160,14 @@ def test_an_instance_of_a_card_is_never_one_of_several(cards):
     assert run.state == State.QUEUED
 
 
+def test_cards_of_two_models_are_no_set(cards):
+    """A result is of one card: a limit that two A100 have is not that of one beside a T4."""
+    make_run_of_several(2)
+    Device.objects.filter(pk=cards[1].pk).update(name="Tesla T4")
+    Device.objects.filter(pk=cards[2].pk).update(enabled=False)
+    assert [claim_set(card) for card in Device.objects.taking_runs()] == [None, None]
+
+
 def test_it_is_expected_when_the_last_of_its_devices_is_free_and_what_is_behind_after_it(cards):
     done = make_run(cards[0], model="bert-tiny")
     claim(cards[0])
@@ -202,7 +210,7 @@ def test_what_no_host_has_is_refused(cards, monkeypatch, needed, refused):
     make_card(0, host="other", uuid="GPU-d")
     monkeypatch.setattr("analysis.runs.queue.create.devices_needed", lambda spec: needed)
     if refused:
-        with pytest.raises(Exception, match="no host has 4 enabled cuda devices that you may use together"):
+        with pytest.raises(Exception, match="no host has 4 enabled cuda devices of one model that you may use"):
             submit()
     else:
         assert submit().device_count == needed

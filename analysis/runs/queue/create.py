@@ -92,8 +92,8 @@ def wake_for(*, run: Run) -> None:
     idle = Device.objects.taking_runs().seen_lately().idle().unheld().allowing(run.requested_by).best_first()
     ask = request_of(run)
     ready = [device for device in idle.filter(kind=run.requested_kind) if may_run(ask, slot_of(device), None)]
-    if run.device_count > 1:  # one worker of each host finds out who starts it
-        ready = list({device.host_id: device for device in ready}.values())
+    if run.device_count > 1:  # one worker of each group finds out who starts it
+        ready = list({slot_of(device).group: device for device in ready}.values())
     for device in ready[:_WOKEN_DEVICES_MAX]:
         worker_wake(device=device)
 
@@ -168,7 +168,7 @@ def _refuse_impossible_run(run: Run, place: Placement) -> None:
     offered = map(slot_of, Device.objects.enabled().allowing(run.requested_by).filter(kind=run.requested_kind))
     wanted = _of_enough(ask, [card for card in offered if is_wanted(ask, card)])
     if not wanted and run.device_count > 1:
-        raise SpecError("device", f"no host has {run.device_count} enabled {place}s that you may use together")
+        raise SpecError("device", f"no host has {run.device_count} enabled {place}s of one model that you may use")
     if not wanted:
         raise SpecError("device", f"there is no enabled {place} that you may use")
     roomy = _of_enough(ask, [card for card in wanted if has_memory(ask, card)])
@@ -183,7 +183,7 @@ def _refuse_impossible_run(run: Run, place: Placement) -> None:
 
 
 def _of_enough(ask: ResourceRequest, cards: Sequence[Slot]) -> list[Slot]:
-    """Keep the devices of hosts that have as many of them as the run needs together."""
+    """Keep the devices of hosts that have as many of one model as the run needs together."""
     usable = [card for card in cards if ask.device_count == 1 or not card.is_partition]
-    of_host = Counter(card.host_id for card in usable)
-    return [card for card in usable if of_host[card.host_id] >= ask.device_count]
+    of_group = Counter(card.group for card in usable)
+    return [card for card in usable if of_group[card.group] >= ask.device_count]

@@ -102,7 +102,7 @@ def _seats(devices: Iterable[Device], running: Sequence[Any], now: datetime) -> 
         free_after = None if device.is_held else 0.0
         if run is not None:
             free_after = most_seconds_left(run, run.budget_seconds, now)
-        seats.append(Seat(device.pk, device.host_id, free_after))
+        seats.append(Seat(device.pk, slot_of(device).group, free_after))
     return seats
 
 

@@ -1,4 +1,4 @@
-"""PURE: which waiting runs start now, where some need several devices of one host, all or none.
+"""PURE: which waiting runs start now, where some need several devices of one host and model, all or none.
 
 The rule: runs have one order, that of the queue, and each starts as soon as enough devices of one host are free. A run
 of several devices that cannot start yet reserves those with which it can start soonest: at the latest when the time
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -33,16 +33,19 @@ RunT = TypeVar("RunT", bound=Waiting)
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """A device that takes runs. `free_after_seconds`: when it is free at the latest; 0: now, None: unknown."""
+    """A device that takes runs. `free_after_seconds`: when it is free at the latest; 0: now, None: unknown.
+
+    Devices are used together only within a `group`: those of one host and one model, for a result is of one.
+    """
 
     device_id: int
-    host_id: int
+    group: Hashable
     free_after_seconds: float | None = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Start(Generic[RunT]):
-    """A run that starts now, and its devices, all of one host."""
+    """A run that starts now, and its devices, all of one group."""
 
     run: RunT
     device_ids: tuple[int, ...]
@@ -60,7 +63,7 @@ def starts(
     `may_use` says whether a run may use a device at all. A run of one device takes the device `prefers` where it may:
     that of the worker that looks. Which devices a run of several takes is the same whoever looks.
     """
-    host = {seat.device_id: seat.host_id for seat in seats}
+    group = {seat.device_id: seat.group for seat in seats}
     free_after = {seat.device_id: seat.free_after_seconds for seat in seats}
     reserved: dict[int, float] = {}
     for run in runs:
@@ -71,32 +74,32 @@ def starts(
         if run.device_count == 1:
             chosen = [prefers] if prefers in open_now else open_now[:1]
         else:
-            chosen = _of_one_host(open_now, host, run.device_count)
+            chosen = _of_one_group(open_now, group, run.device_count)
         if chosen:
             free_after |= dict.fromkeys(chosen, run.most_seconds)
             yield Start(run, tuple(chosen))
         elif run.device_count > 1:
             others = [each for each in free_after if each not in reserved and may_use(run, each)]
-            reserved |= _soonest(others, host, free_after, run.device_count)
+            reserved |= _soonest(others, group, free_after, run.device_count)
 
 
-def _of_one_host(devices: Iterable[int], host: Mapping[int, int], count: int) -> list[int]:
-    """Return the first so many devices of the first host that has them; empty where none has."""
-    by_host: dict[int, list[int]] = defaultdict(list)
+def _of_one_group(devices: Iterable[int], group: Mapping[int, Hashable], count: int) -> list[int]:
+    """Return the first so many devices of the first group that has them; empty where none has."""
+    by_group: dict[Hashable, list[int]] = defaultdict(list)
     for each in devices:
-        by_host[host[each]].append(each)
-    return next((of_host[:count] for of_host in by_host.values() if len(of_host) >= count), [])
+        by_group[group[each]].append(each)
+    return next((of_group[:count] for of_group in by_group.values() if len(of_group) >= count), [])
 
 
 def _soonest(
-    devices: Iterable[int], host: Mapping[int, int], free_after: Mapping[int, float | None], count: int
+    devices: Iterable[int], group: Mapping[int, Hashable], free_after: Mapping[int, float | None], count: int
 ) -> dict[int, float]:
-    """Return the devices of one host that are all free soonest, each with the moment at which all are."""
-    by_host: dict[int, list[tuple[float, int]]] = defaultdict(list)
+    """Return the devices of one group that are all free soonest, each with the moment at which all are."""
+    by_group: dict[Hashable, list[tuple[float, int]]] = defaultdict(list)
     for each in devices:
         if (seconds := free_after[each]) is not None:
-            by_host[host[each]].append((seconds, each))
-    sets = [sorted(of_host)[:count] for of_host in by_host.values() if len(of_host) >= count]
+            by_group[group[each]].append((seconds, each))
+    sets = [sorted(of_group)[:count] for of_group in by_group.values() if len(of_group) >= count]
     if not sets:
         return {}
     chosen = min(sets, key=lambda each: each[-1][0])

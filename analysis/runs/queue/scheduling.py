@@ -52,6 +52,11 @@ class Slot:
     is_partition: bool = False
 
     @property
+    def group(self) -> tuple[int, str]:
+        """Host and model: devices are used together only within such a group."""
+        return self.host_id, self.name
+
+    @property
     def is_shared(self) -> bool:
         return (self.foreign_used_bytes or 0) > FOREIGN_SHARE_MAX * self.capacity_bytes
 
@@ -235,7 +240,7 @@ def _starts_of_several(queue: _Queue, cards: list[SlotState]) -> Iterator[tuple[
             if state.is_running and state.free_at <= at:
                 state.is_running = False
                 queue.running[state.person] -= 1
-        seats = [Seat(number, state.host_id, state.free_after(at)) for number, state in states.items()]
+        seats = [Seat(number, state.card.group, state.free_after(at)) for number, state in states.items()]
         order = in_order(groups, queue.running, queue.last_started)
         start = next(starts(order, seats, lambda run, each: may_run(run.ask, states[each].card, run.person)), None)
         if start is None:
@@ -270,10 +275,6 @@ class _Played:
         free_at = _assumed(state.seconds_left)
         latest = max(free_at, state.most_seconds_left or 0.0)
         return cls(state.card, state.person, state.is_running, free_at, latest, state.seconds_left is not None)
-
-    @property
-    def host_id(self) -> int:
-        return self.card.host_id
 
     def free_after(self, at: float) -> float:
         return 0.0 if self.free_at <= at else self.free_at_latest - at
