@@ -4,7 +4,7 @@ hook_not_loaded       no Python process with torch was seen: nothing could be wa
 batch_size_not_set    the hook was to set the batch size and found nowhere to set it
 batch_size_ignored    the training was given batches of another size than it was started with
 ranks_disagree        the processes of one training did not consume the same, or one ended before the others
-hosts_differ          the hosts of one training have GPUs of different kinds
+gpus_differ           the ranks of one training have GPUs of different kinds
 several_trainings     processes that know nothing of each other train at the same time
 ended_early           the command ended in order before enough optimizer steps
 no_process_group      ranks were to be emulated, and the training never joined a process group
@@ -32,7 +32,7 @@ from ..text.units import describe_over, format_bytes
 from . import notes
 from .data_end import DataEnd
 from .emulated.evidence import OWN_RANKS, check_emulated, without_speed
-from .hosts.joining import check_hosts, hosts_of
+from .hosts.joining import check_cards, hosts_of
 from .reading import BY_LOADER, Memory, Reading, Step
 from .script_error import TIMEOUT
 from .seen import KEPT_OUT, LastSeen
@@ -156,7 +156,7 @@ def evidence_of(
         raise CommandUntunable("several_trainings", f"{what}: what they hold together is not known")
     if batch in SETTERS and not any(SETTERS[batch] in r.set_by() for r in readings):
         raise CommandUntunable("batch_size_not_set", f"no {SETTERS[batch]}(...) was called: --batch {batch} needs one")
-    check_hosts(trained)
+    check_cards(trained)
     steps = [r.steps() for r in trained]
     counted = [_micro_batches(each, batch_size) for each in steps]
     if None in counted:
@@ -345,7 +345,8 @@ def _micro_batches(steps: Sequence[Step], batch_size: int) -> tuple[int, int] | 
 
 def _check_undivided(trained: Sequence[Reading], steps: Sequence[Sequence[Step]], batch_size: int) -> None:
     """Raise CommandUntunable where each rank was given its part of the size, and the data has more rows than that."""
-    ranks, part = len(trained), batch_size // len(trained)
+    ranks = trained[0].world_size
+    part = batch_size // ranks
     has_more = all(r.rows_of_a_pass != part for r in trained)
     if ranks > 1 and part and has_more and all(_micro_batches(each, part) for each in steps):
         given = f"started with batch size {batch_size}, each of the {ranks} ranks was given {part}"

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..errors import CommandUntunable, TimeIsUp, WorkloadFailed
+from ..errors import CommandUntunable, HostLost, TimeIsUp, WorkloadFailed
 from ..execution import Emit, Execution
 from ..machine.scratch import scratch_folder
 from ..provenance.read import run_facts
@@ -291,7 +291,7 @@ class StartSweep(Sweep):
         """
         try:
             yield
-        except (TimeIsUp, WorkloadFailed, CommandUntunable) as error:
+        except (TimeIsUp, WorkloadFailed, CommandUntunable, HostLost) as error:
             if isinstance(error, CommandUntunable) and error.code == MEMORY_VARIES:
                 raise
             self.execution.log(f"{what} was not measured: {error}", "warning")

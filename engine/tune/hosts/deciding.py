@@ -11,6 +11,7 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from ipaddress import ip_address
 from pathlib import Path
 
 from ...errors import EngineError, HostLost, SpecError
@@ -82,15 +83,19 @@ def _met(meeting: Meeting, spec: TuneSpec, seconds: float) -> list[Link]:
 
 
 def _listener(meeting: Meeting) -> socket.socket:
-    """Listen where the hosts meet; at every address of this one where it is known by another, as behind a service."""
+    """Listen where the hosts meet; at every address of this one where it is known by another, as behind a service.
+
+    Debian gives a host's own name an address that no other host reaches, 127.0.1.1: so its other addresses count, too.
+    """
     try:
-        family, *_ = socket.getaddrinfo(meeting.address, meeting.port, type=socket.SOCK_STREAM)[0]
+        family, *_, (address, *_) = socket.getaddrinfo(meeting.address, meeting.port, type=socket.SOCK_STREAM)[0]
+        is_name_here = ip_address(address).is_loopback and meeting.address not in (address, "localhost")
         listener = socket.socket(family, socket.SOCK_STREAM)
         with ExitStack() as failing:
             failing.enter_context(listener)
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                listener.bind((meeting.address, meeting.port))
+                listener.bind(("" if is_name_here else meeting.address, meeting.port))
             except OSError:
                 listener.bind(("", meeting.port))
             listener.listen()

@@ -68,9 +68,12 @@ def hosts_of(readings: Sequence[Reading]) -> tuple[str, ...]:
     return hosts if any(hosts) else ()
 
 
-def check_hosts(readings: Sequence[Reading]) -> None:
+def check_cards(readings: Sequence[Reading]) -> None:
     """Raise CommandUntunable where the ranks' GPUs are not all of one kind: the result is of one."""
-    found = {(r.card["name"], r.card["total_bytes"]): host_of(r) for r in readings if r.card and host_of(r)}
+    found = {(r.card["name"], r.card["total_bytes"]): r for r in readings if r.card}
     if len(found) > 1:
-        shown = ", ".join(f"{printable(name)} on {host}" for (name, _), host in sorted(found.items()))
-        raise CommandUntunable("hosts_differ", f"the GPUs of the hosts differ: {shown}; the result would be of one")
+        places = ((name, reading, host_of(reading)) for (name, _), reading in sorted(found.items(), key=lambda e: e[0]))
+        shown = ", ".join(
+            f"{printable(name)} {f'on {host}' if host else f'of rank {r.rank}'}" for name, r, host in places
+        )
+        raise CommandUntunable("gpus_differ", f"the GPUs of the ranks differ: {shown}; the result would be of one")

@@ -25,7 +25,7 @@ from engine.tune.hosts import link as links
 from engine.tune.hosts.deciding import joined_hosts
 from engine.tune.hosts.following import follow
 from engine.tune.hosts.joining import (
-    check_hosts,
+    check_cards,
     distinct_names,
     have_all_ended,
     hosts_of,
@@ -126,10 +126,12 @@ def test_what_another_host_noted_is_read_as_of_this_one() -> None:
 
 def test_gpus_of_different_kinds_are_no_one_result() -> None:
     cards = [{"name": name, "total_bytes": 80} for name in ("A100", "A100", "H100")]
-    check_hosts([reading(host=host, card=card) for host, card in zip("ab", cards[:2], strict=True)])
+    check_cards([reading(host=host, card=card) for host, card in zip("ab", cards[:2], strict=True)])
     with pytest.raises(CommandUntunable, match="A100 on a, H100 on b") as refused:
-        check_hosts([reading(host=host, card=card) for host, card in zip("ab", cards[1:], strict=True)])
-    assert refused.value.code == "hosts_differ"
+        check_cards([reading(host=host, card=card) for host, card in zip("ab", cards[1:], strict=True)])
+    assert refused.value.code == "gpus_differ"
+    with pytest.raises(CommandUntunable, match="A100 of rank 0, H100 of rank 1"):
+        check_cards([reading(rank=rank, card=card) for rank, card in enumerate(cards[1:])])
 
 
 def test_the_worst_rank_of_any_host_decides() -> None:
@@ -217,6 +219,18 @@ def test_a_host_that_never_comes_ends_the_wait_and_a_stranger_is_sent_away() -> 
     timer.join()
     with pytest.raises(HostLost, match="nothing answered at 127.0.0.1"):
         follow(*meeting_at(port, 1), nullcontext, print, seconds=0.1)
+
+
+def test_a_host_whose_own_name_is_a_loopback_address_listens_where_others_reach_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As Debian and Ubuntu write it: `127.0.1.1 node0` in /etc/hosts of node0."""
+    port, known = free_port(), socket.getaddrinfo
+    names = {"node0": "127.0.1.1"}
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *more, **how: known(names.get(host, host), *more, **how))
+    for address, listens in (("node0", "0.0.0.0"), ("127.0.0.1", "127.0.0.1")):
+        with deciding._listener(Meeting(2, address, port, 0)) as listener:
+            assert listener.getsockname()[0] == listens
 
 
 def test_hosts_with_different_settings_both_say_so() -> None:
