@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..results.result import Boundary, Outcome, Probe, Purpose, Reason
+from ..results.result import Boundary, Outcome, Probe, Purpose
 from ..search.allowed_sizes import AllowedSizes
 from ..search.boundary import with_current_size_note
 from ..search.foreign_memory import bytes_taken_by_others
@@ -68,12 +68,6 @@ def ended_at(probes: Sequence[Probe], maximum: int, rule: AllowedSizes | None = 
         return Found(low, None) if following is None or following > maximum else None
     is_fresh = any(p.fresh_process and not p.fits and p.batch_size == high for p in probes)
     return Found(low, high) if high == following and is_fresh else None
-
-
-def out_of_time(probes: Sequence[Probe]) -> Boundary:
-    """Return the boundary of a search whose time ended after these."""
-    largest = max((p.batch_size for p in probes if p.fits), default=None)
-    return Boundary(largest, certified=False, refused_batch_size=None, reason=Reason.TIME_BUDGET)
 
 
 def is_refused_for_memory(probe: Probe, claims: Claims) -> bool:

@@ -12,8 +12,9 @@ from ..errors import SpecError
 from ..results.result import Boundary, Outcome, Point, Probe, Purpose, Reason
 from ..results.speed_rounds import SpeedRound, Stage
 from ..search.allowed_sizes import AllowedSizes, boundary_among
-from ..search.boundary import boundary_of_search
+from ..search.boundary import boundary_cut_short, boundary_of_search
 from ..search.differing_starts import (
+    STARTS_OF_RANKS,
     boundary_on_ranks,
     boundary_where_starts_differ,
     do_starts_differ,
@@ -32,7 +33,7 @@ from ..tune.spec import FunctionSpec, TuneSpec, read_tuned_spec
 from ..tune.speed.alternating_starts import METHOD, next_round, rounds_of, verdict
 from ..tune.speed.to_compare import sizes_to_compare
 from ..tune.training import Training
-from .boundary import ended_at, out_of_time, searched
+from .boundary import ended_at, searched
 from .claims import Claims, Compared
 from .contradiction import Contradiction, differences
 from .training import untrue_training
@@ -61,11 +62,11 @@ class CommandClaims(Claims):
         probes, maximum, rule = searched(self.probes), self.spec.max_batch_size, self._rule()
         too_few = [p for p in probes if p.outcome is Outcome.SIZE_LIMIT]
         ended = ended_at([p for p in probes if p not in too_few], maximum) or ended_at(probes, maximum)
-        possible = [out_of_time(probes)]
+        possible = [boundary_cut_short(probes)]
         if rule is not None:
             ended = ended_at(probes, maximum, rule)
         ended = found_where_starts_differ(probes) or ended
-        if ended is not None:
+        if ended is not None and not (self.is_on_ranks and self._has_too_few_starts(ended.largest)):
             boundary = boundary_where_starts_differ(boundary_of_search(ended, probes, self.device), probes)
             possible.insert(0, boundary if rule is None else boundary_among(boundary, rule))
         low = max((p.batch_size for p in probes if p.fits), default=0)
@@ -83,6 +84,10 @@ class CommandClaims(Claims):
     def is_on_ranks(self) -> bool:
         """Whether several real ranks trained, whose starts may differ although their rows do not."""
         return self.training.ranks > 1 and not self.spec.emulated_ranks
+
+    def _has_too_few_starts(self, batch_size: int) -> bool:
+        """Whether a size has fewer starts than prove anything of ranks."""
+        return sum(p.batch_size == batch_size for p in searched(self.probes)) < STARTS_OF_RANKS
 
     def _with_steps(self, boundary: Boundary) -> Boundary:
         """Return the boundary with the steps that its largest size trained."""
@@ -152,7 +157,7 @@ class CommandClaims(Claims):
         yield from differences(path, claimed, samples / fmean(seconds))
 
     def untrue_training(self) -> Iterator[Contradiction]:
-        yield from untrue_training(self, self.training)
+        yield from untrue_training(self, self.training, self.spec.catalogue)
 
     def may_have_reason(self, reason: str, largest: int) -> bool:
         if (reason == OF_EMULATED) != bool(self.spec.emulated_ranks):

@@ -15,6 +15,7 @@ from ..results.speed_rounds import SpeedRound
 from ..results.stats import samples_per_second
 from ..search.boundary import (
     OF_EARLIER_RUN,
+    boundary_cut_short,
     boundary_of_check,
     boundary_of_search,
     boundary_of_soak,
@@ -28,7 +29,7 @@ from ..speed.reasons import OF_MODELS
 from ..speed.rounds import Candidates, Round, RunRound
 from ..speed.selection import BLOCK_SECONDS, SpeedVerdict, replay
 from ..text.wording import Text, is_one_of
-from .boundary import ended_at, out_of_time, searched
+from .boundary import ended_at, searched
 from .claims import Claims, Compared
 from .contradiction import Contradiction
 
@@ -58,11 +59,11 @@ class MeasurementClaims(Claims):
         steps = soak_steps(self.spec.soak_steps, device.kind)
         found = ended_at(probes, self.spec.max_batch_size)
         if found is None:
-            return [out_of_time(probes)]
+            return [boundary_cut_short(probes)]
         boundary = boundary_of_search(found, probes, device)
         all_soaks = [p for p in self.probes if p.purpose is Purpose.SOAK]
         if not boundary.largest_batch_size:
-            return [boundary, out_of_time(probes)]
+            return [boundary, boundary_cut_short(probes)]
         possible = []
         for soaks in _soaks(all_soaks):
             if any(p.batch_size > boundary.largest_batch_size for p in soaks):
@@ -72,7 +73,7 @@ class MeasurementClaims(Claims):
                 possible += [boundary_of_soak(boundary, soaks, steps, device, when) for when in whens]
             else:
                 possible.append(boundary_of_soak_cut_short(boundary, soaks, steps, probes))
-        return possible if all_soaks and possible else [*possible, out_of_time(probes)]
+        return possible if all_soaks and possible else [*possible, boundary_cut_short(probes)]
 
     def _of_check(self) -> list[Boundary]:
         cut_short = Boundary(None, certified=False, refused_batch_size=None, reason=Reason.TIME_BUDGET)

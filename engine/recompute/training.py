@@ -5,7 +5,8 @@ Tokens, waiting for data and the facts of a whole run were measured within the s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from ..results.result import Probe, Purpose
 from ..text.printable import is_line
@@ -22,8 +23,11 @@ MOST_RANKS = 65_536
 MOST_SHOWN = 20
 
 
-def untrue_training(claims: Claims, training: Training) -> Iterator[Contradiction]:
-    """Yield the figures of `training` that differ from those of the starts."""
+def untrue_training(claims: Claims, training: Training, catalogue: Mapping[str, Any] | None) -> Iterator[Contradiction]:
+    """Yield the figures of `training` that differ from those of the starts, or from the catalogue's model of a command.
+
+    `catalogue` has its settings; None for a training of somebody's own.
+    """
     starts = [p for p in claims.probes if p.purpose is not Purpose.TIMING]
     is_count = len(starts) <= len(training.starts) <= len(starts) + MOST_STARTS  # those that compare speeds are last
     if len(training.starts) != claims.timings.processes or not is_count:
@@ -37,6 +41,8 @@ def untrue_training(claims: Claims, training: Training) -> Iterator[Contradictio
         yield from _untrue_emulation(claims, training, len(emulated), emulated[0].size)
     elif len(peaks) != training.ranks or training.ranks > MOST_RANKS:
         yield Contradiction("training.ranks", training.ranks, len(peaks))
+    else:
+        yield from _untrue_catalogue(claims, training, catalogue)
     largest = last.get(claims.boundary.largest_batch_size or 0)  # where none is known, nothing may be claimed
     peak = None if largest is None else largest.peak_allocated_bytes
     yield from _unlikely_hosts(training.rank_hosts, len(peaks))
@@ -63,6 +69,20 @@ def untrue_training(claims: Claims, training: Training) -> Iterator[Contradictio
         if each.samples_per_second is not None and speed is None:
             yield Contradiction(path, each.samples_per_second, None)
         yield from differences(path, each.samples_per_second, speed)
+
+
+def _untrue_catalogue(
+    claims: Claims, training: Training, catalogue: Mapping[str, Any] | None
+) -> Iterator[Contradiction]:
+    """Yield where real ranks of a model of the catalogue are not those of its command, which are of one host."""
+    if catalogue is None:
+        return
+    of_step = (catalogue["ranks"], catalogue.get("accumulation_steps", 1))
+    wanted = of_step if claims.boundary.largest_batch_size else (0, 0)
+    if (given := (training.ranks, training.micro_batches)) != wanted:
+        yield Contradiction("training.ranks", list(given), list(wanted))
+    if training.rank_hosts:
+        yield Contradiction("training.rank_hosts", list(training.rank_hosts[:MOST_SHOWN]), [])
 
 
 def _untrue_emulation(claims: Claims, training: Training, started: int, size: int) -> Iterator[Contradiction]:

@@ -24,8 +24,12 @@ def boundary_of_search(found: Found, probes: Sequence[Probe], device: DeviceFact
 
 
 def boundary_cut_short(probes: Sequence[Probe]) -> Boundary:
-    """Return the boundary where the time budget ended before it was found: what fitted, with no certificate."""
-    largest = max((p.batch_size for p in probes if p.fits), default=None)
+    """Return the boundary where the time budget ended before it was found: what fitted, with no certificate.
+
+    A size that also ran out of memory, in another start of several ranks or of other rows, is not known to fit.
+    """
+    refused = {p.batch_size for p in probes if p.fresh_process and p.outcome is Outcome.OUT_OF_MEMORY}
+    largest = max((p.batch_size for p in probes if p.fits and p.batch_size not in refused), default=None)
     return Boundary(largest, certified=False, refused_batch_size=None, reason=Reason.TIME_BUDGET)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..results.result import Outcome, Probe
 from ..search.allowed_sizes import AllowedSizes
-from ..search.differing_starts import next_of_ranks, next_where_starts_differ, proven_on_ranks
+from ..search.differing_starts import do_starts_differ, next_of_ranks, next_where_starts_differ, proven_on_ranks
 from ..search.unguided import Found
 from .data_end import DataEnd, size_before_the_data_ends
 from .learned_sizes import is_spelled_out, learned_sizes, next_allowed, wider_sizes
@@ -49,10 +49,14 @@ class SearchSoFar:
 
 def next_start(so_far: SearchSoFar) -> int | Found:
     """Return the size to start next, or where the search has ended."""
-    if not so_far.has_ranks or so_far.is_varied:
+    if not so_far.has_ranks:
         return _next_start(so_far)
-    step = _next_start(replace(so_far, starts=worst_of_each(so_far.starts), probes=proven_on_ranks(so_far.probes)))
-    return next_of_ranks(step, so_far.probes) if isinstance(step, Found) else step
+    if not so_far.is_varied:
+        so_far = replace(so_far, starts=worst_of_each(so_far.starts), probes=proven_on_ranks(so_far.probes))
+    step = _next_start(so_far)
+    if not isinstance(step, Found) or (so_far.is_varied and do_starts_differ(so_far.probes)):
+        return step
+    return next_of_ranks(step, so_far.probes)
 
 
 def worst_of_each(starts: Sequence[Start]) -> list[Start]:

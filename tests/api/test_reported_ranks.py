@@ -53,6 +53,50 @@ def as_sent(document: dict[str, Any]) -> bytes:
     return json.dumps({"exit_status": 0, "result": document}).encode()
 
 
+def test_one_start_of_each_size_certifies_no_limit_of_ranks(sender, document: dict[str, Any]) -> None:
+    of_largest = [probe for probe in document["probes"] if probe["batch_size"] == 100]
+    document["probes"] = [probe for probe in document["probes"] if probe not in of_largest[1:]]
+    document["training"]["starts"] = [[p["batch_size"], p["wall_seconds"]] for p in document["probes"]]
+    document["boundary"]["note"] = None
+    answer = sender.send_result(as_sent(document))
+    assert (answer.status_code, "certified" in str(answer.content)) == (422, True), answer.content
+
+
+@pytest.mark.parametrize(
+    ("forged", "field"),
+    [
+        ({"ranks": 1, "rank_peaks_bytes": [10_000]}, "training.ranks"),
+        ({"ranks": 3, "rank_peaks_bytes": [9_000, 10_000, 10_000]}, "training.ranks"),
+        ({"micro_batches": 4}, "training.ranks"),
+        ({"rank_hosts": ["a", "b"]}, "training.rank_hosts"),
+    ],
+)
+def test_other_ranks_than_those_of_its_command_are_refused(
+    forged: dict[str, Any], field: str, sender, document: dict[str, Any]
+) -> None:
+    document["training"] |= forged
+    batches = document["training"]["ranks"] * document["training"]["micro_batches"]
+    for probe in document["probes"]:  # the speeds are forged, too
+        if probe["batch_size"] == 100 and probe["samples_per_second"]:
+            probe["samples_per_second"] *= batches / 2
+    answer = sender.send_result(as_sent(document))
+    named = {error["field"] for error in answer.json()["errors"]}
+    assert (answer.status_code, field in named) == (422, True), named
+
+
+def test_ranks_that_had_a_gpu_each_are_shown_with_as_many(
+    sender, document: dict[str, Any], alice_client: Client
+) -> None:
+    document["spec"]["device"] = "cuda:0"
+    card = {"kind": "cuda", "device": "cuda:0", "name": "NVIDIA A10", "uuid": "GPU-1", "capacity_bytes": 10_000}
+    document["device"] |= card
+    answer = sender.send_result(as_sent(document))
+    assert answer.status_code == 201, answer.content
+    run = Run.objects.get(pk=answer.json()["id"])
+    assert run.device_count == 2
+    assert "2 × A10" in words(alice_client.get("/runs/").content.decode())
+
+
 def test_its_document_becomes_a_finished_run_whose_page_shows_each_rank(
     sender, document: dict[str, Any], alice_client: Client
 ) -> None:

@@ -54,6 +54,11 @@ class Command(Rules):
     def device_count(self, spec: TuneSpec | FunctionSpec) -> int:
         return devices_of(spec)
 
+    def devices_used(self, found: Any) -> int:
+        """Return one for each rank; those of a CPU share it, and one device stands in for ranks that are emulated."""
+        is_shared = found.device.kind == CPU or found.spec.get("emulate_ranks")
+        return 1 if is_shared else max(found.training.ranks, 1)
+
     def groups_priced(self, run: Run) -> int:
         return int(run.spec.get("emulate_ranks") or 1) if run.spec.get("catalogue") else 1
 

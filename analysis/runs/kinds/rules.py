@@ -58,6 +58,10 @@ class Rules(ABC):
         """Return how many devices of one host a run of this spec needs together."""
         return 1
 
+    def devices_used(self, found: Any) -> int:
+        """Return how many devices a result of another host was measured on."""
+        return 1
+
     def groups_priced(self, run: Run) -> int:
         """Return how many times the price of its devices the run has: one that stands in for others, as many times."""
         return 1

@@ -44,6 +44,7 @@ class ReportedDocument:
     spec: Spec
     device: DeviceFacts
     probes: tuple[Probe, ...]
+    device_count: int
     seconds: float
     exit_status: int
     columns: Mapping[str, Any]
@@ -63,9 +64,9 @@ def read_document(body: object) -> ReportedDocument:
         found: Any = read_result(result)
         kind = kind_of(result)
         rules = BY_KIND[kind]
-        columns = rules.columns(result)
+        columns, device_count = rules.columns(result), rules.devices_used(found)
         if not contradictions:
-            check_columns(Run, columns)
+            check_columns(Run, {**columns, "device_count": device_count})
     except _MALFORMED as exc:
         raise SpecError("result", f"is no result that this portal can read: {exc!r}"[:500]) from exc
     device = found.device
@@ -77,6 +78,7 @@ def read_document(body: object) -> ReportedDocument:
         spec=read_spec(kind, {**spec, "device": device.device}),
         device=device,
         probes=found.probes,
+        device_count=device_count,
         seconds=_checked_seconds(found.total_seconds),
         # derived from the answer: what the file claims of it is not read
         exit_status=rules.exit_status(found),

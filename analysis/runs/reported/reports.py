@@ -166,6 +166,7 @@ def _finish(report: Report, sender: Sender, document: ReportedDocument, sha256: 
     run = report.run
     columns = {
         **_columns(document.spec),
+        "device_count": document.device_count,
         "reported_from": document.host,
         "is_trusted": is_trusted(sender.token, document.host),
     }

@@ -1,6 +1,7 @@
 """Where starts of one size are given other rows, and so take other memory, no limit is called exact."""
 
 import re
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -9,15 +10,19 @@ import pytest
 from engine.describe.result import answer_of
 from engine.kinds import find_contradictions
 from engine.results.result import Outcome, Probe, Purpose, Reason
+from engine.search.boundary import boundary_cut_short
 from engine.search.differing_starts import STARTS_WHERE_THEY_DIFFER, do_starts_differ, next_where_starts_differ
 from engine.search.unguided import Found
 from engine.tune import run
 from engine.tune.evidence import Ended
+from engine.tune.next_size import Start
+from engine.tune.next_start import SearchSoFar, next_start
 from engine.tune.reading import Reading
 from engine.tune.spec import TuneSpec
 from tests.engine.tune.test_evidence import marks_of, reading, steps
 
 LIMIT = 10_000
+OUTCOMES = {True: Outcome.FITS, False: Outcome.OUT_OF_MEMORY}
 
 
 def tuned(monkeypatch: pytest.MonkeyPatch, *, percent: list[int], varied: bool = True) -> tuple[list[int], Any]:
@@ -159,11 +164,28 @@ def test_a_document_that_hides_how_its_ranks_differed_is_refused(monkeypatch, cl
     assert {each.field for each in find_contradictions(document)} >= {"boundary.note"}
 
 
-def test_a_document_that_claims_starts_of_ranks_that_it_does_not_hold_is_refused(monkeypatch) -> None:
+@pytest.mark.parametrize("held", [1, 2])
+def test_a_document_that_claims_starts_of_ranks_that_it_does_not_hold_is_refused(monkeypatch, held: int) -> None:
     _, found = tuned_on_ranks(monkeypatch, [100])
     document = document_of(found)
-    again = [n for n, p in enumerate(document["probes"]) if p["batch_size"] == 100][1:]
+    again = [n for n, p in enumerate(document["probes"]) if p["batch_size"] == 100][held:]
     for name, part in (("probes", document), ("starts", document["training"])):
         part[name] = [each for n, each in enumerate(part[name]) if n not in again]
     document["timings"]["processes"] -= len(again)
-    assert [each.field for each in find_contradictions(document)] == ["boundary.note"]
+    assert {each.field for each in find_contradictions(document)} >= {"boundary.certified", "boundary.note"}
+
+
+def test_three_starts_are_made_of_ranks_whose_batches_vary_too() -> None:
+    starts = [Start(size, size < 101, 100 * size) for size in (1, 100, 101, 100)]
+    probes = [Probe(s.batch_size, OUTCOMES[s.fits], Purpose.SEARCH, fresh_process=True) for s in starts]
+    so_far = SearchSoFar(starts, probes, LIMIT, 1, 1_000, is_varied=True, has_ranks=True)
+    assert next_start(so_far) == 100
+    again = replace(so_far, starts=[*starts, starts[1]], probes=[*probes, probes[1]])
+    assert next_start(again) == Found(100, 101)
+
+
+def test_a_size_that_was_refused_in_another_start_is_no_answer_when_the_time_is_up() -> None:
+    found = {size: Probe(size, Outcome.FITS, Purpose.SEARCH, fresh_process=True) for size in (8, 10)}
+    refused = replace(found[10], outcome=Outcome.OUT_OF_MEMORY)
+    assert boundary_cut_short([*found.values(), refused]).largest_batch_size == 8
+    assert boundary_cut_short([*found.values(), replace(refused, fresh_process=False)]).largest_batch_size == 10
