@@ -23,7 +23,7 @@ from ..kinds import RunKind
 from ..program import PROGRAM, how_to_install
 from ..settings.spec_checks import bytes_setting, is_of_bytes
 from ..text.units import format_bytes, sentence_case
-from ..tune.catalogue.spec import check_devices
+from ..tune.catalogue.spec import check_devices, on_seen_device
 from ..tune.devices import devices_held, devices_seen
 from ..tune.faster.variants import BY_NAME
 from ..tune.hosts.deciding import joined_hosts
@@ -98,6 +98,8 @@ def _tune(options: SimpleNamespace, command: list[str]) -> int:
         spec.check_script()
         number_in_config(spec)
         meeting = meeting_of(spec.command, os.environ, options.hosts_port)
+        if meeting is not None and spec.emulated_ranks:
+            raise SpecError("emulate_ranks", f"stands in for the ranks of one host, not of {meeting.hosts}")
         if meeting is not None and spec.whole_run:
             raise SpecError("whole_run", "looks the data through on each host by itself: leave it out")
         if meeting is not None and not decides(meeting):
@@ -121,7 +123,9 @@ def measure_starts(
 ) -> int:
     """Tune what a spec says, and print the result; the exit status. `on_hosts` gives the starts of several hosts."""
     if isinstance(spec, TuneSpec) and spec.catalogue:
-        check_devices(spec, devices_seen(spec))
+        seen = devices_seen(spec)
+        check_devices(spec, seen)
+        spec = on_seen_device(spec, seen)
     reporting = Reporting.of(options)
     stream = sys.stderr if options.json else sys.stdout
     console = nullcontext(print_json) if options.events else Console(stream, spec.to_dict())

@@ -47,14 +47,14 @@ class EmulatedRank:
 
 
 def ranks_of(size: int, named: Sequence[int] | None = None) -> tuple[int, ...]:
-    """Return the ranks to stand in for: the named ones, or the first two and the last, which often differ.
+    """Return the ranks to stand in for, in order: the named ones, or the first two and the last, which often differ.
 
-    >>> ranks_of(8)
-    (0, 1, 7)
-    >>> ranks_of(2)
-    (0, 1)
+    >>> ranks_of(8), ranks_of(2)
+    ((0, 1, 7), (0, 1))
+    >>> ranks_of(8, (7, 0))  # a result holds what each took in this order
+    (0, 7)
     """
-    return tuple(dict.fromkeys((0, 1, size - 1) if named is None else named))
+    return tuple(sorted({0, 1, size - 1} if named is None else {*named}))
 
 
 def emulated_ranks(

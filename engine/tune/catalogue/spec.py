@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from ...errors import DeviceUnavailable, SpecError
@@ -50,7 +50,7 @@ def spec_of_starts(spec: RunSpec, starts: RankStarts) -> RunSpec | TuneSpec:
 
 
 def ranked_spec(spec: RunSpec, starts: RankStarts = AS_THEY_ARE) -> TuneSpec:
-    """Return what is tuned. The price is that of all ranks' devices. Raises SpecError, naming the field."""
+    """Return what is tuned. The price is that of all their devices. Raises SpecError, naming the field."""
     for name, why in NOT_ON_RANKS.items():
         if getattr(spec, name):
             raise SpecError(name, why)
@@ -58,9 +58,10 @@ def ranked_spec(spec: RunSpec, starts: RankStarts = AS_THEY_ARE) -> TuneSpec:
         text = f"{spec.device} is one GPU, and {spec.ranks} ranks need one each: name the kind alone, such as cuda"
         raise SpecError("device", text)
     shared = {name: getattr(spec, name) for name in _SHARED}
+    shared["price_per_hour_usd"] *= _devices_priced(spec.ranks, spec.device, starts.emulate_ranks)
     return TuneSpec(
         ranked_command(spec, BATCH_SIZE),
-        **{**shared, "price_per_hour_usd": spec.ranks * spec.price_per_hour_usd},
+        **shared,
         compare_speed=starts.compare_speed is not False,
         emulate_ranks=starts.emulate_ranks,
         rank=None if starts.rank is None else tuple(starts.rank),
@@ -68,14 +69,28 @@ def ranked_spec(spec: RunSpec, starts: RankStarts = AS_THEY_ARE) -> TuneSpec:
     )
 
 
-def request_in(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `requested_spec` reads as the spec of this document, which trains a model of the catalogue."""
-    trained = document["catalogue"]
-    found = {name: document[name] for name in (*_SHARED, *OF_STARTS, "communication_bytes")}
-    found["price_per_hour_usd"] = document["price_per_hour_usd"] / trained["ranks"]
-    if document["emulate_ranks"] is not None or found["compare_speed"]:  # follows, or is the default
+def request_in(stored_spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `requested_spec` reads of this stored spec, which trains a model of the catalogue."""
+    trained = stored_spec["catalogue"]
+    found = {name: stored_spec[name] for name in (*_SHARED, *OF_STARTS, "communication_bytes")}
+    found["price_per_hour_usd"] /= _devices_priced(
+        trained["ranks"], stored_spec["device"], stored_spec["emulate_ranks"]
+    )
+    if stored_spec["emulate_ranks"] is not None or found["compare_speed"]:  # follows, or is the default
         del found["compare_speed"]
     return {**trained, **{name: value for name, value in found.items() if value is not None}}
+
+
+def on_seen_device(spec: TuneSpec, seen: Sequence[DeviceFacts]) -> TuneSpec:
+    """Return the spec at the price of the device that `auto` came to: ranks of a CPU share it."""
+    if spec.catalogue is None or spec.emulated_ranks or spec.device != "auto" or seen[0].kind != "cpu":
+        return spec
+    return replace(spec, device="cpu", price_per_hour_usd=spec.price_per_hour_usd / spec.catalogue["ranks"])
+
+
+def _devices_priced(ranks: int, device: str, emulate_ranks: int | None) -> int:
+    """Return how many devices a group of ranks pays for: those of one CPU share it."""
+    return 1 if device == "cpu" and emulate_ranks is None else ranks
 
 
 def check_devices(spec: TuneSpec, seen: Sequence[DeviceFacts]) -> None:

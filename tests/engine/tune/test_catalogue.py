@@ -15,7 +15,7 @@ from engine.results.result import DeviceFacts, Outcome
 from engine.settings.rank_settings import RankStarts
 from engine.spec import RunSpec
 from engine.text.units import GIB
-from engine.tune.catalogue.spec import check_devices, ranked_spec, request_in, requested_spec
+from engine.tune.catalogue.spec import check_devices, on_seen_device, ranked_spec, request_in, requested_spec
 from engine.tune.emulated.starts import start_ranks
 from engine.tune.evidence import evidence_of
 from engine.tune.spec import TEMPLATE, TuneSpec, read_tuned_spec
@@ -35,12 +35,19 @@ def gpu(number: int, uuid: str | None = None) -> DeviceFacts:
 
 
 def test_the_command_says_what_is_trained_and_on_how_many_ranks() -> None:
-    spec = ranked_spec(ranks(precision="bf16", memory_limit_bytes=GIB, price_per_hour_usd=1.0))
+    spec = ranked_spec(ranks(precision="bf16", memory_limit_bytes=GIB))
     assert spec.command[:5] == ("{python}", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
     assert spec.command[-1] == "{batch_size}"
     assert spec.catalogue == {"model": "bert-tiny", "precision": "bf16", "ranks": 2, "strategy": "ddp"}
     assert (spec.model, spec.program) == ("bert-tiny, ddp on 2 ranks", sys.executable)
-    assert (spec.memory_limit_bytes, spec.price_per_hour_usd) == (GIB, 2.0)
+    assert spec.memory_limit_bytes == GIB
+
+
+def test_the_price_is_that_of_a_device_for_each_rank_but_ranks_of_a_cpu_share_it() -> None:
+    on_gpus, on_a_cpu = (ranked_spec(ranks(device=device, price_per_hour_usd=1.5)) for device in ("cuda", "cpu"))
+    assert (on_gpus.price_per_hour_usd, on_a_cpu.price_per_hour_usd) == (3.0, 1.5)
+    for spec in (on_gpus, on_a_cpu):
+        assert requested_spec(request_in(spec.to_dict())).price_per_hour_usd == spec.price_per_hour_usd
 
 
 @pytest.mark.parametrize(
@@ -109,6 +116,14 @@ def test_a_request_of_other_ranks_is_refused_by_its_field(given: dict[str, Any],
     with pytest.raises(SpecError) as refused:
         requested_spec({"model": "bert-tiny", "ranks": 2, "strategy": "ddp", **given})
     assert refused.value.field == field
+
+
+def test_what_is_left_to_the_machine_has_the_price_of_the_cpu_that_its_ranks_share() -> None:
+    spec = ranked_spec(ranks(device="auto", price_per_hour_usd=1.5))
+    cpu = DeviceFacts("cpu", "cpu", "CPU", 64 * GIB)
+    assert on_seen_device(spec, [gpu(0), gpu(1)]) is spec
+    on_a_cpu = on_seen_device(spec, [cpu])
+    assert (on_a_cpu.device, on_a_cpu.price_per_hour_usd) == ("cpu", 1.5)
 
 
 def test_fewer_gpus_than_ranks_are_refused_unless_their_driver_does_not_list_them() -> None:
