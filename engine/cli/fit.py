@@ -12,7 +12,7 @@ import rich_click as click
 
 from ..describe.profile import profile_lines
 from ..describe.ranks import HOW_COMPARED
-from ..documents.measured import Measured
+from ..documents.measured import read_measured
 from ..errors import SpecError
 from ..estimate import gpus
 from ..estimate.estimator import Estimator
@@ -21,6 +21,7 @@ from ..estimate.smallest_card import cheapest_that_fit, price_of, share_of, that
 from ..estimate.tracing.hidden_devices import devices_hidden
 from ..estimate.types import Estimate, describe_size
 from ..program import PROGRAM
+from ..results.figure_kinds import grade_of
 from ..results.result_file import read_document
 from ..settings.spec_checks import numbers_setting
 from ..spec import RunSpec
@@ -105,18 +106,21 @@ def _specs(options: SimpleNamespace) -> tuple[list[RunSpec], bool]:
     if counts is None:
         return [spec_of(given | ({"strategy": strategy} if strategy else {}), None)], False
     each_once = dict.fromkeys(numbers_setting("ranks", counts, "1,2,8"))
-    of_each = ({"ranks": ranks, "strategy": strategy if ranks > 1 else ""} for ranks in each_once)
-    return [spec_of(given | each, None) for each in of_each], True
+    alone = {name: value for name, value in given.items() if name != "communication_bytes"}
+    of_each = (alone if ranks == 1 else given | {"ranks": ranks, "strategy": strategy} for ranks in each_once)
+    return [spec_of(each, None) for each in of_each], True
 
 
 def _by_result(options: SimpleNamespace, names: Mapping[str, str]) -> int:
     if settings_given(options) or options.gpu:
         raise SpecError("result", "has its own model, settings and GPU; leave out other options of the training")
-    result = Measured.of(read_document(str(options.result), "result"), "result")
+    result = read_measured(read_document(str(options.result), "result"), "result")
     device, boundary, recommended = result.device, result.boundary, result.recommended
     if device.kind != "cuda":
         raise SpecError("result", f"was measured on {device.kind}: there is no GPU to request")
-    largest = boundary.largest_batch_size
+    if result.hosts:
+        raise SpecError("result", f"was measured on {len(result.hosts)} hosts: the lines request GPUs of one")
+    largest, count = boundary.largest_batch_size, result.ranks
     usual = recommended.batch_size if recommended else min(result.current_batch_size, largest or 1)
     size = in_range(usual if options.batch_size is None else options.batch_size)
     if not largest or size > largest:
@@ -124,8 +128,9 @@ def _by_result(options: SimpleNamespace, names: Mapping[str, str]) -> int:
         say(f"batch {size:,} is not known to train on {device.name}: {known}", sys.stderr)
         return EXIT_DOES_NOT_FIT
     sure = "certified" if boundary.certified else "not certified"
-    trained = f"{result.spec.model} trained with up to {largest:,} samples on {device.name} ({sure})"
-    basis = f"Measured: {trained}; requested: {size:,}."
+    on = f"each of {count} {device.name}" if count > 1 else device.name
+    trained = f"{result.spec.model} trained with up to {largest:,} samples on {on} ({sure})"
+    basis = f"{grade_of(result.spec).capitalize()}: {trained}; requested: {size:,}."
     if options.scheduler is None:
         say(basis)
         return 0
@@ -136,9 +141,10 @@ def _by_result(options: SimpleNamespace, names: Mapping[str, str]) -> int:
         driver_names=(device.name,),
         total_bytes=device.capacity_bytes,
         basis=basis,
-        host_bytes=_host_bytes(options) or device.capacity_bytes,
+        host_bytes=_host_bytes(options) or count * device.capacity_bytes,
         is_host_assumed=options.host_memory is None,
         type_name=names.get(card.id) if card else None,
+        count=count,
     )
     say("\n".join(request_lines(choice, options.scheduler)))
     return 0

@@ -48,6 +48,16 @@ class Measured(RunResult):
         """What a command or a function consumed; None for a model of the catalogue."""
         return None
 
+    @property
+    def ranks(self) -> int:
+        """How many devices train together, a rank on each; also those that one device stood in for."""
+        return 1
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The hosts of the ranks, where there are several."""
+        return frozenset()
+
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read the document of any version. Raises ValueError, which names the member that is not as it should be."""
@@ -94,10 +104,24 @@ class Tuned(Measured):
 
     training: Training = field(kw_only=True)
 
+    @property
+    def ranks(self) -> int:
+        return int(self.spec.get("emulate_ranks") or max(self.training.ranks, 1))
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        return frozenset(self.training.rank_hosts)
+
     def to_dict(self) -> dict[str, Any]:
         document = Measured.to_dict(self)
         document["training"] = document.pop("training")  # the last, as it was written
         return document
+
+
+def read_measured(document: object, field: str) -> Measured:
+    """Read a result of a measurement, or of a command with what it consumed. Raises SpecError for `field`."""
+    found = Measured.of(document, field)
+    return Tuned.of(document, field) if is_own_training(found.spec) else found
 
 
 def without_secrets(document: Mapping[str, Any]) -> Mapping[str, Any]:

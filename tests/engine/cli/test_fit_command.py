@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from math import inf
+from dataclasses import asdict, replace
+from math import ceil, inf
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from engine.estimate.gpus import gpus
 from engine.estimate.mig import MigSlice, slices, smallest_slice
 from engine.results.result import DeviceFacts
 from engine.text.units import GIB
+from engine.tune.training import Training
 from tests.engine.cli.test_estimate_command import traces  # noqa: F401  (a fixture)
 from tests.factories import make_result
 
@@ -123,6 +124,25 @@ def test_a_stored_result_requests_its_own_card_by_what_was_measured(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
+    ("emulated", "ranks", "grade"), [(None, 8, "Measured"), (8, 8, "Emulated"), (None, 0, "Measured")]
+)
+def test_a_stored_result_of_ranks_requests_a_gpu_for_each(tmp_path: Path, capsys, emulated, ranks, grade):
+    facts = DeviceFacts("cuda:0", "cuda", "NVIDIA A100-SXM4-80GB", 85_095_874_560)
+    document = make_result(device=facts).to_dict()
+    document["spec"] |= {"emulate_ranks": emulated, "command": ["torchrun", "train.py"]}
+    peaks, others = (1,) * ranks, {"tokens_per_step": None, "waiting_for_data_fraction": None}
+    training = Training(1, ranks, peaks, **others, starts=(), changed_files=())
+    file = tmp_path / "result.json"
+    file.write_text(json.dumps({**document, "training": asdict(training)}))
+    assert main(["fit", "--result", str(file), "--as", "slurm"]) == 0
+    out, count = capsys.readouterr().out, max(ranks, 1)
+    assert f"#SBATCH --gres=gpu:nvidia_a100-sxm4-80gb:{count}\n" in out
+    assert out.startswith(f"# {grade}: ")
+    assert ("on each of 8 NVIDIA A100" in out) == (ranks == 8)
+    assert f"#SBATCH --mem={ceil(count * facts.capacity_bytes / GIB)}G" in out
+
+
+@pytest.mark.parametrize(
     ("arguments", "field"),
     [
         (["bert", "--gpu", "no-such-card"], "gpu"),
@@ -139,7 +159,7 @@ def test_a_wrong_option_is_named(traces, capsys, arguments, field):  # noqa: F81
 
 def test_numbers_of_gpus_are_compared_by_their_total_price_each_with_its_share(traces, capsys):  # noqa: F811
     compared = ["fit", "bert", "--batch-size", "9", "--ranks", "1,2", "--strategy", "fsdp", "--gpu", "t4,l4,h200"]
-    assert main(compared) == 0
+    assert main([*compared, "--communication-memory", "500MiB"]) == 0  # one GPU exchanges nothing
     out = capsys.readouterr().out
     assert out.startswith("First choice by estimate: NVIDIA T4, the lowest price for 9 samples at once: 0.59 USD")
     cards = [gpus()[gpu] for gpu in ("t4", "l4", "h200")]
