@@ -13,7 +13,7 @@ from ..faster.spec import SETTINGS, FasterSpec
 from ..kinds import RunKind
 from ..program import PROGRAM
 from ..race.lines import distinct
-from ..race.text import describe_compiling, speed_text
+from ..race.text import describe_basis, describe_compiling, describe_numbers, speed_text
 from ..race.variants import CHANGES
 from ..text.units import format_bytes, format_duration
 from ..worker.counted import counted
@@ -83,7 +83,7 @@ def table_of(result: FasterResult, width: int | None) -> list[str]:
             "1" if not row.entry else speed_text(row.speed, row.rough_speed) or NONE,
             NONE if row.memory_bytes is None else format_bytes(row.memory_bytes),
             NONE if row.largest_batch_size is None else f"{row.largest_batch_size:,}",
-            row.numbers.sameness.label,
+            describe_numbers(row.numbers),
             NONE if row.compile_seconds is None else describe_compiling(row.compile_seconds, row.pays_after_steps),
             row.reason or row.kind,
         )
@@ -117,6 +117,7 @@ def notes_of(result: FasterResult) -> list[str]:
         f"Speeds: blocks of steps in turns, each in a new process; rounds: {len(result.rounds)}, of which "
         f"{result.deciding.rounds} decide the headline alone. The others also chose between the changes. {rough}",
         f"Numbers: losses of the same batches from the same seed, without dropout; today's repeat {own}.",
+        *filter(None, [describe_basis(result.savings)]),
         *(f"Not tried: {each.label}: {each.reason}." for each in result.not_tried),
         f"Took {format_duration(result.total_seconds)}.",
     ]

@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import SpecError
 from ..kinds import RunKind
 from ..program import PROGRAM
-from ..race.text import FIGURES, HEADINGS, cells, less_memory, lines_to_paste
+from ..race.text import FIGURES, HEADINGS, cells, describe_basis, less_memory, lines_to_paste
 from ..settings.spec_checks import not_offered
 from ..text.units import format_bytes, format_duration, sentence_case
 from ..tune.devices import devices_held
@@ -96,5 +96,6 @@ def _lines_below(result: OwnRaceResult) -> list[str]:
         lines.append(f"Memory: {after}, today {before}.")
     lines += [less_memory(row, today.memory_bytes) for row in result.savers[0 if result.chosen else 1 :]]
     lines += [f"{sentence_case(each)}." for each in result.remarks]
+    lines += filter(None, [describe_basis(result.savings)])
     where = f"{result.starts} starts of {result.spec.model} with batch {today.batch_size} on {result.device.name}"
     return [*lines, f"{where}, {format_duration(result.total_seconds)}."]

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..results.result import Point, Purpose, Reason, RunResult, Speed, Timings
+from ..results.savings import describe_assumptions
 from ..results.speed_rounds import SpeedClaim
 from ..results.stats import NOISE_FRACTION
 from ..speed.claim import (
@@ -273,8 +274,7 @@ def _speedup(result: RunResult, speed: Speed) -> str:
 def _money(result: RunResult) -> str:
     """Write "Savings, assuming $0.60/h, 2 h a run, 100 runs a year: $33.67/year [$31.76, $35.49]."."""
     money = result.savings
-    runs = f"{money.hours_per_run:g} h a run, {money.runs_per_year:,} runs a year"
-    said = f"Savings, assuming {dollars(money.price_per_hour_usd)}/h, {runs}"
+    said = f"Savings, assuming {describe_assumptions(money)}"
     value, low, high = money.per_year_usd, money.per_year_usd_low, money.per_year_usd_high
     if low is None or high is None:
         return f"{said}: not measured."

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 
 from ..results.intervals import Interval
 from ..results.result import Savings
+from ..results.savings import describe_assumptions
 from ..results.speed_rounds import SpeedClaim
 from ..speed.claim import describe_lower_bound
 from ..speed.rounds import describe_busy_rounds
-from ..text.units import format_bytes, format_duration, format_percent, format_usd
+from ..text.units import format_bytes, format_duration, format_least_usd, format_most_usd, format_percent, format_usd
 from .field import Entry, RaceVerdict
+from .numbers import Numbers
 from .row import VariantRow
 
 HEADINGS = ("change", "speed", "memory", "numbers", "compiling")
@@ -23,14 +25,27 @@ LEAST_USD = 0.01
 
 
 def headline(gain: Interval, claim: SpeedClaim, *, lines: int, label: str, savings: Savings) -> str:
-    """Write "1.90x [1.81, 2.02] as fast with 3 lines: AdamW, fused + bf16 autocast; saves $120.00 a year."."""
+    """Write "1.90x [1.81, 2.02] as fast with 2 lines: AdamW, fused + TF32; saves $57 [$54, $61] a year."."""
     figure = f"{describe_speed(gain)} as fast"
     if claim is SpeedClaim.AT_LEAST:
         figure = f"At least {describe_lower_bound(gain.low)} as fast"
-    saved = savings.per_year_usd if savings.per_year_usd is not None else savings.per_year_usd_low
-    least = "at least " if savings.per_year_usd is None else ""
-    money = f"; saves {least}{format_usd(saved)} a year" if saved is not None and saved >= LEAST_USD else ""
+    saved = describe_saving(savings)
+    money = f"; saves {saved} a year" if saved else ""
     return f"{figure} with {lines} line{'' if lines == 1 else 's'}: {label}{money}."
+
+
+def describe_saving(savings: Savings) -> str:
+    """Write "$33.67 [$31.76, $35.49]", or "at least $31.76"; empty where less than a cent is sure to be saved."""
+    value, low, high = savings.per_year_usd, savings.per_year_usd_low, savings.per_year_usd_high
+    if low is None or high is None or low < LEAST_USD:
+        return ""
+    least, most = format_least_usd(low), format_most_usd(high)
+    return f"at least {least}" if value is None else f"{format_usd(value)} [{least}, {most}]"
+
+
+def describe_basis(savings: Savings) -> str:
+    """Write what the saving of the headline rests on; empty where it names none."""
+    return f"The saving assumes {describe_assumptions(savings)}." if describe_saving(savings) else ""
 
 
 def nothing_found(verdicts: Sequence[RaceVerdict]) -> str:
@@ -87,7 +102,8 @@ def cells(row: VariantRow, today_bytes: int | None) -> tuple[str, ...]:
     if row.memory_bytes is not None and today_bytes:
         memory += f" ({(row.memory_bytes / today_bytes - 1) * 100:+.0f} %)"
     compiling = "" if row.compile_seconds is None else describe_compiling(row.compile_seconds, row.pays_after_steps)
-    return (row.label, speed_text(row.speed, row.rough_speed), memory, _numbers(row), compiling)
+    label = f"{row.label} (both with {' + '.join(row.beside)})" if row.beside else row.label
+    return (label, speed_text(row.speed, row.rough_speed), memory, _numbers(row), compiling)
 
 
 def lines_to_paste(chosen: Entry, rows: Sequence[VariantRow]) -> list[str]:
@@ -115,10 +131,14 @@ def less_memory(row: VariantRow, today_bytes: int) -> str:
     return f"{row.label}: {format_percent(1 - (row.memory_bytes or 0) / today_bytes)} less memory."
 
 
+def describe_numbers(numbers: Numbers, *, draws_elsewhere: bool = False) -> str:
+    """Write "same within rounding (1.2e-04)": with the largest difference of a loss, where there is one."""
+    same = _OTHER_DRAWS if draws_elsewhere and not numbers.is_offered else numbers.sameness.label
+    return f"{same} ({numbers.largest_difference:.1e})" if numbers.largest_difference else same
+
+
 def _numbers(row: VariantRow) -> str:
     if row.numbers is None:
         return row.reason or ""
-    same = _OTHER_DRAWS if row.draws_elsewhere and not row.numbers.is_offered else row.numbers.sameness.label
-    difference = row.numbers.largest_difference
-    shown = f"{same} ({difference:.1e})" if difference else same
+    shown = describe_numbers(row.numbers, draws_elsewhere=row.draws_elsewhere)
     return f"{shown}: {row.reason}" if row.reason else shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..spec import SearchSpec
+from ..text.units import format_usd
 from .intervals import Interval
 from .result import Point, Savings, Waste
 
@@ -47,6 +48,12 @@ def savings(spec: SearchSpec, speedup: Interval | None, *, is_bound: bool = Fals
         hours_per_run=spec.hours_per_run,
         runs_per_year=spec.runs_per_year,
     )
+
+
+def describe_assumptions(money: Savings) -> str:
+    """Write "$0.60/h, 2 h a run, 100 runs a year": what every saving stands on."""
+    runs = f"{money.hours_per_run:g} h a run, {money.runs_per_year:,} runs a year"
+    return f"{format_usd(money.price_per_hour_usd)}/h, {runs}"
 
 
 def savings_assuming(

@@ -27,6 +27,6 @@ class Race(KindPages):
 
     def result_page(self, run: Run, query: QueryDict, user: User | None = None) -> Page:
         race = self.read(run.result or {})
-        plot = race_plot([each.row for each in race.rows], race.batch_size)
+        plot = race_plot([each.row for each in race.rows if not each.is_on_top], race.batch_size)
         chart = chart_of(plot) if plot else None
         return "analysis/run/race.html", {"race": race, "chart": chart, "environment": environment_rows(race)}

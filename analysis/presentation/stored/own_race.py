@@ -13,9 +13,10 @@ from engine.race.field import TODAY, Entry
 from engine.race.lines import TORCH, Lines
 from engine.race.numbers import UNKNOWN, judge_difference
 from engine.race.row import VariantRow
-from engine.race.text import less_memory
+from engine.race.text import describe_basis, describe_numbers, less_memory
 from engine.race.variants import NotTried
 from engine.text.units import sentence_case
+from engine.tune.faster.answer import draws_elsewhere
 from engine.tune.faster.variants import BY_NAME
 from engine.tune.training import describe_waiting
 
@@ -30,9 +31,10 @@ def _read_own_race(result: Mapping[str, Any]) -> StoredRace:
     gain = read.verdict.gain if read.chosen else None
     return StoredRace(
         headline=read.headline,
+        basis=describe_basis(read.savings),
         factor=claimed_factor(gain, read.verdict.claim),
         batch_size=read.today.batch_size,
-        rows=tuple(RaceRow(row, speed_in_words(row)) for row in order_of(list(_rows(read)))),
+        rows=tuple(_shown(row, read) for row in order_of(list(_rows(read)))),
         sizes=(),
         not_tried=tuple(_not_tried(read.rows)),
         lines=tuple(_lines(read)),
@@ -63,6 +65,13 @@ def _rows(read: OwnRaced) -> Iterator[Row]:
             memory_bytes=read.chosen_memory_bytes,
             numbers=read.chosen_numbers or UNKNOWN,
         )
+
+
+def _shown(row: Row, read: OwnRaced) -> RaceRow:
+    own = next((each for each in read.rows if (each.name,) == row.entry), None)
+    is_elsewhere = own.draws_elsewhere if own else draws_elsewhere(row.entry, read.known_facts)
+    numbers = describe_numbers(row.numbers, draws_elsewhere=is_elsewhere)
+    return RaceRow(row, speed_in_words(row), numbers, is_on_top=own is not None and bool(own.beside))
 
 
 def _row(row: VariantRow) -> Row:

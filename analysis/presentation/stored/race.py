@@ -10,7 +10,7 @@ from analysis.presentation.stored.unreadable import read_stored
 from engine.documents.raced import Raced
 from engine.faster.result import AtSize, Row, order_of
 from engine.race.lines import Lines, distinct
-from engine.race.text import describe_rough
+from engine.race.text import describe_basis, describe_numbers, describe_rough
 from engine.race.variants import NotTried
 from engine.results.intervals import Interval
 from engine.results.result import DeviceFacts
@@ -21,9 +21,10 @@ from engine.text.units import format_factor
 
 @dataclass(frozen=True, slots=True)
 class StoredRace:
-    """The result of a finished race. `factor` is empty where nothing is claimed."""
+    """The result of a finished race. `factor` is empty where nothing is claimed, `basis` where no saving is named."""
 
     headline: str
+    basis: str
     factor: str
     batch_size: int
     rows: tuple[RaceRow, ...]
@@ -42,10 +43,12 @@ class StoredRace:
 
 @dataclass(frozen=True, slots=True)
 class RaceRow:
-    """One row of the table, at today's batch size."""
+    """One row of the table, at today's batch size. `is_on_top`: not against today's, but both with other changes."""
 
     row: Row
     speed: str
+    numbers: str
+    is_on_top: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +82,10 @@ def _read_race(result: Mapping[str, Any]) -> StoredRace:
     read = Raced.from_dict(result)
     return StoredRace(
         headline=read.headline,
+        basis=describe_basis(read.savings),
         factor=claimed_factor(read.gain, read.claim),
         batch_size=read.batch_size,
-        rows=tuple(RaceRow(row, speed_in_words(row)) for row in order_of(read.rows)),
+        rows=tuple(RaceRow(row, speed_in_words(row), describe_numbers(row.numbers)) for row in order_of(read.rows)),
         sizes=tuple(SizeRow(each, speed_in_words(each)) for each in read.sizes if each.batch_size),
         not_tried=read.not_tried,
         lines=distinct(read.lines),
