@@ -34,6 +34,7 @@ from ..tune.faster.answer import (
     order_of_round,
     race_waits_for_workers,
     row_of,
+    step_seconds_on,
     together,
     verdict_of,
     with_speed,
@@ -214,7 +215,8 @@ class _Race:
         remarks = [GIVEN_UP] if self._is_given_up else [TIME_IS_UP] if self.is_time_up else []
         at_rest = self._at_rest()
         verdict, entry = answer_of(at_workers, at_rest)
-        rows = tuple(self._row_again(row, base) for row in stored.rows)
+        step_seconds = step_seconds_on(base, stored.today, at_workers)
+        rows = tuple(self._row_again(row, base, step_seconds) for row in stored.rows)
         memory_bytes, numbers = self._together(entry, rows)
         chosen, why_dropped = together(entry, numbers, self.facts)
         gain = verdict.gain if chosen else None
@@ -281,7 +283,7 @@ class _Race:
     def _is_given_up_by_remark(self) -> bool:
         return GIVEN_UP in self.stored.remarks
 
-    def _row_again(self, row: VariantRow, base: Entry) -> VariantRow:
+    def _row_again(self, row: VariantRow, base: Entry, step_seconds: float) -> VariantRow:
         is_first = self.is_waiting and row.name == WORKERS
         base = TODAY if is_first else base
         again = self._started(row, base)
@@ -289,7 +291,6 @@ class _Race:
         if is_first:
             racing, rounds = self.of_workers, self.stored.rounds_of_workers
         if is_raced(again):
-            step_seconds = self.stored.today.step_seconds
             again = with_speed(again, rounds, racing, base=base, step_seconds=step_seconds)
             if any(each.failed == (row.name,) for each in rounds):
                 again = replace(again, reason=_failure(row))

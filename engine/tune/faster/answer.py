@@ -16,6 +16,7 @@ from ...race.rule import decide, known_ratio
 from ...race.text import pays_after
 from ...results.intervals import ENOUGH_ROUNDS
 from ...results.speed_rounds import SpeedClaim, Stage
+from ...speed.claim import is_gain
 from .facts import Facts
 from .result import Today
 from .variants import BY_NAME, COMPILE, CONFLICTS, VARIANTS, WORKERS, Variant
@@ -29,7 +30,8 @@ GIVEN_UP = "other work disturbed every round, so the other variants were not tri
 TIME_IS_UP = "the time budget ended before all was tried"
 FAILED = "it failed: "
 DIFFERS = "its losses differ by more than its precision explains"
-NOT_REPEATABLE = "two starts of today's training differ too much to tell whether it trains the same"
+NOT_REPEATABLE = "whether it trains the same cannot be told: two starts of today's training differ, or no loss was seen"
+NOT_STARTED = "their losses were compared one by one only, as their start failed or the time was up"
 
 
 def row_of(variant: Variant, facts: Facts) -> VariantRow:
@@ -61,8 +63,11 @@ def with_start(
 
 
 def draws_elsewhere(names: Iterable[str], facts: Facts) -> bool:
-    """Whether the rows of the data draw random numbers, and do so in workers then, from another generator."""
-    return WORKERS in names and facts.noted.draws_random
+    """Whether the rows of the data may draw random numbers, and do so in other workers then, from other generators.
+
+    What they draw in workers is not seen.
+    """
+    return WORKERS in names and (facts.noted.draws_random or facts.workers > 0)
 
 
 def why_not_offered(numbers: Numbers) -> str:
@@ -123,16 +128,33 @@ def with_speed(
 def answer_of(at_workers: RaceVerdict | None, at_rest: RaceVerdict | None) -> tuple[RaceVerdict, Entry]:
     """Return the verdict that decides, and what it recommends."""
     base = TODAY if at_workers is None else at_workers.chosen
-    if at_rest is not None and (at_rest.is_found or not base):
-        return at_rest, (*base, *at_rest.chosen) if at_rest.is_found else TODAY
-    return at_workers or NOTHING_TIMED, base
+    if at_rest is None or (base and not (at_rest.is_found and adds_to(at_workers, at_rest))):
+        return at_workers or NOTHING_TIMED, base
+    return at_rest, (*base, *at_rest.chosen) if at_rest.is_found else TODAY
+
+
+def adds_to(at_workers: RaceVerdict | None, at_rest: RaceVerdict) -> bool:
+    """Whether more than the workers alone gains more: both were compared with today's training, in other rounds."""
+    if at_workers is None or at_workers.gain is None or at_rest.gain is None:
+        return True
+    alone, both = at_workers.gain, at_rest.gain
+    return is_gain(both.value / alone.value, both.low / alone.value)
+
+
+def step_seconds_on(base: Entry, today: Today, at_workers: RaceVerdict | None) -> float:
+    """Return how long a step takes with the changes that the others are tried on top of."""
+    gain = at_workers.gain if base and at_workers is not None else None
+    return today.step_seconds if gain is None else today.step_seconds / gain.value
 
 
 def together(chosen: Entry, numbers: Numbers | None, facts: Facts) -> tuple[Entry, str | None]:
-    """Return what is left of what was chosen, and why it is dropped where all together do not train the same."""
-    if numbers is None or numbers.is_offered or draws_elsewhere(chosen, facts):
+    """Return what is left of what was chosen, and what is to be said of it where all together do not train the same."""
+    name = f"{describe_entry(chosen)} together"
+    if numbers is None:
+        return chosen, f"{name}: {NOT_STARTED}" if len(chosen) > 1 else None
+    if numbers.is_offered or draws_elsewhere(chosen, facts):
         return chosen, None
-    return TODAY, f"{describe_entry(chosen)} together: {why_not_offered(numbers)}"
+    return TODAY, f"{name}: {why_not_offered(numbers)}"
 
 
 def coarsest(names: Iterable[str]) -> str:

@@ -137,8 +137,12 @@ class Facts:
 
     @property
     def optimizer(self) -> str:
-        """The class of most optimizers."""
+        """The class of most optimizers, to name what has no other form."""
         return Counter(each.name for each in self.optimizers).most_common(1)[0][0] if self.optimizers else ""
+
+    def names_of_optimizers(self, form: str) -> list[str]:
+        """Return the classes of the optimizers that can have a form, each once."""
+        return list(dict.fromkeys(each.name for each in self.optimizers if getattr(each, form)))
 
     @property
     def kept_fraction(self) -> float:

@@ -17,6 +17,7 @@ from .facts import Facts, Noted
 from .spec import OwnRaceSpec
 
 GOAL = "faster"
+NOT_TOGETHER = "Nothing is recommended: what is the fastest together does not train the same. See each alone."
 NONE_RACED = "Nothing found: no change of the speed applies here, or trains the same."
 
 
@@ -114,6 +115,8 @@ class OwnRaceResult(OwnFindings):
     def headline(self) -> str:
         """Write what was found in a sentence."""
         found = nothing_found([self.verdict])
+        if not self.chosen and self.verdict.is_found:
+            found = NOT_TOGETHER
         if not self.raced and self.verdict.claim is SpeedClaim.NO_GAIN:
             found = NONE_RACED
         if self.chosen and self.verdict.gain is not None:

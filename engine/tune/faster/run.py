@@ -37,6 +37,7 @@ from .answer import (
     order_of_round,
     race_waits_for_workers,
     row_of,
+    step_seconds_on,
     together,
     verdict_of,
     with_speed,
@@ -86,6 +87,7 @@ class _Faster:
     rounds_of_workers: list[RacedRound] = field(default_factory=list)
     rounds: list[RacedRound] = field(default_factory=list)
     noise: float | None = None
+    step_seconds: float = 0.0
     remarks: list[str] = field(default_factory=list)
     trials: dict[Entry, Trial] = field(default_factory=dict)
 
@@ -102,6 +104,7 @@ class _Faster:
         if race_waits_for_workers(today, self.rows):
             at_workers = self._loader_first(today, first)
             applying = [each for each in applying if each.name != WORKERS]
+        self.step_seconds = step_seconds_on(self.base, today, at_workers)
         if not self.remarks:
             at_rest = self._raced(applying, self.trials.get(self.base, first), self.rounds)
         return self._result(today, first, at_workers, at_rest)
@@ -186,9 +189,9 @@ class _Faster:
         except TimeIsUp:
             self.remarks.append(TIME_IS_UP)
             step = verdict_of(racing, rounds)
-        base, step_seconds = self.base, self.starts.step_seconds or 0.0
         for name in names:
-            self.rows[name] = with_speed(self.rows[name], rounds, racing, base=base, step_seconds=step_seconds)
+            row, base = self.rows[name], self.base
+            self.rows[name] = with_speed(row, rounds, racing, base=base, step_seconds=self.step_seconds)
         return step
 
     def _round(self, step: NextRound, place: int, number: int) -> RacedRound:

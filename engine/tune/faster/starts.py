@@ -90,6 +90,8 @@ class Starts:
             )
             text = describe_error(evidence.probe.error_type, evidence.probe.error_message).partition(MARK)[0]
             raise WorkloadFailed(f"the training as it is failed: {text}{cause}")
+        if not evidence.probe.timed_step_seconds:
+            raise WorkloadFailed("the training as it is ended before a step was timed: it has too little data or steps")
         assert trained is not None
         self.seen_device = replace(facts_of(self.spec, trained), limit_bytes=None)  # no start is given less
         check_kind(self.spec, self.device)

@@ -40,19 +40,14 @@ class Trial:
 
     @property
     def step_seconds(self) -> float:
-        return fmean(settled_steps(self.evidence))
-
-
-def settled_steps(evidence: Evidence, workers: int = 0) -> tuple[float, ...]:
-    """Return the timed steps, less those that were fed with what the loader's workers had made ahead."""
-    steps = evidence.probe.timed_step_seconds
-    ahead = workers * QUEUE
-    return steps if evidence.is_settled or len(steps) <= ahead else steps[ahead:]
+        return fmean(self.evidence.probe.timed_step_seconds)
 
 
 def settled_speed(evidence: Evidence, workers: int) -> float:
-    """Return the samples a second of those steps."""
-    return samples_of_a_step(evidence.probe) / fmean(settled_steps(evidence, workers))
+    """Return the samples a second of the timed steps, less those that the loader's workers had made batches for."""
+    steps = evidence.probe.timed_step_seconds
+    later = steps if evidence.is_settled else steps[workers * QUEUE :] or steps
+    return samples_of_a_step(evidence.probe) / fmean(later)
 
 
 def numbers_of(trial: Trial, today: Trial, noise: float | None, rounds_as: str) -> Numbers:

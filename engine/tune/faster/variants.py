@@ -5,7 +5,7 @@ Those that change nothing but speed and memory come first, then those that round
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,8 @@ TORCH, TRANSFORMERS, LIGHTNING, ACCELERATE = "torch", "transformers", "lightning
 WORKERS, COMPILE = "workers", "compile"
 """The variants that are treated apart: one may race first, the other takes time before it pays."""
 _OTHER_NAMES = {"pytorch_lightning": LIGHTNING}
+OF_TORCH = ("Adam", "AdamW", "SGD", "Adagrad", "Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop")
+"""The classes of torch.optim that have one of the two forms; a class of another name is the script's own."""
 _ONLY_GPU = "only a GPU has it"
 _NO_LOADER = "no DataLoader was seen"
 _NO_MODEL = "no module was seen that trains: a compiled function, or none of torch"
@@ -168,6 +170,23 @@ def _workers_of_a_trainer(facts: Facts) -> str:
     return f"TrainingArguments(..., dataloader_num_workers={workers}, dataloader_persistent_workers=True)"
 
 
+def _made_with(option: str, names: Iterable[str]) -> Iterator[str]:
+    """Yield the line that makes each optimizer with an option; a class of the script's own is named as it names it."""
+    for name in names:
+        yield f"{'torch.optim.' if name in OF_TORCH else ''}{name}(..., {option}=True)"
+
+
+def _fused_optimizers(facts: Facts) -> str:
+    return "\n".join(_made_with("fused", facts.names_of_optimizers("can_be_fused")))
+
+
+def _fused_optimizers_of_a_trainer(facts: Facts) -> str:
+    """Write the argument for AdamW; the others it takes as they are made."""
+    if facts.names_of_optimizers("can_be_fused") == ["AdamW"]:
+        return 'TrainingArguments(..., optim="adamw_torch_fused")'
+    return "\n".join(f"{line}  # given as Trainer(optimizers=...)" for line in _fused_optimizers(facts).splitlines())
+
+
 VARIANTS = (
     Variant(
         name=WORKERS,
@@ -189,16 +208,13 @@ VARIANTS = (
         name="fused",
         label="Fused optimizer",
         why_not=_not_fused,
-        lines={
-            TORCH: lambda facts: f"torch.optim.{facts.optimizer}(..., fused=True)",
-            TRANSFORMERS: always('TrainingArguments(..., optim="adamw_torch_fused")'),
-        },
+        lines={TORCH: _fused_optimizers, TRANSFORMERS: _fused_optimizers_of_a_trainer},
     ),
     Variant(
         name="foreach",
         label="Optimizer over lists of tensors",
         why_not=_not_foreach,
-        lines={TORCH: lambda facts: f"torch.optim.{facts.optimizer}(..., foreach=True)"},
+        lines={TORCH: lambda facts: "\n".join(_made_with("foreach", facts.names_of_optimizers("can_be_foreach")))},
     ),
     Variant(
         name="cudnn-benchmark",

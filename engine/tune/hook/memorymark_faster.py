@@ -6,19 +6,21 @@ script sets it itself afterwards, its own value stands, and `applied` does not n
 
 from __future__ import annotations
 
+import gc
 import inspect
 import random
 import sys
 import weakref
 from contextlib import nullcontext, suppress
+from functools import wraps
 from importlib import import_module
 from typing import Any
 
 import memorymark_read as read
 
 LOSSES, LOOKED, OUTPUTS = 64, 8, 64
-"""Losses noted, batches looked at for random numbers, and tensors of an output that are followed."""
-FRAMEWORKS = ("lightning", "pytorch_lightning", "transformers.trainer")
+"""Steps whose losses are noted, batches looked at for random numbers, and tensors of an output that are followed."""
+FRAMEWORKS = ("lightning.pytorch.trainer.trainer", "pytorch_lightning.trainer.trainer", "transformers.trainer")
 
 
 class Faster:
@@ -28,7 +30,7 @@ class Faster:
         settings = watched.settings["faster"]
         self.torch, self.wanted, self.is_trial = torch, settings["set"], settings["is_trial"]
         self.watched, self.applied = watched, set[str]()
-        self.losses: list[Any] = []
+        self.losses: dict[int, tuple[Any, int]] = {}  # of each optimizer step their sum and number
         self.loaders: dict[Any, int] = {}
         self.roots: Any = weakref.WeakSet()
         self.singles: Any = weakref.WeakSet()  # of the roots those that were in 64 bits
@@ -65,9 +67,8 @@ class Faster:
             if self.is_going_back:  # a checkpoint goes back within
                 go_back(tensors, *others, **options)
                 return
-            if self.torch.is_tensor(tensors) and tensors.numel() == 1 and len(self.losses) < LOSSES:
-                # a card is not waited for until the end
-                self.losses.append(tensors.item() if tensors.device.type == "cpu" else tensors.detach())
+            if self.torch.is_tensor(tensors) and tensors.numel() == 1:
+                self.note_loss(tensors)
             self.is_going_back = True
             try:
                 go_back(tensors, *others, **options)
@@ -78,21 +79,30 @@ class Faster:
 
         autograd.backward = went_back
 
+    def note_loss(self, loss: Any) -> None:
+        """Add a loss to those of its optimizer step, which may have many; a card is not waited for until the end."""
+        step = max(self.watched.steps.values(), default=0)
+        if step < LOSSES:
+            value = loss.item() if loss.device.type == "cpu" else loss.detach().double()
+            total, count = self.losses.get(step, (0.0, 0))
+            self.losses[step] = total + value, count + 1
+
     def set_loaders(self) -> None:
-        """Give each loader over rows by number its workers and pinned memory; rows in turn would come once a worker."""
+        """Give each loader pinned memory, and workers where rows come by number: others would come once from each."""
         data, wanted = self.torch.utils.data, self.wanted
         make, signature = data.DataLoader.__init__, inspect.signature(data.DataLoader.__init__)
 
+        @wraps(make)  # Lightning reads the signature to make a loader like this one
         def made(*arguments: Any, **options: Any) -> None:
             given = signature.bind(*arguments, **options)
             values = given.arguments
-            if not isinstance(values.get("dataset"), data.IterableDataset):
-                if values.get("num_workers", 0) <= wanted.get("workers", -1):
-                    values |= {"num_workers": wanted["workers"], "persistent_workers": True}
-                    self.applied.add("workers")
-                if "pinned" in wanted:
-                    values["pin_memory"] = True
-                    self.applied.add("pinned")
+            is_by_number = not isinstance(values.get("dataset"), data.IterableDataset)
+            if is_by_number and values.get("num_workers", 0) <= wanted.get("workers", -1):
+                values |= {"num_workers": wanted["workers"], "persistent_workers": True}
+                self.applied.add("workers")
+            if "pinned" in wanted:
+                values["pin_memory"] = True
+                self.applied.add("pinned")
             make(*given.args, **given.kwargs)
 
         if {"workers", "pinned"} & wanted.keys():
@@ -133,6 +143,7 @@ class Faster:
         make, signature = kind.__init__, inspect.signature(kind.__init__)
         other = "foreach" if name == "fused" else "fused"
 
+        @wraps(make)
         def made(*arguments: Any, **options: Any) -> None:
             given = signature.bind(*arguments, **options)
             given.arguments[name] = True
@@ -149,7 +160,8 @@ class Faster:
         call = torch.nn.Module._call_impl
 
         def called(module: Any, *inputs: Any, **options: Any) -> Any:
-            if torch.compiler.is_compiling() or self.is_inside or not (module.training and torch.is_grad_enabled()):
+            is_part = self.is_inside or self.is_going_back  # a checkpoint runs its modules again on the way back
+            if torch.compiler.is_compiling() or is_part or not (module.training and torch.is_grad_enabled()):
                 return call(module, *inputs, **options)
             if next(module.parameters(), None) is None:  # a loss, or a transform of the data
                 return call(module, *inputs, **options)
@@ -244,7 +256,7 @@ class Faster:
         made = [each for each in read._optimizers(torch) if id(each) in self.watched.optimizers]
         return {
             "applied": sorted(self.applied & self.wanted.keys()),
-            "losses": [float(each) for each in self.losses],
+            "losses": [float(total / count) for total, count in self.losses.values()],
             "loaders": [[*key, count] for key, count in self.loaders.items()],
             "draws_random": self.draws_random,
             "models": self.models,
@@ -267,8 +279,14 @@ class Faster:
 
 
 def framework() -> str:
-    """Return which library trains: transformers loads accelerate even where it only makes the model."""
-    loaded = next((name.partition(".")[0] for name in FRAMEWORKS if name in sys.modules), None)
+    """Return which library trains: one whose Trainer there is.
+
+    `lightning` loads its trainer for Fabric, too, and transformers loads accelerate even where it only makes the model.
+    """
+    trainers = {name: getattr(sys.modules.get(name), "Trainer", None) for name in FRAMEWORKS}
+    kinds = {type(each) for each in gc.get_objects()} if any(trainers.values()) else set()
+    made = (name for name, trainer in trainers.items() if trainer and any(issubclass(kind, trainer) for kind in kinds))
+    loaded = next((name.partition(".")[0] for name in made), None)
     accelerated = getattr(getattr(sys.modules.get("accelerate.state"), "AcceleratorState", None), "_shared_state", None)
     return loaded or ("accelerate" if accelerated else "torch")
 

@@ -15,6 +15,8 @@ RACES: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "all that apply": ((), {}),
     "workers first": (("workers", "fused"), LOADER),
     "workers alone": (("workers", "bf16"), LOADER),
+    "workers and a change that adds next to nothing": (("workers", "bf16"), {**LOADER, "times": {"bf16": 0.985}}),
+    "workers and a change that compiles": (("workers", "compile"), LOADER),
     "workers that draw other numbers": (
         ("workers", "fused"),
         {**LOADER, "noted": {**LOADER["noted"], "draws_random": True}, "off": {"workers": 0.5}},

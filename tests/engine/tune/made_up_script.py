@@ -37,6 +37,7 @@ class MadeUp:
 
     `failing` fails always, `fails_after` after so many starts; `off` is how far losses are off, `off_together` of more
     than one change; `drift` is how far those of each start are from those before. `ends_after`: the time of the run.
+    `steps`: so many are made, where the script ends early.
     """
 
     def __init__(self, **changes: Any) -> None:
@@ -58,7 +59,8 @@ class MadeUp:
         noted = {"loaders": [], "models": [MODEL], "optimizers": [ADAM], "kept_bytes": 0, "framework": "torch"}
         noted |= {"matmul_precision": "highest", "cudnn_benchmark": False, "draws_random": False}
         noted |= {"applied": list(wanted), "losses": self._losses(wanted)} | self.changes.get("noted", {})
-        marks = [mark for mark in marks_of(steps(32), step_seconds=step) if mark[1] not in ("loading", "loaded")]
+        made = steps(32)[: self.changes.get("steps")]
+        marks = [mark for mark in marks_of(made, step_seconds=step) if mark[1] not in ("loading", "loaded")]
         if self.changes.get("waits") and "workers" not in wanted:
             marks = marks_of(steps(32), step_seconds=3 * step)
             for mark in marks:  # the loader waits for most of a step
@@ -66,7 +68,7 @@ class MadeUp:
                     mark[0] += 1.7 * step
             marks.sort(key=lambda mark: mark[0])
         peak = 500 if "release-outputs" in wanted else 900
-        return [reading(steps(32), peak=peak, python="3.11.7", faster=noted, marks=marks)], Ended(wall_seconds=1.0)
+        return [reading(made, peak=peak, python="3.11.7", faster=noted, marks=marks)], Ended(wall_seconds=1.0)
 
     def _fails_by_now(self, wanted: tuple[str, ...]) -> bool:
         most = self.changes.get("fails_after", {})

@@ -70,6 +70,16 @@ def test_a_compiled_module_is_seen_by_the_watch_as_before() -> None:
     assert [step.forwards for step in compiled.steps()] == [step.forwards for step in today.steps()]
 
 
+def test_a_step_of_several_micro_batches_has_one_loss_and_a_checkpoint_no_model_of_its_own() -> None:
+    today, fused = noted("checkpointed.py"), noted("checkpointed.py", wanted=("fused", "workers"))
+    steps = len(started("checkpointed.py").steps())
+    assert 5 <= len(today["losses"]) <= steps + 1
+    assert [each["name"] for each in today["models"]] == ["Model"]
+    assert fused["applied"] == ["fused", "workers"]
+    assert today["losses"][0] == fused["losses"][0]
+    assert fused["losses"][4] == pytest.approx(today["losses"][4], rel=1e-3)
+
+
 def test_a_start_without_the_option_notes_and_sets_nothing() -> None:
     spec = TuneSpec((sys.executable, str(SCRIPTS / "plain.py"), "--batch-size", "{batch_size}"), device="cpu")
     readings, _ = start(partial(begin_command, spec), 16, Watching(3, timed_steps=1, timed_seconds=0.0), seconds=300)

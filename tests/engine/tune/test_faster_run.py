@@ -9,7 +9,7 @@ import pytest
 
 from engine.errors import WorkloadFailed
 from engine.race.numbers import Sameness
-from engine.race.text import cells, lines_to_paste, memory_savers
+from engine.race.text import cells, lines_to_paste, memory_savers, pays_after
 from engine.results.speed_rounds import SpeedClaim
 from engine.tune.evidence import Ended
 from engine.tune.faster import run, starts
@@ -25,7 +25,8 @@ from tests.engine.tune.test_evidence import reading
 def test_the_fastest_is_found_with_its_line_and_what_it_saves(monkeypatch: pytest.MonkeyPatch) -> None:
     result, _ = raced("fused", "bf16")
     assert (result.chosen, result.verdict.claim, result.today.batch_size) == (("fused",), SpeedClaim.FIGURE, 32)
-    assert result.headline == "2.00x [2.00, 2.00] as fast with 1 line: Fused optimizer; saves $100.00 a year."
+    saves = "saves $100.00 [$100.00, $100.00] a year"
+    assert result.headline == f"2.00x [2.00, 2.00] as fast with 1 line: Fused optimizer; {saves}."
     assert lines_to_paste(result.chosen, result.rows) == ["torch.optim.Adam(..., fused=True)"]
     assert {row.name: row.numbers.sameness for row in result.rows if row.numbers} == {
         "fused": Sameness.BITS,
@@ -52,7 +53,7 @@ def test_a_training_that_is_not_repeatable_offers_nothing_it_cannot_compare(monk
     once = iter([0.0, 0.2, 0.3])
     monkeypatch.setattr(MadeUp, "_losses", lambda *_: [loss * (1 + shift) for shift in [next(once)] for loss in LOSSES])
     result, _ = raced("fused")
-    assert "differ too much to tell" in (result.rows[0].reason or "")
+    assert "cannot be told: two starts of today's training differ" in (result.rows[0].reason or "")
 
 
 def test_one_that_fails_is_a_row_and_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,6 +71,43 @@ def test_today_s_training_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(starts, "unwatched", lambda _: None)
     with pytest.raises(WorkloadFailed, match="the training as it is failed"):
         make_faster(OwnRaceSpec(("python", "train.py", "{batch_size}")))
+
+
+def test_a_training_that_ends_before_a_step_is_timed_is_an_error() -> None:
+    with pytest.raises(WorkloadFailed, match="ended before a step was timed"):
+        raced("fused", steps=4)
+
+
+def test_what_trains_otherwise_together_is_said_and_not_that_nothing_is_faster() -> None:
+    result, _ = raced("fused", "compile", off_together=0.1)
+    assert result.chosen == ()
+    assert result.headline.startswith("Nothing is recommended: what is the fastest together does not train the same")
+
+
+WAITS: Any = {"noted": {"loaders": [[0, False, False, True, 9]]}, "waits": True}
+
+
+def test_a_change_that_adds_nothing_to_the_workers_is_not_recommended_with_their_gain() -> None:
+    """Both are compared with today's training: what leads by a hair would pass on the gain of the workers."""
+    result, _ = raced("workers", "bf16", times={"bf16": 0.985}, **WAITS)
+    assert result.at_rest is not None
+    assert (result.at_rest.leader, result.chosen) == (("bf16",), ("workers",))
+    assert result.verdict == result.at_workers
+
+
+def test_compiling_on_top_of_the_workers_pays_by_the_steps_that_they_left() -> None:
+    result, _ = raced("workers", "compile", **WAITS)
+    row = next(each for each in result.rows if each.name == "compile")
+    assert (result.chosen, row.beside) == (("workers", "compile"), ("workers",))
+    assert row.pays_after_steps == pays_after(row.compile_seconds, row.speed, 0.01)
+    assert cells(row, None)[0] == "torch.compile (both with workers)"
+
+
+def test_more_workers_where_there_are_some_may_draw_other_numbers() -> None:
+    loaders = {"loaders": [[1, False, False, True, 9]]}
+    result, _ = raced("workers", noted=loaders, waits=True, off={"workers": 0.1})
+    assert (result.chosen, result.rows[0].draws_elsewhere) == (("workers",), True)
+    assert "other random numbers" in cells(result.rows[0], None)[3]
 
 
 def test_where_data_is_waited_for_the_workers_are_raced_first_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:

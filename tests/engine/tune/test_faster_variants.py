@@ -76,6 +76,25 @@ def test_the_lines_are_those_of_the_framework_that_trains() -> None:
     assert all(TORCH in each.lines for each in VARIANTS)
 
 
+def test_the_line_of_an_optimizer_names_those_that_have_the_form_as_the_script_makes_them() -> None:
+    muon = ADAM | {"name": "Muon", "can_be_fused": False, "can_be_foreach": False}
+    of_its_own, sgd = ADAM | {"name": "OurAdam"}, ADAM | {"name": "SGD"}
+    fused = BY_NAME["fused"]
+    assert fused.lines_for(facts(optimizers=[muon, ADAM])) == "torch.optim.Adam(..., fused=True)"
+    assert fused.lines_for(facts(optimizers=[of_its_own])) == "OurAdam(..., fused=True)"
+    assert fused.lines_for(facts(optimizers=[sgd, ADAM, ADAM])).splitlines() == [
+        "torch.optim.SGD(..., fused=True)",
+        "torch.optim.Adam(..., fused=True)",
+    ]
+
+
+def test_a_trainer_of_transformers_is_given_a_fused_optimizer_of_the_kind_that_it_has() -> None:
+    adamw, sgd = ADAM | {"name": "AdamW"}, ADAM | {"name": "SGD"}
+    lines = [BY_NAME["fused"].lines_for(facts(framework="transformers", optimizers=[each])) for each in (adamw, sgd)]
+    assert lines[0] == 'TrainingArguments(..., optim="adamw_torch_fused")'
+    assert lines[1] == "torch.optim.SGD(..., fused=True)  # given as Trainer(optimizers=...)"
+
+
 def test_a_command_without_a_place_for_the_batch_size_trains_with_its_own() -> None:
     assert OwnRaceSpec(("python", "train.py"), batch=OWN, tried=("fused",)).to_dict()["tried"] == ("fused",)
     with pytest.raises(SpecError, match="holds no"):
