@@ -48,6 +48,23 @@ def test_each_emulated_rank_of_a_replicated_training_has_its_peak(cards: Cards) 
     assert len(found["training"]["rank_peaks_bytes"]) == 2
 
 
+def test_a_training_that_is_sharded_the_older_way_is_emulated_too(cards: Cards) -> None:
+    found = tuned(cards, "--current-batch-size", "4", "--max", "4", "--rank", "7", strategy="fsdp1")
+    assert found["boundary"]["largest_batch_size"] == 4
+    assert found["kinds"]["boundary"] == "emulated"
+
+
+def test_a_model_of_the_catalogue_is_emulated_as_its_first_two_ranks_and_the_last(cards: Cards) -> None:
+    cards.set(memory=2 * GIB)
+    own = ("bert-tiny", "--device", "cuda", "--strategy", "fsdp", "--emulate-ranks", "8", "--sequence-length", "64")
+    done = cards.run(sys.executable, "-m", "engine", *own, "--max", "8", "--json", seconds=900)
+    assert done.returncode == 0, done.stderr[-3_000:]
+    found = json.loads(done.stdout)
+    assert (found["boundary"]["largest_batch_size"], found["training"]["ranks"]) == (8, 8)
+    assert len(found["training"]["rank_peaks_bytes"]) == 3
+    assert (found["kinds"]["boundary"], found["device"]["limit_bytes"]) == ("emulated", 2 * GIB - OF_NCCL)
+
+
 def test_estimates_of_ranks_are_what_an_emulated_one_holds_on_a_card(cards: Cards) -> None:
     cards.set(memory=80 * GIB)
     done = cards.run(sys.executable, "-m", "tests.cuda_stand_in.ranks_trial", seconds=900)

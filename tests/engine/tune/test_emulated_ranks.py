@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from engine.describe.grade import describe_emulation
+from engine.cli.main import main
+from engine.describe.grade import describe_emulation, rank_rows
 from engine.errors import CommandUntunable, SpecError
 from engine.kinds import KINDS, RunKind
 from engine.ranks.emulation import EmulatedRank
@@ -153,6 +154,23 @@ def test_a_script_that_starts_several_ranks_itself_is_no_single_rank(monkeypatch
 def test_ranks_that_cannot_be_stood_in_for_are_refused(given: Any, message: str) -> None:
     with pytest.raises(SpecError, match=message.replace("(", r"\(")):
         TuneSpec(**{"command": TORCHRUN, **given})
+
+
+def test_ranks_of_several_hosts_are_not_stood_in_for_wherever_they_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Kubernetes names them in the environment."""
+    monkeypatch.setenv("PET_NNODES", "2")
+    (tmp_path / "train.py").touch()
+    command = (sys.executable, "-m", "torch.distributed.run", str(tmp_path / "train.py"), "{batch_size}")
+    assert main(["tune", "--emulate-ranks", "8", "--", *command]) == 2
+    assert "--emulate-ranks: stands in for the ranks of one host, not of 2" in capsys.readouterr().err
+
+
+def test_the_peak_of_each_rank_stands_beside_its_number_in_whatever_order_they_are_named() -> None:
+    spec = TuneSpec(TORCHRUN, emulate_ranks=8, rank=(7, 0))
+    assert [each.rank for each in spec.emulated_ranks] == [0, 7]
+    assert rank_rows(spec.to_dict(), (70, 77)) == [(0, 70), (7, 77)]
 
 
 def test_on_a_gpu_the_memory_of_nccl_is_kept_free_and_named() -> None:

@@ -1,4 +1,4 @@
-"""A distributed training as people write it for GPUs: NCCL, the GPU of LOCAL_RANK, and one of two strategies."""
+"""A distributed training as people write it for GPUs: NCCL, the GPU of LOCAL_RANK, and one of three strategies."""
 
 import argparse
 import os
@@ -6,13 +6,14 @@ import os
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--batch-size", type=int)
-parser.add_argument("--strategy", choices=["fsdp2", "ddp+zero1"])
+parser.add_argument("--strategy", choices=["fsdp1", "fsdp2", "ddp+zero1"])
 options = parser.parse_args()
 torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
 dist.init_process_group("nccl", device_id=torch.device("cuda", torch.cuda.current_device()))
@@ -25,6 +26,11 @@ if options.strategy == "fsdp2":
         fully_shard(block)
     fully_shard(model)
     optimizer: torch.optim.Optimizer = torch.optim.AdamW(model.parameters())
+elif options.strategy == "fsdp1":
+    model = FullyShardedDataParallel(
+        model, auto_wrap_policy=ModuleWrapPolicy({nn.Sequential}), device_id=torch.cuda.current_device()
+    )
+    optimizer = torch.optim.AdamW(model.parameters())
 else:
     # from a made-up card zeros are read, of which DDP would make its buckets
     unread = {"init_sync": False, "find_unused_parameters": True}
