@@ -11,7 +11,7 @@ torch.manual_seed(0)
 
 
 class Field(nn.Module):
-    def __init__(self, width=512):
+    def __init__(self, width=768):
         super().__init__()
         self.layers = nn.Sequential(
             nn.Linear(3, width), nn.Tanh(), nn.Linear(width, width), nn.Tanh(), nn.Linear(width, width), nn.Tanh()
@@ -26,7 +26,7 @@ model = Field()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
 batch_size = int(sys.argv[1])
 for _ in range(20_000):
-    points = torch.rand(batch_size * 8, 3)
+    points = torch.rand(batch_size, 3)
     target = torch.sin(points.sum(dim=1, keepdim=True))
     loss = (model(points) - target).pow(2).mean()
     optimizer.zero_grad()

@@ -40,11 +40,15 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """One block or start of an entry. `others_cores` is what other work used meanwhile; None where unknown."""
+    """One block or start of an entry. `others_cores` is what other work used meanwhile; None where unknown.
+
+    `seconds` is how long the start took, where entries differ in that, as one does that compiles.
+    """
 
     entry: Entry
     samples_per_second: float
     others_cores: float | None = None
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ The race is a successive halving with intervals:
    advantage: at least six, until the interval is 3 % to each side, or the time is spent.
 
 The time of the evaluation's fewest rounds is kept for it: the rounds before it end in time, with the leader so far.
+Where some starts take longer, as those of a compiled model, each entry has its own time.
 `benchmarks/race_rule.py` simulates the rule.
 """
 
@@ -65,10 +66,10 @@ def decide(field: Field, rounds: Sequence[RacedRound]) -> NextRound | RaceVerdic
     for number in range(GENERATIONS):
         generation = race.generation(number, entries)
         if not generation.is_settled:
-            if race.has_time_for(len(generation.left)):
+            if race.has_time_for(generation.left, generation.best if generation.rounds else leader):
                 return NextRound(Stage.SELECTION, number, tuple(generation.left))
-            if number == 0 and len(generation.rounds) < FEWEST_ROUNDS:  # nothing can be shown of any change
-                return RaceVerdict(TODAY, TODAY, SpeedClaim.NOTHING, None, 0, 0, ended_early=True)
+            if number == 0 and len(generation.rounds) < FEWEST_ROUNDS:
+                return race.of_few_rounds(generation)
         if generation.rounds:
             leader = generation.leader
             if number == 0:
@@ -209,9 +210,25 @@ class _Race:
         own = [r for r in self.rounds if r.stage is Stage.SELECTION and r.generation == number]
         return _Generation(number, entries, _known(own, self.field.cores), self.failed)
 
-    def has_time_for(self, units: int) -> bool:
-        """Whether so many units leave the evaluation the time of its fewest rounds."""
-        return self.spent + (units + 2 * ENOUGH_ROUNDS) * self.unit_seconds < self.field.most_seconds
+    def seconds_of(self, *entries: Entry) -> float:
+        """Return how long one start of each takes: of a new combination as its longest part, else as in any round."""
+        longest: dict[Entry, float] = {}
+        for each in (timed for r in self.rounds for timed in r.timed if timed.seconds is not None):
+            longest[each.entry] = max(longest.get(each.entry, 0.0), each.seconds or 0.0)
+        parts = {entry: [longest[change,] for change in entry if (change,) in longest] for entry in entries}
+        return sum(longest.get(entry, max(parts[entry], default=self.unit_seconds)) for entry in entries)
+
+    def has_time_for(self, entries: Sequence[Entry], leader: Entry) -> bool:
+        """Whether a round of these entries leaves the evaluation of a leader the time of its fewest rounds."""
+        left = ENOUGH_ROUNDS * self.seconds_of(TODAY, leader)
+        return self.spent + self.seconds_of(*entries) + left < self.field.most_seconds
+
+    def of_few_rounds(self, generation: _Generation) -> NextRound | RaceVerdict:
+        """Return what follows where time allows no fair choice: what led is evaluated; whether none gains is open."""
+        leader = generation.leader if generation.rounds else TODAY
+        if leader == TODAY:
+            return RaceVerdict(TODAY, TODAY, SpeedClaim.NOTHING, None, 0, 0, ended_early=True)
+        return self.evaluated(leader)
 
     def evaluated(self, leader: Entry) -> NextRound | RaceVerdict:
         """Return the next round of the evaluation, or the verdict."""
@@ -221,7 +238,7 @@ class _Race:
         quiet = sum(not r.disturbed(self.field.cores) for r in own)
         known_rounds = _known(own, self.field.cores, outlying=math.inf)
         ratios = _ratios(leader, TODAY, known_rounds, ENOUGH_ROUNDS)
-        is_over = self.spent + 2 * self.unit_seconds >= self.field.most_seconds
+        is_over = self.spent + self.seconds_of(TODAY, leader) >= self.field.most_seconds
         if not is_over and not self._is_known(ratios, len(own), quiet):
             return NextRound(Stage.EVALUATION, 0, (TODAY, leader))
         if len(ratios) < ENOUGH_ROUNDS:

@@ -60,6 +60,8 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,59}", re.ASCII)
 _PRECISIONS = (None, "highest", "high", "medium")
 _NOT_KEPT = "is missing: the version that raced this kept too little of it to be decided again; race it again"
 _STARTS_OF_TODAY = 2
+_MOST_LOOKS = 400
+"""So many times that may have been left after a round are looked at."""
 _MORE_TOGETHER = 4
 """A later generation of a race has at most so many entries more than there are changes."""
 
@@ -153,6 +155,8 @@ def _impossible(stored: OwnRaced, spec: OwnRaceSpec) -> Iterator[Contradiction]:
                 least_seconds += today.samples_per_step / one.samples_per_second
                 if not 0 <= (one.others_cores or 0.0) <= MOST_CORES:
                     yield Contradiction(f"{path}.timed[{place}].others_cores", one.others_cores, [0, MOST_CORES])
+                if not 0 <= (one.seconds or 0.0) <= each.seconds + SLACK_SECONDS:
+                    yield Contradiction(f"{path}.timed[{place}].seconds", one.seconds, [0, each.seconds])
             if each.seconds < least_seconds - SLACK_SECONDS:  # each start made a step at least
                 yield Contradiction(f"{path}.seconds", each.seconds, least_seconds)
     spent = sum(each.seconds for each in stored.all_rounds)
@@ -331,13 +335,11 @@ def _first_wrong(path: str, racing: Field, rounds: Sequence[RacedRound]) -> list
 
 def _steps_after(racing: Field, rounds: Sequence[RacedRound]) -> Iterator[NextRound]:
     """Yield the rounds that may follow: the next one, and those by which the race goes on where the time runs short."""
-    longest = max(
-        (each.seconds / len(each.timed) for each in rounds if each.timed and each.failed is None), default=0.0
-    )
+    whole = [each for each in rounds if each.timed and each.failed is None]
+    starts = [one.seconds or each.seconds / len(each.timed) for each in whole for one in each.timed]
+    most = (len(racing.changes) + _MORE_TOGETHER + 2 * ENOUGH_ROUNDS + 1) * max(starts, default=0.0)
+    looks = min(math.ceil(2 * most / min(starts)), _MOST_LOOKS) if most else 0
     spent = sum(each.seconds for each in rounds)
-    for units in (math.inf, *range(len(racing.changes) + _MORE_TOGETHER, -1, -1)):
-        most_seconds = spent + (units + 2 * ENOUGH_ROUNDS + 0.5) * longest if longest else math.inf
-        if isinstance(step := next_step(replace(racing, most_seconds=most_seconds), rounds), NextRound):
+    for left in (math.inf, *(most * look / looks for look in range(looks, 0, -1))):
+        if isinstance(step := next_step(replace(racing, most_seconds=spent + left), rounds), NextRound):
             yield step
-        if not longest:
-            return

@@ -116,6 +116,8 @@ def _impossible(stored: Raced, today: RunSpec) -> Iterator[Contradiction]:
                     yield Contradiction(f"{path}.timed[{place}].samples_per_second", one.samples_per_second, most)
                 if not 0 <= (one.others_cores or 0.0) <= MOST_CORES:
                     yield Contradiction(f"{path}.timed[{place}].others_cores", one.others_cores, [0, MOST_CORES])
+                if one.seconds is not None:  # its blocks take the same time
+                    yield Contradiction(f"{path}.timed[{place}].seconds", one.seconds, None)
     if spent > stored.total_seconds + SLACK_SECONDS:
         yield Contradiction("total_seconds", stored.total_seconds, spent)
     if (stored.own_difference or 0.0) < 0:

@@ -199,7 +199,7 @@ class _Faster:
         timed, began, failed = [], time.monotonic(), None
         workers = max(self.facts.workers_to_try, self.facts.workers)
         for entry in order_of_round(step, place):
-            is_today = step.stage is Stage.EVALUATION and entry == TODAY
+            is_today, start_began = step.stage is Stage.EVALUATION and entry == TODAY, time.monotonic()
             try:
                 speed, others = self.starts.speed(() if is_today else (*self.base, *entry), workers)
             except StartFailed as error:
@@ -208,7 +208,7 @@ class _Faster:
                 self._fail(entry, str(error))
                 failed = entry
                 break
-            timed.append(Timed(entry, speed, others))
+            timed.append(Timed(entry, speed, others, time.monotonic() - start_began))
         shown = ", ".join(f"{describe_entry(each.entry)} {each.samples_per_second:.1f}" for each in timed)
         self.execution.log(f"round {number}: {shown} samples/s")
         return RacedRound(step.stage, step.generation, tuple(timed), time.monotonic() - began, failed)

@@ -50,6 +50,27 @@ def test_changes_that_gain_are_combined_and_their_gain_is_claimed() -> None:
     assert verdict.gain.low <= 1.2 * 1.6 <= verdict.gain.high
 
 
+def test_a_change_whose_starts_are_long_takes_no_time_from_the_evaluation_of_another() -> None:
+    """As `torch.compile` of many small layers: once it is out, the others need none of its time."""
+    takes = {("compile",): 60.0}
+    timed = {TODAY: 10.0, ("fused",): 30.0, ("compile",): 4.0}
+    rounds = list[RacedRound]()
+    while isinstance(step := decide(Field(("fused", "compile"), most_seconds=420.0), rounds), NextRound):
+        made = tuple(Timed(e, timed[e] * (1 + 0.001 * len(rounds)), None, takes.get(e, 10.0)) for e in step.entries)
+        rounds.append(RacedRound(step.stage, step.generation, made, sum(each.seconds or 0.0 for each in made)))
+    assert (step.chosen, step.claim) == (("fused",), SpeedClaim.FIGURE)
+    assert sum(r.seconds for r in rounds) <= 420.0
+
+
+def test_what_leads_where_the_time_allows_one_round_is_evaluated_but_that_nothing_gains_stays_open() -> None:
+    short = Field(("fused", "bf16"), CONFLICT, most_seconds=17.0)  # a round of three, and six of two
+    verdict, rounds = raced(short)
+    assert [r.stage for r in rounds] == [Stage.SELECTION] + [Stage.EVALUATION] * 6
+    assert (verdict.chosen, verdict.claim) == (("bf16",), SpeedClaim.FIGURE)
+    verdict, _ = raced(short, {"fused": 0.9, "bf16": 0.8})
+    assert (verdict.claim, verdict.ended_early) == (SpeedClaim.NOTHING, True)
+
+
 def test_changes_that_exclude_each_other_are_never_timed_together() -> None:
     _, rounds = raced(Field(tuple(FACTORS), CONFLICT))
     assert not any({"bf16", "tf32"} <= set(entry) for entry in entries_of(rounds))
@@ -116,7 +137,7 @@ def test_every_timed_entry_is_in_the_order_of_the_field() -> None:
 
 
 def test_time_for_fewer_than_three_rounds_is_no_proof_that_nothing_gains() -> None:
-    verdict, rounds = raced(Field(("fused",), most_seconds=15.0))
+    verdict, rounds = raced(Field(("fused",), most_seconds=15.0), {"fused": 0.9})
     assert len(rounds) < 3
     assert (verdict.claim, verdict.ended_early) == (SpeedClaim.NOTHING, True)
 

@@ -73,6 +73,10 @@ def _a_wider_tolerance(document: dict[str, Any]) -> None:
     _row(document, "bf16")["numbers"]["tolerance"] = 0.9
 
 
+def _a_start_longer_than_its_round(document: dict[str, Any]) -> None:
+    document["rounds"][0]["timed"][0]["seconds"] = 1_000.0
+
+
 def _swapped_rounds(document: dict[str, Any]) -> None:
     rounds = document["rounds"]
     rounds[0], rounds[-1] = rounds[-1], rounds[0]
@@ -162,6 +166,7 @@ FORGERIES: tuple[tuple[Forge, str, str], ...] = (
     (_other_lines_of_a_row, "one that gains", "rows"),
     (_same_to_the_bit, "losses that differ", "rows"),
     (_a_wider_tolerance, "losses that differ by rounding", "rows"),
+    (_a_start_longer_than_its_round, "two that gain", "rounds[0].timed[0].seconds"),
     (_swapped_rounds, "two that gain", "rounds[0]"),
     (_a_round_in_another_order, "two that gain", "rounds[1]"),
     (_a_round_left_out, "two that gain", "rounds[1]"),
