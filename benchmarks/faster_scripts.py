@@ -68,7 +68,7 @@ PLANTED = {
     "decoded_pictures": Planted("PYTHON DIR/decoded_pictures.py {batch_size}", "workers"),
     "tokenized_rows": Planted("PYTHON DIR/tokenized_rows.py {batch_size}", "workers"),
     "default_in_64_bits": Planted("PYTHON DIR/default_in_64_bits.py {batch_size}", "fp32"),
-    "language_logits": Planted("PYTHON DIR/language_logits.py {batch_size}", "release-outputs"),
+    "keeps_reconstructions": Planted("PYTHON DIR/keeps_reconstructions.py {batch_size}", "release-outputs"),
     "deep_and_narrow": Planted("PYTHON DIR/deep_and_narrow.py {batch_size}", "fused"),
 }
 OF_CORPUS = (

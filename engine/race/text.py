@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ..results.intervals import Interval
 from ..results.result import Savings
 from ..results.savings import describe_assumptions
 from ..results.speed_rounds import SpeedClaim
+from ..results.stats import NOISE_FRACTION
 from ..speed.claim import describe_lower_bound
 from ..speed.rounds import describe_busy_rounds
 from ..text.units import format_bytes, format_duration, format_least_usd, format_most_usd, format_percent, format_usd
@@ -111,19 +112,28 @@ def lines_to_paste(chosen: Entry, rows: Sequence[VariantRow]) -> list[str]:
     return [line for row in rows if row.name in chosen for line in row.lines.splitlines()]
 
 
-def memory_savers(rows: Sequence[VariantRow], chosen: Entry, today_bytes: int | None) -> list[VariantRow]:
-    """Return the changes that take clearly less memory, train the same, and are not among the chosen."""
-    if not today_bytes:
-        return []
+def memory_savers(
+    rows: Sequence[VariantRow], chosen: Entry, today_bytes: int | None, *, of_memory_only: Collection[str]
+) -> list[VariantRow]:
+    """Return the changes that take clearly less memory, train the same, are not known to slow down, and not chosen.
+
+    `of_memory_only` are those that change nothing else; of the others a speed has to be known.
+    """
     return [
         row
         for row in rows
         if row.memory_bytes is not None
         and row.reason is None
         and row.name not in chosen
-        and row.memory_bytes < LESS_MEMORY * today_bytes
-        and (row.speed is None or row.speed.high >= 1.0)
+        and row.memory_bytes < LESS_MEMORY * (today_bytes or 0)
+        and (row.name in of_memory_only or _is_as_fast(row))
     ]
+
+
+def _is_as_fast(row: VariantRow) -> bool:
+    if row.speed is not None:
+        return row.speed.high >= 1.0
+    return row.rough_speed is not None and row.rough_speed >= 1 - NOISE_FRACTION
 
 
 def less_memory(row: VariantRow, today_bytes: int) -> str:

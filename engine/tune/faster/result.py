@@ -15,6 +15,7 @@ from ...spec import SCHEMA
 from ..training import LOADER_LIMITS_FROM
 from .facts import Facts, Noted
 from .spec import OwnRaceSpec
+from .variants import OF_MEMORY_ONLY
 
 GOAL = "faster"
 NOT_TOGETHER = "Nothing is recommended: what is the fastest together does not train the same. See each alone."
@@ -89,7 +90,7 @@ class OwnFindings:
     @property
     def savers(self) -> list[VariantRow]:
         """The changes that take clearly less memory, and are not among the chosen."""
-        return memory_savers(self.rows, self.chosen, self.today.memory_bytes)
+        return memory_savers(self.rows, self.chosen, self.today.memory_bytes, of_memory_only=OF_MEMORY_ONLY)
 
     @property
     def known_facts(self) -> Facts:

@@ -295,4 +295,5 @@ VARIANTS = (
     ),
 )
 BY_NAME = {each.name: each for each in VARIANTS}
+OF_MEMORY_ONLY = frozenset(each.name for each in VARIANTS if each.saves_memory_only)
 CONFLICTS = frozenset({frozenset({"fused", "foreach"})})

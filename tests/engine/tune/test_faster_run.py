@@ -9,7 +9,7 @@ import pytest
 
 from engine.errors import WorkloadFailed
 from engine.race.numbers import Sameness
-from engine.race.text import cells, lines_to_paste, memory_savers, pays_after
+from engine.race.text import cells, lines_to_paste, pays_after
 from engine.results.speed_rounds import SpeedClaim
 from engine.tune.evidence import Ended
 from engine.tune.faster import run, starts
@@ -141,8 +141,16 @@ def test_a_start_is_timed_beyond_what_its_workers_have_made_ahead(monkeypatch: p
 def test_outputs_that_are_held_are_told_by_the_memory_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
     result, made_up = raced("release-outputs", noted={"kept_bytes": 400})
     assert (result.chosen, made_up.started.count(("release-outputs",))) == ((), 1)
-    assert [row.name for row in memory_savers(result.rows, (), result.today.memory_bytes)] == ["release-outputs"]
+    assert [row.name for row in result.savers] == ["release-outputs"]
     assert result.headline.startswith("Outputs released after each step: 44.4 % less memory. Nothing found")
+
+
+def test_what_takes_less_memory_and_far_longer_is_no_advice() -> None:
+    """bf16 on a CPU that has no instructions for it: a tenth of the memory less, and thirteen times as long."""
+    result, _ = raced("fused", "bf16", times={"bf16": 13.0}, peaks={"bf16": 800})
+    row = next(each for each in result.rows if each.name == "bf16")
+    assert ((row.memory_bytes or 0) < result.today.memory_bytes, row.reason, result.savers) == (True, None, [])
+    assert result.headline.startswith("Nothing found")
 
 
 def test_nothing_found_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
