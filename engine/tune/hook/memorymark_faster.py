@@ -238,7 +238,8 @@ class Faster:
         self.kept_bytes = max(self.kept_bytes, sum(each.numel() * each.element_size() for each in alive))
         if "release-outputs" in self.wanted:
             for each in alive:
-                each.data = each.data.new_empty(0)
+                for held in filter(self.torch.is_tensor, (each, each._base)):  # a view holds what it is a view of
+                    held.data = held.data.new_empty(0)
                 self.applied.add("release-outputs")
             self.old_outputs = []
         else:

@@ -1,4 +1,4 @@
-"""A training that holds the outputs of its last steps, each larger than the model."""
+"""A training that holds the outputs of its last steps, each larger than the model, and a view of another tensor."""
 
 import sys
 
@@ -7,7 +7,7 @@ from torch import nn
 
 torch.set_num_threads(1)
 torch.manual_seed(1)
-model = nn.Linear(16, 4_096)
+model = nn.Sequential(nn.Linear(16, 4_096), nn.Unflatten(1, (64, 64)))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 kept = []
 for _ in range(10_000):
