@@ -72,3 +72,12 @@ def test_estimates_of_ranks_are_what_an_emulated_one_holds_on_a_card(cards: Card
     found = json.loads(done.stdout)
     assert found["estimated"] == pytest.approx(found["emulated"], rel=0.01)
     assert found["padded"] < MIB  # the largest gradient has 3 MiB
+
+
+def test_the_script_for_a_machine_with_gpus_writes_the_emulated_peaks_where_there_is_one(cards: Cards) -> None:
+    cards.set(memory=4 * GIB)
+    done = cards.run(sys.executable, "benchmarks/ranks_on_gpus.py", "--strategy", "fsdp1", seconds=900)
+    assert done.returncode == 0, done.stderr[-3_000:]
+    found = json.loads(done.stdout)
+    assert (len(found["cards"]), "nccl_bytes" in found) == (1, False)
+    assert (len(found["strategies"]["fsdp1"]["emulated_bytes"]), found["strategies"]["fsdp1"]["real_bytes"]) == (2, [])
