@@ -54,6 +54,28 @@ def test_a_training_that_is_sharded_the_older_way_is_emulated_too(cards: Cards) 
     assert found["kinds"]["boundary"] == "emulated"
 
 
+@pytest.mark.parametrize(
+    ("library", "launcher"),
+    [
+        ("lightning", ()),
+        (
+            "accelerate",
+            ("-m", "accelerate.commands.launch", "--num_processes", "2", "--use_fsdp", "--fsdp_version", "2"),
+        ),
+    ],
+)
+def test_a_training_that_a_library_shards_is_emulated(library: str, launcher: tuple[str, ...], cards: Cards) -> None:
+    cards.set(memory=2 * GIB)
+    script = ROOT / "tests/engine/tune/scripts/sharded_by_library.py"
+    tune = ("-m", "engine", "tune", "--json", "--emulate-ranks", "2", "--current-batch-size", "8", "--max", "8")
+    command = (sys.executable, *launcher, str(script), "--by", library, "--batch-size", "{batch_size}")
+    done = cards.run(sys.executable, *tune, "--", *command, seconds=900)
+    assert done.returncode == 0, done.stderr[-3_000:]
+    found = json.loads(done.stdout)
+    assert (found["boundary"]["largest_batch_size"], len(found["training"]["rank_peaks_bytes"])) == (8, 2)
+    assert found["kinds"]["boundary"] == "emulated"
+
+
 def test_a_model_of_the_catalogue_is_emulated_as_its_first_two_ranks_and_the_last(cards: Cards) -> None:
     cards.set(memory=2 * GIB)
     own = ("bert-tiny", "--device", "cuda", "--strategy", "fsdp", "--emulate-ranks", "8", "--sequence-length", "64")
