@@ -336,9 +336,10 @@ def _first_wrong(path: str, racing: Field, rounds: Sequence[RacedRound]) -> list
 def _steps_after(racing: Field, rounds: Sequence[RacedRound]) -> Iterator[NextRound]:
     """Yield the rounds that may follow: the next one, and those by which the race goes on where the time runs short."""
     whole = [each for each in rounds if each.timed and each.failed is None]
-    starts = [one.seconds or each.seconds / len(each.timed) for each in whole for one in each.timed]
+    took = [one.seconds or each.seconds / len(each.timed) for each in whole for one in each.timed]
+    starts = [seconds for seconds in took if seconds > 0]  # a document may say anything
     most = (len(racing.changes) + _MORE_TOGETHER + 2 * ENOUGH_ROUNDS + 1) * max(starts, default=0.0)
-    looks = min(math.ceil(2 * most / min(starts)), _MOST_LOOKS) if most else 0
+    looks = math.ceil(min(2 * most / min(starts), _MOST_LOOKS)) if starts else 0
     spent = sum(each.seconds for each in rounds)
     for left in (math.inf, *(most * look / looks for look in range(looks, 0, -1))):
         if isinstance(step := next_step(replace(racing, most_seconds=spent + left), rounds), NextRound):

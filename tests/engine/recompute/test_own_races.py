@@ -232,3 +232,13 @@ def test_rows_of_other_variants_than_were_wanted_are_refused(change: str) -> Non
     ]
     with pytest.raises(SpecError, match="rows"):
         find_contradictions(document)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 5e-324])
+def test_rounds_that_took_no_time_are_no_error_of_ours(seconds: float) -> None:
+    document = document_of("two that gain")
+    document["rounds"][0]["seconds"] = seconds
+    for each in document["rounds"][0]["timed"]:
+        each["seconds"] = None
+    document["rounds"][2]["timed"].reverse()
+    assert "rounds[2]" in {each.field for each in find_contradictions(document)}
