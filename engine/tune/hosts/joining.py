@@ -72,8 +72,6 @@ def check_cards(readings: Sequence[Reading]) -> None:
     """Raise CommandUntunable where the ranks' GPUs are not all of one kind: the result is of one."""
     found = {(r.card["name"], r.card["total_bytes"]): r for r in readings if r.card}
     if len(found) > 1:
-        places = ((name, reading, host_of(reading)) for (name, _), reading in sorted(found.items(), key=lambda e: e[0]))
-        shown = ", ".join(
-            f"{printable(name)} {f'on {host}' if host else f'of rank {r.rank}'}" for name, r, host in places
-        )
+        places = ((name, f"on {host_of(r)}" if host_of(r) else f"of rank {r.rank}") for (name, _), r in found.items())
+        shown = ", ".join(sorted(f"{printable(name)} {place}" for name, place in places))
         raise CommandUntunable("gpus_differ", f"the GPUs of the ranks differ: {shown}; the result would be of one")
