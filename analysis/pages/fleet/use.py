@@ -52,8 +52,8 @@ class MemoryPicture:
     device_name: str
 
     @property
-    def said(self) -> str:
-        """The picture in words."""
+    def description(self) -> str:
+        """Describe the picture in a sentence."""
         mean, most = bytes_text(self.mean_bytes), bytes_text(self.most_bytes)
         return f"Memory in use on {self.device_name} by day: {mean} on average, {most} at most"
 
@@ -71,8 +71,8 @@ class BusyPicture:
         return share_text(self.fraction)
 
     @property
-    def said(self) -> str:
-        """The picture in words."""
+    def description(self) -> str:
+        """Describe the picture in a sentence."""
         return f"{self.device_name} busy by day: {self.text} of the time that was read"
 
 
@@ -99,8 +99,8 @@ class DevicePicture:
         return share_text(self.use.fraction)
 
     @property
-    def said(self) -> str:
-        """The picture of its use in words."""
+    def description(self) -> str:
+        """Describe the picture of its use in a sentence."""
         return f"Use of {self.device.name} by day: {self.share_text} of the time since {self.use.days[0].day}"
 
 
@@ -118,8 +118,8 @@ class PersonPicture:
         return hours_text(self.use.hours)
 
     @property
-    def said(self) -> str:
-        """The picture in words."""
+    def description(self) -> str:
+        """Describe the picture in a sentence."""
         return f"Use by {self.name} by day: {self.hours_text} since {self.use.days[0].day}"
 
 
