@@ -1,4 +1,4 @@
-"""An autoencoder whose last reconstructions are kept to be drawn at the end of an epoch, with all that made them."""
+"""An autoencoder whose last reconstructions are kept to be drawn at the end of an epoch."""
 
 import sys
 from collections import deque
