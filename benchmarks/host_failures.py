@@ -40,9 +40,9 @@ from engine.errors import CommandUntunable, EngineError, HostLost  # noqa: E402
 from engine.results.result import Outcome  # noqa: E402
 from engine.tune.devices import devices_held  # noqa: E402
 from engine.tune.evidence import evidence_of  # noqa: E402
-from engine.tune.hosts.deciding import joined_hosts  # noqa: E402
-from engine.tune.hosts.following import follow  # noqa: E402
-from engine.tune.hosts.meeting import meeting_of  # noqa: E402
+from engine.tune.hosts.coordinator import joined_hosts  # noqa: E402
+from engine.tune.hosts.participant import follow  # noqa: E402
+from engine.tune.hosts.rendezvous import rendezvous_of  # noqa: E402
 from engine.tune.spec import TuneSpec  # noqa: E402
 from engine.tune.start.launch import Watching, start  # noqa: E402
 
@@ -267,13 +267,13 @@ def _side(request: dict[str, Any]) -> dict[str, Any]:
     launcher = (sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1")
     launcher += ("--node-rank", str(request["host"]), "--master-addr", address, "--master-port", "29500")
     spec = TuneSpec((*launcher, str(SCRIPT), "{batch_size}", *where), device="cpu", batch="template")
-    meeting = meeting_of(spec.command, {})
-    assert meeting is not None
+    rendezvous = rendezvous_of(spec.command, {})
+    assert rendezvous is not None
     if request["host"]:
-        status = follow(spec, meeting, lambda: devices_held(spec), lambda text: print(text, file=sys.stderr))
+        status = follow(spec, rendezvous, lambda: devices_held(spec), lambda text: print(text, file=sys.stderr))
         return {"answer": "done", "message": f"status {status}"}
     watching = Watching(memory_steps=5, timed_steps=1_000_000 if request["how"] in OF_A_HOST else 6, timed_seconds=600)
-    with devices_held(spec), joined_hosts(meeting, spec, lambda _: None) as begin:
+    with devices_held(spec), joined_hosts(rendezvous, spec, lambda _: None) as begin:
         assert begin is not None
         readings, ended = start(begin, BATCH_SIZE, watching, seconds=request["limit_seconds"])
         try:

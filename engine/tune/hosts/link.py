@@ -1,4 +1,4 @@
-"""The line between two hosts of one training: messages as lines of JSON, and each side says that it is alive."""
+"""The connection between two hosts of one training: messages as lines of JSON, and each side says that it is alive."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from ...errors import HostLost
-from .meeting import Meeting
+from .rendezvous import Rendezvous
 
 ALIVE_SECONDS, SILENT_SECONDS, LAST_SECONDS = 2.0, 30.0, 1.0
 READ_BYTES = 1 << 16
@@ -30,14 +30,14 @@ class Link:
         connection.settimeout(SILENT_SECONDS)  # of what is sent: the other side may not read
         threading.Thread(target=self._keep_alive, daemon=True).start()
 
-    def say(self, event: str, **content: Any) -> None:
+    def send(self, event: str, **content: Any) -> None:
         """Send a message."""
         try:
             self._send(json.dumps({"event": event, **content}).encode() + b"\n")
         except OSError as error:
             raise HostLost(f"{self.other} is gone: {error.strerror or error}") from error
 
-    def heard(self) -> list[Message]:
+    def receive(self) -> list[Message]:
         """Return the messages that have come. None is lost: those that came before the end are returned first."""
         messages: list[Message] = []
         while not self._has_ended and select.select([self._socket], [], [], 0)[0]:
@@ -52,7 +52,7 @@ class Link:
                 messages += self._message()
             self._parts.append(rest)
         if not messages and self._has_ended:
-            raise HostLost(f"{self.other} is gone: its own tune has ended")
+            raise HostLost(f"{self.other} is gone: its tune command has ended")
         if not messages and time.monotonic() > self._heard_at + SILENT_SECONDS:
             raise HostLost(f"{self.other} has been silent for {SILENT_SECONDS:.0f} s")
         return messages
@@ -62,7 +62,7 @@ class Link:
         self._closed.set()
         with suppress(HostLost, OSError):
             if event is not None:
-                self.say(event, **content)
+                self.send(event, **content)
                 self._socket.shutdown(socket.SHUT_WR)
                 self._socket.settimeout(LAST_SECONDS)
                 until = time.monotonic() + LAST_SECONDS
@@ -92,9 +92,9 @@ class Link:
                 self._send(b"\n")
 
 
-def decides(meeting: Meeting) -> bool:
+def decides(rendezvous: Rendezvous) -> bool:
     """Whether this is the host that decides: node 0, or where none is numbered the one that has the address."""
-    return meeting.host == 0 or (meeting.host is None and _is_here(meeting.address))
+    return rendezvous.host == 0 or (rendezvous.host is None and _is_here(rendezvous.address))
 
 
 def _is_here(address: str) -> bool:

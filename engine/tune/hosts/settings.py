@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from ... import __version__
 from ..spec import TuneSpec
-from .meeting import same_everywhere
+from .rendezvous import same_everywhere
 
 
 def settings_of(spec: TuneSpec) -> dict[str, str]:
@@ -22,7 +22,7 @@ def settings_of(spec: TuneSpec) -> dict[str, str]:
     return {name: sha256(repr(value).encode()).hexdigest() for name, value in compared.items()}
 
 
-def other_setting(own: dict[str, str], theirs: object) -> str | None:
+def first_difference(own: dict[str, str], theirs: object) -> str | None:
     """Return the first setting that differs; None where none does."""
     given = theirs if isinstance(theirs, dict) else {}
     return next((name for name, value in own.items() if given.get(name) != value), None)

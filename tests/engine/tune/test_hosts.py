@@ -20,21 +20,21 @@ import pytest
 from engine.errors import CommandUntunable, DeviceUnavailable, EngineError, HostLost, SpecError
 from engine.results.result import Outcome
 from engine.tune.evidence import Ended
-from engine.tune.hosts import deciding, following
+from engine.tune.hosts import coordinator, participant
 from engine.tune.hosts import link as links
-from engine.tune.hosts.deciding import joined_hosts
-from engine.tune.hosts.following import follow
-from engine.tune.hosts.joining import (
-    check_cards,
+from engine.tune.hosts.coordinator import joined_hosts
+from engine.tune.hosts.link import Link, decides
+from engine.tune.hosts.merge import (
+    check_same_gpu,
     distinct_names,
     have_all_ended,
     hosts_of,
-    moved_in_time,
+    shift_clock,
     status_of_all,
 )
-from engine.tune.hosts.link import Link, decides
-from engine.tune.hosts.meeting import Meeting, meeting_of, same_everywhere
-from engine.tune.hosts.settings import other_setting, settings_of
+from engine.tune.hosts.participant import follow
+from engine.tune.hosts.rendezvous import Rendezvous, rendezvous_of, same_everywhere
+from engine.tune.hosts.settings import first_difference, settings_of
 from engine.tune.reading import Reading
 from engine.tune.spec import TuneSpec
 from engine.tune.start.launch import Place, Watching, start
@@ -59,16 +59,16 @@ def free_port() -> int:
         (("python", "train.py", "--nnodes", "2"), {}, None),
         (("torchrun", "--nproc-per-node", "2", *SCRIPT), {}, None),
         (("torchrun", "--nnodes", "1:1", *SCRIPT, "--nnodes", "4"), {}, None),
-        ((*STATIC, *SCRIPT), {}, Meeting(2, "a", 301, 1)),
-        (("torchrun", "--nnodes", "2", *SCRIPT), {}, Meeting(2, "127.0.0.1", 29_501, 0)),
-        ((*C10D, *SCRIPT), {}, Meeting(2, "a", 401, None)),
-        ((*C10D[:-1], "a", *SCRIPT), {}, Meeting(2, "a", 29_401, None)),
-        ((*C10D[:-1], "[fe80::1]:400", *SCRIPT), {}, Meeting(2, "fe80::1", 401, None)),
-        (("torchrun", *SCRIPT), {"PET_NNODES": "3", "PET_NODE_RANK": "2"}, Meeting(3, "127.0.0.1", 29_501, 2)),
+        ((*STATIC, *SCRIPT), {}, Rendezvous(2, "a", 301, 1)),
+        (("torchrun", "--nnodes", "2", *SCRIPT), {}, Rendezvous(2, "127.0.0.1", 29_501, 0)),
+        ((*C10D, *SCRIPT), {}, Rendezvous(2, "a", 401, None)),
+        ((*C10D[:-1], "a", *SCRIPT), {}, Rendezvous(2, "a", 29_401, None)),
+        ((*C10D[:-1], "[fe80::1]:400", *SCRIPT), {}, Rendezvous(2, "fe80::1", 401, None)),
+        (("torchrun", *SCRIPT), {"PET_NNODES": "3", "PET_NODE_RANK": "2"}, Rendezvous(3, "127.0.0.1", 29_501, 2)),
     ],
 )
 def test_hosts_meet_beside_the_rendezvous_of_their_launcher(command, environment, expected) -> None:
-    assert meeting_of(command, environment) == expected
+    assert rendezvous_of(command, environment) == expected
 
 
 @pytest.mark.parametrize(
@@ -80,31 +80,32 @@ def test_hosts_meet_beside_the_rendezvous_of_their_launcher(command, environment
         ((*C10D[:4], "2", "--rdzv-backend", "etcd-v2", *SCRIPT), "--rdzv-backend etcd-v2"),
         ((*C10D[:4], "2", "--rdzv-backend", "c10d", *SCRIPT), "needs --rdzv-endpoint HOST:PORT"),
         (("srun", "-N2", *STATIC, *SCRIPT), "put it in front: srun --ntasks-per-node 1"),
+        (("srun", "--ntasks-per-node", "8", "python", "train.py"), "put it in front: srun --ntasks-per-node 1"),
         (("torchrun", "--nnodes", "2", "--node-rank", "2", *SCRIPT), "--node-rank is '2'"),
         (("accelerate", "launch", "--num_machines", "2", *SCRIPT), "--num_machines 2"),
     ],
 )
 def test_what_cannot_be_measured_on_several_hosts_is_refused_by_name(command, named) -> None:
     with pytest.raises(SpecError, match="command: ") as refused:
-        meeting_of(command, {})
+        rendezvous_of(command, {})
     assert named in str(refused.value)
 
 
 def test_the_host_that_has_the_address_decides_where_none_is_numbered() -> None:
-    assert decides(Meeting(2, "127.0.0.1", 1, None))
-    assert not decides(Meeting(2, "192.0.2.1", 1, None))
-    assert (decides(Meeting(2, "192.0.2.1", 1, 0)), decides(Meeting(2, "127.0.0.1", 1, 1))) == (True, False)
+    assert decides(Rendezvous(2, "127.0.0.1", 1, None))
+    assert not decides(Rendezvous(2, "192.0.2.1", 1, None))
+    assert (decides(Rendezvous(2, "192.0.2.1", 1, 0)), decides(Rendezvous(2, "127.0.0.1", 1, 1))) == (True, False)
 
 
 def test_hosts_that_were_started_with_other_settings_are_told_apart() -> None:
     own = TuneSpec((*STATIC, *SCRIPT))
     other_rank = TuneSpec(tuple("0" if part == "1" else part for part in own.command))
     assert same_everywhere(own.command) == ("torchrun", "--nnodes=2", "--master_port=300", *SCRIPT)
-    assert other_setting(settings_of(own), settings_of(other_rank)) is None
-    assert other_setting(settings_of(own), settings_of(TuneSpec((*STATIC, "other.py", "{batch_size}")))) == "command"
+    assert first_difference(settings_of(own), settings_of(other_rank)) is None
+    assert first_difference(settings_of(own), settings_of(TuneSpec((*STATIC, "other.py", "{batch_size}")))) == "command"
     limited = TuneSpec(own.command, memory_limit_bytes=1)
-    assert other_setting(settings_of(own), settings_of(limited)) == "--memory-limit"
-    assert other_setting(settings_of(own), None) == "version of MemoryMark"
+    assert first_difference(settings_of(own), settings_of(limited)) == "--memory-limit"
+    assert first_difference(settings_of(own), None) == "version of MemoryMark"
 
 
 def trained(rank: int, **noted: Any) -> Reading:
@@ -117,7 +118,7 @@ def reading(**noted: Any) -> Reading:
 
 
 def test_what_another_host_noted_is_read_as_of_this_one() -> None:
-    noted = moved_in_time({"rank": 1, "marks": [[2.0, "armed", "2.13"], [5.0, "step", 1]]}, 100.0)
+    noted = shift_clock({"rank": 1, "marks": [[2.0, "armed", "2.13"], [5.0, "step", 1]]}, 100.0)
     assert noted == {"rank": 1, "marks": [[102.0, "armed", "2.13"], [105.0, "step", 1]]}
     assert hosts_of([reading(host="a"), reading(host="b")]) == ("a", "b")
     assert hosts_of([reading(host=None), reading()]) == ()
@@ -126,12 +127,12 @@ def test_what_another_host_noted_is_read_as_of_this_one() -> None:
 
 def test_gpus_of_different_kinds_are_no_one_result() -> None:
     cards = [{"name": name, "total_bytes": 80} for name in ("A100", "A100", "H100")]
-    check_cards([reading(host=host, card=card) for host, card in zip("ab", cards[:2], strict=True)])
+    check_same_gpu([reading(host=host, card=card) for host, card in zip("ab", cards[:2], strict=True)])
     with pytest.raises(CommandUntunable, match="A100 on a, H100 on b") as refused:
-        check_cards([reading(host=host, card=card) for host, card in zip("ab", cards[1:], strict=True)])
+        check_same_gpu([reading(host=host, card=card) for host, card in zip("ab", cards[1:], strict=True)])
     assert refused.value.code == "gpus_differ"
     with pytest.raises(CommandUntunable, match="A100 of rank 0, H100 of rank 1"):
-        check_cards([reading(rank=rank, card=card) for rank, card in enumerate(cards[1:])])
+        check_same_gpu([reading(rank=rank, card=card) for rank, card in enumerate(cards[1:])])
 
 
 def test_the_worst_rank_of_any_host_decides() -> None:
@@ -160,7 +161,7 @@ def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Link, socket.socket]
 def heard_within(link: Link, seconds: float = 5.0) -> list[dict[str, Any]]:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        if messages := link.heard():
+        if messages := link.receive():
             return messages
         time.sleep(0.01)
     return []
@@ -169,7 +170,7 @@ def heard_within(link: Link, seconds: float = 5.0) -> list[dict[str, Any]]:
 def test_messages_come_whole_in_their_order_and_a_host_that_is_alive_is_none(line) -> None:
     link, far = line
     far.sendall(b'\n{"event": "a", "text": "')
-    assert link.heard() == []
+    assert link.receive() == []
     far.sendall(b'x"}\n\n{"event": "b"}\n')
     assert heard_within(link) == [{"event": "a", "text": "x"}, {"event": "b"}]
 
@@ -180,9 +181,9 @@ def test_a_host_that_is_gone_or_silent_is_lost_but_not_what_it_said_before(line)
         heard_within(link)
     far.sendall(b'{"event": "last"}\n')
     far.close()
-    assert link.heard() == [{"event": "last"}]
+    assert link.receive() == [{"event": "last"}]
     with pytest.raises(HostLost, match="b is gone"):
-        link.heard()
+        link.receive()
 
 
 def test_each_side_says_that_it_is_alive(line) -> None:
@@ -193,17 +194,17 @@ def test_each_side_says_that_it_is_alive(line) -> None:
     assert far.makefile().read().strip() == '{"event": "done", "status": 0}'
 
 
-def meeting_at(port: int, host: int) -> tuple[TuneSpec, Meeting]:
+def meeting_at(port: int, host: int) -> tuple[TuneSpec, Rendezvous]:
     launcher = ("torchrun", "--nnodes", "2", "--node-rank", str(host), "--master-port", str(port - 1))
     spec = TuneSpec((*launcher, *SCRIPT))
-    meeting = meeting_of(spec.command, {})
-    assert meeting is not None
-    return spec, meeting
+    rendezvous = rendezvous_of(spec.command, {})
+    assert rendezvous is not None
+    return spec, rendezvous
 
 
 def test_a_host_that_never_comes_ends_the_wait_and_a_stranger_is_sent_away() -> None:
     port = free_port()
-    spec, meeting = meeting_at(port, 0)
+    spec, rendezvous = meeting_at(port, 0)
 
     def strange() -> None:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), 5) as stranger:
@@ -213,7 +214,7 @@ def test_a_host_that_never_comes_ends_the_wait_and_a_stranger_is_sent_away() -> 
     timer.start()
     with (
         pytest.raises(HostLost, match="1 of 2 hosts came to 127.0.0.1"),
-        joined_hosts(meeting, spec, print, seconds=0.5),
+        joined_hosts(rendezvous, spec, print, seconds=0.5),
     ):
         pass
     timer.join()
@@ -229,16 +230,16 @@ def test_a_host_whose_own_name_is_a_loopback_address_listens_where_others_reach_
     names = {"node0": "127.0.1.1"}
     monkeypatch.setattr(socket, "getaddrinfo", lambda host, *more, **how: known(names.get(host, host), *more, **how))
     for address, listens in (("node0", "0.0.0.0"), ("127.0.0.1", "127.0.0.1")):
-        with deciding._listener(Meeting(2, address, port, 0)) as listener:
+        with coordinator._listener(Rendezvous(2, address, port, 0)) as listener:
             assert listener.getsockname()[0] == listens
 
 
 def test_hosts_with_different_settings_both_say_so() -> None:
     port = free_port()
     said: list[str] = []
-    spec, meeting = meeting_at(port, 1)
+    spec, rendezvous = meeting_at(port, 1)
     other = TuneSpec(spec.command, memory_limit_bytes=2**20)
-    thread = threading.Thread(target=lambda: said.append(str(follow(other, meeting, nullcontext, said.append))))
+    thread = threading.Thread(target=lambda: said.append(str(follow(other, rendezvous, nullcontext, said.append))))
     thread.start()
     with (
         pytest.raises(SpecError, match="started with another --memory-limit"),
@@ -275,8 +276,8 @@ def on_two_hosts(
 ) -> tuple[list[Reading], Ended, list[str]]:
     """One start of two hosts in two threads; what was noted, how it ended, and what the other one said."""
     said: list[str] = []
-    monkeypatch.setattr(deciding, "begin_command", here.begun)
-    monkeypatch.setattr(following, "begin_command", there)
+    monkeypatch.setattr(coordinator, "begin_command", here.begun)
+    monkeypatch.setattr(participant, "begin_command", there)
     port = free_port()
 
     def other() -> None:
@@ -287,9 +288,9 @@ def on_two_hosts(
 
     thread = threading.Thread(target=other)
     thread.start()
-    spec, meeting = meeting_at(port, 0)
+    spec, rendezvous = meeting_at(port, 0)
     try:
-        with joined_hosts(meeting, spec, lambda _: None, seconds=10) as begin:
+        with joined_hosts(rendezvous, spec, lambda _: None, seconds=10) as begin:
             assert begin is not None
             readings, ended = start(begin, 40, Watching(5), seconds=seconds)
     finally:

@@ -12,10 +12,10 @@ from ..reading import Reading
 NAME_MOST = 100
 
 
-def moved_in_time(noted: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+def shift_clock(noted: Mapping[str, Any], seconds: float) -> dict[str, Any]:
     """Return what a process noted with its times moved, from the clock of its host to this one's.
 
-    >>> moved_in_time({"rank": 2, "marks": [[5.0, "step", 1]]}, 10.0)
+    >>> shift_clock({"rank": 2, "marks": [[5.0, "step", 1]]}, 10.0)
     {'rank': 2, 'marks': [[15.0, 'step', 1]]}
     """
     return {**noted, "marks": [[at + seconds, *details] for at, *details in noted["marks"]]}
@@ -68,7 +68,7 @@ def hosts_of(readings: Sequence[Reading]) -> tuple[str, ...]:
     return hosts if any(hosts) else ()
 
 
-def check_cards(readings: Sequence[Reading]) -> None:
+def check_same_gpu(readings: Sequence[Reading]) -> None:
     """Raise CommandUntunable where the ranks' GPUs are not all of one kind: the result is of one."""
     found = {(r.card["name"], r.card["total_bytes"]): r for r in readings if r.card}
     if len(found) > 1:

@@ -21,7 +21,7 @@ MOST_PORT = 65_535
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
+class Rendezvous:
     """How many hosts train, and where they meet. `host` is this one's number; None: who has the address decides."""
 
     hosts: int
@@ -34,12 +34,13 @@ class Meeting:
         return f"{self.address}:{self.port}"
 
 
-def meeting_of(command: Sequence[str], environment: Mapping[str, str], port: int | None = None) -> Meeting | None:
+def rendezvous_of(command: Sequence[str], environment: Mapping[str, str], port: int | None = None) -> Rendezvous | None:
     """Return where the hosts of a command meet; None where it trains on one. Raises SpecError, naming what cannot be.
 
     torchrun also reads its options from the environment: `PET_NNODES` for `--nnodes`, as in Kubernetes.
     """
     at = _launcher_at(command)
+    _check_unscheduled(command if at is None else command[:at])
     if at is None:
         if (named := hosts_named(command)) is not None:
             raise SpecError("command", f"{named}: several hosts are measured with torchrun --nnodes")
@@ -48,7 +49,7 @@ def meeting_of(command: Sequence[str], environment: Mapping[str, str], port: int
     hosts = _hosts(options.get("nnodes", "1"))
     if hosts is None or hosts == 1:
         return None
-    _check(command[:at], options, hosts)
+    _check(options, hosts)
     backend = options.get("rdzv-backend", STATIC)
     is_static = backend == STATIC and "rdzv-endpoint" not in options
     address = options.get("master-addr", "127.0.0.1") if is_static else options.get("rdzv-endpoint", "")
@@ -57,7 +58,7 @@ def meeting_of(command: Sequence[str], environment: Mapping[str, str], port: int
         raise SpecError("command", f"--rdzv-backend {backend} on {hosts} hosts needs --rdzv-endpoint HOST:PORT")
     theirs = _whole(options.get("master-port") if is_static else after or None, "its port", PORTS[backend], MOST_PORT)
     host = _whole(options.get("node-rank"), "--node-rank", 0, hosts - 1) if backend == STATIC else None
-    return Meeting(hosts, address.strip("[]"), port or min(theirs + 1, MOST_PORT), host)
+    return Rendezvous(hosts, address.strip("[]"), port or min(theirs + 1, MOST_PORT), host)
 
 
 def same_everywhere(command: Sequence[str]) -> tuple[str, ...]:
@@ -117,11 +118,15 @@ def _hosts(nnodes: str) -> int | None:
     return int(least) if least.isdigit() else None
 
 
-def _check(before: Sequence[str], options: Mapping[str, str], hosts: int) -> None:
+def _check_unscheduled(before: Sequence[str]) -> None:
+    """Raise SpecError where Slurm would start the processes: they would not end with their start, nor be watched."""
+    if before and PurePath(before[0]).name == "srun":
+        line = f'srun --ntasks-per-node 1 {PROGRAM} tune -- torchrun --nnodes "$SLURM_NNODES" ...'
+        raise SpecError("command", f"srun starts processes that nobody watches: put it in front: {line}")
+
+
+def _check(options: Mapping[str, str], hosts: int) -> None:
     """Raise SpecError where the starts of several hosts could not be watched, each by a watcher of its own."""
-    if any(PurePath(part).name == "srun" for part in before):
-        line = f"srun --ntasks-per-node 1 {PROGRAM} tune -- torchrun --nnodes {hosts} ..."
-        raise SpecError("command", f"srun starts hosts that nobody watches: put it in front: {line}")
     if "standalone" in options:
         raise SpecError("command", f"--standalone is one host's: leave it out with --nnodes {hosts}")
     if options.get("max-restarts", "0") != "0":

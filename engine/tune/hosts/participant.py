@@ -17,9 +17,9 @@ from ..seen import last_seen
 from ..spec import TuneSpec
 from ..start.command import begin_command
 from ..start.launch import LAST_STEP, LOOK_SECONDS, OnHost, Place, Running, Watching, last_lines
-from .deciding import MEET_SECONDS, own_name
+from .coordinator import MEET_SECONDS, own_name
 from .link import Link, Message
-from .meeting import Meeting
+from .rendezvous import Rendezvous
 from .settings import settings_of
 
 AGAIN_SECONDS, CONNECT_SECONDS = 0.5, 5.0
@@ -27,7 +27,7 @@ AGAIN_SECONDS, CONNECT_SECONDS = 0.5, 5.0
 
 def follow(
     spec: TuneSpec,
-    meeting: Meeting,
+    rendezvous: Rendezvous,
     hold: Callable[[], AbstractContextManager[None]],
     say: Callable[[str], None],
     *,
@@ -37,11 +37,11 @@ def follow(
 
     `hold` holds this host's devices. Raises HostLost where the other is gone, and what this host cannot do.
     """
-    say(f"waiting for the host that decides, at {meeting.place}")
-    link = _connected(meeting, seconds)
+    say(f"waiting for the host that decides, at {rendezvous.place}")
+    link = _connected(rendezvous, seconds)
     try:
         with hold():
-            link.say("hello", host=meeting.host, name=own_name(), settings=settings_of(spec))
+            link.send("hello", host=rendezvous.host, name=own_name(), settings=settings_of(spec))
             done = _served(spec, link, say)
     except EngineError as error:
         link.close("failed", error=error.to_dict())
@@ -52,14 +52,14 @@ def follow(
     return int(done["status"])
 
 
-def _connected(meeting: Meeting, seconds: float) -> Link:
+def _connected(rendezvous: Rendezvous, seconds: float) -> Link:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         with suppress(OSError):
-            connection = socket.create_connection((meeting.address, meeting.port), timeout=CONNECT_SECONDS)
-            return Link(connection, f"the host at {meeting.place}")
+            connection = socket.create_connection((rendezvous.address, rendezvous.port), timeout=CONNECT_SECONDS)
+            return Link(connection, f"the host at {rendezvous.place}")
         time.sleep(AGAIN_SECONDS)
-    raise HostLost(f"nothing answered at {meeting.place} within {seconds:.0f} s: start the same command there, too")
+    raise HostLost(f"nothing answered at {rendezvous.place} within {seconds:.0f} s: start the same command there, too")
 
 
 def _served(spec: TuneSpec, link: Link, say: Callable[[str], None]) -> Message:
@@ -67,7 +67,7 @@ def _served(spec: TuneSpec, link: Link, say: Callable[[str], None]) -> Message:
     start: _Start | None = None
     try:
         while True:
-            for message in link.heard():
+            for message in link.receive():
                 if message["event"] == "done":
                     return message
                 if message["event"] == "start":
@@ -75,7 +75,7 @@ def _served(spec: TuneSpec, link: Link, say: Callable[[str], None]) -> Message:
                 elif start is not None and message["event"] == LAST_STEP:
                     start.put_last_step(message["step"])
                 elif start is not None and message["event"] == "end":
-                    link.say("over", **start.end(link))
+                    link.send("over", **start.end(link))
                     say(f"batch {start.batch_size}: one start, {time.monotonic() - start.began:.1f} s")
                     start = None
             if start is not None:
@@ -130,9 +130,9 @@ class _Start:
             if path.name not in self.sent:
                 self.sent.add(path.name)
                 text = path.read_text()
-                link.say("noted", number=self.number, name=path.name, began=self.began, text=text)
+                link.send("noted", number=self.number, name=path.name, began=self.began, text=text)
         if has_just_ended:
-            link.say("ended", number=self.number, status=1 if self.status is None else self.status)
+            link.send("ended", number=self.number, status=1 if self.status is None else self.status)
 
     def end(self, link: Link | None = None) -> Message:
         """End it, and say how it ended; what was noted until then is sent first."""

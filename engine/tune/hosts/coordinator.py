@@ -20,10 +20,10 @@ from ...machine.device_lock import HOST
 from ..spec import TuneSpec
 from ..start.command import begin_command
 from ..start.launch import KERNEL_KILLED, LAST_STEP, LOOK_SECONDS, Begin, OnHost, Place, Running, Watching, readings_in
-from .joining import distinct_names, have_all_ended, lines_of_host, moved_in_time, status_of_all
 from .link import Link, Message
-from .meeting import Meeting
-from .settings import other_setting, settings_of
+from .merge import distinct_names, have_all_ended, lines_of_host, shift_clock, status_of_all
+from .rendezvous import Rendezvous
+from .settings import first_difference, settings_of
 
 MEET_SECONDS = 300.0
 END_SECONDS = 30.0
@@ -34,21 +34,22 @@ NOTICE_SECONDS = 2.0
 
 @contextmanager
 def joined_hosts(
-    meeting: Meeting | None, spec: TuneSpec, emit: Emit, *, seconds: float = MEET_SECONDS
+    rendezvous: Rendezvous | None, spec: TuneSpec, emit: Emit, *, seconds: float = MEET_SECONDS
 ) -> Iterator[Begin | None]:
     """Give what starts a training on all of its hosts, once they came; None where it has one.
 
     What ends this host ends the others, with the same exit status and words. Raises HostLost.
     """
-    if meeting is None:
+    if rendezvous is None:
         yield None
         return
-    emit(event_of("log", level="info", message=f"waiting at {meeting.place} until all {meeting.hosts} hosts came"))
-    links = _met(meeting, spec, seconds)
+    message = f"waiting at {rendezvous.place} until all {rendezvous.hosts} hosts came"
+    emit(event_of("log", level="info", message=message))
+    links = _connected_hosts(rendezvous, spec, seconds)
     status, message = 0, ""
     try:
         hosts = AllHosts(spec, links)
-        emit(event_of("log", level="info", message=f"{meeting.hosts} hosts: {', '.join(hosts.names)}"))
+        emit(event_of("log", level="info", message=f"{rendezvous.hosts} hosts: {', '.join(hosts.names)}"))
         yield hosts.begin
     except EngineError as error:
         status, message = error.exit_status, str(error)
@@ -66,13 +67,13 @@ def own_name() -> str:
     return os.environ.get(HOST) or socket.gethostname()
 
 
-def _met(meeting: Meeting, spec: TuneSpec, seconds: float) -> list[Link]:
+def _connected_hosts(rendezvous: Rendezvous, spec: TuneSpec, seconds: float) -> list[Link]:
     """Wait until every other host came; the line to each, in their order. Raises HostLost and SpecError."""
     came: dict[int, Link] = {}
     waiting: list[Link] = []
     try:
-        with _listener(meeting) as listener:
-            _let_in(listener, meeting, settings_of(spec), seconds, came, waiting)
+        with _listener(rendezvous) as listener:
+            _accept_hosts(listener, rendezvous, settings_of(spec), seconds, came, waiting)
     except BaseException as error:
         for link in (*came.values(), *waiting):
             link.close("done", status=getattr(error, "exit_status", 1), message=str(error))
@@ -82,33 +83,33 @@ def _met(meeting: Meeting, spec: TuneSpec, seconds: float) -> list[Link]:
     return [link for _, link in sorted(came.items())]
 
 
-def _listener(meeting: Meeting) -> socket.socket:
+def _listener(rendezvous: Rendezvous) -> socket.socket:
     """Listen where the hosts meet; at every address of this one where it is known by another, as behind a service.
 
     Debian gives a host's own name an address that no other host reaches, 127.0.1.1: so its other addresses count, too.
     """
     try:
-        family, *_, (address, *_) = socket.getaddrinfo(meeting.address, meeting.port, type=socket.SOCK_STREAM)[0]
-        is_name_here = ip_address(address).is_loopback and meeting.address not in (address, "localhost")
+        family, *_, (address, *_) = socket.getaddrinfo(rendezvous.address, rendezvous.port, type=socket.SOCK_STREAM)[0]
+        is_name_here = ip_address(address).is_loopback and rendezvous.address not in (address, "localhost")
         listener = socket.socket(family, socket.SOCK_STREAM)
         with ExitStack() as failing:
             failing.enter_context(listener)
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                listener.bind(("" if is_name_here else meeting.address, meeting.port))
+                listener.bind(("" if is_name_here else rendezvous.address, rendezvous.port))
             except OSError:
-                listener.bind(("", meeting.port))
+                listener.bind(("", rendezvous.port))
             listener.listen()
             failing.pop_all()
     except OSError as error:
-        taken = f"cannot listen at {meeting.place}: {error.strerror}"
+        taken = f"cannot listen at {rendezvous.place}: {error.strerror}"
         raise HostLost(f"{taken}; --hosts-port chooses another, on every host") from error
     return listener
 
 
-def _let_in(
+def _accept_hosts(
     listener: socket.socket,
-    meeting: Meeting,
+    rendezvous: Rendezvous,
     settings: dict[str, str],
     seconds: float,
     came: dict[int, Link],
@@ -116,9 +117,9 @@ def _let_in(
 ) -> None:
     """Wait for the first word of each host; whoever connects and is none is sent away."""
     until = time.monotonic() + seconds
-    while len(came) < meeting.hosts - 1:
+    while len(came) < rendezvous.hosts - 1:
         if time.monotonic() > until:
-            missing = f"{len(came) + 1} of {meeting.hosts} hosts came to {meeting.place} within {seconds:.0f} s"
+            missing = f"{len(came) + 1} of {rendezvous.hosts} hosts came to {rendezvous.place} within {seconds:.0f} s"
             raise HostLost(f"{missing}: start the same command on each, with its own --node-rank")
         if select.select([listener], [], [], LOOK_SECONDS)[0]:
             connection, (address, *_) = listener.accept()
@@ -127,16 +128,16 @@ def _let_in(
             if (hello := _hello(link, waiting)) is None:
                 continue
             link.other = str(hello.get("name"))
-            if (setting := other_setting(settings, hello.get("settings"))) is not None:
+            if (setting := first_difference(settings, hello.get("settings"))) is not None:
                 raise SpecError("command", f"{link.other} was started with another {setting}: make it the same")
-            came[_number(hello, came, meeting, link.other)] = link
+            came[_number(hello, came, rendezvous, link.other)] = link
             waiting.remove(link)
 
 
 def _hello(link: Link, waiting: list[Link]) -> Message | None:
     """Return the first message of a host; None where it has not come. Whoever says anything else is sent away."""
     try:
-        message = next(iter(link.heard()), None)
+        message = next(iter(link.receive()), None)
     except HostLost:
         waiting.remove(link)
         link.close()
@@ -146,13 +147,14 @@ def _hello(link: Link, waiting: list[Link]) -> Message | None:
     return message
 
 
-def _number(hello: Message, came: Collection[int], meeting: Meeting, name: str) -> int:
+def _number(hello: Message, came: Collection[int], rendezvous: Rendezvous, name: str) -> int:
     """Return the number of a host that came: its `--node-rank`, or the next."""
     number = hello.get("host")
-    if meeting.host is None:
+    if rendezvous.host is None:
         return len(came) + 1
-    if not isinstance(number, int) or not 0 < number < meeting.hosts or number in came:
-        raise SpecError("command", f"{name} came as --node-rank {number}: each host has its own, below {meeting.hosts}")
+    if not isinstance(number, int) or not 0 < number < rendezvous.hosts or number in came:
+        its_own = f"each host has its own, below {rendezvous.hosts}"
+        raise SpecError("command", f"{name} came as --node-rank {number}: {its_own}")
     return number
 
 
@@ -176,14 +178,14 @@ class AllHosts:
         self.number += 1
         for name, link in zip(self.names[1:], self.links, strict=True):
             there = replace(watching, host=OnHost(name, decides=False))
-            link.say("start", number=self.number, batch_size=batch_size, watching=asdict(there))
+            link.send("start", number=self.number, batch_size=batch_size, watching=asdict(there))
         here = replace(watching, host=OnHost(self.names[0], decides=True, notice_seconds=NOTICE_SECONDS))
         began = time.monotonic()
-        return _Everywhere(self, place, began, begin_command(self.spec, batch_size, here, place))
+        return _MultiHostStart(self, place, began, begin_command(self.spec, batch_size, here, place))
 
 
 @dataclass
-class _Everywhere:
+class _MultiHostStart:
     """One start on all hosts. What the others note is written where this one's own ranks note theirs."""
 
     hosts: AllHosts
@@ -199,7 +201,7 @@ class _Everywhere:
     takes_notes: bool = True
 
     def has_ended(self) -> bool:
-        self._hear()
+        self._poll()
         if self.gone:
             raise next(iter(self.gone.values()))
         self._pass_on_the_last_step()
@@ -214,18 +216,18 @@ class _Everywhere:
 
         Ranks that lose those of another host note an error. Where nothing had failed before, that says nothing.
         """
-        self._hear()
+        self._poll()
         self.takes_notes = any(reading.has_failed for reading in readings_in(self.place.notes))
         statuses = dict(self.statuses)
         if not self.has_own_ended:
             self._end_own()
-        self._say_to_all("end")
+        self._send_to_all("end")
         until = time.monotonic() + END_SECONDS
         while len(self.over | self.gone) < len(self.hosts.links):
             if time.monotonic() > until:
                 raise HostLost(f"{self._late} did not end its ranks within {END_SECONDS:.0f} s")
             time.sleep(LOOK_SECONDS)
-            self._hear()
+            self._poll()
         if self.gone:
             raise next(iter(self.gone.values()))
         if any(over["kernel_killed"] for over in self.over.values()):
@@ -247,11 +249,11 @@ class _Everywhere:
     def _end_own(self) -> None:
         self.has_own_ended, self.own_status = True, self.own.end()
 
-    def _say_to_all(self, event: str, **content: object) -> None:
+    def _send_to_all(self, event: str, **content: object) -> None:
         for number, link in enumerate(self.hosts.links):
             if number not in self.gone:
                 try:
-                    link.say(event, number=self.hosts.number, **content)
+                    link.send(event, number=self.hosts.number, **content)
                 except HostLost as error:
                     self.gone[number] = error
 
@@ -259,14 +261,14 @@ class _Everywhere:
         path = self.place.notes / LAST_STEP
         if not self.is_last_step_said and path.exists():
             self.is_last_step_said = True
-            self._say_to_all(LAST_STEP, step=int(path.read_text()))
+            self._send_to_all(LAST_STEP, step=int(path.read_text()))
 
-    def _hear(self) -> None:
+    def _poll(self) -> None:
         for number, link in enumerate(self.hosts.links):
             if number in self.gone:
                 continue
             try:
-                for message in link.heard():
+                for message in link.receive():
                     self._take(number, link, message)
             except HostLost as error:
                 self.gone[number] = error
@@ -277,7 +279,7 @@ class _Everywhere:
         if message.get("number") != self.hosts.number:
             return  # of a start before this one
         if message["event"] == "noted" and self.takes_notes:
-            noted = moved_in_time(json.loads(message["text"]), self.began - message["began"])
+            noted = shift_clock(json.loads(message["text"]), self.began - message["began"])
             path = self.place.notes / f"host{number + 1}-{Path(message['name']).name}"
             path.write_text(json.dumps(noted))
         elif message["event"] == "ended":
