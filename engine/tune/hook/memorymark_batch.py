@@ -19,6 +19,8 @@ def goes_to_loaders(watched: Any, torch: Any) -> None:
         if batch_size is not None and options.get("batch_sampler") is None:
             watched.mark("batch_size_set", "DataLoader", batch_size)
             batch_size = watched.settings["batch_size"]
+        else:
+            watched.mark("own_batches")
         make(loader, dataset, batch_size, *others, **options)
 
     torch.utils.data.DataLoader.__init__ = made

@@ -8,18 +8,32 @@ from __future__ import annotations
 
 import gc
 import inspect
+import os
 import random
 import sys
 import weakref
-from contextlib import nullcontext, suppress
-from functools import wraps
+from contextlib import nullcontext
+from functools import partial, wraps
 from importlib import import_module
 from typing import Any
 
 import memorymark_read as read
+from memorymark_compiled import see_compiled
+from memorymark_names import configs_with_cache, identifier, names_held
+from memorymark_outputs import Outputs
+from memorymark_tensors import (
+    begins_with_rows,
+    changed,
+    channels_last,
+    converted,
+    is_channels_last,
+    is_image,
+    single,
+)
 
-LOSSES, LOOKED, OUTPUTS = 64, 8, 64
-"""Steps whose losses are noted, batches looked at for random numbers, and tensors of an output that are followed."""
+LOSSES, LOOKED = 64, 8
+"""Steps whose losses are noted, and batches looked at for random numbers."""
+EXPANDABLE = "expandable_segments:True"
 FRAMEWORKS = ("lightning.pytorch.trainer.trainer", "pytorch_lightning.trainer.trainer", "transformers.trainer")
 
 
@@ -32,15 +46,18 @@ class Faster:
         self.watched, self.applied = watched, set[str]()
         self.losses: dict[int, tuple[Any, int]] = {}  # of each optimizer step their sum and number
         self.loaders: dict[Any, int] = {}
-        self.roots: Any = weakref.WeakSet()
+        self.roots: Any = weakref.WeakKeyDictionary()  # each with what was noted of it
         self.singles: Any = weakref.WeakSet()  # of the roots those that were in 64 bits
         self.models: list[dict[str, Any]] = []
-        self.outputs: list[Any] = []
-        self.old_outputs: list[Any] = []
-        self.kept_bytes = self.looked = 0
+        self.met: list[Any] = []  # the modules of these
+        self.to_look_inside: dict[str, Any] | None = None
+        self.updates = 0  # of a GradScaler
+        self.outputs = Outputs(torch)
+        self.looked = 0
         self.is_inside = self.is_going_back = self.draws_random = False
         self.fused, self.foreach = (tuple(_optimizers_with(torch, name)) for name in ("fused", "foreach"))
         self.seed(settings["seed"])
+        self.mask_seed = settings.get("mask_seed")
         if "tf32" in self.wanted:
             torch.set_float32_matmul_precision("high")
             torch.backends.cudnn.allow_tf32 = True
@@ -67,23 +84,32 @@ class Faster:
             if self.is_going_back:  # a checkpoint goes back within
                 go_back(tensors, *others, **options)
                 return
-            if self.torch.is_tensor(tensors) and tensors.numel() == 1:
+            if self.torch.is_tensor(tensors) and tensors.numel() == 1 and not tensors.is_meta:
                 self.note_loss(tensors)
             self.is_going_back = True
             try:
                 go_back(tensors, *others, **options)
             finally:
                 self.is_going_back = False
-            self.old_outputs += self.outputs
-            self.outputs = []
+            self.outputs.gone_back()
 
         autograd.backward = went_back
+        scaler = getattr(self.torch.amp, "GradScaler", self.torch.cuda.amp.GradScaler)
+        update = scaler.update
+
+        @wraps(update)
+        def updated(*arguments: Any, **options: Any) -> None:
+            self.updates += 1  # after every step, also one that it left out, which a fused optimizer leaves out inside
+            update(*arguments, **options)
+
+        scaler.update = updated
 
     def note_loss(self, loss: Any) -> None:
         """Add a loss to those of its optimizer step, which may have many; a card is not waited for until the end."""
-        step = max(self.watched.steps.values(), default=0)
+        step = self.updates or max(self.watched.steps.values(), default=0)
         if step < LOSSES:
-            value = loss.item() if loss.device.type == "cpu" else loss.detach().double()
+            kept_as = self.torch.promote_types(loss.dtype, self.torch.float32)  # a Mac's GPU has no 64 bits
+            value = loss.item() if loss.device.type == "cpu" else loss.detach().to(kept_as)
             total, count = self.losses.get(step, (0.0, 0))
             self.losses[step] = total + value, count + 1
 
@@ -98,7 +124,7 @@ class Faster:
             values = given.arguments
             is_by_number = not isinstance(values.get("dataset"), data.IterableDataset)
             if is_by_number and values.get("num_workers", 0) <= wanted.get("workers", -1):
-                values |= {"num_workers": wanted["workers"], "persistent_workers": True}
+                values["num_workers"] = wanted["workers"]
                 self.applied.add("workers")
             if "pinned" in wanted:
                 values["pin_memory"] = True
@@ -145,6 +171,9 @@ class Faster:
 
         @wraps(make)
         def made(*arguments: Any, **options: Any) -> None:
+            if not _takes(type(arguments[0]), name):  # a class of the script's own, which no line can give it to
+                make(*arguments, **options)
+                return
             given = signature.bind(*arguments, **options)
             given.arguments[name] = True
             if other in signature.parameters:
@@ -160,11 +189,20 @@ class Faster:
         call = torch.nn.Module._call_impl
 
         def called(module: Any, *inputs: Any, **options: Any) -> Any:
+            is_looked_at = self.to_look_inside is not None or not self.is_inside
+            if torch.compiler.is_compiling() or not is_looked_at or read.is_traced(torch):
+                return call(module, *inputs, **options)
+            return run(partial(call, module), module, inputs, options)
+
+        def run(call: Any, module: Any, inputs: Any, options: Any) -> Any:
+            if self.is_inside and self.to_look_inside is not None:  # a library may enter autocast within the model
+                self.to_look_inside["is_autocast"] |= _is_autocast(torch, self.to_look_inside["device"])
+                self.to_look_inside = None
             is_part = self.is_inside or self.is_going_back  # a checkpoint runs its modules again on the way back
-            if torch.compiler.is_compiling() or is_part or not (module.training and torch.is_grad_enabled()):
-                return call(module, *inputs, **options)
+            if is_part or not read.is_training(torch, module):
+                return call(*inputs, **options)
             if next(module.parameters(), None) is None:  # a loss, or a transform of the data
-                return call(module, *inputs, **options)
+                return call(*inputs, **options)
             self.is_inside = True
             try:
                 return self.around(call, module, inputs, options)
@@ -172,50 +210,75 @@ class Faster:
                 self.is_inside = False
 
         torch.nn.Module._call_impl = called
+        see_compiled(torch, run)
 
     def around(self, call: Any, module: Any, inputs: Any, options: Any) -> Any:
-        torch, device = self.torch, next(module.parameters()).device.type
-        if module not in self.roots:
-            self.roots.add(module)
-            self.meet(module, device)
-        self.follow_old_outputs()
+        torch, device = self.torch, next(module.parameters()).device
+        known = self.roots.get(module, {}).get("device")
+        is_met = known in (device.type, "cuda")  # it may have run on the CPU before it was moved
+        met = None if is_met else self.meet(module, device.type, [inputs, options])
+        is_on_card = met is not None and device.type == "cuda"
+        if is_on_card and self.mask_seed is not None:
+            torch.cuda.manual_seed_all(self.mask_seed)
+            self.mask_seed = None
+        before = torch.cuda.get_rng_state(device) if is_on_card else None
+        self.follow_outputs()
         is_single = module in self.singles
-        for is_wanted, change in (("channels-last" in self.wanted, _channels_last), (is_single, _single)):
+        for is_wanted, change in (("channels-last" in self.wanted, channels_last), (is_single, single)):
             if is_wanted:
-                inputs = [change(torch, each) for each in inputs]
-                options = {name: change(torch, each) for name, each in options.items()}
-        is_autocast = "bf16" in self.wanted and not torch.is_autocast_enabled(device)
-        with torch.autocast(device, dtype=torch.bfloat16) if is_autocast else nullcontext():
-            result = call(module, *inputs, **options)
+                inputs, options = changed(torch, inputs, change), changed(torch, options, change)
+        is_autocast = "bf16" in self.wanted and not _is_autocast(torch, device.type)
+        with torch.autocast(device.type, dtype=torch.bfloat16) if is_autocast else nullcontext():
+            result = call(*inputs, **options)
+        if met is not None:  # an encoder has the setting of a cache, too, and gives none back
+            met["uses_cache"] &= getattr(result, "past_key_values", None) is not None
+            met["draws"] = is_on_card and not torch.equal(before, torch.cuda.get_rng_state(device))
         if is_autocast:
             self.applied.add("bf16")
-            result = _converted(torch, result, torch.bfloat16, torch.float32)
+            result = converted(torch, result, torch.bfloat16, torch.float32)
         if is_single:  # what follows goes on in the type that the script chose
-            result = _converted(torch, result, torch.float32, torch.float64)
-        self.outputs += [weakref.ref(each) for each in _tensors(torch, result) if each.requires_grad]
+            result = converted(torch, result, torch.float32, torch.float64)
+        self.outputs.give(result)
         return result
 
-    def meet(self, module: Any, device: str) -> None:
-        """Note what an outermost module is, and set what is set once."""
+    def meet(self, module: Any, device: str, given: Any) -> dict[str, Any]:
+        """Note what an outermost module is, and is given first where it trains, and set what is set once."""
         torch, parts = self.torch, list(module.modules())
-        configs = [part.config for part in parts if getattr(getattr(part, "config", None), "use_cache", False) is True]
+        configs = configs_with_cache(module)
         compiled: Any = getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", ())
         convolutions = (torch.nn.Conv2d, torch.nn.ConvTranspose2d)
         parameters = list(module.parameters())
-        self.models.append(
-            {
-                "name": type(module).__name__,
-                "device": device,
-                "convolutions": sum(isinstance(part, convolutions) for part in parts),
-                "is_channels_last": any(_is_channels_last(torch, each) for each in parameters),
-                "uses_cache": bool(configs),
-                "is_compiled": any(isinstance(p, compiled) or p._compiled_call_impl is not None for p in parts),
-                "is_autocast": bool(torch.is_autocast_enabled(device)),
-                "dtypes": sorted({str(each.dtype).removeprefix("torch.") for each in parameters}),
-            }
-        )
+        noted = {
+            "name": identifier(type(module).__name__),
+            "device": device,
+            "is_of_torch": is_of_torch(module),
+            "convolutions": sum(isinstance(part, convolutions) for part in parts),
+            "any_convolutions": sum(isinstance(part, torch.nn.modules.conv._ConvNd) for part in parts),
+            "is_channels_last": any(is_channels_last(torch, each) for each in parameters),
+            "takes_images": any(map(is_image, read.some_tensors(torch, given))),
+            "begins_with_rows": begins_with_rows(torch, given),
+            "uses_cache": bool(configs),
+            "cached_by": [path for path, _ in configs],
+            "is_compiled": any(isinstance(p, compiled) or p._compiled_call_impl is not None for p in parts),
+            "is_autocast": _is_autocast(torch, device),
+            "dtypes": sorted({str(each.dtype).removeprefix("torch.") for each in parameters}),
+        }
+        met: dict[str, Any] | None = self.roots.get(module)
+        if met is None:
+            met = self.roots[module] = {}
+            self.models.append(met)
+            self.met.append(weakref.ref(module))
+            self.change(module, configs, parameters)
+        met |= noted
+        if "bf16" not in self.wanted:
+            self.to_look_inside = met
+        return met
+
+    def change(self, module: Any, configs: list[Any], parameters: list[Any]) -> None:
+        """Set what is set once of an outermost module."""
+        torch = self.torch
         if "no-cache" in self.wanted and configs:
-            for config in configs:
+            for _, config in configs:
                 config.use_cache = False
             self.applied.add("no-cache")
         if "fp32" in self.wanted and any(each.dtype is torch.float64 for each in parameters):
@@ -232,42 +295,34 @@ class Faster:
             module.forward = torch.compile(module.forward)
             self.applied.add("compile")
 
-    def follow_old_outputs(self) -> None:
-        """Count the bytes of outputs that have been gone back through and are still held; free them if wanted."""
-        alive = [each for reference in self.old_outputs if (each := reference()) is not None]
-        self.kept_bytes = max(self.kept_bytes, sum(each.numel() * each.element_size() for each in alive))
-        if "release-outputs" in self.wanted:
-            for each in alive:
-                for held in filter(self.torch.is_tensor, (each, each._base)):  # a view holds what it is a view of
-                    held.data = held.data.new_empty(0)
-                self.applied.add("release-outputs")
-            self.old_outputs = []
-        else:
-            self.old_outputs = [weakref.ref(each) for each in alive]
+    def follow_outputs(self) -> None:
+        if "release-outputs" not in self.wanted:
+            self.outputs.held()
+        elif self.outputs.free():
+            self.applied.add("release-outputs")
 
     def seen(self) -> dict[str, Any]:
         torch = self.torch
-        precision = None
-        with suppress(RuntimeError):  # a script may have used the newer way to set it
-            precision = torch.get_float32_matmul_precision()
+        precision = matmul_precision(torch)
         if precision == "high":
             self.applied.add("tf32")
         if torch.backends.cudnn.benchmark:
             self.applied.add("cudnn-benchmark")
         made = [each for each in read._optimizers(torch) if id(each) in self.watched.optimizers]
+        names = names_held(torch, self.met)
         return {
             "applied": sorted(self.applied & self.wanted.keys()),
             "losses": [float(total / count) for total, count in self.losses.values()],
             "loaders": [[*key, count] for key, count in self.loaders.items()],
             "draws_random": self.draws_random,
-            "models": self.models,
-            "kept_bytes": self.kept_bytes,
+            "models": [{**each, "held_as": name} for each, name in zip(self.models, names, strict=True)],
+            "kept_bytes": self.outputs.kept_bytes,
             "optimizers": [
                 {
                     "name": type(each).__name__,
                     "tensors": sum(len(group["params"]) for group in each.param_groups),
-                    "can_be_fused": isinstance(each, self.fused),
-                    "can_be_foreach": isinstance(each, self.foreach),
+                    "can_be_fused": isinstance(each, self.fused) and _takes(type(each), "fused"),
+                    "can_be_foreach": isinstance(each, self.foreach) and _takes(type(each), "foreach"),
                     "is_fused": any(group.get("fused") for group in each.param_groups),
                     "is_foreach": any(group.get("foreach") for group in each.param_groups),
                 }
@@ -275,6 +330,7 @@ class Faster:
             ],
             "matmul_precision": precision,
             "cudnn_benchmark": bool(torch.backends.cudnn.benchmark),
+            "is_expandable": any(EXPANDABLE in value for name, value in os.environ.items() if "ALLOC_CONF" in name),
             "framework": framework(),
         }
 
@@ -292,51 +348,34 @@ def framework() -> str:
     return loaded or ("accelerate" if accelerated else "torch")
 
 
+def is_of_torch(module: Any) -> bool:
+    """Whether the `forward` of its class is one of torch.nn; that of a scripted or traced module is of none."""
+    forward = getattr(type(module), "forward", None)
+    return str(getattr(forward, "__module__", "")).startswith("torch.nn.")
+
+
+def matmul_precision(torch: Any) -> str | None:
+    """Return the precision of fp32 products in the words of the older way to set it; None where that is not known."""
+    newer = getattr(torch.backends.cuda.matmul, "fp32_precision", None)  # it reads what either way has set
+    if newer is None:
+        return str(torch.get_float32_matmul_precision())
+    return {"tf32": "high", "bf16": "medium", "ieee": "highest", "none": "highest"}.get(newer)
+
+
+def _takes(kind: Any, name: str) -> bool:
+    """Whether a class of optimizer can be given an option, and makes its step as torch does."""
+    of_torch = str(getattr(kind.step, "__module__", "")).startswith("torch.optim")
+    return of_torch and name in inspect.signature(kind.__init__).parameters
+
+
 def _optimizers_with(torch: Any, name: str) -> list[Any]:
     """Return the optimizers of torch that take an option."""
     kinds = [each for each in vars(torch.optim).values() if isinstance(each, type)]
     return [each for each in kinds if name in inspect.signature(each).parameters]
 
 
-def _is_channels_last(torch: Any, tensor: Any) -> bool:
-    return tensor.ndim == 4 and tensor.is_contiguous(memory_format=torch.channels_last) and not tensor.is_contiguous()
-
-
-def _channels_last(torch: Any, value: Any) -> Any:
-    is_image = issubclass(type(value), torch.Tensor) and value.ndim == 4 and value.is_floating_point()
-    return value.contiguous(memory_format=torch.channels_last) if is_image else value
-
-
-def _tensors(torch: Any, value: Any) -> list[Any]:
-    """Return tensors in what a module gave."""
-    waiting: list[Any] = [value]
-    found: list[Any] = []
-    while waiting and len(found) < OUTPUTS:
-        each = waiting.pop()
-        if issubclass(type(each), torch.Tensor):
-            found.append(each)
-        elif callable(getattr(each, "values", None)):
-            waiting += each.values()
-        elif isinstance(each, (list, tuple)):
-            waiting += each
-    return found
-
-
-def _single(torch: Any, value: Any) -> Any:
-    is_double = issubclass(type(value), torch.Tensor) and value.dtype is torch.float64
-    return value.float() if is_double else value
-
-
-def _converted(torch: Any, value: Any, given: Any, wanted: Any) -> Any:
-    """Return what a module gave with its tensors of one type in another, as `accelerate` returns those of bf16."""
-    if issubclass(type(value), torch.Tensor):
-        return value.to(wanted) if value.dtype is given else value
-    if isinstance(value, dict):
-        for name in list(value):
-            value[name] = _converted(torch, value[name], given, wanted)
-    elif isinstance(value, list):
-        value[:] = [_converted(torch, each, given, wanted) for each in value]
-    elif isinstance(value, tuple):
-        parts = [_converted(torch, each, given, wanted) for each in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
-    return value
+def _is_autocast(torch: Any, device: str) -> bool:
+    try:
+        return bool(torch.is_autocast_enabled(device))
+    except TypeError:  # torch before 2.4 asks each kind by a function of its own
+        return bool(torch.is_autocast_cpu_enabled() if device == "cpu" else torch.is_autocast_enabled())

@@ -3,21 +3,59 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 _SOME_TENSORS = 64
 _TEXT_MOST, _TEXT_END = 2_000, 1_500
 
 
-def card_memory(torch: Any) -> dict[str, Any]:
-    """Return what the card's allocator counted since the process began, and the card's facts; empty without a card."""
+def is_traced(torch: Any) -> bool:
+    """Whether a compiler or a tracer runs the modules: what they are given then is no batch of the training."""
+    if torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None:
+        return True
+    tracer = sys.modules.get("torch.fx._symbolic_trace")
+    return bool(getattr(tracer, "_is_fx_tracing_flag", False))  # its getter logs a warning
+
+
+def is_going_back(torch: Any) -> bool:
+    """Whether this thread is within a backward pass: a checkpoint runs its modules again there, on a card's thread."""
+    task: Any = getattr(torch._C, "_current_graph_task_id", None)
+    return task is not None and task() != -1
+
+
+def is_training(torch: Any, module: Any) -> bool:
+    """Whether a forward pass of this module is one of the training; one without storage counts operations alone."""
+    first = next(module.parameters(), None)
+    return bool(module.training and torch.is_grad_enabled()) and (first is None or not first.is_meta)
+
+
+def parameters_of(torch: Any, module: Any) -> int:
+    """Return the number of a module's parameters; an uninitialized one has none yet."""
+    return sum(t.numel() for t in module.parameters() if not torch.nn.parameter.is_lazy(t))
+
+
+def card_memory(torch: Any, device: Any = None, cards: Any = ()) -> dict[str, Any]:
+    """Return what a card's allocator counted since the process began, and the card's facts; empty without a card.
+
+    The card is the one that trains, if that is known: a script may leave another one the current one. Of several
+    `cards` that one process trains on it is the fullest, because that one decides.
+    """
     if not torch.cuda.is_initialized():
         return {}
-    torch.cuda.synchronize()
-    counts, (free_bytes, total_bytes) = torch.cuda.memory_stats(), torch.cuda.mem_get_info()
-    card = torch.cuda.get_device_properties(torch.cuda.current_device())
+    trains = device is not None and device.type == "cuda" and device.index is not None
+    number = device.index if trains else torch.cuda.current_device()
+    number = max((number, *cards), key=lambda each: _fullness(torch, each))
+    torch.cuda.synchronize(number)
+    counts, (free_bytes, total_bytes) = torch.cuda.memory_stats(number), torch.cuda.mem_get_info(number)
+    card = torch.cuda.get_device_properties(number)
     return {
+        "index": number,
         "name": card.name,
         "uuid": str(getattr(card, "uuid", "") or "") or None,
         "compute_capability": f"{card.major}.{card.minor}",
@@ -25,38 +63,81 @@ def card_memory(torch: Any) -> dict[str, Any]:
         "free_bytes": free_bytes,
         "peak_allocated_bytes": counts.get("allocated_bytes.all.peak", 0),
         "peak_reserved_bytes": counts.get("reserved_bytes.all.peak", 0),
+        "reserved_bytes": counts.get("reserved_bytes.all.current", 0),
         "refused_allocations": counts.get("num_ooms", 0),
         "allocator_retries": counts.get("num_alloc_retries", 0),
     }
 
 
+def _fullness(torch: Any, number: int) -> float:
+    """Return the share of a card's memory that this process has reserved at most."""
+    peak, total = torch.cuda.max_memory_reserved(number), torch.cuda.get_device_properties(number).total_memory
+    return float(peak / total)
+
+
+def cards_of(module: Any) -> set[int]:
+    """Return the numbers of the cards that a module computes on: those of its parameters, and of its replicas."""
+    devices = {each.device for each in module.parameters()}
+    replicas = {each for each in getattr(module, "device_ids", None) or () if isinstance(each, int)}
+    return replicas | {each.index for each in devices if each.type == "cuda" and each.index is not None}
+
+
 def held_bytes(torch: Any, optimizers: Any) -> dict[int, int]:
     """Return bytes by address that modules and `optimizers` hold; an averaged copy of the model is a module, too."""
-    modules = [each for each in gc.get_objects() if issubclass(type(each), torch.nn.Module)]
+    modules = objects_of(torch.nn.Module)
     own = [each for each in _optimizers(torch) if id(each) in optimizers]
     tensors = [t for each in modules for t in (*each._parameters.values(), *each._buffers.values()) if t is not None]
+    tensors += [t for each in own for group in each.param_groups for t in group["params"]]
     tensors += [t.grad for t in tensors if t.is_leaf]
+    tensors += _copies(torch, own, modules)
     states = [state for each in own for state in each.state.values()]
-    tensors += [t for state in states for t in state.values()]
-    storages = [t.untyped_storage() for t in _on_cpu(torch, tensors)]
-    return {storage.data_ptr(): storage.nbytes() for storage in storages}
+    tensors += [t for state in states if hasattr(state, "values") for t in state.values()]
+    return {address: size for address, size, _ in _places(torch, tensors)}
+
+
+def _copies(torch: Any, optimizers: Any, modules: Any) -> list[Any]:
+    """Return tensors of lists and dicts that have the shapes of the weights: an average of them, a copy, or moments.
+
+    Scripts and libraries keep these in objects that are no modules.
+    """
+    parts = {id(part) for each in modules for part in each._modules.values()}
+    own = [[t for group in each.param_groups for t in group["params"]] for each in optimizers]
+    for root in (each for each in modules if id(each) not in parts):
+        own += [list(root.parameters()), [*root.parameters(), *root.buffers()]]
+    shapes = [_shapes(each) for each in own if not any(map(torch.nn.parameter.is_lazy, each))]
+    lengths = {len(each) for each in shapes} - {0, 1}
+    kinds = (list, dict, OrderedDict)
+    found = [each for each in gc.get_objects() if type(each) in kinds and len(each) in lengths]
+    values = [each if type(each) is list else list(each.values()) for each in found]
+    tensors = [each for each in values if all(issubclass(type(t), torch.Tensor) for t in each)]
+    made = [each for each in tensors if not any(map(torch.nn.parameter.is_lazy, each))]
+    return [t for each in made if _shapes(each) in shapes for t in each]
+
+
+def _shapes(tensors: Any) -> list[tuple[int, ...]]:
+    """Return the shapes in one order: a state has its buffers among its parameters."""
+    return sorted(tuple(t.shape) for t in tensors)
 
 
 def gradients(torch: Any) -> list[tuple[Any, int]]:
     """Return a weak reference to each gradient with its address: the profiler does not report that it is freed."""
-    modules = [each for each in gc.get_objects() if issubclass(type(each), torch.nn.Module)]
+    modules = objects_of(torch.nn.Module)
     found = [t.grad for each in modules for t in each._parameters.values() if t is not None and t.is_leaf]
-    return [(weakref.ref(t), t.untyped_storage().data_ptr()) for t in _on_cpu(torch, found)]
+    return [(weakref.ref(t), address) for address, _, t in _places(torch, found)]
 
 
 def rows_drawn(torch: Any, iterator: Any) -> tuple[int | None, int | None]:
     """Return how many rows one pass of a loader has, and how many the batch drawn last; None where that is not known.
 
-    It is not known where the rows come one after the other, or the script's own sampler puts batches together.
+    It is not known where the rows come one after the other. Of a sampler of the script's own that puts batches together
+    only the rows of a batch are known, where all have as many.
     """
     batches = iterator._index_sampler
-    if iterator._dataset_kind != 0 or type(batches) is not torch.utils.data.BatchSampler:
+    if iterator._dataset_kind != 0:
         return None, None
+    if type(batches) is not torch.utils.data.BatchSampler:
+        sizes = getattr(iterator, "_memorymark_sizes", ())
+        return None, next(iter(sizes)) if len(sizes) == 1 else None
     try:
         rows, size = len(batches.sampler), int(batches.batch_size)
     except (TypeError, NotImplementedError):
@@ -79,19 +160,39 @@ def place_in_group(torch: Any) -> tuple[int, int] | None:
 
 
 def idle_optimizers(torch: Any, made: set[int], stepped: Any) -> int:
-    """Return how many of the optimizers that were made, and still exist, have made no step."""
-    return len(({id(each) for each in _optimizers(torch)} & made) - set(stepped))
+    """Return how many of the optimizers that were made, and still exist, have made no step.
+
+    One that has the groups of an optimizer that steps lets that one step in its place, as sharpness-aware ones do.
+    """
+    existing = [each for each in _optimizers(torch) if id(each) in made]
+    groups = {id(each.param_groups) for each in existing if id(each) in stepped}
+    return sum(id(each) not in stepped and id(each.param_groups) not in groups for each in existing)
 
 
 def _optimizers(torch: Any) -> list[Any]:
     """Return the existing optimizers. Another object may have the address of one that was freed."""
-    return [each for each in gc.get_objects() if issubclass(type(each), torch.optim.Optimizer)]
+    return objects_of(torch.optim.Optimizer)
+
+
+def objects_of(kind: Any) -> list[Any]:
+    """Return the existing objects of a class. Some lie about theirs by `__class__`, so that is not asked."""
+    return [each for each in gc.get_objects() if issubclass(type(each), kind)]
 
 
 def _on_cpu(torch: Any, tensors: Any) -> list[Any]:
     """Return the tensors in a CPU's memory; of a sharded tensor the local part. A sparse one has no storage."""
     found = [getattr(t, "_local_tensor", t) for t in tensors if issubclass(type(t), torch.Tensor)]
     return [t for t in found if t.device.type == "cpu" and t.layout is torch.strided and not t.is_nested]
+
+
+def _places(torch: Any, tensors: Any) -> list[tuple[int, int, Any]]:
+    """Return address, bytes and tensor of each that has memory: an uninitialized, vmapped or fake one has none."""
+    found = []
+    for each in _on_cpu(torch, tensors):
+        with suppress(RuntimeError, ValueError):
+            storage = each.untyped_storage()
+            found.append((storage.data_ptr(), storage.nbytes(), each))
+    return found
 
 
 def allocator_events(profile: Any) -> list[list[int]]:
@@ -108,19 +209,27 @@ def allocator_events(profile: Any) -> list[list[int]]:
     return events
 
 
-def first_with_gradient(torch: Any, value: Any) -> Any:
-    """Return the first tensor in what a module gave that a backward pass goes through; None where there is none."""
+def _tensors(torch: Any, value: Any) -> Iterator[Any]:
+    """Yield the tensors in a value, in their order."""
     waiting: list[Any] = [value]
     while waiting:
         each = waiting.pop(0)
         if issubclass(type(each), torch.Tensor):
-            if each.requires_grad:
-                return each
-        elif callable(getattr(each, "values", None)):
+            yield each
+        elif callable(getattr(type(each), "values", None)):
             waiting = [*each.values(), *waiting]
         elif isinstance(each, (list, tuple)):
             waiting = [*each, *waiting]
-    return None
+
+
+def some_tensors(torch: Any, value: Any) -> list[Any]:
+    """Return the first tensors in what a module is given or gave: a value may hold thousands."""
+    return list(islice(_tensors(torch, value), _SOME_TENSORS))
+
+
+def first_with_gradient(torch: Any, value: Any) -> Any:
+    """Return the first tensor in what a module gave that a backward pass goes through; None where there is none."""
+    return next((each for each in _tensors(torch, value) if each.requires_grad), None)
 
 
 def inputs_of(torch: Any, value: Any) -> tuple[list[int] | None, int | None, list[list[int]]]:
@@ -128,19 +237,10 @@ def inputs_of(torch: Any, value: Any) -> tuple[list[int] | None, int | None, lis
 
     At most two dimensions; only the rows of a table, because its columns cannot be a batch size.
     """
-    waiting: list[Any] = [value]
-    tensors: list[Any] = []
-    while waiting and len(tensors) < _SOME_TENSORS:
-        each = waiting.pop(0)
-        if issubclass(type(each), torch.Tensor):
-            tensors.append(each)
-        elif callable(getattr(each, "values", None)):
-            waiting = [*each.values(), *waiting]
-        elif isinstance(each, (list, tuple)):
-            waiting = [*each, *waiting]
+    tensors = some_tensors(torch, value)
     first = next((t for t in tensors if t.ndim), None)
     is_table = first is not None and first.ndim == 2 and first.is_floating_point()
     shape = None if first is None else list(first.shape[: 1 if is_table else 2])
     tokens = next((t.numel() for t in tensors if t.ndim > 1 and not t.is_floating_point()), None)
-    held = [(t.untyped_storage(), t.numel() * t.element_size()) for t in _on_cpu(torch, tensors)]
-    return shape, tokens, [[storage.data_ptr(), min(size, storage.nbytes())] for storage, size in held]
+    held = [[address, min(t.numel() * t.element_size(), size)] for address, size, t in _places(torch, tensors)]
+    return shape, tokens, held

@@ -12,12 +12,18 @@ import json
 import math
 import os
 import sys
+import threading
 import time
+import weakref
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 import memorymark_read as read
 import memorymark_seen
+from memorymark_compiled import see_compiled
+from memorymark_optimizers import Stepped
+from memorymark_processes import see_failed_ranks
 
 BY_HAND = 0
 """Stands for the optimizer in the marks of a script that has none, and changes its weights itself."""
@@ -38,6 +44,7 @@ class Watch:
     def __init__(self, settings: Any) -> None:
         self.settings, self.depth, self.is_ended = settings, 0, False
         self.torch: Any = None
+        self.thread: int | None = None  # the one that trains
         self.device: Any = None
         self.profile: Any = None
         self.memory: Any = None
@@ -48,12 +55,19 @@ class Watch:
         self.gradients: list[Any] = []
         self.events: list[list[int]] = []
         self.optimizers: set[int] = set()
+        self.stepped = Stepped()
         self.went_back = False
         self.epoch: Any = None
         self.faster: Any = None
         self.seen = memorymark_seen.Seen(settings.get("folder"))
         self.forwards = self.evaluations = 0
         self.group: Any = None
+        self.hooks: list[Any] = []  # those that every module of the process calls
+        self.cards: set[int] = set()  # those that its outermost modules compute on
+        self.roots: Any = weakref.WeakSet()
+        self.parameters: Any = weakref.WeakKeyDictionary()  # of each outermost module how many: counting takes a while
+        self.draws = 0
+        self.consumed: dict[int, int] = {}  # by optimizer: forward passes and batches until its last step
         self.loader = (0, 0)  # the most workers of a loader that fed the training, and the batches they make ahead
 
     def arm(self, torch: Any) -> None:
@@ -67,14 +81,27 @@ class Watch:
         if self.settings.get("faster"):
             self.faster = import_module("memorymark_faster").Faster(self, torch)
         draw, make_optimizer = loaders._BaseDataLoaderIter.__next__, optim.Optimizer.__init__
+        number: Any = getattr(loaders._BaseDataLoaderIter, "_next_index", None)
 
         def made_optimizer(optimizer: Any, *others: Any, **options: Any) -> None:
+            is_first = not self.optimizers
             self.optimizers.add(id(optimizer))
             self.steps.pop(BY_HAND, None)  # a network that was trained before it was made, if any, is another's
             self.seen.count("optimizers")
             make_optimizer(optimizer, *others, **options)
+            if is_first and not self.steps and self.memory is None:  # what ran before it was made was no training
+                self.forget_start()
+
+        def numbered(iterator: Any) -> Any:
+            """Note how many rows each batch of a sampler of the script's own has."""
+            numbers = number(iterator)
+            if isinstance(numbers, list):
+                iterator._memorymark_sizes = {*getattr(iterator, "_memorymark_sizes", ()), len(numbers)}
+            return numbers
 
         def drawn(iterator: Any) -> Any:
+            if self.thread not in (None, threading.get_ident()):  # the training does not wait for it here
+                return draw(iterator)
             self.mark("loading")
             self.depth += 1  # a transform may be a module, too: what it is given is no batch of the training
             try:
@@ -85,6 +112,7 @@ class Watch:
             inputs = read.inputs_of(torch, batch)
             self.mark("batch", torch.is_grad_enabled(), *inputs, *read.rows_drawn(torch, iterator))
             if torch.is_grad_enabled():
+                self.draws += 1
                 workers = iterator._num_workers
                 self.loader = max(self.loader, (workers, workers * (getattr(iterator, "_prefetch_factor", 0) or 0)))
             self.seen.count("batches")
@@ -94,10 +122,15 @@ class Watch:
         if self.settings.get("whole_run"):
             self.epoch = import_module("memorymark_epoch").Epoch(self, torch, loaders._BaseDataLoaderIter)
         optim.Optimizer.__init__, loaders._BaseDataLoaderIter.__next__ = made_optimizer, drawn
+        if number is not None:
+            loaders._BaseDataLoaderIter._next_index = numbered
         optim.register_optimizer_step_pre_hook(lambda *_: self.phase("optimizer_step"))
-        optim.register_optimizer_step_post_hook(lambda optimizer, *_: self.after_step(id(optimizer)))
-        modules.register_module_forward_pre_hook(lambda module, _: self.before_forward(module))
-        modules.register_module_forward_hook(self.after_forward, with_kwargs=True, always_call=True)
+        optim.register_optimizer_step_post_hook(lambda optimizer, *_: self.after_step(self.stepped.number(optimizer)))
+        self.hooks = [
+            modules.register_module_forward_pre_hook(lambda module, _: self.before_forward(module)),
+            modules.register_module_forward_hook(self.after_forward, with_kwargs=True, always_call=True),
+        ]
+        see_compiled(torch, self.run)
         if (self.settings["limit_bytes"] or self.settings.get("emulated")) and torch.version.cuda:
             torch.cuda._lazy_call(self.limit_memory)  # when the script opens the card, not before
         report = sys.excepthook
@@ -108,31 +141,7 @@ class Watch:
 
         sys.excepthook = failed
         atexit.register(self.end, "exit")
-        self.see_failed_ranks(import_module("multiprocessing.process").BaseProcess)
-
-    def see_failed_ranks(self, kind: Any) -> None:
-        """Note how a rank of multiprocessing ends: its error never reaches `sys.excepthook`, a fork runs no handlers.
-
-        torch's own wrapper of a rank turns its error into an exit.
-        """
-        run = kind.run
-
-        def ran(process: Any) -> None:
-            if process.pid != os.getpid():  # the script calls it without a process of its own
-                run(process)
-                return
-            before = self.forwards
-            try:
-                run(process)
-            except (Exception, SystemExit) as raised:
-                error = raised.__context__ if isinstance(raised, SystemExit) and raised.code else raised
-                if isinstance(error, Exception) and self.forwards > before:
-                    self.fail(error)
-                raise
-            finally:
-                self.seen.end()
-
-        kind.run = ran
+        see_failed_ranks(self, import_module("multiprocessing.process").BaseProcess)
 
     def fail(self, error: Any) -> None:
         is_cut = self.epoch is not None and self.epoch.is_ended_by_cut(type(error), str(error))
@@ -147,11 +156,12 @@ class Watch:
         """Whether no other process waits for this one: it has no group, or stands in for a rank of one."""
         return bool(self.settings.get("emulated")) or self.place()[1] == 1
 
-    def limit_memory(self) -> None:
-        total_bytes = self.torch.cuda.get_device_properties(self.torch.cuda.current_device()).total_memory
+    def limit_memory(self, device: Any = None) -> None:
+        number = self.torch.cuda.current_device() if device is None else device
+        total_bytes = self.torch.cuda.get_device_properties(number).total_memory
         emulated = self.settings.get("emulated") or {}
         free_bytes = (self.settings["limit_bytes"] or total_bytes) - emulated.get("communication_bytes", 0)
-        self.torch.cuda.set_per_process_memory_fraction(max(min(free_bytes / total_bytes, 1.0), 0.0))
+        self.torch.cuda.set_per_process_memory_fraction(max(min(free_bytes / total_bytes, 1.0), 0.0), number)
 
     def mark(self, name: Any, *details: Any) -> None:
         self.marks.append([time.monotonic(), name, *details])
@@ -161,36 +171,46 @@ class Watch:
 
     def phase(self, name: Any) -> None:
         is_read = self.memory is None and self.device is not None and self.device.type == "cuda"
+        self.mark("phase", name, *self.allocated() if is_read else (None, None))
+
+    def allocated(self) -> tuple[int, int]:
+        """Return the most bytes that the training's card held so far, and those that it holds now."""
         card = self.torch.cuda
-        self.mark("phase", name, *((card.max_memory_allocated(), card.memory_allocated()) if is_read else (None, None)))
+        return card.max_memory_allocated(self.device), card.memory_allocated(self.device)
 
     def before_forward(self, module: Any) -> None:
-        if self.torch.compiler.is_compiling():  # a compiled model is watched from outside, to keep its graph whole
+        if read.is_traced(self.torch):  # a compiled model is watched from outside, to keep its graph whole
             return
         self.depth += 1
         if self.depth > 1:
             return
-        if module.training and self.torch.is_grad_enabled():
+        if read.is_training(self.torch, module):
             if self.went_back:
                 self.went_back = False
                 self.after_step(BY_HAND)
+            self.thread = self.thread if read.is_going_back(self.torch) else threading.get_ident()
             self.start(next((t.device for t in module.parameters()), None))
+            self.meet(module)
             self.forwards += 1
             self.seen.count("forwards")
             self.phase("forward")
             return
         self.seen.count("evaluations")
+        if self.memory is not None and not module.training and self.marks[-1][1] != "evaluated":
+            self.mark("evaluated")  # the step that ends next took longer for it
         if self.epoch is not None and self.epoch.has_not_trained():
             self.evaluations += 1
             self.phase("evaluation")
 
     def after_forward(self, module: Any, arguments: Any, options: Any, *found: Any) -> None:
         """Note the end of a forward pass; after one that failed torch leaves the options out, and nothing was found."""
-        if not self.torch.compiler.is_compiling():
+        if not read.is_traced(self.torch):
             self.depth -= 1
-            if self.depth == 0 and found and module.training and self.torch.is_grad_enabled():
+            if self.depth == 0 and found and read.is_training(self.torch, module):
                 inputs = read.inputs_of(self.torch, [arguments, options])
-                self.mark("forward", sum(t.numel() for t in module.parameters()), *inputs)
+                if module not in self.parameters:
+                    self.parameters[module] = read.parameters_of(self.torch, module)
+                self.mark("forward", self.parameters[module], *inputs)
                 self.phase("backward")
                 if not self.optimizers and (result := read.first_with_gradient(self.torch, found[0])) is not None:
                     result.register_hook(self.note_backward)
@@ -199,7 +219,17 @@ class Watch:
         """Note a backward pass of a script that has made no optimizer: its step ends where the next forward begins."""
         self.went_back = not self.optimizers
 
+    def forget_start(self) -> None:
+        """Watch from the next forward pass on: the one before was of a constructor or a summary of the model."""
+        profile, self.profile = self.profile, None
+        if profile is not None:
+            profile.__exit__(None, None, None)
+        self.device, self.held, self.gradients = None, {}, []
+
     def start(self, device: Any) -> None:
+        is_moved = self.device is not None and device is not None and self.device.type == "cpu" != device.type
+        if is_moved and not self.steps and self.memory is None:
+            self.forget_start()
         if self.device is None and device is not None:
             self.device = device
             if device.type == "cpu":
@@ -208,7 +238,54 @@ class Watch:
                 kinds = [self.torch.profiler.ProfilerActivity.CPU]
                 self.profile = self.torch.profiler.profile(activities=kinds, profile_memory=True).__enter__()
 
+    def meet(self, module: Any) -> None:
+        """Limit the cards of a module that was not seen before: a script may leave another card the current one."""
+        if self.device is None or self.device.type != "cuda" or module in self.roots:
+            return  # one that ran on the CPU first is met once it has been moved
+        if cards := read.cards_of(module):
+            self.roots.add(module)
+        is_limited = self.settings["limit_bytes"] or self.settings.get("emulated")
+        for number in cards - self.cards:
+            self.cards.add(number)
+            if is_limited and self.torch.version.cuda:
+                self.limit_memory(number)
+
+    def watch_outermost_alone(self) -> None:
+        """Time the training without hooks on each module in it: many small ones would seem slower than they are.
+
+        Nothing is set on a module, which may be copied or saved. What was compiled keeps the hooks out by itself, and
+        might be compiled again without them.
+        """
+        counters: Any = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
+        if self.depth or self.epoch or (counters and counters["frames"]["total"]):
+            return
+        kind: Any = self.torch.nn.Module
+        call = kind._call_impl
+
+        def called(module: Any, *arguments: Any, **options: Any) -> Any:
+            if self.depth:
+                return call(module, *arguments, **options)
+            return self.run(partial(call, module), module, arguments, options)
+
+        kind._call_impl = called
+        for hook in self.hooks:
+            hook.remove()
+
+    def run(self, call: Any, module: Any, arguments: Any, options: Any) -> Any:
+        """Run a forward pass that no hooks see."""
+        found: tuple[Any, ...] = ()
+        self.before_forward(module)
+        try:
+            found = (call(*arguments, **options),)
+        finally:
+            self.after_forward(module, arguments, options, *found)
+        return found[0]
+
     def after_step(self, optimizer: Any) -> None:
+        consumed = self.forwards + self.draws
+        if "deepspeed" in sys.modules and consumed and self.consumed.get(optimizer) == consumed:
+            return  # a part of the same step: it makes one for each group of parameters
+        self.consumed[optimizer] = consumed
         self.seen.count("steps")
         self.seen.now("stepped")
         self.place()
@@ -216,17 +293,18 @@ class Watch:
             self.start(self.torch.device("cuda" if self.torch.cuda.is_initialized() else "cpu"))
             return
         if self.memory is not None and self.device.type == "cuda":
-            self.torch.cuda.synchronize()
+            self.torch.cuda.synchronize(self.device)
         self.steps[optimizer] = self.steps.get(optimizer, 0) + 1
         self.mark("step", optimizer)
         fewest, most, wanted = self.least_steps(), max(self.steps.values()), self.settings["memory_steps"]
         if self.epoch is not None:
             wanted = self.epoch.steps_wanted(wanted)
-        if fewest < wanted or (len(self.steps) < len(self.optimizers) and most < 8 * wanted):
+        if fewest < wanted or (self.memory is None and most < 8 * wanted and self.is_one_idle()):
             return  # an optimizer may step less often than the others
         if self.memory is None:
             self.memory, self.first_timed, self.timed_from = self.read_memory(), fewest, time.monotonic()
-            self.mark("memory_read")
+            self.mark("memory_read", self.memory.get("peak_allocated_bytes"))
+            self.watch_outermost_alone()
         is_late = time.monotonic() > self.timed_from + self.settings["timed_seconds"]
         if fewest >= min(self.first_timed + self.settings["timed_steps"], self.last_step(fewest, is_late)):
             self.end("done")
@@ -251,6 +329,15 @@ class Watch:
         with open(path) as file:
             return int(file.read())
 
+    def is_one_idle(self) -> bool:
+        """Whether one of the optimizers has made no step yet. Objects are looked through only where one seems to."""
+        if len(self.steps) >= len(self.optimizers):
+            return False
+        return bool(self.idle_optimizers())
+
+    def idle_optimizers(self) -> int:
+        return int(read.idle_optimizers(self.torch, self.optimizers, self.stepped.ids() | self.steps.keys()))
+
     def least_steps(self) -> int:
         return min(self.steps.values(), default=0)
 
@@ -261,7 +348,7 @@ class Watch:
             self.events = read.allocator_events(profile)
             for address in [address for gradient, address in self.gradients if gradient() is None]:
                 self.held.pop(address, None)
-        return dict(read.card_memory(self.torch))
+        return dict(read.card_memory(self.torch, self.device, self.cards))
 
     def end(self, how: Any, error_type: Any = None, error_message: Any = None) -> None:
         if self.is_ended:
@@ -273,14 +360,17 @@ class Watch:
         rank, world = self.place()
         noted = {"pid": os.getpid(), "rank": rank, "world_size": world, "ended": how}
         noted |= {"error_type": error_type, "error_message": error_message and read.shortened(error_message)}
-        noted |= {"marks": self.marks, "device": self.device and str(self.device), "python": sys.version.split()[0]}
-        noted |= {"held": list(self.held.items()), "events": self.events, "card": read.card_memory(self.torch)}
+        card = read.card_memory(self.torch, self.device, self.cards)
+        device = self.device and (f"cuda:{card['index']}" if len(self.cards) > 1 else str(self.device))
+        noted |= {"marks": self.marks, "device": device, "python": sys.version.split()[0], "card": card}
+        noted["cards"] = len(self.cards)
+        noted |= {"held": list(self.held.items()), "events": self.events}
         noted["emulated"] = bool(self.settings.get("emulated"))
         noted["host"] = (self.settings.get("host") or {}).get("name")
         noted["has_group"], noted["loader"] = self.group is not None, self.loader
         noted["whole_run"] = self.epoch and self.epoch.seen()
         noted["faster"] = self.faster and self.faster.seen()
-        noted["idle_optimizers"] = read.idle_optimizers(self.torch, self.optimizers, self.steps) if self.torch else 0
+        noted["idle_optimizers"] = self.idle_optimizers() if self.torch else 0
         path = os.path.join(self.settings["folder"], f"{os.getpid()}.json")
         with open(path + ".partial", "w") as file:
             json.dump(noted, file)

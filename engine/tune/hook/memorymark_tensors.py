@@ -1,0 +1,67 @@
+"""Converts the tensors in what a module is given and what it gives, for `tune --faster`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import memorymark_read as read
+
+
+def changed(torch: Any, value: Any, change: Any) -> Any:
+    """Return what a module is given with each tensor changed, also those in plain dicts, lists and tuples.
+
+    One of these in which nothing changed stays the same object: the module may write into it.
+    """
+    if issubclass(type(value), torch.Tensor):
+        return change(torch, value)
+    if type(value) not in (dict, list, tuple):
+        return value
+    old = list(value.values() if type(value) is dict else value)
+    new = [changed(torch, each, change) for each in old]
+    if all(before is after for before, after in zip(old, new, strict=True)):
+        return value
+    return dict(zip(value, new, strict=True)) if type(value) is dict else type(value)(new)
+
+
+def converted(torch: Any, value: Any, given: Any, wanted: Any) -> Any:
+    """Return what a module gave with its tensors of one type in another, as `accelerate` returns those of bf16."""
+    if issubclass(type(value), torch.Tensor):
+        return value.to(wanted) if value.dtype is given else value
+    if isinstance(value, dict):
+        for name in list(value):
+            value[name] = converted(torch, value[name], given, wanted)
+    elif isinstance(value, list):
+        value[:] = [converted(torch, each, given, wanted) for each in value]
+    elif isinstance(value, tuple):
+        parts = [converted(torch, each, given, wanted) for each in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    return value
+
+
+def is_image(tensor: Any) -> bool:
+    """Whether a tensor has the four dimensions that can be laid out with the channels last."""
+    return bool(tensor.ndim == 4 and tensor.is_floating_point())
+
+
+def channels_last(torch: Any, tensor: Any) -> Any:
+    """Return it with the channels last, if it has channels."""
+    return tensor.contiguous(memory_format=torch.channels_last) if is_image(tensor) else tensor
+
+
+def is_channels_last(torch: Any, tensor: Any) -> bool:
+    """Whether it lies with the channels last, and not both ways."""
+    return tensor.ndim == 4 and tensor.is_contiguous(memory_format=torch.channels_last) and not tensor.is_contiguous()
+
+
+def single(torch: Any, tensor: Any) -> Any:
+    """Return it in 32 bits, if it is in 64."""
+    return tensor.float() if tensor.dtype is torch.float64 else tensor
+
+
+def begins_with_rows(torch: Any, value: Any) -> bool:
+    """Whether the first dimension of what a module is given is that of a batch beyond doubt: of a table, or of images.
+
+    Of tokens and of other sequences it may be their length, and a tensor of one dimension may be one row.
+    """
+    first = next((each for each in read.some_tensors(torch, value) if each.ndim), None)
+    return first is None or bool(first.is_floating_point() and first.ndim in (2, 4, 5))
