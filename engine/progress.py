@@ -8,6 +8,7 @@ from collections.abc import Callable
 INTERVAL_SECONDS = 1.0
 
 FORWARD, BACKWARD, OPTIMIZER_STEP = "forward", "backward", "optimizer_step"
+TRAINING_PHASES = (FORWARD, BACKWARD, OPTIMIZER_STEP)
 """The phases of a training step, by the names that probes, traces and results give them."""
 
 _PHASES = {

@@ -26,10 +26,10 @@ from ..text.units import format_bytes, sentence_case
 from ..tune.catalogue.spec import check_devices, on_seen_device
 from ..tune.devices import devices_held, devices_seen
 from ..tune.faster.variants import BY_NAME
-from ..tune.hosts.deciding import joined_hosts
-from ..tune.hosts.following import follow
+from ..tune.hosts.coordinator import joined_hosts
 from ..tune.hosts.link import decides
-from ..tune.hosts.meeting import MOST_PORT, Meeting, meeting_of
+from ..tune.hosts.participant import follow
+from ..tune.hosts.rendezvous import MOST_PORT, Rendezvous, rendezvous_of
 from ..tune.run import tune
 from ..tune.spec import (
     BATCH_SIZE,
@@ -59,7 +59,7 @@ from .tune_faster import faster
 
 OF_A_FUNCTION = ("function", "python", "warm")
 """Options in place of a command."""
-HELP = f"""Find the exact largest batch size that your own training trains.
+HELP = f"""Find the exact largest batch size that your own script trains.
 
 The script stays as it is. It is started a few times; each start trains a few optimizer steps, is watched from
 inside, and is ended. {BATCH_SIZE} in the command is replaced by the batch size of each start, {OUT} by a fresh folder.
@@ -87,7 +87,7 @@ def _tune(options: SimpleNamespace, command: list[str]) -> int:
     if options.faster:
         if options.emulate_ranks is not None:
             raise SpecError("faster", "times steps, and emulated ranks exchange nothing: leave out --emulate-ranks")
-        if meeting_of(command, os.environ) is not None:
+        if rendezvous_of(command, os.environ) is not None:
             raise SpecError("faster", "races starts on one host: leave out --nnodes")
         return faster(options, command)
     if options.tried is not None:
@@ -97,23 +97,23 @@ def _tune(options: SimpleNamespace, command: list[str]) -> int:
         spec.check_program()
         spec.check_script()
         number_in_config(spec)
-        meeting = meeting_of(spec.command, os.environ, options.hosts_port)
-        if meeting is not None and spec.emulated_ranks:
-            raise SpecError("emulate_ranks", f"stands in for the ranks of one host, not of {meeting.hosts}")
-        if meeting is not None and spec.whole_run:
+        rendezvous = rendezvous_of(spec.command, os.environ, options.hosts_port)
+        if rendezvous is not None and spec.emulated_ranks:
+            raise SpecError("emulate_ranks", f"stands in for the ranks of one host, not of {rendezvous.hosts}")
+        if rendezvous is not None and spec.whole_run:
             raise SpecError("whole_run", "looks the data through on each host by itself: leave it out")
-        if meeting is not None and not decides(meeting):
-            return _take_part(spec, meeting, options)
-        return measure_starts(spec, options, partial(joined_hosts, meeting, spec))
+        if rendezvous is not None and not decides(rendezvous):
+            return _take_part(spec, rendezvous, options)
+        return measure_starts(spec, options, partial(joined_hosts, rendezvous, spec))
     return measure_starts(spec, options)
 
 
-def _take_part(spec: TuneSpec, meeting: Meeting, options: SimpleNamespace) -> int:
+def _take_part(spec: TuneSpec, rendezvous: Rendezvous, options: SimpleNamespace) -> int:
     """Start what another host decides, until it is done; the exit status. The result is printed there."""
     tell = partial(say, stream=sys.stderr)
     wait_seconds = math.inf if options.wait_for_device else 0.0
     hold = partial(devices_held, spec, f"{PROGRAM} tune {spec.model}", wait_seconds=wait_seconds, on_wait=tell)
-    return follow(spec, meeting, hold, tell)
+    return follow(spec, rendezvous, hold, tell)
 
 
 def measure_starts(
@@ -248,7 +248,7 @@ def _params() -> list[click.Parameter]:
             panel=TRAIN,
             metavar="SIZE",
             help="What NCCL takes on a GPU for these ranks, kept free",
-            default_text="as read on A100",
+            default_text="as published for A100",
         ),
         flag("--whole-run", panel=TRAIN, help="Train the largest rows, then let the script evaluate and save"),
         *setting_options(TuneSpec),
@@ -258,7 +258,7 @@ def _params() -> list[click.Parameter]:
             panel=WHERE,
             type=click.IntRange(1, MOST_PORT),
             help="Of a command on several hosts: the port at which they meet",
-            default_text="torchrun's, and 1",
+            default_text="torchrun's + 1",
         ),
         *output_options(),
         *report_options(),

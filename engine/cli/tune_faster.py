@@ -12,16 +12,15 @@ from typing import Any
 from ..errors import SpecError
 from ..kinds import RunKind
 from ..program import PROGRAM
-from ..race.text import FIGURES, HEADINGS, cells, describe_basis, less_memory, lines_to_paste
+from ..race.text import FIGURES, HEADINGS, cells, describe_basis, lines_to_paste
 from ..settings.spec_checks import not_offered
-from ..text.units import format_bytes, format_duration, sentence_case
+from ..text.units import format_duration
 from ..tune.devices import devices_held
 from ..tune.faster.result import OwnRaceResult
 from ..tune.faster.run import make_faster
 from ..tune.faster.spec import OWN, UNUSED, OwnRaceSpec
 from ..tune.faster.variants import BY_NAME
 from ..tune.spec import BATCH_SIZE_PLACE, TuneSpec
-from ..tune.training import describe_waiting
 from .printing.console import Console
 from .printing.output import print_json
 from .printing.terminal import BOLD, say, say_lines, table_lines, width_of, wrapped
@@ -87,15 +86,8 @@ def say_found(result: OwnRaceResult) -> None:
 
 def _lines_below(result: OwnRaceResult) -> list[str]:
     """Return what stands below the headline: the loader, memory, remarks, what was compared."""
-    today, kind = result.today, result.device.kind
-    lines = []
-    if today.is_limited_by_loader and today.waiting_fraction is not None:
-        lines.append(describe_waiting(today.waiting_fraction, today.batch_size, kind))
-    if result.chosen and result.chosen_memory_bytes is not None:
-        before, after = (format_bytes(each) for each in (today.memory_bytes, result.chosen_memory_bytes))
-        lines.append(f"Memory: {after}, today {before}.")
-    lines += [less_memory(row, today.memory_bytes) for row in result.savers[0 if result.chosen else 1 :]]
-    lines += [f"{sentence_case(each)}." for each in result.remarks]
-    lines += filter(None, [describe_basis(result.savings)])
-    where = f"{result.starts} starts of {result.spec.model} with batch {today.batch_size} on {result.device.name}"
-    return [*lines, f"{where}, {format_duration(result.total_seconds)}."]
+    basis = filter(None, [describe_basis(result.savings)])
+    size = result.today.stated_batch_size
+    what = "as it is" if size is None else f"with batch {size}"
+    where = f"{result.starts} starts of {result.spec.model} {what} on {result.device.name}"
+    return [*result.sentences, *basis, f"{where}, {format_duration(result.total_seconds)}."]

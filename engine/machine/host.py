@@ -69,7 +69,9 @@ def _kib_field(path: str, key: str) -> int:
 def oom_kills() -> int:
     """Return how many processes the kernel has killed for memory since it started; 0 where it does not report it.
 
-    It is the evidence that a SIGKILL was an out-of-memory: without it a killed worker is a failure.
+    It is the evidence that a SIGKILL was an out-of-memory: without it a killed worker is a failure. Those of this
+    control group are counted, where there is one: on a shared host others are killed, too.
     """
-    lines = lines_of(Path("/proc/vmstat"))
+    group = next((line[3:] for line in lines_of(Path("/proc/self/cgroup")) if line.startswith("0::")), "")
+    lines = lines_of(Path(f"/sys/fs/cgroup{group}/memory.events")) or lines_of(Path("/proc/vmstat"))
     return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)

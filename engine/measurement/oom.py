@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import re
 
+from ..results.host_memory import HOST_TEXTS, HOST_TYPES
 from ..results.result import Outcome
 from ..text.units import GIB
 
 LITTLE_FREE_BYTES = GIB
 LITTLE_FREE_FRACTION = 0.05
 
-_MEMORY_TYPES = frozenset(
-    {"OutOfMemoryError", "AcceleratorOutOfMemoryError", "MemoryError", "BudgetExceeded", "CapacityExceeded"}
-)
+_MEMORY_TYPES = HOST_TYPES | {"OutOfMemoryError", "AcceleratorOutOfMemoryError", "BudgetExceeded", "CapacityExceeded"}
 
 _MEMORY_TEXTS = (
+    *HOST_TEXTS,
     "cuda out of memory",
     "hip out of memory",
     "xpu out of memory",
@@ -44,10 +44,6 @@ _MEMORY_TEXTS = (
     "!handles_.at(i) internal assert",
     "ur_result_error_out_of_device_memory",
     "ur_result_error_out_of_host_memory",
-    "defaultcpuallocator: can't allocate memory",
-    "defaultcpuallocator: not enough memory",
-    "could not create a memory object",
-    "std::bad_alloc",
 )
 
 # A full device and a broken installation raise the same errors: these count as memory only where little was free.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..results.host_memory import is_of_the_host
 from ..results.result import Boundary, DeviceFacts, Outcome, Probe, Reason
 from ..spec import MEMORY_STEPS, SearchSpec
 from ..text.units import format_bytes
@@ -99,21 +100,23 @@ def _refused(largest: int, refusal: Probe, probes: Sequence[Probe], device: Devi
     if not boundary.certified:
         return boundary
     if taken_bytes := bytes_taken_by_others(refusal, probes, device):
-        # not even size 1 may be said not to fit, if others left no room for it
         held = f"others held {format_bytes(taken_bytes)} of the device when batch {refusal.batch_size} was refused"
-        return replace(
-            boundary,
-            largest_batch_size=largest or None,
-            certified=False,
-            reason=Reason.FOREIGN_MEMORY,
-            note=f"{held}; run it again when the device is free",
-        )
+        return _uncertified(boundary, Reason.FOREIGN_MEMORY, f"{held}; run it again when the device is free")
+    if device.kind != "cpu" and is_of_the_host(refusal.error_type, refusal.error_message or ""):
+        remedy = "fewer loader workers, or a smaller prefetch_factor, take less"
+        return _uncertified(boundary, Reason.ERROR, f"the host's memory ended, not the GPU's: {remedy}")
     note = None
     if device.kind == "cpu" and refusal.error_type != "BudgetExceeded":
         note = "the host itself ran out of memory before the limit was reached"
     elif device.is_shared and device.foreign_used_bytes:  # too little to affect the certificate
         note = f"others held {format_bytes(device.foreign_used_bytes)} of the device when the run began"
     return replace(boundary, reason=boundary.reason if largest else Reason.DOES_NOT_FIT, note=note)
+
+
+def _uncertified(boundary: Boundary, reason: Reason, note: str) -> Boundary:
+    """Return the boundary whose refusal says nothing of the training: not even that size 1 does not fit."""
+    largest = boundary.largest_batch_size or None
+    return replace(boundary, largest_batch_size=largest, certified=False, reason=reason, note=note)
 
 
 _REASONS = {

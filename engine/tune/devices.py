@@ -54,12 +54,7 @@ def devices_seen(spec: Limits) -> list[DeviceFacts]:
     """
     if spec.device == "cpu":
         return [cpu_facts(spec)]
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    seen = visible_devices(spec.device, visible).get("CUDA_VISIBLE_DEVICES", visible)
-    uuids: tuple[str, ...] = ()
-    if spec.device.startswith(("auto", "cuda")):
-        uuids = nvml.visible_uuids(pynvml, seen, os.environ.get("CUDA_DEVICE_ORDER"))
-    if uuids:
+    if uuids := _uuids_seen(spec):
         return [DeviceFacts(f"cuda:{n}", "cuda", "", 0, uuid=uuid) for n, uuid in enumerate(uuids)]
     if spec.device == "auto":
         return [cpu_facts(spec)]
@@ -69,19 +64,44 @@ def devices_seen(spec: Limits) -> list[DeviceFacts]:
     return [DeviceFacts(f"{kind}:{index or 0}", kind, "", 0)]
 
 
-def facts_of(spec: Limits, reading: Reading) -> DeviceFacts:
-    """Return what is known of the device that the training ran on."""
+def others_on_cards(spec: Limits) -> dict[str, dict[str, Any]]:
+    """Return by UUID what other programs hold of each card that a training may use. Read before the first start."""
+    return {uuid: nvml.driver_facts(pynvml, uuid) for uuid in _uuids_seen(spec)}
+
+
+def _uuids_seen(spec: Limits) -> tuple[str, ...]:
+    """Return the UUIDs of the cards of NVIDIA that a training with this spec will see."""
+    if not spec.device.startswith(("auto", "cuda")):
+        return ()
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    seen = visible_devices(spec.device, visible).get("CUDA_VISIBLE_DEVICES", visible)
+    return nvml.visible_uuids(pynvml, seen, os.environ.get("CUDA_DEVICE_ORDER"))
+
+
+def facts_of(spec: Limits, reading: Reading, others: Mapping[str, Mapping[str, Any]]) -> DeviceFacts:
+    """Return what is known of the device that the training ran on; `others` is what was held of each card before."""
+    check_is_watched(reading)
     if card := reading.card:
+        uuid = None if card["uuid"] is None else nvml.full_uuid(pynvml, card["uuid"])
         return DeviceFacts(
             device=str(reading.data["device"]),
             kind="cuda",
             name=card["name"],
             capacity_bytes=card["total_bytes"],
             limit_bytes=limit_left(spec.emulated_ranks, spec.memory_limit_bytes, card["total_bytes"]),
-            uuid=None if card["uuid"] is None else nvml.full_uuid(pynvml, card["uuid"]),
+            uuid=uuid,
             compute_capability=card["compute_capability"],
+            **others.get(uuid or "", {}),
         )
     return cpu_facts(spec)
+
+
+def check_is_watched(reading: Reading) -> None:
+    """Raise CommandUntunable where a training ran on a device whose memory is not seen: those of Apple and Intel."""
+    kind = str(reading.data["device"] or "cpu").partition(":")[0]
+    if kind not in ("cpu", "cuda"):
+        what = "what is watched is a GPU of NVIDIA or AMD, or the CPU"
+        raise CommandUntunable("other_device", f"the training ran on {reading.data['device']}: {what}")
 
 
 def environment_of(

@@ -15,8 +15,7 @@ memory_varies         a smaller batch took clearly more memory than a larger one
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import Any
 
 from ..errors import CommandUntunable
 from ..measurement.oom import classify, is_of_a_library
+from ..results.host_memory import KILLED_TYPE
 from ..results.result import DATA_EXHAUSTED, Outcome, Probe
 from ..results.stats import is_steady
 from ..text.masking import masked_text
@@ -32,17 +32,17 @@ from ..text.units import describe_over, format_bytes
 from . import notes
 from .data_end import DataEnd
 from .emulated.evidence import OWN_RANKS, check_emulated, without_speed
-from .hosts.joining import check_cards, hosts_of
-from .reading import BY_LOADER, Memory, Reading, Step
+from .hosts.merge import check_same_gpu, hosts_of
+from .reading import BY_LOADER, Reading, Step
+from .replay import Memory
 from .script_error import TIMEOUT
 from .seen import KEPT_OUT, LastSeen
-from .speed.timed_steps import Loader, Timing, steps_to_time
+from .speed.timed_steps import Loader, Timing, steps_to_time, timed_pairs
+from .wanted_size import AXES, check_undivided, end_of_data, is_consumed_alike, micro_batches_of
 
 SETTERS = {"dataloader": "DataLoader", "hf": "TrainingArguments", "steps": "memorymark.steps"}
-AXES = (0, 1, BY_LOADER)
 MEMORY_VARIES = "memory_varies"
 CLEAR_FALL = 0.01
-LEAST_FULL_STEPS = 2  # the second step of Adam holds more than the first
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +104,8 @@ class Evidence:
     """The largest batch that the data gave, where it gave fewer than were wanted."""
     curve: tuple[int, ...] = ()
     """What the worst rank held after each change within one step."""
+    counts_all: bool = False
+    """Whether steps of each size were timed, as the training has no size that most of them have."""
     rows_of_a_pass: int | None = None
     """The rows that one pass over the data has in each process; None where the loaders do not say."""
 
@@ -111,6 +113,12 @@ class Evidence:
     def steps_to_time(self) -> int:
         """How many steps to time in a later start of that size."""
         return steps_to_time(self.probe.step_seconds) + self.settling_steps
+
+
+NO_ALLOCATION = (
+    "no allocation was seen: the training does not run on this device, or the script runs torch.profiler itself, which "
+    "ends the one that reads the memory of a CPU: leave it out"
+)
 
 
 def evidence_of(
@@ -123,8 +131,12 @@ def evidence_of(
     honoured: Collection[int],
     data_end: DataEnd | None = None,
     emulated: Collection[int] = (),
+    takes_any_size: bool = False,
+    counts_all: bool | None = None,
 ) -> Evidence:
-    """Return what one start with `batch_size` shows.
+    """Return what one start with `batch_size` shows; where it `takes_any_size`, whatever its steps consumed counts.
+
+    `counts_all` says whether steps of each size are timed then, as an earlier start decided it; None: this one decides.
 
     `limit_bytes` is the budget of a CPU; a card's is in force in the command itself. `honoured` are the other sizes
     that the command was seen to train with, as the first dimension of its inputs: they tell a data set that is too
@@ -141,9 +153,10 @@ def evidence_of(
     trained = sorted((r for r in readings if r.is_done), key=lambda r: r.rank)
     if not trained:
         untunable = _unseen(readings, ended)
-        if readings and (honoured or too_large):
-            message = data_end.describe(batch_size) if data_end else str(untunable)
-            return Evidence(_out_of_data(batch_size, message, ended))
+        if readings and data_end and batch_size > min(data_end.walls, default=0):
+            return Evidence(_out_of_data(batch_size, data_end.describe(batch_size), ended))
+        if readings and honoured:
+            return Evidence(_ended_early(readings, batch_size, ended, str(untunable), has_rows=data_end is not None))
         raise untunable
     world_size, finished = trained[0].world_size, len({r.rank for r in trained})
     if finished < (len(emulated) or world_size):
@@ -155,16 +168,19 @@ def evidence_of(
         what = f"{alone} processes train side by side without a process group"
         raise CommandUntunable("several_trainings", f"{what}: what they hold together is not known")
     if batch in SETTERS and not any(SETTERS[batch] in r.set_by() for r in readings):
-        raise CommandUntunable("batch_size_not_set", f"no {SETTERS[batch]}(...) was called: --batch {batch} needs one")
-    check_cards(trained)
+        raise CommandUntunable("batch_size_not_set", _why_not_set(batch, readings))
+    check_same_gpu(trained)
     steps = [r.steps() for r in trained]
-    counted = [_micro_batches(each, batch_size) for each in steps]
+    counted = [micro_batches_of(each, batch_size) for each in steps]
+    if takes_any_size and None in counted:
+        counted = [(0, 1)] * len(steps)
     if None in counted:
         if too_large and data_end:
             return Evidence(_out_of_data(batch_size, data_end.describe(batch_size), ended))
         if not honoured:
-            _check_undivided(trained, steps, batch_size)
-        return _short(steps, batch_size, ended, honoured)
+            check_undivided(trained, steps, batch_size)
+        message, largest = end_of_data(trained, steps, batch_size, honoured)
+        return Evidence(_out_of_data(batch_size, message, ended), most_samples=largest)
     found = [each for each in counted if each is not None]
     axis, micro_batches = found[0]
     if len(set(found)) > 1:
@@ -172,8 +188,15 @@ def evidence_of(
         raise CommandUntunable("ranks_disagree", f"the ranks consumed {each} micro-batches of {batch_size} a step")
     memories = [r.memory() for r in trained]
     if any(m is None for m in memories):
-        raise CommandUntunable("no_memory_seen", "no allocation was seen: the training does not run on this device")
-    evidence = _measured(batch_size, trained, steps, [m for m in memories if m], micro_batches, limit_bytes, ended)
+        raise CommandUntunable("no_memory_seen", NO_ALLOCATION)
+    pairs = timed_pairs(steps[0])
+    full = [(a, b) for a, b in pairs if max(b.holds(batch_size, axis) for axis in AXES) == micro_batches]
+    if counts_all is None:
+        counts_all = takes_any_size and 2 * len(full) <= len(pairs)
+    full = pairs if counts_all else full
+    step_seconds = [b.ended_at - a.ended_at for a, b in full]  # each full step after the memory was read
+    known = [m for m in memories if m]
+    evidence = _measured(batch_size, trained, steps, step_seconds, known, micro_batches, limit_bytes, ended)
     lengths = [step.lengths(batch_size, axis) for each in steps for step in each if not step.is_timed]
     growth = max(m.growth_bytes for m in memories if m)
     whole_run = trained[0].whole_run
@@ -183,17 +206,35 @@ def evidence_of(
     is_cut = whole_run is not None and whole_run["is_evaluation_cut"]
     kept = max(m.kept_by_evaluation_bytes for m in memories if m) if is_cut else 0
     caveat = notes.caveat_of(
-        lengths, axis == BY_LOADER, growth, kept, whole_run is not None, max(r.idle_optimizers for r in trained)
+        lengths,
+        axis == BY_LOADER,
+        growth,
+        kept,
+        whole_run is not None,
+        max(r.idle_optimizers for r in trained),
+        max(r.refused_allocations for r in trained),
     )
     rows = {r.rows_of_a_pass for r in trained}
-    rows_of_a_pass = rows.pop() if len(rows) == 1 else None
+    has_batches_as_rows = batch_size > 1 and all(drawn == 1 for each in steps for step in each for drawn in step.drawn)
+    rows_of_a_pass = rows.pop() if len(rows) == 1 and not has_batches_as_rows else None
     evidence = replace(evidence, caveat=caveat, is_varied=notes.are_varied(lengths))
-    found_in_all = replace(evidence, batch_axis=axis, whole_run=whole_run, rows_of_a_pass=rows_of_a_pass)
+    found_in_all = replace(
+        evidence, batch_axis=axis, whole_run=whole_run, rows_of_a_pass=rows_of_a_pass, counts_all=counts_all
+    )
     return (
         without_speed(found_in_all, world_size)
         if emulated
         else replace(found_in_all, world_size=world_size, hosts=hosts_of(trained))
     )
+
+
+def _why_not_set(batch: str, readings: Sequence[Reading]) -> str:
+    if batch == "dataloader" and any(r.gets_own_batches for r in readings):
+        where = "its DataLoader gets batches that are put together by a batch_sampler or by its data set"
+        return (
+            f"{where}: --batch dataloader has no size to set; write {{batch_size}} in the command, or use --batch env"
+        )
+    return f"no {SETTERS[batch]}(...) was called: --batch {batch} needs one"
 
 
 def check_memory_rises(peaks: Mapping[int, int]) -> None:
@@ -215,17 +256,13 @@ def _measured(
     batch_size: int,
     trained: Sequence[Reading],
     steps: Sequence[Sequence[Step]],
+    step_seconds: Sequence[float],
     memories: Sequence[Memory],
     micro_batches: int,
     limit_bytes: int | None,
     ended: Ended,
 ) -> Evidence:
     worst = max(memories, key=lambda m: m.peak_bytes)
-    step_seconds = [  # each full step after the memory was read
-        b.ended_at - a.ended_at
-        for a, b in pairwise(steps[0])
-        if a.is_timed and max(b.holds(batch_size, axis) for axis in AXES) == micro_batches
-    ]
     timing = Timing.of(step_seconds, steps, Loader(*trained[0].data.get("loader", ())), micro_batches)
     samples = batch_size * micro_batches * len(trained)
     over = None
@@ -238,6 +275,7 @@ def _measured(
         steps=sum(not s.is_timed for s in steps[0]),
         peak_allocated_bytes=worst.peak_bytes,
         peak_reserved_bytes=max((m.reserved_bytes for m in memories if m.reserved_bytes is not None), default=None),
+        beside_bytes=_beside_bytes(trained),
         device_used_bytes=max((r.card["total_bytes"] - r.card["free_bytes"] for r in trained if r.card), default=None),
         allocator_retries=max((r.card["allocator_retries"] for r in trained if r.card), default=None),
         peak_phase=worst.phase,
@@ -273,15 +311,15 @@ def _refused(readings: Sequence[Reading], ended: Ended, batch_size: int) -> Prob
     failed = sorted((r for r in readings if r.has_failed), key=lambda r: not r.has_trained)
     outcomes = [(_outcome(r), r) for r in failed]
     known = next(((outcome, r) for outcome, r in outcomes if outcome is not None), None)
-    swallowed = next((r for r in readings if r.card.get("refused_allocations")), None)
+    swallowed = any(r.refused_allocations and not is_consumed_alike(r.steps(), batch_size) for r in readings)
     if known is not None:
         outcome, reading = known
         error_type, message = _error_of(reading)
-    elif swallowed is not None:
+    elif swallowed:
         outcome, error_type = Outcome.OUT_OF_MEMORY, "OutOfMemoryError"
         message = "the card refused an allocation; the training caught that and went on"
     elif ended.kernel_killed:
-        outcome, error_type, message = Outcome.OUT_OF_MEMORY, "Killed", "the kernel's out-of-memory killer ended it"
+        outcome, error_type, message = Outcome.OUT_OF_MEMORY, KILLED_TYPE, "the kernel's out-of-memory killer ended it"
     elif failed:
         outcome, (error_type, message) = Outcome.ERROR, _error_of(failed[0])
     elif ended.timed_out_after_seconds is not None:
@@ -292,14 +330,11 @@ def _refused(readings: Sequence[Reading], ended: Ended, batch_size: int) -> Prob
         outcome, error_type, message = Outcome.ERROR, "Exit", text
     else:
         return None
-    return Probe(
-        batch_size,
-        outcome,
-        fresh_process=True,
-        error_type=error_type,
-        error_message=message,
-        wall_seconds=ended.wall_seconds,
-    )
+    return replace(_ended_as(outcome, error_type, message, batch_size, ended), beside_bytes=_beside_bytes(readings))
+
+
+def _beside_bytes(readings: Iterable[Reading]) -> int | None:
+    return max((each for r in readings if (each := r.beside_bytes) is not None), default=None)
 
 
 def _error_of(reading: Reading) -> tuple[str, str]:
@@ -326,58 +361,29 @@ def _unseen(readings: Sequence[Reading], ended: Ended) -> CommandUntunable:
     )
 
 
-def _micro_batches(steps: Sequence[Step], batch_size: int) -> tuple[int, int] | None:
-    """Return the batch's dimension and how many micro-batches of that size a step consumes; None where too few did.
+def _ended_early(readings: Sequence[Reading], batch_size: int, ended: Ended, why: str, *, has_rows: bool) -> Probe:
+    """Return the probe of a start that ended in order before enough steps, though other sizes trained.
 
-    Only steps whose memory was read count, and of those not the short ones, as at the end of a data set. A gradient
-    scaler may skip a step, which makes the next one look longer: the most frequent count. Where none occurs twice, as
-    with an optimizer that calls a closure, the lowest. A few training loops put the batch in the second dimension.
-    Where no dimension is the batch size, as with graphs, pairs or lists of images, the loader's rows are counted.
+    That is the end of its data, unless it has rows enough, or ended within a step: a script that hides its errors ends
+    in order, too.
     """
-    for axis in AXES:
-        held = [count for step in steps if not step.is_timed and (count := step.holds(batch_size, axis))]
-        if len(held) >= LEAST_FULL_STEPS:
-            times = Counter(held)
-            most = max(times.values())
-            return axis, min(held) if most == 1 else max(count for count in times if times[count] == most)
-    return None
-
-
-def _check_undivided(trained: Sequence[Reading], steps: Sequence[Sequence[Step]], batch_size: int) -> None:
-    """Raise CommandUntunable where each rank was given its part of the size, and the data has more rows than that."""
-    ranks = trained[0].world_size
-    part = batch_size // ranks
-    has_more = all(r.rows_of_a_pass != part for r in trained)
-    if ranks > 1 and part and has_more and all(_micro_batches(each, part) for each in steps):
-        given = f"started with batch size {batch_size}, each of the {ranks} ranks was given {part}"
-        remedy = f"write '{{batch_size*{ranks}}}', so that each rank is given the size"
-        raise CommandUntunable(
-            "batch_size_ignored", f"{given}: if the script divides its batch size by its ranks, {remedy}"
-        )
-
-
-def _short(steps: Sequence[Sequence[Step]], batch_size: int, ended: Ended, honoured: Collection[int]) -> Evidence:
-    """Tell a data set that is too small for the wanted size from a training that ignores it."""
-    watched = [step for each in steps for step in each if not step.is_timed]
-    seen = sorted({size for step in watched for size in step.seen()})
-    largest = max(seen, default=0)
-    what = f"started with batch size {batch_size}, the training was given {', '.join(map(str, seen)) or 'nothing'}"
-    later = [step for each in steps for step in each if step.is_timed and step.holds(batch_size, 0)]
-    if later:
-        raise CommandUntunable(
-            "batch_size_ignored", f"{what}; after the steps whose memory was read it was: more --soak-steps read more"
-        )
-    if largest < batch_size and largest > max(honoured, default=largest):
-        return Evidence(_out_of_data(batch_size, f"{what}: the data has no more", ended), most_samples=largest)
-    raise CommandUntunable("batch_size_ignored", what)
+    is_hidden = has_rows or any(r.went_forward_last for r in readings)
+    return (
+        _ended_as(Outcome.ERROR, "Exit", why, batch_size, ended) if is_hidden else _out_of_data(batch_size, why, ended)
+    )
 
 
 def _out_of_data(batch_size: int, message: str, ended: Ended) -> Probe:
+    return _ended_as(Outcome.SIZE_LIMIT, DATA_EXHAUSTED, message, batch_size, ended)
+
+
+def _ended_as(outcome: Outcome, error_type: str, message: str, batch_size: int, ended: Ended) -> Probe:
+    """Return the probe of a start that did not train this size, and why."""
     return Probe(
         batch_size,
-        Outcome.SIZE_LIMIT,
+        outcome,
         fresh_process=True,
-        error_type=DATA_EXHAUSTED,
+        error_type=error_type,
         error_message=message,
         wall_seconds=ended.wall_seconds,
     )

@@ -13,7 +13,14 @@ from pathlib import Path
 
 from ..errors import CommandUntunable, WorkloadFailed
 from ..machine.scratch import scratch_folder
-from ..report.script_output import FAILS_UNWATCHED, MARK, OTHER_TORCHVISION, RUNS_UNWATCHED
+from ..report.script_output import (
+    FAILS_UNWATCHED,
+    MARK,
+    NO_INPUT,
+    NO_TRACKER,
+    OTHER_TORCHVISION,
+    RUNS_UNWATCHED,
+)
 from ..results.result import Probe
 from ..text.masking import masked
 from ..text.own_words import describe_error
@@ -23,7 +30,11 @@ from .start.launch import BeginUnwatched, Place
 
 LONGER, AT_LEAST_SECONDS, LOOK_SECONDS = 2.0, 5.0, 0.05
 # transformers hides the error of torchvision behind "Could not import module 'Trainer'"
-_KNOWN_CAUSES = {"operator torchvision::nms does not exist": OTHER_TORCHVISION}
+_KNOWN_CAUSES = {
+    "operator torchvision::nms does not exist": OTHER_TORCHVISION,
+    "EOFError: EOF when reading a line": NO_INPUT,
+    ".use_artifact(": NO_TRACKER,
+}
 
 
 def describe_failure(

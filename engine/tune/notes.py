@@ -30,6 +30,10 @@ EVALUATION_KEEPS = Wording(
 IDLE_OPTIMIZERS = Wording(
     "{count} of the optimizers had made no step yet: once all do, the training may take more memory"
 )
+REFUSED = Wording(
+    "the card refused {count} {allocations}, and torch went on with less: its steps may be slower for it",
+    {"allocations": ("allocation", "allocations")},
+)
 
 LEARNED_SIZES = Wording(
     "the script seems to take {rule} only: {failed_sizes} ended with {errors}",
@@ -40,7 +44,7 @@ PEAK = Wording(
     "the peak of {bytes} is {where}",
     {
         "where": (
-            *("between the steps", "in the evaluation", "in saving a checkpoint"),
+            *("between the steps", "in a later step", "in the evaluation", "in saving a checkpoint"),
             Wording(
                 "in {phase} of a batch of {count}{rows}",
                 {"phase": ("forward", "backward", "optimizer step"), "rows": ("", Wording(" with rows of {count}"))},
@@ -96,7 +100,7 @@ OF_WHOLE_RUN: tuple[Text, ...] = (
     *(NOT_LOOKED_THROUGH, ROWS_OF_ONE_SIZE, ROWS, MORE_DATA, NO_LOADER, OPTIMIZERS, EVALUATED, NOT_EVALUATED),
     *(CHECKPOINT, NO_CHECKPOINT, SHORT_BATCH),
 )
-NOTES: tuple[Text, ...] = (MORE_THAN_WATCHED, GROWS, EVALUATION_KEEPS, IDLE_OPTIMIZERS, *OF_WHOLE_RUN)
+NOTES: tuple[Text, ...] = (MORE_THAN_WATCHED, GROWS, EVALUATION_KEEPS, IDLE_OPTIMIZERS, REFUSED, *OF_WHOLE_RUN)
 """All but those that a document is compared with: the peak, and the sizes that a script takes."""
 
 
@@ -107,6 +111,7 @@ def caveat_of(
     kept_bytes: int,
     is_whole: bool,
     idle_optimizers: int,
+    refused_allocations: int = 0,
 ) -> str | None:
     """Say why later steps may take more than those watched."""
     parts = []
@@ -126,6 +131,9 @@ def caveat_of(
         parts.append(EVALUATION_KEEPS.write(bytes=format_bytes(kept_bytes)))
     if idle_optimizers:
         parts.append(IDLE_OPTIMIZERS.write(count=idle_optimizers))
+    if refused_allocations:
+        several = "allocation" if refused_allocations == 1 else "allocations"
+        parts.append(REFUSED.write(count=refused_allocations, allocations=several))
     return "; ".join(parts) or None
 
 

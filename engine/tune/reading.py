@@ -8,21 +8,15 @@ is no probe but a reason.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 from ..spec import MEMORY_STEPS
+from .replay import LATER_STEP, Memory, cpu_memory, kept_each, shape_given
 
-OPTIMIZER_STEP = "optimizer_step"
-TRAINING_PHASES = ("forward", "backward", OPTIMIZER_STEP)
-LEAST_RISES = 2
-GIVEN = 3  # where a mark of a batch or forward pass lists its tensors
 ROWS, DRAWN = 4, 5  # where a mark of a batch has the rows of its loader, and those of the batch
-MOST_MOVES = 200_000
-"""A step whose memory changes more often has no curve."""
 BY_HAND = 0
 """Stands for the optimizer where a script has none, and changes its weights itself."""
 BY_LOADER = -1
@@ -43,19 +37,24 @@ class Step:
     is_timed: bool
     drawn: tuple[int | None, ...] = ()
     """The rows that each batch had in the data set; None where the loader does not tell."""
+    has_evaluated: bool = False
+    """Whether a module was run in evaluation mode since the step before, which took its time, too."""
 
     def holds(self, batch_size: int, axis: int) -> int:
         """Return how many micro-batches of that size it consumed; 0 where its model was given smaller ones, too.
 
         A loader may draw ahead, and a module may be called twice for one batch, as those of a GAN: the lower count.
-        Smaller ones are the last of a data set, or the parts of a batch that failed as a whole.
+        Smaller ones are the last of a data set, or the parts of a batch that failed as a whole; but a few rows that no
+        loader drew are none, as those by which an agent acts.
         """
         if axis == BY_LOADER:
             is_whole = all(rows == batch_size for rows in self.drawn) and not self._is_divided(batch_size)
             return len(self.drawn) if is_whole and batch_size not in self.seen() else 0
         calls = [size for size, shape, _ in self.forwards if len(shape) > axis and shape[axis] == batch_size]
         largest = max(calls, default=0)
-        if any(n == largest and len(shape) > axis and shape[axis] < batch_size for n, shape, _ in self.forwards):
+        smaller = self.smaller(batch_size, axis)
+        is_drawn = any(len(shape) > axis and shape[axis] < batch_size for shape in self.batches)
+        if smaller and (is_drawn or sum(smaller) >= batch_size):
             return 0
         drawn = sum(len(shape) > axis and shape[axis] == batch_size for shape in self.batches)
         if self.forwards and not calls:
@@ -63,11 +62,21 @@ class Step:
         called = calls.count(largest)
         return min(drawn, called) if drawn and called else drawn or called
 
+    def smaller(self, batch_size: int, axis: int) -> list[int]:
+        """Return the sizes of fewer rows that the module was called with which was called with that size, too."""
+        shapes = [(count, shape[axis]) for count, shape, _ in self.forwards if len(shape) > axis]
+        largest = max((count for count, size in shapes if size == batch_size), default=0)
+        return [size for count, size in shapes if count == largest and size < batch_size]
+
+    def has_drawn(self, batch_size: int) -> bool:
+        """Whether a loader gave a batch of that size."""
+        return any(shape[:1] == (batch_size,) for shape in self.batches)
+
     def _is_divided(self, batch_size: int) -> bool:
         """Return whether the script cut its loader's batch of that size into parts, as after a failure of the whole."""
         sizes = [(count, shape[0]) for count, shape, _ in self.forwards if shape]
         is_smaller = bool(sizes) and max(sizes)[1] < batch_size
-        return is_smaller and any(shape[:1] == (batch_size,) for shape in self.batches)
+        return is_smaller and self.has_drawn(batch_size)
 
     def lengths(self, batch_size: int, axis: int) -> set[int]:
         """Return the other of the first two dimensions of what had that size: of sequences, their length.
@@ -86,28 +95,6 @@ class Step:
     def _given(self) -> list[tuple[int, ...]]:
         """Return the known shapes of what the modules were given; of the batches where none of a module is known."""
         return [shape for _, shape, _ in self.forwards if shape] or [shape for shape in self.batches if shape]
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """The peak of one process, in the phase that held it, and what it held between its steps.
-
-    `batch_peak_bytes` is the peak outside the optimizer's own step: the part that grows with the batch, and lies below
-    the whole peak as long as the batch is small.
-    """
-
-    peak_bytes: int
-    phase: str | None
-    resting_bytes: int | None
-    batch_peak_bytes: int | None
-    reserved_bytes: int | None = None
-    growth_bytes: int = 0
-    shape: tuple[int, ...] = ()
-    """What the model was given at the peak, its first two dimensions; empty in an evaluation and between the steps."""
-    kept_by_evaluation_bytes: int = 0
-    """What each batch of an evaluation left behind, as where all its outputs are kept."""
-    curve: tuple[int, ...] = ()
-    """What was held after each change within one step: of the steps after the first, the one that held most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +150,38 @@ class Reading:
         card: dict[str, Any] = self.data["card"]
         return card
 
+    @property
+    def beside_bytes(self) -> int | None:
+        """What its card held beside its allocator: its context, and everything of others; None without a card.
+
+        Of ranks it is not told: what their communication library takes is no memory of others.
+        """
+        if "reserved_bytes" not in self.card or self.world_size > 1:
+            return None
+        card = self.card
+        return max(int(card["total_bytes"] - card["free_bytes"] - card["reserved_bytes"]), 0)
+
+    @property
+    def refused_allocations(self) -> int:
+        """How many allocations its card refused; what the training, or torch, caught."""
+        return int(self.card.get("refused_allocations") or 0)
+
+    @property
+    def cards(self) -> int:
+        """How many cards this process computed on."""
+        return int(self.data.get("cards", 1))
+
+    @property
+    def went_forward_last(self) -> bool:
+        """Whether it ended after a forward pass that no optimizer step followed."""
+        names = [mark[1] for mark in self.data["marks"] if mark[1] in ("forward", "step")]
+        return names[-1:] == ["forward"]
+
+    @property
+    def gets_own_batches(self) -> bool:
+        """Whether a DataLoader was made whose batches are put together elsewhere, so that no size can be set in it."""
+        return any(mark[1] == "own_batches" for mark in self.data["marks"])
+
     def set_by(self) -> set[str]:
         """Return what the hook gave the batch size to: DataLoader, TrainingArguments."""
         return {mark[2] for mark in self.data["marks"] if mark[1] == "batch_size_set"}
@@ -201,7 +220,7 @@ class Reading:
         forwards: list[tuple[int, tuple[int, ...], int | None]] = []
         batches: list[tuple[int, ...]] = []
         drawn: list[int | None] = []
-        waited, loading_since, is_timed = 0.0, None, False
+        waited, loading_since, is_timed, has_evaluated = 0.0, None, False, False
         for at, name, *details in self.data["marks"]:
             if name == "forward":
                 forwards.append((details[0], tuple(details[1] or ()), details[2]))
@@ -214,9 +233,11 @@ class Reading:
                 waited += at - loading_since
             elif name == "memory_read":
                 is_timed = True
+            elif name == "evaluated":
+                has_evaluated = True
             elif name == "step" and details[0] == slowest:
-                steps.append(Step(tuple(forwards), tuple(batches), at, waited, is_timed, tuple(drawn)))
-                forwards, batches, drawn, waited = [], [], [], 0.0
+                steps.append(Step(tuple(forwards), tuple(batches), at, waited, is_timed, tuple(drawn), has_evaluated))
+                forwards, batches, drawn, waited, has_evaluated = [], [], [], 0.0, False
         return steps
 
     def memory(self) -> Memory | None:
@@ -233,6 +254,10 @@ class Reading:
                 if details[1] is not None and details[1] >= peak:
                     break
                 phase, at = details[0], number
+        if any(name == "memory_read" and more and peak > (more[0] or peak) for _, name, *more in self.data["marks"]):
+            phase = LATER_STEP  # reading its phases would be timed, too
+        if self.cards > 1:
+            phase = None  # those of one card were read, and another one may be the fullest
         shape = shape_given(self.data["marks"], at, phase)
         held = [m[4] for m in self.data["marks"] if m[1:3] == ["phase", "evaluation"] and m[4] is not None]
         kept = kept_each(held)
@@ -247,151 +272,3 @@ def _step_counts(marks: Sequence[Sequence[Any]]) -> Counter[int]:
     if len(counts) > 1:
         counts.pop(BY_HAND, None)
     return counts
-
-
-def cpu_memory(
-    held: Iterable[Sequence[int]], events: Iterable[Sequence[int]], marks: Sequence[Sequence[Any]]
-) -> Memory:
-    """Replay the allocator's events: what would live on a device.
-
-    A block made while data is loaded counts once it is handed over with a batch. What else the loading takes would be
-    the host's: its scratch, and a batch that the loader keeps for later since its workers answer out of turn.
-    """
-    live = _Live({address: size for address, size in held})  # noqa: C416 - pairs, each a list
-    peak = batch_peak = live.bytes
-    phase, peak_phase, phase_at, peak_at = None, None, 0, 0
-    rests: list[int] = []
-    evaluated: list[int] = []
-    curve = _Curve()
-    for _, *event in sorted(events, key=lambda each: each[0]):
-        before = live.bytes
-        if len(event) == 1:
-            name, *details = marks[event[0]][1:]
-            if name == "phase":
-                phase, phase_at = details[0], event[0]
-                if phase == "evaluation":
-                    evaluated.append(live.bytes)
-                if phase == "forward":  # what it was given stands in the mark at its end
-                    forward = next((m[2:] for m in marks[event[0] :] if m[1] == "forward"), ())
-                    live.give(phase, forward[GIVEN] if len(forward) > GIVEN else [])
-            elif name == "batch":
-                inputs = details[GIVEN] if len(details) > GIVEN else []
-                live.hand_over({address for address, _ in inputs} or set(live.loaded))
-                live.give(name, inputs)
-            elif name == "loading":
-                live.is_loading = True
-            elif name == "loaded":
-                live.is_loading = False
-            elif name == "step":
-                phase = None
-                rests.append(live.bytes)
-                curve.end_step(details[0])
-        elif event[1] < 0:
-            live.free(event[0])
-        else:
-            live.allocate(*event)
-        if live.bytes != before:
-            curve.moves.append(live.bytes)
-        if live.bytes > peak:
-            peak, peak_phase, peak_at = live.bytes, phase, phase_at
-        if phase != OPTIMIZER_STEP:
-            batch_peak = max(live.bytes, batch_peak)
-    rises = [later - earlier for earlier, later in pairwise(rests[1:])]  # the first step makes the optimizer's state
-    growth = min(rises) if len(rises) >= LEAST_RISES and min(rises) * 2 > max(rises) else 0
-    shape, resting_bytes = shape_given(marks, peak_at, peak_phase), rests[-1] if rests else None
-    return Memory(
-        peak,
-        peak_phase,
-        resting_bytes,
-        batch_peak,
-        growth_bytes=max(growth, 0),
-        shape=shape,
-        kept_by_evaluation_bytes=kept_each(evaluated),
-        curve=tuple(curve.most),
-    )
-
-
-def kept_each(held: Sequence[int]) -> int:
-    """Return what each batch of an evaluation left behind, from what was held before each; 0 unless it rose each time.
-
-    The first batch is left out: what was held before it is the training's.
-    """
-    rises = [later - earlier for earlier, later in pairwise(held[1:])]
-    return sum(rises) // len(rises) if len(rises) >= LEAST_RISES and min(rises) > 0 else 0
-
-
-def shape_given(marks: Sequence[Sequence[Any]], at: int, phase: str | None) -> tuple[int, ...]:
-    """Return the first two dimensions of what the model was given in the phase that began with mark `at`.
-
-    What a forward pass was given stands in the mark at its end. The second dimension is a length only where there are
-    tokens; it is left out where there are none.
-    """
-    if phase not in TRAINING_PHASES:
-        return ()
-    later = (mark for mark in marks[at:] if mark[1] == "forward")
-    earlier = (mark for mark in reversed(marks[:at]) if mark[1] == "forward")
-    _, _, _, shape, tokens, *_ = next(later if phase == "forward" else earlier, (0, "", 0, (), None))
-    return tuple(shape or ())[: 2 if tokens else 1]
-
-
-@dataclass
-class _Live:
-    """The blocks that live at one moment of a replay, by address.
-
-    `given` are inputs of the training that no allocation was seen of: a batch from a worker process, a slice of the
-    data set, an array's memory, or one made before the watch began. On a device each would have been copied there, so
-    they count until they are freed or the next inputs take their place. `loaded` was made by the loader and not handed
-    over yet.
-    """
-
-    blocks: dict[int, int]
-    loaded: dict[int, int] = field(default_factory=dict)
-    given: dict[str, dict[int, int]] = field(default_factory=dict)
-    is_loading: bool = False
-
-    def __post_init__(self) -> None:
-        self.bytes = sum(self.blocks.values())
-
-    def allocate(self, address: int, size: int) -> None:
-        if self.is_loading:
-            self.loaded[address] = size
-        else:
-            # no deallocation is reported of a block that was there before the profiler, as of the first gradients
-            self.bytes += size - self.blocks.get(address, 0)
-            self.blocks[address] = size
-
-    def free(self, address: int) -> None:
-        if self.loaded.pop(address, None) is None:
-            self.bytes -= self.blocks.pop(address, 0)
-            self.bytes -= sum(inputs.pop(address, 0) for inputs in self.given.values())
-
-    def hand_over(self, addresses: Collection[int]) -> None:
-        batch = {address: self.loaded.pop(address) for address in addresses if address in self.loaded}
-        self.blocks |= batch
-        self.bytes += sum(batch.values())
-
-    def give(self, name: str, inputs: Sequence[Sequence[int]]) -> None:
-        self.hand_over({address for address, _ in inputs})
-        self.bytes -= sum(self.given.pop(name, {}).values())
-        known = self.blocks.keys() | {address for each in self.given.values() for address in each}
-        self.given[name] = {address: size for address, size in inputs if address not in known}
-        self.bytes += sum(self.given[name].values())
-
-
-@dataclass
-class _Curve:
-    """What was held after each change, and of it the step that held most: a short last batch is none of those.
-
-    A step goes from the end of one step of an optimizer to the end of its next one: what the other optimizers of a GAN
-    do lies between. The first step of each has no beginning. It makes the optimizer's state.
-    """
-
-    moves: list[int] = field(default_factory=list)
-    most: list[int] = field(default_factory=list)
-    ends: dict[Any, int] = field(default_factory=dict)
-
-    def end_step(self, optimizer: Any) -> None:
-        step = self.moves[self.ends[optimizer] :] if optimizer in self.ends else []
-        self.ends[optimizer] = len(self.moves)
-        if len(step) <= MOST_MOVES and max(step, default=0) >= max(self.most, default=0):
-            self.most = step

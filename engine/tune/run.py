@@ -25,7 +25,7 @@ from ..speed.comparison import Comparison, reason_to_log
 from ..speed.reasons import NOT_COMPARED, OF_EMULATED
 from ..sweep import Sweep
 from .data_end import data_end_of
-from .devices import check_kind, environment_of, facts_of
+from .devices import check_kind, environment_of, facts_of, others_on_cards
 from .disk import MOST_FILES, changed_files
 from .emulated.starts import start_ranks
 from .evidence import MEMORY_VARIES, Ended, Evidence, check_memory_rises, evidence_of
@@ -66,16 +66,16 @@ def tune(
     `begin` makes a start; left out, the spec's command is started. `started_as`: `run_facts()` of a run whose key is
     known before it starts; left out, they are read here.
     """
-    started_as = started_as or run_facts()
     execution = Execution(emit, spec.time_budget_seconds)
     with scratch_folder() as rows_folder:
         sweep = StartSweep(
             spec=spec,
             execution=execution,
-            started_as=started_as,
+            started_as=started_as or run_facts(),
             begin=begin or partial(begin_command, spec),
             begin_unwatched=unwatched(spec) if begin is None else None,
             rows_folder=rows_folder,
+            others=others_on_cards(spec),
         )
         return execution.finish(sweep.run(), keep)
 
@@ -89,6 +89,7 @@ class StartSweep(Sweep):
     begin: Begin
     begin_unwatched: BeginUnwatched | None = None
     rows_folder: str
+    others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     began: float = field(default_factory=time.time)
     starts: list[Start] = field(default_factory=list)
     evidence: dict[int, Evidence] = field(default_factory=dict)
@@ -101,7 +102,6 @@ class StartSweep(Sweep):
 
     @property
     def device(self) -> DeviceFacts:
-        """The device of the first training that was seen."""
         assert self.seen_device is not None
         return self.seen_device
 
@@ -364,7 +364,7 @@ class StartSweep(Sweep):
         trained = next((r for r in readings if r.data["device"]), None)
         if trained is None or self.seen_device is not None:
             return
-        self.seen_device = facts_of(self.spec, trained)
+        self.seen_device = facts_of(self.spec, trained, self.others)
         check_kind(self.spec, self.device)
         self.environment = environment_of(self.spec, trained, self.device, self.started_as)
         self.execution.emit_event("device", device=self.device.to_dict(), environment=self.environment)

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..text.units import format_bytes
 from . import notes
+from .replay import LATER_STEP
 
 DATA_NAMED = 4
 _ERROR = re.compile(rf"({notes.NO_LARGEST_BATCH}: )?([A-Za-z_]\w{{0,39}}): .*", re.ASCII | re.DOTALL)
@@ -72,7 +73,8 @@ def _describe_order(data: Mapping[str, Any]) -> str:
 
 def describe_peak(phase: str | None, shape: tuple[int, ...], peak_bytes: int) -> str:
     """Say what held the peak: "the peak of 3.1 GiB is in backward of a batch of 40 with rows of 512"."""
-    what = {"evaluation": "the evaluation", "checkpoint": "saving a checkpoint"}.get(phase or "")
+    whats = {"evaluation": "the evaluation", "checkpoint": "saving a checkpoint", LATER_STEP: "a later step"}
+    what = whats.get(phase or "")
     if what is None and phase and shape:
         rows = f" with rows of {shape[1]:,}" if len(shape) > 1 else ""
         what = f"{phase.replace('_', ' ')} of a batch of {shape[0]:,}{rows}"

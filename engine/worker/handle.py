@@ -27,6 +27,7 @@ from ..machine.device_lock import inherited_locks
 from ..machine.host import oom_kills
 from ..program import IMPORTED_FROM
 from ..progress import Progress, no_progress
+from ..results.host_memory import KILLED_TYPE
 from ..results.losses import Losses
 from ..results.memory_breakdown import MemoryBreakdown
 from ..results.result import FOREIGN_NOTABLE_BYTES, DeviceFacts, Outcome, Probe
@@ -148,7 +149,7 @@ class WorkerHandle:
             if error.status != -signal.SIGKILL or oom_kills() <= kills:
                 raise
             spent, outcome = time.monotonic() - started, Outcome.OUT_OF_MEMORY
-            probe = Probe(batch_size, outcome, error_type="Killed", error_message=KILLED, wall_seconds=spent)
+            probe = Probe(batch_size, outcome, error_type=KILLED_TYPE, error_message=KILLED, wall_seconds=spent)
         if not probe.fits:
             self.close()
         return replace(probe, fresh_process=fresh)
@@ -166,7 +167,7 @@ class WorkerHandle:
         except WorkerFailed as error:
             if error.status != -signal.SIGKILL or oom_kills() <= kills:
                 raise
-            block = TimedBlock(batch_size, Outcome.OUT_OF_MEMORY, error_type="Killed", error_message=KILLED)
+            block = TimedBlock(batch_size, Outcome.OUT_OF_MEMORY, error_type=KILLED_TYPE, error_message=KILLED)
         if block.outcome is not Outcome.FITS:
             self.close()
         return block

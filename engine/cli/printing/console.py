@@ -20,7 +20,7 @@ from ...progress import PHASE_LABELS, PHASE_NAMES
 from ...results.result import Probe, Purpose
 from ...text.printable import printable
 from ...text.units import format_bytes, format_duration
-from ...time_left import TimeLeft, describe_left, describe_round, so_far
+from ...time_left import TimeLeft, budget_of_race, describe_left, describe_round, so_far
 from .living_line import Doing, LivingLine, describe_doing, living_line
 from .stopped import known_so_far
 from .terminal import LEAST_SECONDS, say
@@ -177,7 +177,8 @@ class Console:
             return Doing("Finishing", "", now, None)
         start = run.start_under_way(self._starts, now)
         tried = what_is_tried(run.progress, so_far(run.spec, run.progress, run.probes, now), start)
-        return Doing(PHASE_NAMES.get(phase, "Starting"), tried, now, run.left(now))
+        is_most = budget_of_race(run.spec) is not None
+        return Doing(PHASE_NAMES.get(phase, "Starting"), tried, now, run.left(now), is_most)
 
     def _end_living_line(self) -> None:
         if self._living is not None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 from ...text.printable import printable
+from ...text.time_left import OF_BUDGET, describe_left, describe_most_left
 from .terminal import rich_console, wrapped, write_above, write_styled
 
 if TYPE_CHECKING:
@@ -35,12 +36,16 @@ _ON_STANDARD_ERROR = frozenset({"estimate", "fit", "validate"})
 
 @dataclass(frozen=True, slots=True)
 class Doing:
-    """What a command does now, since how many seconds, and how many are left; None where that is not known."""
+    """What a command does now, since how many seconds, and how many are left; None where that is not known.
+
+    `is_most`: so many are left at most, as its time budget says.
+    """
 
     phase: str
     what: str
     seconds: float
     left: float | None
+    is_most: bool = False
 
     @property
     def text(self) -> str:
@@ -92,8 +97,9 @@ class LivingLine:
         from rich.text import Text
 
         now, width = self.doing(), min(self._console.width - 1, WIDEST)
-        text = printable(now.text)
-        room_for_bar = width - len(text) - TIME_WIDTH - 4  # the spinner, and a space between two of four parts
+        text, said = printable(now.text), describe_time(now)
+        time_width = max(TIME_WIDTH, len(said))
+        room_for_bar = width - len(text) - time_width - 4  # the spinner, and a space between two of four parts
         line = Table.grid(padding=(0, 1), expand=False)
         line.width = width
         line.add_column(width=1)
@@ -105,8 +111,8 @@ class LivingLine:
             bar = ProgressBar(total=whole or None, completed=now.seconds, width=BAR_WIDTH)
             bar.complete_style = bar.finished_style = bar.pulse_style = ACCENT
             cells.append(bar)
-        line.add_column(width=TIME_WIDTH, no_wrap=True)
-        line.add_row(*cells, Text(describe_time(now)))
+        line.add_column(width=time_width, no_wrap=True)
+        line.add_row(*cells, Text(said))
         return line
 
 
@@ -157,9 +163,9 @@ def describe_time(now: Doing) -> str:
     """Write about how long it still takes; where that is not known, how long it has taken so far."""
     if now.left is None:
         return f"{now.seconds:.0f} s so far" if now.seconds >= 1 else ""
-    from ...time_left import describe_left  # loads more than the first line needs
-
-    return describe_left(now.left) if now.left else "longer than expected"
+    if not now.left:
+        return "longer than expected"
+    return f"{describe_most_left(now.left)} {OF_BUDGET}" if now.is_most else describe_left(now.left)
 
 
 def _give_back_standard_error() -> None:

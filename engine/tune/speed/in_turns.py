@@ -71,7 +71,7 @@ class InTurns:
     def _round(self, step: RunRound) -> StartedRound:
         first = len(self.timed)
         speeds = {size: self._speed(size) for size in step.sizes}
-        name = "pair" if step.stage is Stage.EVALUATION else "choice, round"
+        name = "pair" if step.stage is Stage.EVALUATION else "selection round"
         said = ", ".join(f"{size} with {speeds[size]:.1f}" for size in sorted(speeds))
         self.say("log", level="info", message=f"{name} {self._number(step.stage)}: {said} samples/s")
         return StartedRound(step.stage, speeds, sum(p.wall_seconds for p in self.timed[first:]))

@@ -99,9 +99,19 @@ class Timing:
         return None if self.typical_seconds is None else samples_per_second(samples, self.typical_seconds)
 
 
+def timed_pairs(steps: Sequence[Step]) -> list[tuple[Step, Step]]:
+    """Return each timed step behind the one before it; those with an evaluation in between only where most have one.
+
+    A large batch ends a pass over the data, and is evaluated, in the seconds in which a small one does not.
+    """
+    timed = [(a, b) for a, b in pairwise(steps) if a.is_timed]
+    alone = [(a, b) for a, b in timed if not b.has_evaluated]
+    return alone if 2 * len(alone) >= len(timed) else timed
+
+
 def _waiting(steps: Sequence[Step]) -> float | None:
     """Return the share of the timed steps that was spent waiting for data; None where no loader gave any."""
-    timed = [(a, b) for a, b in pairwise(steps) if a.is_timed]
+    timed = timed_pairs(steps)
     whole = sum(b.ended_at - a.ended_at for a, b in timed)
     has_loader = any(b.batches for _, b in timed)
     return sum(b.waited_seconds for _, b in timed) / whole if has_loader and whole > 0 else None
@@ -111,7 +121,7 @@ def _tokens_per_second(ranks: Sequence[Sequence[Step]]) -> float | None:
     """Return the tokens that all ranks were given in their timed steps, a second; None where there are none."""
     found = 0.0
     for steps in ranks:
-        timed = [(a, b) for a, b in pairwise(steps) if a.is_timed]
+        timed = timed_pairs(steps)
         seconds = sum(b.ended_at - a.ended_at for a, b in timed)
         tokens = sum(count for _, step in timed for _, _, count in step.forwards if count)
         found += tokens / seconds if seconds > 0 else 0.0

@@ -1,0 +1,186 @@
+"""PURE: what lived on the device, and when it was most: the CPU allocator's events replayed with the hook's marks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from ..progress import FORWARD, OPTIMIZER_STEP, TRAINING_PHASES
+
+LATER_STEP = "later_step"  # in place of a phase: the peak came after the steps whose phases were read
+LEAST_RISES = 2
+GIVEN = 3  # where a mark of a batch or forward pass lists its tensors
+MOST_MOVES = 200_000
+"""A step whose memory changes more often has no curve."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The peak of one process, in the phase that held it, and what it held between its steps.
+
+    `batch_peak_bytes` is the peak outside the optimizer's own step: the part that grows with the batch, and lies below
+    the whole peak as long as the batch is small.
+    """
+
+    peak_bytes: int
+    phase: str | None
+    resting_bytes: int | None
+    batch_peak_bytes: int | None
+    reserved_bytes: int | None = None
+    growth_bytes: int = 0
+    shape: tuple[int, ...] = ()
+    """What the model was given at the peak, its first two dimensions; empty in an evaluation and between the steps."""
+    kept_by_evaluation_bytes: int = 0
+    """What each batch of an evaluation left behind, as where all its outputs are kept."""
+    curve: tuple[int, ...] = ()
+    """What was held after each change within one step: of the steps after the first, the one that held most."""
+
+
+def cpu_memory(
+    held: Iterable[Sequence[int]], events: Iterable[Sequence[int]], marks: Sequence[Sequence[Any]]
+) -> Memory:
+    """Replay the allocator's events: what would live on a device.
+
+    A block made while data is loaded counts once it is handed over with a batch. What else the loading takes would be
+    the host's: its scratch, and a batch that the loader keeps for later since its workers answer out of turn.
+    """
+    live = _Live({address: size for address, size in held})  # noqa: C416 - pairs, each a list
+    peak = batch_peak = live.bytes
+    phase, peak_phase, phase_at, peak_at = None, None, 0, 0
+    rests: list[int] = []
+    evaluated: list[int] = []
+    curve = _Curve()
+    for _, *event in sorted(events, key=lambda each: each[0]):
+        before = live.bytes
+        if len(event) == 1:
+            name, *details = marks[event[0]][1:]
+            if name == "phase":
+                phase, phase_at = details[0], event[0]
+                if phase == "evaluation":
+                    evaluated.append(live.bytes)
+                if phase == "forward":  # what it was given stands in the mark at its end
+                    forward = next((m[2:] for m in marks[event[0] :] if m[1] == "forward"), ())
+                    live.give(phase, forward[GIVEN] if len(forward) > GIVEN else [])
+            elif name == "batch":
+                inputs = details[GIVEN] if len(details) > GIVEN else []
+                live.hand_over({address for address, _ in inputs} or set(live.loaded))
+                live.give(name, inputs)
+            elif name == "loading":
+                live.is_loading = True
+            elif name == "loaded":
+                live.is_loading = False
+            elif name == "step":
+                phase = None
+                rests.append(live.bytes)
+                curve.end_step(details[0])
+        elif event[1] < 0:
+            live.free(event[0])
+        else:
+            live.allocate(*event)
+        if live.bytes != before:
+            curve.moves.append(live.bytes)
+        if live.bytes > peak:
+            peak, peak_phase, peak_at = live.bytes, phase, phase_at
+        if phase != OPTIMIZER_STEP:
+            batch_peak = max(live.bytes, batch_peak)
+    rises = [later - earlier for earlier, later in pairwise(rests[1:])]  # the first step makes the optimizer's state
+    growth = min(rises) if len(rises) >= LEAST_RISES and min(rises) * 2 > max(rises) else 0
+    shape, resting_bytes = shape_given(marks, peak_at, peak_phase), rests[-1] if rests else None
+    return Memory(
+        peak,
+        peak_phase,
+        resting_bytes,
+        batch_peak,
+        growth_bytes=max(growth, 0),
+        shape=shape,
+        kept_by_evaluation_bytes=kept_each(evaluated),
+        curve=tuple(curve.most),
+    )
+
+
+def kept_each(held: Sequence[int]) -> int:
+    """Return what each batch of an evaluation left behind, from what was held before each; 0 unless it rose each time.
+
+    The first batch is left out: what was held before it is the training's.
+    """
+    rises = [later - earlier for earlier, later in pairwise(held[1:])]
+    return sum(rises) // len(rises) if len(rises) >= LEAST_RISES and min(rises) > 0 else 0
+
+
+def shape_given(marks: Sequence[Sequence[Any]], at: int, phase: str | None) -> tuple[int, ...]:
+    """Return the first two dimensions of what the model was given in the phase that began with mark `at`.
+
+    What a forward pass was given stands in the mark at its end. The second dimension is a length only where there are
+    tokens; it is left out where there are none.
+    """
+    if phase not in TRAINING_PHASES:
+        return ()
+    later = (mark for mark in marks[at:] if mark[1] == "forward")
+    earlier = (mark for mark in reversed(marks[:at]) if mark[1] == "forward")
+    _, _, _, shape, tokens, *_ = next(later if phase == FORWARD else earlier, (0, "", 0, (), None))
+    return tuple(shape or ())[: 2 if tokens else 1]
+
+
+@dataclass
+class _Live:
+    """The blocks that live at one moment of a replay, by address.
+
+    `given` are inputs of the training that no allocation was seen of: a batch from a worker process, a slice of the
+    data set, an array's memory, or one made before the watch began. On a device each would have been copied there, so
+    they count until they are freed or the next inputs take their place. `loaded` was made by the loader and not handed
+    over yet.
+    """
+
+    blocks: dict[int, int]
+    loaded: dict[int, int] = field(default_factory=dict)
+    given: dict[str, dict[int, int]] = field(default_factory=dict)
+    is_loading: bool = False
+
+    def __post_init__(self) -> None:
+        self.bytes = sum(self.blocks.values())
+
+    def allocate(self, address: int, size: int) -> None:
+        if self.is_loading:
+            self.loaded[address] = size
+        else:
+            # no deallocation is reported of a block that was there before the profiler, as of the first gradients
+            self.bytes += size - self.blocks.get(address, 0)
+            self.blocks[address] = size
+
+    def free(self, address: int) -> None:
+        if self.loaded.pop(address, None) is None:
+            self.bytes -= self.blocks.pop(address, 0)
+            self.bytes -= sum(inputs.pop(address, 0) for inputs in self.given.values())
+
+    def hand_over(self, addresses: Collection[int]) -> None:
+        batch = {address: self.loaded.pop(address) for address in addresses if address in self.loaded}
+        self.blocks |= batch
+        self.bytes += sum(batch.values())
+
+    def give(self, name: str, inputs: Sequence[Sequence[int]]) -> None:
+        self.hand_over({address for address, _ in inputs})
+        self.bytes -= sum(self.given.pop(name, {}).values())
+        known = self.blocks.keys() | {address for each in self.given.values() for address in each}
+        self.given[name] = {address: size for address, size in inputs if address not in known}
+        self.bytes += sum(self.given[name].values())
+
+
+@dataclass
+class _Curve:
+    """What was held after each change, and of it the step that held most: a short last batch is none of those.
+
+    A step goes from the end of one step of an optimizer to the end of its next one: what the other optimizers of a GAN
+    do lies between. The first step of each has no beginning. It makes the optimizer's state.
+    """
+
+    moves: list[int] = field(default_factory=list)
+    most: list[int] = field(default_factory=list)
+    ends: dict[Any, int] = field(default_factory=dict)
+
+    def end_step(self, optimizer: Any) -> None:
+        step = self.moves[self.ends[optimizer] :] if optimizer in self.ends else []
+        self.ends[optimizer] = len(self.moves)
+        if len(step) <= MOST_MOVES and max(step, default=0) >= max(self.most, default=0):
+            self.most = step
