@@ -5,7 +5,7 @@ Used by the run, and again by `recompute.race` for a document of another machine
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import median
@@ -13,14 +13,16 @@ from statistics import median
 from ..race.field import TODAY, Entry, Field, RacedRound, RaceVerdict
 from ..race.rule import known_ratio
 from ..race.text import pays_after
-from ..race.variants import CHANGES, ChangeKind, label_of_entry, settings_of_entry
+from ..race.variants import CHANGES, ChangeKind, NotTried, label_of_entry, settings_of_entry
 from ..settings.step_settings import ROUNDING_TOLERANCES
 from ..spec import RunSpec
 from .result import AtSize, Row
 
 BLOCK_SECONDS = 0.5
 """A block of steps lasts at least this long."""
-NOT_RACED = "raced at a batch size of its own alone"
+AT_OWN_SIZE = "tried at a batch size of its own alone"
+TIME_WAS_UP = "the time was up before it was timed"
+"""Also of a change for which there was not even time to be admitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +63,19 @@ def with_speed(at: AtSize, rounds: Sequence[RacedRound], field: Field) -> AtSize
     return replace(at, speed=speed, rough_speed=rough_speed)
 
 
-def with_figures(row: Row, spec: RunSpec, rounds: Sequence[RacedRound], field: Field) -> Row:
+def not_reached(field: Field, admitted: Collection[Entry]) -> tuple[NotTried, ...]:
+    """Return the changes that have no row, because the time was up before they were admitted."""
+    return tuple(NotTried(each, CHANGES[each].label, TIME_WAS_UP) for each in field.changes if (each,) not in admitted)
+
+
+def with_figures(row: Row, spec: RunSpec, rounds: Sequence[RacedRound], field: Field, sizes: Iterable[AtSize]) -> Row:
     """Add to what was measured of a row alone what follows from its changes and from the rounds."""
     entry = row.entry
     speed, rough_speed = known_ratio(entry, rounds, field) if entry != TODAY else (None, None)
     kinds = {CHANGES[name].kind for name in entry}
     own, today = (_samples_per_second(each, rounds) for each in (entry, TODAY))
     step_seconds = None if today is None else spec.current_batch_size * spec.accumulation_steps / today
+    why_not_timed = AT_OWN_SIZE if entry in {each.entry for each in sizes} else TIME_WAS_UP
     return replace(
         row,
         label=label_of_entry(entry),
@@ -77,7 +85,7 @@ def with_figures(row: Row, spec: RunSpec, rounds: Sequence[RacedRound], field: F
         rough_speed=rough_speed,
         samples_per_second=own,
         pays_after_steps=pays_after(row.compile_seconds, speed, step_seconds),
-        reason=row.reason or (NOT_RACED if own is None and entry != TODAY else None),
+        reason=row.reason or (why_not_timed if own is None and entry != TODAY else None),
     )
 
 

@@ -113,7 +113,7 @@ class FasterResult(Findings):
     def headline(self) -> str:
         """Write what was found in a sentence, or why nothing is claimed."""
         if not self.is_found or self.gain is None:
-            if not self._is_any_compared:
+            if not self._is_any_compared and not self.at_today.ended_early:
                 return NONE_COMPARED
             verdicts = [each for each in (self.at_today, self.at_own_size) if each is not None]
             return nothing_found(verdicts)

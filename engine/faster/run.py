@@ -25,7 +25,7 @@ from ..machine.watch import usable_cores
 from ..provenance.read import run_facts
 from ..race.field import TODAY, Entry, RaceVerdict, mean_others_cores
 from ..race.lines import lines_of
-from ..race.numbers import STEPS, UNKNOWN, Numbers, compare_numbers, largest_difference
+from ..race.numbers import STEPS, UNKNOWN, Numbers, compare_numbers, is_hidden, largest_difference
 from ..race.variants import (
     Change,
     NotTried,
@@ -39,7 +39,7 @@ from ..results.result import DeviceFacts, Outcome, Reason
 from ..results.savings import savings
 from ..results.speed_rounds import SpeedClaim
 from ..runner import Hold, WorkerSweep, own_worker
-from ..spec import MEMORY_STEPS, RunSpec
+from ..spec import MEMORY_STEPS, SCHEMA, RunSpec
 from ..speed.comparison import TimedBlock
 from ..text.units import format_duration
 from ..worker.prober import Prober
@@ -47,6 +47,7 @@ from .answer import (
     BLOCK_SECONDS,
     answer_of,
     field_of_sizes,
+    not_reached,
     options_of,
     tolerance_of,
     with_figures,
@@ -65,6 +66,7 @@ SHARE_OF_ADMISSION = 0.15
 SHARE_OF_SEARCHES = 0.5
 """Share of the time left then that the searches may take."""
 CHECKPOINTING = "checkpointing"
+NOT_REPEATABLE = "whether it trains the same cannot be told: today's training, repeated, gives other losses"
 
 
 class Racer(Prober, Protocol):
@@ -127,7 +129,7 @@ class _Running:
         return self.worker.device
 
     def run(self) -> FasterResult:
-        self.execution.emit_event("started", spec=self.spec.to_dict())
+        self.execution.emit_event("started", schema=SCHEMA, spec=self.spec.to_dict())
         self.execution.timed("preparing", self._open)
         changes, not_tried = changes_to_try(self.base, self.spec.wanted)
         for each in not_tried:
@@ -235,7 +237,9 @@ class _Running:
         reason = None
         if not probe.fits:
             reason = f"{probe.error_type}: {probe.error_message}"
-        elif not numbers.is_offered:
+        elif entry != TODAY and is_hidden(self.own_difference):
+            reason = NOT_REPEATABLE
+        elif entry != TODAY and not numbers.is_offered:
             by = "" if numbers.largest_difference is None else f" by up to {numbers.largest_difference:.2g} of it"
             reason = f"its losses differ from today's{by}, more than its precision explains"
         return Admitted(numbers, probe.memory_bytes, compiling, reason)
@@ -321,8 +325,8 @@ class _Running:
             spec=self.spec,
             device=self.device,
             batch_size=self.size,
-            rows=tuple(self._rows(course)),
-            not_tried=not_tried,
+            rows=tuple(self._rows(course, sizes)),
+            not_tried=(*not_tried, *not_reached(course.racing, self.admitted)),
             at_today=at_today,
             own_difference=self.own_difference,
             sizes=tuple(sizes),
@@ -332,7 +336,9 @@ class _Running:
             gain=gain,
             claim=verdict.claim,
             savings=savings(self.base, gain, is_bound=verdict.claim is SpeedClaim.AT_LEAST),
-            lines=lines_of(answer.chosen, self.device.kind, size if size != self.size else None) if is_found else (),
+            lines=lines_of(answer.chosen, self.base, self.device.kind, size if size != self.size else None)
+            if is_found
+            else (),
             rounds=rounds,
             rounds_of_sizes=rounds_of_sizes,
             others_cores=mean_others_cores([*rounds, *rounds_of_sizes]),
@@ -341,7 +347,7 @@ class _Running:
             total_seconds=self.execution.seconds,
         )
 
-    def _rows(self, course: Course) -> Iterator[Row]:
+    def _rows(self, course: Course, sizes: list[AtSize]) -> Iterator[Row]:
         for entry, known in self.admitted.items():
             row = Row(
                 entry=entry,
@@ -351,7 +357,7 @@ class _Running:
                 compile_seconds=known.compile_seconds,
                 reason=known.reason or course.reasons.get(entry),
             )
-            yield with_figures(row, self.base, course.rounds, course.racing)
+            yield with_figures(row, self.base, course.rounds, course.racing, sizes)
 
     def _at_size(self, at: AtSize, course: Course) -> AtSize:
         """Add what the race of sizes found of these settings, and why it does not race any more."""

@@ -87,8 +87,9 @@ class RaceVerdict:
     """What the race found. `leader` came first, and `gain` is how many times as fast it is as today's.
 
     `gain` is from the evaluation alone, and `claim` says what of it may be said. `chosen` is what is recommended: the
-    leader, or today's training where nothing is shown to gain. `ended_early`: the time was spent before the evaluation
-    had its fewest rounds. `quiet_rounds` are those that no other work disturbed.
+    leader, or today's training where nothing is shown to gain. `ended_early`: the time was spent before the rounds said
+    more. `rounds` are those of the evaluation, or where nothing led and that stays open, those that chose; of them
+    `quiet_rounds` are those that no other work disturbed.
     """
 
     chosen: Entry

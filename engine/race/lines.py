@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from ..catalog import Workload
 from ..settings.step_settings import FLASH
+from ..spec import RunSpec
 from .field import Entry
-from .variants import CHANGES
 
 TORCH, TRAINER, LIGHTNING, ACCELERATE = "torch", "trainer", "lightning", "accelerate"
 LIBRARIES = {
@@ -22,32 +22,77 @@ _FUSED = "optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, fu
 CHANNELS_LAST = "model = model.to(memory_format=torch.channels_last)"
 CHANNELS_LAST_BATCH = "images = images.to(memory_format=torch.channels_last)  # of each batch"
 TF32 = ('torch.set_float32_matmul_precision("high")', "torch.backends.cudnn.allow_tf32 = True")
-_LINES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    "fused": {TORCH: (_FUSED,), TRAINER: ('optim="adamw_torch_fused",',)},
-    "channels-last": {TORCH: (CHANNELS_LAST, CHANNELS_LAST_BATCH), TRAINER: (CHANNELS_LAST,)},
-    "sdpa": {TORCH: ('model.set_attn_implementation("sdpa")',)},
-    "flash": {TORCH: (f'model.set_attn_implementation("{FLASH}")',)},
-    "compile": {TORCH: ("model.compile()",), TRAINER: ("torch_compile=True,",)},
-    "no-cache": {TORCH: ("model.config.use_cache = False",)},
-    "release-outputs": {TORCH: ("loss = model(**batch).loss  # no name for the outputs",), TRAINER: (), LIGHTNING: ()},
-    "zero-grad": {TORCH: ("optimizer.zero_grad()  # before the forward pass",), TRAINER: (), LIGHTNING: ()},
-    "expandable": {TORCH: ("export PYTORCH_ALLOC_CONF=expandable_segments:True  # in the shell",)},
-    "tf32": {TORCH: TF32, TRAINER: ("tf32=True,",)},
-    "bf16": {
-        TORCH: ('with torch.autocast("{device}", dtype=torch.bfloat16):  # around the forward pass and the loss',),
-        TRAINER: ("bf16=True,",),
-        LIGHTNING: ('precision="bf16-mixed",',),
-        ACCELERATE: ('accelerator = Accelerator(mixed_precision="bf16")',),
-    },
-    "checkpointing": {
-        TORCH: ('model.gradient_checkpointing_enable({{"use_reentrant": False}})',),
-        TRAINER: ("gradient_checkpointing=True,",),
-    },
+ENABLING_CHECKPOINTING = {
+    "transformers": 'model.gradient_checkpointing_enable({"use_reentrant": False})',
+    "diffusers": "model.enable_gradient_checkpointing()",
 }
-"""By change and library; a library that is not named takes the lines of plain PyTorch, an empty row needs none.
+"""By the library of a model that checkpoints its own blocks."""
+FREEING_IN_LIGHTNING = (
+    "def optimizer_step(self, *args, **kwargs):",
+    "    super().optimizer_step(*args, **kwargs)",
+    "    self.zero_grad()  # Lightning would hold the gradients during the next forward pass",
+)
+"""A method of a LightningModule: gradients are zeroed between `training_step` and the backward pass without it."""
+_CHECKPOINTED_BLOCKS = (
+    "for block in blocks:  # each repeated block of the model",
+    "    block.forward = functools.partial(torch.utils.checkpoint.checkpoint, block.forward, use_reentrant=False)",
+)
 
-A line of the Trainer that ends in a comma is an argument of `TrainingArguments`, one of Lightning's of its `Trainer`.
-"""
+
+def without_cache(module: str = "model") -> str:
+    """Write the line that puts off the cache of a decoder."""
+    return f"{module}.config.use_cache = False"
+
+
+DECODER_WITHOUT_CACHE = without_cache("model.get_decoder()")
+"""The line for a decoder with a config of its own, which the Trainer does not set either."""
+
+
+def _table(spec: RunSpec, entry: Entry, device_kind: str) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+    """Return the lines by change and library, for a training and what it is to be changed by.
+
+    A library that is not named takes the lines of plain PyTorch, an empty row needs none. A line of the Trainer that
+    ends in a comma is an argument of `TrainingArguments`, one of Lightning's of its `Trainer`.
+    """
+    is_cpu, workload = device_kind == "cpu", spec.workload
+    of_decoder = (DECODER_WITHOUT_CACHE,) if workload.has_config_of_decoder else ()
+    compiles_in_fp32 = not is_cpu and spec.precision == "fp32" and "tf32" not in entry
+    return {
+        "fused": {TORCH: (_FUSED,), TRAINER: ('optim="adamw_torch_fused",  # its default',)},
+        "channels-last": {TORCH: (CHANNELS_LAST, CHANNELS_LAST_BATCH), TRAINER: (CHANNELS_LAST,)},
+        "sdpa": {TORCH: ('model.set_attn_implementation("sdpa")',)},
+        "flash": {TORCH: (f'model.set_attn_implementation("{FLASH}")',)},
+        "compile": {
+            TORCH: ("model.compile(dynamic=False)",),
+            # it would turn TF32 on
+            TRAINER: ("torch_compile=True,", *(("tf32=False,",) if compiles_in_fp32 else ())),
+        },
+        "no-cache": {TORCH: (without_cache(), *of_decoder), TRAINER: of_decoder},
+        "release-outputs": {TORCH: ("del outputs  # once the loss is computed",), TRAINER: (), LIGHTNING: ()},
+        "zero-grad": {
+            TORCH: ("optimizer.zero_grad()  # before the forward pass",),
+            TRAINER: (),
+            LIGHTNING: FREEING_IN_LIGHTNING,
+        },
+        "expandable": {TORCH: ("export PYTORCH_ALLOC_CONF=expandable_segments:True  # in the shell",)},
+        "tf32": {TORCH: TF32, TRAINER: ("tf32=True,",)},
+        "bf16": {
+            TORCH: (
+                f'with torch.autocast("{device_kind}", dtype=torch.bfloat16):  # around the forward pass and the loss',
+            ),
+            TRAINER: ("bf16=True,", *(("use_cpu=True,",) if is_cpu else ())),
+            LIGHTNING: ('precision="bf16-mixed",',),
+            ACCELERATE: ('accelerator = Accelerator(mixed_precision="bf16")',),
+        },
+        "checkpointing": _checkpointing(workload),
+    }
+
+
+def _checkpointing(workload: Workload) -> Mapping[str, tuple[str, ...]]:
+    if not workload.library_has_checkpointing:
+        return {TORCH: _CHECKPOINTED_BLOCKS}
+    lines = {TORCH: (ENABLING_CHECKPOINTING[workload.library],)}
+    return lines | {TRAINER: ("gradient_checkpointing=True,",)} if workload.library == "transformers" else lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +104,12 @@ class Lines:
     lines: tuple[str, ...]
 
 
-def lines_of(entry: Entry, device_kind: str, batch_size: int | None = None) -> tuple[Lines, ...]:
-    """Return the lines of the changes of an entry, and of another batch size, for each library."""
+def lines_of(entry: Entry, spec: RunSpec, device_kind: str, batch_size: int | None = None) -> tuple[Lines, ...]:
+    """Return the lines of the changes of an entry to a training, and of another batch size, for each library."""
+    table = _table(spec, entry, device_kind)
     return tuple(
-        Lines(library, title, _of(entry, library, device_kind, batch_size)) for library, title in LIBRARIES.items()
+        Lines(library, title, _of([table[name] for name in entry], library, batch_size))
+        for library, title in LIBRARIES.items()
     )
 
 
@@ -72,13 +119,9 @@ def distinct(lines: Sequence[Lines]) -> tuple[Lines, ...]:
     return tuple(each for each in lines if each.library == TORCH or each.lines != plain)
 
 
-def _of(entry: Entry, library: str, device_kind: str, batch_size: int | None) -> tuple[str, ...]:
-    values: dict[str, Any] = {"device": device_kind}
-    lines = [line.format(**values) for name in entry for line in _LINES[name].get(library, _LINES[name][TORCH])]
+def _of(changes: Sequence[Mapping[str, tuple[str, ...]]], library: str, batch_size: int | None) -> tuple[str, ...]:
+    lines = [line for change in changes for line in change.get(library, change[TORCH])]
     if batch_size is not None:
         argument = f"per_device_train_batch_size={batch_size}," if library == TRAINER else f"batch_size={batch_size}"
         lines.append(argument if library == TRAINER else f"{argument}  # of the DataLoader")
     return tuple(lines)
-
-
-assert _LINES.keys() == CHANGES.keys()

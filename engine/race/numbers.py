@@ -13,10 +13,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ..settings.step_settings import ROUNDING_TOLERANCES
+
 STEPS = 5
 """The optimizer steps whose losses are compared."""
+MOST_NOISE = ROUNDING_TOLERANCES["bf16"]
+"""A training whose own losses differ by more is seeded by nothing that is set here: no variant can be compared."""
 OWN_FACTOR = 3.0
-"""A difference up to this many times that of today's training to itself is the machine's, and not the variant's."""
+"""A difference up to this many times that of today's training to itself is not the variant's: it is the machine's, or
+that of other random numbers."""
 
 
 class Sameness(StrEnum):
@@ -50,28 +55,38 @@ UNKNOWN = Numbers(Sameness.UNKNOWN)
 
 
 def largest_difference(losses: Sequence[float], today: Sequence[float]) -> float | None:
-    """Return the largest difference of two losses of the same step, as a share of today's; None: not finite.
+    """Return the largest difference of two losses of a step, as a share of the largest of today's; None: not finite.
+
+    A share of each loss alone would be large where a loss passes through 0.
 
     >>> largest_difference([2.0, 1.01], [2.0, 1.0])
-    0.010000000000000009
+    0.0050000000000000044
     """
     if len(losses) != len(today) or not all(map(math.isfinite, [*losses, *today])):
         return None
-    return max(
-        (abs(own - other) / max(abs(other), 1e-12) for own, other in zip(losses, today, strict=True)), default=None
-    )
+    largest = max(map(abs, today), default=0.0)
+    return max((abs(own - other) / max(largest, 1e-12) for own, other in zip(losses, today, strict=True)), default=None)
 
 
 def compare_numbers(losses: Sequence[float], today: Sequence[float], own: float | None, tolerance: float) -> Numbers:
     """Compare a variant's losses with today's. `own` is how much those of today's training differ when repeated."""
+    if is_hidden(own):
+        return UNKNOWN
     found = largest_difference(losses, today)
     if found is None:
         return Numbers(Sameness.DIFFERS if losses else Sameness.UNKNOWN, None, tolerance)
     return judge_difference(found, own, tolerance)
 
 
+def is_hidden(own: float | None) -> bool:
+    """Whether today's training differs from itself by more than any rounding would show."""
+    return own is not None and own > MOST_NOISE
+
+
 def judge_difference(found: float, own: float | None, tolerance: float) -> Numbers:
     """Say how a largest difference of losses compares with what `own` differences and the precision explain."""
+    if is_hidden(own):
+        return UNKNOWN
     allowed = max(tolerance, OWN_FACTOR * (own or 0.0))
     if found == 0.0:
         return Numbers(Sameness.BITS, found, allowed)

@@ -28,7 +28,7 @@ class VariantRow:
     largest_batch_size: int | None = None
     numbers: Numbers | None = None
     draws_elsewhere: bool = False
-    """Whether the data's rows draw other random numbers with it, as with another seed: losses cannot be compared."""
+    """Whether the data's rows, or dropout, draw other random numbers with it: losses cannot be compared."""
     compile_seconds: float | None = None
     pays_after_steps: int | None = None
     lines: str = ""

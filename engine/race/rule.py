@@ -10,14 +10,18 @@ The race is a successive halving with intervals:
 
 1. *Alone*: today's training and each change alone. A change drops out once its interval lies below a gain of 3 % and
    its figure below 1 %, from four rounds on; after the first two, once it was much slower in all of them. That ends
-   when what each remaining change gains is known to 3 %, after three to twelve rounds. A change that is slower than the
-   leader stays: it may add to the leader.
+   when what each remaining change gains is known to 3 %, after three to twelve rounds; where none leads, when each is
+   known to gain less than 3 %, or after 24. A change that is slower than the leader stays: it may add to the leader.
 2. *Together*: the changes that gain are combined in the order of their gain: the two best, the three best, and so on,
    and the second with the third; what excludes a better one is left out. They race against the best alone. An entry
    drops out once its interval lies below the leader's. If fewer changes are as fast within `AS_FAST`, they lead.
 3. *One more*: the leader with each gain that it does not have, and without each change that gained least.
 4. *Evaluation*: today's training and the leader, in new rounds only, so that an entry that led by luck has no
    advantage: at least six, until the interval is 3 % to each side, or the time is spent.
+
+That nothing gains is claimed where the upper end of the leader's interval is no gain; or nothing leads, and each entry
+that was tried has an interval below a gain of 3 %, or was much slower. On cores that other work uses, its undisturbed
+rounds have to show it. If they do not, or the time was up before, it stays open.
 
 The time of the evaluation's fewest rounds is kept for it: the rounds before it end in time, with the leader so far.
 Where some starts take longer, as those of a compiled model, each entry has its own time.
@@ -39,12 +43,13 @@ from .field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict
 
 GENERATIONS = 3
 FEWEST_ROUNDS, MOST_ROUNDS = 3, 12
-"""The rounds of each generation."""
+"""The rounds of each generation that a change leads."""
 ROUNDS_TO_DROP = 4
 """The rounds after which a change that does not gain drops out: fewer do not show that it is not a gain of 3 %."""
 ENOUGH_QUIET = 3
 """The undisturbed rounds of two entries beside which their disturbed ones do not count."""
 MOST_ROUNDS_EVALUATION = 24
+"""Also of a generation that nothing leads: no evaluation follows it."""
 WORTH_ADDING = math.log(1.01)
 """The logarithm of the least gain alone with which a change is combined with others."""
 NOISE = -math.log1p(-NOISE_FRACTION)
@@ -63,14 +68,16 @@ def decide(field: Field, rounds: Sequence[RacedRound]) -> NextRound | RaceVerdic
     race = _Race(field, rounds)
     entries: list[Entry] = [TODAY, *((change,) for change in field.changes)]
     leader, gains, tried = TODAY, dict[str, float](), set(entries)
+    generations = list[_Generation]()
     for number in range(GENERATIONS):
         generation = race.generation(number, entries)
+        generations.append(generation)
         if not generation.is_settled:
             if race.has_time_for(generation.left, generation.best if generation.rounds else leader):
                 return NextRound(Stage.SELECTION, number, tuple(generation.left))
             if number == 0 and len(generation.rounds) < FEWEST_ROUNDS:
-                return race.of_few_rounds(generation)
-        if generation.rounds:
+                return race.when_time_is_short(generation)
+        if generation.rounds and generation.left:  # none is left where all of its last round failed later
             leader = generation.leader
             if number == 0:
                 gains = generation.gains
@@ -78,7 +85,7 @@ def decide(field: Field, rounds: Sequence[RacedRound]) -> NextRound | RaceVerdic
         if not grown:
             break
         entries, tried = [leader, *grown], tried | set(grown)
-    return race.evaluated(leader)
+    return race.without_gain(generations) if leader == TODAY else race.evaluated(leader)
 
 
 def ratio_of(entry: Entry, other: Entry, rounds: Sequence[RacedRound], cores: int) -> Interval | None:
@@ -106,10 +113,10 @@ def known_ratio(entry: Entry, rounds: Sequence[RacedRound], field: Field) -> tup
 
 
 class _Known:
-    """A round as its logarithms of samples a second: of all entries, and of those that were not disturbed."""
+    """A round as its logarithms of samples a second, with the entries that other work disturbed, and the quiet ones."""
 
-    def __init__(self, logarithms: Logarithms, quiet: frozenset[Entry]) -> None:
-        self.logarithms, self.quiet = logarithms, quiet
+    def __init__(self, logarithms: Logarithms, disturbed: frozenset[Entry], quiet: frozenset[Entry]) -> None:
+        self.logarithms, self.disturbed, self.quiet = logarithms, disturbed, quiet
 
 
 def _known(rounds: Sequence[RacedRound], cores: int, outlying: float = OUTLYING) -> list[_Known]:
@@ -121,7 +128,8 @@ def _known(rounds: Sequence[RacedRound], cores: int, outlying: float = OUTLYING)
     return [
         _Known(
             known := r.logarithms(),
-            frozenset(e for e, x in known.items() if x > fastest[e] - outlying) - r.disturbed(cores),
+            disturbed := r.disturbed(cores),
+            frozenset(e for e, x in known.items() if x > fastest[e] - outlying) - disturbed,
         )
         for r in rounds
     ]
@@ -137,11 +145,17 @@ def _ratios(entry: Entry, other: Entry, known: Sequence[_Known], enough: int = E
 class _Generation:
     """The rounds of one generation, and the entries that it leaves."""
 
-    def __init__(self, number: int, entries: Sequence[Entry], rounds: Sequence[_Known], failed: set[Entry]) -> None:
-        self.number, self.rounds = number, rounds
+    def __init__(
+        self, number: int, entries: Sequence[Entry], rounds: Sequence[_Known], failed: set[Entry], *, shares_cores: bool
+    ) -> None:
+        self.number, self.rounds, self.shares_cores = number, rounds, shares_cores
         last = [e for e in entries if e in rounds[-1].logarithms] if rounds else entries
         self.left = [entry for entry in last if entry not in failed]
         self.left = [entry for entry in self.left if not self._is_out(entry)]
+
+    @property
+    def timed(self) -> set[Entry]:
+        return {entry for each in self.rounds for entry in each.logarithms}
 
     def ratio(self, entry: Entry, other: Entry) -> Interval:
         return interval(_ratios(entry, other, self.rounds))
@@ -171,12 +185,25 @@ class _Generation:
     def is_settled(self) -> bool:
         """Whether it has shown enough."""
         count = len(self.rounds)
-        if len(self.left) < 2 or count >= MOST_ROUNDS:
+        if len(self.left) < 2:
             return True
         if count < FEWEST_ROUNDS:
             return False
+        if self.leader == TODAY:
+            shown = all(self.shows_no_gain(entry) for entry in self.left if entry != TODAY)
+            return shown or count >= MOST_ROUNDS_EVALUATION
         rival = self.rival
-        return all(self._is_fine(self.ratio(entry, rival)) for entry in self.left if entry != rival)
+        fine = all(self._is_fine(self.ratio(entry, rival)) for entry in self.left if entry != rival)
+        return fine or count >= MOST_ROUNDS
+
+    def shows_no_gain(self, entry: Entry) -> bool:
+        """Whether it was much slower, or its interval is below a gain; where it shares cores, of undisturbed rounds."""
+        if self.ratio(entry, TODAY).high < -_SLACK[-1]:
+            return True
+        pair = {entry, TODAY}
+        counted = [each for each in self.rounds if not (self.shares_cores and pair & each.disturbed)]
+        ratios = _ratios(entry, TODAY, counted)
+        return len(ratios) >= FEWEST_ROUNDS and interval_of_rounds(ratios).high < NOISE
 
     def _is_fine(self, ratio: Interval) -> bool:
         return ratio.half_width <= NOISE or (self.number == 0 and ratio.low > NOISE)
@@ -208,7 +235,8 @@ class _Race:
 
     def generation(self, number: int, entries: Sequence[Entry]) -> _Generation:
         own = [r for r in self.rounds if r.stage is Stage.SELECTION and r.generation == number]
-        return _Generation(number, entries, _known(own, self.field.cores), self.failed)
+        known, shares_cores = _known(own, self.field.cores), self.field.shares_cores
+        return _Generation(number, entries, known, self.failed, shares_cores=shares_cores)
 
     def seconds_of(self, *entries: Entry) -> float:
         """Return how long one start of each takes: of a new combination as its longest part, else as in any round."""
@@ -223,18 +251,30 @@ class _Race:
         left = ENOUGH_ROUNDS * self.seconds_of(TODAY, leader)
         return self.spent + self.seconds_of(*entries) + left < self.field.most_seconds
 
-    def of_few_rounds(self, generation: _Generation) -> NextRound | RaceVerdict:
+    def when_time_is_short(self, generation: _Generation) -> NextRound | RaceVerdict:
         """Return what follows where time allows no fair choice: what led is evaluated; whether none gains is open."""
         leader = generation.leader if generation.rounds else TODAY
         if leader == TODAY:
             return RaceVerdict(TODAY, TODAY, SpeedClaim.NOTHING, None, 0, 0, ended_early=True)
         return self.evaluated(leader)
 
+    def without_gain(self, generations: Sequence[_Generation]) -> RaceVerdict:
+        """Return the verdict where nothing led: that nothing gains, if the rounds show it of all that was tried."""
+        shown = all(
+            generation.shows_no_gain(entry)
+            for generation in generations
+            for entry in generation.timed - self.failed - {TODAY}
+        )
+        if shown:
+            return RaceVerdict(TODAY, TODAY, SpeedClaim.NO_GAIN, None, 0, 0)
+        own = [r for r in self.rounds if r.stage is Stage.SELECTION]
+        quiet = sum(not r.disturbed(self.field.cores) for r in own)
+        is_cut = not all(generation.is_settled for generation in generations)
+        return RaceVerdict(TODAY, TODAY, SpeedClaim.NOTHING, None, len(own), quiet, ended_early=is_cut)
+
     def evaluated(self, leader: Entry) -> NextRound | RaceVerdict:
         """Return the next round of the evaluation, or the verdict."""
-        if leader == TODAY:
-            return RaceVerdict(TODAY, TODAY, SpeedClaim.NO_GAIN, None, 0, 0)
-        own = [r for r in self.rounds if r.stage is Stage.EVALUATION and leader in r.logarithms()]
+        own = [r for r in self.rounds if r.stage is Stage.EVALUATION and {TODAY, leader} <= r.logarithms().keys()]
         quiet = sum(not r.disturbed(self.field.cores) for r in own)
         known_rounds = _known(own, self.field.cores, outlying=math.inf)
         ratios = _ratios(leader, TODAY, known_rounds, ENOUGH_ROUNDS)
@@ -251,7 +291,7 @@ class _Race:
         figure = gain.value if claim is SpeedClaim.FIGURE else None
         is_chosen = claim is not SpeedClaim.NOTHING and is_gain(figure, gain.low)
         if claim is SpeedClaim.FIGURE and not is_chosen:
-            claim = SpeedClaim.NO_GAIN
+            claim = claim_of(gain, is_narrow=False)
         return RaceVerdict(leader if is_chosen else TODAY, leader, claim, gain, len(ratios), quiet)
 
     def _is_known(self, ratios: Sequence[float], count: int, quiet: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Sequence
 
 from ..results.intervals import Interval
@@ -22,7 +23,10 @@ FIGURES = (1, 2)
 LESS_MEMORY = 0.98
 """A change whose peak is below this share of today's is said to save memory."""
 _OTHER_DRAWS = "other random numbers"
+_SAVING = re.compile(r"; saves [^;]+ a year(?=\.$)")
+"""The end of a headline that names money."""
 LEAST_USD = 0.01
+NO_GAIN = f"No change that was tried makes this training faster by {NOISE_FRACTION * 100:.0f} % or more."
 
 
 def headline(gain: Interval, claim: SpeedClaim, *, lines: int, label: str, savings: Savings) -> str:
@@ -33,6 +37,11 @@ def headline(gain: Interval, claim: SpeedClaim, *, lines: int, label: str, savin
     saved = describe_saving(savings)
     money = f"; saves {saved} a year" if saved else ""
     return f"{figure} with {lines} line{'' if lines == 1 else 's'}: {label}{money}."
+
+
+def without_saving(headline: str) -> str:
+    """Return a headline without its money, which rests on assumptions of its own."""
+    return _SAVING.sub("", headline)
 
 
 def describe_saving(savings: Savings) -> str:
@@ -53,12 +62,12 @@ def nothing_found(verdicts: Sequence[RaceVerdict]) -> str:
     """Write why nothing is recommended: nothing gains, or the speeds of these races do not say."""
     is_open = [each for each in verdicts if each.claim is SpeedClaim.NOTHING]
     if not is_open:
-        return "Nothing found: no change that was tried makes this training faster by 3 % or more."
+        return NO_GAIN
     if any(each.ended_early for each in is_open):
         return "Nothing is claimed: the time budget ended before the fastest change was compared with today's training."
     busy = [text for each in is_open if (text := describe_busy_rounds(each.rounds, each.quiet_rounds))]
     if busy:
-        return f"Nothing is claimed: {busy[0]}, which slows the variants down unequally. Try again on an idle machine."
+        return f"Nothing is claimed: {busy[0]}, which slows the changes down unequally. Try again on a quiet machine."
     return "Nothing is claimed: the speeds of the fastest change and of today's training vary too much here."
 
 
@@ -134,6 +143,13 @@ def _is_as_fast(row: VariantRow) -> bool:
     if row.speed is not None:
         return row.speed.high >= 1.0
     return row.rough_speed is not None and row.rough_speed >= 1 - NOISE_FRACTION
+
+
+def describe_memory(memory_bytes: int, today_bytes: int) -> str:
+    """Write "Memory: 5.1 MiB, today 6.8 MiB.", and that the largest batch size is another where they clearly differ."""
+    again = " Search the largest batch size again with these lines."
+    is_same = LESS_MEMORY <= memory_bytes / today_bytes <= 1 / LESS_MEMORY
+    return f"Memory: {format_bytes(memory_bytes)}, today {format_bytes(today_bytes)}.{'' if is_same else again}"
 
 
 def less_memory(row: VariantRow, today_bytes: int) -> str:

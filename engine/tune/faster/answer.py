@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ...race.field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict
-from ...race.numbers import Numbers, Sameness
+from ...race.numbers import OWN_FACTOR, Numbers, Sameness, is_hidden
 from ...race.row import VariantRow
 from ...race.rule import decide, known_ratio
 from ...race.text import pays_after
@@ -26,11 +26,15 @@ NOTHING_TIMED = RaceVerdict(
 )
 GIVE_UP_ROUNDS = 2 * ENOUGH_ROUNDS
 """A CPU whose first rounds were all disturbed by other work will show no more: nothing is claimed from such rounds."""
-GIVEN_UP = "other work disturbed every round, so the other variants were not tried"
+GIVEN_UP = "other work disturbed every round, so the other changes were not tried"
 TIME_IS_UP = "the time budget ended before all was tried"
 FAILED = "it failed: "
 DIFFERS = "its losses differ by more than its precision explains"
-NOT_REPEATABLE = "whether it trains the same cannot be told: two starts of today's training differ, or no loss was seen"
+NOT_FINITE = "one of its losses, or of today's, is not finite"
+NO_LOSS = "whether it trains the same cannot be told: no finite loss was seen"
+NOT_REPEATABLE = (
+    "whether it trains the same cannot be told: two starts of today's training differ, until it seeds what it draws"
+)
 NOT_STARTED = "their losses were compared one by one only, as their start failed or the time was up"
 
 
@@ -47,13 +51,14 @@ def with_start(
     beside: Entry,
     memory_bytes: int | None,
     numbers: Numbers,
+    noise: float | None,
     compile_seconds: float | None,
 ) -> VariantRow:
     """Return the row with what its first start showed; its reason says why it is not offered."""
-    is_elsewhere = draws_elsewhere((row.name,), facts)
+    is_elsewhere = is_excused((row.name,), numbers, facts)
     return replace(
         row,
-        reason=None if numbers.is_offered or is_elsewhere else why_not_offered(numbers),
+        reason=None if numbers.is_offered or is_elsewhere else why_not_offered(numbers, noise),
         beside=beside,
         memory_bytes=memory_bytes,
         numbers=numbers,
@@ -62,16 +67,38 @@ def with_start(
     )
 
 
-def draws_elsewhere(names: Iterable[str], facts: Facts) -> bool:
-    """Whether the rows of the data may draw random numbers, and do so in other workers then, from other generators.
+def _rows_draw_elsewhere(names: Entry, facts: Facts) -> bool:
+    """Whether the rows may draw random numbers, and do so in other workers then, from other generators.
 
     What they draw in workers is not seen.
     """
     return WORKERS in names and (facts.noted.draws_random or facts.workers > 0)
 
 
-def why_not_offered(numbers: Numbers) -> str:
-    return NOT_REPEATABLE if numbers.sameness is Sameness.UNKNOWN else DIFFERS
+def _masks_otherwise(names: Entry, numbers: Numbers, facts: Facts) -> bool:
+    """Whether the variants draw other masks, and the losses differ by no more than those explain."""
+    if not (facts.draws_masks and any(BY_NAME[name].masks_otherwise for name in names)):
+        return False
+    most = math.inf if facts.mask_noise is None else OWN_FACTOR * facts.mask_noise  # None: of an older version
+    return numbers.largest_difference is not None and numbers.largest_difference <= most
+
+
+def is_excused(names: Entry, numbers: Numbers, facts: Facts) -> bool:
+    """Whether losses that differ say nothing, because of other random numbers; but a loss that is not finite does.
+
+    Several changes with workers among them are compared with the workers alone, which draw the same.
+    """
+    if numbers.sameness is Sameness.DIFFERS and numbers.largest_difference is None:
+        return False
+    is_elsewhere = len(names) == 1 and _rows_draw_elsewhere(names, facts)
+    return is_elsewhere or _masks_otherwise(names, numbers, facts)
+
+
+def why_not_offered(numbers: Numbers, noise: float | None) -> str:
+    """Say why a change with these numbers is not offered, where two starts of today's training differ by `noise`."""
+    if numbers.sameness is Sameness.UNKNOWN:
+        return NOT_REPEATABLE if is_hidden(noise) else NO_LOSS
+    return DIFFERS if numbers.largest_difference is not None else NOT_FINITE
 
 
 def is_raced(row: VariantRow) -> bool:
@@ -147,14 +174,14 @@ def step_seconds_on(base: Entry, today: Today, at_workers: RaceVerdict | None) -
     return today.step_seconds if gain is None else today.step_seconds / gain.value
 
 
-def together(chosen: Entry, numbers: Numbers | None, facts: Facts) -> tuple[Entry, str | None]:
+def together(chosen: Entry, numbers: Numbers | None, facts: Facts, noise: float | None) -> tuple[Entry, str | None]:
     """Return what is left of what was chosen, and what is to be said of it where all together do not train the same."""
     name = f"{describe_entry(chosen)} together"
     if numbers is None:
         return chosen, f"{name}: {NOT_STARTED}" if len(chosen) > 1 else None
-    if numbers.is_offered or draws_elsewhere(chosen, facts):
+    if numbers.is_offered or is_excused(chosen, numbers, facts):
         return chosen, None
-    return TODAY, f"{name}: {why_not_offered(numbers)}"
+    return TODAY, f"{name}: {why_not_offered(numbers, noise)}"
 
 
 def coarsest(names: Iterable[str]) -> str:

@@ -27,7 +27,13 @@ class Loading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutermostModule:
-    """An outermost module of the training; `dtypes` are the types of its parameters."""
+    """An outermost module of the training: one that it calls; `held_as` is its name in another module, if it has one.
+
+    `convolutions` are those of images, `any_convolutions` all, of rows and volumes too. `takes_images` says that a
+    tensor with channels was given to it, and `draws` that a pass drew random numbers on a GPU, as dropout does.
+    `cached_by` are the modules within whose configs have a decoder's cache, as "decoder"; "" is the module itself.
+    `is_of_torch`: its class has the `forward` of one of torch.nn, as Sequential.
+    """
 
     convolutions: int
     is_channels_last: bool
@@ -35,6 +41,18 @@ class OutermostModule:
     is_compiled: bool
     is_autocast: bool
     dtypes: tuple[str, ...]
+    any_convolutions: int = 0
+    name: str = ""
+    held_as: str = ""
+    takes_images: bool = True
+    draws: bool = False
+    cached_by: tuple[str, ...] = ()
+    is_of_torch: bool = False
+
+    @property
+    def described(self) -> str:
+        """Its name and its class, as in "actor (Sequential)"; what is known of them."""
+        return f"{self.held_as} ({self.name})" if self.held_as and self.name else self.held_as or self.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +78,7 @@ class Noted:
     matmul_precision: str | None
     cudnn_benchmark: bool
     draws_random: bool
+    is_expandable: bool = False
 
     @classmethod
     def of(cls, noted: Mapping[str, Any]) -> Noted:
@@ -71,7 +90,10 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """One start of today's training, rank 0, on a machine with `cores` for each rank."""
+    """One start of today's training, rank 0, on a machine with `cores` for each rank.
+
+    `mask_noise` is `result.Today.mask_noise`.
+    """
 
     noted: Noted
     device_kind: str
@@ -79,6 +101,7 @@ class Facts:
     cores: int
     peak_bytes: int
     waiting_fraction: float | None
+    mask_noise: float | None = None
 
     @classmethod
     def of(
@@ -90,11 +113,13 @@ class Facts:
         ranks: int,
         peak_bytes: int,
         waiting_fraction: float | None,
+        mask_noise: float | None = None,
     ) -> Facts:
         """Join them with what was measured. Raises ValueError where the compute capability is none."""
         capability = device.compute_capability
         known = tuple(map(int, capability.split("."))) if capability else None
-        return cls(noted, device.kind, known, max(cores // max(ranks, 1), 1), peak_bytes, waiting_fraction)
+        own_cores = max(cores // max(ranks, 1), 1)
+        return cls(noted, device.kind, known, own_cores, peak_bytes, waiting_fraction, mask_noise)
 
     @property
     def is_gpu(self) -> bool:
@@ -128,6 +153,11 @@ class Facts:
         """The types of the parameters."""
         return {each for model in self.models for each in model.dtypes}
 
+    @property
+    def draws_masks(self) -> bool:
+        """Whether a pass of a model draws random numbers on a GPU, as dropout does: other ones in another type."""
+        return self.is_gpu and self.any_model("draws")
+
     def any_model(self, fact: str) -> bool:
         return any(getattr(model, fact) for model in self.models)
 
@@ -146,14 +176,14 @@ class Facts:
 
     @property
     def kept_fraction(self) -> float:
-        """The share of the peak that outputs took which had been gone back through, and were still held."""
+        """The share of the peak that outputs took whose backward pass was over, and that were still held."""
         return self.noted.kept_bytes / self.peak_bytes if self.peak_bytes else 0.0
 
 
 def own_batch_size(reading: Reading) -> int | None:
     """Return the batch size that the script chose itself: the rows that most batches had; None where none was seen.
 
-    A loader tells it; else it is the first dimension of what the largest outermost module was given.
+    A loader tells it; else it is the first dimension of what the largest outermost module was given: see `is_guess`.
     """
     steps = reading.steps()
     drawn = Counter(rows for step in steps for rows in step.drawn if rows)
@@ -162,3 +192,16 @@ def own_batch_size(reading: Reading) -> int | None:
     largest = max((count for step in steps for count, _, _ in step.forwards), default=0)
     given = Counter(s[0] for step in steps for count, s, _ in step.forwards if s and count == largest)
     return given.most_common(1)[0][0] if given else None
+
+
+def is_guess(reading: Reading) -> bool:
+    """Whether the script's own batch size may be another: no loader told it, and a model's inputs do not beyond doubt.
+
+    The first dimension of tokens may be their length, and a tensor of one dimension is one row. Nor do loaders whose
+    batches have several sizes; the last of a pass may have fewer rows.
+    """
+    drawn = Counter(rows for step in reading.steps() for rows in step.drawn)
+    if any(drawn):
+        return 3 * max(count for rows, count in drawn.items() if rows) < 2 * drawn.total()
+    models = reading.data["faster"]["models"]
+    return own_batch_size(reading) is None or not all(model["begins_with_rows"] for model in models)

@@ -8,23 +8,29 @@ from typing import Any
 from ...race.field import Entry, RacedRound, RaceVerdict
 from ...race.numbers import Numbers
 from ...race.row import VariantRow
-from ...race.text import headline, less_memory, memory_savers, nothing_found
+from ...race.text import describe_memory, headline, less_memory, memory_savers, nothing_found
 from ...results.result import DeviceFacts, Savings
 from ...results.speed_rounds import SpeedClaim
 from ...spec import SCHEMA
-from ..training import LOADER_LIMITS_FROM
+from ...text.units import sentence_case
+from ..training import LOADER_LIMITS_FROM, describe_share_waited
 from .facts import Facts, Noted
 from .spec import OwnRaceSpec
 from .variants import OF_MEMORY_ONLY
 
 GOAL = "faster"
-NOT_TOGETHER = "Nothing is recommended: what is the fastest together does not train the same. See each alone."
-NONE_RACED = "Nothing found: no change of the speed applies here, or trains the same."
+NOT_TOGETHER = "Nothing is recommended: the fastest combination does not train the same. See each change alone."
+NONE_RACED = "No change for speed both applies here and trains the same."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Today:
-    """Today's training. `loss_noise` is the largest relative difference between the losses of two starts of it."""
+    """Today's training. `loss_noise` is the largest relative difference between the losses of two starts of it.
+
+    `mask_noise` is that of a start to one in which a GPU drew other numbers for dropout; None: none are drawn there.
+
+    Where the batch size is guessed, no text states it.
+    """
 
     batch_size: int
     samples_per_step: int
@@ -34,6 +40,12 @@ class Today:
     waiting_fraction: float | None
     loss_noise: float | None
     cores: int
+    is_batch_size_guessed: bool = False
+    mask_noise: float | None = None
+
+    @property
+    def stated_batch_size(self) -> int | None:
+        return None if self.is_batch_size_guessed else self.batch_size
 
     @property
     def is_limited_by_loader(self) -> bool:
@@ -93,6 +105,17 @@ class OwnFindings:
         return memory_savers(self.rows, self.chosen, self.today.memory_bytes, of_memory_only=OF_MEMORY_ONLY)
 
     @property
+    def sentences(self) -> list[str]:
+        """What is said below the headline: that the loader is the limit, the memory, changes that save it, remarks."""
+        today, said = self.today, list[str]()
+        if today.is_limited_by_loader and today.waiting_fraction is not None:
+            said.append(describe_share_waited(today.waiting_fraction, today.stated_batch_size, self.device.kind))
+        if self.chosen and self.chosen_memory_bytes is not None:
+            said.append(describe_memory(self.chosen_memory_bytes, today.memory_bytes))
+        said += [less_memory(row, today.memory_bytes) for row in self.savers[0 if self.chosen else 1 :]]
+        return [*said, *(f"{sentence_case(each)}." for each in self.remarks)]
+
+    @property
     def known_facts(self) -> Facts:
         """What the variants are chosen by. Raises ValueError where the compute capability of the device is none."""
         today = self.today
@@ -103,6 +126,7 @@ class OwnFindings:
             ranks=today.ranks,
             peak_bytes=today.memory_bytes,
             waiting_fraction=today.waiting_fraction,
+            mask_noise=today.mask_noise,
         )
 
 
@@ -115,7 +139,7 @@ class OwnRaceResult(OwnFindings):
     @property
     def headline(self) -> str:
         """Write what was found in a sentence."""
-        found = nothing_found([self.verdict])
+        found = nothing_found([each for each in (self.at_workers, self.verdict) if each is not None])
         if not self.chosen and self.verdict.is_found:
             found = NOT_TOGETHER
         if not self.raced and self.verdict.claim is SpeedClaim.NO_GAIN:

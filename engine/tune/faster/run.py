@@ -20,6 +20,7 @@ from ...results.savings import savings
 from ...results.speed_rounds import SpeedClaim, Stage
 from ...spec import SCHEMA
 from ...text.units import format_bytes
+from ..devices import others_on_cards
 from ..start.command import begin_command
 from ..start.launch import Begin
 from .answer import (
@@ -46,7 +47,7 @@ from .answer import (
 from .facts import Facts
 from .result import OwnRaceResult, Today
 from .spec import OwnRaceSpec
-from .starts import StartFailed, Starts
+from .starts import OTHER_SEED, StartFailed, Starts
 from .trial import Trial, numbers_of
 from .variants import BY_NAME, WORKERS, Variant
 
@@ -71,6 +72,7 @@ def make_faster(
             begin=begin or partial(begin_command, spec),
             started_as=started_as or run_facts(),
             cache_folder=cache_folder,
+            others=others_on_cards(spec),
         )
         return execution.finish(_Faster(spec, execution, starts).run(), keep)
 
@@ -114,23 +116,32 @@ class _Faster:
         return self.starts.known_facts
 
     def _today(self, first: Trial) -> Today:
-        """Start today's training once more: by how much its own losses differ from start to start."""
-        try:
-            again = self.starts.trial(TODAY)
-        except StartFailed as error:
-            raise WorkloadFailed(f"the training as it is failed in its second start: {error}") from error
-        self.noise = largest_difference(again.compared_losses, first.compared_losses)
+        """Start today's training once more, or twice: by how much its own losses differ from start to start."""
+        self.noise = self._noise_to(first, "second")
+        if self.facts.draws_masks:
+            self.starts.facts = replace(
+                self.facts, mask_noise=self._noise_to(first, "third", mask_seed=OTHER_SEED) or 0.0
+            )
         evidence, ranks = first.evidence, max(len(first.evidence.ranks), 1)
         return Today(
             batch_size=self.starts.batch_size,
+            is_batch_size_guessed=self.starts.is_own_size_guessed,
             samples_per_step=self.starts.batch_size * evidence.micro_batches * ranks,
             ranks=ranks,
             memory_bytes=first.memory_bytes,
             step_seconds=first.step_seconds,
             waiting_fraction=evidence.waiting_fraction,
             loss_noise=self.noise,
+            mask_noise=self.facts.mask_noise,
             cores=self.starts.cores,
         )
+
+    def _noise_to(self, first: Trial, number: str, *, mask_seed: int | None = None) -> float | None:
+        try:
+            again = self.starts.trial(TODAY, mask_seed=mask_seed)
+        except StartFailed as error:
+            raise WorkloadFailed(f"the training as it is failed in its {number} start: {error}") from error
+        return largest_difference(again.compared_losses, first.compared_losses)
 
     def _loader_first(self, today: Today, first: Trial) -> RaceVerdict:
         """Race the workers alone. The others are not tried where other work disturbed every round."""
@@ -171,6 +182,7 @@ class _Faster:
                 beside=self.base,
                 memory_bytes=trial.memory_bytes,
                 numbers=numbers,
+                noise=self.noise,
                 compile_seconds=max(trial.warm_up_seconds - beside.warm_up_seconds, 0.0),
             )
             self.execution.log(f"{name}: {numbers.sameness.label}, {format_bytes(trial.memory_bytes)}")
@@ -223,7 +235,7 @@ class _Faster:
     ) -> OwnRaceResult:
         verdict, entry = answer_of(at_workers, at_rest)
         memory_bytes, numbers = self._together(first, entry)
-        chosen, why_dropped = together(entry, numbers, self.facts)
+        chosen, why_dropped = together(entry, numbers, self.facts, self.noise)
         if why_dropped is not None:
             self.remarks.append(why_dropped)
         gain, rows = verdict.gain if chosen else None, tuple(self.rows.values())
@@ -261,4 +273,5 @@ class _Faster:
         except (StartFailed, TimeIsUp) as error:
             self.execution.log(f"{describe_entry(chosen)}: its memory was not measured: {error}", "warning")
             return None, None
-        return trial.memory_bytes, numbers_of(trial, first, self.noise, coarsest(chosen))
+        beside = self.trials.get((WORKERS,), first) if WORKERS in chosen else first
+        return trial.memory_bytes, numbers_of(trial, beside, self.noise, coarsest(chosen))

@@ -15,7 +15,7 @@ from ...report.script_output import MARK
 from ...results.result import DeviceFacts
 from ...text.own_words import describe_error
 from ...worker.handle import ALLOCATOR_VARIABLES, with_own_allocator_settings
-from ..devices import check_kind, environment_of, facts_of
+from ..devices import check_is_watched, check_kind, environment_of, facts_of
 from ..evidence import Ended, Evidence, evidence_of
 from ..failure import describe_failure, with_its_cause
 from ..reading import Reading
@@ -23,12 +23,12 @@ from ..speed.timed_steps import Loader, steps_to_time
 from ..start.command import unwatched
 from ..start.launch import Begin, Watching, start
 from .answer import describe_entry
-from .facts import QUEUE, Facts, Noted, own_batch_size
+from .facts import QUEUE, Facts, Noted, is_guess, own_batch_size
 from .spec import OWN, OwnRaceSpec
 from .trial import Trial, settled_speed
 from .variants import BY_NAME
 
-SEED = 0
+SEED, OTHER_SEED = 0, 1
 TRIAL_STEPS, LEAST_STEPS = 5, 3
 LEAST_SECONDS, PATIENCE = 120.0, 20
 MOST_TIMED_SECONDS = 15.0  # of the steps that count
@@ -47,10 +47,13 @@ class Starts:
     begin: Begin
     started_as: Mapping[str, Any]
     cache_folder: str
+    others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     facts: Facts | None = None
     seen_device: DeviceFacts | None = None
     environment: dict[str, Any] = field(default_factory=dict)
     own_size: int | None = None
+    is_own_size_guessed: bool = False
+    counts_all: bool | None = None
     seconds: list[float] = field(default_factory=list)
 
     @property
@@ -79,9 +82,12 @@ class Starts:
         readings, ended = self._started((), Watching(TRIAL_STEPS, faster=self._set((), is_trial=True)))
         try:
             trained = next((r for r in readings if r.is_done and r.rank == 0), None)
+            if trained is not None:
+                check_is_watched(trained)
             if self.spec.batch == OWN and trained is not None:
-                self.own_size = own_batch_size(trained)
+                self.own_size, self.is_own_size_guessed = own_batch_size(trained), is_guess(trained)
             evidence = self._evidence(readings, ended)
+            self.counts_all = evidence.counts_all
         except CommandUntunable as error:
             raise with_its_cause(error, self.spec, self.batch_size, ended) from None
         if not evidence.probe.fits:
@@ -91,23 +97,28 @@ class Starts:
             text = describe_error(evidence.probe.error_type, evidence.probe.error_message).partition(MARK)[0]
             raise WorkloadFailed(f"the training as it is failed: {text}{cause}")
         if not evidence.probe.timed_step_seconds:
-            raise WorkloadFailed("the training as it is ended before a step was timed: it has too little data or steps")
+            raise WorkloadFailed(f"the training as it is gave no step to time: {_why_untimed(readings)}")
         assert trained is not None
-        self.seen_device = replace(facts_of(self.spec, trained), limit_bytes=None)  # no start is given less
+        # no start is given less
+        self.seen_device = replace(facts_of(self.spec, trained, self.others), limit_bytes=None)
         check_kind(self.spec, self.device)
         self.environment = environment_of(self.spec, trained, self.device, self.started_as)
         self.execution.emit_event("device", device=self.device.to_dict(), environment=self.environment)
         self.facts = self._facts(trained, evidence)
         return self._trial(trained, evidence)
 
-    def trial(self, names: Iterable[str]) -> Trial:
-        """Start it to compare its losses and its memory. Raises StartFailed, also where a variant was not applied."""
+    def trial(self, names: Iterable[str], *, mask_seed: int | None = None) -> Trial:
+        """Start it to compare its losses and its memory. Raises StartFailed, also where a variant was not applied.
+
+        With `mask_seed` a GPU draws other numbers from the first pass of a model on: initial weights stay the same.
+        """
         names = tuple(names)
-        readings, evidence = self._seen(names, Watching(TRIAL_STEPS, faster=self._set(names, is_trial=True)))
+        settings = {**self._set(names, is_trial=True), "mask_seed": mask_seed}
+        readings, evidence = self._seen(names, Watching(TRIAL_STEPS, faster=settings))
         trained = next(r for r in readings if r.is_done and r.rank == 0)
         missing = [n for n in names if n not in trained.data["faster"]["applied"] and not BY_NAME[n].environment]
         if missing:
-            raise StartFailed("it came to nothing: the script sets it itself, or makes no use of it")
+            raise StartFailed("it had no effect: the script sets it itself, or does not use it")
         return self._trial(trained, evidence)
 
     def speed(self, names: Iterable[str], workers: int) -> tuple[float, float | None]:
@@ -123,10 +134,10 @@ class Starts:
             timed_seconds=MOST_TIMED_SECONDS + ahead * (self.step_seconds or 0.0),
             faster=self._set(names, is_trial=False),
         )
-        _, evidence = self._seen(tuple(names), watching)
+        readings, evidence = self._seen(tuple(names), watching)
         others: float | None = watch.read()["others_cores"]
         if not evidence.probe.timed_step_seconds:
-            raise StartFailed("its data ended before a step was timed")
+            raise StartFailed(f"it gave no step to time: {_why_untimed(readings)}")
         return settled_speed(evidence, workers), others
 
     step_seconds: float | None = None
@@ -161,7 +172,14 @@ class Starts:
 
     def _evidence(self, readings: list[Reading], ended: Ended) -> Evidence:
         return evidence_of(
-            readings, ended, self.batch_size, limit_bytes=None, batch=self.spec.batch, honoured=frozenset()
+            readings,
+            ended,
+            self.batch_size,
+            limit_bytes=None,
+            batch=self.spec.batch,
+            honoured=frozenset(),
+            takes_any_size=self.spec.batch == OWN,
+            counts_all=self.counts_all,
         )
 
     def _facts(self, reading: Reading, evidence: Evidence) -> Facts:
@@ -193,3 +211,10 @@ class Starts:
                 environment[name] = with_own_allocator_settings(environment[name])
         to_set = {each.name: each.value(self.known_facts) for each in chosen if not each.environment}
         return {"seed": SEED, "set": to_set, "is_trial": is_trial, "environment": environment}
+
+
+def _why_untimed(readings: Iterable[Reading]) -> str:
+    """Say why there are no seconds of steps to compare, though enough steps were made."""
+    if any(sum(step.is_timed for step in r.steps()) > 1 for r in readings):
+        return "its steps consume different numbers of batches, so that their seconds cannot be compared"
+    return "it has too little data or steps"

@@ -8,14 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import fmean
 
-from ...race.numbers import STEPS, UNKNOWN, Numbers, Sameness, compare_numbers, judge_difference
+from ...race.numbers import STEPS, UNKNOWN, Numbers, Sameness, compare_numbers, is_hidden, judge_difference
 from ...settings.step_settings import ROUNDING_TOLERANCES
 from ..evidence import Evidence
 from ..speed.alternating_starts import samples_of_a_step
 from .facts import QUEUE
-
-MOST_NOISE = ROUNDING_TOLERANCES["bf16"]
-"""A training whose own losses differ by more from start to start is seeded by nothing that the hook can seed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +28,7 @@ class Trial:
 
     @property
     def compared_losses(self) -> tuple[float, ...]:
-        """The losses of the first backward passes."""
+        """The losses of the first optimizer steps."""
         return self.losses[:STEPS]
 
     @property
@@ -55,20 +52,16 @@ def numbers_of(trial: Trial, today: Trial, noise: float | None, rounds_as: str) 
 
     Not known where no loss was seen, or noise hides more than rounding would.
     """
-    if _is_hidden(noise):
+    if noise is None:
         return UNKNOWN
     return compare_numbers(trial.compared_losses, today.compared_losses, noise, ROUNDING_TOLERANCES[rounds_as])
 
 
 def numbers_again(stored: Numbers, noise: float | None, rounds_as: str) -> Numbers:
     """Return the verdict of the difference that a document has, decided again."""
-    if _is_hidden(noise):
+    if noise is None or is_hidden(noise):
         return UNKNOWN
     tolerance = ROUNDING_TOLERANCES[rounds_as]
     if stored.largest_difference is not None:
         return judge_difference(stored.largest_difference, noise, tolerance)
     return Numbers(Sameness.UNKNOWN if stored.sameness is Sameness.UNKNOWN else Sameness.DIFFERS, None, tolerance)
-
-
-def _is_hidden(noise: float | None) -> bool:
-    return noise is None or noise > MOST_NOISE

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...race.lines import CHANNELS_LAST, CHANNELS_LAST_BATCH, TF32
+from ...race.lines import CHANNELS_LAST, CHANNELS_LAST_BATCH, TF32, without_cache
 from ...text.units import format_percent
 from ...worker.handle import ALLOCATOR_VARIABLES, EXPANDABLE
-from .facts import Facts
+from .facts import Facts, OutermostModule
 
 LEAST_WAITING = 0.02
 """Share of a step spent waiting for data, below which no loader can make the training clearly faster."""
@@ -21,12 +21,19 @@ LEAST_KEPT = 0.01
 TORCH, TRANSFORMERS, LIGHTNING, ACCELERATE = "torch", "transformers", "lightning", "accelerate"
 WORKERS, COMPILE = "workers", "compile"
 """The variants that are treated apart: one may race first, the other takes time before it pays."""
+MOST_NAMED = 6
+"""Modules that a line names."""
 _OTHER_NAMES = {"pytorch_lightning": LIGHTNING}
-OF_TORCH = ("Adam", "AdamW", "SGD", "Adagrad", "Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop")
+OF_TORCH = (
+    *("Adafactor", "Adam", "AdamW", "SGD", "Adagrad", "Adadelta"),
+    *("Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop"),
+)
 """The classes of torch.optim that have one of the two forms; a class of another name is the script's own."""
 _ONLY_GPU = "only a GPU has it"
 _NO_LOADER = "no DataLoader was seen"
-_NO_MODEL = "no module was seen that trains: a compiled function, or none of torch"
+_NO_MODEL = "no module was seen that trains: it is in evaluation mode, in a compiled function, or none of torch"
+
+_ONCE_COPIED = "; once all its copies are made, as for an average of its weights"
 
 Lines = Callable[[Facts], str]
 
@@ -36,7 +43,8 @@ class Variant:
     """One thing to set. `why_not` says why it is not tried, None where it is; `value` is what the hook is given.
 
     `lines` writes what to paste, by framework; the others take the lines for torch. `environment` are variables that
-    the start is given in place of a value. `rounds_as` is the type that it rounds to.
+    the start is given in place of a value. `rounds_as` is the type that it rounds to. `masks_otherwise`: dropout on a
+    GPU draws other masks with it, as these depend on the size of a number and on the order in memory.
     """
 
     name: str
@@ -47,6 +55,7 @@ class Variant:
     environment: Mapping[str, str] = field(default_factory=dict)
     rounds_as: str = "fp32"
     saves_memory_only: bool = False
+    masks_otherwise: bool = False
 
     def lines_for(self, facts: Facts) -> str:
         """Return the lines to paste in the framework that was seen."""
@@ -63,7 +72,7 @@ def _no_workers(facts: Facts) -> str | None:
     if not facts.loaders:
         return _NO_LOADER
     if not any(each.is_by_number for each in facts.loaders):
-        return "the rows come one after the other: each worker would give all of them"
+        return "an IterableDataset: each worker yields every row, unless the data set splits them"
     if facts.workers >= facts.workers_to_try:
         return f"it has {facts.workers} workers on {facts.cores} cores"
     if facts.cores < 2:
@@ -100,6 +109,8 @@ def _not_foreach(facts: Facts) -> str | None:
 
 
 def _no_convolution(facts: Facts) -> str | None:
+    if not facts.models:
+        return _NO_MODEL
     return None if facts.any_model("convolutions") else "the model has no convolution of images"
 
 
@@ -110,7 +121,12 @@ def _not_channels_last(facts: Facts) -> str | None:
 def _no_benchmark(facts: Facts) -> str | None:
     if not facts.is_gpu:
         return "a CPU has no cuDNN"
-    return "it is set" if facts.noted.cudnn_benchmark else _no_convolution(facts)
+    if facts.noted.cudnn_benchmark:
+        return "it is set"
+    if not facts.models:
+        return _NO_MODEL
+    has_any = facts.any_model("any_convolutions") or facts.any_model("convolutions")
+    return None if has_any else "the model has no convolution"
 
 
 def _not_compiled(facts: Facts) -> str | None:
@@ -120,7 +136,9 @@ def _not_compiled(facts: Facts) -> str | None:
 
 
 def _no_cache(facts: Facts) -> str | None:
-    return None if facts.any_model("uses_cache") else "no model of the training keeps a cache"
+    if not facts.models:
+        return _NO_MODEL
+    return None if facts.any_model("uses_cache") else "no model of the training gives a cache back"
 
 
 def _nothing_kept(facts: Facts) -> str | None:
@@ -132,7 +150,9 @@ def _nothing_kept(facts: Facts) -> str | None:
 
 
 def _not_expandable(facts: Facts) -> str | None:
-    return None if facts.is_gpu else _ONLY_GPU
+    if not facts.is_gpu:
+        return _ONLY_GPU
+    return "it is set" if facts.noted.is_expandable else None
 
 
 def _not_tf32(facts: Facts) -> str | None:
@@ -142,6 +162,8 @@ def _not_tf32(facts: Facts) -> str | None:
         return "this GPU has no TF32"
     if facts.noted.matmul_precision in ("high", "medium"):
         return "it is set"
+    if not facts.models:
+        return _NO_MODEL
     return None if "float32" in facts.dtypes else "no parameter is in fp32"
 
 
@@ -162,18 +184,71 @@ def _not_bf16(facts: Facts) -> str | None:
 
 
 def _workers_of_a_loader(facts: Facts) -> str:
-    return f"DataLoader(..., num_workers={facts.workers_to_try}, persistent_workers=True)"
+    return f"DataLoader(..., num_workers={facts.workers_to_try})"
 
 
 def _workers_of_a_trainer(facts: Facts) -> str:
-    workers = facts.workers_to_try
-    return f"TrainingArguments(..., dataloader_num_workers={workers}, dataloader_persistent_workers=True)"
+    return f"TrainingArguments(..., dataloader_num_workers={facts.workers_to_try})"
 
 
 def _made_with(option: str, names: Iterable[str]) -> Iterator[str]:
     """Yield the line that makes each optimizer with an option; a class of the script's own is named as it names it."""
     for name in names:
         yield f"{'torch.optim.' if name in OF_TORCH else ''}{name}(..., {option}=True)"
+
+
+def _named(modules: Iterable[OutermostModule]) -> str:
+    called = list(dict.fromkeys(each.described for each in modules if each.described))
+    return ", ".join([*called[:MOST_NAMED], *(["..."] if len(called) > MOST_NAMED else [])])
+
+
+def _of_each(facts: Facts) -> str:
+    """Write the end of a line that is for several modules, as each of them was set."""
+    return f"  # each module that the training calls: {_named(facts.models)}" if len(facts.models) > 1 else ""
+
+
+def _channels_last(facts: Facts) -> str:
+    """Write the line for the model, and that for its batches where they have channels when it is given them."""
+    line = CHANNELS_LAST + _of_each(facts)
+    return "\n".join([line, *([CHANNELS_LAST_BATCH] if facts.any_model("takes_images") else [])])
+
+
+def _compiled(facts: Facts) -> str:
+    """Write the line and what it is for: a module whose own methods are called, in place of itself, compiles nothing.
+
+    `torch.compile(model)` would rename the entries of its checkpoints. Of a class of torch's own, as nn.Sequential,
+    `compile()` compiles nothing: torch leaves the code of these out.
+    """
+    which = "each module" if len(facts.models) > 1 else "the module"
+    of_torch = [each for each in facts.models if each.is_of_torch]
+    others = [each for each in facts.models if not each.is_of_torch]
+    lines = [("model.compile()", others, ""), ("model.forward = torch.compile(model.forward)", of_torch, _ONCE_COPIED)]
+    return "\n".join(
+        f"{line}  # {which} that the training calls: {named}{what_else}" if (named := _named(modules)) else line
+        for line, modules, what_else in lines
+        if modules
+    )
+
+
+def _compiled_by_a_trainer(facts: Facts) -> str:
+    """Write the argument, which compiles the Trainer's model; a part of it that is called in its place is not."""
+    if any(each.held_as for each in facts.models):
+        return _compiled(facts)
+    turns_on = "  # it turns TF32 on, too, unless tf32=False is given" if facts.is_gpu else ""
+    return f"TrainingArguments(..., torch_compile=True){turns_on}"
+
+
+def _without_cache(facts: Facts) -> str:
+    """Write a line for each config with the setting: a decoder may have a copy of its own."""
+    paths = dict.fromkeys(path for model in facts.models if model.uses_cache for path in model.cached_by or ("",))
+    return "\n".join(without_cache(f"model.{path}" if path else "model") for path in paths)
+
+
+def _autocast(facts: Facts) -> str:
+    return (
+        f'with torch.autocast("{facts.device_kind}", dtype=torch.bfloat16):{_of_each(facts)}\n'
+        "    outputs = model(inputs)  # the loss is computed of outputs.float()"
+    )
 
 
 def _fused_optimizers(facts: Facts) -> str:
@@ -183,10 +258,15 @@ def _fused_optimizers(facts: Facts) -> str:
 def _fused_optimizers_of_a_trainer(facts: Facts) -> str:
     """Write the argument for AdamW; the others it takes as they are made."""
     if facts.names_of_optimizers("can_be_fused") == ["AdamW"]:
-        return 'TrainingArguments(..., optim="adamw_torch_fused")'
+        made = "# where the script makes it: torch.optim.AdamW(..., fused=True)"
+        return f'TrainingArguments(..., optim="adamw_torch_fused")  {made}'
     return "\n".join(f"{line}  # given as Trainer(optimizers=...)" for line in _fused_optimizers(facts).splitlines())
 
 
+_EXPANDABLE_LINE = (
+    f'import os; os.environ["{ALLOCATOR_VARIABLES[-1]}"] = "{EXPANDABLE}"'
+    "  # before torch is imported; beside what the variable holds, with a comma"
+)
 VARIANTS = (
     Variant(
         name=WORKERS,
@@ -212,13 +292,13 @@ VARIANTS = (
     ),
     Variant(
         name="foreach",
-        label="Optimizer over lists of tensors",
+        label="Foreach optimizer",
         why_not=_not_foreach,
         lines={TORCH: lambda facts: "\n".join(_made_with("foreach", facts.names_of_optimizers("can_be_foreach")))},
     ),
     Variant(
         name="cudnn-benchmark",
-        label="cuDNN's fastest kernels",
+        label="cuDNN benchmark",
         why_not=_no_benchmark,
         lines={
             TORCH: always("torch.backends.cudnn.benchmark = True"),
@@ -229,22 +309,20 @@ VARIANTS = (
         name="channels-last",
         label="Channels last",
         why_not=_not_channels_last,
-        lines={TORCH: always(f"{CHANNELS_LAST}\n{CHANNELS_LAST_BATCH}")},
+        masks_otherwise=True,
+        lines={TORCH: _channels_last, TRANSFORMERS: always(CHANNELS_LAST)},
     ),
     Variant(
         name=COMPILE,
         label="torch.compile",
         why_not=_not_compiled,
-        lines={
-            TORCH: always("model = torch.compile(model)"),
-            TRANSFORMERS: always("TrainingArguments(..., torch_compile=True)"),
-        },
+        lines={TORCH: _compiled, TRANSFORMERS: _compiled_by_a_trainer},
     ),
     Variant(
         name="no-cache",
-        label="No cache of the decoder",
+        label="KV cache off",
         why_not=_no_cache,
-        lines={TORCH: always("model.config.use_cache = False")},
+        lines={TORCH: _without_cache},
         saves_memory_only=True,
     ),
     Variant(
@@ -259,13 +337,14 @@ VARIANTS = (
         label="Expandable segments",
         why_not=_not_expandable,
         environment=dict.fromkeys(ALLOCATOR_VARIABLES, EXPANDABLE),
-        lines={TORCH: always(f'os.environ["{ALLOCATOR_VARIABLES[-1]}"] = "{EXPANDABLE}"  # before torch is imported')},
+        lines={TORCH: always(_EXPANDABLE_LINE)},
         saves_memory_only=True,
     ),
     Variant(
         name="fp32",
-        label="32 bits in place of 64",
+        label="fp32 in place of fp64",
         why_not=_not_fp64,
+        masks_otherwise=True,
         lines={TORCH: always("model.float()  # and the batches: torch.from_numpy(rows).float()")},
     ),
     Variant(
@@ -283,14 +362,16 @@ VARIANTS = (
         label="bf16 autocast",
         why_not=_not_bf16,
         rounds_as="bf16",
+        masks_otherwise=True,
         lines={
-            TORCH: lambda facts: (
-                f'with torch.autocast("{facts.device_kind}", dtype=torch.bfloat16):\n'
-                "    outputs = model(inputs)  # the loss is computed of outputs.float()"
+            TORCH: _autocast,
+            TRANSFORMERS: lambda facts: f"TrainingArguments(..., bf16=True{'' if facts.is_gpu else ', use_cpu=True'})",
+            LIGHTNING: always(
+                'Trainer(..., precision="bf16-mixed")  # the loss, too: BCELoss fails there, BCEWithLogitsLoss does not'
             ),
-            TRANSFORMERS: always("TrainingArguments(..., bf16=True)"),
-            LIGHTNING: always('Trainer(..., precision="bf16-mixed")'),
-            ACCELERATE: always('Accelerator(..., mixed_precision="bf16")'),
+            ACCELERATE: always(
+                'Accelerator(..., mixed_precision="bf16")  # what the script casts by that, too: it was not compared'
+            ),
         },
     ),
 )
