@@ -3,7 +3,7 @@
     measurement   `plan`: its probes, and the engine's outlook on the comparison of speeds; for a check, its steps
     tuning        `tune.plan`: its starts
     validation    the steps measured so far; for compiling, a constant that was measured elsewhere
-    race          no figure: what races next depends on what was timed
+    race          at most its time budget, and no figure: what races next depends on what was timed
     estimate      the cards done so far; before the first, the time that loading the libraries took on this machine
 
 A new figure replaces the one shown where it is smaller, or where it is clearly larger because something new is known.
@@ -84,10 +84,12 @@ class TimeLeft:
     def left(self, now: float) -> float | None:
         """Return the seconds left at this second of the run.
 
-        Where nothing is known after half of the time budget, the run is expected to take all of it.
+        Of a race at most so many. Where nothing is known after half of the time budget, all of it is expected.
         """
         if self.said is not None:
             return self.said.left(now)
+        if (most := budget_of_race(self.spec)) is not None:
+            return max(most - now, 0.0)
         budget = self._budget
         return budget - now if budget is not None and 2 * now >= budget > now else None
 
@@ -101,8 +103,7 @@ class TimeLeft:
 
     @property
     def _budget(self) -> float | None:
-        budget = self.spec.get("time_budget_seconds")
-        return float(budget) if isinstance(budget, int | float) and 0 < budget <= LONGEST_SECONDS else None
+        return _budget_of(self.spec)
 
     def _expected(self, now: float) -> float | None:
         phases = self.progress.get("phases") or {}
@@ -128,6 +129,16 @@ class TimeLeft:
             under_way_seconds=_under_way(progress, now) if "batch_size" in progress else None,
             timing_seconds_left=_timing_left(progress, now),
         )
+
+
+def budget_of_race(spec: Mapping[str, Any]) -> float | None:
+    """Return the time budget of a race, all that is known of how long it takes; None for other runs."""
+    return _budget_of(spec) if "tried" in spec else None
+
+
+def _budget_of(spec: Mapping[str, Any]) -> float | None:
+    budget = spec.get("time_budget_seconds")
+    return float(budget) if isinstance(budget, int | float) and 0 < budget <= LONGEST_SECONDS else None
 
 
 def next_said(said: Said | None, expected: float | None, now: float) -> Said | None:

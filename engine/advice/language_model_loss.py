@@ -9,10 +9,14 @@ from ..settings.loop_settings import RECOMPUTED, LoopSettings
 
 @dataclass(frozen=True, slots=True)
 class LanguageModelLoss:
-    """How the loss is computed, where it is not the one that the model returns. `is_capped`: it caps its logits."""
+    """How the loss is computed, where it is not the one that the model returns.
+
+    `is_capped`: the model caps its logits; `is_scaled`: it divides them first.
+    """
 
     settings: LoopSettings
     is_capped: bool
+    is_scaled: bool
 
     @property
     def _recomputes(self) -> bool:
@@ -57,12 +61,14 @@ class LanguageModelLoss:
         tokens = self.settings.loss_chunk_tokens
         upcast = "" if self.settings.half_precision_loss else ".float()"
         loss_of_chunk = "checkpoint(loss_of, *chunk, use_reentrant=False)" if self._recomputes else "loss_of(*chunk)"
+        scale = ["        logits = logits / model.config.logits_scaling"]
         cap = ["        cap = model.config.final_logit_softcapping", "        logits = torch.tanh(logits / cap) * cap"]
         return [
             "    hidden = model.get_decoder()(**inputs).last_hidden_state",
             "",
             "    def loss_of(hidden, labels):",
             "        logits = model.get_output_embeddings()(hidden)",
+            *(scale if self.is_scaled else []),
             *(cap if self.is_capped else []),
             f"        logits = logits.flatten(0, 1){upcast}",
             '        return torch.nn.functional.cross_entropy(logits, labels.flatten(), reduction="sum")',

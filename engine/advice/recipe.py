@@ -8,14 +8,14 @@ from typing import Any
 
 from ..catalog import Workload
 from ..catalog.stored_workload import stored_workload
-from ..race.lines import TF32
+from ..race.lines import DECODER_WITHOUT_CACHE, ENABLING_CHECKPOINTING, TF32, without_cache
 from ..settings.adapter_settings import BF16, AdapterSettings
 from ..settings.loop_settings import LoopSettings
 from ..settings.lora_options import TRAINED_HEADS, FourBits, lora_options
 from ..settings.optimizers import OPTIMIZERS, Optimizer
 from ..settings.rank_settings import DDP
 from ..settings.spec_checks import settings_of
-from ..settings.step_settings import FREED, FULL, PACKED, PADDED, PURE_BF16
+from ..settings.step_settings import BEFORE_FORWARD, FREED, FULL, PACKED, PADDED, PURE_BF16
 from ..spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS
 from ..text.units import format_bytes
 from .language_model_loss import LanguageModelLoss
@@ -65,6 +65,9 @@ class Recipe:
     frees_gradients: bool = False
     offloads_activations: bool = False
     offloads_optimizer: bool = False
+    clips_gradients: bool = False
+    holds_gradients: bool = False
+    """Whether the last step's gradients are there during the forward pass."""
     has_exchange: bool = False
     """Whether the known memory has what several devices need to exchange gradients."""
 
@@ -100,8 +103,8 @@ class Recipe:
     @property
     def loss(self) -> LanguageModelLoss | None:
         """Return the loss to write; None where it is the one that the model returns, or the reader's own."""
-        is_capped = self.workload.model_class.startswith("Gemma2")
-        return LanguageModelLoss(self.loop, is_capped) if self.loop.has_own_loss else None
+        is_capped, is_scaled = (self.workload.model_class.startswith(name) for name in ("Gemma2", "Granite"))
+        return LanguageModelLoss(self.loop, is_capped, is_scaled) if self.loop.has_own_loss else None
 
     def optimizer_call(self, parameters: str) -> str:
         """Write the optimizer of the run, with the reader's learning rate."""
@@ -182,9 +185,11 @@ class Recipe:
         else:
             lines = ["model = model.to(torch.bfloat16)"] if self.precision == PURE_BF16 else []
         if self.sequences == PACKED:
-            lines.append("model.config.use_cache = False  # with a cache a packed row counts as one sequence")
+            lines.append(f"{without_cache()}  # with a cache a packed row counts as one sequence")
         elif self.loop.without_cache:
-            lines.append("model.config.use_cache = False  # training never reads it")
+            lines.append(f"{without_cache()}  # training never reads it")
+            if self.workload.has_config_of_decoder:
+                lines.append(f"{DECODER_WITHOUT_CACHE}  # a decoder may have a copy of the config")
         if self.adapters.lora_rank is not None:
             options = lora_options(self.adapters, self.workload).items()
             adapters = f"LoraConfig({', '.join(f'{name}={_written(value)}' for name, value in options)})"
@@ -196,8 +201,7 @@ class Recipe:
                 lines += ["for weight in model.parameters():", "    if weight.requires_grad:"]
                 lines.append("        weight.data = weight.data.bfloat16()  # as the model's other weights")
         if checkpoints and self.gradient_checkpointing:
-            enable = 'gradient_checkpointing_enable({"use_reentrant": False})'
-            lines.append(f"model.{enable if self.is_of_transformers else 'enable_gradient_checkpointing()'}")
+            lines.append(ENABLING_CHECKPOINTING[self.workload.library])
         return lines
 
     def _lines_loading_quantized(self) -> list[str]:
@@ -325,5 +329,7 @@ def recipe_of(
         frees_gradients=spec.get("gradients") == FREED,
         offloads_activations=bool(spec.get("offload_activations")),
         offloads_optimizer=bool(spec.get("offload_optimizer")),
+        clips_gradients=bool(spec.get("clip_grad_norm")),
+        holds_gradients=spec.get("zero_grad", BEFORE_FORWARD) != BEFORE_FORWARD,
         has_exchange=bool(spec.get("strategy")),
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ..race.lines import FREEING_IN_LIGHTNING
 from .recipe import Recipe
 
 PYTHON, JSON = "python", "json"
@@ -19,17 +20,16 @@ _TRAINER_OPTIMIZERS = {
     "adamw-fused": "adamw_torch_fused",
     "rmsprop": "rmsprop",
     "adagrad": "adagrad",
-    "adamw-8bit": "adamw_bnb_8bit",
-    "paged-adamw-8bit": "paged_adamw_8bit",
     "paged-adamw-32bit": "paged_adamw_32bit",
     "lion": "lion_32bit",
-    "lion-8bit": "lion_8bit",
     "schedule-free-adamw": "schedule_free_adamw",
 }
-"""The optimizers that `TrainingArguments(optim=...)` makes from the same classes, or with the same state."""
+"""The optimizers that `TrainingArguments(optim=...)` makes from the same classes, or with the same state.
+
+Of 8 bits none does: by its name the Trainer would keep the embeddings' state in 32 bits.
+"""
 _WITH_OPTIMIZER = {
     "lion": ("adam_beta2=0.99",),  # Lion's own; the Trainer would give it Adam's
-    "lion-8bit": ("adam_beta2=0.99",),
     "schedule-free-adamw": ('lr_scheduler_type="constant"',),
 }
 """Arguments that an optimizer needs with its name, so that it is the one of its library's defaults."""
@@ -38,6 +38,7 @@ STEPS_AFTER_BACKWARD = "it makes one step of all weights after the backward pass
 _TRAINER_PRECISIONS = {"bf16": "bf16=True", "fp16": "fp16=True", "tf32": "tf32=True"}
 _LIGHTNING_PRECISIONS = {"bf16": "bf16-mixed", "fp16": "16-mixed"}
 _LIGHTNING_DEVICES = {"cuda": "gpu", "mps": "mps", "cpu": "cpu"}
+_FREEING_GRADIENTS = ("", *(f"    {line}" for line in FREEING_IN_LIGHTNING))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,23 +70,10 @@ def trainer(recipe: Recipe) -> Snippet | NoSnippet:
         )
     if (reason := _not_with_own_steps(recipe) or _no_own_loss(recipe)) is not None:
         return NoSnippet(title, reason)
-    arguments = [
-        'output_dir="out"',
-        f"per_device_train_batch_size={recipe.micro_batch_size}",
-        f"gradient_accumulation_steps={recipe.accumulation_steps}",
-        "dataloader_drop_last=True",
-        "learning_rate=learning_rate",
-        "num_train_epochs=1",
-    ]
-    name = _TRAINER_OPTIMIZERS.get(recipe.optimizer)
-    arguments += [f'optim="{name}"', *_WITH_OPTIMIZER.get(recipe.optimizer, ())] if name else []
-    arguments += [_TRAINER_PRECISIONS[recipe.precision]] if recipe.precision in _TRAINER_PRECISIONS else []
-    if recipe.gradient_checkpointing:
-        arguments += ["gradient_checkpointing=True", 'gradient_checkpointing_kwargs={"use_reentrant": False}']
-    arguments += ["use_cpu=True"] if recipe.device_kind == "cpu" else []
     options = "".join(f', "{name}": {value!r}' for name, value in recipe.torch_optimizer.options.items())
     class_and_options = f'({recipe.torch_optimizer.path}, {{"lr": learning_rate{options}}})'
-    optimizer = "" if name else f", optimizer_cls_and_kwargs={class_and_options}"
+    has_name = recipe.optimizer in _TRAINER_OPTIMIZERS
+    optimizer = "" if has_name else f", optimizer_cls_and_kwargs={class_and_options}"
     made = f"(model=model, args=arguments, train_dataset=dataset{optimizer})"
     training = [f"Trainer{made}.train()"]
     if recipe.loss is not None:
@@ -94,15 +82,36 @@ def trainer(recipe: Recipe) -> Snippet | NoSnippet:
         training = _training_with_offload(recipe, made)
     body = [
         "arguments = TrainingArguments(",
-        *(f"    {argument}," for argument in arguments),
+        "    # else its defaults: weight_decay 0 and a linear schedule, which change neither memory nor speed",
+        *(f"    {argument}," for argument in _arguments_of_trainer(recipe)),
         ")",
         *training,
     ]
-    lines = [*_switches(recipe, with_tf32=False), *recipe.model_lines(checkpoints=False), *body]
+    switches = _switches(recipe, with_tf32=recipe.precision != "tf32")  # an argument switches TF32 on
+    start = f"# Start it with: torchrun --nproc-per-node {recipe.devices} train.py (plain python uses nn.DataParallel)"
+    lines = [*([start] if recipe.devices > 1 else []), *switches, *recipe.model_lines(checkpoints=False), *body]
     imports = ["from transformers import Trainer, TrainingArguments"]
     return Snippet(
         "transformers", title, PYTHON, _code(recipe, imports, lines), note=_note(recipe, _short_last_step(recipe))
     )
+
+
+def _arguments_of_trainer(recipe: Recipe) -> list[str]:
+    arguments = [
+        'output_dir="out"',
+        f"per_device_train_batch_size={recipe.micro_batch_size}",
+        f"gradient_accumulation_steps={recipe.accumulation_steps}",
+        "dataloader_drop_last=True",
+        "learning_rate=learning_rate",
+        "num_train_epochs=1",
+    ]
+    arguments += [] if recipe.clips_gradients else ["max_grad_norm=0"]  # it clips by default
+    name = _TRAINER_OPTIMIZERS.get(recipe.optimizer)
+    arguments += [f'optim="{name}"', *_WITH_OPTIMIZER.get(recipe.optimizer, ())] if name else []
+    arguments += [_TRAINER_PRECISIONS[recipe.precision]] if recipe.precision in _TRAINER_PRECISIONS else []
+    if recipe.gradient_checkpointing:
+        arguments += ["gradient_checkpointing=True", 'gradient_checkpointing_kwargs={"use_reentrant": False}']
+    return [*arguments, *(["use_cpu=True"] if recipe.device_kind == "cpu" else [])]
 
 
 def _training_with_own_loss(recipe: Recipe, made: str) -> list[str]:
@@ -193,6 +202,7 @@ def lightning(recipe: Recipe) -> Snippet | NoSnippet:
         "    def configure_optimizers(self):",
         *(f"        {line}" for line in recipe.optimizer_lines("self.parameters()")),
         "        return optimizer",
+        *([] if recipe.holds_gradients else _FREEING_GRADIENTS),
         "",
         _loader(recipe),
         "trainer = lightning.Trainer(",

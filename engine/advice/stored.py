@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ..documents.estimated import Estimated, EstimatedCard
 from ..documents.measured import Measured
+from ..documents.own_raced import OwnRaced
+from ..documents.raced import Raced
 from ..errors import SpecError
 from ..kinds import read_result
 from ..results.result_file import result_in
@@ -25,6 +27,8 @@ def basis_of(document: object, gpu: str | None = None, *, or_with_reserve: bool 
             basis = basis_of_estimate(_one_of(found, gpu))
         case Measured():
             basis = basis_of_result(found, found.training, or_with_reserve=or_with_reserve)
+        case Raced() | OwnRaced():
+            raise SpecError("result", "is a race: it recommends lines to paste, and no batch size")
         case _:
             raise SpecError("result", "is no result of this program: a validation recommends nothing")
     if basis is None:

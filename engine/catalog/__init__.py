@@ -107,6 +107,11 @@ class Workload:
         return self.library == "transformers" and decodes
 
     @property
+    def has_config_of_decoder(self) -> bool:
+        """Whether its decoder, which stands beside an encoder, may have a copy of the config."""
+        return self.task == "text2text-generation"
+
+    @property
     def window_tokens(self) -> int | None:
         """The length from which on layers of a decoder attend to a window only, by a mask; None where none does."""
         window = self.config.get("sliding_window") if self.config.get("use_sliding_window", True) else None

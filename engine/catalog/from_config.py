@@ -43,8 +43,15 @@ class ModelType:
     has_gradient_checkpointing: bool = True
 
 
+_UNCHECKPOINTED = ("albert", "mpnet", "convnext", "resnet")
+"""The types that transformers does not checkpoint, and whose blocks the engine does not know in every config."""
+
+
 def _of(task: Task, suffix: str, prefixes: Mapping[str, str], **others: Any) -> dict[str, ModelType]:
-    return {name: ModelType(task, prefix, suffix, **others) for name, prefix in prefixes.items()}
+    return {
+        name: ModelType(task, prefix, suffix, has_gradient_checkpointing=name not in _UNCHECKPOINTED, **others)
+        for name, prefix in prefixes.items()
+    }
 
 
 _DECODERS = {
@@ -68,13 +75,11 @@ MODEL_TYPES: dict[str, ModelType] = {
     **_of("text-classification", "ForSequenceClassification", _OFFSET_ENCODERS, positions_offset=2),
     **_of("text2text-generation", "ForConditionalGeneration", {"t5": "T5", "mt5": "MT5", "bart": "Bart"}),
     **_of("image-classification", "ForImageClassification", {"vit": "ViT", "deit": "DeiT", "swin": "Swin"}),
-    **_of("image-classification", "ForImageClassification", {"convnext": "ConvNext"}, architecture="cnn"),
     **_of(
         "image-classification",
         "ForImageClassification",
-        {"resnet": "ResNet"},
+        {"convnext": "ConvNext", "resnet": "ResNet"},
         architecture="cnn",
-        has_gradient_checkpointing=False,
     ),
 }
 TASKS = tuple(task for task in get_args(Task) if any(each.task == task for each in MODEL_TYPES.values()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..results.host_memory import is_of_the_host
 from ..results.result import CPU_COUNTS_TENSORS, DATA_EXHAUSTED, Boundary, Outcome, Reason, RunResult
 from ..search.differing_starts import do_starts_differ
 from ..spec import SearchSpec
@@ -68,7 +69,7 @@ def why_not_certified(result: RunResult) -> str | None:
     if boundary.reason is Reason.ONE_SIZE:
         return "No limit was searched: only the requested size was run."
     if boundary.reason is Reason.TIME_BUDGET:
-        budget = format_duration(result.spec.to_dict()["time_budget_seconds"])
+        budget = format_duration(result.spec.time_budget_seconds)
         spent = f"Not certified: the time budget of {budget} was spent before"
         if boundary.refused_batch_size:
             return f"{spent} the size had run for longer."
@@ -82,11 +83,19 @@ def _why_open(result: RunResult) -> str:
     most = f"{result.spec.max_batch_size:,}"
     return {
         Reason.SIZE_LIMIT: _what_ends(result),
-        Reason.ERROR: f"{_failed_size(result.boundary)} failed, and not for lack of memory",
+        Reason.ERROR: f"{_failed_size(result.boundary)} failed, {_what_was_lacking(result)}",
         Reason.FOREIGN_MEMORY: "other processes held memory of the device; run it again when the device is free",
         Reason.MAX_BATCH_SIZE: f"{most} was the largest size allowed, and memory did not run out",
         Reason.TIME_BUDGET: "the time budget ended first",
     }.get(result.boundary.reason, "the next size was not shown to run out of memory in a fresh process")
+
+
+def _what_was_lacking(result: RunResult) -> str:
+    """Say that it was not memory, or not the GPU's: a host that ran out of its own proves nothing of the GPU."""
+    refused = result.boundary.refused_batch_size
+    probe = None if refused is None else refusing_probe(result.probes, refused)
+    is_of_host = probe is not None and is_of_the_host(probe.error_type, probe.error_message or "")
+    return "for lack of the host's memory, not the GPU's" if is_of_host else "and not for lack of memory"
 
 
 def _failed_size(boundary: Boundary) -> str:

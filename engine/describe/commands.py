@@ -26,14 +26,6 @@ def measure_command(spec: Mapping[str, Any], program: str = INSTALLED) -> str:
     return f"{program} measure {shlex.join([str(spec['model']), *options])}"
 
 
-def faster_command(spec: Mapping[str, Any], program: str = INSTALLED) -> str:
-    """Write "memorymark tune --faster -- python train.py {batch_size}"; empty where no command is the user's own."""
-    if not (command := spec.get("command")) or spec.get("catalogue"):
-        return ""
-    size = ["--current-batch-size", str(spec["current_batch_size"])] if "current_batch_size" in spec else []
-    return f"{program} tune --faster {shlex.join(size)} -- {shlex.join(map(str, command))}"
-
-
 def setting_options(spec: Mapping[str, Any], names: Iterable[str]) -> list[str]:
     """Return the options of these settings that differ from their defaults."""
     return [part for name in names for part in _option(name, spec.get(name))]

@@ -7,16 +7,17 @@ from collections.abc import Iterable
 
 from ..catalog import Workload
 from ..catalog.stored_workload import is_own_training, stored_workload
+from ..progress import BACKWARD, FORWARD, OPTIMIZER_STEP
 from ..results.result import DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult
 from ..settings.optimizers import OPTIMIZERS
 from ..spec import trained_settings
 from ..text.units import format_bytes
 
 _REQUEST = re.compile(r"[Tt]ried to allocate (\d[\d.]* (?:bytes|[KMGT]iB))")
-LOADING, OPTIMIZER_STEP, EVALUATION = "loading the model", "optimizer_step", "evaluation"
+LOADING, EVALUATION = "loading the model", "evaluation"
 _WHERE = {
-    "forward": " in the forward pass",
-    "backward": " in the backward pass",
+    FORWARD: " in the forward pass",
+    BACKWARD: " in the backward pass",
     OPTIMIZER_STEP: " in the optimizer step",
     EVALUATION: " in the evaluation",
     "checkpoint": " in saving a checkpoint",

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..estimate.alternatives import COSTS, Cost
+from ..progress import OPTIMIZER_STEP, TRAINING_PHASES
 from ..results.result import Outcome, Probe
-from .does_not_fit import LOADING, OPTIMIZER_STEP
+from .does_not_fit import LOADING
 
 _WITHOUT_ACTIVATIONS = (OPTIMIZER_STEP, LOADING)
 _SPLIT_BELOW = 0.75
@@ -92,7 +93,9 @@ def _split(fitting: dict[int, Probe]) -> Split | None:
     alike = [
         smaller
         for smaller, probe in fitting.items()
-        if smaller <= size * _SPLIT_BELOW and probe.peak_phase and probe.peak_phase == largest.peak_phase
+        if smaller <= size * _SPLIT_BELOW
+        and probe.peak_phase in TRAINING_PHASES
+        and probe.peak_phase == largest.peak_phase
     ]
     if not alike:
         return None

@@ -15,7 +15,9 @@ MARK = "; its last lines: "
 FAILS_UNWATCHED = "; it fails without MemoryMark's watch, too"
 RUNS_UNWATCHED = "; without MemoryMark's watch it does not fail as early: the watch may be the cause, please report it"
 OTHER_TORCHVISION = "; its torchvision was built for another torch: install both from the same package index"
-_OWN_BEHIND = (OTHER_TORCHVISION, FAILS_UNWATCHED, RUNS_UNWATCHED)
+NO_INPUT = "; a start has no terminal and an empty standard input: give the script what it asks for by its options"
+NO_TRACKER = "; experiment trackers are off in a start: WANDB_MODE=online keeps Weights & Biases on"
+_OWN_BEHIND = (OTHER_TORCHVISION, NO_INPUT, NO_TRACKER, FAILS_UNWATCHED, RUNS_UNWATCHED)
 """What MemoryMark adds behind a message."""
 _LOG, _BY_HAND = "\n  Its whole output: ", "\n  To run it by hand: "
 
