@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from .contradiction import Contradiction
 from .document import FIRST_VERSION
-from .physics import impossible_estimate, impossible_facts
+from .parts import impossible_estimate
+from .physics import impossible_facts
 
 __all__ = ["FIRST_VERSION", "Contradiction", "impossible_estimate", "impossible_facts"]

@@ -29,7 +29,7 @@ from ..text.wording import Text, error_name, is_one_of
 from ..tune.learned_sizes import sizes_taken_and_failed
 from ..tune.notes import LEARNED_SIZES, NOTES, PEAK, WHOLE_RUN
 from ..tune.script_error import wall_of_the_script
-from ..tune.spec import FunctionSpec, TuneSpec, read_tuned_spec
+from ..tune.spec import FUNCTION, FunctionSpec, TuneSpec, read_tuned_spec
 from ..tune.speed.alternating_starts import METHOD, next_round, rounds_of, verdict
 from ..tune.speed.to_compare import sizes_to_compare
 from ..tune.training import Training
@@ -47,12 +47,14 @@ class CommandClaims(Claims):
     training: Training
 
     document: ClassVar = Tuned
-    spec_members: ClassVar = ("model", "device", "batch", "current_batch_size", "max_batch_size")
+    spec_members: ClassVar = ("model", "device", "batch", "current_batch_size", "max_batch_size", "compare_speed")
     method: ClassVar[Text] = METHOD
 
     @classmethod
     def read_spec(cls, spec: Mapping[str, Any]) -> TuneSpec | FunctionSpec:
         made = read_tuned_spec(spec)
+        if made.batch == FUNCTION and spec.get("function") is None:
+            raise SpecError("spec.function", "is missing")
         for name in made.DERIVED:
             if name in spec and spec[name] != getattr(made, name):
                 raise SpecError(f"spec.{name}", f"must be {getattr(made, name)!r}")

@@ -5,7 +5,6 @@ The lines to paste are written from those facts, never taken from the document.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -17,7 +16,6 @@ from ..race.field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict
 from ..race.numbers import UNKNOWN, Numbers
 from ..race.row import VariantRow
 from ..race.text import lines_to_paste
-from ..results.intervals import ENOUGH_ROUNDS
 from ..results.savings import savings
 from ..results.speed_rounds import SpeedClaim
 from ..tune.faster.answer import (
@@ -47,8 +45,9 @@ from ..tune.faster.trial import numbers_again
 from ..tune.faster.variants import BY_NAME, WORKERS
 from .contradiction import Contradiction, differences
 from .document import read_claims
-from .physics import BATCH_SIZE_MOST, LEAST_STEP_SECONDS, MOST_CORES, SLACK_SECONDS, impossible_place
-from .training import MOST_RANKS
+from .limits import BATCH_SIZE_MOST, LEAST_STEP_SECONDS, MOST_CORES, MOST_PROCESSES, MOST_RANKS, SLACK_SECONDS
+from .physics import impossible_place
+from .race_rounds import first_wrong_round
 
 _DERIVED = (
     *("rows", "at_workers", "base", "at_rest", "verdict", "chosen", "chosen_memory_bytes", "chosen_numbers"),
@@ -60,10 +59,6 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,59}", re.ASCII)
 _PRECISIONS = (None, "highest", "high", "medium")
 _NOT_KEPT = "is missing: the version that raced this kept too little of it to be decided again; race it again"
 _STARTS_OF_TODAY = 2
-_MOST_LOOKS = 400
-"""So many times that may have been left after a round are looked at."""
-_MORE_TOGETHER = 4
-"""A later generation of a race has at most so many entries more than there are changes."""
 
 
 def contradictions_of_own_race(document: Mapping[str, Any]) -> list[Contradiction]:
@@ -73,7 +68,7 @@ def contradictions_of_own_race(document: Mapping[str, Any]) -> list[Contradictio
     stored, untrue = read_claims(OwnRaced, document)
     spec = _read_spec(stored)
     race = _Race(stored, spec, _facts(stored))
-    wrong = [*impossible_place(stored.device, spec.device), *_impossible(stored, spec)]
+    wrong = [*impossible_place(stored.device, spec.device), *_impossible(stored, spec, race.facts)]
     wrong += [] if wrong else race.wrong_rounds()
     if wrong:
         return [*untrue, *wrong]
@@ -104,6 +99,11 @@ def _facts(stored: OwnRaced) -> Facts:
         ("framework", noted.framework),
         *((f"optimizers[{place}].name", each.name) for place, each in enumerate(noted.optimizers)),
         *((f"models[{place}].dtypes", name) for place, each in enumerate(noted.models) for name in each.dtypes),
+        *(
+            (f"models[{place}].name", name)
+            for place, each in enumerate(noted.models)
+            for name in filter(None, (each.name, each.held_as, *(p for by in each.cached_by for p in by.split("."))))
+        ),
     ):
         if not _NAME.fullmatch(name):
             raise SpecError(f"facts.{path}", "is no name of a class, a type or a library")
@@ -117,7 +117,7 @@ def _facts(stored: OwnRaced) -> Facts:
         raise SpecError("device.compute_capability", "is no version") from exc
 
 
-def _impossible(stored: OwnRaced, spec: OwnRaceSpec) -> Iterator[Contradiction]:
+def _impossible(stored: OwnRaced, spec: OwnRaceSpec, facts: Facts) -> Iterator[Contradiction]:
     """Yield what no machine can have measured."""
     today, capacity = stored.today, stored.device.capacity_bytes
     if (limit := stored.device.limit_bytes) is not None:
@@ -130,11 +130,28 @@ def _impossible(stored: OwnRaced, spec: OwnRaceSpec) -> Iterator[Contradiction]:
         ("today.batch_size", today.batch_size, sizes),
         ("today.samples_per_step", today.samples_per_step, (least_samples, BATCH_SIZE_MOST * MOST_RANKS)),
         ("today.memory_bytes", today.memory_bytes, (1, capacity)),
+        ("facts.kept_bytes", stored.facts.kept_bytes, (0, capacity)),
         ("today.step_seconds", today.step_seconds, (LEAST_STEP_SECONDS, stored.total_seconds)),
         ("today.waiting_fraction", today.waiting_fraction or 0.0, (0, 1)),
         ("today.loss_noise", today.loss_noise or 0.0, (0, float("inf"))),
-        ("chosen_memory_bytes", stored.chosen_memory_bytes or 1, (1, capacity)),
-        *((f"rows[{n}].memory_bytes", row.memory_bytes or 1, (1, capacity)) for n, row in enumerate(stored.rows)),
+        ("today.mask_noise", today.mask_noise or 0.0, (0, float("inf") if facts.draws_masks else 0)),
+        ("today.is_batch_size_guessed", today.is_batch_size_guessed, (0, spec.batch == OWN)),
+        *(
+            (name, value, (1, capacity))
+            for name, value in (
+                ("chosen_memory_bytes", stored.chosen_memory_bytes),
+                *((f"rows[{n}].memory_bytes", row.memory_bytes) for n, row in enumerate(stored.rows)),
+            )
+            if value is not None
+        ),
+        *(
+            (name, numbers.largest_difference, (0, float("inf")))
+            for name, numbers in (
+                ("chosen_numbers.largest_difference", stored.chosen_numbers),
+                *((f"rows[{n}].numbers.largest_difference", row.numbers) for n, row in enumerate(stored.rows)),
+            )
+            if numbers is not None and numbers.largest_difference is not None
+        ),
         *(
             (f"rows[{n}].compile_seconds", r.compile_seconds or 0, (0, stored.total_seconds))
             for n, r in enumerate(stored.rows)
@@ -163,9 +180,11 @@ def _impossible(stored: OwnRaced, spec: OwnRaceSpec) -> Iterator[Contradiction]:
     if spent > stored.total_seconds + SLACK_SECONDS:
         yield Contradiction("total_seconds", stored.total_seconds, spent)
     tried = sum(row.memory_bytes is not None for row in stored.rows)
-    starts = _STARTS_OF_TODAY + tried + sum(len(each.timed) for each in stored.all_rounds)
-    if stored.starts < starts:
-        yield Contradiction("starts", stored.starts, starts)
+    starts = (
+        _STARTS_OF_TODAY + (today.mask_noise is not None) + tried + sum(len(each.timed) for each in stored.all_rounds)
+    )
+    if not starts <= stored.starts <= MOST_PROCESSES:
+        yield Contradiction("starts", stored.starts, [starts, MOST_PROCESSES])
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +241,7 @@ class _Race:
         step_seconds = step_seconds_on(base, stored.today, at_workers)
         rows = tuple(self._row_again(row, base, step_seconds) for row in stored.rows)
         memory_bytes, numbers = self._together(entry, rows)
-        chosen, why_dropped = together(entry, numbers, self.facts)
+        chosen, why_dropped = together(entry, numbers, self.facts, stored.today.loss_noise)
         gain = verdict.gain if chosen else None
         measured = {each.name: getattr(stored, each.name) for each in fields(OwnFindings)}
         derived = {
@@ -280,6 +299,7 @@ class _Race:
             beside=base,
             memory_bytes=row.memory_bytes,
             numbers=numbers,
+            noise=self.stored.today.loss_noise,
             compile_seconds=row.compile_seconds,
         )
 
@@ -319,28 +339,11 @@ def _verdict(racing: Field, rounds: Sequence[RacedRound], *, ended_before: bool)
 
 
 def _first_wrong(path: str, racing: Field, rounds: Sequence[RacedRound]) -> list[Contradiction]:
-    for number, each in enumerate(rounds):
-        shown = [*(timed.entry for timed in each.timed), *([] if each.failed is None else [each.failed])]
-        given = (each.stage, each.generation, shown)
-        steps = _steps_after(racing, rounds[:number])
-        orders = (
-            (s.stage, s.generation, [*order_of_round(s, number)][: len(shown) if each.failed else None]) for s in steps
-        )
-        if each.failed == TODAY or given not in orders:
-            called_for = next_step(racing, rounds[:number])
-            wanted = called_for.entries if isinstance(called_for, NextRound) else None
-            return [Contradiction(f"{path}[{number}]", given, wanted)]
-    return []
+    """Return the first wrong round: its starts were in the order of its number, up to one that failed."""
 
+    def is_of(step: NextRound, number: int) -> bool:
+        each, order = rounds[number], order_of_round(step, number)
+        shown = (*(one.entry for one in each.timed), *(() if each.failed is None else (each.failed,)))
+        return shown == (order if each.failed is None else order[: len(shown)])
 
-def _steps_after(racing: Field, rounds: Sequence[RacedRound]) -> Iterator[NextRound]:
-    """Yield the rounds that may follow: the next one, and those by which the race goes on where the time runs short."""
-    whole = [each for each in rounds if each.timed and each.failed is None]
-    took = [one.seconds or each.seconds / len(each.timed) for each in whole for one in each.timed]
-    starts = [seconds for seconds in took if seconds > 0]  # a document may say anything
-    most = (len(racing.changes) + _MORE_TOGETHER + 2 * ENOUGH_ROUNDS + 1) * max(starts, default=0.0)
-    looks = math.ceil(min(2 * most / min(starts), _MOST_LOOKS)) if starts else 0
-    spent = sum(each.seconds for each in rounds)
-    for left in (math.inf, *(most * look / looks for look in range(looks, 0, -1))):
-        if isinstance(step := next_step(replace(racing, most_seconds=spent + left), rounds), NextRound):
-            yield step
+    return first_wrong_round(path, racing, rounds, next_step, is_of)

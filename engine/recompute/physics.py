@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from dataclasses import astuple
 from statistics import median
 
-from ..estimate.types import Estimate
 from ..ranks.emulation import limit_left
-from ..results.memory_breakdown import CONTENT_LABELS, MOST_ENTRIES, MemoryBreakdown
 from ..results.result import DeviceFacts, Probe, Purpose
 from ..spec import CPU_DEFAULT_LIMIT_BYTES, MEMORY_STEPS, SearchSpec
 from ..text.printable import is_line
@@ -17,23 +15,25 @@ from ..validation.spec import ValidationSpec
 from .boundary import is_refused_for_memory, searched
 from .claims import Claims
 from .contradiction import Contradiction, is_same
+from .limits import (
+    BATCH_SIZE_MOST,
+    DRIVER_COUNTS,
+    LEAST_STEP_SECONDS,
+    LINE_MOST,
+    MOST_CORES,
+    MOST_OTHER_PROCESSES,
+    MOST_PROCESSES,
+    MOST_RANKS,
+    ONE_LINE,
+    OVERCOMMITTED,
+    SLACK_SECONDS,
+)
+from .parts import estimate_of_others, impossible_breakdown, impossible_estimate
 
-LEAST_STEP_SECONDS = 1e-7
-"""Shortest possible optimizer step: any library call takes longer."""
-BATCH_SIZE_MOST = 2**31 - 1
-"""Larger than any size that is searched, and the largest that a database's column of sizes holds."""
-SLACK_SECONDS = 0.05
-"""Tolerance of the seconds of a run, which come from several clocks."""
-OVERCOMMITTED = 2
-"""Factor by which a refused step may exceed the memory of a host: it need not touch all that it was promised."""
-MOST_CORES = 8_192
-"""The most cores that Linux runs on one machine."""
-MOST_PROCESSES = 1_000
-LINE_MOST, _LINE = 200, "one line of 1 to {} printable characters"
 _TEXTS_OF_A_DEVICE = {"device": 20, "kind": 10, "name": LINE_MOST, "uuid": 100, "driver": 100, "compute_capability": 20}
 """By the longest that the portal's database holds."""
-DRIVER_COUNTS = 1 + 1 / 64
-"""Factor by which a driver's count of a card's memory may exceed the card's properties."""
+_MOST_PID = 2**32
+_MOST_SAMPLES_PER_SECOND = BATCH_SIZE_MOST * MOST_RANKS / LEAST_STEP_SECONDS
 
 
 def impossible_figures(claims: Claims) -> Iterator[Contradiction]:
@@ -47,32 +47,11 @@ def impossible_figures(claims: Claims) -> Iterator[Contradiction]:
     yield from _fits_above_refusal(claims)
     yield from _longer_than_the_run(claims)
     yield from _other_work(claims)
-    if (breakdown := claims.memory_breakdown) is not None:
-        # pages draw each entry by its kind, as a share of the whole
-        yield from _entries("memory_breakdown", breakdown)
-        if breakdown.method != "measured":
-            yield Contradiction("memory_breakdown.method", breakdown.method, "measured")
-        if breakdown.total_bytes > claims.device.capacity_bytes:
-            yield Contradiction("memory_breakdown.total_bytes", breakdown.total_bytes, claims.device.capacity_bytes)
+    if claims.memory_breakdown is not None:
+        yield from impossible_breakdown(claims, claims.memory_breakdown)
     if claims.predicted is not None:
         yield from impossible_estimate(claims.predicted)
-
-
-def impossible_estimate(estimate: Estimate) -> Iterator[Contradiction]:
-    """Yield what no estimate can contain: sizes out of range, a card without memory or a name."""
-    if not 0 <= estimate.largest_batch_size <= BATCH_SIZE_MOST:
-        yield Contradiction("estimate.largest_batch_size", estimate.largest_batch_size, [0, BATCH_SIZE_MOST])
-    if not 0 <= estimate.safe_batch_size <= estimate.largest_batch_size:
-        yield Contradiction("estimate.safe_batch_size", estimate.safe_batch_size, [0, estimate.largest_batch_size])
-    if estimate.gpu.total_bytes < 1:
-        yield Contradiction("estimate.gpu.total_bytes", estimate.gpu.total_bytes, "at least 1")
-    if not is_line(estimate.gpu.name, LINE_MOST):
-        yield Contradiction("estimate.gpu.name", estimate.gpu.name, _LINE.format(LINE_MOST))
-    for number, point in enumerate(estimate.at):
-        if not 1 <= point.batch_size <= BATCH_SIZE_MOST:
-            yield Contradiction(f"estimate.at[{number}].batch_size", point.batch_size, [1, BATCH_SIZE_MOST])
-    if estimate.breakdown is not None:
-        yield from _entries("estimate.breakdown", estimate.breakdown)
+        yield from estimate_of_others(claims, claims.predicted)
 
 
 def impossible_facts(device: DeviceFacts) -> Iterator[Contradiction]:
@@ -84,13 +63,20 @@ def impossible_facts(device: DeviceFacts) -> Iterator[Contradiction]:
         most = _TEXTS_OF_A_DEVICE.get(name, LINE_MOST)
         is_left_out = text is None and name not in ("device", "kind", "name")
         if not is_left_out and not (isinstance(text, str) and is_line(text, most)):
-            yield Contradiction(f"device.{name}", text, _LINE.format(most))
+            yield Contradiction(f"device.{name}", text, ONE_LINE.format(most))
     for name, least in (("capacity_bytes", 1), ("limit_bytes", 1), ("foreign_used_bytes", 0), ("beside_bytes", 0)):
         held = getattr(device, name)
         if held is not None and not least <= held < 2**63:
             yield Contradiction(f"device.{name}", held, f"at least {least}")
-    if len(processes) > MOST_PROCESSES:
-        yield Contradiction("device.foreign_processes", len(processes), MOST_PROCESSES)
+    if len(processes) > MOST_OTHER_PROCESSES:
+        yield Contradiction("device.foreign_processes", len(processes), MOST_OTHER_PROCESSES)
+    most_bytes = int(max(device.capacity_bytes, 0) * DRIVER_COUNTS)
+    for number, each in enumerate(device.foreign_processes):
+        for name, most in (("pid", _MOST_PID), ("used_bytes", most_bytes)):
+            held = each.get(name)
+            is_whole = isinstance(held, int) and not isinstance(held, bool)
+            if held is not None and not (is_whole and 0 <= held <= most):
+                yield Contradiction(f"device.foreign_processes[{number}].{name}", held, [0, most])
 
 
 def impossible_place(device: DeviceFacts, requested: str) -> Iterator[Contradiction]:
@@ -177,18 +163,28 @@ def _times(path: str, probe: Probe, claims: Claims) -> Iterator[Contradiction]:
         return
     if probe.purpose is not Purpose.TIMING and not is_same(seconds, median(timed)):
         yield Contradiction(f"{path}.step_seconds", seconds, median(timed))
+    if not 0 < probe.samples_per_second <= _MOST_SAMPLES_PER_SECOND:
+        yield Contradiction(f"{path}.samples_per_second", probe.samples_per_second, [0, _MOST_SAMPLES_PER_SECOND])
+        return
     samples = claims.samples_of_a_step(probe)
     if not is_same(probe.samples_per_second * seconds, samples):
         yield Contradiction(f"{path}.samples_per_second", probe.samples_per_second, samples / seconds)
 
 
 def _fits_above_refusal(claims: Claims) -> Iterator[Contradiction]:
-    """Yield sizes that trained in the search above one refused in a fresh process: the search never tries these."""
+    """Yield sizes that trained above one refused in a fresh process, or above all that the search trained."""
     own = [] if claims.may_starts_differ() else searched(claims.probes)
     refused = min((p.batch_size for p in own if is_refused_for_memory(p, claims)), default=None)
     for number, probe in enumerate(claims.probes):
         if refused is not None and probe.fits and probe in own and probe.batch_size >= refused:
             yield Contradiction(f"probes[{number}].outcome", probe.outcome.value, f"batch {refused} was refused")
+    after = (Purpose.CURVE, Purpose.TIMING)  # what the search has not trained is not measured after it
+    largest = max((p.batch_size for p in claims.probes if p.fits and p.purpose not in after), default=0)
+    may_try_today = not claims.boundary.certified  # whether it trains is not known otherwise
+    for number, probe in enumerate(claims.probes):
+        is_today = probe.batch_size == claims.spec.current_batch_size
+        if probe.purpose in after and probe.batch_size > largest and not (is_today and may_try_today):
+            yield Contradiction(f"probes[{number}].batch_size", probe.batch_size, largest)
 
 
 def _longer_than_the_run(claims: Claims) -> Iterator[Contradiction]:
@@ -197,6 +193,11 @@ def _longer_than_the_run(claims: Claims) -> Iterator[Contradiction]:
     in_phases = sum(getattr(timings, f"{phase}_seconds") for phase in phases)
     if in_phases > timings.total_seconds + SLACK_SECONDS:
         yield Contradiction("timings.total_seconds", timings.total_seconds, in_phases)
+    for name in ("import_seconds", "model_seconds"):
+        if (seconds := getattr(timings, name)) > timings.total_seconds + SLACK_SECONDS:
+            yield Contradiction(f"timings.{name}", seconds, timings.total_seconds)
+    if not 0 <= timings.processes <= MOST_PROCESSES:
+        yield Contradiction("timings.processes", timings.processes, [0, MOST_PROCESSES])
     in_probes = sum(p.wall_seconds for p in claims.probes)
     in_run = timings.total_seconds + timings.carried_seconds + SLACK_SECONDS
     if in_probes > in_run:
@@ -218,16 +219,3 @@ def _other_work(claims: Claims) -> Iterator[Contradiction]:
             if not 0 <= (block.others_cores or 0) <= MOST_CORES:
                 path = f"speed_rounds[{number}].blocks[{place}].others_cores"
                 yield Contradiction(path, block.others_cores, [0, MOST_CORES])
-
-
-def _entries(path: str, breakdown: MemoryBreakdown) -> Iterator[Contradiction]:
-    for number, entry in enumerate(breakdown.entries):
-        if entry.kind not in CONTENT_LABELS:
-            yield Contradiction(f"{path}.entries[{number}].kind", entry.kind, sorted(CONTENT_LABELS))
-    if (kind := breakdown.request.kind) is not None and kind not in CONTENT_LABELS:
-        yield Contradiction(f"{path}.request.kind", kind, sorted(CONTENT_LABELS))
-    if len(breakdown.entries) > MOST_ENTRIES + len(CONTENT_LABELS):
-        yield Contradiction(f"{path}.entries", len(breakdown.entries), MOST_ENTRIES + len(CONTENT_LABELS))
-    together = sum(entry.size_bytes for entry in breakdown.entries)
-    if together != breakdown.total_bytes:
-        yield Contradiction(f"{path}.total_bytes", breakdown.total_bytes, together)

@@ -12,28 +12,31 @@ from ..faster.answer import (
     BLOCK_SECONDS,
     answer_of,
     field_of_sizes,
+    not_reached,
     options_of,
     tolerance_of,
     with_figures,
     with_speed,
 )
-from ..faster.result import FasterResult, Findings, Row
+from ..faster.result import AtSize, FasterResult, Findings, Row
 from ..faster.spec import FasterSpec
-from ..race.field import TODAY, Entry, Field, RacedRound, RaceVerdict, mean_others_cores
+from ..race.field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict, mean_others_cores
 from ..race.lines import lines_of
 from ..race.numbers import judge_difference
 from ..race.rule import decide
-from ..race.variants import CHANGES, changes_to_try, field_of, label_of_entry, settings_of_entry
+from ..race.variants import CHANGES, NotTried, changes_to_try, field_of, label_of_entry, settings_of_entry
 from ..results.savings import savings
 from ..results.speed_rounds import SpeedClaim
 from ..spec import RunSpec
 from .contradiction import Contradiction, differences
 from .document import MOST_ENTRIES, read_claims
-from .physics import LEAST_STEP_SECONDS, MOST_CORES, SLACK_SECONDS, impossible_device
+from .limits import LEAST_STEP_SECONDS, MOST_CORES, SLACK_SECONDS
+from .physics import impossible_device
+from .race_rounds import first_wrong_round
 
 _DERIVED = (
     *("batch_size", "rows", "at_today", "sizes", "at_own_size", "chosen_batch_size", "chosen", "gain", "claim"),
-    *("savings", "lines", "others_cores"),
+    *("savings", "lines", "others_cores", "not_tried"),
 )
 """The members that follow from the spec, the rounds, and what was measured of each row."""
 
@@ -43,7 +46,7 @@ def contradictions_of_race(document: Mapping[str, Any]) -> list[Contradiction]:
     stored, untrue = read_claims(Raced, document)
     spec = FasterSpec.from_dict({**stored.spec.to_dict(), "device": stored.device.device})
     today = spec.run_spec()
-    changes, _ = changes_to_try(today, spec.wanted)
+    changes, not_tried = changes_to_try(today, spec.wanted)
     shares_cores = stored.device.kind == "cpu"
     racing = field_of(today, changes, cores=stored.cores, shares_cores=shares_cores)
     _check_entries(stored, racing)
@@ -51,9 +54,13 @@ def contradictions_of_race(document: Mapping[str, Any]) -> list[Contradiction]:
     of_sizes = field_of_sizes(options, cores=stored.cores, shares_cores=shares_cores)
     _check_timed("rounds_of_sizes", stored.rounds_of_sizes, of_sizes)
     wrong = [*impossible_device(stored.device, today), *_impossible(stored, today)]
+    wrong = wrong or [
+        *_first_wrong("rounds", racing, stored.rounds),
+        *_first_wrong("rounds_of_sizes", of_sizes, stored.rounds_of_sizes),
+    ]
     if wrong:
         return [*untrue, *wrong]
-    again = _decided_again(stored, spec, racing, of_sizes)
+    again = _decided_again(stored, spec, racing, of_sizes, not_tried)
     claimed, recomputed = asdict(stored), asdict(again)
     for name in _DERIVED:
         untrue += differences(name, claimed[name], recomputed[name], may_claim_less=False)
@@ -74,6 +81,8 @@ def _check_entries(stored: Raced, racing: Field) -> None:
         _check_entry(f"sizes[{number}].entry", at.entry, racing)
         if at.label != label_of_entry(at.entry):
             raise SpecError(f"sizes[{number}].label", "is not that of its changes")
+        if at.entry not in seen:
+            raise SpecError(f"sizes[{number}].entry", "has no row")
     if len({each.entry for each in stored.sizes}) < len(stored.sizes):
         raise SpecError("sizes", "have two of the same changes")
     _check_timed("rounds", stored.rounds, racing)
@@ -103,6 +112,7 @@ def _impossible(stored: Raced, today: RunSpec) -> Iterator[Contradiction]:
     """Yield what no machine can have measured."""
     if not 1 <= stored.cores <= MOST_CORES:
         yield Contradiction("cores", stored.cores, [1, MOST_CORES])
+    least = today.current_batch_size * today.accumulation_steps
     most = today.max_batch_size * today.accumulation_steps / LEAST_STEP_SECONDS
     spent = 0.0
     for name in ("rounds", "rounds_of_sizes"):
@@ -112,8 +122,10 @@ def _impossible(stored: Raced, today: RunSpec) -> Iterator[Contradiction]:
             if each.seconds < BLOCK_SECONDS * len(each.timed):
                 yield Contradiction(f"{path}.seconds", each.seconds, BLOCK_SECONDS * len(each.timed))
             for place, one in enumerate(each.timed):
-                if not 0 < one.samples_per_second <= most:
-                    yield Contradiction(f"{path}.timed[{place}].samples_per_second", one.samples_per_second, most)
+                slowest = least / (each.seconds + SLACK_SECONDS)  # each block made a step at least
+                if not slowest <= one.samples_per_second <= most:
+                    path_of_speed = f"{path}.timed[{place}].samples_per_second"
+                    yield Contradiction(path_of_speed, one.samples_per_second, [slowest, most])
                 if not 0 <= (one.others_cores or 0.0) <= MOST_CORES:
                     yield Contradiction(f"{path}.timed[{place}].others_cores", one.others_cores, [0, MOST_CORES])
                 if one.seconds is not None:  # its blocks take the same time
@@ -126,8 +138,12 @@ def _impossible(stored: Raced, today: RunSpec) -> Iterator[Contradiction]:
     for number, row in enumerate(stored.rows):
         if row.memory_bytes is not None and not 0 < row.memory_bytes <= limit:
             yield Contradiction(f"rows[{number}].memory_bytes", row.memory_bytes, limit)
-        if (row.compile_seconds or 0.0) > stored.total_seconds:
-            yield Contradiction(f"rows[{number}].compile_seconds", row.compile_seconds, stored.total_seconds)
+        is_compiled = today.torch_compile or settings_of_entry(row.entry).get("torch_compile", False)
+        if row.compile_seconds is not None and not (is_compiled and 0 <= row.compile_seconds <= stored.total_seconds):
+            most_seconds = stored.total_seconds if is_compiled else None
+            yield Contradiction(f"rows[{number}].compile_seconds", row.compile_seconds, most_seconds)
+        if (row.numbers.largest_difference or 0.0) < 0:
+            yield Contradiction(f"rows[{number}].numbers.largest_difference", row.numbers.largest_difference, 0)
         yield from _size(f"rows[{number}]", row.largest_batch_size, today)
     for number, at in enumerate(stored.sizes):
         yield from _size(f"sizes[{number}]", at.largest_batch_size, today)
@@ -140,14 +156,28 @@ def _size(path: str, largest: int | None, today: RunSpec) -> Iterator[Contradict
         yield Contradiction(f"{path}.largest_batch_size", largest, today.max_batch_size)
 
 
-def _decided_again(stored: Raced, spec: FasterSpec, racing: Field, of_sizes: Field) -> FasterResult:
+def _first_wrong(path: str, racing: Field, rounds: Sequence[RacedRound]) -> list[Contradiction]:
+    """Return the first wrong round: its blocks were in random order, and one with a failure times none."""
+
+    def is_of(step: NextRound, number: int) -> bool:
+        each = rounds[number]
+        if each.failed is not None:
+            return each.failed in step.entries and not each.timed
+        return {one.entry for one in each.timed} == set(step.entries)
+
+    return first_wrong_round(path, racing, rounds, decide, is_of)
+
+
+def _decided_again(
+    stored: Raced, spec: FasterSpec, racing: Field, of_sizes: Field, not_tried: tuple[NotTried, ...]
+) -> FasterResult:
     """Return the race with every figure that follows from others computed from them."""
     today = spec.run_spec()
     at_today = _verdict_of(racing, stored.rounds)
     at_own = None
     if stored.at_own_size is not None or stored.rounds_of_sizes:
         at_own = _verdict_of(of_sizes, stored.rounds_of_sizes)
-    sizes = tuple(with_speed(each, stored.rounds_of_sizes, of_sizes) for each in stored.sizes)
+    sizes = tuple(_size_again(each, stored.rounds_of_sizes, of_sizes) for each in stored.sizes)
     answer = answer_of(today.current_batch_size, at_today, at_own, sizes)
     is_found, claim = answer.verdict.is_found, answer.verdict.claim
     gain = answer.verdict.gain if is_found else None
@@ -156,6 +186,7 @@ def _decided_again(stored: Raced, spec: FasterSpec, racing: Field, of_sizes: Fie
     largest = {each.entry: each.largest_batch_size for each in stored.sizes}
     derived = {
         "batch_size": today.current_batch_size,
+        "not_tried": (*not_tried, *not_reached(racing, {row.entry for row in stored.rows})),
         "rows": tuple(_row_again(row, today, stored, racing, largest.get(row.entry)) for row in stored.rows),
         "at_today": at_today,
         "sizes": sizes,
@@ -165,7 +196,7 @@ def _decided_again(stored: Raced, spec: FasterSpec, racing: Field, of_sizes: Fie
         "gain": gain,
         "claim": claim,
         "savings": savings(today, gain, is_bound=claim is SpeedClaim.AT_LEAST),
-        "lines": lines_of(answer.chosen, stored.device.kind, size) if is_found else (),
+        "lines": lines_of(answer.chosen, today, stored.device.kind, size) if is_found else (),
         "others_cores": mean_others_cores([*stored.rounds, *stored.rounds_of_sizes]),
     }
     return FasterResult(spec=spec, **{**measured, **derived})
@@ -178,6 +209,12 @@ def _verdict_of(racing: Field, rounds: Sequence[RacedRound]) -> RaceVerdict:
     return verdict
 
 
+def _size_again(at: AtSize, rounds: Sequence[RacedRound], of_sizes: Field) -> AtSize:
+    again = with_speed(at, rounds, of_sizes)
+    has_raced = again.speed is not None or again.rough_speed is not None
+    return replace(again, reason=None) if has_raced and all(r.failed != (at.option,) for r in rounds) else again
+
+
 def _row_again(row: Row, today: RunSpec, stored: Raced, racing: Field, largest: int | None) -> Row:
     numbers = row.numbers
     if numbers.largest_difference is not None:
@@ -185,8 +222,10 @@ def _row_again(row: Row, today: RunSpec, stored: Raced, racing: Field, largest: 
         numbers = judge_difference(numbers.largest_difference, stored.own_difference, tolerance)
     elif numbers.is_offered:
         numbers = replace(numbers, largest_difference=0.0)
-    found = with_figures(row, today, stored.rounds, racing)
-    return replace(found, numbers=numbers, largest_batch_size=largest)
+    found = with_figures(row, today, stored.rounds, racing, stored.sizes)
+    has_raced = found.samples_per_second is not None and all(r.failed != row.entry for r in stored.rounds)
+    reason = None if has_raced else found.reason  # one that raced to the end has nothing to explain
+    return replace(found, numbers=numbers, largest_batch_size=largest, reason=reason)
 
 
 def _not_offered(again: FasterResult) -> Iterator[Contradiction]:

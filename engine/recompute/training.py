@@ -12,14 +12,14 @@ from ..results.result import Probe, Purpose
 from ..text.printable import is_line
 from ..text.units import format_bytes
 from ..tune.disk import MOST_FILES, MOST_PATH
-from ..tune.hosts.joining import NAME_MOST
+from ..tune.hosts.merge import NAME_MOST
 from ..tune.notes import PEAK
 from ..tune.speed.alternating_starts import MOST_STARTS, mean_speed
 from ..tune.training import Training
 from .claims import Claims
 from .contradiction import Contradiction, differences
+from .limits import MOST_RANKS, MOST_TOKENS
 
-MOST_RANKS = 65_536
 MOST_SHOWN = 20
 
 
@@ -50,6 +50,13 @@ def untrue_training(claims: Claims, training: Training, catalogue: Mapping[str, 
         yield Contradiction("training.rank_peaks_bytes", max(peaks), peak)
     yield from _untrue_peak(training.peak, largest)
     yield from _unlikely_files(training.changed_files)
+    for name, value, least, most in (
+        ("waiting_for_data_fraction", training.waiting_for_data_fraction, 0, 1),
+        ("tokens_per_step", training.tokens_per_step, 1, MOST_TOKENS),
+        ("micro_batches", training.micro_batches, 0, MOST_TOKENS),
+    ):
+        if value is not None and not least <= value <= most:
+            yield Contradiction(f"training.{name}", value, [least, most])
     trained = [size for size, probe in last.items() if probe.fits]
     timed_once = {each.batch_size for each in training.throughputs}
     if len(timed_once) < len(training.throughputs) or not timed_once <= {*trained}:
@@ -57,14 +64,17 @@ def untrue_training(claims: Claims, training: Training, catalogue: Mapping[str, 
         yield Contradiction("training.throughputs", sizes, f"at most one of each size that trained: {sorted(trained)}")
         return
     for number, each in enumerate(training.throughputs):
-        if (each.tokens_per_second or 0) < 0:
-            yield Contradiction(
-                f"training.throughputs[{number}].tokens_per_second", each.tokens_per_second, "0 or more"
-            )
+        # short steps, as at the end of the data, have tokens, and no samples that count
+        fastest = MOST_TOKENS if each.samples_per_second is None else each.samples_per_second * MOST_TOKENS
+        if not 0 <= (each.tokens_per_second or 0) <= fastest:
+            path = f"training.throughputs[{number}].tokens_per_second"
+            yield Contradiction(path, each.tokens_per_second, [0, fastest])
         if not 0 <= (each.waiting_fraction or 0.0) <= 1:
             yield Contradiction(f"training.throughputs[{number}].waiting_fraction", each.waiting_fraction, [0, 1])
         timed = last.get(each.batch_size)
         speed = mean_speed(timed) if timed is not None and timed.timed_step_seconds else None
+        if timed is not None and each.is_steady != timed.timing_is_steady:
+            yield Contradiction(f"training.throughputs[{number}].is_steady", each.is_steady, timed.timing_is_steady)
         path = f"training.throughputs[{number}].samples_per_second"
         if each.samples_per_second is not None and speed is None:
             yield Contradiction(path, each.samples_per_second, None)

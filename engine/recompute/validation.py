@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from ..documents.validated import Validated
 from ..errors import SpecError
-from ..validation.spec import BACKWARD, ValidationSpec
+from ..validation.spec import BACKWARD, ValidationSpec, reference_of
 from ..validation.verdict import (
     COMPILES,
     Check,
@@ -23,11 +23,14 @@ from ..validation.verdict import (
 )
 from .contradiction import Contradiction, differences
 from .document import read_claims
-from .physics import LEAST_STEP_SECONDS, SLACK_SECONDS, impossible_device
+from .limits import LEAST_STEP_SECONDS, SLACK_SECONDS
+from .physics import impossible_device
 
 _STEPS = {BACKWARD: ("forward", "forward_and_backward")}
 _COMPILE_STEPS = ("eager", "compiled")
 _AGAINST_EAGER = "those of eager mode"
+_FINDING_MOST = 330
+"""The name of an error, and the first 200 letters of its first line."""
 
 
 def contradictions_of_validation(document: Mapping[str, Any]) -> list[Contradiction]:
@@ -71,6 +74,8 @@ def _impossible(result: ValidationResult) -> Iterator[Contradiction]:
             yield Contradiction(f"steps.{name}.peak_bytes", peak, result.device.limit_bytes)
         if least < LEAST_STEP_SECONDS:
             yield Contradiction(f"steps.{name}.step_seconds", least, LEAST_STEP_SECONDS)
+        if figures.compile_seconds is not None and (name != "compiled" or figures.compile_seconds < 0):
+            yield Contradiction(f"steps.{name}.compile_seconds", figures.compile_seconds, None)
         spent += sum(figures.step_seconds) + (figures.compile_seconds or 0.0)
     if spent > result.total_seconds + SLACK_SECONDS:
         yield Contradiction("total_seconds", result.total_seconds, spent)
@@ -85,19 +90,33 @@ def _names(result: ValidationResult) -> set[str]:
 
 
 def _untrue(path: str, check: Check, result: ValidationResult) -> Iterator[Contradiction]:
-    """Yield what a check claims against its figures. A check that was not made claims nothing."""
+    """Yield what a check claims against its figures. One that was not made says why, and claims nothing."""
     if check.name not in _names(result):
         yield Contradiction(f"{path}.name", check.name, sorted(_names(result)))
         return
-    is_open = check.verdict is Verdict.NOT_CHECKED and check.measured is None
-    if is_open and (check.name == "gradients" or "compiled" not in result.steps):
+    does_not_compile = check.name == "compiles" and "compiled" not in result.steps
+    is_open = check.verdict is Verdict.NOT_CHECKED and (check.name == "gradients" or does_not_compile)
+    if is_open or (does_not_compile and check.verdict is Verdict.FAILED):
+        stated = replace(check, claim=_claim_without_figures(check, result.spec), measured=None, low=None, high=None)
+        yield from differences(path, asdict(check), asdict(stated), may_claim_less=False)
+        if "\n" in check.finding or len(check.finding) > _FINDING_MOST:
+            yield Contradiction(f"{path}.finding", check.finding[:_FINDING_MOST], f"a line of at most {_FINDING_MOST}")
         return
-    if (recomputed := _again(check, result)) is not None:
-        yield from differences(path, asdict(check), asdict(recomputed), may_claim_less=False)
+    if check.name == "gradients" and (check.measured or 0.0) < 0:
+        yield Contradiction(f"{path}.measured", check.measured, 0)
+    yield from differences(path, asdict(check), asdict(_again(check, result)), may_claim_less=False)
 
 
-def _again(check: Check, result: ValidationResult) -> Check | None:
-    """Make a check again; None where it claims a failure, which needs no evidence."""
+def _claim_without_figures(check: Check, spec: ValidationSpec) -> str:
+    """Return the claim of a check that was not made: it names no tolerance."""
+    if check.name == "compiles":
+        return COMPILES
+    reference = reference_of(spec.precision) if spec.check == BACKWARD else _AGAINST_EAGER
+    return f"the gradients of {spec.precision} agree with {reference}"
+
+
+def _again(check: Check, result: ValidationResult) -> Check:
+    """Make a check again."""
     spec, steps = result.spec, result.steps
     if check.name == "gradients":
         compiled = spec.check != BACKWARD
@@ -106,8 +125,6 @@ def _again(check: Check, result: ValidationResult) -> Check | None:
     if check.name == "memory_ratio":
         alone, both = (steps[name].peak_bytes if name in steps else None for name in _STEPS[BACKWARD])
         return check_of_memory_ratio(alone, both) if alone and both else Check(*("",) * 2, Verdict.NOT_CHECKED, "")
-    if check.name == "compiles" and check.verdict is Verdict.FAILED and "compiled" not in steps:
-        return None
     eager, compiled_step = (steps.get(name, StepFigures()) for name in _COMPILE_STEPS)
     if check.name == "compiles" and "compiled" not in steps:
         return Check("compiles", COMPILES, Verdict.NOT_CHECKED, check.finding)
