@@ -50,7 +50,9 @@ def run_cloned(run: Run, changes: dict[str, Any], user: User) -> Run:
         kind, changes = _requested_kind({"kind": kind, **changes}), _without(changes, ("kind",))
     clones = BY_KIND[kind]
     if kind != before:
-        values = _without(values, clones.only_others)
+        # a device has its own price, whatever an estimate assumed
+        assumed = () if KINDS[before].uses_device else ("price_per_hour_usd",)
+        values = _without(values, (*clones.only_others, *assumed))
     arguments = clones.submission_like(run, {**values, **changes}, user)
     names_place = not {"device", "device_class"}.isdisjoint(changes)
     if run.needs_device and KINDS[kind].uses_device and not names_place:

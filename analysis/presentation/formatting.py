@@ -96,6 +96,12 @@ def percent(fraction: float | None) -> str:
     return NOT_MEASURED if fraction is None else format_percent(fraction)
 
 
+def percent_more(fraction: float) -> str:
+    """Write a difference: 0.0617 -> "+6.2 %", -0.254 -> "−25.4 %"."""
+    rounded = round(fraction * 100, 1)
+    return f"{'+' if rounded > 0 else '−' if rounded < 0 else ''}{abs(rounded):.1f} %"
+
+
 def percent_estimated(fraction: float) -> str:
     """0.9179 -> "91 %": rounded down, because an estimate is no closer, and no more is claimed than is so."""
     return f"{int(100 * fraction)} %"

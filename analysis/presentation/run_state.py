@@ -19,7 +19,7 @@ from analysis.runs.queue.remaining_time import RemainingTime
 from analysis.runs.queue.retry_policy import Cause
 from engine.progress import PHASE_LABELS
 from engine.report.script_output import FAILS_UNWATCHED
-from engine.text.time_left import describe_left
+from engine.text.time_left import OF_BUDGET, describe_left, describe_most_left
 from engine.text.units import sentence_case
 
 _CHIPS = {
@@ -125,13 +125,18 @@ class RemainingTimeText:
 
 
 def describe_remaining_time(left: RemainingTime) -> RemainingTimeText:
-    """Write "About 2 min left", because 4 similar earlier runs took 2 min to 3 min."""
+    """Write "About 2 min left", because 4 similar earlier runs took 2 min to 3 min; of a race "At most 25 min left"."""
     source = "estimated from this run so far"
     if (earlier := left.earlier) is not None:
         took = f"{duration(earlier.shortest_seconds)} to {duration(earlier.longest_seconds)}"
         source = f"{earlier.count} earlier runs with these settings on such a device took {took}"
+    if left.is_most:
+        source = "what is raced next depends on what was timed"
     if not left.seconds:
         return RemainingTimeText(left, "Longer than expected", "", source)
+    if left.is_most:
+        text = describe_most_left(left.seconds)
+        return RemainingTimeText(left, f"{sentence_case(text)} {OF_BUDGET}", text, source)
     text = describe_left(left.seconds)
     return RemainingTimeText(left, sentence_case(text), text.removeprefix("about "), source)
 

@@ -31,19 +31,21 @@ function elapsedText(seconds) {
   return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
 }
 
-// one figure that the server computed, rounded as it rounds; after its end nothing more is known
-function leftText(seconds) {
+// one figure that the server computed, rounded as it rounds, the most of a race up; after its end nothing more is known
+function leftText(seconds, isMost) {
   if (seconds <= 0) return "Longer than expected";
   const step = seconds < 60 ? 5 : seconds < 600 ? 60 : seconds < 3600 ? 300 : 900;
-  const rounded = Math.max(5, Math.round(seconds / step) * step);
+  const rounded = Math.max(5, (isMost ? Math.ceil : Math.round)(seconds / step) * step);
   const [hours, minutes, rest] = [Math.floor(rounded / 3600), Math.floor((rounded % 3600) / 60), rounded % 60];
   const parts = [[hours, "h"], [minutes, "min"], [rest, "s"]].filter(([count]) => count);
-  return `About ${parts.map(([count, unit]) => `${count} ${unit}`).join(" ")} left`;
+  const figures = parts.map(([count, unit]) => `${count} ${unit}`).join(" ");
+  return isMost ? `At most ${figures} left (its time budget)` : `About ${figures} left`;
 }
 
 setInterval(() => {
   for (const element of document.querySelectorAll("[data-left-until]")) {
-    element.textContent = leftText((Date.parse(element.dataset.leftUntil) - Date.now()) / 1000);
+    const seconds = (Date.parse(element.dataset.leftUntil) - Date.now()) / 1000;
+    element.textContent = leftText(seconds, "leftMost" in element.dataset);
   }
   for (const element of document.querySelectorAll("[data-elapsed-since]")) {
     const since = Date.parse(element.dataset.elapsedSince);

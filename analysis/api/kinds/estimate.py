@@ -32,7 +32,7 @@ class Estimate(Requests):
     refused = dict.fromkeys(
         (*NOT_OF_ESTIMATES, *OF_STARTS), "an estimate uses no device; leave it out, or request kind measurement"
     )
-    only_others = (*NOT_OF_ESTIMATES, *OF_STARTS)
+    only_others = (*NOT_OF_ESTIMATES, *OF_STARTS, "tried")
 
     def own_properties(self) -> dict[str, Any]:
         schemas: Components = {

@@ -24,7 +24,7 @@ class Measurement(Requests):
         **dict.fromkeys(OWN, _FOR_ESTIMATES),
         "gpu": f"{_FOR_ESTIMATES}, or name a device to measure on",
     }
-    only_others = (*OWN, "price_per_hour_usd")
+    only_others = (*OWN, "tried")
 
     def own_properties(self) -> Components:
         schemas: Components = {

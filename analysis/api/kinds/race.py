@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from analysis.api.kinds.measurement import measurement_body
 from analysis.api.kinds.requests import VERSION_OF_FORM, Components, Requests, placed, settings_in
+from analysis.models import Run
+from engine.estimate.spec import OWN
 from engine.faster.result import FasterResult
 from engine.faster.spec import SETTINGS, FasterSpec
 from engine.settings.rank_settings import OF_STARTS
@@ -19,7 +22,7 @@ class Race(Requests):
     spec_name = FasterSpec.__name__
     result_type, result_name = FasterResult, FasterResult.__name__
     refused = dict.fromkeys(OF_STARTS, "a race runs on one device: leave it out")
-    only_others = ("check_batch_size", "start_batch_size", "soak_steps", "gpu", "price_per_hour_usd", *OF_STARTS)
+    only_others = ("check_batch_size", "start_batch_size", "soak_steps", *OWN, *OF_STARTS)
 
     def own_properties(self) -> dict[str, Any]:
         description = f"Of a race. {SETTINGS['tried'].description}"
@@ -31,3 +34,6 @@ class Race(Requests):
 
     def submission(self, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
         return placed(FasterSpec.from_dict(settings_in(values)), values, user)
+
+    def body_of(self, run: Run) -> dict[str, Any]:
+        return measurement_body(super().body_of(run), run)

@@ -24,6 +24,7 @@ from engine.results.result import Outcome as ProbeOutcome
 from engine.spec import trained_settings
 from engine.speed.claim import describe_lower_bound
 from engine.text.today import reword
+from engine.tune.faster.spec import OWN
 
 _OF_THE_COMMAND = frozenset(
     {"model", "command", "batch", "batch_in", "catalogue", "function", "directory", "name", "whole_run", "sizes"}
@@ -89,10 +90,14 @@ class ComparedRun:
 
     @property
     def spec(self) -> Mapping[str, Any]:
-        """Return its settings; of ranks those that each of them trains, with the limits of the run."""
+        """Return its settings; of ranks those that each of them trains, with the limits of the run.
+
+        A script that trains with its own batch size has that of its result.
+        """
         stored: dict[str, Any] = self.run.spec
         if not self.is_of_ranks:
-            return stored
+            is_own = stored.get("batch") == OWN
+            return {**stored, "current_batch_size": self.run.current_batch_size} if is_own else stored
         own = {name: value for name, value in stored.items() if name not in _OF_THE_COMMAND}
         return {**trained_settings(stored), **own}
 

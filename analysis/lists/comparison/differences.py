@@ -149,8 +149,8 @@ def _input(spec: Spec) -> str:
 
 
 _OF_SCRIPTS = {field.name for spec in (TuneSpec, FunctionSpec) for field in fields(spec)} - SETTINGS.keys()
-_NAMED_ALREADY = frozenset({"name", *OWN})
-"""The name of a script stands as its model, and the card of an estimate as its device."""
+_NAMED_ALREADY = frozenset({"name", "tried", *OWN})
+"""A script's name stands as its model, an estimate's card as its device, and what a race tried as its rows."""
 
 
 def _of_model(subject: ComparedRun, text: str) -> str:
@@ -175,7 +175,7 @@ _TEXTS: dict[str, Callable[[Any], str]] = {
     "price_per_hour_usd": usd,
     "time_budget_seconds": duration,
 }
-_WITHOUT = {"memory_limit_bytes": "none", "reserve_fraction": "not requested"}
+_WITHOUT = {"memory_limit_bytes": "none", "reserve_fraction": "not requested", "current_batch_size": NOT_RECORDED}
 
 
 def _setting(spec: Spec, name: str) -> str:

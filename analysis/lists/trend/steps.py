@@ -9,6 +9,7 @@ from analysis.lists.environment import changed
 from analysis.lists.trend.series import Sample, Series
 from analysis.lists.trend.step_detection import Step
 from analysis.models import TrendAcknowledgement
+from analysis.presentation.formatting import percent_more
 from analysis.presentation.origin import Origin
 
 Acknowledgements = Mapping[tuple[int, str], TrendAcknowledgement]
@@ -61,4 +62,4 @@ def steps_found(series: Series, acknowledgements: Acknowledgements) -> list[Step
 
 def describe_percent(step: Step) -> str:
     """Write "+6.2 %"."""
-    return f"{'+' if step.fraction > 0 else '−'}{abs(step.fraction) * 100:.1f} %"
+    return percent_more(step.fraction)

@@ -21,10 +21,10 @@ from analysis.lists.comparison.metrics import common_batch_size
 from analysis.lists.comparison.query import CHARTED_MAX, CompareQuery
 from analysis.lists.environment import COMPARABILITY_FACTS
 from analysis.models import Run
+from analysis.pages.compare.heads import caveats, head
 from analysis.pages.compare.parallel import parallel_of
 from analysis.pages.compare.plots import compare_plots
 from analysis.presentation.charts import chart_of
-from analysis.presentation.origin import describe_origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def compare_context(runs: Sequence[Run], carried: Mapping[int, int], query: Comp
     # a curve that one run has alone compares nothing: it is folded, as its figures are
     is_several = sum(subject.outcome is not None for subject in subjects) > 1
     alone = [plot for plot in plots if is_several and len(plot.traces) == 1]
-    heads = [_head(subject, baseline, query) for subject in subjects]
+    heads = [head(subject, baseline, query) for subject in subjects]
     return {
         "query": query,
         "heads": heads,
@@ -58,7 +58,7 @@ def compare_context(runs: Sequence[Run], carried: Mapping[int, int], query: Comp
         "sameness": describe_sameness(subjects),
         "compared": sum(subject.outcome is not None for subject in subjects),
         "estimated": [subject for subject in subjects if subject.is_predicted and subject.outcome],
-        "caveats": _caveats(subjects),
+        "caveats": caveats(subjects),
         "without_result": [subject for subject in subjects if subject.outcome is None and not subject.caveat],
         "common_batch_size": common_batch_size(subjects),
         **_rows(subjects, baseline, heads),
@@ -66,31 +66,6 @@ def compare_context(runs: Sequence[Run], carried: Mapping[int, int], query: Comp
         "charts": [chart_of(plot) for plot in plots if plot not in alone],
         "charts_of_one_run": [chart_of(plot) for plot in alone],
         "toggles": _toggles(query) if plots else [],
-    }
-
-
-def _caveats(subjects: Sequence[ComparedRun]) -> list[tuple[list[ComparedRun], str]]:
-    """Group the runs by why their figures need care: one line for each reason."""
-    runs: dict[str, list[ComparedRun]] = {}
-    for subject in subjects:
-        if subject.caveat:
-            runs.setdefault(subject.caveat, []).append(subject)
-    return [(having, caveat) for caveat, having in runs.items()]
-
-
-def _head(subject: ComparedRun, baseline: ComparedRun | None, query: CompareQuery) -> dict[str, Any]:
-    """Give a run's name, its swatch, and where its two links lead. Of two runs, the least, none can be left out."""
-    rest = tuple(run_id for run_id in query.ids if run_id != subject.run_id)
-    still_baseline = query.baseline if query.baseline in rest else None
-    return {
-        "subject": subject,
-        "label": f"≈ {subject.name}" if subject.is_predicted else subject.name,
-        "origin": describe_origin(subject.run),
-        "is_baseline": subject is baseline,
-        "swatch_class": subject.look.classes(is_predicted=subject.is_predicted),
-        "marker_path": subject.look.marker_path,
-        "as_baseline": query.address(baseline=subject.run_id),
-        "without": query.address(ids=rest, baseline=still_baseline) if len(rest) > 1 else "",
     }
 
 
@@ -104,14 +79,14 @@ def _rows(subjects: Sequence[ComparedRun], baseline: ComparedRun | None, heads: 
     differing = [row for row in settings if row.differs]
     # with each run go the settings that are not the baseline's and not in its short line of settings
     unsaid = [row for row in differing if row.name not in IN_SHORT_DESCRIPTION]
-    base = next((place for place, head in enumerate(heads) if head["is_baseline"]), 0)
+    base = next((place for place, each in enumerate(heads) if each["is_baseline"]), 0)
     lines = [
         (
-            head,
+            each,
             [row.cells[index] for row in metrics],
             [(row.name, row.values[index]) for row in unsaid if row.values[index] != row.values[base]],
         )
-        for index, head in enumerate(heads)
+        for index, each in enumerate(heads)
     ]
     return {
         "headline": compare_headline(subjects, baseline, all_metrics),

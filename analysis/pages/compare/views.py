@@ -7,10 +7,12 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from analysis.http.query_string import BadQuery
-from analysis.lists.comparison.load import carried_probe_counts, stored_runs
+from analysis.lists.comparison.load import carried_probe_counts, compared_by, stored_runs
 from analysis.lists.comparison.query import CHARTED_MAX, COMPARED_MAX, COMPARED_MIN, CompareQuery, named_ids
 from analysis.pages.compare.context import compare_context
 from analysis.pages.compare.picker import offers
+from analysis.pages.compare.races import races_context
+from analysis.presentation.kinds.presentation import CHANGES
 
 
 @require_safe
@@ -28,4 +30,6 @@ def compare(request: HttpRequest) -> HttpResponse:
     except BadQuery as error:
         context = {"error": error, "ids_text": ", ".join(request.GET.getlist("ids"))[:400]}
         return render(request, "analysis/compare/refused.html", context | limits, status=400)
+    if compared_by(runs) == CHANGES:
+        return render(request, "analysis/compare/races.html", races_context(runs, query))
     return render(request, "analysis/compare/page.html", compare_context(runs, carried_probe_counts(query.ids), query))

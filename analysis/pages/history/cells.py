@@ -25,7 +25,7 @@ from analysis.presentation.formatting import (
     usd_range,
 )
 from analysis.presentation.kinds import presentation_of
-from analysis.presentation.kinds.presentation import Presentation
+from analysis.presentation.kinds.presentation import BATCH_SIZES, Presentation
 from analysis.presentation.run_rows import HistoryRow, history_rows
 from analysis.runs.queue.forecast import QueuePosition
 from engine.results.result import Reason
@@ -90,8 +90,10 @@ def filled_columns(shown: Sequence[RunLine], columns: tuple[Column, ...]) -> tup
 
 
 def has_line(run: Run) -> bool:
-    """Whether the run has figures that are compared: an estimate for all GPUs has no single ones."""
-    return run.state == State.FINISHED and run.gpu != ALL_GPUS and not presentation_of(run).not_compared
+    """Whether the run has figures of batch sizes: an estimate for all GPUs has no single ones, and a race has none."""
+    kind = presentation_of(run)
+    is_compared = kind.compared_by == BATCH_SIZES and not kind.not_compared
+    return run.state == State.FINISHED and run.gpu != ALL_GPUS and is_compared
 
 
 def _line(row: HistoryRow, columns: tuple[Column, ...], keys: set[str]) -> RunLine:

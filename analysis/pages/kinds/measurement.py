@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from django.http import QueryDict
@@ -23,15 +24,16 @@ from analysis.presentation.result_summary import headline, reach
 from analysis.presentation.stored.estimate import earlier_estimate
 from analysis.presentation.stored.race import StoredRace
 from analysis.presentation.stored.result import StoredResult, read_result
+from analysis.presentation.stored.unreadable import UnreadableError
 from analysis.presentation.stored.validation import StoredValidation
 from analysis.runs.earlier.races import newest_race, newest_race_of_script
 from engine.describe.boundary import certificate_lines, why_not_certified
-from engine.describe.commands import faster_command
 from engine.describe.does_not_fit import ways_to_fit
 from engine.describe.key_figures import key_figures
 from engine.describe.rank_peaks import RankPeak, rank_peaks
 from engine.describe.result import was_compared
-from engine.results.result import Reason
+from engine.results.result import Reason, Savings
+from engine.tune.faster.command import faster_command
 from engine.tune.training import stated_throughputs
 
 if TYPE_CHECKING:
@@ -83,7 +85,8 @@ def _result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dic
     """Return the result, in the order of the page."""
     shown, (need, suggestions) = figures(result, assumed.savings), ways_to_fit(result)
     gain = nothing_to_gain(result)
-    evidence, setting = _evidence(run, result), None if gain else result_summary.paste(result)
+    evidence = _evidence(run, result, assumed.savings)
+    setting = None if gain else result_summary.paste(result)
     can_change = evidence["change_start"] is not None
     primary = primary_action(run, result, has_paste=setting is not None, can_change=can_change)
     throughputs = () if result.training is None else stated_throughputs(result, result.training)
@@ -131,8 +134,8 @@ def _ranks(result: StoredResult) -> list[RankPeak]:
     return rank_peaks(result.spec, training.rank_peaks_bytes, training.rank_hosts) if training else []
 
 
-def _evidence(run: Run, result: StoredResult) -> dict[str, Any]:
-    """Return the evidence of the result."""
+def _evidence(run: Run, result: StoredResult, money: Savings) -> dict[str, Any]:
+    """Return the evidence of the result; `money` has the assumptions of the page."""
     certificate = certificate_lines(result)
     if estimate := earlier_estimate(result.estimate):
         certificate.append(result_summary.estimate_evidence(estimate, result))
@@ -148,7 +151,7 @@ def _evidence(run: Run, result: StoredResult) -> dict[str, Any]:
         "certificate": certificate,
         "refusal": result.boundary.refusal,
         "change_start": change_start(run, is_refused=result.current_is_refused),
-        "faster": _faster(run),
+        "faster": _faster(run, result, money),
         "beside": _beside_measurement(result),
         "timings": result_summary.timings(result),
         "environment": environment_rows(result),
@@ -160,12 +163,17 @@ def _evidence(run: Run, result: StoredResult) -> dict[str, Any]:
     }
 
 
-def _faster(run: Run) -> dict[str, Any]:
+def _faster(run: Run, result: StoredResult, money: Savings) -> dict[str, Any]:
     """Return what the card of faster settings needs: the newest race of them, or the command that races a script."""
     is_script = run.kind == RunKind.COMMAND
     raced = newest_race_of_script(run) if is_script else newest_race(run)
-    answer = presentation_of(raced).answer(raced) if raced else ""
-    return {"raced": raced, "answer": answer, "command": faster_command(run.spec) if is_script else ""}
+    answer, may_race = "", run.is_startable and not run.is_reported and not is_script
+    if raced is not None:
+        with suppress(UnreadableError):  # its own page says so; this run can be read
+            answer = presentation_of(raced).race(raced).headline_assuming(money)
+    is_on_several_hosts = result.training is not None and bool(result.training.rank_hosts)
+    command = faster_command(run.spec) if is_script and not is_on_several_hosts else ""
+    return {"raced": raced, "answer": answer, "command": command, "may_race": may_race}
 
 
 def _beside_measurement(result: StoredResult) -> dict[str, Any] | None:

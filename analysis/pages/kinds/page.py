@@ -39,7 +39,7 @@ class KindPages(Protocol):
         return settings
 
     def change_address(self, run: Run) -> str:
-        """Return the address of the form that starts such a run with other settings."""
+        """Return the address of the form that starts such a run with other settings; empty where no form does."""
         return f"{reverse('home')}?from={run.pk}"
 
     def result_page(self, run: Run, query: QueryDict, user: User | None = None) -> Page:

@@ -19,14 +19,17 @@ if TYPE_CHECKING:
 
 
 class Race(KindPages):
-    """It is requested by the API, and its result is a table of settings with the lines to paste."""
+    """It is requested by the API or a button, and its result is a table of settings with the lines to paste."""
 
     def read(self, result: Mapping[str, Any]) -> StoredRace:
         """Read the result. Raises UnreadableError."""
         return read_race(result)
 
+    def change_address(self, run: Run) -> str:
+        return ""
+
     def result_page(self, run: Run, query: QueryDict, user: User | None = None) -> Page:
         race = self.read(run.result or {})
-        plot = race_plot([each.row for each in race.rows if not each.is_on_top], race.batch_size)
+        plot = race_plot([each.row for each in race.rows if not each.is_on_top], race.size_of_today)
         chart = chart_of(plot) if plot else None
         return "analysis/run/race.html", {"race": race, "chart": chart, "environment": environment_rows(race)}

@@ -13,7 +13,7 @@ from engine.results.intervals import Interval
 AS_TODAY = Interval(1.0, 1.0, 1.0)
 
 
-def race_plot(rows: list[Row], batch_size: int) -> Plot | None:
+def race_plot(rows: list[Row], size_of_today: str) -> Plot | None:
     """Draw the changes with a speed and an interval; None where there is none beside today's training."""
     known = [
         (row, speed, row.memory_bytes)
@@ -44,7 +44,7 @@ def race_plot(rows: list[Row], batch_size: int) -> Plot | None:
     )
     return Plot(
         key="race",
-        title=f"Speed by peak memory at batch {batch_size:,}",
+        title=f"Speed by peak memory at {size_of_today}",
         sentence=f"No other change is as fast with as little memory as: {', '.join(best)}.",
         x=bytes_axis([dot.x for dot in dots], is_log=False),
         y=factor_axis([dot.interval[1] if dot.interval else dot.y for dot in dots], title="times as fast as today’s"),

@@ -14,9 +14,12 @@ from analysis.presentation.labels import (
     model_name,
     short_device_name,
 )
+from analysis.presentation.stored.race import StoredRace
+from analysis.presentation.stored.unreadable import UnreadableError
 from analysis.runs.gpu_catalog import gpu_of
 from engine.results.result import Reason
 
+BATCH_SIZES, CHANGES = "batch sizes", "changes of the training"
 # colours of a badge: white text has a contrast of at least 4.5 on each, which a test holds
 CERTIFIED, NOT_CERTIFIED, DOES_NOT_FIT, ESTIMATED = "#0a6b3c", "#8a5a00", "#b3261e", "#1f5f8b"
 
@@ -38,6 +41,8 @@ class Presentation(Protocol):
     """Whether it keeps a memory limit, also where none was requested."""
     not_compared: str = ""
     """What it is that cannot be compared with other runs; empty where it can."""
+    compared_by: str = BATCH_SIZES
+    """What its figures belong to: only runs that agree in it are compared with each other."""
     waiting: str = ""
     """What a queued run waits for; empty where that is the device that it asks for."""
     starting: str = "The worker is starting the engine."
@@ -57,6 +62,10 @@ class Presentation(Protocol):
     def doing(self, run: Run) -> str:
         """Say what a run that is not over does: the title of its live page."""
         return f"Finding the batch size of {model_name(run.model)}"
+
+    def race(self, run: Run) -> StoredRace:
+        """Read the result of a race. Raises UnreadableError, as any other kind of run does."""
+        raise UnreadableError("result", f"{self.noun} {run.pk} is no race")
 
     def compares_speeds(self, spec: Mapping[str, Any]) -> bool:
         """Whether it was to find out which batch size is faster."""

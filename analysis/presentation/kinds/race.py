@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from analysis.models import Run, State
-from analysis.presentation.kinds.presentation import Presentation
+from analysis.presentation.kinds.presentation import CHANGES, Presentation
 from analysis.presentation.labels import model_name
 from analysis.presentation.stored.race import StoredRace, read_race
 from analysis.presentation.stored.unreadable import UnreadableError
@@ -17,7 +17,7 @@ class Race(Presentation):
     """It ends with what makes the training faster, or with nothing."""
 
     mark = "race"
-    not_compared = "a race of settings, which has no batch size to compare"
+    compared_by = CHANGES
     endings = {
         State.FAILED: ("{} on {}: the race failed.", "The engine gave no result. The reason is below."),
         State.CANCELLED: ("{} on {}: the race was cancelled.", "It gives no result."),
@@ -31,15 +31,19 @@ class Race(Presentation):
         """Read the result. Raises UnreadableError."""
         return read_race(result)
 
+    def race(self, run: Run) -> StoredRace:
+        return self.read(run.result or {})
+
     def found(self, run: Run) -> str:
         try:
-            race = self.read(run.result or {})
+            race = self.race(run)
         except UnreadableError:
             return "finished"
-        return f"✓ {race.factor}" if race.factor else "nothing claimed"
+        return f"✓ {race.in_short}" if race.is_answered else race.in_short
 
     def answer(self, run: Run) -> str:
-        return self.read(run.result or {}).headline
+        race = self.race(run)
+        return f"{race.headline} {race.basis}".strip()
 
     def doing(self, run: Run) -> str:
         return f"Racing settings of {model_name(run.model)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from analysis.presentation.stored.race import RaceRow, StoredRace, claimed_factor, speed_in_words
+from analysis.presentation.stored.race import RaceRow, Saver, StoredRace, speed_in_words
 from analysis.presentation.stored.unreadable import read_stored
 from engine.documents.own_raced import OwnRaced
 from engine.faster.result import Row, order_of
@@ -13,12 +13,10 @@ from engine.race.field import TODAY, Entry
 from engine.race.lines import TORCH, Lines
 from engine.race.numbers import UNKNOWN, judge_difference
 from engine.race.row import VariantRow
-from engine.race.text import describe_basis, describe_numbers, less_memory
+from engine.race.text import describe_basis, describe_numbers
 from engine.race.variants import NotTried
-from engine.text.units import sentence_case
-from engine.tune.faster.answer import draws_elsewhere
+from engine.tune.faster.answer import is_excused
 from engine.tune.faster.variants import BY_NAME
-from engine.tune.training import describe_waiting
 
 
 def read_own_race(result: Mapping[str, Any]) -> StoredRace:
@@ -28,22 +26,26 @@ def read_own_race(result: Mapping[str, Any]) -> StoredRace:
 
 def _read_own_race(result: Mapping[str, Any]) -> StoredRace:
     read = OwnRaced.from_dict(result)
-    gain = read.verdict.gain if read.chosen else None
     return StoredRace(
         headline=read.headline,
         basis=describe_basis(read.savings),
-        factor=claimed_factor(gain, read.verdict.claim),
-        batch_size=read.today.batch_size,
+        gain=read.verdict.gain if read.chosen else None,
+        claim=read.verdict.claim,
+        chosen=read.chosen,
+        recommended=tuple(BY_NAME[name].label for name in read.chosen),
+        chosen_batch_size=None,
+        batch_size=read.today.stated_batch_size,
         rows=tuple(_shown(row, read) for row in order_of(list(_rows(read)))),
         sizes=(),
         not_tried=tuple(_not_tried(read.rows)),
         lines=tuple(_lines(read)),
-        rounds=len(read.all_rounds),
+        rounds=sum(each.failed is None for each in read.all_rounds),
         own_rounds=read.verdict.rounds,
         device=read.device,
         environment=read.environment,
         total_seconds=read.total_seconds,
-        remarks=tuple(_remarks(read)),
+        remarks=tuple(read.sentences),
+        savers=tuple(_savers(read)),
         is_of_command=True,
     )
 
@@ -69,7 +71,7 @@ def _rows(read: OwnRaced) -> Iterator[Row]:
 
 def _shown(row: Row, read: OwnRaced) -> RaceRow:
     own = next((each for each in read.rows if (each.name,) == row.entry), None)
-    is_elsewhere = own.draws_elsewhere if own else draws_elsewhere(row.entry, read.known_facts)
+    is_elsewhere = own.draws_elsewhere if own else is_excused(row.entry, row.numbers, read.known_facts)
     numbers = describe_numbers(row.numbers, draws_elsewhere=is_elsewhere)
     return RaceRow(row, speed_in_words(row), numbers, is_on_top=own is not None and bool(own.beside))
 
@@ -93,6 +95,12 @@ def _label(names: Entry) -> str:
     return " + ".join(BY_NAME[name].label for name in names)
 
 
+def _savers(read: OwnRaced) -> Iterator[Saver]:
+    for row in read.savers:
+        if row.memory_bytes is not None:
+            yield Saver(_label((row.name,)), 1 - row.memory_bytes / read.today.memory_bytes)
+
+
 def _not_tried(rows: Iterable[VariantRow]) -> Iterator[NotTried]:
     for row in rows:
         if row.memory_bytes is None:
@@ -106,11 +114,3 @@ def _lines(read: OwnRaced) -> Iterator[Lines]:
         chosen = [BY_NAME[row.name] for row in read.rows if row.name in names]
         if lines := tuple(line for each in chosen for line in each.lines_for(facts).splitlines()):
             yield Lines(TORCH, title, lines)
-
-
-def _remarks(read: OwnRaced) -> Iterator[str]:
-    today = read.today
-    if today.is_limited_by_loader and today.waiting_fraction is not None:
-        yield describe_waiting(today.waiting_fraction, today.batch_size, read.device.kind)
-    yield from (less_memory(row, today.memory_bytes) for row in read.savers[0 if read.chosen else 1 :])
-    yield from (f"{sentence_case(each)}." for each in read.remarks)

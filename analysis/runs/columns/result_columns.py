@@ -43,8 +43,9 @@ def race_columns(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def own_race_columns(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of a race of a command, which has as few as that of a model."""
-    return _device_columns(OwnRaced.from_dict(result).device)
+    """Return the columns of a race of a command: as few as that of a model has, and the batch size that it trained."""
+    found = OwnRaced.from_dict(result)
+    return {**_device_columns(found.device), "current_batch_size": found.today.stated_batch_size}
 
 
 def _device_columns(device: DeviceFacts) -> dict[str, Any]:

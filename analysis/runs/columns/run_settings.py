@@ -18,9 +18,13 @@ FILTERED = (
 
 
 def run_settings_keep(*, run: Run) -> None:
-    """Store the settings of a new run. Only of a reported one the spec may change: its result has the last word."""
+    """Store the settings of a new run. Only of a reported one they may change: its result has the last word.
+
+    The batch size is that of its column: the spec of a script that trains with its own does not know it.
+    """
     RunSetting.objects.filter(run=run).delete()
-    RunSetting.objects.bulk_create(RunSetting(run=run, setting=setting) for setting in settings_of(run.spec))
+    settings = settings_of({**run.spec, "current_batch_size": run.current_batch_size})
+    RunSetting.objects.bulk_create(RunSetting(run=run, setting=setting) for setting in settings)
 
 
 def settings_of(spec: Mapping[str, Any]) -> list[str]:

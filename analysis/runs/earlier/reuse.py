@@ -105,7 +105,7 @@ def measured_alone(spec: RunSpec, device: Device) -> QuerySet[Any]:
 
 
 def stack_of(environment: Mapping[str, Any]) -> Stack:
-    return tuple(environment.get(name) for name in STACK)
+    return tuple(str(environment.get(name)) for name in STACK)  # a document may hold anything in place of a text
 
 
 def stored_spec(run: Run) -> RunSpec | None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from analysis.models import Run
+from analysis.models import CPU, Run
 from analysis.runs.columns.result_columns import own_race_columns
 from analysis.runs.kinds.rules import Place, Rules
 from engine.documents.measured import without_secrets
 from engine.errors import SpecError
 from engine.kinds import KINDS
-from engine.tune.faster.spec import OwnRaceSpec
+from engine.tune.faster.spec import OWN, OwnRaceSpec
 
 RACED_THERE = "a script is raced where it is: memorymark tune --faster --report-to URL -- COMMAND"
 
@@ -28,6 +28,15 @@ class OwnRace(Rules):
 
     def requested(self, run: Run) -> OwnRaceSpec:
         raise SpecError("run", RACED_THERE)
+
+    def spec_columns(self, spec: OwnRaceSpec) -> dict[str, Any]:
+        """Return its columns; the batch size of a script that trains with its own is known by the result alone."""
+        columns = super().spec_columns(spec)
+        return columns | {"current_batch_size": None} if spec.batch == OWN else columns
+
+    def devices_used(self, found: Any) -> int:
+        """Return one for each rank; those of a CPU share it."""
+        return 1 if found.device.kind == CPU else max(found.today.ranks, 1)
 
     def without_secrets(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
         return without_secrets(result)

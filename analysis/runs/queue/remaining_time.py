@@ -31,10 +31,14 @@ class EarlierRuns:
 
 @dataclass(frozen=True, slots=True)
 class RemainingTime:
-    """When the run is expected to end: by `earlier` runs, or by its own events where that is None."""
+    """When the run is expected to end: by `earlier` runs, or by its own events where that is None.
+
+    `is_most`: it ends by then at the latest, as a race does with its time budget.
+    """
 
     ends_at: datetime
     earlier: EarlierRuns | None = None
+    is_most: bool = False
 
     @property
     def seconds(self) -> float:
@@ -45,13 +49,15 @@ class RemainingTime:
 def remaining_time(run: Run, attempt: Attempt | None) -> RemainingTime | None:
     """Return when it should end; None while the run is not running, or where nothing shows how long it takes.
 
-    Where its own events do not say it, by the median of similar runs, if three finished uninterrupted.
+    Where its own events do not say it, by a race's time budget, or by the median of three similar runs or more.
     """
     if run.state != State.RUNNING or run.started_at is None or run.cancel_requested:
         return None
-    said = progress_of(attempt).get("ends_at")
+    said, most = progress_of(attempt).get("ends_at"), time_left.budget_of_race(run.spec)
     if isinstance(said, int | float):
-        return RemainingTime(datetime.fromtimestamp(said, UTC))
+        return RemainingTime(datetime.fromtimestamp(said, UTC), is_most=most is not None)
+    if most is not None:
+        return RemainingTime(run.started_at + timedelta(seconds=most), is_most=True)
     took = _seconds_of_runs_like(run, run.device.name) if run.is_search and run.device is not None else []
     if len(took) < RUNS_NEEDED:
         return None

@@ -26,7 +26,8 @@ REPORTED_KINDS = tuple(name.value for name, kind in KINDS.items() if kind.is_rep
 HOST_LENGTH: int = Run._meta.get_field("reported_from").max_length or 0
 MEMBERS_MOST, NAME_LENGTH = 500, 200
 """Most members of an object in a document, and the longest name of one: an engine writes about thirty of each."""
-_MALFORMED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError)
+_MALFORMED = (TypeError, ValueError, AttributeError, ArithmeticError, LookupError, StopIteration)
+"""What reading a document of any content may raise: it refuses the document, and is no error of the server."""
 _LONGEST_SECONDS = 366 * 86_400.0
 
 
@@ -59,8 +60,8 @@ def read_document(body: object) -> ReportedDocument:
     environment, spec = _object(result.get("environment"), "environment"), _object(result.get("spec"), "spec")
     _refuse_too_old(environment)
     _check_names(result)
-    contradictions = find_contradictions(result)
     try:
+        contradictions = find_contradictions(result)
         found: Any = read_result(result)
         kind = kind_of(result)
         rules = BY_KIND[kind]

@@ -166,6 +166,7 @@ def _finish(report: Report, sender: Sender, document: ReportedDocument, sha256: 
     run = report.run
     columns = {
         **_columns(document.spec),
+        **document.columns,
         "device_count": document.device_count,
         "reported_from": document.host,
         "is_trusted": is_trusted(sender.token, document.host),
@@ -182,7 +183,7 @@ def _finish(report: Report, sender: Sender, document: ReportedDocument, sha256: 
     finish_locked(
         run,
         result,
-        {**document.columns, **columns, **ended},
+        {**columns, **ended},
         document.exit_status,
         started_at=started_at,
         device=device,

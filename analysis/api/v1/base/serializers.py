@@ -228,7 +228,8 @@ class RunPartsSerializer(serializers.ModelSerializer[Run]):
     spec = StoredSpec(help_text="The executed spec, with all defaults. As a request body it starts the same run.")
     result = StoredResult(help_text="The engine's result; null until the run has finished.")
     seconds_left = serializers.SerializerMethodField(
-        help_text="Expected time to the end of a running run; null: not known. Not part of the ETag."
+        help_text="Expected time to the end of a running run; of a race what its time budget leaves, at most; "
+        "null: not known. Not part of the ETag."
     )
     attempts = serializers.SerializerMethodField()
     measurements = serializers.SerializerMethodField()

@@ -19,7 +19,7 @@ from analysis.http.problem_details import bad_field
 from analysis.http.query_string import LARGEST_ID, BadQuery
 from analysis.lists.comparison.compared_run import ComparedRun, baseline_of, compared_run_of
 from analysis.lists.comparison.figures import figure_rows
-from analysis.lists.comparison.load import carried_probe_counts, stored_runs
+from analysis.lists.comparison.load import batch_sizes_only, carried_probe_counts, stored_runs
 from analysis.lists.comparison.metrics import MetricRow, common_batch_size
 from analysis.lists.comparison.query import COMPARED_MAX, CompareQuery
 from analysis.lists.environment import MAY_AFFECT_FIGURES
@@ -154,7 +154,7 @@ class Compare(StrictView):
         values = validated(CompareBodySerializer, request.data)
         try:
             query = CompareQuery(tuple(dict.fromkeys(values["ids"])), values.get("baseline"))
-            runs = stored_runs(query.ids)
+            runs = batch_sizes_only(stored_runs(query.ids))
         except BadQuery as error:
             [problem] = error.problems
             raise bad_field(problem.parameter, problem.message) from error

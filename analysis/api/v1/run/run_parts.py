@@ -216,11 +216,12 @@ class RunCertificate(StrictView):
 
     @extend_schema(tags=["runs"], operation_id="runs_certificate", responses=CertificateSerializer)
     def get(self, request: Request, pk: int) -> Response:
-        """Return the probes of N and N+1. 404 without a result, and for estimates and validations."""
+        """Return the probes of N and N+1. 404 without a result, and for runs that prove no batch size."""
         run = run_or_404(pk)
         if not run.is_search:
-            article = "an" if run.kind[0] in "aeiou" else "a"
-            refusal = f"Run {pk} is {article} {run.kind}: it proves no batch size."
+            kind = run.get_kind_display().lower()
+            article = "an" if kind[0] in "aeiou" else "a"
+            refusal = f"Run {pk} is {article} {kind}: it proves no batch size."
             raise Problem(404, detail=refusal, code="no_certificate")
         return Response(CertificateSerializer(certificate_of(run, _result(run)["boundary"])).data)
 

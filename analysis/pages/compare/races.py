@@ -1,0 +1,84 @@
+"""The context of the compare page for races: a table of changes, and one chart of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from analysis.lists.comparison.differences import environment_rows, setting_rows
+from analysis.lists.comparison.query import CHARTED_MAX, CompareQuery
+from analysis.lists.comparison.races import ComparedRace, change_rows, compared_races, races_headline
+from analysis.models import Run
+from analysis.pages.compare.heads import caveats, head
+from analysis.presentation.charts import chart_of
+from analysis.presentation.charts.axes import change_axis, factor_axis
+from analysis.presentation.charts.plots import Plot, PlotPoint, Table, Trace
+from analysis.presentation.formatting import percent_more
+from engine.race.field import TODAY
+
+_COLUMNS = ("Race", "Change", "Speed", "Interval", "Memory")
+
+
+def races_context(runs: Sequence[Run], query: CompareQuery) -> dict[str, Any]:
+    """Return the context of a page of races; more than CHARTED_MAX have no chart."""
+    races = compared_races(runs)
+    subjects = [each.subject for each in races]
+    plot = races_plot(races) if len(races) <= CHARTED_MAX else None
+    rows = change_rows(races)
+    settings, facts = setting_rows(subjects), environment_rows(subjects)
+    return {
+        "query": query,
+        "headline": races_headline(races),
+        "heads": [head(subject, None, query, has_baseline=False) for subject in subjects],
+        "races": races,
+        "rows": [row for row in rows if row.is_tried],
+        "rows_not_tried": [row for row in rows if not row.is_tried],
+        "chart": chart_of(plot) if plot else None,
+        "caveats": caveats(subjects),
+        "without_result": [each for each in subjects if each.outcome is None and not each.caveat],
+        "differing_settings": [row for row in settings if row.differs],
+        "differing_facts": [row for row in facts if row.differs],
+        "equal_rows": [row for row in (*settings, *facts) if not row.differs],
+    }
+
+
+def races_plot(races: Sequence[ComparedRace]) -> Plot | None:
+    """Plot the speed of each change by what it does to memory, both against the race's own today; None without any."""
+    drawn = [Trace(each.subject.name, each.subject.look, _dots(each), has_line=False) for each in races]
+    traces = [trace for trace in drawn if trace.dots]
+    dots = [dot for trace in traces for dot in trace.dots]
+    if not dots:
+        return None
+    cells = [
+        (trace.name, dot.text.partition(": ")[0], f"{dot.y:.2f}x", f"{low:.2f} to {high:.2f}", percent_more(dot.x))
+        for trace in traces
+        for dot in trace.dots
+        for low, high in [dot.interval or (dot.y, dot.y)]
+    ]
+    return Plot(
+        key="races",
+        title="Speed and memory of each change against today’s",
+        sentence="Above 1x a change is faster than the training of that race, left of 0 it takes less memory.",
+        x=change_axis([dot.x for dot in dots], title="change of peak memory"),
+        y=factor_axis([dot.interval[1] if dot.interval else dot.y for dot in dots], title="times as fast as today’s"),
+        traces=tuple(traces),
+        table=Table(_COLUMNS, tuple(cells), numbers=frozenset((2, 3, 4))),
+    )
+
+
+def _dots(each: ComparedRace) -> tuple[PlotPoint, ...]:
+    """Return a point for each change of a race whose speed has an interval."""
+    race = each.race
+    if race is None:
+        return ()
+    return tuple(
+        PlotPoint(
+            more,
+            row.speed.value,
+            f"{row.label}: {one.speed}, memory {percent_more(more)}",
+            (row.speed.low, row.speed.high),
+        )
+        for one in race.rows
+        if (row := one.row).entry != TODAY and row.speed is not None and not one.is_on_top
+        if (more := race.memory_change(row)) is not None
+    )
