@@ -8,6 +8,8 @@ import pytest
 
 from analysis.models import Device, Run, State
 from analysis.runs import services
+from analysis.runs.queue.placement import Placement
+from engine.faster.spec import FasterSpec
 from tests.factories import (
     make_card,
     make_claimed_run,
@@ -116,6 +118,32 @@ def test_an_estimate_is_measured_by_a_clone_and_a_measurement_estimated(act, min
         1800,
     )
     assert (estimated["kind"], estimated["gpu"], estimated["precision"]) == ("estimate", "a10", "bf16")
+
+
+@pytest.mark.parametrize("kind", ["race", "measurement", "estimate"])
+def test_a_race_is_cloned_as_any_kind_with_its_own_price(act, alice, kind):
+    spec = FasterSpec(model="bert-tiny", tried="fused", price_per_hour_usd=7.0)
+    own = {"accepts_shared_device": True, "uses_device_price": False}
+    race = services.run_create(spec=spec, place=Placement(device=make_device()), requested_by=alice, **own)
+    answer = act(race, "clone", {"kind": kind})
+    assert answer.status_code == 202, answer.content
+    clone = Run.objects.get(pk=answer.json()["id"])
+    assert (clone.kind, clone.spec["price_per_hour_usd"]) == (kind, 7.0)
+    assert clone.spec.get("tried") == ("fused" if kind == "race" else None)
+    if kind != "estimate":
+        assert (clone.accepts_shared_device, clone.uses_device_price) == (True, False)
+        assert clone.requested_device == race.requested_device
+
+
+def test_a_measurement_that_is_raced_keeps_its_own_price_and_an_estimate_has_that_of_the_device(act, alice):
+    Device.objects.filter(pk=make_device().pk).update(price_per_hour_usd=3.5)
+    measured = make_run(Device.objects.get(), requested_by=alice, price_per_hour_usd=7.0)
+    Run.objects.filter(pk=measured.pk).update(uses_device_price=False)
+    raced = act(measured, "clone", {"kind": "race"}).json()
+    assert (raced["kind"], raced["spec"]["price_per_hour_usd"]) == ("race", 7.0)
+    race_of_estimate = act(make_estimate(price_per_hour_usd=7.0), "clone", {"kind": "race"}).json()
+    assert race_of_estimate["kind"] == "race"
+    assert Run.objects.get(pk=race_of_estimate["id"]).uses_device_price
 
 
 def test_a_change_that_is_not_allowed_is_named_and_nothing_cloned(act, mine):

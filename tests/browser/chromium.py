@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
@@ -25,7 +25,9 @@ FLAGS = (
 )
 WIDE, PHONE = 1280, 390
 AXE_OPTIONS = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"], "resultTypes": ["violations"]}
-WAIT_MILLISECONDS = 15_000
+# for an element and for what is expected of it alike; a busy machine needs more than playwright's five seconds to draw
+# the API's description, and a wait that ends early costs nothing
+WAIT_MILLISECONDS = 60_000
 
 
 def find_chromium() -> str | None:
@@ -53,6 +55,7 @@ class Visitor:
 
     def __post_init__(self) -> None:
         self.page.set_default_timeout(WAIT_MILLISECONDS)
+        expect.set_options(timeout=WAIT_MILLISECONDS)
         self.page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))

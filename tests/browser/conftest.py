@@ -7,19 +7,12 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client, override_settings
+from django.test import Client
 from playwright.sync_api import Browser
 
 from tests.browser.chromium import PHONE, WIDE, Visitor, find_chromium, launched
 
 Visit = Callable[..., Visitor]
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _files_without_collectstatic() -> Iterator[None]:
-    """WhiteNoise serves the sources themselves. Before the session's live server, which reads this once."""
-    with override_settings(WHITENOISE_USE_FINDERS=True):
-        yield
 
 
 @pytest.fixture(scope="module")

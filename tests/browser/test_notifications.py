@@ -65,7 +65,7 @@ def test_the_browser_is_requested_on_a_click_alone_and_hears_of_the_end_of_a_hid
     expect(page.locator("link[rel=icon]")).to_have_attribute("href", "/static/img/favicon-running.svg")
     page.evaluate("sessionStorage.setItem('hidden', 'yes')")
     services.run_finish(run_id=run.pk, token=run.token, result=make_result().to_dict())
-    expect(page.locator("link[rel=icon]")).to_have_attribute("href", "/static/img/favicon.svg", timeout=60_000)
+    expect(page.locator("link[rel=icon]")).to_have_attribute("href", "/static/img/favicon.svg")
     expect(page).to_have_title(re.compile("✓ 8"))
     assert "✓ 8" in page.evaluate("sessionStorage.getItem('shown')")
 
@@ -77,5 +77,5 @@ def test_without_that_choice_the_end_of_a_run_shows_no_notification(visit: Visit
     window.open(run.get_absolute_url())
     page.evaluate("sessionStorage.setItem('hidden', 'yes')")
     services.run_fail(run_id=run.pk, token=run.token, code="bad_spec", message="x")
-    expect(page.locator("link[rel=icon]")).to_have_attribute("href", "/static/img/favicon-failed.svg", timeout=60_000)
+    expect(page.locator("link[rel=icon]")).to_have_attribute("href", "/static/img/favicon-failed.svg")
     assert page.evaluate("sessionStorage.getItem('shown')") is None

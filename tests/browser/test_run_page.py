@@ -11,7 +11,9 @@ from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
 from analysis.runs import services
+from analysis.runs.queue.placement import Placement
 from analysis.runs.services import LogLine
+from engine.faster.spec import FasterSpec
 from tests.browser.chromium import Visitor
 from tests.browser.conftest import Visit
 from tests.factories import make_claimed_run, make_device, make_measured_run, make_probe, make_result
@@ -132,6 +134,18 @@ def test_the_tab_tells_step_and_time_and_at_the_end_what_was_found(window: Visit
     expect(window.page.locator("[aria-current=step]")).to_contain_text("round 4 of about 9")
     services.run_finish(run_id=run.pk, token=run.token, result=make_result().to_dict())
     expect(window.page).to_have_title("✓ 8 · BERT tiny · MemoryMark")
+    assert window.errors == []
+
+
+def test_the_clock_of_a_race_goes_on_saying_at_most(window: Visitor) -> None:
+    spec = FasterSpec(model="bert-tiny", time_budget_seconds=1_800.0)
+    run = services.run_create(spec=spec, place=Placement(device=make_device()))
+    assert services.run_claim(device=run.requested_device, owner="tester", run_id=run.pk) is not None
+    window.open(run.get_absolute_url())
+    expect(window.page.locator(".live-left")).to_have_text("At most 30 min left (its time budget)")
+    later = "element => { element.dataset.leftUntil = new Date(Date.now() + 100_000).toISOString() }"
+    window.page.locator(".live-left").evaluate(later)
+    expect(window.page.locator(".live-left")).to_have_text("At most 2 min left (its time budget)")
     assert window.errors == []
 
 

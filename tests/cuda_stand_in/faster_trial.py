@@ -8,7 +8,7 @@ from engine.execution import Execution
 from engine.machine.scratch import scratch_folder
 from engine.provenance.read import run_facts
 from engine.tune.faster.spec import OwnRaceSpec
-from engine.tune.faster.starts import Starts
+from engine.tune.faster.starts import OTHER_SEED, Starts
 from engine.tune.faster.variants import VARIANTS
 from engine.tune.start.command import begin_command
 
@@ -24,6 +24,9 @@ with scratch_folder() as cache_folder:
     )
     today = starts.first()
     changed = starts.trial(changes)
+if starts.known_facts.draws_masks:
+    starts.trial((), mask_seed=OTHER_SEED)
 reasons = {each.name: each.why_not(starts.known_facts) for each in VARIANTS}
 memory = {"today": today.memory_bytes, "changed": changed.memory_bytes}
-print(json.dumps({"kind": starts.device.kind, "memory": memory, "reasons": reasons}))
+draws = starts.known_facts.any_model("draws")
+print(json.dumps({"kind": starts.device.kind, "memory": memory, "reasons": reasons, "draws": draws}))

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from engine.machine.device_lock import held, lock_path
-from engine.text.units import GIB
+from engine.text.units import GIB, MIB
 from tests.cuda_stand_in.cards import ROOT, Cards, uuid
 
 SCRIPT = str(ROOT / "tests/engine/tune/scripts/on_card.py")
@@ -29,6 +29,43 @@ def test_a_command_gets_its_exact_size_under_a_limit_even_if_it_catches_out_of_m
     assert result["largest"]["peak_reserved_bytes"] <= LIMIT_BYTES
     refused = [p for p in result["probes"] if p["batch_size"] == boundary["refused_batch_size"]]
     assert [p["outcome"] for p in refused] == ["out_of_memory"]
+
+
+def test_a_training_on_another_card_than_the_current_one_is_measured_and_limited_there(cards: Cards) -> None:
+    cards.set(cards=2, memory=f"{4 * GIB},{2 * GIB}")
+    command = ["--", sys.executable, SCRIPT, "--device", "cuda:1", "--batch-size", "{batch_size}"]
+    limits = ["--memory-limit", "1GiB", "--current-batch-size", "8", "--no-compare-speed"]
+    done = cards.run(sys.executable, "-m", "engine", "tune", *limits, "--json", *command, seconds=900)
+    assert done.returncode == 0, done.stderr[-3_000:]
+    result = json.loads(done.stdout)
+    device, largest = result["device"], result["largest"]
+    assert (device["uuid"], device["capacity_bytes"]) == (uuid(1), 2 * GIB)
+    assert result["boundary"]["certified"]
+    assert 0.8 * LIMIT_BYTES < largest["peak_reserved_bytes"] <= LIMIT_BYTES
+
+
+def test_a_model_on_two_cards_of_one_process_is_limited_on_both_and_the_fuller_one_decides(cards: Cards) -> None:
+    cards.set(cards=2, memory=4 * GIB)
+    command = ["--", sys.executable, SCRIPT, "--rest-on", "cuda:1", "--batch-size", "{batch_size}"]
+    limits = ["--memory-limit", "256MiB", "--current-batch-size", "2", "--no-compare-speed"]
+    done = cards.run(sys.executable, "-m", "engine", "tune", *limits, "--json", *command, seconds=900)
+    assert done.returncode == 0, done.stderr[-3_000:]
+    result = json.loads(done.stdout)
+    assert (result["device"]["device"], result["device"]["uuid"]) == ("cuda:1", uuid(1))
+    assert result["boundary"]["certified"]
+    assert 200 * MIB < result["largest"]["peak_reserved_bytes"] <= 256 * MIB
+
+
+def test_somebody_else_on_the_card_prevents_the_certificate_of_a_command(cards: Cards) -> None:
+    cards.set(memory=7 * GIB // 2)
+    assert cards.tenant().take(9 * GIB // 4) == 0
+    command = ["--", sys.executable, SCRIPT, "--batch-size", "{batch_size}"]
+    tune = [sys.executable, "-m", "engine", "tune", "--device", "cuda:0", "--no-compare-speed", "--json"]
+    done = cards.run(*tune, "--current-batch-size", "2", *command, seconds=900)
+    result = json.loads(done.stdout)
+    assert (result["boundary"]["certified"], result["boundary"]["reason"]) == (False, "foreign_memory")
+    assert "others held" in result["boundary"]["note"]
+    assert result["device"]["is_shared"]
 
 
 def test_a_whole_run_on_a_card_is_limited_by_its_longest_row(cards: Cards) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from engine.errors import TimeIsUp, WorkerFailed
+from engine.execution import Execution
 from engine.faster.result import FasterResult
 from engine.faster.run import race
 from engine.faster.spec import FasterSpec
@@ -18,7 +21,10 @@ LOSSES = (2.0, 1.5, 1.2, 1.1, 1.0)
 
 
 class FakeRacer(FakeWorker):
-    """Steps of `factors` by setting; `losses_of` has others; `fails` raise, `never_ready` hang."""
+    """Steps of `factors` by setting; `losses_of` has others; `fails` raise, `never_ready` hang.
+
+    `ends_after`: the time of the run, in blocks.
+    """
 
     def __init__(self, **changed: Any) -> None:
         self.factors: dict[str, float] = changed.pop("factors", {})
@@ -34,6 +40,10 @@ class FakeRacer(FakeWorker):
         self.close()
         self.spec = spec
 
+    @property
+    def is_time_up(self) -> bool:
+        return self.blocks > self.ends_after
+
     def _made(self) -> set[str]:
         made = {"fused": self.spec.optimizer == "adamw-fused", "bf16": self.spec.precision == "bf16"}  # type: ignore[union-attr]
         made |= {"compile": self.spec.torch_compile, "checkpointing": self.spec.gradient_checkpointing}  # type: ignore[union-attr]
@@ -41,7 +51,7 @@ class FakeRacer(FakeWorker):
 
     def time(self, batch_size: int, **_: Any) -> TimedBlock:
         self.blocks += 1
-        if self.blocks > self.ends_after:
+        if self.is_time_up:
             raise TimeIsUp
         made = self._made()
         if made & self.never_ready:
@@ -72,7 +82,11 @@ def raced(spec: FasterSpec | None = None, **changed: Any) -> tuple[FasterResult,
     spec = spec or FasterSpec(
         model="bert-tiny", device="cpu", tried="fused,bf16,compile,checkpointing", current_batch_size=4
     )
-    return race(spec, events.append, worker=FakeRacer(**changed), started_as={}), events
+    racer = FakeRacer(**changed)
+    with pytest.MonkeyPatch.context() as patch:
+        left = property(lambda each: 0.0 if racer.is_time_up else each.time_budget_seconds - each.seconds)
+        patch.setattr(Execution, "seconds_left", left)
+        return race(spec, events.append, worker=racer, started_as={}), events
 
 
 FAST = {"fused": 1.3, "bf16": 1.5, "checkpointing": 0.8}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from engine.results.result import Outcome, Probe, Purpose
+from engine.text.time_left import describe_most_left
 from engine.time_left import GROWTH, Said, TimeLeft, describe_left, describe_round, next_said
 
 
@@ -73,6 +74,17 @@ def test_nothing_is_said_of_a_measurement_before_its_probes_show_it() -> None:
 def test_the_time_budget_bounds_it() -> None:
     assert (followed(*SEARCH).left(9.0) or 0.0) > 20.0
     assert followed(*SEARCH, time_budget_seconds=20.0).left(9.0) == pytest.approx(11.0)
+
+
+def test_a_race_has_at_most_the_rest_of_its_time_budget_from_the_start() -> None:
+    race = followed(event("phase", 1.0, phase="timing"), tried=None, time_budget_seconds=1_800.0)
+    assert [race.left(now) for now in (1.0, 1_000.0, 2_000.0)] == [1_799.0, 800.0, 0.0]
+    assert race.said is None
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(12, "15 s"), (61, "2 min"), (1_000, "20 min"), (1_799, "30 min")])
+def test_the_most_that_is_left_is_rounded_up(seconds: float, text: str) -> None:
+    assert describe_most_left(seconds) == f"at most {text} left"
 
 
 def test_it_goes_on_from_what_was_stored() -> None:

@@ -3,6 +3,9 @@
 import pytest
 
 from engine.advice.recipe import not_written
+from engine.catalog import WORKLOADS
+from engine.catalog.from_config import MODEL_TYPES
+from engine.measurement.torchvision_schemas import import_torchvision
 from engine.spec import RunSpec
 from tests.engine.advice.recipes import recipe
 
@@ -29,3 +32,15 @@ def test_every_setting_that_no_snippet_writes_is_named(model, changes, named):
 
 def test_a_model_without_checkpointing_of_its_library_gets_no_call_of_it():
     assert not any("checkpointing" in line for line in recipe("resnet", gradient_checkpointing=True).model_lines())
+
+
+@pytest.mark.slow  # imports every model of transformers that is offered
+def test_a_model_gets_the_call_of_checkpointing_and_a_config_the_offer_of_it_where_its_class_has_it():
+    import_torchvision()
+    import transformers
+
+    models = [model for model in WORKLOADS.values() if model.library == "transformers"]
+    said = {model.model_class: model.library_has_checkpointing for model in models}
+    said |= {f"{each.prefix}{each.model_suffix}": each.has_gradient_checkpointing for each in MODEL_TYPES.values()}
+    has = {name: getattr(transformers, name).supports_gradient_checkpointing for name in said}
+    assert said == has

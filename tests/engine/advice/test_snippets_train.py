@@ -107,11 +107,11 @@ def test_code_trains_with_exactly_the_batch_the_precision_and_the_optimizer_that
 @pytest.mark.parametrize(
     ("optimizer", "class_name", "arguments"),
     [
-        ("adamw-8bit", "AdamW", {"optim_bits": 8, "is_paged": False}),
-        ("paged-adamw-8bit", "AdamW", {"optim_bits": 8, "is_paged": True}),
+        ("adamw-8bit", "AdamW8bit", {"optim_bits": 8, "is_paged": False}),
+        ("paged-adamw-8bit", "PagedAdamW8bit", {"optim_bits": 8, "is_paged": True}),
         ("paged-adamw-32bit", "AdamW", {"optim_bits": 32, "is_paged": True}),
         ("lion", "Lion", {"optim_bits": 32, "is_paged": False, "betas": (0.9, 0.99)}),
-        ("lion-8bit", "Lion", {"optim_bits": 8, "is_paged": False, "betas": (0.9, 0.99)}),
+        ("lion-8bit", "Lion8bit", {"optim_bits": 8, "is_paged": False, "betas": (0.9, 0.99)}),
         ("schedule-free-adamw", "AdamWScheduleFree", {"train_mode": True}),
     ],
 )
@@ -132,6 +132,23 @@ def test_the_trainer_s_name_of_an_optimizer_is_the_one_that_the_others_make_by_i
     assert type(step).__name__ == (class_name if write is snippets.trainer else planned.torch_optimizer.class_name)
     assert {name: found[name] for name in arguments} == arguments
     assert group["lr"] == LEARNING_RATE or write is snippets.trainer  # whose schedule has begun
+
+
+@of_each_library
+@pytest.mark.parametrize("steps", [1, STEPS])
+def test_a_step_s_gradients_are_gone_before_the_next_forward_pass_as_was_measured(write, steps, tmp_path, monkeypatch):
+    model, held = tiny_bert(), []
+    model.register_forward_pre_hook(
+        lambda *_: held.append(any(weight.grad is not None for weight in model.parameters()))
+    )
+    trained(write(recipe(steps=steps)).text, model, Samples(), tmp_path, monkeypatch)
+    micro_batches = STEPS * OPTIMIZER_STEPS
+    assert held == ([False, True] * OPTIMIZER_STEPS if steps == STEPS else [False] * micro_batches)
+
+
+def test_a_module_of_lightning_frees_gradients_where_the_measured_training_did_so_before_the_forward_pass():
+    assert "self.zero_grad()" in snippets.lightning(recipe()).text
+    assert "zero_grad" not in snippets.lightning(recipe(zero_grad="before-backward")).text
 
 
 @of_each_library

@@ -291,6 +291,10 @@ def test_the_time_is_one_rounded_figure(seconds: float, left: float | None, text
     assert describe_time(Doing("Search", "", seconds, left)) == text
 
 
+def test_of_a_race_the_most_that_its_time_budget_leaves_is_said() -> None:
+    assert describe_time(Doing("Speeds", "", 12.0, 1_500.0, is_most=True)) == "at most 25 min left (its time budget)"
+
+
 def test_a_phase_without_time_has_no_zero_and_one_that_was_left_out_no_line() -> None:
     assert phase_line("curve", "3 sizes", 0.0) == "✓ Smaller sizes   3 sizes"
     assert phase_line("explaining", "", 0.0) == ""

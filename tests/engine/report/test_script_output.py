@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from engine.report.script_output import MARK, OTHER_TORCHVISION, quotes_script, without_output
+from engine.report.script_output import MARK, NO_INPUT, OTHER_TORCHVISION, quotes_script, without_output
 from engine.text.own_words import SAID
 
 WATCH = "; it fails without MemoryMark's watch, too"
@@ -21,6 +21,7 @@ PLACE = "\n  Its whole output: /home/ann/failed-start.log\n  To run it by hand: 
         (f"failed: ValueError: {SAID}patient alice has 42", "failed: ValueError: its output stayed on node7"),
         (f"failed: ValueError: {SAID}alice\nis 42{WATCH}", f"failed: ValueError: its output stayed on node7{WATCH}"),
         (f"E: {SAID}alice{OTHER_TORCHVISION}{WATCH}", f"E: its output stayed on node7{OTHER_TORCHVISION}{WATCH}"),
+        (f"E: {SAID}alice{NO_INPUT}", f"E: its output stayed on node7{NO_INPUT}"),
         (f"failed: E: {SAID}alice{WATCH}{MARK}\n    bob{PLACE}", f"failed: E: its output stayed on node7{WATCH}"),
         (f"failed: E: {SAID}al{MARK}ice", "failed: E: its output stayed on node7"),
         (f"ended{MARK}a{WATCH} alice {SAID}b", "ended; its output stayed on node7"),

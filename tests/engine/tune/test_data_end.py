@@ -11,7 +11,7 @@ from engine.tune.data_end import DataEnd
 from engine.tune.evidence import Ended
 from engine.tune.reading import Reading
 from engine.tune.spec import TuneSpec
-from tests.engine.tune.test_evidence import marks_of, reading, steps
+from tests.engine.tune.test_evidence import judged, marks_of, reading, steps
 
 
 def with_rows(rows: int, sizes: list[list[int]], *, peak: int = 900, **changes: Any) -> Reading:
@@ -104,6 +104,13 @@ def test_loaders_that_differ_say_nothing_of_the_data() -> None:
     marks = [[0.0, "batch", True, [8], None, [], rows] for rows in (100, 200)]
     assert reading([], marks=marks).rows_of_a_pass is None
     assert reading([], marks=marks[:1]).rows_of_a_pass == 100
+
+
+def test_a_pass_over_ready_made_batches_says_nothing_of_their_rows() -> None:
+    marks = [[*m, [], 100, 1] if m[1] == "batch" else m for m in marks_of(steps(40))]
+    assert judged([reading([], marks=marks)]).rows_of_a_pass is None
+    rows = [[*m, [], 100, 40] if m[1] == "batch" else m for m in marks_of(steps(40))]
+    assert judged([reading([], marks=rows)]).rows_of_a_pass == 100
 
 
 def test_walls_are_sizes_with_one_two_and_three_steps_in_a_pass() -> None:

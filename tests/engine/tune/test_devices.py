@@ -8,6 +8,7 @@ import pytest
 
 from engine.errors import DeviceBusy, DeviceUnavailable
 from engine.machine.device_lock import held, lock_path
+from engine.text.units import GIB
 from engine.tune import devices
 from engine.tune.devices import devices_held, devices_seen
 from engine.tune.reading import Reading
@@ -84,5 +85,9 @@ def test_one_busy_card_of_two_refuses_a_training_that_sees_both_and_none_that_se
 
 def test_a_card_that_was_trained_on_is_known_by_the_name_that_the_driver_gives_it() -> None:
     card = {"name": "NVIDIA A100", "total_bytes": 10, "uuid": "1f2e", "compute_capability": "8.0"}
-    facts = devices.facts_of(TuneSpec(COMMAND), Reading({"device": "cuda:0", "card": card}))
+    others = {"foreign_used_bytes": 30 * GIB}
+    facts = devices.facts_of(
+        TuneSpec(COMMAND), Reading({"device": "cuda:0", "card": card}), {f"GPU-{card['uuid']}": others}
+    )
+    assert (facts.is_shared, facts.foreign_used_bytes) == (True, 30 * GIB)
     assert (facts.uuid, facts.kind) == ("GPU-1f2e", "cuda")

@@ -6,8 +6,10 @@ from engine.errors import CommandUntunable
 from engine.results.result import Outcome
 from engine.text.own_words import SAID
 from engine.tune.evidence import Ended, Evidence, check_memory_rises, evidence_of
-from engine.tune.reading import BY_LOADER, Reading, cpu_memory
+from engine.tune.reading import BY_LOADER, Reading
+from engine.tune.replay import cpu_memory
 from engine.tune.seen import KEPT_OUT, LastSeen
+from engine.tune.whole_run import describe_peak
 
 MEMORY_STEPS, TIMED_STEPS = 5, 4
 RANK_OUT_OF_MEMORY = """
@@ -18,6 +20,12 @@ Traceback (most recent call last):
     fn(i, *args)
 torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.
 """
+
+
+CARD = {
+    **{"name": "A card", "uuid": None, "compute_capability": "9.0", "total_bytes": 100, "free_bytes": 50},
+    **{"peak_allocated_bytes": 9, "peak_reserved_bytes": 9, "allocator_retries": 0},
+}
 
 
 def marks_of(sizes: list[list[int]], *, step_seconds: float = 1.0) -> list[list]:
@@ -115,31 +123,25 @@ def test_a_batch_that_was_cut_into_smaller_ones_after_it_failed_was_not_trained(
     assert why_not([reading([[40, 20, 20]] * (MEMORY_STEPS + TIMED_STEPS))]) == "batch_size_ignored"
 
 
-def test_a_training_that_ignores_the_size_is_no_answer() -> None:
-    assert why_not([reading(steps(8))]) == "batch_size_ignored"
-    assert why_not([reading(steps(8))], honoured={8}) == "batch_size_ignored"
-
-
 def test_a_second_dimension_that_equals_the_size_by_chance_is_told_from_the_batch() -> None:
     marks = [[at, name, *([d[0], [40, 16], None] if name == "forward" else d)] for at, name, *d in marks_of(steps(16))]
     evidence = judged([reading([], marks=[m for m in marks if m[1] != "batch"])], 16)
     assert (evidence.probe.outcome, evidence.batch_axis) == (Outcome.FITS, 1)
 
 
-def test_a_data_set_that_is_too_small_limits_the_size_and_is_no_refusal_of_memory() -> None:
-    probe = judged([reading(steps(100))], 128, honoured={16, 64}).probe
-    assert (probe.outcome, probe.error_type) == (Outcome.SIZE_LIMIT, "DataExhausted")
-    assert "given 100" in (probe.error_message or "")
+def test_a_peak_in_a_step_whose_phases_were_not_read_is_in_no_phase_of_another() -> None:
+    card = {"peak_allocated_bytes": 900, "peak_reserved_bytes": 1_000, "total_bytes": 2_000, "free_bytes": 100}
+    marks = [[*mark, 700] if mark[1] == "memory_read" else mark for mark in marks_of(steps(40))]
+    marks = [[*mark, 600] if mark[1] == "phase" else mark for mark in marks]
+    memory = reading([], marks=marks, card=card, device="cuda:0").memory()
+    assert memory is not None
+    assert memory.phase == "later_step"
+    assert describe_peak(memory.phase, memory.shape, 2**20) == "the peak of 1.0 MiB is in a later step"
 
 
 def test_a_command_whose_data_ended_first_is_measured_by_the_steps_it_had() -> None:
     probe = judged([reading([[40], [40], [40]], ended="exit")], ended=Ended(exit_status=0)).probe
     assert (probe.outcome, probe.steps) == (Outcome.FITS, 3)
-
-
-def test_a_size_at_which_the_data_has_too_few_steps_is_no_refusal_of_memory() -> None:
-    probe = judged([reading([[40]], ended="exit")], ended=Ended(exit_status=0), honoured={16}).probe
-    assert (probe.outcome, probe.error_type) == (Outcome.SIZE_LIMIT, "DataExhausted")
 
 
 def test_ranks_that_consume_differently_are_no_answer() -> None:
@@ -161,21 +163,6 @@ def test_processes_that_train_next_to_each_other_without_a_group_are_no_answer()
     assert why_not(one, ended=Ended(seen=trains_on)) == "several_trainings"
     launcher = LastSeen(3, has_torch=True, text="", training=1)
     assert judged(one, ended=Ended(seen=launcher)).probe.fits
-
-
-def test_ranks_among_which_a_script_divides_its_batch_are_told_what_to_write() -> None:
-    two = [reading(steps(20), world_size=2), reading(steps(20), rank=1, world_size=2)]
-    with pytest.raises(CommandUntunable, match=r"each of the 2 ranks was given 20: .*'\{batch_size\*2\}'") as refused:
-        judged(two)
-    assert refused.value.code == "batch_size_ignored"
-
-
-def test_ranks_whose_data_ends_at_their_part_of_the_size_are_no_script_that_divides() -> None:
-    marks = [[*mark, [], 20, 20] if mark[1] == "batch" else mark for mark in marks_of(steps(20))]
-    two = [reading([], marks=marks, world_size=2), reading([], marks=marks, rank=1, world_size=2)]
-    with pytest.raises(CommandUntunable, match="was given 20$"):
-        judged(two)
-    assert judged(two, honoured={16}).probe.outcome is Outcome.SIZE_LIMIT
 
 
 def test_the_worst_rank_decides_and_all_are_kept() -> None:
@@ -202,7 +189,28 @@ def test_a_rank_that_fails_decides_by_its_error(changes: dict, outcome: Outcome)
 def test_an_out_of_memory_that_the_script_caught_is_one_all_the_same() -> None:
     card = {"peak_allocated_bytes": 9, "peak_reserved_bytes": 9, "refused_allocations": 1, "allocator_retries": 0}
     card |= {"total_bytes": 100, "free_bytes": 50}
-    assert judged([reading(steps(40), card=card)]).probe.outcome is Outcome.OUT_OF_MEMORY
+    skipped = [[40], [40, 40], *steps(40)]  # the first of two batches failed
+    assert judged([reading(skipped, card=card)]).probe.outcome is Outcome.OUT_OF_MEMORY
+
+
+def test_an_allocation_that_torch_did_without_is_noted_and_is_no_out_of_memory() -> None:
+    evidence = judged([reading(steps(40), card={**CARD, "refused_allocations": 2}, device="cuda:0")])
+    assert evidence.probe.fits
+    assert (evidence.caveat or "").startswith("the card refused 2 allocations, and torch went on with less")
+
+
+def test_what_a_card_holds_beside_the_training_is_noted_of_one_process() -> None:
+    card = {**CARD, "reserved_bytes": 9}
+    failed = {"ended": "error", "error_type": "OutOfMemoryError", "error_message": "CUDA out of memory"}
+    assert judged([reading(steps(40), card=card, device="cuda:0")]).probe.beside_bytes == 41
+    assert judged([reading([[40]], card=card, **failed)]).probe.beside_bytes == 41
+    assert reading(steps(40), card=card, world_size=2).beside_bytes is None
+
+
+def test_a_loader_with_batches_of_its_own_is_told_why_no_size_can_be_set_in_it() -> None:
+    marks = [*marks_of(steps(40)), [0.0, "own_batches"]]
+    with pytest.raises(CommandUntunable, match="put together by a batch_sampler or by its data set"):
+        judged([reading([], marks=marks)], batch="dataloader")
 
 
 def test_a_start_without_any_python_that_has_torch_is_told_from_one_that_ended_early() -> None:

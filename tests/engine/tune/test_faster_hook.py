@@ -51,7 +51,7 @@ def test_what_only_moves_work_trains_the_same_to_the_bit() -> None:
     assert len(today["losses"]) >= 5
     assert moved["losses"] == today["losses"]
     assert moved["applied"] == ["foreach", "workers"]
-    assert [each[:3] for each in moved["loaders"]] == [[2, False, True]]
+    assert [each[:3] for each in moved["loaders"]] == [[2, False, False]]
     assert [each["is_foreach"] for each in moved["optimizers"]] == [True]
 
 
@@ -70,6 +70,15 @@ def test_a_compiled_module_is_seen_by_the_watch_as_before() -> None:
     assert [step.forwards for step in compiled.steps()] == [step.forwards for step in today.steps()]
 
 
+def test_a_module_that_was_compiled_in_place_is_seen_and_set_from_outside() -> None:
+    today = started("compiled.py", "--in-place", "--batch-size")
+    other = noted("compiled.py", "--in-place", "--batch-size", wanted=("bf16",))
+    assert [(each["name"], each["is_compiled"]) for each in today.data["faster"]["models"]] == [("Net", True)]
+    assert [shape for step in today.steps()[:5] for _, shape, _ in step.forwards] == [(16,)] * 5
+    assert other["applied"] == ["bf16"]
+    assert other["losses"] != today.data["faster"]["losses"]
+
+
 def test_a_step_of_several_micro_batches_has_one_loss_and_a_checkpoint_no_model_of_its_own() -> None:
     today, fused = noted("checkpointed.py"), noted("checkpointed.py", wanted=("fused", "workers"))
     steps = len(started("checkpointed.py").steps())
@@ -78,6 +87,30 @@ def test_a_step_of_several_micro_batches_has_one_loss_and_a_checkpoint_no_model_
     assert fused["applied"] == ["fused", "workers"]
     assert today["losses"][0] == fused["losses"][0]
     assert fused["losses"][4] == pytest.approx(today["losses"][4], rel=1e-3)
+
+
+def test_a_model_that_was_traced_or_counted_before_it_trains_is_met_once() -> None:
+    today, other = started("traced_first.py"), started("traced_first.py", wanted=("fused",))
+    assert [(each["name"], each["device"]) for each in today.data["faster"]["models"]] == [("Sequential", "cpu")]
+    assert today.data["device"] == "cpu"
+    assert other.data["faster"]["losses"] == pytest.approx(today.data["faster"]["losses"], rel=1e-3)
+
+
+def test_steps_that_a_scaler_leaves_out_count_alike_with_a_fused_optimizer() -> None:
+    today, fused = noted("scaled.py"), noted("scaled.py", wanted=("fused",))
+    assert today["losses"][0] != today["losses"][-1]
+    assert fused["losses"][:5] == pytest.approx(today["losses"][:5], rel=1e-3)
+
+
+def test_autocast_within_the_model_is_the_scripts_own() -> None:
+    assert [each["is_autocast"] for each in noted("scaled.py")["models"]] == [True]
+    assert [each["is_autocast"] for each in noted("traced_first.py")["models"]] == [False]
+
+
+def test_an_option_is_set_of_an_optimizer_that_a_line_can_give_it_to() -> None:
+    today, fused = noted("own_optimizer.py"), noted("own_optimizer.py", wanted=("fused",))
+    assert [(each["name"], each["can_be_fused"]) for each in today["optimizers"]] == [("Mine", False)]
+    assert fused["applied"] == []
 
 
 def test_a_start_without_the_option_notes_and_sets_nothing() -> None:
@@ -136,7 +169,7 @@ def test_a_script_that_holds_its_outputs_is_told_so_and_nothing_is_written_besid
 
 def test_a_script_that_waits_for_its_rows_is_told_so_first_and_workers_are_tried() -> None:
     script = (sys.executable, str(SCRIPTS / "slow_rows.py"), "{batch_size}")
-    said, result = tuned("--try", "workers,fused", "--time-budget", "60", "--", *script)
+    said, result = tuned("--try", "workers,fused", "--time-budget", "40", "--", *script)
     assert "Your data loader, not your computation, is the limit" in said
     assert result["today"]["waiting_fraction"] > 0.5
     assert result["rows"][0]["numbers"]["sameness"] == "same_to_the_bit"

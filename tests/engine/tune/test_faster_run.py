@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from engine.cli.tune_faster import say_found
 from engine.errors import WorkloadFailed
 from engine.race.numbers import Sameness
 from engine.race.text import cells, lines_to_paste, pays_after
 from engine.results.speed_rounds import SpeedClaim
 from engine.tune.evidence import Ended
 from engine.tune.faster import run, starts
+from engine.tune.faster.answer import NOTHING_TIMED
 from engine.tune.faster.run import make_faster
 from engine.tune.faster.spec import OwnRaceSpec
 from engine.tune.faster.starts import Starts
 from engine.tune.reading import Reading
 from engine.tune.start.launch import Watching
-from tests.engine.tune.made_up_script import LOSSES, Busy, MadeUp, raced
+from tests.engine.tune.made_up_script import LOSSES, MODEL, Busy, MadeUp, raced
 from tests.engine.tune.test_evidence import reading
 
 
@@ -49,6 +52,36 @@ def test_what_trains_otherwise_is_not_raced(monkeypatch: pytest.MonkeyPatch) -> 
     assert "differ by more than its precision explains" in (result.rows[0].reason or "")
 
 
+@pytest.mark.parametrize(("off", "is_offered"), [(0.05, True), (0.07, False)])
+def test_dropout_on_a_card_explains_what_other_masks_change_and_no_more(off: float, is_offered: bool) -> None:
+    result, made_up = raced("bf16", masks=0.02, off={"bf16": off}, times={"bf16": 0.5})
+    assert (result.today.mask_noise, made_up.started[:3]) == (pytest.approx(0.02), [(), (), ()])
+    assert (result.chosen == ("bf16",), result.rows[0].draws_elsewhere) == (is_offered, is_offered)
+
+
+def test_changes_on_top_of_workers_are_compared_with_these_which_draw_the_same() -> None:
+    draws = {"loaders": [[1, False, False, True, 9]], "draws_random": True}
+    changes = {"noted": draws, "waits": True, "off": {"workers": 0.5}}
+    result, _ = raced("workers", "fused", **changes)
+    assert result.chosen == ("workers", "fused")
+    other, _ = raced("workers", "fused", off_together=0.1, **changes)
+    fused = next(row for row in other.rows if row.name == "fused")
+    assert (other.chosen, fused.reason) == (("workers",), "its losses differ by more than its precision explains")
+
+
+def test_a_loss_that_is_not_finite_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    result, _ = raced("fused", off={"fused": float("inf")})
+    assert result.rows[0].reason == "one of its losses, or of today's, is not finite"
+    monkeypatch.setattr(MadeUp, "_losses", lambda *_: [float("nan")] * 5)
+    result, _ = raced("fused")
+    assert result.rows[0].reason == "whether it trains the same cannot be told: no finite loss was seen"
+
+
+def test_other_masks_with_a_loss_that_is_not_finite_excuse_nothing() -> None:
+    result, _ = raced("bf16", masks=float("inf"), off={"bf16": 0.05}, times={"bf16": 0.5})
+    assert (result.today.mask_noise, result.chosen) == (0.0, ())
+
+
 def test_a_training_that_is_not_repeatable_offers_nothing_it_cannot_compare(monkeypatch: pytest.MonkeyPatch) -> None:
     once = iter([0.0, 0.2, 0.3])
     monkeypatch.setattr(MadeUp, "_losses", lambda *_: [loss * (1 + shift) for shift in [next(once)] for loss in LOSSES])
@@ -74,14 +107,14 @@ def test_today_s_training_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_training_that_ends_before_a_step_is_timed_is_an_error() -> None:
-    with pytest.raises(WorkloadFailed, match="ended before a step was timed"):
+    with pytest.raises(WorkloadFailed, match="gave no step to time: it has too little data or steps"):
         raced("fused", steps=4)
 
 
 def test_what_trains_otherwise_together_is_said_and_not_that_nothing_is_faster() -> None:
     result, _ = raced("fused", "compile", off_together=0.1)
     assert result.chosen == ()
-    assert result.headline.startswith("Nothing is recommended: what is the fastest together does not train the same")
+    assert result.headline.startswith("Nothing is recommended: the fastest combination does not train the same")
 
 
 WAITS: Any = {"noted": {"loaders": [[0, False, False, True, 9]]}, "waits": True}
@@ -142,7 +175,7 @@ def test_outputs_that_are_held_are_told_by_the_memory_they_take(monkeypatch: pyt
     result, made_up = raced("release-outputs", noted={"kept_bytes": 400})
     assert (result.chosen, made_up.started.count(("release-outputs",))) == ((), 1)
     assert [row.name for row in result.savers] == ["release-outputs"]
-    assert result.headline.startswith("Outputs released after each step: 44.4 % less memory. Nothing found")
+    assert result.headline.startswith("Outputs released after each step: 44.4 % less memory. No change")
 
 
 def test_what_takes_less_memory_and_far_longer_is_no_advice() -> None:
@@ -150,13 +183,13 @@ def test_what_takes_less_memory_and_far_longer_is_no_advice() -> None:
     result, _ = raced("fused", "bf16", times={"bf16": 13.0}, peaks={"bf16": 800})
     row = next(each for each in result.rows if each.name == "bf16")
     assert ((row.memory_bytes or 0) < result.today.memory_bytes, row.reason, result.savers) == (True, None, [])
-    assert result.headline.startswith("Nothing found")
+    assert result.headline.startswith("No change")
 
 
 def test_nothing_found_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     result, _ = raced("fused", times={})
     assert (result.chosen, result.savings.per_year_usd) == ((), None)
-    assert result.headline.startswith("Nothing found: no change that was tried")
+    assert result.headline.startswith("No change that was tried")
 
 
 def test_beside_a_busy_machine_nothing_is_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,6 +197,11 @@ def test_beside_a_busy_machine_nothing_is_claimed(monkeypatch: pytest.MonkeyPatc
     assert (result.chosen, result.rows[0].speed, len(result.rounds)) == ((), None, 12)
     assert cells(result.rows[0], None)[1] == "about 2.0x"
     assert result.headline.startswith("Nothing is claimed: other programs ran in ")
+
+
+def test_that_the_workers_may_gain_stays_open_where_nothing_else_does() -> None:
+    result, _ = raced("fused", times={})
+    assert replace(result, at_workers=NOTHING_TIMED).headline.startswith("Nothing is claimed")
 
 
 def test_a_race_whose_time_ended_first_claims_neither_a_gain_nor_that_there_is_none(
@@ -179,3 +217,14 @@ def test_a_variant_that_comes_to_nothing_is_not_raced(monkeypatch: pytest.Monkey
     result, made_up = raced("fused", noted={"applied": []})
     assert "the script sets it itself" in (result.rows[0].reason or "")
     assert made_up.started.count(("fused",)) == 1
+
+
+def test_a_batch_size_that_is_a_guess_is_not_stated(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of tokens without a loader the first dimension may be their length."""
+    unsure = {"models": [MODEL | {"begins_with_rows": False}]}
+    result, _ = raced("fused", noted=unsure, waits=True)
+    say_found(result)
+    said = capsys.readouterr().out
+    assert "starts of train.py as it is on" in " ".join(said.split())
+    assert "of each step was spent waiting" in " ".join(said.split())
+    assert "with batch" not in said

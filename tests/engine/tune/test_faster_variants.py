@@ -4,9 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
+from torch import nn
 
 from engine.errors import SpecError
-from engine.tune.faster.facts import Facts, Noted, own_batch_size
+from engine.race.numbers import Numbers, Sameness
+from engine.tune.faster.answer import is_excused
+from engine.tune.faster.facts import Facts, Noted, is_guess, own_batch_size
 from engine.tune.faster.spec import OWN, OwnRaceSpec
 from engine.tune.faster.variants import BY_NAME, TORCH, VARIANTS
 from tests.engine.tune.made_up_script import ADAM, MODEL
@@ -44,13 +48,14 @@ def test_on_a_gpu_all_that_applies_is_tried() -> None:
     ("name", "changed", "reason"),
     [
         ("workers", {"loaders": []}, "no DataLoader was seen"),
-        ("workers", {"loaders": [[0, False, False, False, 9]]}, "each worker would give all of them"),
+        ("workers", {"loaders": [[0, False, False, False, 9]]}, "each worker yields every row"),
         ("workers", {"waiting": 0.01}, "only 1.0 % of a step"),
         ("workers", {"loaders": [[4, False, True, True, 9]]}, "4 workers on 4 cores"),
         ("fused", {"optimizer": {"is_fused": True}}, "it is set"),
         ("fused", {"optimizers": []}, "no optimizer"),
         ("fused", {"optimizer": {"can_be_fused": False}}, "Adam has no fused form"),
         ("channels-last", {}, "no convolution"),
+        ("channels-last", {"model": {"any_convolutions": 4}}, "no convolution of images"),
         ("compile", {"model": {"is_compiled": True}}, "it is compiled"),
         ("compile", {"models": []}, "no module was seen"),
         ("bf16", {"model": {"is_autocast": True}}, "uses autocast"),
@@ -69,7 +74,7 @@ def test_as_many_workers_as_cores_are_tried_up_to_eight_or_twice_today_s(workers
 
 
 def test_the_lines_are_those_of_the_framework_that_trains() -> None:
-    found = facts(framework="transformers")
+    found = facts("cuda", framework="transformers")
     assert BY_NAME["bf16"].lines_for(found) == "TrainingArguments(..., bf16=True)"
     assert BY_NAME["fused"].lines_for(facts()) == "torch.optim.Adam(..., fused=True)"
     assert BY_NAME["tf32"].lines_for(facts(framework="pytorch_lightning")).startswith("torch.set_float32")
@@ -91,7 +96,8 @@ def test_the_line_of_an_optimizer_names_those_that_have_the_form_as_the_script_m
 def test_a_trainer_of_transformers_is_given_a_fused_optimizer_of_the_kind_that_it_has() -> None:
     adamw, sgd = ADAM | {"name": "AdamW"}, ADAM | {"name": "SGD"}
     lines = [BY_NAME["fused"].lines_for(facts(framework="transformers", optimizers=[each])) for each in (adamw, sgd)]
-    assert lines[0] == 'TrainingArguments(..., optim="adamw_torch_fused")'
+    made = "# where the script makes it: torch.optim.AdamW(..., fused=True)"
+    assert lines[0] == f'TrainingArguments(..., optim="adamw_torch_fused")  {made}'
     assert lines[1] == "torch.optim.SGD(..., fused=True)  # given as Trainer(optimizers=...)"
 
 
@@ -105,3 +111,145 @@ def test_a_command_without_a_place_for_the_batch_size_trains_with_its_own() -> N
 
 def test_the_script_s_own_batch_size_is_read_from_what_its_model_was_given() -> None:
     assert own_batch_size(reading(steps(24))) == 24
+
+
+def test_convolutions_of_sound_and_of_volumes_have_kernels_to_choose_too() -> None:
+    assert "cudnn-benchmark" in tried(facts("cuda", model={"any_convolutions": 4}))
+
+
+def test_the_lines_for_a_trainer_say_what_else_they_set() -> None:
+    on_cpu, on_gpu = (facts(kind, framework="transformers") for kind in ("cpu", "cuda"))
+    assert BY_NAME["bf16"].lines_for(on_cpu) == "TrainingArguments(..., bf16=True, use_cpu=True)"
+    assert BY_NAME["bf16"].lines_for(on_gpu) == "TrainingArguments(..., bf16=True)"
+    assert "turns TF32 on" in BY_NAME["compile"].lines_for(on_gpu)
+    assert "TF32" not in BY_NAME["compile"].lines_for(on_cpu)
+
+
+def test_the_line_that_compiles_names_what_the_training_calls_and_keeps_the_names_in_checkpoints() -> None:
+    parts = [MODEL | {"name": "Sequential", "held_as": name} for name in ("actor", "critic")]
+    lines = [BY_NAME["compile"].lines_for(found) for found in (facts(), facts(models=parts), facts(model={"name": ""}))]
+    assert lines == [
+        "model.compile()  # the module that the training calls: Net",
+        "model.compile()  # each module that the training calls: actor (Sequential), critic (Sequential)",
+        "model.compile()",
+    ]
+
+
+def test_a_class_of_torchs_own_is_compiled_by_its_forward_as_its_compile_leaves_it_out() -> None:
+    sequential = MODEL | {"name": "Sequential", "held_as": "critic", "is_of_torch": True}
+    lines = [BY_NAME["compile"].lines_for(facts(models=each)) for each in ([sequential], [MODEL, sequential])]
+    assert lines[0].startswith(
+        "model.forward = torch.compile(model.forward)  # the module that the training calls: critic"
+    )
+    assert [line.partition("  #")[0] for line in lines[1].splitlines()] == [
+        "model.compile()",
+        "model.forward = torch.compile(model.forward)",
+    ]
+
+
+class Own(nn.Sequential):
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return super().forward(rows)
+
+
+class Named(nn.Sequential):
+    pass
+
+
+@pytest.mark.parametrize(("kind", "is_compiled"), [(nn.Sequential, False), (Named, False), (Own, True)])
+def test_compile_of_a_class_of_torchs_own_compiles_nothing(kind: type[nn.Sequential], is_compiled: bool) -> None:
+    """Where torch changes that, the shorter line does for both."""
+    counted: list[Any] = []
+
+    def backend(graph: Any, _: Any) -> Any:
+        counted.append(graph)
+        return graph.forward
+
+    module = kind(nn.Linear(4, 4), nn.ReLU())
+    module.compile(backend=backend)
+    module(torch.ones(2, 4))
+    assert bool(counted) is is_compiled
+
+
+def test_lines_for_several_modules_name_them_as_each_of_them_was_set() -> None:
+    parts = [MODEL | {"name": "Sequential", "held_as": name} for name in ("actor", "critic")]
+    for name in ("bf16", "channels-last"):
+        first = BY_NAME[name].lines_for(facts(models=parts)).splitlines()[0]
+        assert first.endswith("  # each module that the training calls: actor (Sequential), critic (Sequential)")
+        assert "#" not in BY_NAME[name].lines_for(facts()).splitlines()[0]
+
+
+def test_a_cache_is_put_off_in_each_config_that_asks_for_it() -> None:
+    lines = [
+        BY_NAME["no-cache"].lines_for(facts(model={"uses_cache": True, "cached_by": by}))
+        for by in ([], ["", "decoder"])
+    ]
+    assert lines == [
+        "model.config.use_cache = False",
+        "model.config.use_cache = False\nmodel.decoder.config.use_cache = False",
+    ]
+
+
+def test_what_needs_a_module_says_that_none_was_seen() -> None:
+    found = facts("cuda", models=[])
+    for name in ("tf32", "bf16", "compile", "channels-last", "cudnn-benchmark", "no-cache"):
+        assert "no module was seen that trains: it is in evaluation mode" in (BY_NAME[name].why_not(found) or "")
+
+
+def test_rows_that_are_drawn_elsewhere_excuse_workers_alone_and_no_loss_that_is_not_finite() -> None:
+    found = facts(draws_random=True)
+    differs, not_finite = Numbers(Sameness.DIFFERS, 0.1, 0.02), Numbers(Sameness.DIFFERS, None, 0.02)
+    assert is_excused(("workers",), differs, found)
+    assert is_excused(("workers",), Numbers(Sameness.UNKNOWN), found)
+    assert not is_excused(("workers",), not_finite, found)
+    assert not is_excused(("workers", "compile"), differs, found)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "is_guessed"),
+    [([32] * 4 + [7], False), ([64, 448] * 3, True), ([11, 12, 14, 15, 15], True), ([None] * 5, True)],
+)
+def test_a_batch_size_of_several_that_loaders_have_is_a_guess(sizes: list[int | None], is_guessed: bool) -> None:
+    marks: list[list[Any]] = [[0.0, "memory_read"]]
+    for now, size in enumerate(sizes):
+        marks += [[now, "batch", True, [size or 9, 64], None, 0, None, size], [now, "step", 7]]
+    assert is_guess(reading([], marks=marks, faster={"models": []})) is is_guessed
+
+
+def test_workers_are_tried_and_written_without_keeping_them_from_pass_to_pass() -> None:
+    """What a data set is told by `set_epoch` would not reach the workers of an earlier pass."""
+    lines = [BY_NAME["workers"].lines_for(facts(framework=name)) for name in ("torch", "transformers")]
+    assert lines == ["DataLoader(..., num_workers=4)", "TrainingArguments(..., dataloader_num_workers=4)"]
+
+
+def test_channels_last_has_no_line_for_batches_that_have_no_channels() -> None:
+    channels = BY_NAME["channels-last"]
+    one_by_one, of_trainer = facts(model={"takes_images": False}), facts(framework="transformers")
+    assert len(channels.lines_for(facts()).splitlines()) == 2
+    for each in (one_by_one, of_trainer):
+        assert channels.lines_for(each) == "model = model.to(memory_format=torch.channels_last)"
+
+
+def test_the_line_for_accelerate_says_what_else_its_precision_may_change() -> None:
+    assert "what the script casts by that" in BY_NAME["bf16"].lines_for(facts(framework="accelerate"))
+
+
+def test_expandable_segments_that_are_set_are_not_tried() -> None:
+    assert BY_NAME["expandable"].why_not(facts("cuda", is_expandable=True)) == "it is set"
+
+
+def test_dropout_on_a_gpu_draws_other_masks_in_bf16_but_a_loss_that_is_not_finite_is_no_other_draw() -> None:
+    differs, not_finite = Numbers(Sameness.DIFFERS, 0.1, 0.02), Numbers(Sameness.DIFFERS, None, 0.02)
+    found = facts("cuda", model={"draws": True})
+    excused = [is_excused((name,), differs, found) for name in ("bf16", "channels-last", "fused")]
+    assert excused == [True, True, False]
+    assert not is_excused(("bf16",), not_finite, found)
+    assert not is_excused(("bf16",), differs, facts("cuda"))
+
+
+def test_dropout_explains_no_more_than_other_masks_change_the_losses_of_todays_training() -> None:
+    def is_excused_at(mask_noise: float) -> bool:
+        found = replace(facts("cuda", model={"draws": True}), mask_noise=mask_noise)
+        return is_excused(("bf16",), Numbers(Sameness.DIFFERS, 0.1, 0.02), found)
+
+    assert (is_excused_at(0.05), is_excused_at(0.01)) == (True, False)

@@ -31,7 +31,7 @@ FAKE_TORCH = {
     "torch/version.py": "cuda = None",
     "torch/cuda.py": "def is_initialized(): return False",
     "torch/distributed.py": "def is_available(): return False",
-    "torch/nn/__init__.py": "",
+    "torch/nn/__init__.py": "class Module: pass",
     "torch/nn/modules/__init__.py": "",
     "torch/nn/modules/module.py": """
         def register_module_forward_pre_hook(hook): pass

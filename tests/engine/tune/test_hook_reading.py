@@ -1,11 +1,14 @@
 """What the hook reads of a training's objects in its process."""
 
+import copy
 import re
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 import engine
@@ -14,6 +17,8 @@ from engine.tune.start.launch import LAST_STEP
 
 HOOK = Path(engine.__file__).parent / "tune" / "hook"
 sys.path.append(str(HOOK))  # as in a process that is watched
+import memorymark_watch  # noqa: E402
+from memorymark_optimizers import Stepped  # noqa: E402
 from memorymark_watch import Watch  # noqa: E402
 
 
@@ -21,6 +26,45 @@ def test_a_module_at_the_address_of_an_optimizer_that_was_freed_is_no_optimizer(
     module = torch.nn.Linear(8, 8)
     addresses = held_bytes(torch, {id(module)})
     assert module.weight.data_ptr() in addresses
+
+
+def _moving_average(module: torch.nn.Module) -> Any:
+    return {name: weight.detach().clone() for name, weight in module.named_parameters()}
+
+
+def _best_so_far(module: torch.nn.Module) -> Any:
+    return copy.deepcopy(module.state_dict())
+
+
+def _moments_by_hand(module: torch.nn.Module) -> Any:
+    return [torch.zeros_like(weight) for weight in module.parameters()]
+
+
+@pytest.mark.parametrize("kept", [_moving_average, _best_so_far, _moments_by_hand])
+def test_copies_of_the_weights_that_a_script_keeps_are_counted_without_an_optimizer(kept: Any) -> None:
+    module = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.BatchNorm1d(8))
+    copies = kept(module)
+    addresses = held_bytes(torch, set())
+    tensors = copies.values() if isinstance(copies, dict) else copies
+    assert {each.data_ptr() for each in tensors} <= addresses.keys()
+
+
+def test_an_optimizer_with_a_number_in_its_state_is_read() -> None:
+    optimizer = torch.optim.SGD(torch.nn.Linear(8, 8).parameters(), lr=0.1)
+    optimizer.state["step"] = 0
+    assert held_bytes(torch, {id(optimizer)})
+
+
+def test_a_checkpoint_on_the_thread_of_a_backward_pass_is_not_where_the_training_is(tmp_path: Path) -> None:
+    made, block = watch(tmp_path, None), torch.nn.Linear(8, 8)
+    made.torch, made.device, made.thread = torch, torch.device("cpu"), 7
+    hooked = block.weight.register_hook(lambda _: made.before_forward(block))
+    block(torch.ones(2, 8)).sum().backward()
+    assert made.thread == 7
+    hooked.remove()
+    made.depth = 0
+    made.before_forward(block)
+    assert made.thread == threading.get_ident()
 
 
 def test_a_gradient_that_was_freed_is_known_by_its_reference() -> None:
@@ -36,6 +80,21 @@ def test_a_gradient_that_was_freed_is_known_by_its_reference() -> None:
 def test_an_optimizer_that_made_no_step_is_told_from_those_that_did_and_those_that_were_freed() -> None:
     first, second = (torch.optim.SGD(torch.nn.Linear(8, 8).parameters()) for _ in range(2))
     assert idle_optimizers(torch, {id(first), id(second), 1}, {id(first): 3}) == 1
+
+
+def test_an_optimizer_around_the_one_that_steps_is_not_idle() -> None:
+    class Around(torch.optim.Optimizer):
+        """As those of sharpness-aware minimization are written: the script calls two steps of other names."""
+
+        def __init__(self, parameters: Any) -> None:
+            super().__init__(parameters, {"rho": 0.05})
+            self.base_optimizer = torch.optim.SGD(self.param_groups, lr=0.1)
+            self.param_groups = self.base_optimizer.param_groups
+
+    around, other = Around(torch.nn.Linear(8, 8).parameters()), torch.optim.SGD(torch.nn.Linear(8, 8).parameters())
+    made = {id(around), id(around.base_optimizer), id(other)}
+    assert idle_optimizers(torch, made, {id(around.base_optimizer): 3, id(other): 3}) == 0
+    assert idle_optimizers(torch, made, {id(around.base_optimizer): 3}) == 1
 
 
 def test_a_long_message_is_noted_with_the_error_of_the_rank_at_its_end() -> None:
@@ -71,3 +130,60 @@ def test_a_late_rank_ends_all_after_its_next_step_and_of_several_hosts_early_eno
     assert there.last_step(10, is_late=True) == sys.maxsize
     (follows / LAST_STEP).write_text("13")
     assert there.last_step(12, is_late=False) == 13
+
+
+@pytest.mark.parametrize("watched", ["cpu", "cuda:0"])
+def test_a_model_that_ran_on_the_cpu_first_has_its_card_noted_once_it_was_moved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watched: str
+) -> None:
+    made, module = watch(tmp_path, None), torch.nn.Linear(8, 8)
+    made.torch, made.settings = torch, {"limit_bytes": None}
+    made.device = torch.device(watched)  # of the model, or of another one that trains already
+    made.meet(module)
+    monkeypatch.setattr(memorymark_watch.read, "cards_of", lambda _: {1})
+    made.device = torch.device("cuda:1")
+    made.meet(module)
+    assert made.cards == {1}
+
+
+@pytest.mark.parametrize("has_schedule", [False, True])
+def test_an_optimizer_that_is_made_anew_in_each_epoch_goes_on_counting(tmp_path: Path, *, has_schedule: bool) -> None:
+    made, module = watch(tmp_path, None), torch.nn.Linear(8, 8)
+    made.torch, made.device = torch, torch.device("cpu")
+    made.settings |= {"memory_steps": 100, "timed_steps": 100, "timed_seconds": 1e9}
+
+    kept = []
+
+    def train() -> None:
+        optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+        kept.append(torch.optim.lr_scheduler.StepLR(optimizer, 1) if has_schedule else None)
+        for _ in range(3):
+            made.after_step(made.stepped.number(optimizer))
+
+    for _ in range(4):
+        train()
+    assert list(made.steps.values()) == [12]
+    assert len(kept) == 4
+
+
+def test_optimizers_of_other_weights_or_of_another_class_are_counted_apart() -> None:
+    made, one, other = Stepped(), torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)
+    optimizers = [
+        torch.optim.SGD(one.parameters(), lr=0.1),
+        torch.optim.SGD(other.parameters(), lr=0.1),
+        torch.optim.Adam(one.parameters()),
+    ]
+    assert [made.number(each) for each in optimizers] == list(map(id, optimizers))
+    assert made.ids() == set(map(id, optimizers))
+
+
+def test_optimizers_are_not_looked_through_in_the_steps_that_are_timed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = watch(tmp_path, None)
+    made.torch, made.device, made.memory = torch, torch.device("cpu"), {}
+    made.settings |= {"memory_steps": 5, "timed_steps": 100, "timed_seconds": 1e9}
+    made.optimizers, made.steps = {1, 2}, {1: 6}  # one of two was replaced before it made a step
+    monkeypatch.setattr(memorymark_watch.read, "idle_optimizers", lambda *_: pytest.fail("it was looked for"))
+    made.after_step(1)
+    assert made.steps == {1: 7}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.tune import reading
-from engine.tune.reading import cpu_memory
+from engine.tune import replay
+from engine.tune.replay import cpu_memory
 
 
 def test_what_is_loaded_counts_once_it_is_handed_over_and_what_the_loader_keeps_never_does() -> None:
@@ -69,6 +69,6 @@ def test_a_step_of_one_optimizer_s_curve_holds_those_of_the_others() -> None:
 
 
 def test_a_step_of_more_changes_than_are_compared_has_no_curve(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MOST_MOVES", 1)
+    monkeypatch.setattr(replay, "MOST_MOVES", 1)
     events = [[1, 0], [2, 10, 50], [3, 10, -50], [4, 0]]
     assert cpu_memory([[1, 100]], events, [[0, "step", 1]]).curve == ()

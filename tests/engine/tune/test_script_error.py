@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from engine.machine.scratch import PREFIX
-from engine.report.script_output import OTHER_TORCHVISION
+from engine.report.script_output import NO_INPUT, NO_TRACKER, OTHER_TORCHVISION
 from engine.results.result import Outcome, Probe, Reason
 from engine.tune import run
 from engine.tune.evidence import Ended
@@ -94,11 +94,19 @@ def test_sizes_are_read_from_an_error(message: str, size: int) -> None:
     assert size in sizes_named(message)
 
 
-def test_a_trainer_that_cannot_be_imported_because_of_another_torchvision_is_told_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("RuntimeError: operator torchvision::nms does not exist", OTHER_TORCHVISION),
+        ("EOFError: EOF when reading a line", NO_INPUT),
+        ('    folder = run.use_artifact("data:latest").download()', NO_TRACKER),
+    ],
+)
+def test_a_failure_that_looks_like_the_scripts_own_is_told_its_cause(line: str, cause: str, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    log.write_text("RuntimeError: operator torchvision::nms does not exist\n" + "\nThe above exception ...\n" * 99)
+    log.write_text(f"{line}\n" + "\nThe above exception ...\n" * 99)
     spec = TuneSpec(("python", "train.py", "{batch_size}"))
-    assert describe_failure(spec, 8, Ended(log=log), None, 0.0).startswith(OTHER_TORCHVISION)
+    assert describe_failure(spec, 8, Ended(log=log), None, 0.0).startswith(cause)
     log.write_text("ModuleNotFoundError: No module named 'data'\n")
-    assert OTHER_TORCHVISION not in describe_failure(spec, 8, Ended(log=log), None, 0.0)
-    assert OTHER_TORCHVISION not in describe_failure(spec, 8, Ended(log=tmp_path / "removed"), None, 0.0)
+    assert cause not in describe_failure(spec, 8, Ended(log=log), None, 0.0)
+    assert cause not in describe_failure(spec, 8, Ended(log=tmp_path / "removed"), None, 0.0)

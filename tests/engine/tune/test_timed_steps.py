@@ -8,7 +8,7 @@ import pytest
 
 from engine.tune.evidence import Evidence
 from engine.tune.speed.timed_steps import Loader, settled_steps
-from tests.engine.tune.test_evidence import judged, reading
+from tests.engine.tune.test_evidence import TIMED_STEPS, judged, marks_of, reading, steps
 
 LONG, SHORT = 0.16, 0.002
 
@@ -73,3 +73,22 @@ def test_where_too_few_steps_were_timed_for_a_burst_their_mean_stands_and_more_a
     found = waiting(burst_of(8, 6), loader=(8, 16))
     assert found.probe.step_seconds == pytest.approx(fmean(burst_of(8, 6)))
     assert (found.is_settled, found.settling_steps) == (False, 16 + 7)
+
+
+def test_steps_with_an_evaluation_in_between_do_not_count_unless_most_have_one() -> None:
+    """A large batch ends a pass, and is evaluated, in the seconds in which a small one does not."""
+    marks = marks_of(steps(40))
+    ends = [number for number, mark in enumerate(marks) if mark[1] == "step"][-TIMED_STEPS:]
+
+    def timed_with(evaluated: int) -> float | None:
+        late = 10.0  # seconds of each evaluation
+        found, shift = [], 0.0
+        for number, (at, *mark) in enumerate(marks):
+            found.append([at + shift, *mark])
+            if number in ends[:evaluated]:  # after this step, so that the next one takes longer
+                found.append([at + shift, "evaluated"])
+                shift += late
+        return judged([reading([], marks=found)]).probe.step_seconds
+
+    assert timed_with(0) == timed_with(1) == 1.0
+    assert timed_with(2) == 11.0

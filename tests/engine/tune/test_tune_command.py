@@ -212,7 +212,11 @@ def test_one_rank_that_runs_out_of_memory_refuses_the_size_and_none_is_left() ->
     assert not left_running("ranks.py")
 
 
-@pytest.mark.parametrize("arguments", [("plain.py", "--steps", "8"), ("by_hand.py",), ("compiled.py",)], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments",
+    [("plain.py", "--steps", "8"), ("by_hand.py",), ("compiled.py",), ("compiled.py", "--in-place")],
+    ids=" ".join,
+)
 def test_losses_are_the_same_to_the_bit_with_and_without_the_watch(arguments: tuple[str, ...], tmp_path: Path) -> None:
     command = [sys.executable, str(SCRIPTS / arguments[0]), "--batch-size", "32", *arguments[1:]]
     alone = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.tune.evidence import Ended, evidence_of
+from engine.tune.reading import Reading
 from engine.tune.spec import TuneSpec
 from engine.tune.start.command import begin_command
 from engine.tune.start.launch import Watching, start
@@ -63,3 +65,35 @@ def test_a_forward_pass_that_failed_and_was_caught_hides_none_of_the_later_ones(
     begin = partial(begin_command, TuneSpec((sys.executable, str(script), "{batch_size}"), device="cpu"))
     (reading,), _ = start(begin, 16, Watching(5, timed_steps=1), seconds=300)
     assert {tuple(shape) for step in reading.steps() for _, shape, _ in step.forwards} == {(16,)}
+
+
+def built_by_a_pass(kind: str) -> Reading:
+    script = Path(__file__).parent / "scripts" / "built_by_a_pass.py"
+    begin = partial(begin_command, TuneSpec((sys.executable, str(script), "{batch_size}", kind), device="cpu"))
+    (reading,), ended = start(begin, 32, Watching(5, timed_steps=1), seconds=300)
+    assert reading.is_done, ended.last_output
+    return reading
+
+
+def test_a_pass_in_a_constructor_begins_nothing_and_a_shadow_of_the_weights_in_a_list_counts() -> None:
+    own, shadow = (built_by_a_pass(kind).memory() for kind in ("own", "shadow"))
+    weights_bytes = 4 * (256 * 256 + 256 + 256 + 1)
+    assert own is not None
+    assert own.peak_bytes < 8_000_000  # the data set has twice as many
+    assert shadow is not None
+    assert shadow.peak_bytes - own.peak_bytes == weights_bytes
+
+
+def test_images_in_a_list_are_counted_by_the_rows_of_the_scripts_own_sampler() -> None:
+    evidence = evidence_of(
+        [built_by_a_pass("grouped")], Ended(), 32, limit_bytes=None, batch="template", honoured=frozenset()
+    )
+    assert (evidence.probe.batch_size, evidence.micro_batches) == (32, 1)
+
+
+def test_an_optimizer_that_is_made_before_the_shapes_are_known_is_watched() -> None:
+    script = Path(__file__).parent / "scripts" / "lazy.py"
+    begin = partial(begin_command, TuneSpec((sys.executable, str(script), "{batch_size}"), device="cpu"))
+    (reading,), ended = start(begin, 32, Watching(5, timed_steps=1), seconds=300)
+    assert reading.is_done, ended.last_output
+    assert reading.memory() is not None

@@ -13,7 +13,8 @@ import pytest
 
 from engine.tune.hook import memorymark_rows
 from engine.tune.hook.memorymark_rows import elements, largest_rows
-from engine.tune.reading import Memory, Reading, kept_each
+from engine.tune.reading import Reading
+from engine.tune.replay import Memory, kept_each
 from engine.tune.spec import TuneSpec
 from engine.tune.start.command import begin_command
 from engine.tune.start.launch import Watching, start

@@ -11,11 +11,16 @@ from django.contrib.auth.models import User
 from django.test import Client
 from rest_framework.test import APIClient
 
+from analysis.lists.comparison.compared_run import ComparedRun
+from analysis.lists.comparison.differences import setting_rows
+from analysis.lists.comparison.races import compared_races
 from analysis.models import Run, RunLog
+from analysis.presentation.stored.own_race import read_own_race
+from analysis.runs.earlier.races import newest_race_of_script
 from engine.kinds import RunKind
 from engine.tune.spec import TuneSpec
 from tests.engine.recompute.own_race_documents import document_of
-from tests.factories import make_user
+from tests.factories import make_device, make_measured_run, make_user
 from tests.factories.reports import HOST, STARTED_AT, SendingClient, make_run_key
 from tests.factories.speeds import make_timed_result
 from tests.factories.tuned import COMMAND, tuned
@@ -53,11 +58,49 @@ def test_a_reported_race_of_a_script_has_a_page_with_its_command_and_lines(clien
     assert "python train.py" in page
     assert "limited to" not in page
     assert "Largest batch" not in page
-    assert "persistent_workers=True)" in page
+    assert "DataLoader(..., num_workers=" in page
     assert "torch.optim.Adam(..., fused=True)" in page
     assert "is the limit: " in page
     assert "with Loader workers in both" in page
     assert "Race again" not in page
+
+
+def test_a_batch_size_that_is_a_guess_is_not_stated(client: Client, ann: User) -> None:
+    document = document_of("one that gains")
+    size = document["today"]["batch_size"]
+    client.force_login(ann)
+    for is_guessed, title in ((False, f"At batch {size}"), (True, "At the script’s own batch size")):
+        today = {**document["today"], "is_batch_size_guessed": is_guessed}
+        answer = SendingClient(ann).send_result(body_of({**document, "today": today}))
+        run = Run.objects.get(pk=answer.json()["id"])
+        page = page_of(client, run)
+        assert (title in page, run.current_batch_size) == (True, None if is_guessed else size)
+        assert (f"batch {size}" in page) is not is_guessed
+
+
+def test_lists_filters_and_comparisons_have_the_batch_size_that_a_script_trained_with_and_not_the_default(
+    client: Client, ann: User
+) -> None:
+    run, own = reported(ann, "one that gains"), document_of("one that gains")["today"]["batch_size"]
+    assert own != run.spec["current_batch_size"]
+    assert run.current_batch_size == own
+    api = APIClient()
+    api.force_authenticate(ann)
+    for size, found in ((own, [(run.pk, own)]), (run.spec["current_batch_size"], [])):
+        answer = api.get(f"/api/v1/runs/?current_batch_size={size}").json()["results"]
+        assert [(each["id"], each["current_batch_size"]) for each in answer] == found
+    rows = setting_rows([each.subject for each in compared_races([run])])
+    assert [row.values for row in rows if row.name.startswith("Your batch size today")] == [(f"{own}",)]
+    client.force_login(ann)
+    assert f",{own}," in b"".join(client.get("/runs/export.csv?kind=own_race")).decode()
+
+
+def test_the_batch_size_of_a_script_that_names_none_is_unknown_until_its_result(ann: User) -> None:
+    SendingClient(ann).begin(make_run_key(), kind="own_race", spec=document_of("one that gains")["spec"])
+    run = Run.objects.get()
+    assert run.current_batch_size is None
+    [row] = [row for row in setting_rows([ComparedRun(run, {}, None)]) if row.name.startswith("Your batch size today")]
+    assert not row.known
 
 
 def test_the_lines_on_the_page_are_written_from_the_facts_and_not_taken_from_the_document(
@@ -104,13 +147,50 @@ def test_a_forged_race_of_a_script_and_one_of_an_older_form_are_refused(ann: Use
 def test_the_page_of_a_script_names_its_newest_race_but_none_of_a_stranger(client: Client, ann: User) -> None:
     run = tuned(make_timed_result(), TuneSpec(COMMAND, current_batch_size=4))
     race = reported(ann, "one that gains")
-    spec = {**race.spec, **{name: run.spec[name] for name in ("command", "directory", "current_batch_size")}}
-    Run.objects.filter(pk=race.pk).update(device=run.device, spec=spec)
+    spec = {**race.spec, **{name: run.spec[name] for name in ("command", "directory")}}
+    Run.objects.filter(pk=race.pk).update(device=run.device, spec=spec, current_batch_size=run.current_batch_size)
     client.force_login(ann)
     link = f'<a href="{race.get_absolute_url()}">Run {race.pk}</a>'
     assert link not in page_of(client, run)
     Run.objects.filter(pk=race.pk).update(is_trusted=True)
-    assert f"{document_of('one that gains')['headline']} {link}" in page_of(client, run)
+    page = page_of(client, run)
+    assert document_of("one that gains")["headline"].partition(";")[0] in page
+    assert f"runs a year. {link}" in page
+    Run.objects.filter(pk=race.pk).update(current_batch_size=race.current_batch_size)
+    assert link not in page_of(client, run), "it was raced at another batch size"
+
+
+@pytest.mark.parametrize("owner", ["ann", None])
+def test_an_untrusted_race_answers_for_its_own_sender_alone_and_not_for_a_run_without_an_owner(
+    ann: User, owner: str | None
+) -> None:
+    run = tuned(make_timed_result(), TuneSpec(COMMAND, current_batch_size=4), requested_by=ann if owner else None)
+    race = reported(ann, "one that gains")
+    spec = {**race.spec, **{name: run.spec[name] for name in ("command", "directory")}}
+    same = {"device": run.device, "spec": spec, "current_batch_size": run.current_batch_size}
+    Run.objects.filter(pk=race.pk).update(**same, requested_by=run.requested_by)
+    assert newest_race_of_script(run) == (race if owner else None)
+
+
+def test_a_script_on_several_hosts_is_offered_no_race(client: Client, ann: User) -> None:
+    run = tuned(make_timed_result(), TuneSpec(("torchrun", "--nnodes=2", *COMMAND[1:])))
+    client.force_login(ann)
+    page = page_of(client, run)
+    assert '<a href="#change">' in page
+    assert "What makes it faster" not in page
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nothing that gains", "nothing found"),
+        ("losses that are not repeatable", "nothing to race"),
+        ("losses that differ together", "nothing recommended"),
+        ("other programs", "nothing claimed"),
+    ],
+)
+def test_why_nothing_is_recommended_is_told_in_short(name: str, said: str) -> None:
+    assert read_own_race(document_of(name)).in_short == said
 
 
 def test_a_secret_of_its_command_is_hidden(ann: User) -> None:
@@ -135,12 +215,14 @@ def test_a_portal_starts_no_race_of_a_script(client: Client, ann: User) -> None:
     assert Run.objects.count() == 1
 
 
-def test_lists_name_what_it_found_and_compare_says_why_it_is_left_out(client: Client, ann: User) -> None:
+def test_lists_name_what_it_found_and_compare_offers_other_races(client: Client, ann: User) -> None:
     run = reported(ann, "one that gains")
     client.force_login(ann)
     listed = html.unescape(client.get("/runs/?kind=own_race", headers={"accept": "text/html"}).content.decode())
     assert "train.py" in listed
     exported = b"".join(client.get("/runs/export.csv?kind=own_race"))
     assert b"own_race" in exported
-    compared = client.get(f"/compare/?ids={run.pk}").content.decode()
-    assert "a race of settings, which has no batch size to compare" in compared
+    measured = make_measured_run(make_device("other"))
+    offered = client.get(f"/compare/?ids={run.pk}").content.decode()
+    assert f'value="{run.pk}" checked' in offered
+    assert f'value="{measured.pk}"' not in offered

@@ -6,13 +6,23 @@ import torch
 from torch import nn
 
 parser = argparse.ArgumentParser()
+parser.add_argument("--in-place", action="store_true")
 parser.add_argument("--batch-size", type=int, default=8)
 options = parser.parse_args()
 torch.manual_seed(1)
 torch.set_num_threads(1)
-model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 10))
+
+
+class Net(nn.Sequential):
+    def forward(self, rows):
+        return super().forward(rows)
+
+
+model = Net(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 10))
 optimizer = torch.optim.AdamW(model.parameters(), lr=torch.tensor(0.001))
-compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+if options.in_place:
+    model.compile(fullgraph=True, backend="aot_eager")
+compiled = model if options.in_place else torch.compile(model, fullgraph=True, backend="aot_eager")
 
 
 @torch.compile(fullgraph=False, backend="aot_eager")
