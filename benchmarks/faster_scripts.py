@@ -5,7 +5,8 @@ Scripts with one planted cause, scripts of the corpus of `tune_corpus.py` as peo
 confirmed by ten fresh pairs of starts, today's and the chosen changes in turns: it holds where the two intervals of the
 ratio overlap, or, of a claim that names a lower bound alone, where the fresh interval does not lie below it. Scripts
 whose result is there already are left out. The loads of `speed_under_load.py` run beside the race alone: what is
-claimed beside them must hold on the machine left alone.
+claimed beside them must hold on the machine left alone. They are its children, so the race takes them for work of its
+own: the harder case, because it cannot leave out the rounds that they disturbed.
 
     python benchmarks/faster_scripts.py [--seconds 600] [--script NAME] [--beside load] [--checkouts FOLDER] [--table]
 """
