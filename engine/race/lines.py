@@ -20,7 +20,9 @@ LIBRARIES = {
 
 _FUSED = "optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, fused=True)"
 CHANNELS_LAST = "model = model.to(memory_format=torch.channels_last)"
-CHANNELS_LAST_BATCH = "images = images.to(memory_format=torch.channels_last)  # of each batch"
+CHANNELS_LAST_BATCH = (
+    "images = images.to(memory_format=torch.channels_last)  # each tensor of a batch that has channels"
+)
 TF32 = ('torch.set_float32_matmul_precision("high")', "torch.backends.cudnn.allow_tf32 = True")
 ENABLING_CHECKPOINTING = {
     "transformers": 'model.gradient_checkpointing_enable({"use_reentrant": False})',

@@ -185,23 +185,45 @@ def own_batch_size(reading: Reading) -> int | None:
 
     A loader tells it; else it is the first dimension of what the largest outermost module was given: see `is_guess`.
     """
-    steps = reading.steps()
-    drawn = Counter(rows for step in steps for rows in step.drawn if rows)
-    if drawn:
-        return drawn.most_common(1)[0][0]
-    largest = max((count for step in steps for count, _, _ in step.forwards), default=0)
-    given = Counter(s[0] for step in steps for count, s, _ in step.forwards if s and count == largest)
-    return given.most_common(1)[0][0] if given else None
+    drawn = _drawn(reading)
+    found = drawn or _given(reading)
+    return found.most_common(1)[0][0] if found else None
 
 
 def is_guess(reading: Reading) -> bool:
     """Whether the script's own batch size may be another: no loader told it, and a model's inputs do not beyond doubt.
 
-    The first dimension of tokens may be their length, and a tensor of one dimension is one row. Nor do loaders whose
-    batches have several sizes; the last of a pass may have fewer rows.
+    The first dimension of tokens may be their length, and a tensor of one dimension is one row. Where sizes vary, none
+    is the one: a graph has as many rows as nodes, an agent acts by one. A loader's batch may be trained in parts.
     """
-    drawn = Counter(rows for step in reading.steps() for rows in step.drawn)
-    if any(drawn):
-        return 3 * max(count for rows, count in drawn.items() if rows) < 2 * drawn.total()
+    drawn, given = _drawn(reading), _given(reading)
+    size = own_batch_size(reading)
+    if size is None:
+        return True
+    if drawn:
+        shapes = [shape for step in reading.steps() for _, shape, _ in step.forwards]
+        is_cut = bool(given) and not any(size in shape for shape in shapes) and size % given.most_common(1)[0][0] == 0
+        return is_cut or 3 * drawn[size] < 2 * sum(len(step.drawn) for step in reading.steps())
     models = reading.data["faster"]["models"]
-    return own_batch_size(reading) is None or not all(model["begins_with_rows"] for model in models)
+    return len(given) > 1 or not all(model["begins_with_rows"] for model in models)
+
+
+def _drawn(reading: Reading) -> Counter[int]:
+    """Count the batches by their rows in the data set; none where each row is a batch that was made before."""
+    drawn = Counter(rows for step in reading.steps() for rows in step.drawn if rows)
+    return Counter() if set(drawn) == {1} and max(_given(reading), default=1) > 1 else drawn
+
+
+def _given(reading: Reading) -> Counter[int]:
+    """Count what the largest outermost module was given by its rows, weighed by these; the first step may have more.
+
+    An agent acts by few rows more often than it is trained by many.
+    """
+    steps = reading.steps()
+    largest = max((count for step in steps for count, _, _ in step.forwards), default=0)
+    found: Counter[int] = Counter()
+    for step in steps[1:] or steps:
+        for count, shape, _ in step.forwards:
+            if shape and count == largest:
+                found[shape[0]] += shape[0]
+    return found

@@ -18,7 +18,7 @@ LEAST_WAITING = 0.02
 """Share of a step spent waiting for data, below which no loader can make the training clearly faster."""
 LEAST_KEPT = 0.01
 """Share of the peak that outputs have to take for their release to be tried."""
-TORCH, TRANSFORMERS, LIGHTNING, ACCELERATE = "torch", "transformers", "lightning", "accelerate"
+TORCH, TRANSFORMERS, LIGHTNING, ACCELERATE, FABRIC = "torch", "transformers", "lightning", "accelerate", "fabric"
 WORKERS, COMPILE = "workers", "compile"
 """The variants that are treated apart: one may race first, the other takes time before it pays."""
 MOST_NAMED = 6
@@ -123,9 +123,7 @@ def _no_benchmark(facts: Facts) -> str | None:
         return "a CPU has no cuDNN"
     if facts.noted.cudnn_benchmark:
         return "it is set"
-    if not facts.models:
-        return _NO_MODEL
-    has_any = facts.any_model("any_convolutions") or facts.any_model("convolutions")
+    has_any = not facts.models or facts.any_model("any_convolutions") or facts.any_model("convolutions")
     return None if has_any else "the model has no convolution"
 
 
@@ -162,9 +160,7 @@ def _not_tf32(facts: Facts) -> str | None:
         return "this GPU has no TF32"
     if facts.noted.matmul_precision in ("high", "medium"):
         return "it is set"
-    if not facts.models:
-        return _NO_MODEL
-    return None if "float32" in facts.dtypes else "no parameter is in fp32"
+    return None if not facts.models or "float32" in facts.dtypes else "no parameter is in fp32"
 
 
 def _not_fp64(facts: Facts) -> str | None:
@@ -247,7 +243,7 @@ def _without_cache(facts: Facts) -> str:
 def _autocast(facts: Facts) -> str:
     return (
         f'with torch.autocast("{facts.device_kind}", dtype=torch.bfloat16):{_of_each(facts)}\n'
-        "    outputs = model(inputs)  # the loss is computed of outputs.float()"
+        "    outputs = model(inputs)  # a loss outside the model is computed in fp32, as of outputs.float()"
     )
 
 
@@ -267,6 +263,7 @@ _EXPANDABLE_LINE = (
     f'import os; os.environ["{ALLOCATOR_VARIABLES[-1]}"] = "{EXPANDABLE}"'
     "  # before torch is imported; beside what the variable holds, with a comma"
 )
+_COMPILED_FOR_FABRIC = "model = torch.compile(model)  # before fabric.setup(...), which compiles it anew"
 VARIANTS = (
     Variant(
         name=WORKERS,
@@ -316,7 +313,7 @@ VARIANTS = (
         name=COMPILE,
         label="torch.compile",
         why_not=_not_compiled,
-        lines={TORCH: _compiled, TRANSFORMERS: _compiled_by_a_trainer},
+        lines={TORCH: _compiled, TRANSFORMERS: _compiled_by_a_trainer, FABRIC: always(_COMPILED_FOR_FABRIC)},
     ),
     Variant(
         name="no-cache",
@@ -369,6 +366,7 @@ VARIANTS = (
             LIGHTNING: always(
                 'Trainer(..., precision="bf16-mixed")  # the loss, too: BCELoss fails there, BCEWithLogitsLoss does not'
             ),
+            FABRIC: always('Fabric(..., precision="bf16-mixed")'),
             ACCELERATE: always(
                 'Accelerator(..., mixed_precision="bf16")  # what the script casts by that, too: it was not compared'
             ),

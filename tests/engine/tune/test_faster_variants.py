@@ -192,7 +192,7 @@ def test_a_cache_is_put_off_in_each_config_that_asks_for_it() -> None:
 
 def test_what_needs_a_module_says_that_none_was_seen() -> None:
     found = facts("cuda", models=[])
-    for name in ("tf32", "bf16", "compile", "channels-last", "cudnn-benchmark", "no-cache"):
+    for name in ("bf16", "compile", "channels-last", "no-cache"):
         assert "no module was seen that trains: it is in evaluation mode" in (BY_NAME[name].why_not(found) or "")
 
 
@@ -253,3 +253,38 @@ def test_dropout_explains_no_more_than_other_masks_change_the_losses_of_todays_t
         return is_excused(("bf16",), Numbers(Sameness.DIFFERS, 0.1, 0.02), found)
 
     assert (is_excused_at(0.05), is_excused_at(0.01)) == (True, False)
+
+
+def given(*calls: int, drawn: int | None = None, shapes: int = 4) -> Any:
+    """Six steps in each of which the model is given these rows, out of a loader's batch of so many."""
+    marks: list[list[Any]] = []
+    for number in range(6):
+        marks += [[number, "batch", True, [1, 64], None, [], 1_000, drawn]] if drawn else []
+        marks += [[number, "forward", 1_000, [rows, shapes], None] for rows in calls]
+        marks.append([number + 0.5, "step", 7])
+    return reading([], marks=marks, faster={"models": [MODEL]})
+
+
+@pytest.mark.parametrize(
+    ("seen", "size", "is_guessed"),
+    [
+        (given(1, 1, 1, 128), 128, True),  # an agent that acts by one row at a time
+        (given(128), 128, False),
+        (given(64, drawn=1), 64, False),  # each row is a batch that was made before
+        (given(8, 8, 8, 8, drawn=32), 32, True),  # the batch of a generation is trained in parts
+        (given(35, drawn=20, shapes=20), 20, False),  # the batch is the second dimension
+        (given(2_708, drawn=32), 32, False),  # the nodes of graphs
+    ],
+)
+def test_what_the_model_was_given_tells_how_sure_the_batch_size_is(seen: Any, size: int, is_guessed: bool) -> None:
+    assert (own_batch_size(seen), is_guess(seen)) == (size, is_guessed)
+
+
+def test_a_gpu_s_own_settings_are_tried_where_no_model_was_seen() -> None:
+    assert {"tf32", "cudnn-benchmark"} <= tried(facts("cuda", models=[]))
+
+
+def test_fabric_compiles_a_model_that_was_compiled_before_it_was_set_up() -> None:
+    lines = BY_NAME["compile"].lines_for(facts(framework="fabric"))
+    assert lines.startswith("model = torch.compile(model)  # before fabric.setup(")
+    assert BY_NAME["bf16"].lines_for(facts(framework="fabric")) == 'Fabric(..., precision="bf16-mixed")'
