@@ -311,7 +311,8 @@ def _refused(readings: Sequence[Reading], ended: Ended, batch_size: int) -> Prob
     failed = sorted((r for r in readings if r.has_failed), key=lambda r: not r.has_trained)
     outcomes = [(_outcome(r), r) for r in failed]
     known = next(((outcome, r) for outcome, r in outcomes if outcome is not None), None)
-    swallowed = any(r.refused_allocations and not is_consumed_alike(r.steps(), batch_size) for r in readings)
+    told = [r for r in readings if r.refused_allocations and r.was_told_of_refusals]
+    swallowed = any(not is_consumed_alike(r.steps(), batch_size) for r in told)
     if known is not None:
         outcome, reading = known
         error_type, message = _error_of(reading)

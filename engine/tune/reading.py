@@ -167,6 +167,11 @@ class Reading:
         return int(self.card.get("refused_allocations") or 0)
 
     @property
+    def was_told_of_refusals(self) -> bool:
+        """Whether Python code was given an out-of-memory error, as far as is known; else torch caught each itself."""
+        return self.data.get("raised_out_of_memory") != 0
+
+    @property
     def cards(self) -> int:
         """How many cards this process computed on."""
         return int(self.data.get("cards", 1))
@@ -227,6 +232,8 @@ class Reading:
             elif name == "batch" and details[0]:
                 batches.append(tuple(details[1] or ()))
                 drawn.append(details[DRAWN] if len(details) > DRAWN else None)
+            elif name == "begun":  # what ran before was no training
+                forwards, batches, drawn = [], [], []
             elif name == "loading":
                 loading_since = at
             elif name == "loaded" and loading_since is not None:

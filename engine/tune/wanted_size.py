@@ -67,7 +67,7 @@ def end_of_data(
     Raises CommandUntunable where it is not the data: the training ignores, rounds or caps its size.
     """
     watched = [step for each in steps for step in each if not step.is_timed]
-    seen = sorted({size for step in watched for size in step.seen()})
+    seen = sorted(_rows_drawn(watched, batch_size) or {size for step in watched for size in step.seen()})
     largest = max(seen, default=0)
     what = f"started with batch size {batch_size}, the training was given {', '.join(map(str, seen)) or 'nothing'}"
     if not seen and not any(step.forwards for step in watched):
@@ -106,3 +106,13 @@ def _what_it_does(trained: Sequence[Reading], seen: Sequence[int], batch_size: i
     if honoured or is_near:
         return "a pass has more rows, so the script rounds or limits its size; --sizes names those that it takes"
     return "it does not use that size; write {batch_size} where the script takes its own"
+
+
+def _rows_drawn(steps: Sequence[Step], batch_size: int) -> set[int]:
+    """Return how many rows the loaders drew; none where they do not tell, or drew what was wanted.
+
+    The model may be given something else: boxes, or the nodes of a graph.
+    """
+    drawn = {rows for step in steps for rows in step.drawn}
+    known = {rows for rows in drawn if rows is not None}
+    return known if known == drawn and batch_size not in known else set()

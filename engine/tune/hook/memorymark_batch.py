@@ -11,9 +11,9 @@ from typing import Any
 import memorymark_watch
 
 
-def goes_to_loaders(watched: Any, torch: Any) -> None:
-    """Make each DataLoader that is given a batch size use the one to be tried."""
-    make = torch.utils.data.DataLoader.__init__
+def goes_to_loaders(watched: Any, kind: Any) -> None:
+    """Make each loader of a class that is given a batch size use the one to be tried."""
+    make = kind.__init__
 
     def made(loader: Any, dataset: Any, batch_size: Any = 1, *others: Any, **options: Any) -> None:
         if batch_size is not None and options.get("batch_sampler") is None:
@@ -23,7 +23,7 @@ def goes_to_loaders(watched: Any, torch: Any) -> None:
             watched.mark("own_batches")
         make(loader, dataset, batch_size, *others, **options)
 
-    torch.utils.data.DataLoader.__init__ = made
+    kind.__init__ = made
 
 
 def goes_to_arguments(watched: Any, module: Any) -> None:

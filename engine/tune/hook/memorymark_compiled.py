@@ -1,7 +1,8 @@
-"""Sees modules that were compiled in place, by `module.compile()`: from outside, as what runs within them is traced."""
+"""Sees compiled modules; those compiled in place, by `module.compile()`, from outside: what runs within is traced."""
 
 from __future__ import annotations
 
+import sys
 from functools import wraps
 from typing import Any
 
@@ -25,3 +26,16 @@ def see_compiled(torch: Any, run: Any) -> None:
         module._compiled_call_impl = called
 
     torch.nn.Module.compile = compiled
+
+
+def is_compiled(module: Any) -> bool:
+    """Whether a module was compiled: as a whole, its calls, or a function that it holds."""
+    kind: Any = getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", ())
+    own = vars(module).values()
+    is_in_place = getattr(module, "_compiled_call_impl", None) is not None
+    return isinstance(module, kind) or is_in_place or any("_torchdynamo_orig_callable" in _attributes(v) for v in own)
+
+
+def _attributes(value: Any) -> Any:
+    """Return what an object holds: some classes make up attributes that they are asked for."""
+    return getattr(value, "__dict__", ())

@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import Any
 
 import memorymark_read as read
-from memorymark_compiled import see_compiled
+from memorymark_compiled import is_compiled, see_compiled
 from memorymark_names import configs_with_cache, identifier, names_held
 from memorymark_outputs import Outputs
 from memorymark_tensors import (
@@ -35,6 +35,7 @@ LOSSES, LOOKED = 64, 8
 """Steps whose losses are noted, and batches looked at for random numbers."""
 EXPANDABLE = "expandable_segments:True"
 FRAMEWORKS = ("lightning.pytorch.trainer.trainer", "pytorch_lightning.trainer.trainer", "transformers.trainer")
+FABRICS = ("lightning.fabric.wrappers", "lightning_fabric.wrappers")
 
 
 class Faster:
@@ -64,7 +65,8 @@ class Faster:
         if "cudnn-benchmark" in self.wanted:
             torch.backends.cudnn.benchmark = True
         self.note_losses()
-        self.set_loaders()
+        if {"workers", "pinned"} & self.wanted.keys():
+            watched.change_loaders(self.set_loaders)
         self.note_draws()
         self.set_optimizers()
         self.set_models()
@@ -113,10 +115,10 @@ class Faster:
             total, count = self.losses.get(step, (0.0, 0))
             self.losses[step] = total + value, count + 1
 
-    def set_loaders(self) -> None:
-        """Give each loader pinned memory, and workers where rows come by number: others would come once from each."""
+    def set_loaders(self, _: Any, kind: Any) -> None:
+        """Give each loader of a class pinned memory, and workers where rows come by number, or each would have all."""
         data, wanted = self.torch.utils.data, self.wanted
-        make, signature = data.DataLoader.__init__, inspect.signature(data.DataLoader.__init__)
+        make, signature = kind.__init__, inspect.signature(kind.__init__)
 
         @wraps(make)  # Lightning reads the signature to make a loader like this one
         def made(*arguments: Any, **options: Any) -> None:
@@ -131,8 +133,7 @@ class Faster:
                 self.applied.add("pinned")
             make(*given.args, **given.kwargs)
 
-        if {"workers", "pinned"} & wanted.keys():
-            data.DataLoader.__init__ = made
+        kind.__init__ = made
 
     def note_draws(self) -> None:
         """Note with what each batch of the training is loaded, and whether its rows draw random numbers."""
@@ -199,12 +200,12 @@ class Faster:
                 self.to_look_inside["is_autocast"] |= _is_autocast(torch, self.to_look_inside["device"])
                 self.to_look_inside = None
             is_part = self.is_inside or self.is_going_back  # a checkpoint runs its modules again on the way back
-            if is_part or not read.is_training(torch, module):
+            if is_part or next(module.parameters(), None) is None:  # a loss, or a transform of the data
                 return call(*inputs, **options)
-            if next(module.parameters(), None) is None:  # a loss, or a transform of the data
-                return call(*inputs, **options)
-            self.is_inside = True
+            self.is_inside = True  # also in one that does not train: its parts are no models of their own
             try:
+                if not (read.is_training(torch, module) and self.watched.has_begun()):
+                    return call(*inputs, **options)
                 return self.around(call, module, inputs, options)
             finally:
                 self.is_inside = False
@@ -245,7 +246,6 @@ class Faster:
         """Note what an outermost module is, and is given first where it trains, and set what is set once."""
         torch, parts = self.torch, list(module.modules())
         configs = configs_with_cache(module)
-        compiled: Any = getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", ())
         convolutions = (torch.nn.Conv2d, torch.nn.ConvTranspose2d)
         parameters = list(module.parameters())
         noted = {
@@ -259,7 +259,7 @@ class Faster:
             "begins_with_rows": begins_with_rows(torch, given),
             "uses_cache": bool(configs),
             "cached_by": [path for path, _ in configs],
-            "is_compiled": any(isinstance(p, compiled) or p._compiled_call_impl is not None for p in parts),
+            "is_compiled": any(map(is_compiled, parts)),
             "is_autocast": _is_autocast(torch, device),
             "dtypes": sorted({str(each.dtype).removeprefix("torch.") for each in parameters}),
         }
@@ -286,13 +286,13 @@ class Faster:
             module.float()  # the parameters stay the same objects, so the optimizer goes on with them
             self.applied.add("fp32")
         if "channels-last" in self.wanted:
-            module.to(memory_format=torch.channels_last)
+            torch.nn.Module.to(module, memory_format=torch.channels_last)  # some classes have a `to` of their own
             self.applied.add("channels-last")
         if "compile" in self.wanted:
             if self.is_trial:  # the same dropout as without, so that the losses can be compared
                 inductor: Any = import_module("torch._inductor.config")
                 inductor.fallback_random = True
-            module.forward = torch.compile(module.forward)
+            vars(module)["forward"] = torch.compile(module.forward)  # Fabric's would set it in what it wraps, too
             self.applied.add("compile")
 
     def follow_outputs(self) -> None:
@@ -344,6 +344,9 @@ def framework() -> str:
     kinds = {type(each) for each in gc.get_objects()} if any(trainers.values()) else set()
     made = (name for name, trainer in trainers.items() if trainer and any(issubclass(kind, trainer) for kind in kinds))
     loaded = next((name.partition(".")[0] for name in made), None)
+    wrappers = (getattr(sys.modules.get(name), "_FabricModule", None) for name in FABRICS)
+    if loaded is None and any(read.objects_of(wrapper) for wrapper in wrappers if wrapper is not None):
+        return "fabric"
     accelerated = getattr(getattr(sys.modules.get("accelerate.state"), "AcceleratorState", None), "_shared_state", None)
     return loaded or ("accelerate" if accelerated else "torch")
 

@@ -13,6 +13,8 @@ from typing import Any
 
 _SOME_TENSORS = 64
 _TEXT_MOST, _TEXT_END = 2_000, 1_500
+IMAGE_DIMENSIONS, MOST_CHANNELS = 3, 4
+"""Of one image, which comes without a batch's dimension."""
 
 
 def is_traced(torch: Any) -> bool:
@@ -130,14 +132,13 @@ def rows_drawn(torch: Any, iterator: Any) -> tuple[int | None, int | None]:
     """Return how many rows one pass of a loader has, and how many the batch drawn last; None where that is not known.
 
     It is not known where the rows come one after the other. Of a sampler of the script's own that puts batches together
-    only the rows of a batch are known, where all have as many.
+    only the rows of a batch are known.
     """
     batches = iterator._index_sampler
     if iterator._dataset_kind != 0:
         return None, None
     if type(batches) is not torch.utils.data.BatchSampler:
-        sizes = getattr(iterator, "_memorymark_sizes", ())
-        return None, next(iter(sizes)) if len(sizes) == 1 else None
+        return None, vars(iterator).get("_memorymark_sizes", {}).pop(iterator._num_yielded - 1, None)
     try:
         rows, size = len(batches.sampler), int(batches.batch_size)
     except (TypeError, NotImplementedError):
@@ -235,12 +236,28 @@ def first_with_gradient(torch: Any, value: Any) -> Any:
 def inputs_of(torch: Any, value: Any) -> tuple[list[int] | None, int | None, list[list[int]]]:
     """Return dimensions of the first tensor in `value`, elements of its first whole numbers, address and bytes of all.
 
-    At most two dimensions; only the rows of a table, because its columns cannot be a batch size.
+    At most two dimensions; only the rows of a table, because its columns cannot be a batch size. Of a list of images,
+    each in a dict as some detectors take it, their number and the elements of the largest.
     """
     tensors = some_tensors(torch, value)
     first = next((t for t in tensors if t.ndim), None)
     is_table = first is not None and first.ndim == 2 and first.is_floating_point()
     shape = None if first is None else list(first.shape[: 1 if is_table else 2])
+    if (described := _described_images(torch, value)) is not None:
+        shape = [len(described), max(t.numel() for t in described)]
     tokens = next((t.numel() for t in tensors if t.ndim > 1 and not t.is_floating_point()), None)
     held = [[address, min(t.numel() * t.element_size(), size)] for address, size, t in _places(torch, tensors)]
     return shape, tokens, held
+
+
+def _described_images(torch: Any, value: Any) -> list[Any] | None:
+    """Return the image of each dict, where the first of what is given is a list of dicts with an image each."""
+    while type(value) in (list, tuple) and value and not all(isinstance(each, dict) for each in value):
+        value = value[0]
+    if type(value) is tuple and len(value) == 1:  # the arguments of a call
+        return None
+    if type(value) not in (list, tuple) or not value:
+        return None
+    found = [next((t for t in each.values() if torch.is_tensor(t) and t.ndim), None) for each in value]
+    images = [t for t in found if t is not None and t.ndim == IMAGE_DIMENSIONS and len(t) <= MOST_CHANNELS]
+    return images if len(images) == len(found) else None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import json
-import math
 import os
 import sys
 import threading
@@ -23,7 +22,8 @@ import memorymark_read as read
 import memorymark_seen
 from memorymark_compiled import see_compiled
 from memorymark_optimizers import Stepped
-from memorymark_processes import see_failed_ranks
+from memorymark_processes import last_step, see_failed_ranks
+from memorymark_raised import Raised
 
 BY_HAND = 0
 """Stands for the optimizer in the marks of a script that has none, and changes its weights itself."""
@@ -57,6 +57,11 @@ class Watch:
         self.optimizers: set[int] = set()
         self.stepped = Stepped()
         self.went_back = False
+        self.raised: Any = None
+        self.loader_kinds: list[Any] = []
+        self.loader_changes: list[Any] = []
+        self.loading: set[int] = set()  # the threads that draw a batch
+        self.drawn_from, self.trained_data = 0, set[int]()  # the addresses of data sets
         self.epoch: Any = None
         self.faster: Any = None
         self.seen = memorymark_seen.Seen(settings.get("folder"))
@@ -75,6 +80,8 @@ class Watch:
         modules, self.torch = torch.nn.modules.module, torch
         self.mark("armed", torch.__version__, sys.argv)
         self.seen.once("imported")
+        self.raised = Raised(torch)
+        self.see_loaders(torch.utils.data.DataLoader)
         folder = self.settings["folder"]
         if len(folder) < 80:  # a socket's path has at most 104 bytes; killed workers do not remove theirs
             import_module("multiprocessing.process").current_process()._config.setdefault("tempdir", folder)
@@ -96,19 +103,22 @@ class Watch:
             """Note how many rows each batch of a sampler of the script's own has."""
             numbers = number(iterator)
             if isinstance(numbers, list):
-                iterator._memorymark_sizes = {*getattr(iterator, "_memorymark_sizes", ()), len(numbers)}
+                at = getattr(iterator, "_send_idx", iterator._num_yielded)  # workers are given numbers ahead
+                vars(iterator).setdefault("_memorymark_sizes", {})[at] = len(numbers)
             return numbers
 
         def drawn(iterator: Any) -> Any:
             if self.thread not in (None, threading.get_ident()):  # the training does not wait for it here
                 return draw(iterator)
             self.mark("loading")
-            self.depth += 1  # a transform may be a module, too: what it is given is no batch of the training
+            thread = threading.get_ident()
+            self.loading.add(thread)  # a transform may be a module, too: what it is given is no batch of the training
             try:
                 batch = draw(iterator) if self.epoch is None else self.epoch.draw(iterator, draw)
             finally:
-                self.depth -= 1
+                self.loading.discard(thread)
                 self.mark("loaded")
+            self.drawn_from = id(iterator._dataset)
             inputs = read.inputs_of(torch, batch)
             self.mark("batch", torch.is_grad_enabled(), *inputs, *read.rows_drawn(torch, iterator))
             if torch.is_grad_enabled():
@@ -142,6 +152,18 @@ class Watch:
         sys.excepthook = failed
         atexit.register(self.end, "exit")
         see_failed_ranks(self, import_module("multiprocessing.process").BaseProcess)
+
+    def see_loaders(self, kind: Any) -> None:
+        """Change a class of loaders as the others: one of a library may be made without torch's own `__init__`."""
+        self.loader_kinds.append(kind)
+        for change in self.loader_changes:
+            change(self, kind)
+
+    def change_loaders(self, change: Any) -> None:
+        """Call `change` with the watch and each class of loaders, also those that are imported later."""
+        self.loader_changes.append(change)
+        for kind in self.loader_kinds:
+            change(self, kind)
 
     def fail(self, error: Any) -> None:
         is_cut = self.epoch is not None and self.epoch.is_ended_by_cut(type(error), str(error))
@@ -178,8 +200,16 @@ class Watch:
         card = self.torch.cuda
         return card.max_memory_allocated(self.device), card.memory_allocated(self.device)
 
+    def has_begun(self) -> bool:
+        """Whether what runs now may be the training: a module runs before, too, in a constructor or a summary of it."""
+        return bool(self.optimizers or self.went_back or self.steps)
+
+    def is_unseen(self) -> bool:
+        """Whether a module runs that is not to be seen: within a loader, or one that is compiled, seen from outside."""
+        return threading.get_ident() in self.loading or read.is_traced(self.torch)
+
     def before_forward(self, module: Any) -> None:
-        if read.is_traced(self.torch):  # a compiled model is watched from outside, to keep its graph whole
+        if self.is_unseen():
             return
         self.depth += 1
         if self.depth > 1:
@@ -191,12 +221,18 @@ class Watch:
             self.thread = self.thread if read.is_going_back(self.torch) else threading.get_ident()
             self.start(next((t.device for t in module.parameters()), None))
             self.meet(module)
+            if self.epoch is not None and self.epoch.has_not_trained():  # it was a frozen part of the training
+                self.evaluations = self.epoch.latest.evaluations
+            if self.drawn_from:  # else it has no loader
+                self.trained_data.add(self.drawn_from)
             self.forwards += 1
             self.seen.count("forwards")
             self.phase("forward")
             return
         self.seen.count("evaluations")
-        if self.memory is not None and not module.training and self.marks[-1][1] != "evaluated":
+        # a frozen model that looks at the training's own batches, as a reward model, is a part of the training
+        is_evaluation = module in self.parameters or self.drawn_from not in self.trained_data
+        if self.memory is not None and not module.training and is_evaluation and self.marks[-1][1] != "evaluated":
             self.mark("evaluated")  # the step that ends next took longer for it
         if self.epoch is not None and self.epoch.has_not_trained():
             self.evaluations += 1
@@ -204,7 +240,7 @@ class Watch:
 
     def after_forward(self, module: Any, arguments: Any, options: Any, *found: Any) -> None:
         """Note the end of a forward pass; after one that failed torch leaves the options out, and nothing was found."""
-        if not read.is_traced(self.torch):
+        if not self.is_unseen():
             self.depth -= 1
             if self.depth == 0 and found and read.is_training(self.torch, module):
                 inputs = read.inputs_of(self.torch, [arguments, options])
@@ -225,6 +261,7 @@ class Watch:
         if profile is not None:
             profile.__exit__(None, None, None)
         self.device, self.held, self.gradients = None, {}, []
+        self.mark("begun")
 
     def start(self, device: Any) -> None:
         is_moved = self.device is not None and device is not None and self.device.type == "cpu" != device.type
@@ -306,28 +343,8 @@ class Watch:
             self.mark("memory_read", self.memory.get("peak_allocated_bytes"))
             self.watch_outermost_alone()
         is_late = time.monotonic() > self.timed_from + self.settings["timed_seconds"]
-        if fewest >= min(self.first_timed + self.settings["timed_steps"], self.last_step(fewest, is_late)):
+        if fewest >= min(self.first_timed + self.settings["timed_steps"], last_step(self, fewest, is_late)):
             self.end("done")
-
-    def last_step(self, now: int, is_late: bool) -> int:
-        """Return the step after which this process ends, the same in all ranks: otherwise one would wait for another.
-
-        The first rank that is late makes one more step, and informs the others by a file next to the records. Of
-        several hosts one decides, and as many steps earlier as the others need to be told.
-        """
-        if self.is_alone():
-            return now if is_late else sys.maxsize
-        host = self.settings.get("host") or {"decides": True, "notice_seconds": 0.0}
-        path = os.path.join(self.settings["folder"], "last-step")
-        if is_late and host["decides"] and not os.path.exists(path):
-            seconds_a_step = (time.monotonic() - self.timed_from) / max(now - self.first_timed, 1)
-            with open(f"{path}.{os.getpid()}", "w") as file:
-                file.write(str(now + 1 + math.ceil(host["notice_seconds"] / max(seconds_a_step, 0.001))))
-            os.replace(file.name, path)
-        if not os.path.exists(path):
-            return sys.maxsize
-        with open(path) as file:
-            return int(file.read())
 
     def is_one_idle(self) -> bool:
         """Whether one of the optimizers has made no step yet. Objects are looked through only where one seems to."""
@@ -369,6 +386,7 @@ class Watch:
         noted["host"] = (self.settings.get("host") or {}).get("name")
         noted["has_group"], noted["loader"] = self.group is not None, self.loader
         noted["whole_run"] = self.epoch and self.epoch.seen()
+        noted["raised_out_of_memory"] = self.raised and self.raised.count
         noted["faster"] = self.faster and self.faster.seen()
         noted["idle_optimizers"] = self.idle_optimizers() if self.torch else 0
         path = os.path.join(self.settings["folder"], f"{os.getpid()}.json")

@@ -13,6 +13,8 @@ import os
 import sys
 from typing import Any
 
+STATEFUL = "torchdata.stateful_dataloader.stateful_dataloader"
+"""Has a DataLoader that is made without torch's own `__init__`."""
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -51,11 +53,11 @@ def watch() -> None:
             return  # `memorymark_step.py` arms when the function's module has been imported
         watched.arm(sys.modules.get("torch", torch))
         if way == "dataloader":
-            batch().goes_to_loaders(watched, torch)
+            watched.change_loaders(batch().goes_to_loaders)
 
     if way == "steps":
         batch()  # `memorymark.steps` checks whether it is loaded
-    actions: dict[str, Any] = {"torch": arm}
+    actions: dict[str, Any] = {"torch": arm, STATEFUL: lambda module: watched.see_loaders(module.StatefulDataLoader)}
     if way != "function":
         actions["transformers.training_args"] = lambda module: batch().goes_to_arguments(watched, module)
     if watched.settings.get("emulated"):

@@ -3,6 +3,7 @@
 import sys
 import weakref
 from collections import OrderedDict
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ import torch
 from torch import nn
 
 import engine
+from engine.measurement.torchvision_schemas import import_torchvision
 
 sys.path.append(str(Path(engine.__file__).parent / "tune" / "hook"))  # as in a process that is watched
 import memorymark_faster
@@ -23,7 +25,7 @@ def faster(*wanted: str) -> Any:
     """One start's record, with nothing of torch replaced."""
     made = Faster.__new__(Faster)
     made.torch, made.wanted, made.is_trial = torch, dict.fromkeys(wanted, True), True
-    made.watched, made.applied = SimpleNamespace(optimizers=set(), steps={}), set()
+    made.watched, made.applied = SimpleNamespace(optimizers=set(), steps={}, has_begun=lambda: True), set()
     made.losses, made.loaders, made.models, made.met = {}, {}, [], []
     made.roots, made.singles, made.outputs = weakref.WeakKeyDictionary(), weakref.WeakSet(), Outputs(torch)
     made.mask_seed = None
@@ -200,3 +202,37 @@ def test_a_weight_that_a_model_gives_back_is_neither_counted_nor_freed() -> None
     outputs.gone_back()
     assert (outputs.free(), outputs.kept_bytes) == (False, 0)
     assert (weight.sum().item(), part.sum().item()) == (32.0, 8.0)
+
+
+class Task(nn.Module):
+    """What timm calls in place of its model: it makes its own tensors where it is moved."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = nn.Conv2d(3, 4, 3)
+
+    def to(self, *arguments: Any, **options: Any) -> Any:
+        torch.empty(0).to(*arguments, **options)
+        return super().to(*arguments, **options)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return self.model(images)
+
+
+def test_a_class_with_a_move_of_its_own_is_laid_out_with_the_channels_last() -> None:
+    task = Task()
+    run(faster("channels-last"), task, torch.ones(2, 3, 8, 8))
+    assert task.model.weight.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_what_fabric_wraps_keeps_its_own_forward_when_the_wrapper_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    import_torchvision()  # which Lightning needs
+    monkeypatch.setattr(torch, "compile", partial)
+    wrappers = pytest.importorskip("lightning.fabric.wrappers")
+    module = nn.Linear(4, 1)
+    wrapped = wrappers._FabricModule(module, SimpleNamespace(), original_module=module)
+    made = faster("compile")
+    made.is_trial = False
+    made.change(wrapped, [], [])
+    assert ("forward" in vars(wrapped), "forward" in vars(module)) == (True, False)
+    assert made.seen()["framework"] == "fabric"

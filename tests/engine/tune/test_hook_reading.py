@@ -19,6 +19,7 @@ HOOK = Path(engine.__file__).parent / "tune" / "hook"
 sys.path.append(str(HOOK))  # as in a process that is watched
 import memorymark_watch  # noqa: E402
 from memorymark_optimizers import Stepped  # noqa: E402
+from memorymark_processes import last_step  # noqa: E402
 from memorymark_watch import Watch  # noqa: E402
 
 
@@ -122,14 +123,14 @@ def test_a_late_rank_ends_all_after_its_next_step_and_of_several_hosts_early_eno
     alone, decides, follows = (tmp_path / name for name in ("alone", "decides", "follows"))
     for folder in (alone, decides, follows):
         folder.mkdir()
-    assert watch(alone, None).last_step(10, is_late=True) == 11
+    assert last_step(watch(alone, None), 10, is_late=True) == 11
     here = {"name": "a", "decides": True, "notice_seconds": 0.9}
-    assert watch(decides, here).last_step(10, is_late=False) == sys.maxsize
-    assert watch(decides, here).last_step(10, is_late=True) == 13
+    assert last_step(watch(decides, here), 10, is_late=False) == sys.maxsize
+    assert last_step(watch(decides, here), 10, is_late=True) == 13
     there = watch(follows, {"name": "b", "decides": False, "notice_seconds": 0.0})
-    assert there.last_step(10, is_late=True) == sys.maxsize
+    assert last_step(there, 10, is_late=True) == sys.maxsize
     (follows / LAST_STEP).write_text("13")
-    assert there.last_step(12, is_late=False) == 13
+    assert last_step(there, 12, is_late=False) == 13
 
 
 @pytest.mark.parametrize("watched", ["cpu", "cuda:0"])

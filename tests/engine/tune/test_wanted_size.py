@@ -137,3 +137,11 @@ def test_what_a_script_does_with_its_batches_is_told(drawn: list[int | None], gi
         marks += [*whole, *parts, [number + 0.5, "step", 7]]
     with pytest.raises(CommandUntunable, match=re.escape(words)):
         judged([reading([], marks=marks)])
+
+
+def test_what_the_card_refused_and_no_python_code_learnt_of_is_no_failure_that_a_training_caught() -> None:
+    """As cuDNN's, in a script whose first step draws a batch ahead."""
+    card, ahead = {**CARD, "refused_allocations": 2}, [[40, 40], *steps(40)]
+    told, not_told = (reading(ahead, card=card, device="cuda:0", raised_out_of_memory=count) for count in (1, 0))
+    assert judged([told]).probe.outcome is Outcome.OUT_OF_MEMORY
+    assert judged([not_told]).probe.outcome is Outcome.FITS

@@ -236,3 +236,11 @@ def test_a_tuned_whole_run_says_what_it_saw_and_what_held_the_peak(tmp_path: Pat
 def test_data_that_a_script_shuffles_in_each_start_is_looked_through_again(tmp_path: Path) -> None:
     assert look(Rows([3, 9, 5, 7]), tmp_path)["rows"] == [1, 3, 2, 0]
     assert look(Rows([9, 3, 7, 5]), tmp_path)["rows"] == [0, 2, 3, 1]
+
+
+def test_rows_that_are_numbers_of_which_the_loader_makes_batches_have_no_size(tmp_path: Path) -> None:
+    import torch
+
+    found = largest_rows(torch, range(2_000), str(tmp_path / "rows.json"), 20.0, collate=torch.tensor)
+    assert (found["rows"], found["looked"]) == ([], 0)
+    assert "rows are numbers" in found["problem"]
