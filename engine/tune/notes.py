@@ -57,6 +57,7 @@ WHOLE_RUN = "whole run: "
 """Before the first sentence of what a whole run saw."""
 PROBLEMS = (
     "a row has another size each time",
+    "its rows have no size: the loader makes each batch of them",
     "its rows come one after the other",
     "a batch sampler of its own chooses the rows",
 )

@@ -109,10 +109,11 @@ def _what_it_does(trained: Sequence[Reading], seen: Sequence[int], batch_size: i
 
 
 def _rows_drawn(steps: Sequence[Step], batch_size: int) -> set[int]:
-    """Return how many rows the loaders drew; none where they do not tell, or drew what was wanted.
+    """Return how many rows the loaders drew, where the model is given something else: boxes, or the nodes of a graph.
 
-    The model may be given something else: boxes, or the nodes of a graph.
+    None where the loaders do not tell, drew what was wanted, or where each row is a batch that was made before.
     """
     drawn = {rows for step in steps for rows in step.drawn}
     known = {rows for rows in drawn if rows is not None}
-    return known if known == drawn and batch_size not in known else set()
+    given = {size for step in steps for _, shape, _ in step.forwards for size in shape}
+    return known if known == drawn and not known & {1, batch_size, *given} else set()

@@ -202,10 +202,12 @@ def is_guess(reading: Reading) -> bool:
         return True
     if drawn:
         shapes = [shape for step in reading.steps() for _, shape, _ in step.forwards]
-        is_cut = bool(given) and not any(size in shape for shape in shapes) and size % given.most_common(1)[0][0] == 0
+        part = given.most_common(1)[0][0] if given else 0
+        is_cut = part > 0 and size % part == 0 and not any(size in shape for shape in shapes)
         return is_cut or 3 * drawn[size] < 2 * sum(len(step.drawn) for step in reading.steps())
     models = reading.data["faster"]["models"]
-    return len(given) > 1 or not all(model["begins_with_rows"] for model in models)
+    has_made_batches = any(rows for step in reading.steps() for rows in step.drawn)
+    return has_made_batches or len(given) > 1 or not all(model["begins_with_rows"] for model in models)
 
 
 def _drawn(reading: Reading) -> Counter[int]:

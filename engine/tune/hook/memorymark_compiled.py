@@ -31,11 +31,11 @@ def see_compiled(torch: Any, run: Any) -> None:
 def is_compiled(module: Any) -> bool:
     """Whether a module was compiled: as a whole, its calls, or a function that it holds."""
     kind: Any = getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", ())
-    own = vars(module).values()
     is_in_place = getattr(module, "_compiled_call_impl", None) is not None
-    return isinstance(module, kind) or is_in_place or any("_torchdynamo_orig_callable" in _attributes(v) for v in own)
+    return isinstance(module, kind) or is_in_place or any(map(_is_compiled_function, vars(module).values()))
 
 
-def _attributes(value: Any) -> Any:
-    """Return what an object holds: some classes make up attributes that they are asked for."""
-    return getattr(value, "__dict__", ())
+def _is_compiled_function(value: Any) -> bool:
+    """Whether it is what torch.compile made of a function, and not one that is left out of compiling."""
+    held = getattr(value, "__dict__", {})  # some classes make up attributes that they are asked for
+    return "_torchdynamo_orig_callable" in held and not held.get("_torchdynamo_disable")

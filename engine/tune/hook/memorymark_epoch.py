@@ -33,6 +33,7 @@ class Pass:
 
     def __init__(self, data: int, watched: Any) -> None:
         self.data, self.drawn, self.is_over, self.began = data, 0, False, time.monotonic()
+        self.has_evaluated = False  # a module that has trained
         self.steps, self.forwards, self.evaluations = watched.least_steps(), watched.forwards, watched.evaluations
 
     def is_one_batch_of_training(self, watched: Any) -> bool:
@@ -94,6 +95,7 @@ class Epoch:
         self.mark_file = os.path.join(watched.settings["rows_folder"] or "", NOT_SHORTENED)
         self.is_shortened = not os.path.exists(self.mark_file)
         self.latest: Any = None
+        self.drawn_last: Any = None
         self.first: Any = None
         self.steps_at_second: Any = None
         self.noted: dict[str, Any] = {"data": [], "checkpoints": 0, "short_batch": None}
@@ -127,6 +129,12 @@ class Epoch:
         """Whether the pass that began last has trained nothing so far, as in an evaluation."""
         return bool(self.latest and self.watched.forwards and self.latest.forwards == self.watched.forwards)
 
+    def trains(self) -> None:
+        """Take what ran in evaluation mode on the first batch of a pass for a frozen part of the training."""
+        now = self.latest
+        if self.has_not_trained() and now is self.drawn_last and not now.has_evaluated:
+            self.watched.evaluations = now.evaluations
+
     def draw(self, iterator: Any, draw: Any) -> Any:
         """Return the next batch: one of the largest rows, the one that `draw` returns, or the short last one."""
         watched, before = self.watched, self.latest
@@ -141,6 +149,7 @@ class Epoch:
             now = self.latest = iterator.memorymark_pass = Pass(self.number_of(iterator._dataset), watched)
             if self.first is not None and now.data == self.first.data and self.steps_at_second is None:
                 self.steps_at_second = now.steps
+        self.drawn_last = now
         if now.is_over:
             raise StopIteration
         is_evaluation = bool(watched.evaluations > now.evaluations and watched.forwards == now.forwards)

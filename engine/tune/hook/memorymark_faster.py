@@ -11,6 +11,7 @@ import inspect
 import os
 import random
 import sys
+import threading
 import weakref
 from contextlib import nullcontext
 from functools import partial, wraps
@@ -56,6 +57,7 @@ class Faster:
         self.outputs = Outputs(torch)
         self.looked = 0
         self.is_inside = self.is_going_back = self.draws_random = False
+        self.evaluating: set[int] = set()  # the threads that are within a module that does not train
         self.fused, self.foreach = (tuple(_optimizers_with(torch, name)) for name in ("fused", "foreach"))
         self.seed(settings["seed"])
         self.mask_seed = settings.get("mask_seed")
@@ -199,13 +201,19 @@ class Faster:
             if self.is_inside and self.to_look_inside is not None:  # a library may enter autocast within the model
                 self.to_look_inside["is_autocast"] |= _is_autocast(torch, self.to_look_inside["device"])
                 self.to_look_inside = None
-            is_part = self.is_inside or self.is_going_back  # a checkpoint runs its modules again on the way back
+            thread = threading.get_ident()
+            # a checkpoint runs its modules again on the way back; another thread may evaluate meanwhile
+            is_part = self.is_inside or self.is_going_back or thread in self.evaluating
             if is_part or next(module.parameters(), None) is None:  # a loss, or a transform of the data
                 return call(*inputs, **options)
-            self.is_inside = True  # also in one that does not train: its parts are no models of their own
-            try:
-                if not (read.is_training(torch, module) and self.watched.has_begun()):
+            if not (read.is_training(torch, module) and self.watched.has_begun()):
+                self.evaluating.add(thread)  # its parts are no models of their own
+                try:
                     return call(*inputs, **options)
+                finally:
+                    self.evaluating.discard(thread)
+            self.is_inside = True
+            try:
                 return self.around(call, module, inputs, options)
             finally:
                 self.is_inside = False

@@ -251,13 +251,23 @@ def inputs_of(torch: Any, value: Any) -> tuple[list[int] | None, int | None, lis
 
 
 def _described_images(torch: Any, value: Any) -> list[Any] | None:
-    """Return the image of each dict, where the first of what is given is a list of dicts with an image each."""
-    while type(value) in (list, tuple) and value and not all(isinstance(each, dict) for each in value):
+    """Return the image of each dict, where the first of what is given is a list of dicts with an image each.
+
+    Of a collated list of dicts each tensor begins with the rows of the batch, and no number or text stands alone.
+    """
+    while type(value) in (list, tuple) and value and not (type(value) is list and isinstance(value[0], dict)):
         value = value[0]
-    if type(value) is tuple and len(value) == 1:  # the arguments of a call
+    if type(value) is not list or not value or any(not isinstance(each, dict) for each in value):
         return None
-    if type(value) not in (list, tuple) or not value:
+    if any(each.keys() != value[0].keys() or not _is_one_row(torch, each) for each in value):
         return None
-    found = [next((t for t in each.values() if torch.is_tensor(t) and t.ndim), None) for each in value]
-    images = [t for t in found if t is not None and t.ndim == IMAGE_DIMENSIONS and len(t) <= MOST_CHANNELS]
-    return images if len(images) == len(found) else None
+    images = [next((t for t in each.values() if torch.is_tensor(t) and t.ndim), None) for each in value]
+    found = [t for t in images if t is not None and t.ndim == IMAGE_DIMENSIONS and len(t) <= MOST_CHANNELS]
+    return found if len(found) == len(images) else None
+
+
+def _is_one_row(torch: Any, described: Any) -> bool:
+    """Whether a dict describes one row, and is no batch."""
+    if any(isinstance(each, (str, int, float)) for each in described.values()):
+        return True
+    return len({len(t) for t in described.values() if torch.is_tensor(t) and t.ndim}) > 1

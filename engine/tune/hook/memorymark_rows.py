@@ -118,11 +118,11 @@ def _look_through(dataset: Any, seconds: float, collate: Any) -> dict[str, Any]:
             "looked": 0,
             "count": length_of(dataset),
         }
-    problem = "a row has another size each time" if any(size != totals[row] for row, size in again.items()) else None
-    if totals and not any(totals.values()):
-        problem = "its rows are numbers, and the loader makes each batch of them"  # as of the nodes of a graph
-    if problem is not None:
-        return {"problem": problem, "rows": [], "looked": 0, "count": count}
+    unknown = {"rows": [], "looked": 0, "count": count}
+    if any(size != totals[row] for row, size in again.items()):
+        return {"problem": "a row has another size each time"} | unknown
+    if totals and not any(totals.values()):  # as the numbers of a graph's nodes
+        return {"problem": "its rows have no size: the loader makes each batch of them"} | unknown
     totals |= rest
     for field, found in more.items():
         largest[field] = max(found, largest.get(field, (0, 0)))

@@ -60,8 +60,8 @@ class Watch:
         self.raised: Any = None
         self.loader_kinds: list[Any] = []
         self.loader_changes: list[Any] = []
-        self.loading: set[int] = set()  # the threads that draw a batch
-        self.drawn_from, self.trained_data = 0, set[int]()  # the addresses of data sets
+        self.loading: list[int] = []  # the threads that draw a batch
+        self.frozen: Any = weakref.WeakSet()  # modules in evaluation mode that the steps run whose memory is read
         self.epoch: Any = None
         self.faster: Any = None
         self.seen = memorymark_seen.Seen(settings.get("folder"))
@@ -81,7 +81,6 @@ class Watch:
         self.mark("armed", torch.__version__, sys.argv)
         self.seen.once("imported")
         self.raised = Raised(torch)
-        self.see_loaders(torch.utils.data.DataLoader)
         folder = self.settings["folder"]
         if len(folder) < 80:  # a socket's path has at most 104 bytes; killed workers do not remove theirs
             import_module("multiprocessing.process").current_process()._config.setdefault("tempdir", folder)
@@ -111,14 +110,12 @@ class Watch:
             if self.thread not in (None, threading.get_ident()):  # the training does not wait for it here
                 return draw(iterator)
             self.mark("loading")
-            thread = threading.get_ident()
-            self.loading.add(thread)  # a transform may be a module, too: what it is given is no batch of the training
+            self.loading.append(threading.get_ident())  # a transform may be a module: what it is given is no batch
             try:
                 batch = draw(iterator) if self.epoch is None else self.epoch.draw(iterator, draw)
             finally:
-                self.loading.discard(thread)
+                self.loading.remove(threading.get_ident())  # once: a data set may draw from another loader
                 self.mark("loaded")
-            self.drawn_from = id(iterator._dataset)
             inputs = read.inputs_of(torch, batch)
             self.mark("batch", torch.is_grad_enabled(), *inputs, *read.rows_drawn(torch, iterator))
             if torch.is_grad_enabled():
@@ -162,7 +159,7 @@ class Watch:
     def change_loaders(self, change: Any) -> None:
         """Call `change` with the watch and each class of loaders, also those that are imported later."""
         self.loader_changes.append(change)
-        for kind in self.loader_kinds:
+        for kind in (self.torch.utils.data.DataLoader, *self.loader_kinds):
             change(self, kind)
 
     def fail(self, error: Any) -> None:
@@ -221,27 +218,29 @@ class Watch:
             self.thread = self.thread if read.is_going_back(self.torch) else threading.get_ident()
             self.start(next((t.device for t in module.parameters()), None))
             self.meet(module)
-            if self.epoch is not None and self.epoch.has_not_trained():  # it was a frozen part of the training
-                self.evaluations = self.epoch.latest.evaluations
-            if self.drawn_from:  # else it has no loader
-                self.trained_data.add(self.drawn_from)
+            if self.epoch is not None:
+                self.epoch.trains()
             self.forwards += 1
             self.seen.count("forwards")
             self.phase("forward")
             return
         self.seen.count("evaluations")
-        # a frozen model that looks at the training's own batches, as a reward model, is a part of the training
-        is_evaluation = module in self.parameters or self.drawn_from not in self.trained_data
-        if self.memory is not None and not module.training and is_evaluation and self.marks[-1][1] != "evaluated":
+        if self.memory is None and self.forwards:  # as a reward model: a part of the training
+            self.frozen.add(module)
+        is_evaluation = not module.training and (module in self.parameters or module not in self.frozen)
+        if self.memory is not None and is_evaluation and self.marks[-1][1] != "evaluated":
             self.mark("evaluated")  # the step that ends next took longer for it
         if self.epoch is not None and self.epoch.has_not_trained():
             self.evaluations += 1
+            self.epoch.latest.has_evaluated |= module in self.parameters
             self.phase("evaluation")
 
     def after_forward(self, module: Any, arguments: Any, options: Any, *found: Any) -> None:
         """Note the end of a forward pass; after one that failed torch leaves the options out, and nothing was found."""
         if not self.is_unseen():
             self.depth -= 1
+            if self.depth == 0 and not found:
+                self.raised.failed()
             if self.depth == 0 and found and read.is_training(self.torch, module):
                 inputs = read.inputs_of(self.torch, [arguments, options])
                 if module not in self.parameters:

@@ -270,7 +270,8 @@ def given(*calls: int, drawn: int | None = None, shapes: int = 4) -> Any:
     [
         (given(1, 1, 1, 128), 128, True),  # an agent that acts by one row at a time
         (given(128), 128, False),
-        (given(64, drawn=1), 64, False),  # each row is a batch that was made before
+        (given(64, drawn=1), 64, True),  # each row is a batch that was made before
+        (given(0, drawn=32), 32, False),
         (given(8, 8, 8, 8, drawn=32), 32, True),  # the batch of a generation is trained in parts
         (given(35, drawn=20, shapes=20), 20, False),  # the batch is the second dimension
         (given(2_708, drawn=32), 32, False),  # the nodes of graphs

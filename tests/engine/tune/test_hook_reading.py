@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import engine
-from engine.tune.hook.memorymark_read import gradients, held_bytes, idle_optimizers, shortened
+from engine.tune.hook.memorymark_read import gradients, held_bytes, idle_optimizers, inputs_of, shortened
 from engine.tune.start.launch import LAST_STEP
 
 HOOK = Path(engine.__file__).parent / "tune" / "hook"
@@ -188,3 +188,19 @@ def test_optimizers_are_not_looked_through_in_the_steps_that_are_timed(
     monkeypatch.setattr(memorymark_watch.read, "idle_optimizers", lambda *_: pytest.fail("it was looked for"))
     made.after_step(1)
     assert made.steps == {1: 7}
+
+
+@pytest.mark.parametrize(
+    ("given", "rows"),
+    [
+        ([{"name": "a", "image": torch.ones(3, 8, 9)}, {"name": "b", "image": torch.ones(3, 9, 8)}], 2),
+        ([{"image": torch.ones(3, 8, 9), "boxes": torch.ones(5, 4)}], 1),
+        ([{"features": torch.ones(3, 100, 80)}, {"mel": torch.ones(3, 100, 80)}], 3),  # a collated pair
+        ([{"features": torch.ones(3, 100, 80)}, {"features": torch.ones(3, 100, 80)}], 3),
+        ({"features": torch.ones(3, 100, 80)}, 3),
+    ],
+)
+def test_only_a_list_of_dicts_with_one_image_each_is_a_batch_of_as_many(given: Any, rows: int) -> None:
+    for value in (given, [(given,), {}]):
+        shape, _, _ = inputs_of(torch, value)
+        assert (shape or [None])[0] == rows

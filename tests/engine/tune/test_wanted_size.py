@@ -145,3 +145,13 @@ def test_what_the_card_refused_and_no_python_code_learnt_of_is_no_failure_that_a
     told, not_told = (reading(ahead, card=card, device="cuda:0", raised_out_of_memory=count) for count in (1, 0))
     assert judged([told]).probe.outcome is Outcome.OUT_OF_MEMORY
     assert judged([not_told]).probe.outcome is Outcome.FITS
+
+
+@pytest.mark.parametrize(("drawn", "shape"), [(1, 50), (50, 50)])
+def test_where_the_model_is_given_what_was_drawn_or_made_before_its_inputs_tell_the_end_of_the_data(
+    drawn: int, shape: int
+) -> None:
+    marks = [[*mark, [], None, drawn] if mark[1] == "batch" else mark for mark in marks_of(steps(shape))]
+    evaluation = [[0.5, "batch", True, [100, 64], None, [], None, 100]] if drawn > 1 else []
+    found = judged([reading([], marks=[marks[0], *evaluation, *marks[1:]])], 72, honoured={20})
+    assert (found.probe.outcome, found.most_samples) == (Outcome.SIZE_LIMIT, 50)

@@ -17,19 +17,16 @@ import engine
 sys.path.append(str(Path(engine.__file__).parent / "tune" / "hook"))  # as in a process that is watched
 from memorymark_batch import goes_to_loaders
 from memorymark_compiled import is_compiled
+from memorymark_epoch import Epoch
 from memorymark_raised import Raised
 from memorymark_watch import Watch
-
-TRAINS, EVALUATES = 11, 12
-"""The addresses of two data sets."""
 
 
 @pytest.fixture
 def watch(tmp_path: Path) -> Any:
-    """A watch that times the steps of a training whose batches come from one of two data sets."""
+    """A watch of a training whose steps are timed."""
     made: Any = Watch({"folder": str(tmp_path), "limit_bytes": None})
     made.torch, made.device, made.memory = torch, torch.device("cpu"), {}
-    made.drawn_from = TRAINS
     made.mark("armed")
     return made
 
@@ -42,41 +39,92 @@ def call(watch: Any, module: nn.Module) -> list[str]:
     return [mark[1] for mark in watch.marks[before:]]
 
 
-def test_a_frozen_model_that_looks_at_the_training_s_batches_is_no_evaluation(watch: Any) -> None:
+def test_a_frozen_model_that_the_first_steps_ran_is_no_evaluation_in_a_later_one(watch: Any) -> None:
     model, reward, average = nn.Linear(4, 1), nn.Linear(4, 1).eval(), nn.Linear(4, 1).eval()
-    assert "forward" in call(watch, model)
+    watch.memory = None
+    call(watch, model)
+    call(watch, reward)
+    watch.memory = {}
     assert "evaluated" not in call(watch, reward)
-    watch.drawn_from = EVALUATES
     assert "evaluated" in call(watch, average)
     watch.mark("step", 1)
-    watch.drawn_from = TRAINS
     assert "evaluated" in call(watch, model.eval())
 
 
-def test_a_frozen_part_that_runs_before_the_model_is_not_counted_as_an_evaluation_of_a_whole_run(watch: Any) -> None:
-    watch.epoch = SimpleNamespace(has_not_trained=lambda: True, latest=SimpleNamespace(evaluations=0))
-    call(watch, nn.Linear(4, 1).eval())
-    assert watch.evaluations == 1
-    call(watch, nn.Linear(4, 1))
-    assert watch.evaluations == 0
+class Loader:
+    """What a pass is drawn from."""
+
+    def __init__(self, dataset: list[int]) -> None:
+        self._dataset, self.memorymark_pass = dataset, None
+
+
+def draw(watch: Any, loader: Loader) -> None:
+    """Draw the second batch of a pass, of which the first has been drawn: no largest rows are looked for."""
+    watch.epoch.draw(loader, lambda _: None)
+
+
+@pytest.fixture
+def whole_run(watch: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A watch over a whole run that has trained one batch."""
+    monkeypatch.setattr(torch, "save", torch.save)  # it is taken back
+    watch.memory, watch.settings = None, watch.settings | {"rows_folder": None, "memory_steps": 5}
+    watch.epoch = Epoch(watch, torch, SimpleNamespace(_reset=None))
+    monkeypatch.setattr(watch.epoch, "know", lambda *_: None)
+    monkeypatch.setattr(watch.epoch, "largest_batch", lambda _iterator, _now, batch: batch)
+    return watch
+
+
+def test_a_frozen_part_that_runs_before_the_model_is_no_evaluation_of_a_whole_run(whole_run: Any) -> None:
+    encoder, model = nn.Linear(4, 4).eval(), nn.Linear(4, 1)
+    for _ in range(2):  # epochs
+        epoch = Loader([1, 2])
+        for _ in range(2):
+            draw(whole_run, epoch)
+            call(whole_run, encoder)
+            call(whole_run, model)
+    assert whole_run.epoch.seen()["evaluation_batches"] == 0
+
+
+@pytest.mark.parametrize("is_average", [True, False])
+def test_an_evaluation_of_one_batch_between_two_of_the_training_counts(whole_run: Any, is_average: bool) -> None:
+    model, training, data = nn.Linear(4, 1), Loader([1, 2]), [3]
+    average = nn.Linear(4, 1)
+    for _ in range(3):
+        draw(whole_run, training)
+        call(whole_run, model.train())
+        draw(whole_run, Loader(data))
+        call(whole_run, (average if is_average else model).eval())
+    draw(whole_run, training)
+    call(whole_run, model.train())
+    assert whole_run.epoch.seen()["evaluation_batches"] > 0
+    assert "is_trained" not in whole_run.epoch.data[1].noted
 
 
 def test_a_loader_that_draws_on_a_thread_of_its_own_hides_no_forward_pass(watch: Any) -> None:
-    watch.loading = {threading.get_ident() + 1}
+    watch.loading = [threading.get_ident() + 1]
     assert "forward" in call(watch, nn.Linear(4, 1))
-    watch.loading = {threading.get_ident()}
+    watch.loading = [threading.get_ident()]
     assert call(watch, nn.Linear(4, 1)) == []
 
 
-def test_an_error_made_in_c_counts_once_python_code_is_given_it() -> None:
+def test_each_failure_that_python_code_is_given_counts_also_one_made_in_c(watch: Any) -> None:
+    def go_back() -> None:
+        raise RuntimeError("CUDA out of memory, of a scripted function")
+
     kind = type("OutOfMemoryError", (RuntimeError,), {})
-    raised = Raised(SimpleNamespace(OutOfMemoryError=kind))
+    made_up = SimpleNamespace(OutOfMemoryError=kind, autograd=SimpleNamespace(backward=go_back))
+    watch.raised = raised = Raised(made_up)
     assert raised.count == 0
     set_string = ctypes.pythonapi.PyErr_SetString
     set_string.argtypes, set_string.restype = [ctypes.py_object, ctypes.c_char_p], None
-    with pytest.raises(RuntimeError, match="CUDA out of memory"):
+    with pytest.raises(kind, match="CUDA out of memory"):
         set_string(kind, b"CUDA out of memory")
     assert raised.count == 1
+    with pytest.raises(RuntimeError, match="scripted"):
+        made_up.autograd.backward()
+    watch.before_forward(model := nn.Linear(4, 1))
+    watch.after_forward(model, (torch.ones(2, 4),), None)
+    assert raised.count == 3
     assert Raised(SimpleNamespace(cuda=SimpleNamespace())).count is None
 
 
@@ -85,6 +133,8 @@ def test_a_module_that_holds_a_compiled_function_is_compiled() -> None:
     by_forward.forward = torch.compile(by_forward.forward, backend="eager")  # type: ignore[method-assign]
     by_method.training_forward = torch.compile(by_method.forward, backend="eager")  # type: ignore[assignment]
     assert [is_compiled(each) for each in (plain, by_forward, by_method)] == [False, True, True]
+    plain.left_out = torch.compiler.disable(plain.forward)  # type: ignore[assignment]
+    assert not is_compiled(plain)
     plain.compile(backend="eager")
     assert is_compiled(plain)
 
@@ -100,7 +150,8 @@ class OwnLoader(DataLoader[Any]):
 def test_a_loader_of_a_library_is_given_what_is_tried_whenever_it_is_imported(
     watch: Any, monkeypatch: pytest.MonkeyPatch, is_early: bool
 ) -> None:
-    monkeypatch.setattr(OwnLoader, "__init__", OwnLoader.__init__)  # it is taken back
+    for kind in (DataLoader, OwnLoader):
+        monkeypatch.setattr(kind, "__init__", kind.__init__)  # it is taken back
     watch.settings |= {"batch_size": 24}
     order = [lambda: watch.see_loaders(OwnLoader), lambda: watch.change_loaders(goes_to_loaders)]
     for step in order if is_early else reversed(order):

@@ -243,4 +243,4 @@ def test_rows_that_are_numbers_of_which_the_loader_makes_batches_have_no_size(tm
 
     found = largest_rows(torch, range(2_000), str(tmp_path / "rows.json"), 20.0, collate=torch.tensor)
     assert (found["rows"], found["looked"]) == ([], 0)
-    assert "rows are numbers" in found["problem"]
+    assert "rows have no size" in found["problem"]
