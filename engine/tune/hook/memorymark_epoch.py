@@ -132,7 +132,8 @@ class Epoch:
     def trains(self) -> None:
         """Take what ran in evaluation mode on the first batch of a pass for a frozen part of the training."""
         now = self.latest
-        if self.has_not_trained() and now is self.drawn_last and not now.has_evaluated:
+        is_training = now is self.drawn_last and (not now.has_evaluated or self.data[now.data].noted.get("is_trained"))
+        if self.has_not_trained() and is_training:
             self.watched.evaluations = now.evaluations
 
     def draw(self, iterator: Any, draw: Any) -> Any:
@@ -154,7 +155,7 @@ class Epoch:
             raise StopIteration
         is_evaluation = bool(watched.evaluations > now.evaluations and watched.forwards == now.forwards)
         self.noted["evaluation_batches"] += is_evaluation
-        if watched.forwards > now.forwards:
+        if watched.forwards > now.forwards and not now.has_evaluated:
             self.data[now.data].noted["is_trained"] = True
         if self.is_shortened and self.is_enough(now, is_evaluation):
             now.is_over = self.has_cut = True

@@ -18,24 +18,31 @@ class Raised:
         self.count: Any = None if kind is None else 0
         if kind is None:
             return
-        make, go_back = kind.__init__, torch.autograd.backward
+        make = kind.__init__
 
         def made(error: Any, *details: Any, **options: Any) -> None:
             self.failed()
             make(error, *details, **options)
 
-        @wraps(go_back)
-        def went_back(*arguments: Any, **options: Any) -> None:
+        kind.__init__ = made  # one made in C++ calls it, too, when Python code catches it
+        torch.autograd.backward = self.followed(torch.autograd.backward)
+        scripted = torch._C.ScriptFunction  # its failures, and those of its backward pass, are plain RuntimeErrors
+        scripted.__call__ = self.followed(scripted.__call__)
+
+    def followed(self, function: Any) -> Any:
+        """Return the function, which counts the failures that it ends with."""
+
+        @wraps(function)
+        def called(*arguments: Any, **options: Any) -> Any:
             try:
-                go_back(*arguments, **options)
+                return function(*arguments, **options)
             except RuntimeError:
                 self.failed()
                 raise
 
-        kind.__init__ = made  # one made in C++ calls it, too, when Python code catches it
-        torch.autograd.backward = went_back  # a scripted function gives a plain RuntimeError
+        return called
 
     def failed(self) -> None:
-        """Count a failure: also any that a forward pass ends with, as a scripted one gives a plain RuntimeError."""
+        """Count a failure, also any that a forward pass ends with."""
         if self.count is not None:
             self.count += 1

@@ -259,7 +259,7 @@ def _described_images(torch: Any, value: Any) -> list[Any] | None:
         value = value[0]
     if type(value) is not list or not value or any(not isinstance(each, dict) for each in value):
         return None
-    if any(each.keys() != value[0].keys() or not _is_one_row(torch, each) for each in value):
+    if not any(_is_one_row(torch, each) for each in value):
         return None
     images = [next((t for t in each.values() if torch.is_tensor(t) and t.ndim), None) for each in value]
     found = [t for t in images if t is not None and t.ndim == IMAGE_DIMENSIONS and len(t) <= MOST_CHANNELS]
@@ -267,7 +267,7 @@ def _described_images(torch: Any, value: Any) -> list[Any] | None:
 
 
 def _is_one_row(torch: Any, described: Any) -> bool:
-    """Whether a dict describes one row, and is no batch."""
-    if any(isinstance(each, (str, int, float)) for each in described.values()):
-        return True
-    return len({len(t) for t in described.values() if torch.is_tensor(t) and t.ndim}) > 1
+    """Whether a dict beyond doubt describes one row, and is no batch."""
+    tensors = [each for each in described.values() if torch.is_tensor(each)]
+    has_alone = any(isinstance(each, (str, int, float)) for each in described.values())
+    return has_alone or not all(t.ndim for t in tensors) or len({len(t) for t in tensors}) > 1

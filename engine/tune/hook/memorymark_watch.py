@@ -61,7 +61,7 @@ class Watch:
         self.loader_kinds: list[Any] = []
         self.loader_changes: list[Any] = []
         self.loading: list[int] = []  # the threads that draw a batch
-        self.frozen: Any = weakref.WeakSet()  # modules in evaluation mode that the steps run whose memory is read
+        self.frozen: Any = weakref.WeakKeyDictionary()  # of modules in evaluation mode the first steps that ran them
         self.epoch: Any = None
         self.faster: Any = None
         self.seen = memorymark_seen.Seen(settings.get("folder"))
@@ -226,8 +226,8 @@ class Watch:
             return
         self.seen.count("evaluations")
         if self.memory is None and self.forwards:  # as a reward model: a part of the training
-            self.frozen.add(module)
-        is_evaluation = not module.training and (module in self.parameters or module not in self.frozen)
+            self.frozen.setdefault(module, set()).add(self.least_steps())
+        is_evaluation = not module.training and (module in self.parameters or len(self.frozen.get(module, ())) < 2)
         if self.memory is not None and is_evaluation and self.marks[-1][1] != "evaluated":
             self.mark("evaluated")  # the step that ends next took longer for it
         if self.epoch is not None and self.epoch.has_not_trained():
@@ -239,7 +239,7 @@ class Watch:
         """Note the end of a forward pass; after one that failed torch leaves the options out, and nothing was found."""
         if not self.is_unseen():
             self.depth -= 1
-            if self.depth == 0 and not found:
+            if self.depth == 0 and not found and not read.is_going_back(self.torch):  # a checkpoint ends its modules so
                 self.raised.failed()
             if self.depth == 0 and found and read.is_training(self.torch, module):
                 inputs = read.inputs_of(self.torch, [arguments, options])

@@ -195,6 +195,7 @@ def test_optimizers_are_not_looked_through_in_the_steps_that_are_timed(
     [
         ([{"name": "a", "image": torch.ones(3, 8, 9)}, {"name": "b", "image": torch.ones(3, 9, 8)}], 2),
         ([{"image": torch.ones(3, 8, 9), "boxes": torch.ones(5, 4)}], 1),
+        ([{"image": torch.ones(3, 8, 9), "label": torch.tensor(5)}, {"image": torch.ones(3, 8, 9)}], 2),
         ([{"features": torch.ones(3, 100, 80)}, {"mel": torch.ones(3, 100, 80)}], 3),  # a collated pair
         ([{"features": torch.ones(3, 100, 80)}, {"features": torch.ones(3, 100, 80)}], 3),
         ({"features": torch.ones(3, 100, 80)}, 3),

@@ -43,7 +43,10 @@ def test_a_frozen_model_that_the_first_steps_ran_is_no_evaluation_in_a_later_one
     model, reward, average = nn.Linear(4, 1), nn.Linear(4, 1).eval(), nn.Linear(4, 1).eval()
     watch.memory = None
     call(watch, model)
-    call(watch, reward)
+    call(watch, average)  # once, as where a script evaluates before its first step
+    for step in (1, 2):
+        watch.steps = {7: step}
+        call(watch, reward)
     watch.memory = {}
     assert "evaluated" not in call(watch, reward)
     assert "evaluated" in call(watch, average)
@@ -75,14 +78,35 @@ def whole_run(watch: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_a_frozen_part_that_runs_before_the_model_is_no_evaluation_of_a_whole_run(whole_run: Any) -> None:
-    encoder, model = nn.Linear(4, 4).eval(), nn.Linear(4, 1)
+    encoder, model, data = nn.Linear(4, 4).eval(), nn.Linear(4, 1), [1, 2]
     for _ in range(2):  # epochs
-        epoch = Loader([1, 2])
+        epoch = Loader(data)
         for _ in range(2):
             draw(whole_run, epoch)
             call(whole_run, encoder)
             call(whole_run, model)
     assert whole_run.epoch.seen()["evaluation_batches"] == 0
+
+
+def test_a_part_that_a_step_runs_in_evaluation_mode_as_for_an_attack_is_no_evaluation(whole_run: Any) -> None:
+    model, data = nn.Linear(4, 1), [1, 2]
+    for _ in range(3):  # epochs
+        epoch = Loader(data)
+        for _ in range(2):
+            draw(whole_run, epoch)
+            call(whole_run, model.eval())
+            call(whole_run, model.train())
+    assert whole_run.epoch.seen()["evaluation_batches"] == 0
+
+
+def test_a_validation_that_goes_on_with_one_iterator_trains_nothing(whole_run: Any) -> None:
+    model, training, validation = nn.Linear(4, 1), Loader([1, 2]), Loader([3])
+    for _ in range(3):
+        draw(whole_run, training)
+        call(whole_run, model.train())
+        draw(whole_run, validation)
+        call(whole_run, model.eval())
+    assert ["is_trained" in each.noted for each in whole_run.epoch.data] == [True, False]
 
 
 @pytest.mark.parametrize("is_average", [True, False])
@@ -112,7 +136,9 @@ def test_each_failure_that_python_code_is_given_counts_also_one_made_in_c(watch:
         raise RuntimeError("CUDA out of memory, of a scripted function")
 
     kind = type("OutOfMemoryError", (RuntimeError,), {})
+    scripted = type("ScriptFunction", (), {"__call__": lambda _: go_back()})
     made_up = SimpleNamespace(OutOfMemoryError=kind, autograd=SimpleNamespace(backward=go_back))
+    made_up._C = SimpleNamespace(ScriptFunction=scripted)
     watch.raised = raised = Raised(made_up)
     assert raised.count == 0
     set_string = ctypes.pythonapi.PyErr_SetString
@@ -120,12 +146,25 @@ def test_each_failure_that_python_code_is_given_counts_also_one_made_in_c(watch:
     with pytest.raises(kind, match="CUDA out of memory"):
         set_string(kind, b"CUDA out of memory")
     assert raised.count == 1
-    with pytest.raises(RuntimeError, match="scripted"):
-        made_up.autograd.backward()
+    for fails in (made_up.autograd.backward, scripted()):
+        with pytest.raises(RuntimeError, match="scripted"):
+            fails()
     watch.before_forward(model := nn.Linear(4, 1))
     watch.after_forward(model, (torch.ones(2, 4),), None)
-    assert raised.count == 3
+    assert raised.count == 4
     assert Raised(SimpleNamespace(cuda=SimpleNamespace())).count is None
+
+
+def test_a_checkpoint_that_ends_its_modules_early_on_the_way_back_fails_nothing(watch: Any) -> None:
+    watch.raised, block = SimpleNamespace(failed=lambda: pytest.fail("it counts")), nn.Linear(4, 1)
+    output = block(torch.ones(2, 4))
+
+    def again(_: Any) -> None:
+        watch.before_forward(block)
+        watch.after_forward(block, (torch.ones(2, 4),), None)
+
+    output.register_hook(again)
+    output.sum().backward()
 
 
 def test_a_module_that_holds_a_compiled_function_is_compiled() -> None:
