@@ -203,7 +203,7 @@ class Watch:
 
     def is_unseen(self) -> bool:
         """Whether a module runs that is not to be seen: within a loader, or one that is compiled, seen from outside."""
-        return threading.get_ident() in self.loading or read.is_traced(self.torch)
+        return read.is_traced(self.torch) or threading.get_ident() in self.loading  # a tracer goes no further
 
     def before_forward(self, module: Any) -> None:
         if self.is_unseen():

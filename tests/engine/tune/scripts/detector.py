@@ -22,7 +22,7 @@ class Pictures(Dataset):
         return 50
 
     def __getitem__(self, number):
-        boxes = 3 + number % 5
+        boxes = 4 + number % 5
         return {
             "img": torch.randn(3, 16, 16 + number % 3),
             "batch_idx": torch.zeros(boxes),
