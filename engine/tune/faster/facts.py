@@ -10,7 +10,7 @@ from typing import Any
 from ...from_json import from_json
 from ...results.result import DeviceFacts
 from ...settings.step_settings import AMPERE
-from ..reading import Reading
+from ..reading import Reading, Step
 
 QUEUE = 2  # batches that a worker of a DataLoader makes ahead, by default
 
@@ -185,43 +185,49 @@ def own_batch_size(reading: Reading) -> int | None:
 
     A loader tells it; else it is the first dimension of what the largest outermost module was given: see `is_guess`.
     """
-    drawn = _drawn(reading)
-    found = drawn or _given(reading)
-    return found.most_common(1)[0][0] if found else None
+    steps = reading.steps()
+    given = _given(steps)
+    return _most_frequent(_drawn(steps, given) or given)
 
 
 def is_guess(reading: Reading) -> bool:
     """Whether the script's own batch size may be another: no loader told it, and a model's inputs do not beyond doubt.
 
     The first dimension of tokens may be their length, and a tensor of one dimension is one row. Where sizes vary, none
-    is the one: a graph has as many rows as nodes, an agent acts by one. A loader's batch may be trained in parts.
+    is the one: a graph has as many rows as nodes, an agent acts by one. A loader's batch may be trained in parts, and
+    its row may be a batch that was made before.
     """
-    drawn, given = _drawn(reading), _given(reading)
-    size = own_batch_size(reading)
+    steps = reading.steps()
+    given = _given(steps)
+    drawn = _drawn(steps, given)
+    size = _most_frequent(drawn or given)
     if size is None:
         return True
+    batches = [rows for step in steps for rows in step.drawn]
     if drawn:
-        shapes = [shape for step in reading.steps() for _, shape, _ in step.forwards]
-        part = given.most_common(1)[0][0] if given else 0
-        is_cut = part > 0 and size % part == 0 and not any(size in shape for shape in shapes)
-        return is_cut or 3 * drawn[size] < 2 * sum(len(step.drawn) for step in reading.steps())
+        part = _most_frequent(given) or 0
+        is_whole = any(size in shape for step in steps for _, shape, _ in step.forwards)
+        is_cut = part > 0 and size % part == 0 and not is_whole
+        return is_cut or 3 * drawn[size] < 2 * len(batches)
     models = reading.data["faster"]["models"]
-    has_made_batches = any(rows for step in reading.steps() for rows in step.drawn)
-    return has_made_batches or len(given) > 1 or not all(model["begins_with_rows"] for model in models)
+    return any(batches) or len(given) > 1 or not all(model["begins_with_rows"] for model in models)
 
 
-def _drawn(reading: Reading) -> Counter[int]:
+def _most_frequent(counts: Counter[int]) -> int | None:
+    return counts.most_common(1)[0][0] if counts else None
+
+
+def _drawn(steps: Sequence[Step], given: Counter[int]) -> Counter[int]:
     """Count the batches by their rows in the data set; none where each row is a batch that was made before."""
-    drawn = Counter(rows for step in reading.steps() for rows in step.drawn if rows)
-    return Counter() if set(drawn) == {1} and max(_given(reading), default=1) > 1 else drawn
+    drawn = Counter(rows for step in steps for rows in step.drawn if rows)
+    return Counter() if set(drawn) == {1} and max(given, default=1) > 1 else drawn
 
 
-def _given(reading: Reading) -> Counter[int]:
+def _given(steps: Sequence[Step]) -> Counter[int]:
     """Count what the largest outermost module was given by its rows, weighed by these; the first step may have more.
 
     An agent acts by few rows more often than it is trained by many.
     """
-    steps = reading.steps()
     largest = max((count for step in steps for count, _, _ in step.forwards), default=0)
     found: Counter[int] = Counter()
     for step in steps[1:] or steps:

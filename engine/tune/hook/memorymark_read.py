@@ -14,7 +14,7 @@ from typing import Any
 _SOME_TENSORS = 64
 _TEXT_MOST, _TEXT_END = 2_000, 1_500
 IMAGE_DIMENSIONS, MOST_CHANNELS = 3, 4
-"""Of one image, which comes without a batch's dimension."""
+"""The dimensions of a single image, outside a batch, and the most channels that it has."""
 
 
 def is_traced(torch: Any) -> bool:

@@ -220,7 +220,7 @@ def test_a_variant_that_comes_to_nothing_is_not_raced(monkeypatch: pytest.Monkey
 
 
 def test_a_batch_size_that_is_a_guess_is_not_stated(capsys: pytest.CaptureFixture[str]) -> None:
-    """Of tokens without a loader the first dimension may be their length."""
+    """State no batch size of tokens without a loader: their first dimension may be their length."""
     unsure = {"models": [MODEL | {"begins_with_rows": False}]}
     result, _ = raced("fused", noted=unsure, waits=True)
     say_found(result)
