@@ -101,7 +101,7 @@ class Watch:
         def numbered(iterator: Any) -> Any:
             """Note how many rows each batch of a sampler of the script's own has."""
             numbers = number(iterator)
-            if isinstance(numbers, list):
+            if isinstance(numbers, list) and type(iterator._index_sampler) is not torch.utils.data.BatchSampler:
                 at = getattr(iterator, "_send_idx", iterator._num_yielded)  # workers are given numbers ahead
                 vars(iterator).setdefault("_memorymark_sizes", {})[at] = len(numbers)
             return numbers
