@@ -18,7 +18,6 @@ from analysis.runs.queue.forecast import QueuePosition
 from analysis.runs.queue.remaining_time import RemainingTime
 from analysis.runs.queue.retry_policy import Cause
 from engine.progress import PHASE_LABELS
-from engine.report.script_output import FAILS_UNWATCHED
 from engine.text.time_left import OF_BUDGET, describe_left, describe_most_left
 from engine.text.units import sentence_case
 
@@ -161,8 +160,6 @@ def advice(run: Run) -> list[str]:
     if run.state == State.INTERRUPTED:
         return list(executor_of(run).after_interruption)
     usual = "Run it again; if it fails in the same way, change the settings that the message names."
-    if FAILS_UNWATCHED in run.error_message:
-        usual = "The script fails without MemoryMark, too: correct it, then run it again."
     log = "Read the end of the log below: it shows the engine’s last output."
     return [_ADVICE.get(run.error_code, usual), log]
 

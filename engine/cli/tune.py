@@ -63,6 +63,7 @@ HELP = f"""Find the exact largest batch size that your own script trains.
 
 The script stays as it is. It is started a few times; each start trains a few optimizer steps, is watched from
 inside, and is ended. {BATCH_SIZE} in the command is replaced by the batch size of each start, {OUT} by a fresh folder.
+Your files stay as they are, whatever the script does: what a start writes or removes is undone.
 
 \b
 {PROGRAM} tune -- python train.py --batch-size {BATCH_SIZE}
@@ -148,6 +149,8 @@ def measure_starts(
                 keep=lambda result: run.keep(exit_status(result.result), result),
                 begin=everywhere or warm,
                 started_as=run.started_as,
+                may_overwrite=options.may_overwrite,
+                keep_outputs=options.keep_outputs,
             )
         if options.json:
             print_json(result.to_dict())
@@ -251,6 +254,8 @@ def _params() -> list[click.Parameter]:
             default_text="as published for A100",
         ),
         flag("--whole-run", panel=TRAIN, help="Train the largest rows, then let the script evaluate and save"),
+        flag("--may-overwrite", panel=TRAIN, help="Let starts write, overwrite and remove files as the script does"),
+        option("--keep-outputs", panel=TRAIN, metavar="FOLDER", help="Copy there what the starts write"),
         *setting_options(TuneSpec),
         option("--device", panel=WHERE, metavar="DEVICE", help="What the command may see: auto, cuda, cuda:1 or cpu"),
         option(

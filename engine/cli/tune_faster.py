@@ -37,7 +37,14 @@ def faster(options: SimpleNamespace, command: Sequence[str]) -> int:
     work, wait_seconds = f"{PROGRAM} tune {spec.model}", math.inf if options.wait_for_device else 0.0
     with console as emit, Reporting.of(options).run(RunKind.OWN_RACE, spec, emit) as run:
         with devices_held(spec, work, wait_seconds=wait_seconds):
-            result = make_faster(spec, run.emit, keep=lambda found: run.keep(0, found), started_as=run.started_as)
+            result = make_faster(
+                spec,
+                run.emit,
+                keep=lambda found: run.keep(0, found),
+                started_as=run.started_as,
+                may_overwrite=options.may_overwrite,
+                keep_outputs=options.keep_outputs,
+            )
         if options.json:
             print_json(result.to_dict())
         elif not options.events:

@@ -11,7 +11,7 @@ from typing import Any
 from ..results.result import Probe, Purpose
 from ..text.printable import is_line
 from ..text.units import format_bytes
-from ..tune.disk import MOST_FILES, MOST_PATH
+from ..tune.file_changes import MOST_FILES, MOST_PATH
 from ..tune.hosts.merge import NAME_MOST
 from ..tune.notes import PEAK
 from ..tune.speed.alternating_starts import MOST_STARTS, mean_speed

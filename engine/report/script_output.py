@@ -12,12 +12,11 @@ from ..text.own_words import IN_ITS_WORDS, SAID
 
 MARK = "; its last lines: "
 """The marker between an error and the lines; all text after it comes from the script, but for the place of its log."""
-FAILS_UNWATCHED = "; it fails without MemoryMark's watch, too"
-RUNS_UNWATCHED = "; without MemoryMark's watch it does not fail as early: the watch may be the cause, please report it"
 OTHER_TORCHVISION = "; its torchvision was built for another torch: install both from the same package index"
 NO_INPUT = "; a start has no terminal and an empty standard input: give the script what it asks for by its options"
 NO_TRACKER = "; experiment trackers are off in a start: WANDB_MODE=online keeps Weights & Biases on"
-_OWN_BEHIND = (OTHER_TORCHVISION, NO_INPUT, NO_TRACKER, FAILS_UNWATCHED, RUNS_UNWATCHED)
+NO_MOVE = "; the layers over files do not allow this to your account: set MEMORYMARK_PROTECTION=saving"
+_OWN_BEHIND = (NO_MOVE, OTHER_TORCHVISION, NO_INPUT, NO_TRACKER)
 """What MemoryMark adds behind a message."""
 _LOG, _BY_HAND = "\n  Its whole output: ", "\n  To run it by hand: "
 

@@ -32,6 +32,7 @@ from ..text.units import describe_over, format_bytes
 from . import notes
 from .data_end import DataEnd
 from .emulated.evidence import OWN_RANKS, check_emulated, without_speed
+from .file_changes import FileChanges
 from .hosts.merge import check_same_gpu, hosts_of
 from .reading import BY_LOADER, Reading, Step
 from .replay import Memory
@@ -61,6 +62,8 @@ class Ended:
     began: float = 0.0
     """When it was started: a time of `time.monotonic`, as the hook's marks are."""
     wall_seconds: float = 0.0
+    changes: FileChanges = FileChanges()
+    """What it did to files before that was undone."""
 
     @property
     def last_words(self) -> str:

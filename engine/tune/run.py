@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from ..errors import CommandUntunable, HostLost, TimeIsUp, WorkloadFailed
@@ -26,10 +25,10 @@ from ..speed.reasons import NOT_COMPARED, OF_EMULATED
 from ..sweep import Sweep
 from .data_end import data_end_of
 from .devices import check_kind, environment_of, facts_of, others_on_cards
-from .disk import MOST_FILES, changed_files
 from .emulated.starts import start_ranks
 from .evidence import MEMORY_VARIES, Ended, Evidence, check_memory_rises, evidence_of
 from .failure import describe_failure, no_step, with_its_cause
+from .file_changes import WrittenFiles
 from .learned_sizes import describe_learned
 from .next_size import Start
 from .next_start import SearchSoFar, next_start
@@ -40,14 +39,14 @@ from .spec import FunctionSpec, TuneSpec
 from .speed.alternating_starts import throughput_of
 from .speed.in_turns import InTurns
 from .speed.to_compare import MOST_BETWEEN, size_to_start, sizes_to_compare, start_speeds
-from .start.command import begin_command, unwatched
-from .start.launch import Begin, BeginUnwatched, Watching, start
+from .start.command import begin_protected
+from .start.launch import Begin, Watching, start
 from .training import Training, TuneResult
 from .whole_run import describe_peak, describe_whole_run
 
 MEMORY_STEPS, LEAST_STEPS = 5, 3
 LEAST_SECONDS, PATIENCE = 120.0, 20  # a later start may take 20 times as long as the longest before
-ALIVE_SECONDS, FILES_NAMED = 5.0, 5
+ALIVE_SECONDS = 5.0
 STARTS_AT_RESERVE_OF_RANKS = 2  # the first may take more than its neighbours say
 
 Spec = TuneSpec | FunctionSpec
@@ -60,20 +59,25 @@ def tune(
     keep: Callable[[TuneResult], None] = lambda _: None,
     begin: Begin | None = None,
     started_as: Mapping[str, Any] | None = None,
+    may_overwrite: bool = False,
+    keep_outputs: str | None = None,
 ) -> TuneResult:
     """Find the largest batch size that is trained. Raises CommandUntunable and WorkloadFailed.
 
-    `begin` makes a start; left out, the spec's command is started. `started_as`: `run_facts()` of a run whose key is
-    known before it starts; left out, they are read here.
+    `begin` makes a start; left out, the spec's command is started, and its user's files stay as they are unless
+    `may_overwrite`; what it writes is copied to the folder `keep_outputs`. `started_as`: `run_facts()` of a run whose
+    key is known before it starts; left out, they are read here.
     """
     execution = Execution(emit, spec.time_budget_seconds)
+    if begin is None:
+        begin = begin_protected(spec, execution.log, may_overwrite=may_overwrite, outputs=keep_outputs)
     with scratch_folder() as rows_folder:
         sweep = StartSweep(
             spec=spec,
             execution=execution,
             started_as=started_as or run_facts(),
-            begin=begin or partial(begin_command, spec),
-            begin_unwatched=unwatched(spec) if begin is None else None,
+            begin=begin,
+            files=WrittenFiles(spec.directory or os.getcwd(), execution.log),
             rows_folder=rows_folder,
             others=others_on_cards(spec),
         )
@@ -87,10 +91,9 @@ class StartSweep(Sweep):
     what_runs = "the training"
     spec: Spec
     begin: Begin
-    begin_unwatched: BeginUnwatched | None = None
+    files: WrittenFiles
     rows_folder: str
     others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    began: float = field(default_factory=time.time)
     starts: list[Start] = field(default_factory=list)
     evidence: dict[int, Evidence] = field(default_factory=dict)
     seen_device: DeviceFacts | None = None
@@ -205,8 +208,7 @@ class StartSweep(Sweep):
         try:
             return super().probe_once(batch_size, purpose)
         except WorkloadFailed as error:
-            begin, seconds = self.begin_unwatched, self.execution.seconds_left
-            cause = describe_failure(self.spec, batch_size, self.last_ended, begin, seconds)
+            cause = describe_failure(self.spec, batch_size, self.last_ended)
             text = str(error).partition(MARK)[0].replace("failed: Exit: ", "failed: ")
             raise WorkloadFailed(f"{text}{cause}") from None
         except CommandUntunable as error:
@@ -254,7 +256,9 @@ class StartSweep(Sweep):
     ) -> tuple[list[Reading], Ended]:
         on_tick = partial(self._alive, batch_size, purpose)
         once = partial(start, self.begin, batch_size, on_tick=on_tick)
-        return start_ranks(once, watching, self.spec.emulated_ranks, seconds=seconds)
+        readings, ended = start_ranks(once, watching, self.spec.emulated_ranks, seconds=seconds)
+        self.files.take(ended.changes)
+        return readings, ended
 
     @property
     def _seconds_of_a_start(self) -> float:
@@ -336,14 +340,6 @@ class StartSweep(Sweep):
             emulated=[each.rank for each in self.spec.emulated_ranks],
         )
 
-    def _changed_files(self) -> tuple[str, ...]:
-        folder = Path(self.spec.directory or Path.cwd())
-        changed = changed_files(folder, self.began, self.started_as.get("run_key"))
-        if changed:
-            more = f" and {len(changed) - FILES_NAMED} more" if len(changed) > FILES_NAMED else ""
-            self.execution.log(f"the training wrote in {folder}: {', '.join(changed[:FILES_NAMED])}{more}")
-        return changed[:MOST_FILES]
-
     def _rising_bytes(self, evidence: Evidence) -> int | None:
         """Return the memory to draw the search's line through: what grows with the batch, where that is known."""
         probe, limit_bytes = evidence.probe, self.seen_device.limit_bytes if self.seen_device else None
@@ -392,7 +388,7 @@ class StartSweep(Sweep):
             tokens_per_step=of_largest.tokens_per_step if of_largest else None,
             waiting_for_data_fraction=of_largest.waiting_fraction if of_largest else None,
             starts=tuple((p.batch_size, round(p.wall_seconds, 3)) for p in starts),
-            changed_files=() if self.spec.catalogue else self._changed_files(),  # ours writes none
+            changed_files=self.files.named,
             peak=self._peak(of_largest) if of_largest else None,
             whole_run=of_largest.whole_run if of_largest else None,
             throughputs=tuple(throughput_of(each) for _, each in sorted(self.evidence.items()) if each.probe.fits),

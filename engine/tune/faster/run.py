@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from ...errors import TimeIsUp, WorkloadFailed
@@ -21,7 +21,8 @@ from ...results.speed_rounds import SpeedClaim, Stage
 from ...spec import SCHEMA
 from ...text.units import format_bytes
 from ..devices import others_on_cards
-from ..start.command import begin_command
+from ..file_changes import WrittenFiles
+from ..start.command import begin_protected
 from ..start.launch import Begin
 from .answer import (
     FAILED,
@@ -62,14 +63,22 @@ def make_faster(
     keep: Callable[[OwnRaceResult], None] = lambda _: None,
     begin: Begin | None = None,
     started_as: Mapping[str, Any] | None = None,
+    may_overwrite: bool = False,
+    keep_outputs: str | None = None,
 ) -> OwnRaceResult:
-    """Find what makes a training faster. Raises CommandUntunable and WorkloadFailed where today's does not train."""
+    """Find what makes a training faster. Raises CommandUntunable and WorkloadFailed where today's does not train.
+
+    `may_overwrite` and `keep_outputs` as of `tune`.
+    """
     execution = Execution(emit, spec.time_budget_seconds)
+    if begin is None:
+        begin = begin_protected(spec, execution.log, may_overwrite=may_overwrite, outputs=keep_outputs)
     with scratch_folder() as cache_folder:
         starts = Starts(
             spec=spec,
             execution=execution,
-            begin=begin or partial(begin_command, spec),
+            begin=begin,
+            files=WrittenFiles(spec.directory or os.getcwd(), execution.log),
             started_as=started_as or run_facts(),
             cache_folder=cache_folder,
             others=others_on_cards(spec),

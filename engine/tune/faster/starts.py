@@ -18,9 +18,9 @@ from ...worker.handle import ALLOCATOR_VARIABLES, with_own_allocator_settings
 from ..devices import check_is_watched, check_kind, environment_of, facts_of
 from ..evidence import Ended, Evidence, evidence_of
 from ..failure import describe_failure, with_its_cause
+from ..file_changes import WrittenFiles
 from ..reading import Reading
 from ..speed.timed_steps import Loader, steps_to_time
-from ..start.command import unwatched
 from ..start.launch import Begin, Watching, start
 from .answer import describe_entry
 from .facts import QUEUE, Facts, Noted, is_guess, own_batch_size
@@ -47,6 +47,7 @@ class Starts:
     begin: Begin
     started_as: Mapping[str, Any]
     cache_folder: str
+    files: WrittenFiles
     others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     facts: Facts | None = None
     seen_device: DeviceFacts | None = None
@@ -91,9 +92,7 @@ class Starts:
         except CommandUntunable as error:
             raise with_its_cause(error, self.spec, self.batch_size, ended) from None
         if not evidence.probe.fits:
-            cause = describe_failure(
-                self.spec, self.batch_size, ended, unwatched(self.spec), self.execution.seconds_left
-            )
+            cause = describe_failure(self.spec, self.batch_size, ended)
             text = describe_error(evidence.probe.error_type, evidence.probe.error_message).partition(MARK)[0]
             raise WorkloadFailed(f"the training as it is failed: {text}{cause}")
         if not evidence.probe.timed_step_seconds:
@@ -163,6 +162,7 @@ class Starts:
         readings, ended = start(self.begin, self.batch_size, watching, seconds=seconds, on_tick=on_tick)
         if ended.timed_out_after_seconds is not None and self.execution.seconds_left <= 0:
             raise TimeIsUp("the time budget is spent")
+        self.files.take(ended.changes)
         self.seconds.append(ended.wall_seconds)
         return readings, ended
 

@@ -7,53 +7,68 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from ...machine.device_lock import inherited_locks
-from ..spec import CONFIG, TEMPLATE, FunctionSpec, TuneSpec
+from ..spec import FunctionSpec, TuneSpec
 from .config_file import write_copy
 from .environment import HOOK, HOOK_VARIABLE, environment_of, hook_settings
-from .launch import BeginUnwatched, Place, Running, Watching
+from .launch import Begin, Place, Running, Watching
+from .protection import GUARDIAN, Protection, protection_of, recover
 
-GUARDIAN = Path(__file__).resolve().parent / "guardian.py"
+UNPROTECTED = Protection()
 
 
-def begin_command(spec: TuneSpec | FunctionSpec, batch_size: int, watching: Watching, place: Place) -> Running:
-    """Start the command of a spec, under a guardian."""
+def begin_protected(
+    spec: TuneSpec | FunctionSpec,
+    log: Callable[[str], None],
+    *,
+    may_overwrite: bool = False,
+    outputs: str | None = None,
+) -> Begin:
+    """Return what starts the command of a spec, and say before what becomes of its user's files."""
+    for left in recover():
+        log(f"could not be put back after a start that was killed: {left}")
+    protection = protection_of(spec, may_overwrite=may_overwrite, outputs=outputs)
+    if not spec.catalogue:
+        log(protection.describe(spec.directory or os.getcwd()))
+    return partial(begin_command, spec, protection=protection)
+
+
+def begin_command(
+    spec: TuneSpec | FunctionSpec,
+    batch_size: int,
+    watching: Watching,
+    place: Place,
+    *,
+    protection: Protection = UNPROTECTED,
+) -> Running:
+    """Start the command of a spec, under a guardian that keeps its user's files as they are."""
     hook = hook_settings(spec, batch_size, watching, place)
     path = os.pathsep.join((str(HOOK), *spec.python_path, *filter(None, [os.environ.get("PYTHONPATH")])))
     variables = watching.faster["environment"] if watching.faster else {}
     variables = watching.emulated.variables if watching.emulated else variables
-    return _begin(spec, batch_size, place, {**variables, "PYTHONPATH": path, HOOK_VARIABLE: json.dumps(hook)})
-
-
-def unwatched(spec: TuneSpec | FunctionSpec) -> BeginUnwatched | None:
-    """Return what starts the command as its user would; None where only the watch sets its batch size, or ranks.
-
-    None also for a script of our own, which is not to be told from its watch.
-    """
-    needs_the_watch = spec.batch not in (TEMPLATE, "env", CONFIG) or spec.emulated_ranks or spec.catalogue
-    return None if needs_the_watch else partial(_begin, spec, own={})
-
-
-def _begin(spec: TuneSpec | FunctionSpec, batch_size: int, place: Place, own: Mapping[str, str]) -> Running:
+    variables = {**variables, "PYTHONPATH": path, HOOK_VARIABLE: json.dumps(hook)}
+    variables = {**os.environ, **environment_of(spec.device, batch_size), **variables}
+    settings = protection.settings(place.log.parent, batch_size, spec.directory or os.getcwd(), variables)
+    settings["shared"] += [watching.rows_folder] if watching.rows_folder else []
     write_copy(spec, batch_size, place.out)
     with place.log.open("ab") as output:
         process = subprocess.Popen(
-            [sys.executable, "-I", str(GUARDIAN), *spec.arguments(batch_size, str(place.out))],
+            [sys.executable, "-I", str(GUARDIAN), json.dumps(settings), *spec.arguments(batch_size, str(place.out))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=output,
-            env={**os.environ, **environment_of(spec.device, batch_size), **own},
+            env=variables,
             cwd=spec.directory,
             start_new_session=True,
             pass_fds=inherited_locks(),
         )
-    return _Guarded(process)
+    return _Guarded(process, place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +76,7 @@ class _Guarded:
     """A command below its guardian."""
 
     process: subprocess.Popen[bytes]
+    place: Place
 
     def has_ended(self) -> bool:
         return self.process.poll() is not None
@@ -77,4 +93,15 @@ class _Guarded:
         process.wait()
         with suppress(ProcessLookupError):  # where the guardian itself was killed
             os.killpg(process.pid, signal.SIGKILL)
+        if process.returncode < 0:
+            _kill_those_of(self.place)
+            recover()
         return int(answer) if answer.strip() else None
+
+
+def _kill_those_of(place: Place) -> None:
+    """Kill the processes of a start that no guardian ends any more, by the folder in their environment."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if os.fsencode(place.notes) in (entry / "environ").read_bytes():
+                os.kill(int(entry.name), signal.SIGKILL)

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from ...errors import CommandUntunable
@@ -21,7 +22,9 @@ from ...machine.fork import ForkFailed, in_a_fork
 from ...machine.parent import die_with_parent, prefer_as_oom_victim
 from ..spec import FunctionSpec
 from .environment import HOOK, environment_of, hook_settings
+from .guard import layers
 from .launch import Place, Watching
+from .protection import Protection, Way, protection_of
 
 MakeStep = Callable[[int], Callable[[], object]]
 
@@ -73,12 +76,19 @@ def check_fork(name: str) -> None:
 
 def begin_fork(make_step: MakeStep, spec: FunctionSpec) -> Callable[[int, Watching, Place], Forked]:
     """Return what starts `make_step` in forks of this program."""
-    return partial(_fork, make_step, spec, _threads_of_a_fork())
+    return partial(_fork, make_step, spec, _threads_of_a_fork(), protection_of(spec))
 
 
 def _fork(
-    make_step: MakeStep, spec: FunctionSpec, threads: int | None, batch_size: int, watching: Watching, place: Place
+    make_step: MakeStep,
+    spec: FunctionSpec,
+    threads: int | None,
+    protection: Protection,
+    batch_size: int,
+    watching: Watching,
+    place: Place,
 ) -> Forked:
+    kept = protection.settings(place.log.parent, batch_size, os.getcwd(), {})
     settings = hook_settings(spec, batch_size, watching, place, threads)
     environment = environment_of(spec.device, batch_size)
     parent = os.getpid()
@@ -89,11 +99,13 @@ def _fork(
         try:
             die_with_parent(parent)
             prefer_as_oom_victim()
+            if protection.way is Way.LAYERS:
+                layers.enter(Path(kept["scratch"]), kept["shared"])
             sys.path.insert(0, str(HOOK))
             import_module("memorymark_step").live_as_fork(make_step, batch_size, settings, environment, str(place.log))
         finally:
             os._exit(1)
-    return Forked(pid)
+    return Forked(pid, Path(kept["scratch"]))
 
 
 @dataclass
@@ -101,6 +113,7 @@ class Forked:
     """A fork, and what it started in its own session."""
 
     pid: int
+    layers: Path
     status: int | None = None
 
     def has_ended(self) -> bool:
@@ -117,6 +130,7 @@ class Forked:
         if not has_ended:
             os.kill(self.pid, signal.SIGKILL)  # where it had no group of its own yet
             os.waitpid(self.pid, 0)
+        layers.remove(self.layers)
         return self.status
 
 

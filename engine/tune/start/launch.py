@@ -21,6 +21,7 @@ from ...text.masking import masked_text
 from ...text.noise import is_noise
 from ...text.printable import printable_lines
 from ..evidence import Ended
+from ..file_changes import FileChanges
 from ..reading import Reading
 from ..seen import News, is_another_about_to_train, last_seen
 from .kept_log import kept_log
@@ -84,8 +85,6 @@ class Running(Protocol):
 
 Begin = Callable[[int, Watching, Place], Running]
 """Starts a training with a batch size."""
-BeginUnwatched = Callable[[int, Place], Running]
-"""Starts it without the watch."""
 
 
 def start(
@@ -113,7 +112,8 @@ def start(
             status = running.end()
         readings = readings_in(place.notes)
         _reading.cache_clear()  # the events of a start are many, and no other start reads them
-        last = last_lines(place.log)
+        last, changes = last_lines(place.log), FileChanges.read(Path(folder))
+        changes.check()
         ended = Ended(
             exit_status=status,
             timed_out_after_seconds=seconds if timed_out else None,
@@ -125,6 +125,7 @@ def start(
             seen=last_seen(place.notes, began),
             began=began,
             wall_seconds=time.monotonic() - began,
+            changes=changes,
         )
         return readings, ended
 

@@ -5,9 +5,9 @@ import time
 from pathlib import Path
 
 import pytest
+from engine.tune.disk import changed_files
 
 from engine.errors import DeviceUnavailable
-from engine.tune.disk import changed_files
 from engine.tune.start.environment import visible_devices
 from engine.tune.start.launch import LAST_BYTES, last_lines
 

@@ -1,0 +1,313 @@
+"""Saves each file before a start changes it, and puts all back after the start, also after a crash.
+
+A file that is to be changed is moved aside and a copy of it takes its place, so the file itself, with its times and
+links, is never written to. What is saved of a file system lies in a folder there, where a move costs nothing. The
+journal is written before each change; what it holds is undone from its end to its beginning.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+MOST_COPIED_BYTES = 1 << 30
+LEAST_FREE_FRACTION = 0.1
+"""A copy may be so large, and must leave so much of its disk free."""
+PREFIX, SUFFIX = ".memorymark-saved-", ".journal"
+
+
+class CannotSave(Exception):
+    """A file could not be put back after this change; the text names the file and says why."""
+
+
+class Journal:
+    """What a start changed, below `folder`, where journals of all starts of an account lie."""
+
+    def __init__(self, folder: Path, shared: tuple[str, ...]) -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.path = folder / f"{os.getpid()}-{os.urandom(4).hex()}{SUFFIX}"
+        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        fcntl.flock(self._file, fcntl.LOCK_EX)  # an open journal is not undone by another process
+        self._shared = shared
+        self._own: set[str] = set()
+        self._moved_in: set[str] = set()
+        self._known: set[str] = set()
+        self._stores: dict[int, str] = {}
+        self._count = 0
+
+    def is_shared(self, path: str) -> bool:
+        """Tell whether a path may change for good."""
+        return any(path == each or path.startswith(each.rstrip("/") + "/") for each in self._shared)
+
+    def before_write(self, path: str, *, is_emptied: bool = False) -> None:
+        """Save what is about to be written to, or note what is about to be made. Raises CannotSave."""
+        path = os.path.realpath(path)
+        status = _status(path)
+        if self.is_shared(path) or self._is_own(path) or (status and not stat.S_ISREG(status.st_mode)):
+            return
+        if status is None:
+            self.before_making(path)
+            return
+        self._know_folder(path)
+        saved = self._place(path)
+        bytes_copied = 0 if is_emptied else status.st_size
+        free = shutil.disk_usage(os.path.dirname(saved)).free
+        if bytes_copied > min(MOST_COPIED_BYTES, free * (1 - LEAST_FREE_FRACTION)):
+            raise CannotSave(f"{path} has {bytes_copied:,} bytes: too many to copy before the training changes it")
+        self._note("saved", path, saved, _facts(status))
+        try:
+            copy = f"{saved}.copy"
+            _copy(path, copy, bytes_copied, status)
+            os.link(path, saved, follow_symlinks=False)
+            os.rename(copy, path)
+        except OSError:  # no links here, or the folder is not ours: the content is written back later
+            with suppress(OSError):
+                os.unlink(saved)
+            _copy(path, saved, status.st_size, status)
+        self._own.add(path)
+
+    def before_making(self, path: str) -> None:
+        """Note a path that is about to be made, where there is nothing."""
+        if self.is_shared(path) or self._is_own(path) or _status(path) is not None:
+            return
+        self._know_folder(path)
+        self._note("made", path)
+        self._own.add(path)
+
+    def before_removing(self, path: str) -> None:
+        """Save a file or an empty folder that is about to be removed. Raises CannotSave."""
+        status = _status(path)
+        if status is None or self.is_shared(path):
+            return
+        if self._is_own(path):
+            self._own.discard(path)
+            return
+        self._know_folder(path)
+        if stat.S_ISDIR(status.st_mode):
+            self._note("folder", path, "", _facts(status))
+        elif stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
+            saved = self._place(path)
+            self._note("saved", path, saved, _facts(status))
+            self._keep(path, saved, status)
+
+    def before_moving(self, path: str, to: str) -> None:
+        """Save what a move would replace, and note the move. Raises CannotSave."""
+        status = _status(path)
+        if status is None or (self.is_shared(path) and self.is_shared(to)):
+            return
+        self.before_removing(to)
+        for each in (path, to):
+            self._know_folder(each)
+        self._note("moved", path, to, _facts(status))
+        (self._own if self._is_own(path) else self._moved_in).add(to)
+        self._own.discard(path)
+
+    def before_marking(self, path: str) -> None:
+        """Note the mode, owner and times of a path that are about to be changed."""
+        status = _status(path)
+        if status is None or self.is_shared(path) or self._is_own(path):
+            return
+        self._note("marked", path, "", _facts(status))
+
+    def made(self) -> Iterator[tuple[str, str, Path | None]]:
+        """Yield what the start did, as `layers.written` does."""
+        entries = _entries(self.path)
+        saved = [path for what, path, _, facts in entries if what == "saved"]
+        for path in dict.fromkeys(path for what, path, _, _ in entries if what in ("saved", "made")):
+            if os.path.isfile(path):
+                yield "overwritten" if path in saved else "new", path, Path(path)
+            elif path in saved:
+                yield "removed", path, None
+
+    def undo(self) -> list[str]:
+        """Put all back and end the journal; what could not be put back, in words."""
+        left = undo(self.path)
+        os.close(self._file)
+        return left
+
+    def _is_own(self, path: str) -> bool:
+        """Tell whether the start made this path itself, or the folder that it lies in."""
+        while path != "/":
+            if path in self._moved_in:
+                return False
+            if path in self._own:
+                return True
+            path = os.path.dirname(path)
+        return False
+
+    def _know_folder(self, path: str) -> None:
+        """Note the times of the folder that holds a path, once."""
+        folder = os.path.dirname(path)
+        status = _status(folder)
+        if status is not None and folder not in self._known and not self._is_own(folder):
+            self._known.add(folder)
+            self._note("marked", folder, "", _facts(status))
+
+    def _keep(self, path: str, saved: str, status: os.stat_result) -> None:
+        try:
+            os.link(path, saved, follow_symlinks=False)
+        except OSError as error:
+            if status.st_size > MOST_COPIED_BYTES:
+                raise CannotSave(f"{path} cannot be saved before the training removes it: {error.strerror}") from error
+            shutil.copy2(path, saved, follow_symlinks=False)
+
+    def _place(self, path: str) -> str:
+        """Return a free path for a saved file on the same file system, as high there as this user may write."""
+        folder = os.path.dirname(path)
+        device = os.stat(folder).st_dev
+        if device not in self._stores:
+            highest = None
+            while os.stat(folder).st_dev == device:
+                highest = folder if os.access(folder, os.W_OK | os.X_OK) else highest
+                if folder == "/":
+                    break
+                folder = os.path.dirname(folder)
+            where = highest if highest is not None else str(self.path.parent)
+            store = os.path.join(where, f"{PREFIX}{self.path.stem}")
+            with suppress(OSError):  # its user's folder keeps its times
+                self._note("marked", where, "", _facts(os.lstat(where)))
+            self._note("store", store)
+            os.makedirs(store, mode=0o700, exist_ok=True)
+            self._stores[device] = store
+            self._shared = (*self._shared, store)
+        self._count += 1
+        return os.path.join(self._stores[device], str(self._count))
+
+    def _note(self, what: str, path: str, other: str = "", facts: tuple[int, ...] = ()) -> None:
+        os.write(self._file, json.dumps([what, path, other, facts]).encode() + b"\n")
+        os.fdatasync(self._file)
+
+
+def recover(folder: Path) -> list[str]:
+    """Undo what starts left whose process was killed; what could not be put back, in words."""
+    left = []
+    for path in folder.glob(f"*{SUFFIX}"):
+        with suppress(FileNotFoundError), path.open() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            left += undo(path)
+    return left
+
+
+def undo(journal: Path) -> list[str]:
+    """Put back what a journal says, and remove it; what could not be put back, in words."""
+    ways: dict[str, Callable[[str, str, list[int]], None]] = {
+        "saved": _put_back,
+        "made": lambda path, _, __: _remove(path),
+        "folder": _make_folder,
+        "moved": _move_back,
+        "marked": lambda path, _, facts: _mark(path, facts),
+        "store": lambda path, _, __: None,
+    }
+    entries = _entries(journal)
+    left: list[str] = []
+    for what, path, other, facts in reversed(entries):
+        if left and what == "made":
+            continue  # it may hold what could not be moved back
+        try:
+            ways[what](path, other, facts)
+        except OSError as error:
+            left.append(f"{path}: {error.strerror}" + (f"; what it held is in {other}" if what == "saved" else ""))
+    if not left:
+        for path in [path for what, path, _, _ in entries if what == "store"]:
+            shutil.rmtree(path, ignore_errors=True)
+        for path, facts in [(path, facts) for what, path, _, facts in reversed(entries) if what == "marked"]:
+            with suppress(OSError):
+                _mark(path, facts)
+        journal.unlink(missing_ok=True)
+    return left
+
+
+def _entries(journal: Path) -> list[tuple[str, str, str, list[int]]]:
+    found = []
+    for line in journal.read_text().splitlines():
+        with suppress(ValueError):  # the last one, where the machine failed while it was written
+            what, path, other, facts = json.loads(line)
+            found.append((what, path, other, facts))
+    return found
+
+
+def _put_back(path: str, saved: str, facts: list[int]) -> None:
+    if not os.path.lexists(saved):
+        return  # the machine failed before it was saved, and so before it was changed
+    there = _status(path)
+    if _status(saved).st_ino != facts[0] and there is not None and there.st_ino == facts[0]:  # type: ignore[union-attr]
+        shutil.copyfile(saved, path)  # only its content could be saved
+    else:
+        _remove(path, keep=facts[0])
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        try:
+            os.rename(saved, path)
+        except OSError:  # saved on another file system
+            shutil.copy2(saved, path, follow_symlinks=False)
+    _mark(path, facts)
+
+
+def _make_folder(path: str, _: str, facts: list[int]) -> None:
+    if not os.path.isdir(path) or os.path.islink(path):
+        _remove(path)
+        os.makedirs(path)
+    _mark(path, facts)
+
+
+def _move_back(path: str, to: str, facts: list[int]) -> None:
+    there = _status(to)
+    if there is not None and there.st_ino == facts[0]:
+        _remove(path)
+        os.rename(to, path)
+
+
+def _remove(path: str, keep: int = -1) -> None:
+    status = _status(path)
+    if status is None or status.st_ino == keep:
+        return
+    if stat.S_ISDIR(status.st_mode):
+        os.chmod(path, 0o700)
+        for folder, names, _ in os.walk(path):
+            for name in names:
+                with suppress(OSError):
+                    os.chmod(os.path.join(folder, name), 0o700, follow_symlinks=False)
+        shutil.rmtree(path)
+    else:
+        os.unlink(path)
+
+
+def _mark(path: str, facts: list[int]) -> None:
+    """Set the mode, owner and times of a path to what they were."""
+    _, mode, uid, gid, accessed_ns, changed_ns = facts
+    status = os.lstat(path)
+    if (status.st_uid, status.st_gid) != (uid, gid):
+        os.chown(path, uid, gid, follow_symlinks=False)
+    if not stat.S_ISLNK(status.st_mode) and stat.S_IMODE(status.st_mode) != mode:
+        os.chmod(path, mode)
+    os.utime(path, ns=(accessed_ns, changed_ns), follow_symlinks=False)
+
+
+def _facts(status: os.stat_result) -> tuple[int, ...]:
+    mode = stat.S_IMODE(status.st_mode)
+    return (status.st_ino, mode, status.st_uid, status.st_gid, status.st_atime_ns, status.st_mtime_ns)
+
+
+def _status(path: str) -> os.stat_result | None:
+    with suppress(OSError):
+        return os.lstat(path)
+    return None
+
+
+def _copy(path: str, to: str, size: int, status: os.stat_result) -> None:
+    """Copy the first `size` bytes of a file, its mode and its extended attributes."""
+    with open(path, "rb") as source, open(os.open(to, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as copy:
+        while size > 0 and (copied := os.copy_file_range(source.fileno(), copy.fileno(), size)):
+            size -= copied
+    os.chmod(to, stat.S_IMODE(status.st_mode))
+    with suppress(OSError):
+        os.chown(to, status.st_uid, status.st_gid)
+        os.utime(to, ns=(status.st_atime_ns, status.st_mtime_ns))

@@ -1,0 +1,164 @@
+"""What lay in a script's folder before a start lies there after it, whatever the script does and however it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from engine.tune.file_changes import FileChanges
+from engine.tune.spec import TuneSpec
+from engine.tune.start.guard.layers import is_below
+from engine.tune.start.guard.saved import MOST_COPIED_BYTES, PREFIX, recover
+from engine.tune.start.protection import GUARDIAN, Protection, Way, protection_of
+from tests.engine.tune.destroyers import LIBRARIES, QUICK, SLOW, make_folder, state_of
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="layers and filters are Linux's")
+BOTH = pytest.mark.parametrize("way", [Way.LAYERS, Way.SAVING])
+KILLS = 8
+
+
+def guarded(way: Way, script: str, root: Path, folder: Path, outputs: Path | None = None) -> subprocess.Popen[bytes]:
+    """Start a script in a folder as a start is."""
+    own = root / "own"
+    (own / "out").mkdir(parents=True, exist_ok=True)
+    settings = Protection(way, outputs=outputs).settings(own, 8, str(folder), {})
+    settings["journals"] = str(root / "journals")
+    command = [sys.executable, "-I", str(GUARDIAN), json.dumps(settings), sys.executable, "-c", script]
+    return subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def run(way: Way, script: str, tmp_path: Path, outputs: Path | None = None) -> tuple[bytes, FileChanges]:
+    """Run a script to its end; its exit status as it is told, and what it did."""
+    project = tmp_path / "there" / "project"
+    process = guarded(way, script, tmp_path, project, outputs)
+    assert process.stdout is not None
+    answer = process.stdout.read()  # its input stays open: it would end with it
+    process.communicate(timeout=120)
+    assert process.returncode == 0
+    return answer.strip(), FileChanges.read(tmp_path / "own")
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Path:
+    make_folder(tmp_path / "there")
+    return tmp_path / "there"
+
+
+@BOTH
+@pytest.mark.parametrize("what", QUICK)
+def test_files_are_as_before_though_a_script(what: str, way: Way, there: Path, tmp_path: Path) -> None:
+    before = state_of(there)
+    status, changes = run(way, QUICK[what], tmp_path)
+    assert (status, changes.left, changes.refused) == (b"0", (), "")
+    assert any(path.startswith(str(there)) for _, path in changes.files)
+    assert state_of(there) == before
+
+
+@pytest.mark.slow
+@BOTH
+@pytest.mark.parametrize("what", [*SLOW, *LIBRARIES])
+def test_files_are_as_before_though_another_script(what: str, way: Way, there: Path, tmp_path: Path) -> None:
+    before = state_of(there)
+    status, changes = run(way, {**SLOW, **LIBRARIES}[what], tmp_path)
+    assert (status, changes.left, changes.refused) == (b"0", (), "")
+    assert state_of(there) == before
+
+
+@pytest.mark.slow
+@BOTH
+@pytest.mark.parametrize("victim", ["script", "tune", "guardian"])
+def test_files_are_as_before_though_it_is_killed_at_any_moment(
+    victim: str, way: Way, there: Path, tmp_path: Path
+) -> None:
+    before, chance = state_of(there), random.Random(victim)
+    each = "import contextlib\nfor each in {!r}:\n with contextlib.suppress(Exception): exec(each)"
+    script = each.format([*QUICK.values(), *SLOW.values()])
+    for _ in range(KILLS):
+        process = guarded(way, script, tmp_path, there / "project")
+        time.sleep(chance.uniform(0.1, 0.8))
+        if victim == "tune":  # the guardian sees the end of its input
+            process.communicate(timeout=60)
+        elif victim == "guardian":
+            process.kill()
+            process.communicate(timeout=60)
+            assert recover(tmp_path / "journals") == []
+        else:
+            for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+                os.kill(int(child), signal.SIGKILL)
+            process.communicate(timeout=60)
+        assert state_of(there) == before
+
+
+@BOTH
+def test_what_was_written_is_copied_where_it_is_wanted(way: Way, there: Path, tmp_path: Path) -> None:
+    run(way, "open('output/model.pt', 'w').write('new')\nopen('more', 'w').write('x')", tmp_path, tmp_path / "kept")
+    kept = tmp_path / "kept" / "start-1-batch-8"
+    assert {str(p.relative_to(kept)): p.read_text() for p in kept.rglob("*") if p.is_file()} == {
+        "output/model.pt": "new",
+        "more": "x",
+    }
+
+
+@BOTH
+def test_it_is_told_what_was_changed(way: Way, there: Path, tmp_path: Path) -> None:
+    _, changes = run(way, "import os\nos.remove('log.txt')\nopen('run.sh', 'w')\nopen('new', 'w')", tmp_path)
+    project = str(there / "project")
+    assert set(changes.files) == {
+        ("removed", f"{project}/log.txt"),
+        ("overwritten", f"{project}/run.sh"),
+        ("new", f"{project}/new"),
+    }
+    assert changes.written(project) == ("new", "run.sh")
+    assert {"log.txt removed", "run.sh overwritten"} == set(changes.describe(project).partition(": ")[2].split(", "))
+
+
+@BOTH
+def test_caches_may_grow(way: Way, there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cache").mkdir()
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
+    run(way, f"open({str(tmp_path / 'cache' / 'weights')!r}, 'w').write('downloaded')", tmp_path)
+    assert (tmp_path / "cache" / "weights").read_text() == "downloaded"
+
+
+def test_a_file_that_is_too_large_to_copy_ends_the_start_before_it_changes(there: Path, tmp_path: Path) -> None:
+    large = there / "project" / "large.bin"
+    with large.open("wb") as file:
+        file.truncate(MOST_COPIED_BYTES + 1)
+    script = "import os, time\nos.remove('run.sh')\nopen('large.bin', 'r+b').write(b'x')\ntime.sleep(60)"
+    before = state_of(there)
+    _, changes = run(Way.SAVING, script, tmp_path)
+    assert "large.bin" in changes.refused
+    assert state_of(there) == before
+    with pytest.raises(Exception, match=r"large\.bin.*\{out\}.*--may-overwrite"):
+        changes.check()
+    _, changes = run(Way.LAYERS, "open('large.bin', 'w')", tmp_path)  # emptied: nothing is copied
+    assert changes.refused == ""
+
+
+def test_nothing_is_left_beside_the_files(there: Path, tmp_path: Path) -> None:
+    run(Way.SAVING, "import shutil\nshutil.rmtree('output')", tmp_path)
+    assert not list(tmp_path.rglob(f"{PREFIX}*"))
+    assert not list((tmp_path / "journals").iterdir())
+
+
+def test_the_best_way_is_tried_before_the_first_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = TuneSpec(("python", "train.py", "{batch_size}"), directory=str(tmp_path))
+    assert protection_of(spec).way in (Way.LAYERS, Way.SAVING)
+    monkeypatch.setenv("MEMORYMARK_PROTECTION", "saving")
+    assert protection_of(spec).way is Way.SAVING
+    assert protection_of(spec, may_overwrite=True).way is Way.NOTHING
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_is_below_itself_and_its_parents_alone() -> None:
+    assert is_below("/a/b", ["/a"])
+    assert is_below("/a", ["/"])
+    assert not is_below("/ab", ["/a"])
