@@ -27,7 +27,7 @@ class SeveralHosts:
 
 
 def several_hosts(command: Sequence[str], environment: Mapping[str, str] | None = None) -> SeveralHosts | None:
-    """Return on what hosts a command trains; None where it is one. What stands behind the script is the script's own.
+    """Return what says that a command trains on several hosts; None where it is one. Options of the script do not.
 
     torchrun also reads its options from the environment: `PET_NNODES` for `--nnodes`, as in Kubernetes.
 
@@ -38,14 +38,15 @@ def several_hosts(command: Sequence[str], environment: Mapping[str, str] | None 
     if launcher is None:
         return None
     options = _options(command[launcher + 1 :], environment or {})
-    name = next((each for each in ("nnodes", "num_machines") if each in options), "")
-    named, value = options.get(name, ("", "1"))
+    named, value = options.get("nnodes") or options.get("num_machines") or ("", "1")
     least, _, most = value.partition(":")
     hosts = most or least
     if not NUMBER.fullmatch(hosts) or int(hosts) <= 1:
         return None
-    of_each = options.get("nproc_per_node", ("", "1"))[1]
-    times, ranks = (1, options.get("num_processes", ("", ""))[1]) if name == "num_machines" else (int(hosts), of_each)
+    if "nnodes" in options:
+        times, (_, ranks) = int(hosts), options.get("nproc_per_node", ("", "1"))
+    else:
+        times, (_, ranks) = 1, options.get("num_processes", ("", "N"))
     is_known = least == hosts and NUMBER.fullmatch(ranks)
     return SeveralHosts(named, times * int(ranks) if is_known else None)
 
