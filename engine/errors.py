@@ -8,7 +8,6 @@
     ├── EstimateImpossible      what was requested cannot be predicted without running it (exit 7)
     ├── CommandUntunable        a training command did not show that it uses the batch size (exit 9)
     ├── WorkloadFailed          a training step failed for a reason that is not memory (exit 1)
-    ├── HostLost                another host of the training did not come, or is gone or silent (exit 1)
     └── WorkerFailed            the worker process hung, ended or broke the protocol (exit 1)
         └── WorkerDied          a signal ended the worker process: killed from outside, or crashed in C (exit 1)
 
@@ -110,12 +109,6 @@ class WorkloadFailed(EngineError):
     """A training step raised something that is neither out-of-memory nor a size limit."""
 
     code = "workload_failed"
-
-
-class HostLost(EngineError):
-    """Another host of a training on several did not come, or is gone or silent: the others have ended theirs."""
-
-    code = "host_lost"
 
 
 class WorkerFailed(EngineError):

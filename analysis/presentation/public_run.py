@@ -97,7 +97,7 @@ def _result(result: Mapping[str, Any], kind: Presentation) -> dict[str, Any]:
     if _is_own(result["spec"], kind):
         public["boundary"]["note"] = None
     if training := result.get("training"):
-        public["training"] = {**training, "changed_files": [], "rank_hosts": [], "whole_run": None}
+        public["training"] = {**_without(training, ("rank_hosts",)), "changed_files": [], "whole_run": None}
     if estimate := read_or_none("estimate", _estimate, result.get("estimate")):
         public["estimate"] = estimate
     return public

@@ -26,6 +26,7 @@ from ..results.result_file import read_document
 from ..settings.spec_checks import numbers_setting
 from ..spec import RunSpec
 from ..text.units import format_bytes, format_percent
+from ..tune.several_hosts import several_hosts
 from ..worker.counted import counted
 from .cluster_request import KUBERNETES, SLURM, CardChoice, request_lines
 from .command import OUTPUT, WHERE, Command, Offered, option
@@ -118,8 +119,8 @@ def _by_result(options: SimpleNamespace, names: Mapping[str, str]) -> int:
     device, boundary, recommended = result.device, result.boundary, result.recommended
     if device.kind != "cuda":
         raise SpecError("result", f"was measured on {device.kind}: there is no GPU to request")
-    if result.hosts:
-        raise SpecError("result", f"was measured on {len(result.hosts)} hosts: the lines request GPUs of one")
+    if hosts := several_hosts(result.spec.get("command", ())):
+        raise SpecError("result", f"is of several hosts ({hosts.named}): the lines request GPUs of one")
     largest, count = boundary.largest_batch_size, result.ranks
     usual = recommended.batch_size if recommended else min(result.current_batch_size, largest or 1)
     size = in_range(usual if options.batch_size is None else options.batch_size)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +16,6 @@ import rich_click as click
 from ..describe.grade import describe_emulation, rank_rows
 from ..describe.rank_peaks import describe_imbalance, describe_spread, rank_peaks
 from ..errors import EngineError, SpecError
-from ..execution import Emit
 from ..kinds import RunKind
 from ..program import PROGRAM, how_to_install
 from ..settings.spec_checks import bytes_setting, is_of_bytes
@@ -26,11 +23,8 @@ from ..text.units import format_bytes, sentence_case
 from ..tune.catalogue.spec import check_devices, on_seen_device
 from ..tune.devices import devices_held, devices_seen
 from ..tune.faster.variants import BY_NAME
-from ..tune.hosts.coordinator import joined_hosts
-from ..tune.hosts.link import decides
-from ..tune.hosts.participant import follow
-from ..tune.hosts.rendezvous import MOST_PORT, Rendezvous, rendezvous_of
 from ..tune.run import tune
+from ..tune.several_hosts import check_one_host
 from ..tune.spec import (
     BATCH_SIZE,
     CONFIG,
@@ -44,7 +38,6 @@ from ..tune.spec import (
     function_command,
 )
 from ..tune.start.config_file import number_in_config
-from ..tune.start.launch import Begin
 from ..tune.start.warm_server_handle import warm_starts
 from ..tune.training import Throughput, TuneResult, describe_loader, stated_throughputs
 from .command import OUTPUT, TRAIN, WHERE, Command, argument, flag, option
@@ -53,7 +46,6 @@ from .options import json_of, output_options, ranks_option, setting_options, spe
 from .printing.console import Console
 from .printing.output import info_event, print_json
 from .printing.result_text import say_result
-from .printing.terminal import say
 from .reporting import Reporting, report_options
 from .tune_faster import faster
 
@@ -88,8 +80,7 @@ def _tune(options: SimpleNamespace, command: list[str]) -> int:
     if options.faster:
         if options.emulate_ranks is not None:
             raise SpecError("faster", "times steps, and emulated ranks exchange nothing: leave out --emulate-ranks")
-        if rendezvous_of(command, os.environ) is not None:
-            raise SpecError("faster", "races starts on one host: leave out --nnodes")
+        check_one_host(command, os.environ)
         return faster(options, command)
     if options.tried is not None:
         raise SpecError("try", "is for --faster")
@@ -98,31 +89,12 @@ def _tune(options: SimpleNamespace, command: list[str]) -> int:
         spec.check_program()
         spec.check_script()
         number_in_config(spec)
-        rendezvous = rendezvous_of(spec.command, os.environ, options.hosts_port)
-        if rendezvous is not None and spec.emulated_ranks:
-            raise SpecError("emulate_ranks", f"stands in for the ranks of one host, not of {rendezvous.hosts}")
-        if rendezvous is not None and spec.whole_run:
-            raise SpecError("whole_run", "looks the data through on each host by itself: leave it out")
-        if rendezvous is not None and not decides(rendezvous):
-            return _take_part(spec, rendezvous, options)
-        return measure_starts(spec, options, partial(joined_hosts, rendezvous, spec))
+        check_one_host(spec.command, os.environ, is_emulated=bool(spec.emulated_ranks))
     return measure_starts(spec, options)
 
 
-def _take_part(spec: TuneSpec, rendezvous: Rendezvous, options: SimpleNamespace) -> int:
-    """Start what another host decides, until it is done; the exit status. The result is printed there."""
-    tell = partial(say, stream=sys.stderr)
-    wait_seconds = math.inf if options.wait_for_device else 0.0
-    hold = partial(devices_held, spec, f"{PROGRAM} tune {spec.model}", wait_seconds=wait_seconds, on_wait=tell)
-    return follow(spec, rendezvous, hold, tell)
-
-
-def measure_starts(
-    spec: TuneSpec | FunctionSpec,
-    options: SimpleNamespace,
-    on_hosts: Callable[[Emit], AbstractContextManager[Begin | None]] = lambda _: nullcontext(),
-) -> int:
-    """Tune what a spec says, and print the result; the exit status. `on_hosts` gives the starts of several hosts."""
+def measure_starts(spec: TuneSpec | FunctionSpec, options: SimpleNamespace) -> int:
+    """Tune what a spec says, and print the result; the exit status."""
     if isinstance(spec, TuneSpec) and spec.catalogue:
         seen = devices_seen(spec)
         check_devices(spec, seen)
@@ -138,16 +110,12 @@ def measure_starts(
         def on_wait(busy: str) -> None:
             run.emit(info_event(f"waiting: {busy}"))
 
-        with (
-            devices_held(spec, work, wait_seconds=wait_seconds, on_wait=on_wait),
-            warm_starts(spec) as warm,
-            on_hosts(run.emit) as everywhere,
-        ):
+        with devices_held(spec, work, wait_seconds=wait_seconds, on_wait=on_wait), warm_starts(spec) as warm:
             result = tune(
                 spec,
                 run.emit,
                 keep=lambda result: run.keep(exit_status(result.result), result),
-                begin=everywhere or warm,
+                begin=warm,
                 started_as=run.started_as,
                 may_overwrite=options.may_overwrite,
                 keep_outputs=options.keep_outputs,
@@ -166,9 +134,7 @@ def training_lines(result: TuneResult) -> list[str]:
     spec, of_largest = result.result.spec.to_dict(), result.training.rank_peaks_bytes
     emulation = describe_emulation(spec, result.result.device.kind)
     if len(of_largest) > 1 or emulation:
-        hosts = [f"  {host}" for host in result.training.rank_hosts] or [""] * len(of_largest)
-        peaks = zip(rank_rows(spec, of_largest), hosts, strict=True)
-        rows = [f"rank {rank:<6} {format_bytes(peak):>10}{host}" for (rank, peak), host in peaks]
+        rows = [f"rank {rank:<6} {format_bytes(peak):>10}" for rank, peak in rank_rows(spec, of_largest)]
         emulation += [f"Peak of each rank with {result.largest_batch_size:,}:", *rows] if rows else []
         differ = [describe_imbalance(rank_peaks(spec, of_largest)), describe_spread(result.result)]
         emulation += [f"{sentence_case(text)}." for text in differ if text]
@@ -258,13 +224,6 @@ def _params() -> list[click.Parameter]:
         option("--keep-outputs", panel=TRAIN, metavar="FOLDER", help="Copy there what the starts write"),
         *setting_options(TuneSpec),
         option("--device", panel=WHERE, metavar="DEVICE", help="What the command may see: auto, cuda, cuda:1 or cpu"),
-        option(
-            "--hosts-port",
-            panel=WHERE,
-            type=click.IntRange(1, MOST_PORT),
-            help="Of a command on several hosts: the port at which they meet",
-            default_text="torchrun's + 1",
-        ),
         *output_options(),
         *report_options(),
         flag(

@@ -16,24 +16,19 @@ _LEAST_SHOWN = 0.0005
 
 @dataclass(frozen=True, slots=True)
 class RankPeak:
-    """What a rank held at most with the largest size, and how much more than the rank that held the least.
-
-    `host` is where it trained, of ranks on several hosts.
-    """
+    """What a rank held at most with the largest size, and how much more than the rank that held the least."""
 
     rank: int
     peak_bytes: int
     more_bytes: int
-    host: str = ""
 
 
-def rank_peaks(spec: Mapping[str, Any], peaks_bytes: Sequence[int], hosts: Sequence[str] = ()) -> list[RankPeak]:
+def rank_peaks(spec: Mapping[str, Any], peaks_bytes: Sequence[int]) -> list[RankPeak]:
     """Return the ranks whose memory was read, in their order; none where there is one."""
     if len(peaks_bytes) < 2:
         return []
-    least, named = min(peaks_bytes), hosts if len(hosts) == len(peaks_bytes) else [""] * len(peaks_bytes)
-    rows = zip(rank_rows(spec, peaks_bytes), named, strict=True)
-    return [RankPeak(rank, peak, peak - least, host) for (rank, peak), host in rows]
+    least = min(peaks_bytes)
+    return [RankPeak(rank, peak, peak - least) for rank, peak in rank_rows(spec, peaks_bytes)]
 
 
 def describe_imbalance(ranks: Sequence[RankPeak]) -> str:

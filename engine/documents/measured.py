@@ -53,11 +53,6 @@ class Measured(RunResult):
         """How many devices train together, a rank on each; also those that one device stood in for."""
         return 1
 
-    @property
-    def hosts(self) -> frozenset[str]:
-        """The hosts of the ranks, where there are several."""
-        return frozenset()
-
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read the document of any version. Raises ValueError, which names the member that is not as it should be."""
@@ -107,10 +102,6 @@ class Tuned(Measured):
     @property
     def ranks(self) -> int:
         return int(self.spec.get("emulate_ranks") or max(self.training.ranks, 1))
-
-    @property
-    def hosts(self) -> frozenset[str]:
-        return frozenset(self.training.rank_hosts)
 
     def to_dict(self) -> dict[str, Any]:
         document = Measured.to_dict(self)

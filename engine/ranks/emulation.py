@@ -73,9 +73,7 @@ def limit_left(ranks: Sequence[EmulatedRank], limit_bytes: int | None, capacity_
     return max((limit_bytes or capacity_bytes) - held_bytes, 1) if held_bytes else limit_bytes
 
 
-def wrong_emulation(
-    size: object, named: Sequence[object] | None, held_bytes: object, command: Sequence[str]
-) -> tuple[str, str] | None:
+def wrong_emulation(size: object, named: Sequence[object] | None, held_bytes: object) -> tuple[str, str] | None:
     """Return the field that does not allow the ranks to be stood in for, and why; None where they can be."""
     if size is None:
         field = "rank" if named is not None else "communication_bytes" if held_bytes is not None else None
@@ -89,28 +87,11 @@ def wrong_emulation(
         return "rank", f"must name 1 to {MOST_STARTED} different ranks"
     if held_bytes is not None and not _is_whole(held_bytes, 0, MOST_BYTES):
         return "communication_bytes", "must be a whole number of bytes, 0 or more"
-    hosts = hosts_named(command)
-    return None if hosts is None else ("emulate_ranks", f"stands in for the ranks of one host: leave out {hosts}")
+    return None
 
 
 def _is_whole(value: object, least: int, most: int) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-def hosts_named(command: Sequence[str]) -> str | None:
-    """Return the launcher's option by which a command runs on several hosts; None where it does not.
-
-    >>> hosts_named(["torchrun", "--nnodes=2", "train.py"])
-    '--nnodes=2'
-    """
-    for name in ("--nnodes", "--num_machines", "--num-machines"):
-        for part, after in zip(command, [*command[1:], ""], strict=True):
-            if part.endswith(".py"):
-                break
-            value = after if part == name else part.partition("=")[2] if part.startswith(f"{name}=") else "1"
-            if value not in ("1", "1:1"):
-                return f"{name} {value}" if part == name else part
-    return None
 
 
 def communication_bytes(size: int) -> int:

@@ -12,7 +12,6 @@ from ..results.result import Probe, Purpose
 from ..text.printable import is_line
 from ..text.units import format_bytes
 from ..tune.file_changes import MOST_FILES, MOST_PATH
-from ..tune.hosts.merge import NAME_MOST
 from ..tune.notes import PEAK
 from ..tune.speed.alternating_starts import MOST_STARTS, mean_speed
 from ..tune.training import Training
@@ -45,7 +44,6 @@ def untrue_training(claims: Claims, training: Training, catalogue: Mapping[str, 
         yield from _untrue_catalogue(claims, training, catalogue)
     largest = last.get(claims.boundary.largest_batch_size or 0)  # where none is known, nothing may be claimed
     peak = None if largest is None else largest.peak_allocated_bytes
-    yield from _unlikely_hosts(training.rank_hosts, len(peaks))
     if peaks and max(peaks) != peak:
         yield Contradiction("training.rank_peaks_bytes", max(peaks), peak)
     yield from _untrue_peak(training.peak, largest)
@@ -91,8 +89,6 @@ def _untrue_catalogue(
     wanted = of_step if claims.boundary.largest_batch_size else (0, 0)
     if (given := (training.ranks, training.micro_batches)) != wanted:
         yield Contradiction("training.ranks", list(given), list(wanted))
-    if training.rank_hosts:
-        yield Contradiction("training.rank_hosts", list(training.rank_hosts[:MOST_SHOWN]), [])
 
 
 def _untrue_emulation(claims: Claims, training: Training, started: int, size: int) -> Iterator[Contradiction]:
@@ -117,14 +113,6 @@ def _untrue_peak(claimed: str | None, largest: Probe | None) -> Iterator[Contrad
     said = PEAK.read(claimed)
     if said is None or said["bytes"] != held:
         yield Contradiction("training.peak", claimed, None if held is None else f"the peak of {held} is in ...")
-
-
-def _unlikely_hosts(hosts: Sequence[str], ranks: int) -> Iterator[Contradiction]:
-    """Yield what cannot be the host of each rank; of ranks on one host none is named."""
-    if hosts and len(hosts) != ranks:
-        yield Contradiction("training.rank_hosts", len(hosts), ranks)
-    elif (wrong := next((host for host in hosts if not is_line(host, NAME_MOST)), None)) is not None:
-        yield Contradiction("training.rank_hosts", wrong, f"one line of 1 to {NAME_MOST} printable characters")
 
 
 def _unlikely_files(files: Sequence[str]) -> Iterator[Contradiction]:

@@ -28,12 +28,12 @@ from ..results.result import DATA_EXHAUSTED, Outcome, Probe
 from ..results.stats import is_steady
 from ..text.masking import masked_text
 from ..text.own_words import SAID, describe_error
+from ..text.printable import printable
 from ..text.units import describe_over, format_bytes
 from . import notes
 from .data_end import DataEnd
 from .emulated.evidence import OWN_RANKS, check_emulated, without_speed
 from .file_changes import FileChanges
-from .hosts.merge import check_same_gpu, hosts_of
 from .reading import BY_LOADER, Reading, Step
 from .replay import Memory
 from .script_error import TIMEOUT
@@ -85,8 +85,6 @@ class Evidence:
     """The peak of each rank in bytes, rank 0 first; of those that were emulated, where they were."""
     world_size: int = 0
     """How many ranks train together."""
-    hosts: tuple[str, ...] = ()
-    """The host of each rank, where several trained; empty on one."""
     tokens_per_step: int | None = None
     tokens_per_second: float | None = None
     waiting_fraction: float | None = None
@@ -224,11 +222,15 @@ def evidence_of(
     found_in_all = replace(
         evidence, batch_axis=axis, whole_run=whole_run, rows_of_a_pass=rows_of_a_pass, counts_all=counts_all
     )
-    return (
-        without_speed(found_in_all, world_size)
-        if emulated
-        else replace(found_in_all, world_size=world_size, hosts=hosts_of(trained))
-    )
+    return without_speed(found_in_all, world_size) if emulated else replace(found_in_all, world_size=world_size)
+
+
+def check_same_gpu(readings: Sequence[Reading]) -> None:
+    """Raise CommandUntunable where the ranks' GPUs are not all of one kind: the result is of one."""
+    found = {(r.card["name"], r.card["total_bytes"]): r.rank for r in readings if r.card}
+    if len(found) > 1:
+        shown = ", ".join(sorted(f"{printable(name)} of rank {rank}" for (name, _), rank in found.items()))
+        raise CommandUntunable("gpus_differ", f"the GPUs of the ranks differ: {shown}; the result would be of one")
 
 
 def _why_not_set(batch: str, readings: Sequence[Reading]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from ..errors import CommandUntunable, HostLost, TimeIsUp, WorkloadFailed
+from ..errors import CommandUntunable, TimeIsUp, WorkloadFailed
 from ..execution import Emit, Execution
 from ..machine.scratch import scratch_folder
 from ..provenance.read import run_facts
@@ -295,7 +295,7 @@ class StartSweep(Sweep):
         """
         try:
             yield
-        except (TimeIsUp, WorkloadFailed, CommandUntunable, HostLost) as error:
+        except (TimeIsUp, WorkloadFailed, CommandUntunable) as error:
             if isinstance(error, CommandUntunable) and error.code == MEMORY_VARIES:
                 raise
             self.execution.log(f"{what} was not measured: {error}", "warning")
@@ -384,7 +384,6 @@ class StartSweep(Sweep):
             micro_batches=of_largest.micro_batches if of_largest else 0,
             ranks=of_largest.world_size if of_largest else 0,
             rank_peaks_bytes=of_largest.ranks if of_largest else (),
-            rank_hosts=of_largest.hosts if of_largest else (),
             tokens_per_step=of_largest.tokens_per_step if of_largest else None,
             waiting_for_data_fraction=of_largest.waiting_fraction if of_largest else None,
             starts=tuple((p.batch_size, round(p.wall_seconds, 3)) for p in starts),

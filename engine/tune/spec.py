@@ -166,7 +166,7 @@ class TuneSpec(Limits):
 
     def _check_ranks(self) -> None:
         """Raise SpecError unless the ranks can be stood in for; the speed of such starts is none of real ranks."""
-        if wrong := wrong_emulation(self.emulate_ranks, self.rank, self.communication_bytes, self.command):
+        if wrong := wrong_emulation(self.emulate_ranks, self.rank, self.communication_bytes):
             raise SpecError(*wrong)
         if self.catalogue and self.emulate_ranks not in (None, self.catalogue["ranks"]):
             raise SpecError("emulate_ranks", f"must be the {self.catalogue['ranks']} ranks that are trained")

@@ -29,8 +29,7 @@ class Throughput:
 class Training:
     """What a result of a command says beside the figures of any run: what a step of the largest size consumes.
 
-    `rank_peaks_bytes` has the peak of each rank; the worst one decides. `rank_hosts` has the host of each where several
-    hosts trained, else none. `starts` are the batch sizes in their order
+    `rank_peaks_bytes` has the peak of each rank; the worst one decides. `starts` are the batch sizes in their order
     with the seconds of each; `changed_files` is what they wrote below the folder they were started in. `peak` says what
     the peak of the largest size was in; `whole_run` what a whole run saw of the data and the script. `throughputs` are
     those of the sizes that trained.
@@ -46,7 +45,6 @@ class Training:
     peak: str | None = None
     whole_run: Mapping[str, Any] | None = None
     throughputs: tuple[Throughput, ...] = ()
-    rank_hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,6 @@ def test_one_start_of_each_size_certifies_no_limit_of_ranks(sender, document: di
         ({"ranks": 1, "rank_peaks_bytes": [10_000]}, "training.ranks"),
         ({"ranks": 3, "rank_peaks_bytes": [9_000, 10_000, 10_000]}, "training.ranks"),
         ({"micro_batches": 4}, "training.ranks"),
-        ({"rank_hosts": ["a", "b"]}, "training.rank_hosts"),
     ],
 )
 def test_other_ranks_than_those_of_its_command_are_refused(

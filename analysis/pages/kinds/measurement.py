@@ -131,7 +131,7 @@ def _result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dic
 def _ranks(result: StoredResult) -> list[RankPeak]:
     """Return what each rank held; nothing of a training in one process."""
     training = result.training
-    return rank_peaks(result.spec, training.rank_peaks_bytes, training.rank_hosts) if training else []
+    return rank_peaks(result.spec, training.rank_peaks_bytes) if training else []
 
 
 def _evidence(run: Run, result: StoredResult, money: Savings) -> dict[str, Any]:
@@ -171,8 +171,7 @@ def _faster(run: Run, result: StoredResult, money: Savings) -> dict[str, Any]:
     if raced is not None:
         with suppress(UnreadableError):  # its own page says so; this run can be read
             answer = presentation_of(raced).race(raced).headline_assuming(money)
-    is_on_several_hosts = result.training is not None and bool(result.training.rank_hosts)
-    command = faster_command(run.spec) if is_script and not is_on_several_hosts else ""
+    command = faster_command(run.spec) if is_script else ""
     return {"raced": raced, "answer": answer, "command": command, "may_race": may_race}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...program import INSTALLED
-from ...ranks.emulation import hosts_named
+from ..several_hosts import several_hosts
 from ..spec import CONFIG, FUNCTION, TEMPLATE, WAYS_BY_NAME
 
 
@@ -18,7 +18,7 @@ def faster_command(spec: Mapping[str, Any]) -> str:
     would need devices of their own there.
     """
     command, way = spec.get("command"), spec.get("batch", TEMPLATE)
-    is_elsewhere = spec.get("emulate_ranks") or (command and hosts_named(command))
+    is_elsewhere = spec.get("emulate_ranks") or (command and several_hosts(command))
     if not command or spec.get("catalogue") or way == FUNCTION or is_elsewhere:
         return ""
     by_name = ["--batch", way] if way in WAYS_BY_NAME else []

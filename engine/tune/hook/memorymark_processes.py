@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
-import time
 from typing import Any
 
 
@@ -37,17 +35,14 @@ def see_failed_ranks(watched: Any, kind: Any) -> None:
 def last_step(watched: Any, now: int, is_late: bool) -> int:
     """Return the step after which this process ends, the same in all ranks: otherwise one would wait for another.
 
-    The first rank that is late makes one more step, and informs the others by a file next to the records. Of
-    several hosts one decides, and as many steps earlier as the others need to be told.
+    The first rank that is late makes one more step, and informs the others by a file next to the records.
     """
     if watched.is_alone():
         return now if is_late else sys.maxsize
-    host = watched.settings.get("host") or {"decides": True, "notice_seconds": 0.0}
     path = os.path.join(watched.settings["folder"], "last-step")
-    if is_late and host["decides"] and not os.path.exists(path):
-        seconds_a_step = (time.monotonic() - watched.timed_from) / max(now - watched.first_timed, 1)
+    if is_late and not os.path.exists(path):
         with open(f"{path}.{os.getpid()}", "w") as file:
-            file.write(str(now + 1 + math.ceil(host["notice_seconds"] / max(seconds_a_step, 0.001))))
+            file.write(str(now + 1))
         os.replace(file.name, path)
     if not os.path.exists(path):
         return sys.maxsize

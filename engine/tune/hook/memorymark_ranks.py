@@ -111,12 +111,11 @@ def replace_launcher(watched: Any, module: Any) -> None:
 
     def launched(launcher: Any, *arguments: Any) -> Any:
         config, program = launcher._config, launcher._entrypoint
-        if (config.min_nodes, config.max_nodes) != (1, 1):
-            refuse(watched, "--nnodes: more than one host")
-        size = watched.settings["emulated"]["size"]
+        rank, size = (watched.settings["emulated"][name] for name in ("rank", "size"))
         on_host = config.nproc_per_node
         if 1 < on_host < size and size % on_host == 0:
-            os.environ["LOCAL_WORLD_SIZE"] = str(on_host)
+            of_hosts = {"GROUP_RANK": rank // on_host, "GROUP_WORLD_SIZE": size // on_host}
+            os.environ |= {name: str(value) for name, value in {**of_hosts, "LOCAL_WORLD_SIZE": on_host}.items()}
         elif on_host > size:
             refuse(watched, f"--nproc-per-node {on_host} of {size} ranks")
         if not isinstance(program, str):

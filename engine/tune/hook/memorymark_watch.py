@@ -382,7 +382,6 @@ class Watch:
         noted["cards"] = len(self.cards)
         noted |= {"held": list(self.held.items()), "events": self.events}
         noted["emulated"] = bool(self.settings.get("emulated"))
-        noted["host"] = (self.settings.get("host") or {}).get("name")
         noted["has_group"], noted["loader"] = self.group is not None, self.loader
         noted["whole_run"] = self.epoch and self.epoch.seen()
         noted["raised_out_of_memory"] = self.raised and self.raised.count

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 
-from ...errors import CommandUntunable, HostLost, TimeIsUp
+from ...errors import CommandUntunable, TimeIsUp
 from ...machine.watch import MachineWatch, tree_seconds, usable_cores
 from ...results.intervals import ENOUGH_ROUNDS
 from ...results.result import Outcome, Probe, Purpose
@@ -50,7 +50,7 @@ class InTurns:
         except TimeIsUp:
             pairs = self._number(Stage.EVALUATION) - 1
             ended = PAIRS_ENDED.write(count=pairs, least_count=ENOUGH_ROUNDS)
-        except (CommandUntunable, HostLost) as error:
+        except CommandUntunable as error:
             ended = START_FAILED
             self.say("log", level="warning", message=f"a start could not be timed: {error}")
         seconds, others = time.monotonic() - began, fmean(self.others_cores) if self.others_cores else None

@@ -30,20 +30,6 @@ LOOK_SECONDS = 0.05
 GRACE_SECONDS = 0.5  # a rank that fails brings down the others: its file shows which was the first
 ANOTHER_SECONDS = 5.0  # how far a training may be behind one that runs next to it without a process group
 LAST_BYTES, LAST_LINES, LAST_OUTPUT, LINE_MOST = 8_000, 3, 20, 500
-LAST_STEP, KERNEL_KILLED = "last-step", "kernel-killed"
-"""Files beside the notes: the step after which all ranks end; the kernel of another host killed one of its ranks."""
-
-
-@dataclass(frozen=True, slots=True)
-class OnHost:
-    """What the ranks of a host have to know where several hosts train.
-
-    Those of the host that decides say which step is the last, `notice_seconds` before it: the others are told by then.
-    """
-
-    name: str
-    decides: bool
-    notice_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +48,6 @@ class Watching:
     """The rank of many that the start stands in for; None: it has all of its ranks."""
     faster: Mapping[str, Any] | None = None
     """What `tune --faster` sets from outside; None: the training as it is."""
-    host: OnHost | None = None
-    """The host of the start, where several train; None: there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +101,7 @@ def start(
         ended = Ended(
             exit_status=status,
             timed_out_after_seconds=seconds if timed_out else None,
-            # a launcher turns its rank's SIGKILL into a 1
-            kernel_killed=bool(status) and (oom_kills() > kills or (place.notes / KERNEL_KILLED).exists()),
+            kernel_killed=bool(status) and oom_kills() > kills,  # a launcher turns its rank's SIGKILL into a 1
             last_lines=f"{MARK}{' | '.join(line.strip() for line in last[-LAST_LINES:])}" if last else "",
             last_output=last,
             log=kept_log(place.log) if status or not _has_shown_all(readings) else None,

@@ -123,23 +123,34 @@ def test_a_stored_result_requests_its_own_card_by_what_was_measured(tmp_path: Pa
     assert main(["fit", "--result", str(file), "--batch-size", "9"]) == 3
 
 
+def fit_of_ranks(folder: Path, ranks: int, facts: DeviceFacts, *launcher: str, emulated: int | None = None) -> int:
+    """The exit status for the stored result of a command on as many ranks."""
+    document = make_result(device=facts).to_dict()
+    document["spec"] |= {"emulate_ranks": emulated, "command": [*launcher, "train.py"]}
+    peaks, others = (1,) * ranks, {"tokens_per_step": None, "waiting_for_data_fraction": None}
+    training = Training(1, ranks, peaks, **others, starts=(), changed_files=())
+    file = folder / "result.json"
+    file.write_text(json.dumps({**document, "training": asdict(training)}))
+    return main(["fit", "--result", str(file), "--as", "slurm"])
+
+
 @pytest.mark.parametrize(
     ("emulated", "ranks", "grade"), [(None, 8, "Measured"), (8, 8, "Emulated"), (None, 0, "Measured")]
 )
 def test_a_stored_result_of_ranks_requests_a_gpu_for_each(tmp_path: Path, capsys, emulated, ranks, grade):
     facts = DeviceFacts("cuda:0", "cuda", "NVIDIA A100-SXM4-80GB", 85_095_874_560)
-    document = make_result(device=facts).to_dict()
-    document["spec"] |= {"emulate_ranks": emulated, "command": ["torchrun", "train.py"]}
-    peaks, others = (1,) * ranks, {"tokens_per_step": None, "waiting_for_data_fraction": None}
-    training = Training(1, ranks, peaks, **others, starts=(), changed_files=())
-    file = tmp_path / "result.json"
-    file.write_text(json.dumps({**document, "training": asdict(training)}))
-    assert main(["fit", "--result", str(file), "--as", "slurm"]) == 0
+    assert fit_of_ranks(tmp_path, ranks, facts, "torchrun", emulated=emulated) == 0
     out, count = capsys.readouterr().out, max(ranks, 1)
     assert f"#SBATCH --gres=gpu:nvidia_a100-sxm4-80gb:{count}\n" in out
     assert out.startswith(f"# {grade}: ")
     assert ("on each of 8 NVIDIA A100" in out) == (ranks == 8)
     assert f"#SBATCH --mem={ceil(count * facts.capacity_bytes / GIB)}G" in out
+
+
+def test_the_lines_of_one_host_are_not_written_for_the_ranks_of_several(tmp_path: Path, capsys):
+    facts = DeviceFacts("cuda:0", "cuda", "NVIDIA A100-SXM4-80GB", 85_095_874_560)
+    assert fit_of_ranks(tmp_path, 16, facts, "torchrun", "--nnodes=2", emulated=16) == 2
+    assert "is of several hosts (--nnodes 2)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -208,11 +208,9 @@ def test_files_that_were_written_are_few_and_their_names_lines(tuned: dict[str, 
     assert field.startswith("training.changed_files")
 
 
-@pytest.mark.parametrize("hosts", [["a", "b"], ["x" * 101], ["a\nb"], [" "], ["\u202ea"]])
-def test_the_hosts_of_ranks_are_one_line_for_each(tuned: dict[str, Any], hosts: list[str]) -> None:
-    assert len(tuned["training"]["rank_peaks_bytes"]) == 1
-    assert fields(changed(tuned, "training.rank_hosts", hosts)) == {"training.rank_hosts"}
-    assert fields(changed(tuned, "training.rank_hosts", ["a"])) == set()
+def test_a_document_of_an_earlier_version_may_name_the_hosts_of_its_ranks(tuned: dict[str, Any]) -> None:
+    tuned["training"]["rank_hosts"] = ["a"]
+    assert fields(tuned) == set()
 
 
 @pytest.mark.parametrize("name", ["device", "kind", "name", "uuid", "driver", "compute_capability"])

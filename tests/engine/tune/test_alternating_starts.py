@@ -9,7 +9,7 @@ from itertools import count
 
 import pytest
 
-from engine.errors import CommandUntunable, HostLost, TimeIsUp
+from engine.errors import CommandUntunable, TimeIsUp
 from engine.results.result import Outcome, Probe
 from engine.results.speed_rounds import SpeedClaim, Stage
 from engine.speed.comparison import Comparison
@@ -173,7 +173,6 @@ def test_who_trains_at_the_bend_keeps_their_size_or_is_advised_nothing() -> None
     [
         (TimeIsUp(), "the time budget ended after 3 of at least 6 pairs of starts"),
         (CommandUntunable("ended_early", "the training ended"), "a start could not be timed: the log says why"),
-        (HostLost("node1 is gone"), "a start could not be timed: the log says why"),
     ],
 )
 def test_a_comparison_that_ends_early_says_why(fails: Exception, reason: str) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from engine.cli.main import main
 from engine.describe.grade import describe_emulation, rank_rows
 from engine.errors import CommandUntunable, SpecError
 from engine.kinds import KINDS, RunKind
@@ -148,23 +147,11 @@ def test_a_script_that_starts_several_ranks_itself_is_no_single_rank(monkeypatch
         ({"rank": (0,)}, "rank: is for --emulate-ranks N"),
         ({"communication_bytes": 1}, "communication_bytes: is for --emulate-ranks N"),
         ({"emulate_ranks": 8, "communication_bytes": -1}, "communication_bytes: must be a whole number of bytes"),
-        ({"emulate_ranks": 8, "command": ("torchrun", "--nnodes", "2", *TORCHRUN[1:])}, "leave out --nnodes 2"),
     ],
 )
 def test_ranks_that_cannot_be_stood_in_for_are_refused(given: Any, message: str) -> None:
     with pytest.raises(SpecError, match=message.replace("(", r"\(")):
         TuneSpec(**{"command": TORCHRUN, **given})
-
-
-def test_ranks_of_several_hosts_are_not_stood_in_for_wherever_they_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Kubernetes names them in the environment."""
-    monkeypatch.setenv("PET_NNODES", "2")
-    (tmp_path / "train.py").touch()
-    command = (sys.executable, "-m", "torch.distributed.run", str(tmp_path / "train.py"), "{batch_size}")
-    assert main(["tune", "--emulate-ranks", "8", "--", *command]) == 2
-    assert "--emulate-ranks: stands in for the ranks of one host, not of 2" in capsys.readouterr().err
 
 
 def test_the_peak_of_each_rank_stands_beside_its_number_in_whatever_order_they_are_named() -> None:
@@ -207,14 +194,14 @@ def watched(monkeypatch: pytest.MonkeyPatch, hook: Any) -> tuple[Any, list[Any]]
     monkeypatch.setattr(hook.os, "_exit", end)
     for name, value in EmulatedRank(3, 8, 0).variables.items():
         monkeypatch.setenv(name, value)
-    return SimpleNamespace(settings={"emulated": {"size": 8}}, end=lambda *how: ended.append(how)), ended
+    return SimpleNamespace(settings={"emulated": {"rank": 3, "size": 8}}, end=lambda *how: ended.append(how)), ended
 
 
 def launcher(program: Any, **config: int) -> Any:
     class ElasticLaunch:
         """The launcher of torch."""
 
-        _config = SimpleNamespace(**{"min_nodes": 1, "max_nodes": 1, "nproc_per_node": 8, **config})
+        _config = SimpleNamespace(**config)
         _entrypoint = program
 
     return SimpleNamespace(elastic_launch=ElasticLaunch)
@@ -223,30 +210,22 @@ def launcher(program: Any, **config: int) -> Any:
 def test_a_launcher_becomes_the_rank_itself(monkeypatch: pytest.MonkeyPatch, hook: Any) -> None:
     seen, ran = watched(monkeypatch, hook)[0], []
     monkeypatch.setattr(hook.os, "execvp", lambda *program: ran.append(program))
-    module = launcher(sys.executable, nproc_per_node=4)
+    module = launcher(sys.executable, min_nodes=2, max_nodes=2, nproc_per_node=2)
     hook.replace_launcher(seen, module)
     module.elastic_launch()("-u", "train.py", "--bs", "8")
     assert ran == [(sys.executable, [sys.executable, "-u", "train.py", "--bs", "8"])]
-    assert (hook.os.environ["RANK"], hook.os.environ["LOCAL_RANK"], hook.os.environ["LOCAL_WORLD_SIZE"]) == (
-        "3",
-        "0",
-        "4",
-    )
+    place = ("RANK", "WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+    assert [hook.os.environ[name] for name in place] == ["3", "8", "1", "4", "0", "2"]
 
 
-@pytest.mark.parametrize(
-    ("config", "named"), [({"max_nodes": 2}, "--nnodes"), ({"nproc_per_node": 16}, "--nproc-per-node 16 of 8 ranks")]
-)
-def test_options_of_a_launcher_that_cannot_be_kept_are_named(
-    config: Any, named: str, monkeypatch: pytest.MonkeyPatch, hook: Any
-) -> None:
+def test_more_ranks_of_a_host_than_are_emulated_are_refused_by_name(monkeypatch: pytest.MonkeyPatch, hook: Any) -> None:
     seen, ended = watched(monkeypatch, hook)
-    module = launcher(sys.executable, **config)
+    module = launcher(sys.executable, nproc_per_node=16)
     hook.replace_launcher(seen, module)
     with pytest.raises(Refused):
         module.elastic_launch()("train.py")
     assert ended[0][:2] == ("error", "NotEmulated")
-    assert named in ended[0][2]
+    assert "--nproc-per-node 16 of 8 ranks" in ended[0][2]
 
 
 def test_a_script_counts_a_gpu_for_each_rank_of_its_host_and_finds_the_one_that_is_here(

@@ -144,6 +144,17 @@ def test_a_command_whose_data_ended_first_is_measured_by_the_steps_it_had() -> N
     assert (probe.outcome, probe.steps) == (Outcome.FITS, 3)
 
 
+def test_gpus_of_different_kinds_are_no_one_result() -> None:
+    cards = [CARD | {"name": name} for name in ("A100", "A100", "H100")]
+    ranks = [
+        reading(steps(40), rank=rank, world_size=2, card=card) for rank, card in zip((0, 1, 1), cards, strict=True)
+    ]
+    assert judged(ranks[:2]).probe.fits
+    with pytest.raises(CommandUntunable, match="A100 of rank 0, H100 of rank 1") as refused:
+        judged([ranks[0], ranks[2]])
+    assert refused.value.code == "gpus_differ"
+
+
 def test_ranks_that_consume_differently_are_no_answer() -> None:
     two = {"world_size": 2}
     assert why_not([reading(steps(40), **two), reading(steps(40, 2), rank=1, **two)]) == "ranks_disagree"

@@ -4,7 +4,6 @@ import copy
 import re
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import torch
 
 import engine
 from engine.tune.hook.memorymark_read import gradients, held_bytes, idle_optimizers, inputs_of, shortened
-from engine.tune.start.launch import LAST_STEP
 
 HOOK = Path(engine.__file__).parent / "tune" / "hook"
 sys.path.append(str(HOOK))  # as in a process that is watched
@@ -57,7 +55,7 @@ def test_an_optimizer_with_a_number_in_its_state_is_read() -> None:
 
 
 def test_a_checkpoint_on_the_thread_of_a_backward_pass_is_not_where_the_training_is(tmp_path: Path) -> None:
-    made, block = watch(tmp_path, None), torch.nn.Linear(8, 8)
+    made, block = watch(tmp_path), torch.nn.Linear(8, 8)
     made.torch, made.device, made.thread = torch, torch.device("cpu"), 7
     hooked = block.weight.register_hook(lambda _: made.before_forward(block))
     block(torch.ones(2, 8)).sum().backward()
@@ -112,32 +110,25 @@ def test_the_first_line_of_each_file_that_runs_in_the_users_process_names_its_ta
     assert [path.name for path in hook.glob("*.py") if not re.match(r'"""[A-Z].*\.', path.read_text())] == []
 
 
-def watch(folder: Path, host: dict[str, object] | None) -> Any:
-    """A watch of rank 0 of two whose five timed steps took half a second each."""
-    made = Watch({"folder": str(folder), "host": host})
-    made.group, made.first_timed, made.timed_from = (0, 2), 5, time.monotonic() - 2.5
+def watch(folder: Path) -> Any:
+    """A watch of rank 0 of two."""
+    made = Watch({"folder": str(folder)})
+    made.group = (0, 2)
     return made
 
 
-def test_a_late_rank_ends_all_after_its_next_step_and_of_several_hosts_early_enough_to_tell_them(tmp_path) -> None:
-    alone, decides, follows = (tmp_path / name for name in ("alone", "decides", "follows"))
-    for folder in (alone, decides, follows):
-        folder.mkdir()
-    assert last_step(watch(alone, None), 10, is_late=True) == 11
-    here = {"name": "a", "decides": True, "notice_seconds": 0.9}
-    assert last_step(watch(decides, here), 10, is_late=False) == sys.maxsize
-    assert last_step(watch(decides, here), 10, is_late=True) == 13
-    there = watch(follows, {"name": "b", "decides": False, "notice_seconds": 0.0})
-    assert last_step(there, 10, is_late=True) == sys.maxsize
-    (follows / LAST_STEP).write_text("13")
-    assert last_step(there, 12, is_late=False) == 13
+def test_a_late_rank_ends_all_after_its_next_step(tmp_path: Path) -> None:
+    late, other = watch(tmp_path), watch(tmp_path)
+    assert last_step(late, 10, is_late=False) == sys.maxsize
+    assert last_step(late, 10, is_late=True) == 11
+    assert last_step(other, 9, is_late=False) == last_step(other, 12, is_late=True) == 11
 
 
 @pytest.mark.parametrize("watched", ["cpu", "cuda:0"])
 def test_a_model_that_ran_on_the_cpu_first_has_its_card_noted_once_it_was_moved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watched: str
 ) -> None:
-    made, module = watch(tmp_path, None), torch.nn.Linear(8, 8)
+    made, module = watch(tmp_path), torch.nn.Linear(8, 8)
     made.torch, made.settings = torch, {"limit_bytes": None}
     made.device = torch.device(watched)  # of the model, or of another one that trains already
     made.meet(module)
@@ -149,7 +140,7 @@ def test_a_model_that_ran_on_the_cpu_first_has_its_card_noted_once_it_was_moved(
 
 @pytest.mark.parametrize("has_schedule", [False, True])
 def test_an_optimizer_that_is_made_anew_in_each_epoch_goes_on_counting(tmp_path: Path, *, has_schedule: bool) -> None:
-    made, module = watch(tmp_path, None), torch.nn.Linear(8, 8)
+    made, module = watch(tmp_path), torch.nn.Linear(8, 8)
     made.torch, made.device = torch, torch.device("cpu")
     made.settings |= {"memory_steps": 100, "timed_steps": 100, "timed_seconds": 1e9}
 
@@ -181,7 +172,7 @@ def test_optimizers_of_other_weights_or_of_another_class_are_counted_apart() -> 
 def test_optimizers_are_not_looked_through_in_the_steps_that_are_timed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = watch(tmp_path, None)
+    made = watch(tmp_path)
     made.torch, made.device, made.memory = torch, torch.device("cpu"), {}
     made.settings |= {"memory_steps": 5, "timed_steps": 100, "timed_seconds": 1e9}
     made.optimizers, made.steps = {1, 2}, {1: 6}  # one of two was replaced before it made a step

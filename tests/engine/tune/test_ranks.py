@@ -83,14 +83,15 @@ def test_ranks_that_lightning_starts_are_seen(strategy: str) -> None:
     assert (evidence.probe.fits, len(evidence.ranks)) == (True, 2)
 
 
-def test_an_emulated_rank_holds_what_a_real_one_does() -> None:
-    command = (*TORCHRUN, str(SCRIPTS / "ranks.py"), "--batch-size", "{batch_size}")
-    spec = TuneSpec(command, device="cpu", emulate_ranks=2, rank=(1,))
+def test_an_emulated_rank_holds_what_a_real_one_does_also_of_a_command_for_several_hosts() -> None:
+    training = (str(SCRIPTS / "ranks.py"), "--batch-size", "{batch_size}")
+    on_two = (*TORCHRUN[:3], "--nnodes", "2", "--nproc-per-node", "1", "--master-addr", "nowhere.invalid")
+    spec = TuneSpec((*on_two, *training), device="cpu", emulate_ranks=2, rank=(1,))
     once = partial(start, partial(begin_command, spec), 8)
     readings, ended = start_ranks(once, WATCHING, spec.emulated_ranks, seconds=300)
     emulated = evidence_of(readings, ended, 8, limit_bytes=2**30, batch="template", honoured=(), emulated=(1,))
     assert (emulated.world_size, emulated.probe.samples_per_second) == (2, None)
-    assert emulated.ranks[0] == pytest.approx(judged(*command).ranks[1], rel=0.002)
+    assert emulated.ranks[0] == pytest.approx(judged(*TORCHRUN, *training).ranks[1], rel=0.002)
 
 
 @pytest.mark.parametrize("way", ["spawn", "fork", "processes"])
