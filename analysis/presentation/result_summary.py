@@ -25,6 +25,7 @@ from engine.spec import trained_settings
 from engine.speed.claim import describe_bounds
 from engine.speed.rounds import BUSY_STARTS_FRACTION, describe_notable_others
 from engine.text.units import sentence_case
+from engine.tune.file_changes import Way
 from engine.tune.spec import BATCH_WAYS, with_batch_size
 from engine.tune.training import LOADER_LIMITS_FROM, Training, describe_loader
 
@@ -123,6 +124,11 @@ def describe_timing(result: StoredResult) -> str:
 
 
 _FILES_SHOWN = 5
+_PROTECTIONS = {
+    Way.LAYERS: "as they were: each start saw them through a layer, and what it changed there disappeared",
+    Way.SAVING: "as they were: each was saved before a start changed it, and put back after the start",
+    Way.NOTHING: "changed as the training does (--may-overwrite)",
+}
 
 
 def paste(result: StoredResult) -> str | None:
@@ -211,6 +217,7 @@ def training_rows(result: StoredResult) -> list[tuple[str, str]]:
         ("Spread", describe_spread(result) if training.ranks > 1 and not result.is_emulated else ""),
         ("Waiting for data", "" if waiting is None else f"{percent(waiting)} of a step of the largest size. {_LOADER}"),
         ("Files it wrote", ", ".join(training.changed_files[:_FILES_SHOWN])),
+        ("Your files", "" if training.protection is None else _PROTECTIONS[training.protection]),
     ]
     return [(name, text) for name, text in rows if text]
 

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 
 from ..errors import CommandUntunable
@@ -15,6 +16,14 @@ CHANGES = "changes.json"
 """The file beside a start's notes in which its guardian tells."""
 FILES_NAMED, MOST_FILES, MOST_PATH = 5, 200, 1_000
 """How many files a line names, how many a result, and how many characters of a path."""
+
+
+class Way(StrEnum):
+    """How files are kept as they are."""
+
+    LAYERS = "layers"
+    SAVING = "saving"
+    NOTHING = "nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +73,7 @@ class WrittenFiles:
 
     folder: str
     log: Callable[[str, str], None]
+    protection: Way | None = None
     paths: set[str] = field(default_factory=set)
     is_said: bool = False
     """Whether a change of the user's own files was told: each start changes the same."""

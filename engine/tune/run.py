@@ -69,15 +69,16 @@ def tune(
     key is known before it starts; left out, they are read here.
     """
     execution = Execution(emit, spec.time_budget_seconds)
+    files = WrittenFiles(spec.directory or os.getcwd(), execution.log)
     if begin is None:
-        begin = begin_protected(spec, execution.log, may_overwrite=may_overwrite, outputs=keep_outputs)
+        begin = begin_protected(spec, files, may_overwrite=may_overwrite, outputs=keep_outputs)
     with scratch_folder() as rows_folder:
         sweep = StartSweep(
             spec=spec,
             execution=execution,
             started_as=started_as or run_facts(),
             begin=begin,
-            files=WrittenFiles(spec.directory or os.getcwd(), execution.log),
+            files=files,
             rows_folder=rows_folder,
             others=others_on_cards(spec),
         )
@@ -388,6 +389,7 @@ class StartSweep(Sweep):
             waiting_for_data_fraction=of_largest.waiting_fraction if of_largest else None,
             starts=tuple((p.batch_size, round(p.wall_seconds, 3)) for p in starts),
             changed_files=self.files.named,
+            protection=self.files.protection,
             peak=self._peak(of_largest) if of_largest else None,
             whole_run=of_largest.whole_run if of_largest else None,
             throughputs=tuple(throughput_of(each) for _, each in sorted(self.evidence.items()) if each.probe.fits),

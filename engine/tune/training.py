@@ -8,6 +8,7 @@ from typing import Any
 
 from ..describe.result import is_disturbed
 from ..results.result import RunResult
+from .file_changes import Way
 
 LOADER_LIMITS_FROM = 0.5
 """Share of a step that is spent waiting for data, from which loading takes longer than all else. Then it is the limit
@@ -30,9 +31,9 @@ class Training:
     """What a result of a command says beside the figures of any run: what a step of the largest size consumes.
 
     `rank_peaks_bytes` has the peak of each rank; the worst one decides. `starts` are the batch sizes in their order
-    with the seconds of each; `changed_files` is what they wrote below the folder they were started in. `peak` says what
-    the peak of the largest size was in; `whole_run` what a whole run saw of the data and the script. `throughputs` are
-    those of the sizes that trained.
+    with the seconds of each; `changed_files` is what they wrote, `protection` how their user's files were kept as they
+    were. `peak` says what the peak of the largest size was in; `whole_run` what a whole run saw of the data and the
+    script. `throughputs` are those of the sizes that trained.
     """
 
     micro_batches: int
@@ -45,6 +46,7 @@ class Training:
     peak: str | None = None
     whole_run: Mapping[str, Any] | None = None
     throughputs: tuple[Throughput, ...] = ()
+    protection: Way | None = None
 
 
 @dataclass(frozen=True, slots=True)

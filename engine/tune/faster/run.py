@@ -71,14 +71,15 @@ def make_faster(
     `may_overwrite` and `keep_outputs` as of `tune`.
     """
     execution = Execution(emit, spec.time_budget_seconds)
+    files = WrittenFiles(spec.directory or os.getcwd(), execution.log)
     if begin is None:
-        begin = begin_protected(spec, execution.log, may_overwrite=may_overwrite, outputs=keep_outputs)
+        begin = begin_protected(spec, files, may_overwrite=may_overwrite, outputs=keep_outputs)
     with scratch_folder() as cache_folder:
         starts = Starts(
             spec=spec,
             execution=execution,
             begin=begin,
-            files=WrittenFiles(spec.directory or os.getcwd(), execution.log),
+            files=files,
             started_as=started_as or run_facts(),
             cache_folder=cache_folder,
             others=others_on_cards(spec),

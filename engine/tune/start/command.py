@@ -7,13 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from ...machine.device_lock import inherited_locks
+from ..file_changes import WrittenFiles
 from ..spec import FunctionSpec, TuneSpec
 from .config_file import write_copy
 from .environment import HOOK, HOOK_VARIABLE, environment_of, hook_settings
@@ -24,18 +24,15 @@ UNPROTECTED = Protection()
 
 
 def begin_protected(
-    spec: TuneSpec | FunctionSpec,
-    log: Callable[[str], None],
-    *,
-    may_overwrite: bool = False,
-    outputs: str | None = None,
+    spec: TuneSpec | FunctionSpec, files: WrittenFiles, *, may_overwrite: bool = False, outputs: str | None = None
 ) -> Begin:
     """Return what starts the command of a spec, and say before what becomes of its user's files."""
     for left in recover():
-        log(f"could not be put back after a start that was killed: {left}")
+        files.log(f"could not be put back after a start that was killed: {left}", "warning")
     protection = protection_of(spec, may_overwrite=may_overwrite, outputs=outputs)
     if not spec.catalogue:
-        log(protection.describe(spec.directory or os.getcwd()))
+        files.log(protection.describe(files.folder), "info")
+        files.protection = protection.way
     return partial(begin_command, spec, protection=protection)
 
 

@@ -15,12 +15,11 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from ...errors import CommandUntunable, SpecError
-from ..file_changes import CHANGES
+from ..file_changes import CHANGES, Way
 from ..spec import FunctionSpec, TuneSpec
 
 GUARDIAN = Path(__file__).resolve().parent / "guard" / "guardian.py"
@@ -33,14 +32,6 @@ CACHE_VARIABLES = (
 )
 CACHE_FOLDERS = (".cache", ".triton", ".nv")
 """In the home folder; where these and the variables' folders are there, they may grow."""
-
-
-class Way(StrEnum):
-    """How files are kept as they are."""
-
-    LAYERS = "layers"
-    SAVING = "saving"
-    NOTHING = "nothing"
 
 
 @dataclass(frozen=True, slots=True)

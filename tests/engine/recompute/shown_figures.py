@@ -129,6 +129,7 @@ TABLE: dict[str, Row] = {
     "Training.whole_run": FACT,
     **_of("Training", Row(Kind.RECOMPUTED, "engine.recompute.training.untrue_training"), "starts", "ranks"),
     **_of("Training", Row(Kind.RECOMPUTED, "engine.recompute.training.untrue_training"), "rank_peaks_bytes"),
+    "Training.protection": FACT,
     "Training.changed_files": Row(Kind.TEXT, "engine.recompute.training._unlikely_files"),
     "Training.peak": Row(Kind.FIXED, "engine.recompute.training._untrue_peak"),
     **_of("Throughput", OF_TRAINING, "tokens_per_second", "is_steady"),

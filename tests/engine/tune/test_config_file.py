@@ -7,9 +7,9 @@ import pytest
 
 from engine.errors import SpecError
 from engine.tune.spec import TuneSpec
-from engine.tune.start.command import unwatched
+from engine.tune.start.command import begin_command
 from engine.tune.start.config_file import number_in_config
-from engine.tune.start.launch import Place
+from engine.tune.start.launch import Place, Watching
 
 TEXT = b"# as it was\r\ntrain:\r\n  batch_size: 8\r\n"
 
@@ -18,13 +18,11 @@ def spec_of(folder: Path, key: str = "train.batch_size", file: str = "config.yam
     return TuneSpec(("cat", file), batch="config", batch_in=f"{file}:{key}", directory=str(folder))
 
 
-def test_a_start_without_the_watch_is_given_the_copy_too(tmp_path: Path) -> None:
+def test_a_start_is_given_a_copy(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_bytes(TEXT)
     place = Place(tmp_path / "notes", tmp_path / "out", tmp_path / "log")
     place.out.mkdir()
-    begin = unwatched(spec_of(tmp_path))
-    assert begin is not None
-    running, until = begin(16, place), time.monotonic() + 60
+    running, until = begin_command(spec_of(tmp_path), 16, Watching(3), place), time.monotonic() + 60
     while not running.has_ended() and time.monotonic() < until:
         time.sleep(0.05)
     assert running.end() == 0

@@ -101,7 +101,6 @@ def test_today_s_training_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch
         return [reading([], ended="error", error_type="ValueError", error_message="no data")], Ended(exit_status=1)
 
     monkeypatch.setattr(starts, "start", fails)
-    monkeypatch.setattr(starts, "unwatched", lambda _: None)
     with pytest.raises(WorkloadFailed, match="the training as it is failed"):
         make_faster(OwnRaceSpec(("python", "train.py", "{batch_size}")))
 

@@ -1,11 +1,8 @@
 """What a start may see, and what it left on the disk."""
 
-import os
-import time
 from pathlib import Path
 
 import pytest
-from engine.tune.disk import changed_files
 
 from engine.errors import DeviceUnavailable
 from engine.tune.start.environment import visible_devices
@@ -29,16 +26,6 @@ def test_a_command_sees_the_device_that_its_caller_counts_so(device: str, visibl
 def test_a_device_that_the_caller_does_not_see_is_refused() -> None:
     with pytest.raises(DeviceUnavailable, match="CUDA_VISIBLE_DEVICES has 1"):
         visible_devices("cuda:1", "7")
-
-
-def test_files_that_were_written_since_then_are_listed_and_no_others(tmp_path: Path) -> None:
-    for folder in (".git", "memorymark-runs"):
-        (tmp_path / folder).mkdir()
-    of_memorymark = (f"memorymark-runs/{'ab' * 16}.events.jsonl", "memorymark.sqlite3-wal")
-    for name in ("old", "new", ".git/new", *of_memorymark):
-        (tmp_path / name).write_text("")
-    os.utime(tmp_path / "old", (1, 1))
-    assert changed_files(tmp_path, time.time() - 60) == ("new",)
 
 
 def test_the_last_lines_of_a_failed_start_are_those_of_the_script(tmp_path: Path) -> None:
