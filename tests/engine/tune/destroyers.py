@@ -83,6 +83,7 @@ SLOW = {
         "import os\nf = open('log.txt', 'a')\nos.remove('log.txt')\nf.write('x')\nf.flush()\nopen('log.txt', 'w')"
     ),
 }
+MOVE_FOLDERS = {"moves the folder away and makes it anew", "rotates checkpoints"}
 LIBRARIES = {
     "torch.save": "import torch\ntorch.save({'w': torch.ones(9)}, 'output/model.pt')",
     "safetensors": (

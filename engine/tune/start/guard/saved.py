@@ -111,7 +111,7 @@ class Journal:
     def before_marking(self, path: str) -> None:
         """Note the mode, owner and times of a path that are about to be changed."""
         status = _status(path)
-        if status is None or self.is_shared(path) or self._is_own(path):
+        if status is None or self.is_shared(path) or self._is_own(path) or not _is_of_this_user(status):
             return
         self._note("marked", path, "", _facts(status))
 
@@ -145,7 +145,8 @@ class Journal:
         """Note the times of the folder that holds a path, once."""
         folder = os.path.dirname(path)
         status = _status(folder)
-        if status is not None and folder not in self._known and not self._is_own(folder):
+        is_known = folder in self._known or self._is_own(folder)
+        if status is not None and not is_known and _is_of_this_user(status):
             self._known.add(folder)
             self._note("marked", folder, "", _facts(status))
 
@@ -158,20 +159,14 @@ class Journal:
             shutil.copy2(path, saved, follow_symlinks=False)
 
     def _place(self, path: str) -> str:
-        """Return a free path for a saved file on the same file system, as high there as this user may write."""
+        """Return a free path for a saved file on the same file system, as high there as folders are this user's."""
         folder = os.path.dirname(path)
         device = os.stat(folder).st_dev
         if device not in self._stores:
-            highest = None
-            while os.stat(folder).st_dev == device:
-                highest = folder if os.access(folder, os.W_OK | os.X_OK) else highest
-                if folder == "/":
-                    break
-                folder = os.path.dirname(folder)
-            where = highest if highest is not None else str(self.path.parent)
-            store = os.path.join(where, f"{PREFIX}{self.path.stem}")
-            with suppress(OSError):  # its user's folder keeps its times
-                self._note("marked", where, "", _facts(os.lstat(where)))
+            above = [folder, *map(str, Path(folder).parents)]
+            own = [each for each in above if _is_of_this_user(os.stat(each)) and os.stat(each).st_dev == device]
+            store = os.path.join(own[-1] if own else str(self.path.parent), f"{PREFIX}{self.path.stem}")
+            self._know_folder(store)
             self._note("store", store)
             os.makedirs(store, mode=0o700, exist_ok=True)
             self._stores[device] = store
@@ -294,6 +289,11 @@ def _mark(path: str, facts: list[int]) -> None:
 def _facts(status: os.stat_result) -> tuple[int, ...]:
     mode = stat.S_IMODE(status.st_mode)
     return (status.st_ino, mode, status.st_uid, status.st_gid, status.st_atime_ns, status.st_mtime_ns)
+
+
+def _is_of_this_user(status: os.stat_result) -> bool:
+    """Tell whether this user may set the mode and times of what has this status."""
+    return os.geteuid() in (0, status.st_uid)
 
 
 def _status(path: str) -> os.stat_result | None:
