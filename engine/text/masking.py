@@ -29,7 +29,7 @@ _NAMED = re.compile(
 )
 _VALUE = re.compile(
     r"""(\\*["'])?(?P<value>(?(1)[^\0\n]*?(?=(?<!\\)\1|[\0\n]|\Z)
-    |(?:[\[({][^\0\n\])}]*+[\])}]*|(?:[^\s\0"',;&|]|["'](?=\w)|[,;&|](?![\w.-]{1,60}[=:])(?=[^\s\0]))*+)))""",
+    |(?:[\[({][^\0\n\])}]*+[\])}]*+)?(?:[^\s\0"',;&|]|["'](?=\w)|[,;&|](?![\w.-]{1,60}[=:])(?=[^\s\0]))*+))""",
     re.VERBOSE,
 )
 _ARGUMENT = re.compile(r"(?P<value>[^\0]*)")
@@ -139,11 +139,11 @@ def masked(command: Sequence[str]) -> list[str]:
 
 def masked_text(text: str) -> str:
     """Return text without the secrets in it: lines of output, an error, or a script given to `sh -c`."""
-    text = _by_place(_by_name(text, secret_names(os.environ)))
     for form in _FORMS:
         text = form.sub(rf"\1{HIDDEN}", text)
     text = _HEX.sub(lambda found: found[0] if _is_hash(found) else HIDDEN, text)
-    return _RUN.sub(lambda found: HIDDEN if any(map(_is_random, _CHUNK.findall(found[0]))) else found[0], text)
+    text = _RUN.sub(lambda found: HIDDEN if any(map(_is_random, _CHUNK.findall(found[0]))) else found[0], text)
+    return _by_place(_by_name(text, secret_names(os.environ)))
 
 
 def secret_names(environ: Mapping[str, str]) -> tuple[str, ...]:
