@@ -22,9 +22,11 @@ _OWN_NAME = re.compile(r"[a-z0-9_.-]{1,40}", re.ASCII)
 
 _END = "\0"  # of an argument
 _NAMED = re.compile(
-    r"""(?<!\w)(?P<name>(?P<option>--?)?(?:(?i:api|access|secret|auth|private)\ )?[A-Za-z_]\w*+(?:[.-]\w++){0,8})
+    r"""(?<!\w)(?P<name>(?P<option>--?)?(?(option)|(?:(?i:api|access|secret|auth|private)\ (?=(?i:key|token)))?)
+        [A-Za-z_]\w*+(?:[.-]\w++){0,8})
     (?P<sign>\\{0,4}["']?\]?\s{0,3}(?:[:=]=?>?|\b(?:is|was)\s)\s{0,3}(?:(?i:bearer|basic|digest|token)[ ]+)?
-    |(?(option)(?:[ \t]+|\0)|(?!)))""",
+        |(?(option)(?:[ \t]+|\0)|(?!)))
+    """,
     re.VERBOSE,
 )
 _VALUE = re.compile(
@@ -32,18 +34,20 @@ _VALUE = re.compile(
     |(?:[\[({][^\0\n\])}]*+[\])}]*+)?(?:[^\s\0"',;&|]|["'](?=\w)|[,;&|](?![\w.-]{1,60}[=:])(?=[^\s\0]))*+))""",
     re.VERBOSE,
 )
-_ARGUMENT = re.compile(r"(?P<value>[^\0]*)")
+_ARGUMENT = re.compile(r"()(?P<value>[^\0]*)")
+_SCRIPT = ("-c\0", "-lc\0")
 _DASHED = re.compile(r"-(?=[^-\s\0]*\d)[A-Za-z][\w+/=.-]{7,}")
 _INNER = re.compile(r"(?P<name>[A-Za-z_][A-Za-z_.-]{0,60})[\"']?(?::\s{0,3}|=)[^\s\0=]")
 _USER = re.compile(r"--?(?:[\w.-]*[_.-])?(?:user|username|usr)|-[fikLsSv]{0,6}[uU]")
+_GIVES_USER = re.compile(rf"(?:{_USER.pattern}) [^-]\S*(?<!\.py)|.* (?:{_USER.pattern})=.*")
 _USER_OF_PAIR = re.compile(r"(?!\d+:\d)[^\s\0:/$=\"']{1,64}:")
 _CONTAINERS = re.compile(r"\b(?:docker|podman|nerdctl|apptainer|singularity|enroot)\b")
 """Programs with a user and a group behind `--user`."""
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _STRONG = re.compile(
-    r".*(?:passw(?:or)?d|passphrase|passcode|pswd|pwd|secrets?|credentials?|apikeys?|accesskey|cookies?|auth"
-    r"|authorization|bearer)|pw|psw|creds?|(?:db|pg|smtp|user|admin|root|proxy|mail|ftp)pass"
+    ".*(?:passw(?:or)?d|passphrase|passcode|pswd|pwd|secrets?|credentials?|apikeys?|accesskey|cookies?|auth|bearer"
+    "|authorization)|pw|psw|creds?|(?:db|pg|smtp|user|admin|root|proxy|mail|ftp)pass"
 )
 _WEAK = re.compile(r".*(?:keys?|tokens?)|pass|login")
 _SERVICE = re.compile(
@@ -55,42 +59,29 @@ _LOCATION = re.compile(
     "files?|filename|path|stdin|env|fd|dir|folder|var|variable|cmd|command|helper|error|exception|warning|type|mode"
     "|method|scheme|provider|ur[li]|hosts?|port|node|shell"
 )
-"""With one of these words in the name, the value is where a secret lies, of what kind it is, or an error about it."""
+"""With one of these words at the end of a name, the value is where a secret lies, of what kind it is, or an error about it."""
 _COUNT = re.compile(
     "(?:n|num|max|min)(?:token|key)?|per|dims?|size|seed|p?rng|random|len|length|count|limit|budget|ids?"
 )
-
+_PLACEHOLDER = re.compile(r"\{(?:batch_size|out)[^{}]*\}")
 _INNOCENT = re.compile(
     r"(?i:[-+]?\d{0,3}(?:\.\d{1,4})?|\d(?:\.\d+)?e-?\d\d?|true|false|none|null|nil|yes|not?|on|off|all|auto|ok|missing"
-    r"|invalid|required|failed|found|expected)|\*\*\*|\$(?:\(.*|\{?[A-Z_][A-Z0-9_]*\}?|\d)|<[\w|/-]{1,40}>|\{[a-z_]+\}"
+    r"|invalid|required|failed|found|expected)|\*\*\*|\$(?:\(.*|\{?[A-Z_][A-Z0-9_]*\}?|\d)|<[\w|/-]{1,40}>"
+    rf"|(?:{_PLACEHOLDER.pattern})+"
 )
-_PLACE = re.compile(
-    r"(?:~|\.\.?|\$\{?[A-Z_]+\}?)?/.*|.+\.(?:json|ya?ml|toml|txt|pem|key|pub|crt|cert|env|ini|cfg|py|sh)"
-)
+_PATH = re.compile(r"(?:~|\.\.?|\$\{?[A-Z_]+\}?)?/.*|.+\.(?:json|ya?ml|toml|txt|pem|key|pub|crt|env|ini|cfg|py|sh)")
 _PIECE = re.compile(r"(?:[a-z]+|[A-Z]+|[A-Z][a-z]+)?\d{0,8}")
 _PLAIN_WORD = re.compile(r"[a-z]{0,11}|[A-Z]{1,11}|[A-Z][a-z]{1,10}")
 _WORDS_MOST = 24
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e\+?\d+)?[kmbgt]?", re.IGNORECASE)
 _ADDRESS = re.compile(r"[\"']?[a-z][\w+]{1,20}://|\{[\"']?\w{1,40}[\"']?:")
-_PLACEHOLDER = re.compile(r"\{(?:batch_size|out)[^{}]*\}")
 
-_PROGRAMS = {
-    program: re.compile(option)
-    for programs, option in (
-        ("mysql mysqldump mysqladmin mariadb mongo mongosh mongodump login", "-p(.*)"),
-        ("sshpass", "-v*p(.*)"),
-        ("curl", r"-\w*?[ub](.*)"),
-        ("redis-cli", "-a(.*)"),
-        ("ldapsearch", "-[ALMNZcnvx]*w(.*)"),
-        ("sqlcmd", "-P(.*)"),
-        ("docker podman nerdctl apptainer singularity srun sbatch salloc squeue sinfo sacct scontrol ssh scp sftp psql "
-         "pg_dump sudo su runuser", "(?!)"),
-    )
-    for program in programs.split()
-}  # fmt: skip
-"""Programs, or a subcommand, with the option whose value is a secret, joined to it or behind it."""
-_OF_A_USER = re.compile("-p()")
-"""What carries a secret once a user was named, unless a program is known to mean something else by it."""
+_PROGRAM = re.compile(
+    r"(mysql\w*|mariadb|mongo\w*|sshpass|login)|(curl)|(redis-cli)|(ldapsearch)|(sqlcmd)|docker|podman|apptainer"
+    r"|singularity|s(?:run|batch|alloc|queue|info|acct|control|sh|cp|ftp|udo|u)|psql|pg_dump|runuser"
+)
+_ITS_SECRET = ("(?!)", r"-\w*?p(.*)", r"-\w*?[ub](.*)", "-a(.*)", r"-\w*?w(.*)", "-P(.*)")
+"""Of each group of programs or subcommands, the option whose value is a secret, joined or behind."""
 
 _FORMS = tuple(
     re.compile(form)
@@ -112,11 +103,12 @@ _FORMS = tuple(
     )
 )  # fmt: skip
 _HEX = re.compile(r"(?<![\w@/])(?=\d*[a-fA-F])(?:[0-9a-f]{8}|[0-9A-F]{8}){4}(?:[0-9a-fA-F]{8}|[0-9a-fA-F]{32})?(?!\w)")
-_NAME_BEFORE = re.compile(r"([\w.-]+)[\s\0=:\"'@]*\Z")
-_HASHES = re.compile(
-    r"(?i)(?<![a-z])(?:rev|ref|commit|sha|md5|hash|version|tag|branch|digest|checksum|fingerprint|etag|snapshot|u?u?id|ckpt"
-    r"|checkpoint|run|resume|parent|exp|trial|job|session|artifact|model|data|config|code|base|git(?![a-z]))"
+_HASH = re.compile(
+    r"(?i)(?<![a-z])(?:rev|ref|commit|sha|md5|hash|version|tag|branch|digest|checksum|fingerprint|etag|snapshot|u?u?id|run"
+    r"|ckpt|checkpoint|resume|parent|exp|trial|job|session|artifact|model|data|config|code|base|git)[\w.-]*[\s\0=:\"'@]*\Z"
+    r"|(?<!\w)git[\s\0]"
 )
+_OPTION_OR_VARIABLE = re.compile(r"(?:(?<!\w)-[\w.-]+|(?<!\w)[A-Z][A-Z0-9_]*)[\s\0=:\"']*\Z")
 """As many hexadecimal digits as a key has, a commit, a checksum or a run has, too: the words before tell which."""
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9+_-]{19,}={0,2}")
 _CHUNK = re.compile(r"[A-Za-z0-9]{20,}")
@@ -141,7 +133,8 @@ def masked_text(text: str) -> str:
     """Return text without the secrets in it: lines of output, an error, or a script given to `sh -c`."""
     for form in _FORMS:
         text = form.sub(rf"\1{HIDDEN}", text)
-    text = _HEX.sub(lambda found: found[0] if _is_hash(found) else HIDDEN, text)
+    is_hinted = _END in text or "wandb" in text.lower()
+    text = _HEX.sub(lambda found: HIDDEN if _is_key(found, is_hinted) else found[0], text)
     text = _RUN.sub(lambda found: HIDDEN if any(map(_is_random, _CHUNK.findall(found[0]))) else found[0], text)
     return _by_place(_by_name(text, secret_names(os.environ)))
 
@@ -162,7 +155,7 @@ def _by_name(text: str, own: tuple[str, ...]) -> str:
     """Hide values behind names. What was read as a value is not read again, so the time is linear."""
     shown, at, has_groups = [], 0, bool(_CONTAINERS.search(text))
     while found := _NAMED.search(text, at):
-        name, start, is_whole = found["name"], found.end(), _is_whole(found)
+        name, start = found["name"], found.end()
         weight = _weight(name[-99:], own)
         if not has_groups and _USER.fullmatch(name) and (user := _USER_OF_PAIR.match(text, start)):
             weight, start = "strong", user.end()
@@ -170,23 +163,17 @@ def _by_name(text: str, own: tuple[str, ...]) -> str:
             shown.append(text[at:start])
             at = start
             continue
+        starts_argument = text.endswith(_END, 0, found.start()) and not text.endswith(_SCRIPT, 0, found.start())
+        is_whole = found["sign"] == _END or starts_argument
         value = (_ARGUMENT if is_whole else _VALUE).match(text, start)
         assert value is not None
         inner = value["value"]
-        if not is_whole and not value[1]:
-            inner = inner.rstrip(",;:." if set("([{") & set(inner) else ",;:.)]}")
+        if not value[1] and not is_whole:
+            inner = inner.rstrip(",;:.`" if set("([{") & set(inner) else ",;:.`)]}")
         secret = HIDDEN + "".join(_PLACEHOLDER.findall(inner))
         shown += [text[at : value.start("value")], inner if _is_plain(name, inner, weight) else secret]
         at = value.start("value") + len(inner)
     return "".join(shown) + text[at:]
-
-
-def _is_whole(found: re.Match[str]) -> bool:
-    """Whether the rest of the argument is the value, blanks included: behind an option, and not in a script."""
-    text, start = found.string, found.start()
-    if found["sign"] == _END:
-        return True
-    return text.endswith(_END, 0, start) and not text.endswith(("-c\0", "-lc\0"), 0, start)
 
 
 def _is_no_value(found: re.Match[str], weight: str, own: tuple[str, ...]) -> bool:
@@ -205,7 +192,7 @@ def _weight(name: str, own: tuple[str, ...]) -> str:
     words = [word.lower() for word in found]
     if any(each in words or (not each.isalnum() and each in name.lower()) for each in own):
         return "strong"
-    if any(map(_LOCATION.fullmatch, words)):
+    if words and _LOCATION.fullmatch(words[-1]):
         return ""
     if any(map(_STRONG.fullmatch, words)):
         return "strong"
@@ -220,7 +207,7 @@ def _is_plain(name: str, value: str, weight: str) -> bool:
     """Whether the value of a secret's name is none: a truth value, a count, a path, or for a weak name, words."""
     if _INNOCENT.fullmatch(value):
         return True
-    if _PLACE.fullmatch(value):
+    if _PATH.fullmatch(value):
         return all(map(_PIECE.fullmatch, re.split(r"[/._~${}-]+", value)))
     words = [word.lower() for word in _WORD.findall(name)]
     is_counted = any(_COUNT.fullmatch(w) or (weight == "weak" and w.endswith(("tokens", "keys"))) for w in words)
@@ -234,46 +221,33 @@ def _is_plain(name: str, value: str, weight: str) -> bool:
 
 def _by_place(text: str) -> str:
     """Hide what programs read as a secret by its place, as the `-p X` of mysql."""
-    words = re.split(r"([\s\0]+)", text)
+    words = re.split(r"([\s\0]+)", text) + [""]
     option, hides, is_whole, before = None, False, False, ""
     for place in range(0, len(words), 2):
-        word, after = words[place], "".join(words[place + 1 : place + 2])
-        bare = word.strip("\"'(`")
+        word, after = words[place : place + 2]
         if hides and not word.startswith("-"):
             words[place], hides = HIDDEN, is_whole and after != _END
-        elif option and (found := option.fullmatch(word)):
+        elif option and (found := re.fullmatch(option, word)):
             hides, is_whole = not found[1], after == _END
             words[place] = f"{word[: found.start(1)]}{HIDDEN}" if found[1] else word
-        elif (program := bare.rpartition("/")[2]) in _PROGRAMS:
-            option = _PROGRAMS[program]
-        elif option is None and _names_user(before, word):
-            option = _OF_A_USER
+        elif program := _PROGRAM.fullmatch(word.strip("\"'(`").rpartition("/")[2]):
+            option = _ITS_SECRET[program.lastindex or 0]
+        elif option is None and _GIVES_USER.fullmatch(f"{before} {word}"):
+            option = "-p()"  # `-u train.py` of Python gives none
         if "\n" in after or word.endswith(";") or word in ("&&", "||", "|"):
             option, hides = None, False
         before = word
     return "".join(words)
 
 
-def _names_user(before: str, word: str) -> bool:
-    """Whether these arguments name a user; `-u train.py` of Python does not."""
-    name, sign, _ = word.partition("=")
-    is_value = not word.startswith("-") and not word.endswith(".py")
-    return bool(_USER.fullmatch(name) if sign else is_value and _USER.fullmatch(before))
-
-
-def _is_hash(found: re.Match[str]) -> bool:
-    """Whether hexadecimal digits are a commit or the like, or stand in prose without a sign of a secret."""
-    text = found.string
-    before = text[max(found.start() - 64, 0) : found.start()]
-    name = near[1] if (near := _NAME_BEFORE.search(before)) else ""
-    if _HASHES.search(name) or re.search(r"(?<!\w)git[\s\0]", before):
-        return True
-    return not (_END in text or name.startswith("-") or name.isupper() or "wandb" in text.lower())
+def _is_key(found: re.Match[str], is_hinted: bool) -> bool:
+    """Whether hexadecimal digits may be a key: no name of a hash stands before, and in prose, that of an option."""
+    before = found.string[max(found.start() - 64, 0) : found.start()]
+    return not _HASH.search(before) and (is_hinted or bool(_OPTION_OR_VARIABLE.search(before)))
 
 
 def _is_random(text: str) -> bool:
     """Whether the letters of this text follow each other as in no word."""
     pairs = [each[at : at + 2] for each in re.findall("[a-z]{2,}", text.lower()) for at in range(len(each) - 1)]
-    if _HEX_ALONE.fullmatch(text) or len(pairs) < _PAIRS_LEAST:
-        return False
-    return sum(pair not in _COMMON for pair in pairs) >= _ODD_PAIRS * len(pairs)
+    is_long = len(pairs) >= _PAIRS_LEAST and not _HEX_ALONE.fullmatch(text)
+    return is_long and sum(pair not in _COMMON for pair in pairs) >= _ODD_PAIRS * len(pairs)

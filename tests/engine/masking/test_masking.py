@@ -16,8 +16,36 @@ from engine.text.masking import HIDDEN, NAMES_VARIABLE, masked, masked_text, sec
 
 BASE32, BASE36, BASE62 = f"{ascii_uppercase}234567", f"{ascii_lowercase}{digits}", f"{ascii_letters}{digits}"
 N = 100_000
-HOSTILE = """a|=|-|a:|a@|http://|a.-|key:|key=|key="'|--key |-u |mysql -p |key=[|password: |key=a,|://a:|a_|-u a:|
-wandb login -|?sig=|0a1b2c3d|eyJ|Bearer |key: {a""".split("|")
+HOSTILE = (
+    "a",
+    "=",
+    "-",
+    "a:",
+    "a@",
+    "http://",
+    "a.-",
+    "key:",
+    "key=",
+    "key='",
+    "key=\"'",
+    "--key ",
+    "-u ",
+    "-u a:",
+    "a_",
+)
+HOSTILE += (
+    "mysql -p ",
+    "key=[",
+    "password: ",
+    "key=a,",
+    "://a:",
+    "wandb login -",
+    "?sig=",
+    "Bearer ",
+    "key: {a",
+    "eyJ",
+)
+HOSTILE += ("0a1b2c3d", "0a1b2c3d0a1b2c3d0a1b2c3d0a1b2c3d ")
 
 
 def lines(name: str) -> list[str]:
