@@ -59,7 +59,7 @@ _LOCATION = re.compile(
     "files?|filename|path|stdin|env|fd|dir|folder|var|variable|cmd|command|helper|error|exception|warning|type|mode"
     "|method|scheme|provider|ur[li]|hosts?|port|node|shell"
 )
-"""With one of these words at the end of a name, the value is where a secret lies, of what kind it is, or an error about it."""
+"""A name that ends with one of these words tells where a secret lies, of what kind it is, or an error about it."""
 _COUNT = re.compile(
     "(?:n|num|max|min)(?:token|key)?|per|dims?|size|seed|p?rng|random|len|length|count|limit|budget|ids?"
 )
