@@ -15,7 +15,7 @@ from engine.errors import SpecError
 from engine.text.masking import HIDDEN, NAMES_VARIABLE, masked, masked_text, secret_names
 
 BASE32, BASE36, BASE62 = f"{ascii_uppercase}234567", f"{ascii_lowercase}{digits}", f"{ascii_letters}{digits}"
-N = 100_000
+N = 40_000
 HOSTILE = (
     "a",
     "=",
