@@ -16,7 +16,7 @@ from engine.text.masking import HIDDEN, NAMES_VARIABLE, masked, masked_text, sec
 
 BASE32, BASE36, BASE62 = f"{ascii_uppercase}234567", f"{ascii_lowercase}{digits}", f"{ascii_letters}{digits}"
 N = 40_000
-HOSTILE = (
+HOSTILE: tuple[str, ...] = (
     "a",
     "=",
     "-",
