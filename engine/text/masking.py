@@ -1,8 +1,8 @@
 """Hides secrets on a command line and in lines of output. PURE, but for further names from the environment.
 
-A value is hidden because of the name of its option or variable (`--wandb-key X`, `HF_TOKEN=X`), because of its own form
-(a token of a known service, a password in an address), because of its place (`-p X` after `--user Y`), or because it is
-too random to be a name, a path or a number.
+Where a name stands before a value, both decide: behind a strong name (`password`, `HF_TOKEN`) only what is plainly no
+secret is shown, behind a weak one (`--key`, `--token`) words are, too. Behind a harmless name reading goes on at once,
+so that `--env=HF_TOKEN=X` is seen. Then come the places where programs take a secret, and the forms of secrets.
 Masking a masked text changes nothing, so that two masked commands can be compared.
 """
 
@@ -12,153 +12,131 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from pathlib import PurePath
 
 from ..errors import SpecError
-from .random_text import is_random
 
 HIDDEN = "***"
 NAMES_VARIABLE = "MEMORYMARK_SECRET_NAMES"
 """Environment variable with further words that mark a name as secret, separated by commas; set by an administrator."""
-
 _OWN_NAME = re.compile(r"[a-z0-9_.-]{1,40}", re.ASCII)
+
+_END = "\0"  # of an argument
+_NAMED = re.compile(
+    r"""(?<!\w)(?P<name>(?P<option>--?)?(?(option)|(?:(?i:api|access|secret|auth|private)\ (?=(?i:key|token)))?)
+        [A-Za-z_]\w*+(?:[.-]\w++){0,8})
+    (?P<sign>\\{0,4}["']?\]?\s{0,3}(?:[:=]=?>?|\b(?:is|was)\s)\s{0,3}(?:(?i:bearer|basic|digest|token)[ ]+)?
+        |(?(option)(?:[ \t]+|\0)|(?!)))
+    """,
+    re.VERBOSE,
+)
+_VALUE = re.compile(
+    r"""(\\*["'])?(?P<value>(?(1)[^\0\n]*?(?=(?<!\\)\1|[\0\n]|\Z)
+    |(?:[\[({][^\0\n\])}]*+[\])}]*+)?(?:[^\s\0"',;&|]|["'](?=\w)|[,;&|](?![\w.-]{1,60}[=:])(?=[^\s\0]))*+))""",
+    re.VERBOSE,
+)
+_ARGUMENT = re.compile(r"()(?P<value>[^\0]*)")
+_SCRIPT = ("-c\0", "-lc\0")
+_DASHED = re.compile(r"-(?=[^-\s\0]*\d)[A-Za-z][\w+/=.-]{7,}")
+_INNER = re.compile(r"(?P<name>[A-Za-z_][A-Za-z_.-]{0,60})[\"']?(?::\s{0,3}|=)[^\s\0=]")
+_USER = re.compile(r"--?(?:[\w.-]*[_.-])?(?:user|username|usr)|-[fikLsSv]{0,6}[uU]")
+_GIVES_USER = re.compile(rf"(?:{_USER.pattern}) [^-]\S*(?<!\.py)|.* (?:{_USER.pattern})=.*")
+_USER_OF_PAIR = re.compile(r"(?!\d+:\d)[^\s\0:/$=\"']{1,64}:")
+_CONTAINERS = re.compile(r"\b(?:docker|podman|nerdctl|apptainer|singularity|enroot)\b")
+"""Programs with a user and a group behind `--user`."""
+
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_STRONG = re.compile(r"passw(or)?d|passphrase|passcode|secrets?|credentials?|creds|apikey|accesskey|cookie|bearer")
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_POINTS_TO_IT = _words(
-    "file files path stdin env fd dir folder var variable cmd command helper error exception warning"
+_STRONG = re.compile(
+    ".*(?:passw(?:or)?d|passphrase|passcode|pswd|pwd|secrets?|credentials?|apikeys?|accesskey|cookies?|auth|bearer"
+    "|authorization)|pw|psw|creds?|(?:db|pg|smtp|user|admin|root|proxy|mail|ftp)pass"
 )
-"""With one of these words in the name, too, the value is the secret's location, or an error about it."""
-_ORDINARY_BESIDE = {
-    "key": _words(
-        "text image img label labels input inputs output outputs prompt prompts response answer question chosen "
-        "rejected query value values q k v kv dim dims head heads size padding pad mask sort checkpoint ckpt state "
-        "dict model teacher student data dataset column field json feature features target caption audio video lang "
-        "src tgt metric monitor group proj bias num n len length type map weight weights id index idx instruction "
-        "reward score message messages content role conversation doc document sample record batch class missing "
-        "unexpected unused cache attn attention layer norm rng prng random seed"
-    ),
-    "token": _words(
-        "max min num n new per pad padding eos bos mask unk sep cls special image img audio video text think type "
-        "dropout id ids idx extra start end begin batch count budget limit length len level drop merge merging size "
-        "stop total chunk vocab prompt gen generated input output context ctx seq sequence window train eval val "
-        "warmup pos shift register prefix suffix ratio weight loss acc reduction rate position k avgpool patch keep "
-        "dense"
-    ),
-    "pass": _words("single one two multi first second third forward backward num n through k band low high"),
-    "auth": _words("type mode method mechanism scheme provider url uri host port"),
-    "login": _words("node host hosts url shell"),
-}
-"""With one of these words in the name, too, the value is a setting, as in `--label-key` and `--max-tokens`."""
-_OF_A_SERVICE = _words(
-    "api access secret private auth wandb hf hub huggingface aws openai azure ssh encryption license client service "
-    "account signing master admin user comet neptune clearml mlflow gcp google anthropic s3 minio"
+_WEAK = re.compile(r".*(?:keys?|tokens?)|pass|login")
+_SERVICE = re.compile(
+    "api|access|private|wandb|hf|hub|huggingface|aws|openai|azure|ssh|encryption|license|client|service|account|signing"
+    "|master|admin|comet|neptune|clearml|mlflow|gcp|google|anthropic|minio|github|gitlab|slack|db"
 )
-"""With one of these words in the name, too, the value is a secret nevertheless."""
-_ENDS = {
-    "key": {"monkey", "turkey"},
-    "token": set[str](),
-    "pass": {"bypass", "compass", "lowpass", "highpass"},
-    "pwd": set[str](),
-}
-"""A word with one of these endings counts as that word, as in `--hftoken`, except for the listed words."""
-_PLAIN_VALUE = re.compile(
-    r"[-+]?(\d{1,3}|\d*\.\d+)|true|false|none|null|yes|no|on|off|all|auto|\*\*\*|\$.*|", re.IGNORECASE
+"""Beside one of these words, every key and token is a secret."""
+_LOCATION = re.compile(
+    "files?|filename|path|stdin|env|fd|dir|folder|var|variable|cmd|command|helper|error|exception|warning|type|mode"
+    "|method|scheme|provider|ur[li]|hosts?|port|node|shell"
 )
-"""No secret under any name: a figure of four digits may be a PIN."""
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?[kmbgt]?", re.IGNORECASE)
-_COUNTED = _words("keys tokens")
-"""What `--tokens 100000` counts: a number there is no secret, unless the tokens are those of a service."""
-_PATH_VALUE = re.compile(r"(~|\.{0,2})/[\w./-]*", re.ASCII)
-_IN_A_FILE = _words("ssh tls ssl pem cert certificate public private identity deploy host")
-"""With one of these words beside `key`, a path is where the key lies."""
-_LIKE_AN_OPTION = re.compile(r"--?[A-Za-z]")
-_DASHED = r"-(?=[^-\s]*\d)[A-Za-z][\w+/=.-]{7,}"
-_DASHED_SECRET = re.compile(_DASHED)
-_USER = re.compile(r"(?i)-{0,2}(?:[\w.-]*[_.-])?(?:user|username|usr)|-[fikLsSv]{0,6}[uU]")
-_USER_AND_SECRET = re.compile(r"([^\s:/$]+:)([^\s:/$]\S*)")
-_PORT = re.compile(r"\d{1,5}(:\d{1,5})*")
-"""A port, a mapping of ports, or the numbers of a user and a group."""
-_HASHES = _words(
-    "revision rev commit sha sha1 sha256 md5 hash git ref version tag branch digest checksum fingerprint etag snapshot "
-    "id uuid checkpoint ckpt run resume parent experiment exp trial job session artifact model tokenizer dataset data "
-    "config code base"
+"""A name that ends with one of these words tells where a secret lies, of what kind it is, or an error about it."""
+_COUNT = re.compile(
+    "(?:n|num|max|min)(?:token|key)?|per|dims?|size|seed|p?rng|random|len|length|count|limit|budget|ids?"
 )
-_SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh"})
-_CLIENTS = {
-    **dict.fromkeys(("mysql", "mysqldump", "mysqladmin", "mariadb", "mongo", "mongosh", "mongodump", "sshpass"), "p"),
-    **dict.fromkeys(("docker", "podman", "apptainer", "singularity", "helm", "oras"), "login -p"),
-    **{"redis-cli": "a", "ldapsearch": "w", "sqlcmd": "P", "curl": "u", "wandb": "login"},
-}
-"""Programs whose argument after this short option or joined to it, or after this subcommand, is a secret."""
-_FLAGS = {"curl": "[#0-46BGIJLMNORSVZafgijklnqsv]*", "ldapsearch": "[ALMNZcnvx]*", "sshpass": "v*"}
-"""The options without a value that may stand joined before it, as in `curl -su me:hunter2`."""
-_CONTAINERS = _words("docker podman nerdctl apptainer singularity enroot")
-"""Programs with a user and a group behind `--user`, and a folder behind `--pwd`."""
-_OTHER_P = _CONTAINERS | _words(
-    "srun sbatch salloc squeue sinfo sacct scontrol ssh scp sftp psql pg_dump sudo su runuser"
+_PLACEHOLDER = re.compile(r"\{(?:batch_size|out)[^{}]*\}")
+_INNOCENT = re.compile(
+    r"(?i:[-+]?\d{0,3}(?:\.\d{1,4})?|\d(?:\.\d+)?e-?\d\d?|true|false|none|null|nil|yes|not?|on|off|all|auto|ok|missing"
+    r"|invalid|required|failed|found|expected)|\*\*\*|\$(?:\(.*|\{?[A-Z_][A-Z0-9_]*\}?|\d)|<[\w|/-]{1,40}>"
+    rf"|(?:{_PLACEHOLDER.pattern})+"
 )
-"""Programs after whose user `-p` is a partition, a port, or an option of another program."""
+_PATH = re.compile(r"(?:~|\.\.?|\$\{?[A-Z_]+\}?)?/.*|.+\.(?:json|ya?ml|toml|txt|pem|key|pub|crt|env|ini|cfg|py|sh)")
+_PIECE = re.compile(r"(?:[a-z]+|[A-Z]+|[A-Z][a-z]+)?\d{0,8}")
+_PLAIN_WORD = re.compile(r"[a-z]{0,11}|[A-Z]{1,11}|[A-Z][a-z]{1,10}")
+_WORDS_MOST = 24
+_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e\+?\d+)?[kmbgt]?", re.IGNORECASE)
+_ADDRESS = re.compile(r"[\"']?[a-z][\w+]{1,20}://|\{[\"']?\w{1,40}[\"']?:")
 
-_ASSIGNED_PART = re.compile(r"^([+~-]{0,2}[A-Za-z_][\w./-]*=)(.*)$", re.DOTALL)
-_BARE_WITHOUT_SIGN = frozenset({"key", "keys", "token", "tokens", "auth", "login", "pass"})
-"""Words that stand before a colon in ordinary sentences, without a secret after it."""
-_ASSIGNED = re.compile(
-    r"""(?<![\w.-])(-{0,2}[A-Za-z_][\w.-]{0,60})(["']?\s{0,3}[=:]\s{0,3})("[^"\s]*"|'[^'\s]*'|[^\s,;&|"'})\]]+)"""
+_PROGRAM = re.compile(
+    r"(mysql\w*|mariadb|mongo\w*|sshpass|login)|(curl)|(redis-cli)|(ldapsearch)|(sqlcmd)|docker|podman|apptainer"
+    r"|singularity|s(?:run|batch|alloc|queue|info|acct|control|sh|cp|ftp|udo|u)|psql|pg_dump|runuser"
 )
-_OPTION = re.compile(r"(?<!\S)(-{1,2}[A-Za-z][\w.-]{0,60})(\s+)([^\s;&|-][^\s;&|]*|" + _DASHED + ")")
-_SAID = re.compile(r"(?i)\b(passw(?:or)?d|passphrase|secret|api[ _-]?key|credential)(s? (?:is|was) )(\S+)")
+_ITS_SECRET = ("(?!)", r"-\w*?p(.*)", r"-\w*?[ub](.*)", "-a(.*)", r"-\w*?w(.*)", "-P(.*)")
+"""Of each group of programs or subcommands, the option whose value is a secret, joined or behind."""
 
-_FORMS = (
-    (re.compile(r"(?i)\b(authorization\s*[:=]\s*)[^\s\"']+(\s+[^\s\"']+)?"), rf"\1{HIDDEN}"),
-    (re.compile(r"\b(Bearer|Basic)\s+[\w.~+/=-]{8,}"), rf"\1 {HIDDEN}"),
-    (re.compile(r"(https://(?:hooks\.slack\.com/services|discord(?:app)?\.com/api/webhooks)/)[\w/-]+"), rf"\1{HIDDEN}"),
-    (re.compile(r"([A-Za-z][\w+.-]{0,30}://[^\s/:@\"']{0,200}:)[^\s/\"'](?:[^\s/\"']{0,400})@"), rf"\1{HIDDEN}@"),
-    (re.compile(r"(?<![\w/:.@-])([\w.-]{1,60}:)[^\s/:@\"']{1,100}(@[\w-]+\.[\w.-]+)"), rf"\1{HIDDEN}\2"),
-    (re.compile(r"(?i)([?&][\w-]{0,40}(?:token|key|secret|sig|signature|passw(?:or)?d|pwd|auth|credential)=)[^&\s\"']+"),
-     rf"\1{HIDDEN}"),
-    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*", re.DOTALL), HIDDEN),
+_FORMS = tuple(
+    re.compile(form)
+    for form in (
+        r"(://[^\s\0/:@\"']{0,200}:)(?!\d{1,5}/)[^\s\0\"']{1,400}(?=@)",
+        r"(https?://)(?![a-z._-]{1,15}[:@])[^\s\0/:@\"']{6,200}(?=(?::[^\s\0/@]{0,200})?@)",
+        r"(?<![\w/:.@-])([\w.-]{1,60}:)[^\s\0/:@\"']{1,100}(?=@(?:[\w-]{1,60}\.){1,6}(?:[A-Za-z]{2,}|\d+\.\d+\.\d+)\b)",
+        r"(https://(?:hooks\.slack\.com/\w+|\w*\.?discord(?:app)?\.com/api/webhooks|[\w.-]{1,99}\.office(?:365)?\.com/webhook\w*"
+        r"|api\.telegram\.org)/)[^\s\0\"']+",
+        r"([?&](?:[\w-]{0,20}-)?(?:sig|signature|code)=)[^&\s\0\"']+",
+        r"(\b(?:Bearer|Basic)\s+)(?=[^\s\0]*?(?:[\d=]|[a-z][A-Z]))[\w.~+/=-]{8,}",
+        r"(?i)(\bcookie:\s*)(?=[^\0\n\"'=]*=)[^\0\n\"']+",
+        r"(\bwandb[\s\0]+login[\s\0]+(?:--?\w[^\s\0]*[\s\0]+)*)(?!-)[^\s\0\"';&|]+",
+        r"()-----BEGIN [A-Z ]*PRIVATE KEY-----[^\0]*",
+        r"((?<![A-Za-z0-9]))(?:(?:hf|api_org|gh[pousr]|[sr]k_(?:live|test)|whsec|dop_v1|npm|r8|gsk|wandb_v1)_[A-Za-z0-9]{16,}"
+        r"|(?:github_pat|mm_[rwp]|mm_whsec)_[\w-]{20,}|(?:glpat|pypi|nvapi)-[\w-]{16,}|sk-(?=[\w-]{0,40}\d)[\w-]{20,}"
+        r"|(?:AKIA|ASIA)[0-9A-Z]{16}|AIza[\w-]{30,}|xox[abeprs]-[\w-]{10,}|ya29\.[\w-]{20,}|dapi[0-9a-f]{30,}(?:-\d)?"
+        r"|SG\.[\w-]{10,}\.[\w-]{10,}|\d{8,10}:AA[\w-]{33}|eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?)",
+    )
 )  # fmt: skip
-_TOKENS = re.compile(
-    r"(?<![A-Za-z0-9])(?:hf_[A-Za-z0-9]{16,}|api_org_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{20,}"
-    r"|glpat-[\w-]{16,}|sk-(?=[\w-]{0,40}\d)[\w-]{20,}|(?:AKIA|ASIA)[0-9A-Z]{16}|AIza[\w-]{30,}|xox[abeprs]-[\w-]{10,}"
-    r"|eyJ[\w-]{8,400}\.[\w-]{8,2000}(?:\.[\w-]*)?|npm_[A-Za-z0-9]{30,}|pypi-[\w-]{30,}|mm_[rwp]_[\w-]{20,}|ya29\.[\w-]{20,}"
-    r"|nvapi-[\w-]{20,}|r8_[A-Za-z0-9]{20,}|gsk_[A-Za-z0-9]{20,}|wandb_v1_\w{20,})"
+_HEX = re.compile(r"(?<![\w@/])(?=\d*[a-fA-F])(?:[0-9a-f]{8}|[0-9A-F]{8}){4}(?:[0-9a-fA-F]{8}|[0-9a-fA-F]{32})?(?!\w)")
+_HASH = re.compile(
+    r"(?i)(?<![a-z])(?:rev|ref|commit|sha|md5|hash|version|tag|branch|digest|checksum|fingerprint|etag|snapshot|u?u?id|run"
+    r"|ckpt|checkpoint|resume|parent|exp|trial|job|session|artifact|model|data|config|code|base|git)[\w.-]*[\s\0=:\"'@]*\Z"
+    r"|(?<!\w)git[\s\0]"
 )
-_RUN = re.compile(r"[A-Za-z0-9+=_-]{20,}")
+_OPTION_OR_VARIABLE = re.compile(r"(?:(?<!\w)-[\w.-]+|(?<!\w)[A-Z][A-Z0-9_]*)[\s\0=:\"']*\Z")
+"""As many hexadecimal digits as a key has, a commit, a checksum or a run has, too: the words before tell which."""
+_RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9+_-]{19,}={0,2}")
 _CHUNK = re.compile(r"[A-Za-z0-9]{20,}")
-_HEX40 = re.compile(r"(?<![\w@/])[0-9a-f]{40}(?!\w)")
-_HEX = re.compile(r"(?:[0-9a-f]{8}|[0-9A-F]{8}){4}(?:[0-9a-fA-F]{8}|[0-9a-fA-F]{32})?")
-"""As many digits as a key, a commit or a checksum has: its name tells which."""
-_OF_A_COMMAND = re.compile(r"-.*|[A-Z][A-Z0-9_]*")
-_LOOK_BACK = 12
-"""The number of preceding arguments in which a value's option and program are looked for."""
+_HEX_ALONE = re.compile(r"(?:0x|g)?[0-9a-fA-F]+|[A-Za-z]+")
+_SECOND_LETTERS = (
+    "abcdgilmnprstuy baeflsu caefhiklot dabdeilopsu eacdefilmnpqrstx faeiop gbcehiprs habeiot iacdefglmnorstvz kbe "
+    "laeilorstuy mabeilop nacdefgilostuv obcdklmnoprstuvw paeiloprtuxy quw racdegimnorst sadehiopstux tacefhioprstuy "
+    "uaelmnprst vaeilq wadiv xlmpt ze"
+)
+"""Each first letter with those that follow it in nine of ten pairs of documented Python, and in abbreviations."""
+_PAIRS_LEAST, _ODD_PAIRS = 4, 0.45
+_COMMON = frozenset(group[0] + second for group in _SECOND_LETTERS.split() for second in group[1:])
 
 
 def masked(command: Sequence[str]) -> list[str]:
     """Return a command line without its secrets, part by part."""
-    names = secret_names(os.environ)
-    return [_part(command[max(place - _LOOK_BACK, 0) : place], part, names) for place, part in enumerate(command)]
+    parts = (part.replace(_END, " ") for part in command)
+    return masked_text(f"{_END}{_END.join(parts)}").split(_END)[1:] if command else []
 
 
 def masked_text(text: str) -> str:
     """Return text without the secrets in it: lines of output, an error, or a script given to `sh -c`."""
-    names = secret_names(os.environ)
-    for form, shown in _FORMS:
-        text = form.sub(shown, text)
-    text = _ASSIGNED.sub(lambda found: _assigned(found, names), text)
-    text = _OPTION.sub(lambda found: _given(found, names), text)
-    text = _SAID.sub(rf"\1\2{HIDDEN}", text)
-    if "wandb" in text.lower():
-        text = _HEX40.sub(HIDDEN, text)
-    return _RUN.sub(
-        lambda found: HIDDEN if any(map(is_random, _CHUNK.findall(found[0]))) else found[0], _TOKENS.sub(HIDDEN, text)
-    )
+    for form in _FORMS:
+        text = form.sub(rf"\1{HIDDEN}", text)
+    is_hinted = _END in text or "wandb" in text.lower()
+    text = _HEX.sub(lambda found: HIDDEN if _is_key(found, is_hinted) else found[0], text)
+    text = _RUN.sub(lambda found: HIDDEN if any(map(_is_random, _CHUNK.findall(found[0]))) else found[0], text)
+    return _by_place(_by_name(text, secret_names(os.environ)))
 
 
 def secret_names(environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -173,158 +151,103 @@ def secret_names(environ: Mapping[str, str]) -> tuple[str, ...]:
     return names
 
 
-def _part(before: Sequence[str], part: str, names: tuple[str, ...]) -> str:
-    if (shown := _of_its_place(before, part)) is not None:
-        return shown
-    if before and before[-1] == "-c" and any(PurePath(each).name in _SHELLS for each in before):
-        return _script(part)
-    programs = frozenset(PurePath(each).name for each in before)
-    option = before[-1] if before else ""
-    is_value = option.startswith("-") and "=" not in option
-    is_value = is_value and (not _LIKE_AN_OPTION.match(part) or bool(_DASHED_SECRET.fullmatch(part)))
-    is_login_shell = option == "--login" and len(before) > 1 and PurePath(before[-2]).name in _SHELLS
-    is_folder = option == "--pwd" and bool(programs & _CONTAINERS)
-    if is_value and _is_secret(option, part, names) and not is_login_shell and not is_folder:
-        return HIDDEN
-    assigned = _ASSIGNED_PART.match(part)
-    name, value = (assigned[1][:-1], assigned[2]) if assigned else (option if is_value else "", part)
-    shown = HIDDEN if assigned and _is_secret(name, value, names) else None
-    if _HEX.fullmatch(value) and not _is_hash(name, programs):
-        shown = HIDDEN
-    if shown is None and not programs & _CONTAINERS:
-        shown = _without_password(name, value)
-    if shown is None:
-        return masked_text(part)
-    return f"{assigned[1]}{shown}" if assigned else shown
+def _by_name(text: str, own: tuple[str, ...]) -> str:
+    """Hide values behind names. What was read as a value is not read again, so the time is linear."""
+    shown, at, has_groups = [], 0, bool(_CONTAINERS.search(text))
+    while found := _NAMED.search(text, at):
+        name, start = found["name"], found.end()
+        weight = _weight(name[-99:], own)
+        if not has_groups and _USER.fullmatch(name) and (user := _USER_OF_PAIR.match(text, start)):
+            weight, start = "strong", user.end()
+        if not weight or _is_no_value(found, weight, own):
+            shown.append(text[at:start])
+            at = start
+            continue
+        starts_argument = text.endswith(_END, 0, found.start()) and not text.endswith(_SCRIPT, 0, found.start())
+        is_whole = found["sign"] == _END or starts_argument
+        value = (_ARGUMENT if is_whole else _VALUE).match(text, start)
+        assert value is not None
+        inner = value["value"]
+        if not value[1] and not is_whole:
+            inner = inner.rstrip(",;:.`" if set("([{") & set(inner) else ",;:.`)]}")
+        secret = HIDDEN + "".join(_PLACEHOLDER.findall(inner))
+        shown += [text[at : value.start("value")], inner if _is_plain(name, inner, weight) else secret]
+        at = value.start("value") + len(inner)
+    return "".join(shown) + text[at:]
 
 
-def _script(text: str) -> str:
-    """Return a script of a shell without its secrets."""
-    words = re.split(r"(\s+)", masked_text(text))
-    given = words[::2]
-    shown = (_of_its_place(given[max(place - _LOOK_BACK, 0) : place], each) for place, each in enumerate(given))
-    words[::2] = [word if new is None else new for word, new in zip(given, shown, strict=True)]
-    return "".join(words)
-
-
-def _of_its_place(before: Sequence[str], part: str) -> str | None:
-    """Return the masked form of an argument that is a secret by what stands before it; None for any other."""
-    if (client := _client_secret(before, part)) is not None:
-        return client
-    if not before or before[-1] != "-p" or _PORT.fullmatch(part) or part.startswith("-"):
-        return None
-    if any(PurePath(each).name in _OTHER_P for each in before):
-        return None
-    return HIDDEN if any(map(_names_user, before, [*before[1:-1], "-", "-"])) else None
-
-
-def _names_user(option: str, value: str) -> bool:
-    """Whether these arguments name a user; `-u train.py` of Python does not."""
-    name, sign, _ = option.partition("=")
-    is_given = bool(sign) or (not value.startswith("-") and not value.endswith(".py"))
-    return is_given and name.startswith("-") and _USER.fullmatch(name) is not None
-
-
-def _without_password(name: str, value: str) -> str | None:
-    """Return `me:***` for the `me:hunter2` of `--user`; None for any other value, as the `1000:1000` of a container."""
-    found = _USER_AND_SECRET.fullmatch(value) if _USER.fullmatch(name) else None
-    return f"{found[1]}{HIDDEN}" if found and not _PORT.fullmatch(value) else None
-
-
-def _is_secret(name: str, value: str, names: tuple[str, ...]) -> bool:
-    """Whether the value of an option or variable of this name is to be hidden."""
-    if "{batch_size" in value or "{out" in value or name in ("PWD", "OLDPWD"):
-        return False
-    weight = _weight(name, names)
-    return weight == "strong" or (weight == "weak" and not _is_plain(name, value))
-
-
-def _is_plain(name: str, value: str) -> bool:
-    """Whether a value is none of the secrets that its name may mean: a count, a truth value, where a key lies."""
-    words = {word.lower() for word in _WORD.findall(name)}
-    is_count = bool(words & _COUNTED) and not words & _OF_A_SERVICE
-    if _PLAIN_VALUE.fullmatch(value) or (is_count and _NUMBER.fullmatch(value)):
-        return True
-    return bool(words & _IN_A_FILE) and _PATH_VALUE.fullmatch(value) is not None
+def _is_no_value(found: re.Match[str], weight: str, own: tuple[str, ...]) -> bool:
+    """Whether another option stands behind a name, or another name whose value is the secret, or an address."""
+    text, start = found.string, found.end()
+    if not found["sign"].strip(f" \t{_END}"):
+        return text.startswith("-", start) and not _DASHED.match(text, start)
+    inner = _INNER.match(text, start)
+    return bool(inner and _weight(inner["name"], own)) or (weight == "weak" and bool(_ADDRESS.match(text, start)))
 
 
 @lru_cache(maxsize=1_024)
-def _weight(name: str, names: tuple[str, ...]) -> str:
-    """Return `strong` where every value of a name is secret, `weak` where some are, else an empty text."""
-    words = [word.lower() for word in _WORD.findall(name)]
-    others = frozenset(words)
-    if others & _POINTS_TO_IT:
+def _weight(name: str, own: tuple[str, ...]) -> str:
+    """Return `strong` or `weak` for the name of a secret, else an empty text."""
+    found = _WORD.findall(name)
+    words = [word.lower() for word in found]
+    if any(each in words or (not each.isalnum() and each in name.lower()) for each in own):
+        return "strong"
+    if words and _LOCATION.fullmatch(words[-1]):
         return ""
-    joined = name.lower().strip("-+~")
-    if others & frozenset(names) or any(own in joined for own in names if not own.isalnum()):
+    if any(map(_STRONG.fullmatch, words)):
         return "strong"
-    if any(_STRONG.search(word) for word in words):
+    weak = [word for word in found if _WEAK.fullmatch(word.lower())] + found[-1:] * (words[-1:] == ["api"])
+    is_variable = any(word.isupper() and not word.endswith("S") for word in weak)
+    if weak and (is_variable or any(map(_SERVICE.fullmatch, words[:-1])) or ("pass" in words and len(words) > 1)):
         return "strong"
-    for word in words:
-        base = _base(word)
-        if base and word[: word.rindex(base)] in _ORDINARY_BESIDE.get(base, frozenset()):
-            continue  # as `maxtokens`
-        if base and ((others - {word}) & _OF_A_SERVICE or not others & _ORDINARY_BESIDE.get(base, frozenset())):
-            return "weak"
-    return ""
+    return "weak" if weak else ""
 
 
-def _base(word: str) -> str:
-    """Return the word for a secret that this one is or ends with, as `token` for `hftoken`; empty for none."""
-    if word in ("auth", "authorization", "authentication", "login"):
-        return "login" if word == "login" else "auth"
-    singular = word.removesuffix("s") if word in ("keys", "tokens") else word
-    return next((end for end, others in _ENDS.items() if singular.endswith(end) and singular not in others), "")
+def _is_plain(name: str, value: str, weight: str) -> bool:
+    """Whether the value of a secret's name is none: a truth value, a count, a path, or for a weak name, words."""
+    if _INNOCENT.fullmatch(value):
+        return True
+    if _PATH.fullmatch(value):
+        return all(map(_PIECE.fullmatch, re.split(r"[/._~${}-]+", value)))
+    words = [word.lower() for word in _WORD.findall(name)]
+    is_counted = any(_COUNT.fullmatch(w) or (weight == "weak" and w.endswith(("tokens", "keys"))) for w in words)
+    if is_counted and _NUMBER.fullmatch(value):
+        return True
+    items = re.split(r"[\[\](){}<>,;|/*+\s'\"]+", value)
+    return weight == "weak" and all(
+        len(item) <= _WORDS_MOST and all(map(_PLAIN_WORD.fullmatch, re.split("[_.-]", item))) for item in items
+    )
 
 
-def _client_secret(before: Sequence[str], part: str) -> str | None:
-    """Return the masked form of an argument that a known program reads as a secret; None for any other."""
-    for place in range(len(before) - 1, -1, -1):
-        program = PurePath(before[place]).name[:40]
-        if (taken := _CLIENTS.get(program)) is None:
-            continue
-        since = before[place + 1 :]
-        command, _, letter = taken.rpartition(" ") if taken != "login" else ("login", "", "")
-        if command and command not in since:
-            return None
-        if not letter:
-            return HIDDEN if since[-1] == command and not part.startswith("-") else None
-        option = re.compile(f"(-{_FLAGS.get(program, '')}{letter.strip('-')})(.*)")
-        if since and (before_it := option.fullmatch(since[-1])) and not before_it[2]:
-            return HIDDEN
-        joined = option.fullmatch(part)
-        return f"{joined[1]}{HIDDEN}" if joined and joined[2] else None
-    return None
+def _by_place(text: str) -> str:
+    """Hide what programs read as a secret by its place, as the `-p X` of mysql."""
+    words = re.split(r"([\s\0]+)", text) + [""]
+    option, hides, is_whole, before = None, False, False, ""
+    for place in range(0, len(words), 2):
+        word, after = words[place : place + 2]
+        if hides and not word.startswith("-"):
+            words[place], hides = HIDDEN, is_whole and after != _END
+        elif option and (found := re.fullmatch(option, word)):
+            hides, is_whole = not found[1], after == _END
+            words[place] = f"{word[: found.start(1)]}{HIDDEN}" if found[1] else word
+        elif program := _PROGRAM.fullmatch(word.strip("\"'(`").rpartition("/")[2]):
+            option = _ITS_SECRET[program.lastindex or 0]
+        elif option is None and _GIVES_USER.fullmatch(f"{before} {word}"):
+            option = "-p()"  # `-u train.py` of Python gives none
+        if "\n" in after or word.endswith(";") or word in ("&&", "||", "|"):
+            option, hides = None, False
+        before = word
+    return "".join(words)
 
 
-def _is_hash(name: str, programs: frozenset[str] = frozenset()) -> bool:
-    """Whether hexadecimal digits are a commit or a checksum here; keys of many services look the same."""
-    words = {word.lower() for word in (*_WORD.findall(name), *re.split(r"[\W_]+", name))}  # `md5` is one word, too
-    return bool(words & _HASHES) or "git" in programs
+def _is_key(found: re.Match[str], is_hinted: bool) -> bool:
+    """Whether hexadecimal digits may be a key: no name of a hash stands before, and in prose, that of an option."""
+    before = found.string[max(found.start() - 64, 0) : found.start()]
+    return not _HASH.search(before) and (is_hinted or bool(_OPTION_OR_VARIABLE.search(before)))
 
 
-def _assigned(found: re.Match[str], names: tuple[str, ...]) -> str:
-    name, sign, value = found.groups()
-    bare = value.strip("\"'")
-    if ":" in sign and "=" not in sign and name.lower() in _BARE_WITHOUT_SIGN:
-        return found[0]
-    if (shown := _shown(found, name, bare, names)) is None or (shown != HIDDEN and "=" not in sign):
-        return found[0]
-    quote = value[0] if value[0] in "\"'" else ""
-    return f"{name}{sign}{quote}{shown}{quote}"
-
-
-def _given(found: re.Match[str], names: tuple[str, ...]) -> str:
-    name, blank, value = found.groups()
-    shown = _shown(found, name, value.strip("\"'"), names)
-    return found[0] if shown is None else f"{name}{blank}{shown}"
-
-
-def _shown(found: re.Match[str], name: str, value: str, names: tuple[str, ...]) -> str | None:
-    """Return what is shown in place of a value in text, which may be a script given to `sh -c`; None for the value."""
-    is_of_a_container = any(program in found.string for program in _CONTAINERS)
-    if _is_secret(name, value, names):
-        return None if name == "--pwd" and is_of_a_container else HIDDEN
-    if _HEX.fullmatch(value) and _OF_A_COMMAND.fullmatch(name) and not _is_hash(name):
-        return HIDDEN
-    return None if is_of_a_container else _without_password(name, value)
+def _is_random(text: str) -> bool:
+    """Whether the letters of this text follow each other as in no word."""
+    pairs = [each[at : at + 2] for each in re.findall("[a-z]{2,}", text.lower()) for at in range(len(each) - 1)]
+    is_long = len(pairs) >= _PAIRS_LEAST and not _HEX_ALONE.fullmatch(text)
+    return is_long and sum(pair not in _COMMON for pair in pairs) >= _ODD_PAIRS * len(pairs)

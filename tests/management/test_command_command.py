@@ -150,7 +150,7 @@ def test_a_command_is_replaced_where_that_is_wished() -> None:
 
 def test_the_commands_are_listed_without_their_secrets() -> None:
     assert "No command is registered." in manage("list")
-    manage("add", "tagger", "--", *TRAIN, "--token=abc")
+    manage("add", "tagger", "--", *TRAIN, "--token=abc123")
     out = manage("list")
     assert "tagger: " in out
     assert "--token=***" in out

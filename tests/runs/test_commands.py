@@ -20,7 +20,7 @@ from analysis.workers.supervisor import engine_arguments
 from engine.errors import SpecError
 from tests.factories import make_card, make_claimed_run, make_device
 
-TRAIN = '[[command]]\nname = "tagger"\ncommand = ["python", "train.py", "--token=abc", "{batch_size}"]\n'
+TRAIN = '[[command]]\nname = "tagger"\ncommand = ["python", "train.py", "--token=abc123", "{batch_size}"]\n'
 FUNCTION = '[[command]]\nname = "tagger"\nfunction = "lab.train:make_step"\n'
 
 
@@ -159,7 +159,7 @@ def test_a_run_keeps_the_command_without_its_secrets(register) -> None:
 def test_a_command_that_was_changed_or_removed_since_is_not_started(register) -> None:
     register(TRAIN)
     run = made_run()
-    assert spec_to_start(run.spec).command[2] == "--token=abc"
+    assert spec_to_start(run.spec).command[2] == "--token=abc123"
     register(TRAIN.replace("train.py", "other.py"))
     with pytest.raises(SpecError, match="was changed since this run was requested"):
         spec_to_start(run.spec)
