@@ -106,7 +106,7 @@ def test_a_failure_that_looks_like_the_scripts_own_is_told_its_cause(line: str, 
     log = tmp_path / "log"
     log.write_text(f"{line}\n" + "\nThe above exception ...\n" * 99)
     spec = TuneSpec(("python", "train.py", "{batch_size}"))
-    assert describe_failure(spec, 8, Ended(log=log), None, 0.0).startswith(cause)
+    assert describe_failure(spec, 8, Ended(log=log)).startswith(cause)
     log.write_text("ModuleNotFoundError: No module named 'data'\n")
-    assert cause not in describe_failure(spec, 8, Ended(log=log), None, 0.0)
-    assert cause not in describe_failure(spec, 8, Ended(log=tmp_path / "removed"), None, 0.0)
+    assert cause not in describe_failure(spec, 8, Ended(log=log))
+    assert cause not in describe_failure(spec, 8, Ended(log=tmp_path / "removed"))
