@@ -1,6 +1,6 @@
 """Read by gunicorn, which looks for this file where it is started. What is given on its command line wins."""
 
-worker_class = "memorymark_site.web_worker.HeaderFirstWorker"
+worker_class = "gthread"
 
 SWITCH_SECONDS = 0.001
 """How long one thread may keep the interpreter from the others.

@@ -8,6 +8,7 @@
     ├── EstimateImpossible      what was requested cannot be predicted without running it (exit 7)
     ├── CommandUntunable        a training command did not show that it uses the batch size (exit 9)
     ├── WorkloadFailed          a training step failed for a reason that is not memory (exit 1)
+    ├── NoScratch               the folder for temporary files takes none (exit 1)
     └── WorkerFailed            the worker process hung, ended or broke the protocol (exit 1)
         └── WorkerDied          a signal ended the worker process: killed from outside, or crashed in C (exit 1)
 
@@ -109,6 +110,12 @@ class WorkloadFailed(EngineError):
     """A training step raised something that is neither out-of-memory nor a size limit."""
 
     code = "workload_failed"
+
+
+class NoScratch(EngineError):
+    """The folder for temporary files takes none: it is full, or files are limited."""
+
+    code = "no_scratch"
 
 
 class WorkerFailed(EngineError):

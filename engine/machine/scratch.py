@@ -6,6 +6,7 @@ next one on this machine removes those that no process holds any more.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -13,19 +14,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from ..errors import NoScratch
+
 try:
     import fcntl
 except ImportError:  # Windows, where a folder cannot be locked: a leftover one stays
     fcntl = None  # type: ignore[assignment]
 
 PREFIX = "memorymark-scratch-"
+ROOM_BYTES = 1 << 20
 # any user may put a pipe or a link with such a name there: do not wait for the one, nor follow the other
 _OPEN = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 @contextmanager
 def scratch_folder() -> Iterator[str]:
-    """Make an empty folder for the time of the context. Removes those of processes that were killed."""
+    """Make an empty folder for the time of the context. Removes those of processes that were killed.
+
+    Raises NoScratch where it takes no files: a script would be blamed for that later.
+    """
     for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):  # already removed, or owned by another user
             if fcntl is not None and (free := _lock(str(left))) is not None:
@@ -33,11 +40,21 @@ def scratch_folder() -> Iterator[str]:
                 os.close(free)
     path, descriptor = _locked_folder()
     try:
+        _check_room(Path(path))
         yield path
     finally:
         shutil.rmtree(path, ignore_errors=True)
         if descriptor is not None:
             os.close(descriptor)
+
+
+def _check_room(folder: Path) -> None:
+    try:
+        (folder / "room").write_bytes(bytes(ROOM_BYTES))
+    except OSError as exc:
+        way_out = "raise `ulimit -f`" if exc.errno == errno.EFBIG else "set TMPDIR to a folder with room"
+        raise NoScratch(f"{folder.parent} takes no file of 1 MiB: {exc.strerror}; {way_out}") from exc
+    (folder / "room").unlink()
 
 
 def _locked_folder() -> tuple[str, int | None]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from ..errors import CommandUntunable, TimeIsUp, WorkloadFailed
+from ..errors import CommandUntunable, NoScratch, TimeIsUp, WorkloadFailed
 from ..execution import Emit, Execution
 from ..machine.scratch import scratch_folder
 from ..provenance.read import run_facts
@@ -296,7 +296,7 @@ class StartSweep(Sweep):
         """
         try:
             yield
-        except (TimeIsUp, WorkloadFailed, CommandUntunable) as error:
+        except (TimeIsUp, WorkloadFailed, CommandUntunable, NoScratch) as error:
             if isinstance(error, CommandUntunable) and error.code == MEMORY_VARIES:
                 raise
             self.execution.log(f"{what} was not measured: {error}", "warning")

@@ -283,13 +283,12 @@ class TuneSpec(Limits):
         file, _, key = self.batch_in.rpartition(":")
         return file, key
 
-    def arguments(self, batch_size: int, out: str) -> list[str]:
-        """Return the command of one start, with the copy of a config file that lies in `out`."""
+    def arguments(self, batch_size: int, out: str, copy: str | None = None) -> list[str]:
+        """Return the command of one start, with the copy of a config file in its place."""
         parts = self.arguments_by_hand(batch_size, out)
-        if self.config is None:
+        if self.config is None or copy is None:
             return parts
         file, _ = self.config
-        copy = str(PurePath(out) / PurePath(file).name)
         return [f"{part[: -len(named)]}{copy}" if (named := named_in(part, file)) else part for part in parts]
 
     def arguments_by_hand(self, batch_size: int, out: str) -> list[str]:
@@ -369,7 +368,7 @@ class FunctionSpec(Limits):
         """Folders that a fresh Python finds the function's module in: those that this one has."""
         return tuple(entry for entry in sys.path if entry)
 
-    def arguments(self, batch_size: int, _: str) -> list[str]:
+    def arguments(self, batch_size: int, *_: str | None) -> list[str]:
         """Return the command of one start in a fresh process."""
         return [sys.executable, "-m", STEP_MODULE, self.function, str(batch_size)]
 

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from pathlib import Path
 from ...machine.device_lock import inherited_locks
 from ..file_changes import WrittenFiles
 from ..spec import FunctionSpec, TuneSpec
-from .config_file import write_copy
+from .config_file import config_copy
 from .environment import HOOK, HOOK_VARIABLE, environment_of, hook_settings
 from .launch import Begin, Place, Running, Watching
 from .protection import GUARDIAN, Protection, protection_of, recover
@@ -53,10 +53,11 @@ def begin_command(
     variables = {**os.environ, **environment_of(spec.device, batch_size), **variables}
     settings = protection.settings(place.log.parent, batch_size, spec.directory or os.getcwd(), variables)
     settings["shared"] += [watching.rows_folder] if watching.rows_folder else []
-    write_copy(spec, batch_size, place.out)
-    with place.log.open("ab") as output:
+    with ExitStack() as owned, place.log.open("ab") as output:
+        copy = owned.enter_context(config_copy(spec, batch_size, place))
+        arguments = spec.arguments(batch_size, str(place.out), copy)
         process = subprocess.Popen(
-            [sys.executable, "-I", str(GUARDIAN), json.dumps(settings), *spec.arguments(batch_size, str(place.out))],
+            [sys.executable, "-I", str(GUARDIAN), json.dumps(settings), *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=output,
@@ -65,7 +66,7 @@ def begin_command(
             start_new_session=True,
             pass_fds=inherited_locks(),
         )
-    return _Guarded(process, place)
+        return _Guarded(process, place, owned.pop_all())
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ class _Guarded:
 
     process: subprocess.Popen[bytes]
     place: Place
+    owned: ExitStack
 
     def has_ended(self) -> bool:
         return self.process.poll() is not None
@@ -83,16 +85,17 @@ class _Guarded:
         process = self.process
         assert process.stdin is not None
         assert process.stdout is not None
-        with suppress(BrokenPipeError):
-            process.stdin.close()
-        answer = process.stdout.read()
-        process.stdout.close()
-        process.wait()
-        with suppress(ProcessLookupError):  # where the guardian itself was killed
-            os.killpg(process.pid, signal.SIGKILL)
-        if process.returncode < 0:
-            _kill_those_of(self.place)
-            recover()
+        with self.owned:
+            with suppress(BrokenPipeError):
+                process.stdin.close()
+            answer = process.stdout.read()
+            process.stdout.close()
+            process.wait()
+            with suppress(ProcessLookupError):  # where the guardian itself was killed
+                os.killpg(process.pid, signal.SIGKILL)
+            if process.returncode < 0:
+                _kill_those_of(self.place)
+                recover()
         return int(answer) if answer.strip() else None
 
 

@@ -70,6 +70,13 @@ def test_what_others_laid_into_the_temporary_folder_under_such_a_name_neither_ha
     }
 
 
+def test_a_folder_that_takes_no_files_is_named_before_anything_is_started(tmp_path: Path) -> None:
+    limited = f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n{MAKER}"
+    made = subprocess.run([sys.executable, "-c", limited], cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False)
+    assert f"{tmp_path} takes no file of 1 MiB: File too large; raise `ulimit -f`" in made.stderr.splitlines()[-1]
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a folder somebody else's")
 def test_a_free_folder_of_another_user_is_left_to_them(tmp_path: Path) -> None:
     theirs = tmp_path / f"{PREFIX}theirs"

@@ -1,5 +1,7 @@
 """A config gets another batch size at one key, and nothing else of its text changes."""
 
+import time
+
 import pytest
 
 from engine.tune.config_copy import number_in, with_number
@@ -21,7 +23,7 @@ zero: 0
 text: |
   batch_size: 8
 """
-JSON = '{\n\t"train":\t{"batch_size":8, "note": "batch_size: 8 \\u00fc \\/",\t"lr":1e-3},\n\t"list": [1, 2]}\n'
+JSON = '{\n\t"train":\t{"lr":-1.5E+3, "note": "\\"3\\\\", "batch_size":8, "ü":"\\ud83d\\ude00"},\n"list": [1, 2]}\n'
 TOML = """\
 # ü
 title = "8"
@@ -120,6 +122,9 @@ def test_nothing_but_the_number_changes(suffix: str, text: str, key: str, old: s
         (".yaml", "a: 1\n---\na: 2\n", "a", "is no YAML that can be read: expected a single document"),
         (".json", '{"a": "1"}', "a", "a is '1', no whole number"),
         (".json", '{"a": 1.5}', "a", "a is '1.5', no whole number"),
+        (".json", '{"a": 0}', "a", "a is '0', no whole number"),
+        (".json", '{"a": 1, "a": 2}', "a", "sets a 2 times"),
+        (".json", '{"a": 1,}', "a", "is no JSON that can be read: Expecting property name"),
         (".toml", TOML, "title", "title is '8', no whole number"),
         (".toml", TOML, "train.hex", "train.hex is '0x10', no whole number"),
         (".toml", TOML, "train.small", "train.small is '0.5', no whole number"),
@@ -141,3 +146,28 @@ def test_what_is_no_whole_number_is_refused_with_what_it_is(suffix: str, text: s
 
 def test_an_alias_that_holds_itself_is_read_to_its_end() -> None:
     assert with_number("a: &a\n  b: 1\n  c: *a\n", ".yaml", "a.b", 2) == "a: &a\n  b: 2\n  c: *a\n"
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text"),
+    [
+        (".json", "[" * 100_000),
+        (".toml", f"a = {'[' * 100_000}"),
+        (".yaml", "[" * 100_000),
+        (".py", f"a = {'-' * 100_000}1"),
+        (".py", f"a = {'1 + ' * 100_000}1"),
+    ],
+)
+def test_what_is_nested_too_deeply_is_refused(suffix: str, text: str) -> None:
+    with pytest.raises(ValueError, match=r"^is nested too deeply|exceeded maximum nesting depth"):
+        with_number(text, suffix, "a", 16)
+
+
+def test_the_time_for_toml_grows_with_its_numbers_and_not_with_their_square() -> None:
+    def seconds(lines: int) -> float:
+        text = "a = 8\n" + "".join(f"k{number} = {{ b = {number} }}\n" for number in range(lines))
+        began = time.process_time()
+        assert number_in(text, ".toml", "a") == 8
+        return time.process_time() - began
+
+    assert seconds(1000) < 40 * seconds(100)  # about 10; the square is 100

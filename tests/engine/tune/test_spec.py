@@ -102,7 +102,7 @@ def test_a_multiple_of_the_batch_size_is_filled_in_for_a_script_that_divides_by_
 
 def test_a_copy_takes_the_place_of_the_config_file_in_the_command_and_not_in_what_is_run_by_hand() -> None:
     spec = TuneSpec(READS, **CONFIG)
-    assert spec.arguments(40, "/o")[2:] == ["--config=/o/a.yaml", "/o/a.yaml", "data=conf/a.yaml.old", "/o"]
+    assert spec.arguments(40, "/o", "c.yaml")[2:] == ["--config=c.yaml", "c.yaml", "data=conf/a.yaml.old", "/o"]
     by_hand = describe_failure(spec, 40, Ended())
     assert by_hand.endswith("/a.yaml data=conf/a.yaml.old OUT\n  with train.batch_size: 40 in conf/a.yaml")
     assert TuneSpec.from_dict({"command": list(READS), **CONFIG}) == spec
