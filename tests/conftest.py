@@ -23,6 +23,7 @@ from django.dispatch import receiver
 from django.test import Client, override_settings
 
 from tests.factories import make_user
+from tests.migrated import copy_migrated
 
 # on a busy machine drawing an example takes as long as it takes
 hypothesis.settings.register_profile(
@@ -42,10 +43,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """SQLite's test database is a copy that is migrated already, in a folder of this session."""
+    return connection.vendor == "sqlite"
+
+
+@pytest.fixture(scope="session")
 def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> None:
     """SQLite's test database is a file: several processes and threads share it, as they do in real life."""
     if connection.vendor == "sqlite":
-        connection.settings_dict["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
+        file = tmp_path_factory.mktemp("database") / "test.sqlite3"
+        copy_migrated(file)
+        connection.settings_dict["TEST"]["NAME"] = str(file)
 
 
 @pytest.fixture(autouse=True)
