@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -32,14 +33,33 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("busy machine")
 # two test processes share the cores: a torch in each, and in their children, that takes them all is slower for both
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+LONGEST = ("test_on_postgres.py", "test_tune_command.py", "test_ranks.py", "test_faster_hook.py", "test_estimates.py")
 # each test process has devices of its own: what two of them measure at a time is no fault of either
 _LOCKS = tempfile.TemporaryDirectory(prefix="memorymark-test-locks-")
 os.environ["MEMORYMARK_LOCK_DIR"] = _LOCKS.name
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin the file that takes longest first: one test of four minutes at the end leaves the other core idle."""
-    items.sort(key=lambda item: item.path.name != "test_on_postgres.py")
+    """Leave all but the first value of a slow test's parameters to the night, and begin the longest files first.
+
+    A file of four minutes at the end would leave the other cores idle.
+    """
+    seen = set()
+    for item in items:
+        is_slow = item.get_closest_marker("slow") or item.get_closest_marker("cuda_stand_in")
+        if is_slow and hasattr(item, "callspec"):
+            each = item.get_closest_marker("each_value")
+            names = [] if each is None else each.args or item.callspec.indices
+            key = (item.nodeid.partition("[")[0], *(item.callspec.indices[name] for name in names))
+            if key in seen:
+                item.add_marker(pytest.mark.nightly)
+            seen.add(key)
+    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector nine thousand tests and all they import: a fifth of a page test's time is its own."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -146,7 +166,7 @@ def run_on_postgres(
         "-p",
         "no:cacheprovider",
         "-m",
-        "not fault_full and not cuda_stand_in",
+        "not nightly and not cuda_stand_in",
         "-c",
         str(request.config.inipath),
     ]
