@@ -55,6 +55,7 @@ def test_a_training_that_is_sharded_the_older_way_is_emulated_too(cards: Cards) 
     assert found["kinds"]["boundary"] == "emulated"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("library", "launcher"),
     [

@@ -64,6 +64,7 @@ def test_the_driver_counts_what_the_run_says_it_used(tiny: tuple[dict, Cards]) -
     assert {p["beside_bytes"] for p in told} == {CONTEXT_BYTES}
 
 
+@pytest.mark.nightly
 def test_the_same_run_finds_the_same_boundary_again(tiny: tuple[dict, Cards], warm: WarmEngine) -> None:
     limit = {"memory_limit_bytes": LIMIT_BYTES["bert-tiny"]}
     again = warm.measure(CARD, estimates=True, soak_steps=None, **limit, **short("bert-tiny"))
