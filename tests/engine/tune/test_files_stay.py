@@ -63,6 +63,7 @@ def test_files_are_as_before_though_a_script(what: str, way: Way, there: Path, t
 
 
 @pytest.mark.slow
+@pytest.mark.each_value
 @BOTH
 @pytest.mark.parametrize("what", [*SLOW, *LIBRARIES])
 def test_files_are_as_before_though_another_script(what: str, way: Way, there: Path, tmp_path: Path) -> None:
@@ -75,6 +76,7 @@ def test_files_are_as_before_though_another_script(what: str, way: Way, there: P
 
 
 @pytest.mark.slow
+@pytest.mark.each_value
 @BOTH
 @pytest.mark.parametrize("victim", ["script", "tune", "guardian"])
 def test_files_are_as_before_though_it_is_killed_at_any_moment(
