@@ -65,6 +65,7 @@ def test_files_are_as_before_though_a_script(what: str, way: Way, there: Path, t
 
 
 @pytest.mark.slow
+@pytest.mark.each_value
 @BOTH
 @pytest.mark.parametrize("what", [*SLOW, *LIBRARIES])
 def test_files_are_as_before_though_another_script(what: str, way: Way, there: Path, tmp_path: Path) -> None:
@@ -77,6 +78,7 @@ def test_files_are_as_before_though_another_script(what: str, way: Way, there: P
 
 
 @pytest.mark.slow
+@pytest.mark.each_value
 @BOTH
 @pytest.mark.parametrize("victim", ["script", "tune", "guardian"])
 def test_files_are_as_before_though_it_is_killed_at_any_moment(
