@@ -44,9 +44,7 @@ from .wanted_size import AXES, check_undivided, end_of_data, is_consumed_alike, 
 SETTERS = {"dataloader": "DataLoader", "hf": "TrainingArguments", "steps": "memorymark.steps"}
 MEMORY_VARIES = "memory_varies"
 CLEAR_FALL = 0.01
-MUCH = 0.02
-"""Of the peak; memory that other threads take, or that was taken for data, is told from there on."""
-NOT_KNOWN = "what they hold together is not known"
+TOGETHER = "train side by side: what they hold together is not known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +149,7 @@ def evidence_of(
     """
     check_emulated(readings, emulated)
     if (threads := max((r.trainings for r in readings), default=1)) > 1:
-        raise CommandUntunable("several_trainings", f"{threads} threads of a process train side by side: {NOT_KNOWN}")
+        raise CommandUntunable("several_trainings", f"{threads} threads of one process {TOGETHER}")
     too_large = data_end is not None and batch_size > data_end.largest
     if (refusal := _refused(readings, ended, batch_size)) is not None:
         if too_large and data_end and refusal.outcome is Outcome.ERROR and refusal.error_type != TIMEOUT:
@@ -173,8 +171,7 @@ def evidence_of(
     if emulated and alone > 1:
         raise CommandUntunable("cannot_emulate", OWN_RANKS)
     if world_size == 1 and alone > 1:
-        what = f"{alone} processes train side by side without a process group: {NOT_KNOWN}"
-        raise CommandUntunable("several_trainings", what)
+        raise CommandUntunable("several_trainings", f"{alone} processes without a process group {TOGETHER}")
     if batch in SETTERS and not any(SETTERS[batch] in r.set_by() for r in readings):
         raise CommandUntunable("batch_size_not_set", _why_not_set(batch, readings))
     check_same_gpu(trained)
@@ -206,13 +203,13 @@ def evidence_of(
     known = [m for m in memories if m]
     evidence = _measured(batch_size, trained, steps, step_seconds, known, micro_batches, limit_bytes, ended)
     lengths = [step.lengths(batch_size, axis) for each in steps for step in each if not step.is_timed]
-    growth = max(m.growth_bytes for m in memories if m)
+    growth = max(m.growth_bytes for m in known)
     whole_run = trained[0].whole_run
     trained_data = [each for each in whole_run["data"] if each.get("is_trained")] if whole_run is not None else []
     if trained_data and all(each["looked"] and not each["is_text"] for each in trained_data):
         lengths = []  # the longest rows were among those watched
     is_cut = whole_run is not None and whole_run["is_evaluation_cut"]
-    kept = max(m.kept_by_evaluation_bytes for m in memories if m) if is_cut else 0
+    kept = max(m.kept_by_evaluation_bytes for m in known) if is_cut else 0
     caveat = notes.caveat_of(
         lengths,
         axis == BY_LOADER,
@@ -225,15 +222,10 @@ def evidence_of(
     rows = {r.rows_of_a_pass for r in trained}
     has_batches_as_rows = batch_size > 1 and all(drawn == 1 for each in steps for step in each for drawn in step.drawn)
     rows_of_a_pass = rows.pop() if len(rows) == 1 and not has_batches_as_rows else None
-    of_others = max(m.others_bytes / m.peak_bytes for m in known)
-    is_varied = notes.are_varied(lengths) or of_others > MUCH
-    left_out = notes.left_out(
-        max(r.only_read_bytes for r in trained), MUCH * (evidence.probe.peak_allocated_bytes or 0)
-    )
-    evidence = replace(evidence, caveat=caveat, is_varied=is_varied, left_out=left_out)
-    found_in_all = replace(
-        evidence, batch_axis=axis, whole_run=whole_run, rows_of_a_pass=rows_of_a_pass, counts_all=counts_all
-    )
+    is_varied = notes.are_varied(lengths) or any(notes.is_much(m.others_bytes, m.peak_bytes) for m in known)
+    left_out = notes.left_out(max(r.only_read_bytes for r in trained), max(m.peak_bytes for m in known))
+    evidence = replace(evidence, caveat=caveat, is_varied=is_varied, left_out=left_out, counts_all=counts_all)
+    found_in_all = replace(evidence, batch_axis=axis, whole_run=whole_run, rows_of_a_pass=rows_of_a_pass)
     return without_speed(found_in_all, world_size) if emulated else replace(found_in_all, world_size=world_size)
 
 

@@ -56,6 +56,7 @@ PEAK = Wording(
     },
 )
 
+MUCH = 0.02
 WHOLE_RUN = "whole run: "
 """Before the first sentence of what a whole run saw."""
 PROBLEMS = (
@@ -144,9 +145,14 @@ def caveat_of(
     return "; ".join(parts) or None
 
 
-def left_out(only_read_bytes: int, least_bytes: float) -> str | None:
-    """Say what was taken for data, from so many bytes on."""
-    return LEFT_OUT.write(bytes=format_bytes(only_read_bytes)) if only_read_bytes > least_bytes else None
+def left_out(only_read_bytes: int, peak_bytes: int) -> str | None:
+    """Say what was taken for data, if it is much."""
+    return LEFT_OUT.write(bytes=format_bytes(only_read_bytes)) if is_much(only_read_bytes, peak_bytes) else None
+
+
+def is_much(size: int, peak_bytes: int) -> bool:
+    """Whether it is more of the peak than two ways to count it may differ by."""
+    return size > MUCH * peak_bytes
 
 
 def are_varied(lengths: Sequence[Collection[int]]) -> bool:

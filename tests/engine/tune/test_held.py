@@ -136,6 +136,6 @@ def test_without_a_loader_the_calls_of_one_backward_pass_are_one_micro_batch(kin
 
 @pytest.mark.slow
 def test_two_trainings_in_threads_of_one_process_are_no_answer() -> None:
-    with pytest.raises(CommandUntunable, match="2 threads of a process train side by side") as refused:
+    with pytest.raises(CommandUntunable, match="2 threads of one process train side by side") as refused:
         started("threads")
     assert refused.value.code == "several_trainings"
