@@ -79,7 +79,8 @@ class Held:
                 self.uncounted |= {} if self.is_counted(address, each) else {address: size}
         existing = Tensors(self.torch).addresses() if self.uncounted else ()
         self.uncounted = {address: size for address, size in self.uncounted.items() if address in existing}
-        self.only_read_bytes = sum(size for address, size in self.data.items() if address not in of_data_sets)
+        only_read = self.before.addresses() - of_data_sets  # a first batch is gone by now
+        self.only_read_bytes = sum(size for address, size in self.data.items() if address in only_read)
 
 
 class CpuMemory:
@@ -168,7 +169,8 @@ def data_addresses(torch: Any) -> set[int]:
     owners = read.objects_of(kinds)
     sets = [each.dataset for each in owners if issubclass(type(each), loaders.DataLoader)]
     waiting = [*sets, *(part for each in (*owners, *sets) for part in gc.get_referents(each))]
-    tensors, looked_at = [], set()
+    tensors: list[Any] = []
+    looked_at: set[int] = set()
     while waiting and len(looked_at) < MOST_LOOKED_AT:
         each = waiting.pop()
         if issubclass(type(each), torch.Tensor):
