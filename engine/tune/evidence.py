@@ -5,7 +5,7 @@ batch_size_not_set    the hook was to set the batch size and found nowhere to se
 batch_size_ignored    the training was given batches of another size than it was started with
 ranks_disagree        the processes of one training did not consume the same, or one ended before the others
 gpus_differ           the ranks of one training have GPUs of different kinds
-several_trainings     processes that know nothing of each other train at the same time
+several_trainings     processes that know nothing of each other, or threads, train at the same time
 ended_early           the command ended in order before enough optimizer steps
 no_process_group      ranks were to be emulated, and the training never joined a process group
 cannot_emulate        its ranks need what only real ones have
@@ -44,6 +44,7 @@ from .wanted_size import AXES, check_undivided, end_of_data, is_consumed_alike, 
 SETTERS = {"dataloader": "DataLoader", "hf": "TrainingArguments", "steps": "memorymark.steps"}
 MEMORY_VARIES = "memory_varies"
 CLEAR_FALL = 0.01
+TOGETHER = "train side by side: what they hold together is not known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +100,10 @@ class Evidence:
     """What a whole run saw of the data and of the script's other parts, in rank 0."""
     caveat: str | None = None
     """Why the training may take more later than in the steps that were watched."""
+    left_out: str | None = None
+    """What was there on a CPU beside the peak, if it is much."""
     is_varied: bool = False
-    """Whether the batches that were watched had rows or items of different sizes: another start may be given others."""
+    """Whether its batches had rows or items of different sizes, or other threads took memory: starts may differ."""
     most_samples: int | None = None
     """The largest batch that the data gave, where it gave fewer than were wanted."""
     curve: tuple[int, ...] = ()
@@ -145,6 +148,8 @@ def evidence_of(
     showed of the data. `emulated` are the ranks that the start stood in for, where it was not given all of them.
     """
     check_emulated(readings, emulated)
+    if (threads := max((r.trainings for r in readings), default=1)) > 1:
+        raise CommandUntunable("several_trainings", f"{threads} threads of one process {TOGETHER}")
     too_large = data_end is not None and batch_size > data_end.largest
     if (refusal := _refused(readings, ended, batch_size)) is not None:
         if too_large and data_end and refusal.outcome is Outcome.ERROR and refusal.error_type != TIMEOUT:
@@ -166,8 +171,7 @@ def evidence_of(
     if emulated and alone > 1:
         raise CommandUntunable("cannot_emulate", OWN_RANKS)
     if world_size == 1 and alone > 1:
-        what = f"{alone} processes train side by side without a process group"
-        raise CommandUntunable("several_trainings", f"{what}: what they hold together is not known")
+        raise CommandUntunable("several_trainings", f"{alone} processes without a process group {TOGETHER}")
     if batch in SETTERS and not any(SETTERS[batch] in r.set_by() for r in readings):
         raise CommandUntunable("batch_size_not_set", _why_not_set(batch, readings))
     check_same_gpu(trained)
@@ -199,13 +203,13 @@ def evidence_of(
     known = [m for m in memories if m]
     evidence = _measured(batch_size, trained, steps, step_seconds, known, micro_batches, limit_bytes, ended)
     lengths = [step.lengths(batch_size, axis) for each in steps for step in each if not step.is_timed]
-    growth = max(m.growth_bytes for m in memories if m)
+    growth = max(m.growth_bytes for m in known)
     whole_run = trained[0].whole_run
     trained_data = [each for each in whole_run["data"] if each.get("is_trained")] if whole_run is not None else []
     if trained_data and all(each["looked"] and not each["is_text"] for each in trained_data):
         lengths = []  # the longest rows were among those watched
     is_cut = whole_run is not None and whole_run["is_evaluation_cut"]
-    kept = max(m.kept_by_evaluation_bytes for m in memories if m) if is_cut else 0
+    kept = max(m.kept_by_evaluation_bytes for m in known) if is_cut else 0
     caveat = notes.caveat_of(
         lengths,
         axis == BY_LOADER,
@@ -218,10 +222,10 @@ def evidence_of(
     rows = {r.rows_of_a_pass for r in trained}
     has_batches_as_rows = batch_size > 1 and all(drawn == 1 for each in steps for step in each for drawn in step.drawn)
     rows_of_a_pass = rows.pop() if len(rows) == 1 and not has_batches_as_rows else None
-    evidence = replace(evidence, caveat=caveat, is_varied=notes.are_varied(lengths))
-    found_in_all = replace(
-        evidence, batch_axis=axis, whole_run=whole_run, rows_of_a_pass=rows_of_a_pass, counts_all=counts_all
-    )
+    is_varied = notes.are_varied(lengths) or any(notes.is_much(m.others_bytes, m.peak_bytes) for m in known)
+    left_out = notes.left_out(max(r.only_read_bytes for r in trained), max(m.peak_bytes for m in known))
+    evidence = replace(evidence, caveat=caveat, is_varied=is_varied, left_out=left_out, counts_all=counts_all)
+    found_in_all = replace(evidence, batch_axis=axis, whole_run=whole_run, rows_of_a_pass=rows_of_a_pass)
     return without_speed(found_in_all, world_size) if emulated else replace(found_in_all, world_size=world_size)
 
 

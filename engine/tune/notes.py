@@ -34,6 +34,9 @@ REFUSED = Wording(
     "the card refused {count} {allocations}, and torch went on with less: its steps may be slower for it",
     {"allocations": ("allocation", "allocations")},
 )
+LEFT_OUT = Wording(
+    "{bytes} of tensors that the training only reads were there before it: they were taken for data and do not count"
+)
 
 LEARNED_SIZES = Wording(
     "the script seems to take {rule} only: {failed_sizes} ended with {errors}",
@@ -53,6 +56,7 @@ PEAK = Wording(
     },
 )
 
+MUCH = 0.02
 WHOLE_RUN = "whole run: "
 """Before the first sentence of what a whole run saw."""
 PROBLEMS = (
@@ -101,7 +105,10 @@ OF_WHOLE_RUN: tuple[Text, ...] = (
     *(NOT_LOOKED_THROUGH, ROWS_OF_ONE_SIZE, ROWS, MORE_DATA, NO_LOADER, OPTIMIZERS, EVALUATED, NOT_EVALUATED),
     *(CHECKPOINT, NO_CHECKPOINT, SHORT_BATCH),
 )
-NOTES: tuple[Text, ...] = (MORE_THAN_WATCHED, GROWS, EVALUATION_KEEPS, IDLE_OPTIMIZERS, REFUSED, *OF_WHOLE_RUN)
+NOTES: tuple[Text, ...] = (
+    *(MORE_THAN_WATCHED, GROWS, EVALUATION_KEEPS, IDLE_OPTIMIZERS, REFUSED, LEFT_OUT),
+    *OF_WHOLE_RUN,
+)
 """All but those that a document is compared with: the peak, and the sizes that a script takes."""
 
 
@@ -136,6 +143,16 @@ def caveat_of(
         several = "allocation" if refused_allocations == 1 else "allocations"
         parts.append(REFUSED.write(count=refused_allocations, allocations=several))
     return "; ".join(parts) or None
+
+
+def left_out(only_read_bytes: int, peak_bytes: int) -> str | None:
+    """Say what was taken for data, if it is much."""
+    return LEFT_OUT.write(bytes=format_bytes(only_read_bytes)) if is_much(only_read_bytes, peak_bytes) else None
+
+
+def is_much(size: int, peak_bytes: int) -> bool:
+    """Whether it is more of the peak than two ways to count it may differ by."""
+    return size > MUCH * peak_bytes
 
 
 def are_varied(lengths: Sequence[Collection[int]]) -> bool:

@@ -17,6 +17,7 @@ from ..spec import MEMORY_STEPS
 from .replay import LATER_STEP, Memory, cpu_memory, kept_each, shape_given
 
 ROWS, DRAWN = 4, 5  # where a mark of a batch has the rows of its loader, and those of the batch
+AGAIN = 4  # where a mark of a forward pass has whether the step was given the same before
 BY_HAND = 0
 """Stands for the optimizer where a script has none, and changes its weights itself."""
 BY_LOADER = -1
@@ -39,11 +40,14 @@ class Step:
     """The rows that each batch had in the data set; None where the loader does not tell."""
     has_evaluated: bool = False
     """Whether a module was run in evaluation mode since the step before, which took its time, too."""
+    passes: tuple[int | None, ...] = ()
+    """Of each of `forwards` which backward pass followed; None where it was given what one before it was given."""
 
     def holds(self, batch_size: int, axis: int) -> int:
         """Return how many micro-batches of that size it consumed; 0 where its model was given smaller ones, too.
 
         A loader may draw ahead, and a module may be called twice for one batch, as those of a GAN: the lower count.
+        Without a loader the calls of one backward pass are one micro-batch, as those of a recurrent decoder.
         Smaller ones are the last of a data set, or the parts of a batch that failed as a whole; but a few rows that no
         loader drew are none, as those by which an agent acts.
         """
@@ -60,7 +64,18 @@ class Step:
         if self.forwards and not calls:
             return 0
         called = calls.count(largest)
-        return min(drawn, called) if drawn and called else drawn or called
+        return min(drawn, called) if drawn and called else drawn or self._passes(largest, batch_size, axis)
+
+    def _passes(self, parameters: int, batch_size: int, axis: int) -> int:
+        """Count the backward passes of a module that was called with new inputs of that size."""
+        calls = zip(self.forwards, self.passes, strict=True)
+        return len(
+            {
+                number
+                for (count, shape, _), number in calls
+                if number is not None and count == parameters and len(shape) > axis and shape[axis] == batch_size
+            }
+        )
 
     def smaller(self, batch_size: int, axis: int) -> list[int]:
         """Return the sizes of fewer rows that the module was called with which was called with that size, too."""
@@ -187,6 +202,16 @@ class Reading:
         """Whether a DataLoader was made whose batches are put together elsewhere, so that no size can be set in it."""
         return any(mark[1] == "own_batches" for mark in self.data["marks"])
 
+    @property
+    def only_read_bytes(self) -> int:
+        """What it held before the training on a CPU, outside of data sets, and was taken for data."""
+        return int(self.data.get("only_read_bytes", 0))
+
+    @property
+    def trainings(self) -> int:
+        """How many threads trained at the same time."""
+        return int(self.data.get("trainings", 1))
+
     def set_by(self) -> set[str]:
         """Return what the hook gave the batch size to: DataLoader, TrainingArguments."""
         return {mark[2] for mark in self.data["marks"] if mark[1] == "batch_size_set"}
@@ -225,15 +250,20 @@ class Reading:
         forwards: list[tuple[int, tuple[int, ...], int | None]] = []
         batches: list[tuple[int, ...]] = []
         drawn: list[int | None] = []
+        passes: list[int | None] = []
+        went_back = 0
         waited, loading_since, is_timed, has_evaluated = 0.0, None, False, False
         for at, name, *details in self.data["marks"]:
             if name == "forward":
                 forwards.append((details[0], tuple(details[1] or ()), details[2]))
+                passes.append(None if len(details) > AGAIN and details[AGAIN] else went_back)
+            elif name == "backward":
+                went_back += 1
             elif name == "batch" and details[0]:
                 batches.append(tuple(details[1] or ()))
                 drawn.append(details[DRAWN] if len(details) > DRAWN else None)
             elif name == "begun":  # what ran before was no training
-                forwards, batches, drawn = [], [], []
+                forwards, batches, drawn, passes = [], [], [], []
             elif name == "loading":
                 loading_since = at
             elif name == "loaded" and loading_since is not None:
@@ -243,15 +273,19 @@ class Reading:
             elif name == "evaluated":
                 has_evaluated = True
             elif name == "step" and details[0] == slowest:
-                steps.append(Step(tuple(forwards), tuple(batches), at, waited, is_timed, tuple(drawn), has_evaluated))
-                forwards, batches, drawn, waited, has_evaluated = [], [], [], 0.0, False
+                given = tuple(forwards), tuple(batches)
+                steps.append(Step(*given, at, waited, is_timed, tuple(drawn), has_evaluated, tuple(passes)))
+                forwards, batches, drawn, passes, waited, has_evaluated = [], [], [], [], 0.0, False
         return steps
 
     def memory(self) -> Memory | None:
         """Return the peak; None where nothing was measured."""
         if self.card:
             return self._card_memory()
-        return cpu_memory(self.data["held"], self.data["events"], self.data["marks"]) if self.data["events"] else None
+        data = self.data
+        if not data["events"]:
+            return None
+        return cpu_memory(data["data"], data["events"], data["marks"], data["uncounted_bytes"])
 
     def _card_memory(self) -> Memory:
         peak = self.card["peak_allocated_bytes"]

@@ -177,7 +177,7 @@ class StartSweep(Sweep):
         boundary = replace(boundary, soak_steps=of_largest.probe.steps)
         if of_largest.whole_run is not None:
             boundary = with_note(boundary, f"{describe_whole_run(of_largest.whole_run)}; {self._peak(of_largest)}")
-        return with_note(boundary, of_largest.caveat)
+        return with_note(with_note(boundary, of_largest.caveat), of_largest.left_out)
 
     def _peak(self, evidence: Evidence) -> str:
         probe = evidence.probe

@@ -84,6 +84,7 @@ def test_every_note_of_a_training_is_written_by_a_function_of_this_test() -> Non
     assert given == {
         "f'{describe_whole_run(of_largest.whole_run)}; {self._peak(of_largest)}'",
         "of_largest.caveat",
+        "of_largest.left_out",
         "describe_learned(rule, self.searched)",
     }, "write it from engine/tune/notes.py, and try it here"
 
@@ -109,6 +110,11 @@ def test_every_caveat_is_of_its_wordings(seen: tuple[list[list[int]], bool, int,
     lengths, *more = seen
     caveat = notes.caveat_of(lengths, *more)  # type: ignore[arg-type]
     assert [part for part in (caveat or "").split("; ") if part and not is_one_of(part, notes.NOTES)] == []
+
+
+def test_what_was_taken_for_data_is_told_from_two_of_a_hundred_parts_of_the_peak_on() -> None:
+    assert notes.left_out(2 * 2**20, 100 * 2**20) is None
+    assert is_one_of(notes.left_out(3 * 2**20, 100 * 2**20) or "", notes.NOTES)
 
 
 @pytest.mark.parametrize("name", ["ValueError", None, "", "use 4,096", "x" * 41, "É"])

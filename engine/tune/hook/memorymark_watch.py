@@ -21,9 +21,11 @@ from typing import Any
 import memorymark_read as read
 import memorymark_seen
 from memorymark_compiled import see_compiled
+from memorymark_held import CpuMemory
 from memorymark_optimizers import Stepped
 from memorymark_processes import last_step, see_failed_ranks
 from memorymark_raised import Raised
+from memorymark_turns import Given, Turns
 
 BY_HAND = 0
 """Stands for the optimizer in the marks of a script that has none, and changes its weights itself."""
@@ -46,16 +48,14 @@ class Watch:
         self.torch: Any = None
         self.thread: int | None = None  # the one that trains
         self.device: Any = None
-        self.profile: Any = None
         self.memory: Any = None
+        self.cpu: Any = None  # its memory
         self.first_timed, self.timed_from = 0, 0.0
         self.marks: list[Any] = []
         self.steps: dict[int, int] = {}
-        self.held: dict[int, int] = {}
-        self.gradients: list[Any] = []
-        self.events: list[list[int]] = []
         self.optimizers: set[int] = set()
         self.stepped = Stepped()
+        self.given, self.turns = Given(), Turns()
         self.went_back = False
         self.raised: Any = None
         self.loader_kinds: list[Any] = []
@@ -80,7 +80,8 @@ class Watch:
         modules, self.torch = torch.nn.modules.module, torch
         self.mark("armed", torch.__version__, sys.argv)
         self.seen.once("imported")
-        self.raised = Raised(torch)
+        self.cpu = CpuMemory(torch)
+        self.raised = Raised(torch, lambda: self.mark("backward"))
         folder = self.settings["folder"]
         if len(folder) < 80:  # a socket's path has at most 104 bytes; killed workers do not remove theirs
             import_module("multiprocessing.process").current_process()._config.setdefault("tempdir", folder)
@@ -184,9 +185,8 @@ class Watch:
 
     def mark(self, name: Any, *details: Any) -> None:
         self.marks.append([time.monotonic(), name, *details])
-        if self.profile is not None:  # the same mark among the allocator's events
-            with self.torch.autograd.profiler.record_function(f"memorymark.{len(self.marks) - 1}"):
-                pass
+        if self.cpu is not None:
+            self.cpu.mark(len(self.marks) - 1)
 
     def phase(self, name: Any) -> None:
         is_read = self.memory is None and self.device is not None and self.device.type == "cuda"
@@ -225,6 +225,8 @@ class Watch:
             self.phase("forward")
             return
         self.seen.count("evaluations")
+        if self.device is None:
+            self.cpu.first_pass()
         if self.memory is None and self.forwards:  # as a reward model: a part of the training
             self.frozen.setdefault(module, set()).add(self.least_steps())
         is_evaluation = not module.training and (module in self.parameters or len(self.frozen.get(module, ())) < 2)
@@ -245,6 +247,7 @@ class Watch:
                 inputs = read.inputs_of(self.torch, [arguments, options])
                 if module not in self.parameters:
                     self.parameters[module] = read.parameters_of(self.torch, module)
+                inputs = *inputs, self.given.again(self.torch, arguments, options)
                 self.mark("forward", self.parameters[module], *inputs)
                 self.phase("backward")
                 if not self.optimizers and (result := read.first_with_gradient(self.torch, found[0])) is not None:
@@ -256,10 +259,8 @@ class Watch:
 
     def forget_start(self) -> None:
         """Watch from the next forward pass on: the one before was of a constructor or a summary of the model."""
-        profile, self.profile = self.profile, None
-        if profile is not None:
-            profile.__exit__(None, None, None)
-        self.device, self.held, self.gradients = None, {}, []
+        self.cpu.forget()
+        self.device = None
         self.mark("begun")
 
     def start(self, device: Any) -> None:
@@ -268,11 +269,7 @@ class Watch:
             self.forget_start()
         if self.device is None and device is not None:
             self.device = device
-            if device.type == "cpu":
-                self.held = read.held_bytes(self.torch, self.optimizers)
-                self.gradients = read.gradients(self.torch)
-                kinds = [self.torch.profiler.ProfilerActivity.CPU]
-                self.profile = self.torch.profiler.profile(activities=kinds, profile_memory=True).__enter__()
+            _ = self.cpu.begin(self.optimizers) if device.type == "cpu" else self.cpu.end()
 
     def meet(self, module: Any) -> None:
         """Limit the cards of a module that was not seen before: a script may leave another card the current one."""
@@ -332,6 +329,9 @@ class Watch:
             self.torch.cuda.synchronize(self.device)
         self.steps[optimizer] = self.steps.get(optimizer, 0) + 1
         self.mark("step", optimizer)
+        self.given = Given()
+        if self.turns.step():
+            self.end("done")
         fewest, most, wanted = self.least_steps(), max(self.steps.values()), self.settings["memory_steps"]
         if self.epoch is not None:
             wanted = self.epoch.steps_wanted(wanted)
@@ -358,12 +358,7 @@ class Watch:
         return min(self.steps.values(), default=0)
 
     def read_memory(self) -> dict[str, Any]:
-        if self.profile is not None:
-            profile, self.profile = self.profile, None
-            profile.__exit__(None, None, None)
-            self.events = read.allocator_events(profile)
-            for address in [address for gradient, address in self.gradients if gradient() is None]:
-                self.held.pop(address, None)
+        self.cpu.end()
         return dict(read.card_memory(self.torch, self.device, self.cards))
 
     def end(self, how: Any, error_type: Any = None, error_message: Any = None) -> None:
@@ -371,16 +366,16 @@ class Watch:
             return
         self.is_ended = True
         self.seen.end()  # os._exit calls no handlers
-        if self.profile is not None:
-            self.read_memory()  # the profiler must not outlive the interpreter
+        if self.cpu is not None:
+            self.cpu.end()  # the profiler must not outlive the interpreter
         rank, world = self.place()
         noted = {"pid": os.getpid(), "rank": rank, "world_size": world, "ended": how}
         noted |= {"error_type": error_type, "error_message": error_message and read.shortened(error_message)}
         card = read.card_memory(self.torch, self.device, self.cards)
         device = self.device and (f"cuda:{card['index']}" if len(self.cards) > 1 else str(self.device))
         noted |= {"marks": self.marks, "device": device, "python": sys.version.split()[0], "card": card}
-        noted["cards"] = len(self.cards)
-        noted |= {"held": list(self.held.items()), "events": self.events}
+        noted |= self.cpu.noted() if self.cpu else {}
+        noted["cards"], noted["trainings"] = len(self.cards), self.turns.trainings
         noted["emulated"] = bool(self.settings.get("emulated"))
         noted["has_group"], noted["loader"] = self.group is not None, self.loader
         noted["whole_run"] = self.epoch and self.epoch.seen()

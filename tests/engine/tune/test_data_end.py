@@ -18,7 +18,7 @@ def with_rows(rows: int, sizes: list[list[int]], *, peak: int = 900, **changes: 
     """What is noted of a training whose loader has this many rows."""
     marks = [[*mark, [], rows] if mark[1] == "batch" else mark for mark in marks_of(sizes)]
     ends = [[number, number] for number, mark in enumerate(marks) if mark[1] == "step"]
-    events = [[2.5, 2, peak - 100], [2.6, 2, 100 - peak], *ends]
+    events = [[2.5, 2, peak - 100, peak], [2.6, 2, 100 - peak, 100], *ends]
     return reading(sizes, marks=marks, events=events, python="3.11.7", **changes)
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import engine
-from engine.tune.hook.memorymark_read import gradients, held_bytes, idle_optimizers, inputs_of, shortened
+from engine.tune.hook.memorymark_read import held_bytes, idle_optimizers, inputs_of, shortened
 
 HOOK = Path(engine.__file__).parent / "tune" / "hook"
 sys.path.append(str(HOOK))  # as in a process that is watched
@@ -64,16 +64,6 @@ def test_a_checkpoint_on_the_thread_of_a_backward_pass_is_not_where_the_training
     made.depth = 0
     made.before_forward(block)
     assert made.thread == threading.get_ident()
-
-
-def test_a_gradient_that_was_freed_is_known_by_its_reference() -> None:
-    module = torch.nn.Linear(8, 8, bias=False)
-    module(torch.randn(2, 8)).sum().backward()
-    address = module.weight.grad.data_ptr()
-    (reference,) = [each for each, at in gradients(torch) if at == address]
-    assert reference() is module.weight.grad
-    module.weight.grad = None
-    assert reference() is None
 
 
 def test_an_optimizer_that_made_no_step_is_told_from_those_that_did_and_those_that_were_freed() -> None:
@@ -196,3 +186,9 @@ def test_only_a_list_of_dicts_with_one_image_each_is_a_batch_of_as_many(given: A
     for value in (given, [(given,), {}]):
         shape, _, _ = inputs_of(torch, value)
         assert (shape or [None])[0] == rows
+
+
+def test_a_batch_within_torch_func_is_the_whole_one_with_its_memory() -> None:
+    rows, seen = torch.ones(8, 4), []
+    torch.func.vmap(torch.func.grad(lambda row: seen.append(inputs_of(torch, [row])) or row.sum()))(rows)
+    assert seen == [([8], None, [[rows.data_ptr(), 128, True]])]
