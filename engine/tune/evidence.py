@@ -26,6 +26,7 @@ from ..measurement.oom import classify, is_of_a_library
 from ..results.host_memory import KILLED_TYPE
 from ..results.result import DATA_EXHAUSTED, Outcome, Probe
 from ..results.stats import is_steady
+from ..search.stillness import Watched
 from ..text.masking import masked_text
 from ..text.own_words import SAID, describe_error
 from ..text.printable import printable
@@ -34,11 +35,13 @@ from . import notes
 from .data_end import DataEnd
 from .emulated.evidence import OWN_RANKS, check_emulated, without_speed
 from .file_changes import FileChanges
+from .hook.memorymark_seen import NO_BATCH
 from .reading import BY_LOADER, Reading, Step
 from .replay import Memory
 from .script_error import TIMEOUT
 from .seen import KEPT_OUT, LastSeen
 from .speed.timed_steps import Loader, Timing, steps_to_time, timed_pairs
+from .varied import differences_of
 from .wanted_size import AXES, check_undivided, end_of_data, is_consumed_alike, micro_batches_of
 
 SETTERS = {"dataloader": "DataLoader", "hf": "TrainingArguments", "steps": "memorymark.steps"}
@@ -102,8 +105,8 @@ class Evidence:
     """Why the training may take more later than in the steps that were watched."""
     left_out: str | None = None
     """What was there on a CPU beside the peak, if it is much."""
-    is_varied: bool = False
-    """Whether its batches had rows or items of different sizes, or other threads took memory: starts may differ."""
+    watched: Watched | None = None
+    """Whether its memory was still in the steps that were read; None where none was."""
     most_samples: int | None = None
     """The largest batch that the data gave, where it gave fewer than were wanted."""
     curve: tuple[int, ...] = ()
@@ -152,9 +155,11 @@ def evidence_of(
         raise CommandUntunable("several_trainings", f"{threads} threads of one process {TOGETHER}")
     too_large = data_end is not None and batch_size > data_end.largest
     if (refusal := _refused(readings, ended, batch_size)) is not None:
-        if too_large and data_end and refusal.outcome is Outcome.ERROR and refusal.error_type != TIMEOUT:
+        if too_large and data_end and refusal.outcome is Outcome.ERROR:
             message = f"{data_end.describe(batch_size)}; {describe_error(refusal.error_type, refusal.error_message)}"
             return Evidence(_out_of_data(batch_size, message, ended))
+        if honoured and refusal.error_type == NO_BATCH:
+            return Evidence(_out_of_data(batch_size, refusal.error_message or "", ended))
         return Evidence(refusal)
     trained = sorted((r for r in readings if r.is_done), key=lambda r: r.rank)
     if not trained:
@@ -202,29 +207,24 @@ def evidence_of(
     step_seconds = [b.ended_at - a.ended_at for a, b in full]  # each full step after the memory was read
     known = [m for m in memories if m]
     evidence = _measured(batch_size, trained, steps, step_seconds, known, micro_batches, limit_bytes, ended)
-    lengths = [step.lengths(batch_size, axis) for each in steps for step in each if not step.is_timed]
-    growth = max(m.growth_bytes for m in known)
+    differences = differences_of(trained, steps, known[0], batch_size, axis, micro_batches)
     whole_run = trained[0].whole_run
-    trained_data = [each for each in whole_run["data"] if each.get("is_trained")] if whole_run is not None else []
-    if trained_data and all(each["looked"] and not each["is_text"] for each in trained_data):
-        lengths = []  # the longest rows were among those watched
     is_cut = whole_run is not None and whole_run["is_evaluation_cut"]
-    kept = max(m.kept_by_evaluation_bytes for m in known) if is_cut else 0
     caveat = notes.caveat_of(
-        lengths,
-        axis == BY_LOADER,
-        growth,
-        kept,
-        whole_run is not None,
+        differences.notes,
+        max(m.growth_bytes for m in known),
+        max(m.kept_by_evaluation_bytes for m in known) if is_cut else 0,
         max(r.idle_optimizers for r in trained),
         max(r.refused_allocations for r in trained),
     )
     rows = {r.rows_of_a_pass for r in trained}
     has_batches_as_rows = batch_size > 1 and all(drawn == 1 for each in steps for step in each for drawn in step.drawn)
     rows_of_a_pass = rows.pop() if len(rows) == 1 and not has_batches_as_rows else None
-    is_varied = notes.are_varied(lengths) or any(notes.is_much(m.others_bytes, m.peak_bytes) for m in known)
     left_out = notes.left_out(max(r.only_read_bytes for r in trained), max(m.peak_bytes for m in known))
-    evidence = replace(evidence, caveat=caveat, is_varied=is_varied, left_out=left_out, counts_all=counts_all)
+    watched = differences.watched
+    if any(notes.is_much(m.others_bytes, m.peak_bytes) for m in known):  # other threads took memory: starts may differ
+        watched = replace(watched, is_varied=True)
+    evidence = replace(evidence, caveat=caveat, watched=watched, left_out=left_out, counts_all=counts_all)
     found_in_all = replace(evidence, batch_axis=axis, whole_run=whole_run, rows_of_a_pass=rows_of_a_pass)
     return without_speed(found_in_all, world_size) if emulated else replace(found_in_all, world_size=world_size)
 
@@ -349,6 +349,8 @@ def _beside_bytes(readings: Iterable[Reading]) -> int | None:
 
 def _error_of(reading: Reading) -> tuple[str, str]:
     """Return type and message of the error that ended a training, the script's own words behind their marker."""
+    if reading.data["error_type"] == NO_BATCH:
+        return NO_BATCH, reading.empty_passes or ""
     message = masked_text(reading.data["error_message"] or "")
     is_own = bool(message) and (_outcome(reading) is None or not is_of_a_library(message))
     return reading.data["error_type"], f"{SAID}{message}" if is_own else message
@@ -366,9 +368,9 @@ def _unseen(readings: Sequence[Reading], ended: Ended) -> CommandUntunable:
         why = "Python ran with the hook and did not import it" if has_python else KEPT_OUT
         return CommandUntunable("hook_not_loaded", f"no Python process with torch was seen: {why}{ended.last_lines}")
     most = max((len(r.steps()) for r in readings), default=0)
-    return CommandUntunable(
-        "ended_early", f"the training ended after {most} optimizer steps, before its memory was known{ended.last_words}"
-    )
+    empty = next((f"; {r.empty_passes}" for r in readings if r.empty_passes), "")
+    what = f"the training ended after {most} optimizer steps, before its memory was known{empty}"
+    return CommandUntunable("ended_early", f"{what}{ended.last_words}")
 
 
 def _ended_early(readings: Sequence[Reading], batch_size: int, ended: Ended, why: str, *, has_rows: bool) -> Probe:
@@ -377,6 +379,7 @@ def _ended_early(readings: Sequence[Reading], batch_size: int, ended: Ended, why
     That is the end of its data, unless it has rows enough, or ended within a step: a script that hides its errors ends
     in order, too.
     """
+    has_rows = has_rows and not any(r.empty_passes for r in readings)
     is_hidden = has_rows or any(r.went_forward_last for r in readings)
     return (
         _ended_as(Outcome.ERROR, "Exit", why, batch_size, ended) if is_hidden else _out_of_data(batch_size, why, ended)

@@ -8,7 +8,7 @@ is no probe but a reason.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -16,12 +16,18 @@ from typing import Any
 from ..spec import MEMORY_STEPS
 from .replay import LATER_STEP, Memory, cpu_memory, kept_each, shape_given
 
-ROWS, DRAWN = 4, 5  # where a mark of a batch has the rows of its loader, and those of the batch
-AGAIN = 4  # where a mark of a forward pass has whether the step was given the same before
+ROWS, DRAWN, LOADED = 4, 5, 6
+"""Where a mark of a batch has the rows of its loader, those of the batch, and all shapes."""
+AGAIN, GIVEN = 4, 5
+"""Where a mark of a forward pass has whether the step was given the same before, and all shapes."""
+OWN_PEAK, ALLOCATED = 1, 2  # where a card's mark of a step has its own peak, and what was allocated since any step
 BY_HAND = 0
 """Stands for the optimizer where a script has none, and changes its weights itself."""
 BY_LOADER = -1
 """Stands for the dimension of the inputs that is the batch size, where none is and the loader tells it."""
+
+Shapes = Sequence[Sequence[int]]
+"""All dimensions of the first tensors of an input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,9 @@ class Step:
     """Whether a module was run in evaluation mode since the step before, which took its time, too."""
     passes: tuple[int | None, ...] = ()
     """Of each of `forwards` which backward pass followed; None where it was given what one before it was given."""
+    given: tuple[tuple[int, Shapes], ...] = ()
+    """The count of parameters of each outermost module, and the shapes that it was given."""
+    loaded: tuple[Shapes, ...] = ()
 
     def holds(self, batch_size: int, axis: int) -> int:
         """Return how many micro-batches of that size it consumed; 0 where its model was given smaller ones, too.
@@ -102,6 +111,17 @@ class Step:
             return set(map(prod, self._given()))
         shapes = [shape for _, shape, _ in self.forwards] or self.batches
         return {shape[1 - axis] for shape in shapes if len(shape) == 2 and shape[axis] == batch_size}
+
+    def shapes_given(self) -> dict[Any, Shapes]:
+        """Return the largest shapes that each module was given, by its count of parameters, the largest one first."""
+        return {count: _largest(shapes for each, shapes in self.given if each == count) for count in self._modules()}
+
+    def shapes_loaded(self) -> dict[Any, Shapes]:
+        """Return the largest shapes of the loaders' batches."""
+        return {"loaded": _largest(self.loaded)} if self.loaded else {}
+
+    def _modules(self) -> list[int]:
+        return sorted({count for count, _ in self.given}, reverse=True)
 
     def seen(self) -> set[int]:
         """Return the leading dimensions that the step was given."""
@@ -242,26 +262,42 @@ class Reading:
         end = names.index("memory_read") if "memory_read" in names else len(names)
         return _step_counts(self.data["marks"][:end])
 
+    @property
+    def empty_passes(self) -> str | None:
+        """What ended it, or the loop in it, where its last passes over a loader gave no batch at all."""
+        count, rows = self.data.get("empty_passes") or (0, None)
+        of = "" if rows is None else f" of {rows:,} rows"
+        return f"its DataLoader{of} gave no batch in {count} {'pass' if count == 1 else 'passes'}" if count else None
+
+    @property
+    def slowest(self) -> int | None:
+        """The optimizer that stepped least often."""
+        counts = _step_counts(self.data["marks"])
+        return min(counts, key=lambda each: counts[each], default=None)
+
     def steps(self) -> list[Step]:
         """Return the steps of the optimizer that stepped least often, each with all that came since the one before."""
-        counts = _step_counts(self.data["marks"])
-        slowest = min(counts, key=lambda each: counts[each], default=None)
+        slowest = self.slowest
         steps: list[Step] = []
         forwards: list[tuple[int, tuple[int, ...], int | None]] = []
         batches: list[tuple[int, ...]] = []
         drawn: list[int | None] = []
         passes: list[int | None] = []
         went_back = 0
+        given: list[tuple[int, Shapes]] = []
+        loaded: list[Shapes] = []
         waited, loading_since, is_timed, has_evaluated = 0.0, None, False, False
         for at, name, *details in self.data["marks"]:
             if name == "forward":
                 forwards.append((details[0], tuple(details[1] or ()), details[2]))
                 passes.append(None if len(details) > AGAIN and details[AGAIN] else went_back)
+                given += [(details[0], details[GIVEN])] if len(details) > GIVEN else []
             elif name == "backward":
                 went_back += 1
             elif name == "batch" and details[0]:
                 batches.append(tuple(details[1] or ()))
                 drawn.append(details[DRAWN] if len(details) > DRAWN else None)
+                loaded += details[LOADED : LOADED + 1]
             elif name == "begun":  # what ran before was no training
                 forwards, batches, drawn, passes = [], [], [], []
             elif name == "loading":
@@ -273,9 +309,10 @@ class Reading:
             elif name == "evaluated":
                 has_evaluated = True
             elif name == "step" and details[0] == slowest:
-                given = tuple(forwards), tuple(batches)
-                steps.append(Step(*given, at, waited, is_timed, tuple(drawn), has_evaluated, tuple(passes)))
-                forwards, batches, drawn, passes, waited, has_evaluated = [], [], [], [], 0.0, False
+                seen = tuple(forwards), tuple(batches), at, waited, is_timed, tuple(drawn), has_evaluated
+                steps.append(Step(*seen, tuple(passes), tuple(given), tuple(loaded)))
+                forwards, batches, drawn, passes, given, loaded = [], [], [], [], [], []
+                waited, has_evaluated = 0.0, False
         return steps
 
     def memory(self) -> Memory | None:
@@ -295,16 +332,34 @@ class Reading:
                 if details[1] is not None and details[1] >= peak:
                     break
                 phase, at = details[0], number
+            elif name == "step" and len(details) > ALLOCATED and details[ALLOCATED] >= peak:
+                break
         if any(name == "memory_read" and more and peak > (more[0] or peak) for _, name, *more in self.data["marks"]):
             phase = LATER_STEP  # reading its phases would be timed, too
         if self.cards > 1:
             phase = None  # those of one card were read, and another one may be the fullest
         shape = shape_given(self.data["marks"], at, phase)
         held = [m[4] for m in self.data["marks"] if m[1:3] == ["phase", "evaluation"] and m[4] is not None]
-        kept = kept_each(held)
+        own: dict[Any, list[int]] = {}
+        for _, name, *details in self.data["marks"]:
+            if name == "step" and len(details) > OWN_PEAK:
+                own.setdefault(details[0], []).append(details[OWN_PEAK])
         return Memory(
-            peak, phase, None, None, self.card["peak_reserved_bytes"], shape=shape, kept_by_evaluation_bytes=kept
+            peak,
+            phase,
+            None,
+            None,
+            self.card["peak_reserved_bytes"],
+            shape=shape,
+            kept_by_evaluation_bytes=kept_each(held),
+            step_peaks=own,
         )
+
+
+def _largest(found: Iterable[Shapes]) -> Shapes:
+    """Return the largest size of each dimension of each tensor, of several calls."""
+    each_tensor = zip(*found, strict=False)
+    return [[max(sizes) for sizes in zip(*shapes, strict=False)] for shapes in each_tensor]
 
 
 def _step_counts(marks: Sequence[Sequence[Any]]) -> Counter[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -39,6 +39,8 @@ class Memory:
     """What was held after each change within one step: of the steps after the first, the one that held most."""
     others_bytes: int = 0
     """The most that other threads had allocated, or freed, since the beginning."""
+    step_peaks: Mapping[Any, Sequence[int]] = field(default_factory=dict)
+    """The own peak of each step of each optimizer, of those that were read."""
 
 
 def cpu_memory(
@@ -62,7 +64,7 @@ def cpu_memory(
     phase, peak_phase, phase_at, peak_at = None, None, 0, 0
     rests: list[int] = []
     evaluated: list[int] = []
-    curve = _Curve()
+    curve, steps = _Curve(), _Steps(live.bytes)
     for _, *event in events:
         before = live.bytes
         if len(event) == 1:
@@ -72,6 +74,7 @@ def cpu_memory(
                 if phase == "evaluation":
                     evaluated.append(live.bytes)
                 if phase == "forward":  # what it was given stands in the mark at its end
+                    steps.begin(live.bytes)
                     forward = next((m[2:] for m in marks[event[0] :] if m[1] == "forward"), ())
                     live.give(phase, forward[GIVEN] if len(forward) > GIVEN else [])
             elif name == "batch":
@@ -86,10 +89,12 @@ def cpu_memory(
                 phase = None
                 rests.append(live.bytes)
                 curve.end_step(details[0])
+                steps.end(details[0], live.bytes)
         else:
             live.change(*event)
         if live.bytes != before:
             curve.moves.append(live.bytes)
+            steps.most = max(live.bytes, steps.most)
         if live.bytes > peak:
             peak, peak_phase, peak_at = live.bytes, phase, phase_at
         if phase != OPTIMIZER_STEP:
@@ -107,6 +112,7 @@ def cpu_memory(
         kept_by_evaluation_bytes=kept_each(evaluated),
         curve=tuple(curve.most),
         others_bytes=live.most_of_others,
+        step_peaks=steps.peaks,
     )
 
 
@@ -202,3 +208,26 @@ class _Curve:
         self.ends[optimizer] = len(self.moves)
         if len(step) <= MOST_MOVES and max(step, default=0) >= max(self.most, default=0):
             self.most = step
+
+
+@dataclass
+class _Steps:
+    """The own peak of each step: the most since the same optimizer's step before, but for what no forward pass follows.
+
+    So an evaluation or a checkpoint between two steps counts to neither.
+    """
+
+    most: int
+    peaks: dict[Any, list[int]] = field(default_factory=dict)
+    since: dict[Any, int] = field(default_factory=dict)
+    is_between: bool = False
+
+    def begin(self, held_bytes: int) -> None:
+        if self.is_between:
+            self.most, self.is_between = held_bytes, False
+
+    def end(self, optimizer: Any, held_bytes: int) -> None:
+        self.since = {each: max(peak, self.most) for each, peak in ({optimizer: 0} | self.since).items()}
+        self.peaks.setdefault(optimizer, []).append(self.since.pop(optimizer))
+        self.since[optimizer] = 0
+        self.most, self.is_between = held_bytes, True

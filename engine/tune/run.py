@@ -16,7 +16,7 @@ from ..provenance.read import run_facts
 from ..report.script_output import MARK
 from ..results.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, Timings
 from ..search.allowed_sizes import boundary_among
-from ..search.boundary import with_note
+from ..search.boundary import boundary_of_most_starts, with_note
 from ..search.differing_starts import boundary_on_ranks, boundary_where_starts_differ
 from ..search.unguided import Found, Try
 from ..spec import SCHEMA
@@ -31,10 +31,10 @@ from .failure import describe_failure, no_step, with_its_cause
 from .file_changes import WrittenFiles
 from .learned_sizes import describe_learned
 from .next_size import Start
-from .next_start import SearchSoFar, next_start
+from .next_start import MOST_STARTS, STEPS, SearchSoFar, next_start, seconds_of_a_start, start_of
 from .parts import describe_parts
 from .reading import Reading
-from .script_error import is_same_error
+from .script_error import UNKNOWN_TO_THE_SCRIPT, is_same_error
 from .spec import FunctionSpec, TuneSpec
 from .speed.alternating_starts import throughput_of
 from .speed.in_turns import InTurns
@@ -44,8 +44,7 @@ from .start.launch import Begin, Watching, start
 from .training import Training, TuneResult
 from .whole_run import describe_peak, describe_whole_run
 
-MEMORY_STEPS, LEAST_STEPS = 5, 3
-LEAST_SECONDS, PATIENCE = 120.0, 20  # a later start may take 20 times as long as the longest before
+LEAST_STEPS = 3
 ALIVE_SECONDS = 5.0
 STARTS_AT_RESERVE_OF_RANKS = 2  # the first may take more than its neighbours say
 
@@ -145,14 +144,10 @@ class StartSweep(Sweep):
             measures_refused=self._is_on_cpu and 2 * self.ranks * self.limit_bytes <= self.device.capacity_bytes,
             data_end=data_end_of(self.evidence.values()),
             given=self.spec.allowed_sizes,
-            is_varied=self.is_varied,
             has_ranks=self.ranks > 1,
+            watched=[e.watched for e in self.evidence.values() if e.watched is not None],
+            least_steps=max(self.spec.soak_steps or STEPS, LEAST_STEPS),
         )
-
-    @property
-    def is_varied(self) -> bool:
-        """Whether batches of one size differ in what they hold."""
-        return any(e.is_varied for e in self.evidence.values())
 
     @property
     def ranks(self) -> int:
@@ -163,18 +158,22 @@ class StartSweep(Sweep):
         """Return the boundary with what its largest size showed. Raises WorkloadFailed where no size made a step."""
         if self.seen_device is None:  # not even batch 1 came as far as a training step
             raise no_step(self.probes[-1])
-        says = boundary_on_ranks if self.ranks > 1 and not self.is_varied else boundary_where_starts_differ
-        boundary = says(super().found(step), self.searched)
+        says = boundary_on_ranks if self.ranks > 1 and not self.so_far.is_varied else boundary_where_starts_differ
+        if len(self.searched) >= MOST_STARTS:
+            boundary = boundary_of_most_starts(self.searched, self.device)
+        else:
+            boundary = says(super().found(step), self.searched)
         if step.refused is None and step.largest == self.most_samples:
             refusal = next(p.error_message for p in self.probes if p.outcome is Outcome.SIZE_LIMIT)
             boundary = replace(boundary, reason=Reason.SIZE_LIMIT, refusal=refusal)
         if (rule := self.so_far.allowed) is not None:
             boundary = boundary_among(boundary, rule)
-            if self.spec.sizes is None:
+            if rule != self.spec.allowed_sizes:
                 boundary = with_note(boundary, describe_learned(rule, self.searched))
-        if (of_largest := self.evidence.get(step.largest)) is None:
+        if (of_largest := self.evidence.get(boundary.largest_batch_size or 0)) is None:
             return boundary
-        boundary = replace(boundary, soak_steps=of_largest.probe.steps)
+        made = [p.steps for p in self.searched if p.fits and p.batch_size == boundary.largest_batch_size]
+        boundary = replace(boundary, soak_steps=max(made))
         if of_largest.whole_run is not None:
             boundary = with_note(boundary, f"{describe_whole_run(of_largest.whole_run)}; {self._peak(of_largest)}")
         return with_note(with_note(boundary, of_largest.caveat), of_largest.left_out)
@@ -194,11 +193,12 @@ class StartSweep(Sweep):
     def probe(self, batch_size: int, purpose: Purpose, *, fresh: bool = False) -> Probe:
         """Start the training, in a fresh process as always; after an error that is not memory, a second time.
 
-        An error that another size ended with, too, is the script's own: it is not started again.
+        An error that another size ended with, too, is the script's own: it is not started again; nor is what hung.
         """
         failed = [p for p in self.probes if p.outcome is Outcome.ERROR and p.batch_size != batch_size]
         probe = self.probe_once(batch_size, purpose)
-        if probe.outcome is Outcome.ERROR and not any(is_same_error(probe, each) for each in failed):
+        is_known = probe.error_type in UNKNOWN_TO_THE_SCRIPT or any(is_same_error(probe, each) for each in failed)
+        if probe.outcome is Outcome.ERROR and not is_known:
             self.execution.log(f"batch {batch_size} failed, and not for memory: it is started again", "warning")
             self.starts.pop()
             probe = self.probe_once(batch_size, Purpose.CONFIRM)
@@ -224,8 +224,15 @@ class StartSweep(Sweep):
 
     def execute(self, batch_size: int, purpose: Purpose) -> Probe:
         """Start the training once, and learn from what was seen of it."""
-        seconds, steps = self._seconds_of_a_start, max(self.spec.soak_steps or MEMORY_STEPS, LEAST_STEPS)
-        watching = Watching(steps, whole_run=self.spec.whole_run, rows_folder=self.rows_folder)
+        seconds, so_far = self._seconds_of_a_start(batch_size), self.so_far
+        again = sum(p.batch_size == batch_size for p in self.searched) if so_far.is_varied else 0
+        watching = Watching(
+            so_far.steps(batch_size),
+            least_steps=so_far.least_steps,
+            again=again,
+            whole_run=self.spec.whole_run,
+            rows_folder=self.rows_folder,
+        )
         readings, ended = self._start(batch_size, watching, purpose, seconds)
         if any(reading.is_ended_by_cut for reading in readings):
             self.execution.log(
@@ -242,14 +249,17 @@ class StartSweep(Sweep):
             self.execution.log(parts)
         evidence = self.evidence[batch_size] = self._evidence(readings, ended, batch_size)
         probe = evidence.probe
-        if self._is_on_cpu and self.ranks == 1 and not any(e.caveat for e in self.evidence.values()):
+        is_still = not self.so_far.is_varied and not any(e.caveat for e in self.evidence.values())
+        if self._is_on_cpu and self.ranks == 1 and is_still:
             probes = (*self.probes, probe)
             check_memory_rises({p.batch_size: p.peak_allocated_bytes for p in probes if p.peak_allocated_bytes})
         if evidence.most_samples is not None:  # it says nothing of memory
             self.most_samples = evidence.most_samples
         else:
-            rising_bytes = self._rising_bytes(evidence)
-            self.starts.append(Start(batch_size, probe.fits, rising_bytes, evidence.resting_bytes, evidence.curve))
+            self.starts = [
+                s for s in self.starts if s.batch_size != batch_size or batch_size not in so_far.wants_more_steps
+            ]
+            self.starts.append(start_of(evidence, self.seen_device.limit_bytes if self.seen_device else None))
         return probe
 
     def _start(
@@ -261,12 +271,8 @@ class StartSweep(Sweep):
         self.files.take(ended.changes)
         return readings, ended
 
-    @property
-    def _seconds_of_a_start(self) -> float:
-        """How long the next start may take."""
-        longest = max((p.wall_seconds for p in self.probes), default=0.0)
-        patience = max(LEAST_SECONDS, PATIENCE * longest) if self.probes else self.execution.seconds_left
-        return min(patience, self.execution.seconds_left)
+    def _seconds_of_a_start(self, batch_size: int) -> float:
+        return seconds_of_a_start(batch_size, self.probes, self.so_far.data_end, self.execution.seconds_left)
 
     def _allowed(self, size: int | None) -> int | None:
         """Return the largest size up to this one that the script takes; None or 0 where there is none."""
@@ -318,7 +324,7 @@ class StartSweep(Sweep):
         """Start a size once more, to time it."""
         self.execution.check_deadline()
         watching = Watching(LEAST_STEPS, timed_steps=self.evidence[batch_size].steps_to_time)
-        readings, ended = self._start(batch_size, watching, Purpose.TIMING, self._seconds_of_a_start)
+        readings, ended = self._start(batch_size, watching, Purpose.TIMING, self._seconds_of_a_start(batch_size))
         self.execution.check_deadline()
         return self._evidence(readings, ended, batch_size).probe
 
@@ -340,14 +346,6 @@ class StartSweep(Sweep):
             data_end=data_end_of(self.evidence.values()),
             emulated=[each.rank for each in self.spec.emulated_ranks],
         )
-
-    def _rising_bytes(self, evidence: Evidence) -> int | None:
-        """Return the memory to draw the search's line through: what grows with the batch, where that is known."""
-        probe, limit_bytes = evidence.probe, self.seen_device.limit_bytes if self.seen_device else None
-        if probe.fits:
-            return evidence.batch_peak_bytes or probe.memory_bytes
-        is_known = probe.error_type == "BudgetExceeded" and (evidence.batch_peak_bytes or 0) > (limit_bytes or 0)
-        return evidence.batch_peak_bytes if is_known else None
 
     def _alive(self, batch_size: int, purpose: Purpose, seen: str | None) -> None:
         """Say what is seen of a start that makes no step for long, and now and then that it goes on."""

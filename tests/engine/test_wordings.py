@@ -98,17 +98,19 @@ def test_every_wording_of_a_note_is_one_that_a_document_may_hold() -> None:
     )
 
 
-CAVEATS = [
-    ([[8], [8]], False, 0, 0, False, 0),
-    ([[8], [4096]], False, 3 * 2**20, 5, False, 2),
-    ([[8], [12_000]], True, 900, 2**40, True, 1),
+SAID = [
+    notes.describe_lengths([8, 4096], False, notes.LONGEST),
+    notes.describe_lengths([8, 12_000], True, ""),
+    notes.describe_dimensions({2: (8, 9), 3: (24, 56), 4: (24, 56)}, notes.FIXED),
+    notes.describe_varied([900, 3 * 2**30]),
+    notes.STILL_ROSE.write(count=40),
 ]
+CAVEATS = [([], 0, 0, 0), (SAID[:2], 3 * 2**20, 5, 2, 1), (SAID[2:], 900, 2**40, 1, 3)]
 
 
 @pytest.mark.parametrize("seen", CAVEATS)
-def test_every_caveat_is_of_its_wordings(seen: tuple[list[list[int]], bool, int, int, bool, int]) -> None:
-    lengths, *more = seen
-    caveat = notes.caveat_of(lengths, *more)  # type: ignore[arg-type]
+def test_every_caveat_is_of_its_wordings(seen: tuple[list[str], int, int, int]) -> None:
+    caveat = notes.caveat_of(*seen)
     assert [part for part in (caveat or "").split("; ") if part and not is_one_of(part, notes.NOTES)] == []
 
 

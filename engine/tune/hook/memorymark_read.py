@@ -11,7 +11,7 @@ from itertools import islice
 from math import prod
 from typing import Any
 
-_SOME_TENSORS = 64
+_SOME_TENSORS, _SOME_SHAPES = 64, 8
 _TEXT_MOST, _TEXT_END = 2_000, 1_500
 IMAGE_DIMENSIONS, MOST_CHANNELS = 3, 4
 """The dimensions of a single image, outside a batch, and the most channels that it has."""
@@ -42,7 +42,7 @@ def parameters_of(torch: Any, module: Any) -> int:
     return sum(t.numel() for t in module.parameters() if not torch.nn.parameter.is_lazy(t))
 
 
-def card_memory(torch: Any, device: Any = None, cards: Any = ()) -> dict[str, Any]:
+def card_memory(torch: Any, peaks: Any, device: Any = None, cards: Any = ()) -> dict[str, Any]:
     """Return what a card's allocator counted since the process began, and the card's facts; empty without a card.
 
     The card is the one that trains, if that is known: a script may leave another one the current one. Of several
@@ -52,9 +52,9 @@ def card_memory(torch: Any, device: Any = None, cards: Any = ()) -> dict[str, An
         return {}
     trains = device is not None and device.type == "cuda" and device.index is not None
     number = device.index if trains else torch.cuda.current_device()
-    number = max((number, *cards), key=lambda each: _fullness(torch, each))
+    number = max((number, *cards), key=lambda each: _fullness(torch, peaks, each))
     torch.cuda.synchronize(number)
-    counts, (free_bytes, total_bytes) = torch.cuda.memory_stats(number), torch.cuda.mem_get_info(number)
+    counts, (free_bytes, total_bytes) = peaks.count(torch, number), torch.cuda.mem_get_info(number)
     card = torch.cuda.get_device_properties(number)
     return {
         "index": number,
@@ -71,9 +71,10 @@ def card_memory(torch: Any, device: Any = None, cards: Any = ()) -> dict[str, An
     }
 
 
-def _fullness(torch: Any, number: int) -> float:
+def _fullness(torch: Any, peaks: Any, number: int) -> float:
     """Return the share of a card's memory that this process has reserved at most."""
-    peak, total = torch.cuda.max_memory_reserved(number), torch.cuda.get_device_properties(number).total_memory
+    peak = peaks.count(torch, number).get("reserved_bytes.all.peak", 0)
+    total = torch.cuda.get_device_properties(number).total_memory
     return float(peak / total)
 
 
@@ -251,6 +252,11 @@ def inputs_of(torch: Any, value: Any) -> tuple[list[int] | None, int | None, lis
         [address, min(t.numel() * t.element_size(), size), is_counted(t)] for address, size, t in places(torch, tensors)
     ]
     return shape, tokens, held
+
+
+def shapes_of(torch: Any, value: Any) -> list[list[int]]:
+    """Return all dimensions of the first tensors in what a module is given, or in a batch."""
+    return [list(each.shape) for each in some_tensors(torch, value)[:_SOME_SHAPES]]
 
 
 def _described_images(torch: Any, value: Any) -> list[Any] | None:

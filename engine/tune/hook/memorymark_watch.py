@@ -22,8 +22,10 @@ import memorymark_read as read
 import memorymark_seen
 from memorymark_compiled import see_compiled
 from memorymark_held import CpuMemory
+from memorymark_loaders import Passes, number_rows
 from memorymark_optimizers import Stepped
-from memorymark_processes import last_step, see_failed_ranks
+from memorymark_peaks import Peaks
+from memorymark_processes import last_step, see_failed_ranks, steps_to_read
 from memorymark_raised import Raised
 from memorymark_turns import Given, Turns
 
@@ -54,7 +56,7 @@ class Watch:
         self.marks: list[Any] = []
         self.steps: dict[int, int] = {}
         self.optimizers: set[int] = set()
-        self.stepped = Stepped()
+        self.stepped, self.passes, self.peaks = Stepped(), Passes(self), Peaks()
         self.given, self.turns = Given(), Turns()
         self.went_back = False
         self.raised: Any = None
@@ -88,7 +90,7 @@ class Watch:
         if self.settings.get("faster"):
             self.faster = import_module("memorymark_faster").Faster(self, torch)
         draw, make_optimizer = loaders._BaseDataLoaderIter.__next__, optim.Optimizer.__init__
-        number: Any = getattr(loaders._BaseDataLoaderIter, "_next_index", None)
+        number_rows(torch, loaders._BaseDataLoaderIter)
 
         def made_optimizer(optimizer: Any, *others: Any, **options: Any) -> None:
             is_first = not self.optimizers
@@ -96,16 +98,9 @@ class Watch:
             self.steps.pop(BY_HAND, None)  # a network that was trained before it was made, if any, is another's
             self.seen.count("optimizers")
             make_optimizer(optimizer, *others, **options)
+            self.stepped.made(optimizer)
             if is_first and not self.steps and self.memory is None:  # what ran before it was made was no training
                 self.forget_start()
-
-        def numbered(iterator: Any) -> Any:
-            """Note how many rows each batch of a sampler of the script's own has."""
-            numbers = number(iterator)
-            if isinstance(numbers, list) and type(iterator._index_sampler) is not torch.utils.data.BatchSampler:
-                at = getattr(iterator, "_send_idx", iterator._num_yielded)  # workers are given numbers ahead
-                vars(iterator).setdefault("_memorymark_sizes", {})[at] = len(numbers)
-            return numbers
 
         def drawn(iterator: Any) -> Any:
             if self.thread not in (None, threading.get_ident()):  # the training does not wait for it here
@@ -114,11 +109,16 @@ class Watch:
             self.loading.append(threading.get_ident())  # a transform may be a module: what it is given is no batch
             try:
                 batch = draw(iterator) if self.epoch is None else self.epoch.draw(iterator, draw)
+                self.passes.goes_on()
+            except StopIteration:
+                self.passes.ended(iterator)
+                raise
             finally:
                 self.loading.remove(threading.get_ident())  # once: a data set may draw from another loader
                 self.mark("loaded")
             inputs = read.inputs_of(torch, batch)
-            self.mark("batch", torch.is_grad_enabled(), *inputs, *read.rows_drawn(torch, iterator))
+            rows, shapes = read.rows_drawn(torch, iterator), read.shapes_of(torch, batch)
+            self.mark("batch", torch.is_grad_enabled(), *inputs, *rows, shapes)
             if torch.is_grad_enabled():
                 self.draws += 1
                 workers = iterator._num_workers
@@ -130,8 +130,6 @@ class Watch:
         if self.settings.get("whole_run"):
             self.epoch = import_module("memorymark_epoch").Epoch(self, torch, loaders._BaseDataLoaderIter)
         optim.Optimizer.__init__, loaders._BaseDataLoaderIter.__next__ = made_optimizer, drawn
-        if number is not None:
-            loaders._BaseDataLoaderIter._next_index = numbered
         optim.register_optimizer_step_pre_hook(lambda *_: self.phase("optimizer_step"))
         optim.register_optimizer_step_post_hook(lambda optimizer, *_: self.after_step(self.stepped.number(optimizer)))
         self.hooks = [
@@ -218,6 +216,7 @@ class Watch:
             self.thread = self.thread if read.is_going_back(self.torch) else threading.get_ident()
             self.start(next((t.device for t in module.parameters()), None))
             self.meet(module)
+            self.peaks.begin_step(self.torch, self.cards)
             if self.epoch is not None:
                 self.epoch.trains()
             self.forwards += 1
@@ -248,7 +247,8 @@ class Watch:
                 if module not in self.parameters:
                     self.parameters[module] = read.parameters_of(self.torch, module)
                 inputs = *inputs, self.given.again(self.torch, arguments, options)
-                self.mark("forward", self.parameters[module], *inputs)
+                shapes = read.shapes_of(self.torch, [arguments, options])
+                self.mark("forward", self.parameters[module], *inputs, shapes)
                 self.phase("backward")
                 if not self.optimizers and (result := read.first_with_gradient(self.torch, found[0])) is not None:
                     result.register_hook(self.note_backward)
@@ -328,11 +328,13 @@ class Watch:
         if self.memory is not None and self.device.type == "cuda":
             self.torch.cuda.synchronize(self.device)
         self.steps[optimizer] = self.steps.get(optimizer, 0) + 1
-        self.mark("step", optimizer)
+        own = self.peaks.end_step(self.torch, self.cards, optimizer) if self.cards and self.memory is None else ()
+        self.mark("step", optimizer, *own)
         self.given = Given()
+        self.passes.goes_on()
         if self.turns.step():
             self.end("done")
-        fewest, most, wanted = self.least_steps(), max(self.steps.values()), self.settings["memory_steps"]
+        fewest, most, wanted = self.least_steps(), max(self.steps.values()), steps_to_read(self)
         if self.epoch is not None:
             wanted = self.epoch.steps_wanted(wanted)
         if fewest < wanted or (self.memory is None and most < 8 * wanted and self.is_one_idle()):
@@ -359,7 +361,7 @@ class Watch:
 
     def read_memory(self) -> dict[str, Any]:
         self.cpu.end()
-        return dict(read.card_memory(self.torch, self.device, self.cards))
+        return dict(read.card_memory(self.torch, self.peaks, self.device, self.cards))
 
     def end(self, how: Any, error_type: Any = None, error_message: Any = None) -> None:
         if self.is_ended:
@@ -371,11 +373,12 @@ class Watch:
         rank, world = self.place()
         noted = {"pid": os.getpid(), "rank": rank, "world_size": world, "ended": how}
         noted |= {"error_type": error_type, "error_message": error_message and read.shortened(error_message)}
-        card = read.card_memory(self.torch, self.device, self.cards)
+        card = read.card_memory(self.torch, self.peaks, self.device, self.cards)
         device = self.device and (f"cuda:{card['index']}" if len(self.cards) > 1 else str(self.device))
         noted |= {"marks": self.marks, "device": device, "python": sys.version.split()[0], "card": card}
         noted |= self.cpu.noted() if self.cpu else {}
         noted["cards"], noted["trainings"] = len(self.cards), self.turns.trainings
+        noted["empty_passes"] = (self.passes.empty, self.passes.rows)
         noted["emulated"] = bool(self.settings.get("emulated"))
         noted["has_group"], noted["loader"] = self.group is not None, self.loader
         noted["whole_run"] = self.epoch and self.epoch.seen()

@@ -159,6 +159,19 @@ def test_optimizers_of_other_weights_or_of_another_class_are_counted_apart() -> 
     assert made.ids() == set(map(id, optimizers))
 
 
+def test_an_optimizer_over_new_weights_goes_on_for_one_that_steps_no_more() -> None:
+    made, kept, numbers = Stepped(), [], []
+    for width in (8, 8, 4):  # the first two are kept, as by a schedule each; nothing is left of the third
+        optimizer = torch.optim.SGD(torch.nn.Linear(8, width).parameters(), lr=0.1)
+        made.made(optimizer)
+        numbers.append(made.number(optimizer))
+        kept += [optimizer] if width == 8 else []
+    del optimizer
+    last = torch.optim.SGD(torch.nn.Linear(8, 2).parameters(), lr=0.1)
+    made.made(last)
+    assert numbers[0] == numbers[1] != numbers[2] == made.number(last)
+
+
 def test_optimizers_are_not_looked_through_in_the_steps_that_are_timed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
