@@ -34,6 +34,11 @@ class StoredSpec(dict[str, Any]):
     hours_per_run: float
     runs_per_year: int
 
+    @property
+    def starts_anew(self) -> bool:
+        """Whether each probe was a start of a training of somebody's own."""
+        return "command" in self or "function" in self
+
     def __getattr__(self, name: str) -> Any:
         try:
             return self[name] if name in self else DEFAULTS[name]

@@ -203,7 +203,7 @@ def try_ways(settings: dict[str, object]) -> dict[str, str]:
     why = ""
     for way in (str(each) for each in settings["ways"]):  # type: ignore[attr-defined]
         reading, writing = os.pipe()
-        with tempfile.TemporaryDirectory(prefix="memorymark-scratch-") as scratch:
+        with tempfile.TemporaryDirectory(prefix="memorymark-trial-") as scratch:
             keeper = keeper_of({"protection": way, "scratch": f"{scratch}/layers", "journals": scratch, "shared": ()})
             if (pid := os.fork()) == 0:
                 _tell_whether(keeper, writing)
