@@ -331,7 +331,7 @@ def _refused(readings: Sequence[Reading], ended: Ended, batch_size: int) -> Prob
     elif ended.timed_out_after_seconds is not None:
         text = f"its steps were not done within {ended.timed_out_after_seconds:.0f} s{ended.last_words}"
         outcome, error_type, message = Outcome.ERROR, TIMEOUT, text
-    elif ended.exit_status:
+    elif ended.exit_status and not any(r.is_done and r.is_ended_by_itself for r in readings):
         text = f"the command ended with status {ended.exit_status}{ended.last_lines}"
         outcome, error_type, message = Outcome.ERROR, "Exit", text
     else:

@@ -14,6 +14,7 @@ from math import prod
 from typing import Any
 
 from ..spec import MEMORY_STEPS
+from .hook.memorymark_ends import SIGNAL
 from .replay import LATER_STEP, Memory, cpu_memory, kept_each, shape_given
 
 ROWS, DRAWN = 4, 5  # where a mark of a batch has the rows of its loader, and those of the batch
@@ -129,7 +130,7 @@ class Reading:
     @property
     def is_done(self) -> bool:
         """Whether enough steps were watched, also where the data ended before all that were wanted."""
-        has_ended_early = self.data["ended"] == "exit" and len(self.steps()) >= MEMORY_STEPS
+        has_ended_early = self.data["ended"] in ("exit", SIGNAL) and len(self.steps()) >= MEMORY_STEPS
         return has_ended_early or bool(self.data["ended"] == "done")
 
     @property
@@ -140,6 +141,11 @@ class Reading:
     def is_ended_by_cut(self) -> bool:
         """Whether it failed because a whole run had ended a pass over its data early."""
         return bool(self.data["ended"] == "cut")
+
+    @property
+    def is_ended_by_itself(self) -> bool:
+        """Whether it sent itself the signal that ended it."""
+        return bool(self.data["ended"] == SIGNAL)
 
     @property
     def has_trained(self) -> bool:
