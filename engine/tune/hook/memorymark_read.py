@@ -212,15 +212,32 @@ def allocator_events(profile: Any) -> list[list[int]]:
 
 def _tensors(torch: Any, value: Any) -> Iterator[Any]:
     """Yield the tensors in a value, in their order."""
+    return (each for each in _leaves(torch, value) if issubclass(type(each), torch.Tensor))
+
+
+def _leaves(torch: Any, value: Any) -> Iterator[Any]:
+    """Yield what lies in the dicts, lists and tuples of a value, in their order; a list of texts is yielded whole."""
     waiting: list[Any] = [value]
     while waiting:
         each = waiting.pop(0)
-        if issubclass(type(each), torch.Tensor):
+        if issubclass(type(each), torch.Tensor) or _are_texts(each):
             yield each
         elif callable(getattr(type(each), "values", None)):
             waiting = [*each.values(), *waiting]
         elif isinstance(each, (list, tuple)):
             waiting = [*each, *waiting]
+        else:
+            yield each
+
+
+def _are_texts(value: Any) -> bool:
+    return type(value) in (list, tuple) and bool(value) and all(type(each) is str for each in value)
+
+
+def _held_by(value: Any) -> dict[str, Any]:
+    """Return what an object of the script's own holds, as a batch that is one; a module or function holds no batch."""
+    names: Any = getattr(value, "__dict__", None) or getattr(value, "__dataclass_fields__", ())
+    return {} if callable(value) else {name: getattr(value, name) for name in list(names)}
 
 
 def some_tensors(torch: Any, value: Any) -> list[Any]:
@@ -240,11 +257,15 @@ def inputs_of(torch: Any, value: Any) -> tuple[list[int] | None, int | None, lis
     each in a dict as some detectors take it, their number and the elements of the largest.
     """
     tensors = some_tensors(torch, value)
+    others = [] if tensors else list(_leaves(torch, value))
+    tensors = tensors or some_tensors(torch, list(map(_held_by, others)))
     first = next((t for t in tensors if t.ndim), None)
     is_table = first is not None and first.ndim == 2 and first.is_floating_point()
     shape = None if first is None else list(first.shape[: 1 if is_table else 2])
     if (described := _described_images(torch, value)) is not None:
         shape = [len(described), max(t.numel() for t in described)]
+    if not tensors and (texts := next(filter(_are_texts, others), None)):
+        shape = [len(texts)]
     tokens = next((t.numel() for t in tensors if t.ndim > 1 and not t.is_floating_point()), None)
     held = [[address, min(t.numel() * t.element_size(), size)] for address, size, t in _places(torch, tensors)]
     return shape, tokens, held

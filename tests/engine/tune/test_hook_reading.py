@@ -4,7 +4,9 @@ import copy
 import re
 import sys
 import threading
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -179,6 +181,21 @@ def test_optimizers_are_not_looked_through_in_the_steps_that_are_timed(
     monkeypatch.setattr(memorymark_watch.read, "idle_optimizers", lambda *_: pytest.fail("it was looked for"))
     made.after_step(1)
     assert made.steps == {1: 7}
+
+
+@dataclass(slots=True)
+class Batch:
+    words: torch.Tensor
+
+
+@pytest.mark.parametrize(
+    "given",
+    [SimpleNamespace(name="a", words=torch.ones(3, 9)), Batch(torch.ones(3, 9)), ["one", "two", "three"]],
+    ids=["object", "dataclass", "texts"],
+)
+def test_the_rows_of_an_object_or_of_texts_are_those_of_a_batch(given: Any) -> None:
+    for value in (given, [(given, "mean"), {}], [(torch.nn.Linear(8, 8),), {"batch": given}]):
+        assert inputs_of(torch, value)[0] == [3]
 
 
 @pytest.mark.parametrize(
