@@ -22,6 +22,10 @@ BY_HAND = 0
 """Stands for the optimizer where a script has none, and changes its weights itself."""
 BY_LOADER = -1
 """Stands for the dimension of the inputs that is the batch size, where none is and the loader tells it."""
+TOTAL = -2
+"""Stands for the rows of all calls of a step together."""
+BUDGET = -3
+"""Stands for the items of one call, as tokens, of which there are up to so many and more than half as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,9 @@ class Step:
         if axis == BY_LOADER:
             is_whole = all(rows == batch_size for rows in self.drawn) and not self._is_divided(batch_size)
             return len(self.drawn) if is_whole and batch_size not in self.seen() else 0
+        if axis < BY_LOADER:
+            most = max(self.given(axis).values(), default=0)
+            return int(most == batch_size if axis == TOTAL else batch_size < 2 * most <= 2 * batch_size)
         calls = [size for size, shape, _ in self.forwards if len(shape) > axis and shape[axis] == batch_size]
         largest = max(calls, default=0)
         smaller = self.smaller(batch_size, axis)
@@ -63,9 +70,19 @@ class Step:
         called = calls.count(largest)
         return min(drawn, called) if drawn and called else drawn or called
 
+    def given(self, axis: int) -> dict[int, int]:
+        """Return the most rows or items that each module was given in a call; of all calls the largest module alone."""
+        sizes: dict[int, list[int]] = {}
+        for count, shape, _ in self.forwards:
+            if shape:
+                sizes.setdefault(count, []).append(prod(shape[:2]) if axis == BUDGET else shape[0])
+        if axis == TOTAL:
+            return {max(sizes): sum(sizes[max(sizes)])} if sizes else {}
+        return {count: max(each) for count, each in sizes.items()}
+
     def smaller(self, batch_size: int, axis: int) -> list[int]:
         """Return the sizes of fewer rows that the module was called with which was called with that size, too."""
-        shapes = [(count, shape[axis]) for count, shape, _ in self.forwards if len(shape) > axis]
+        shapes = [(count, shape[axis]) for count, shape, _ in self.forwards if axis >= BY_LOADER and len(shape) > axis]
         largest = max((count for count, size in shapes if size == batch_size), default=0)
         return [size for count, size in shapes if count == largest and size < batch_size]
 
@@ -84,7 +101,7 @@ class Step:
 
         Of what only the loader counts, the items that the model was given: nodes, or edges in a table of two rows.
         """
-        if axis == BY_LOADER:
+        if axis < 0:
             return set(map(prod, self._given()))
         shapes = [shape for _, shape, _ in self.forwards] or self.batches
         return {shape[1 - axis] for shape in shapes if len(shape) == 2 and shape[axis] == batch_size}

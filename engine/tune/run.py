@@ -30,7 +30,7 @@ from .evidence import MEMORY_VARIES, Ended, Evidence, check_memory_rises, eviden
 from .failure import describe_failure, no_step, with_its_cause
 from .file_changes import WrittenFiles
 from .learned_sizes import describe_learned
-from .next_size import Start
+from .next_size import Start, start_of
 from .next_start import SearchSoFar, next_start
 from .parts import describe_parts
 from .reading import Reading
@@ -42,6 +42,7 @@ from .speed.to_compare import MOST_BETWEEN, size_to_start, sizes_to_compare, sta
 from .start.command import begin_protected
 from .start.launch import Begin, Watching, start
 from .training import Training, TuneResult
+from .wanted_size import ONE_ROW, SizeUnclear, Unit, other_size, unit_given, unit_of_two
 from .whole_run import describe_peak, describe_whole_run
 
 MEMORY_STEPS, LEAST_STEPS = 5, 3
@@ -81,6 +82,7 @@ def tune(
             files=files,
             rows_folder=rows_folder,
             others=others_on_cards(spec),
+            unit=unit_given(spec.sizes),
         )
         return execution.finish(sweep.run(), keep)
 
@@ -98,6 +100,7 @@ class StartSweep(Sweep):
     starts: list[Start] = field(default_factory=list)
     evidence: dict[int, Evidence] = field(default_factory=dict)
     seen_device: DeviceFacts | None = None
+    unit: Unit = ONE_ROW
     most_samples: int | None = None
     in_turns: InTurns | None = None
     last_ended: Ended = field(default_factory=Ended)
@@ -174,7 +177,7 @@ class StartSweep(Sweep):
                 boundary = with_note(boundary, describe_learned(rule, self.searched))
         if (of_largest := self.evidence.get(step.largest)) is None:
             return boundary
-        boundary = replace(boundary, soak_steps=of_largest.probe.steps)
+        boundary = with_note(replace(boundary, soak_steps=of_largest.probe.steps), self.unit.describe())
         if of_largest.whole_run is not None:
             boundary = with_note(boundary, f"{describe_whole_run(of_largest.whole_run)}; {self._peak(of_largest)}")
         return with_note(boundary, of_largest.caveat)
@@ -240,6 +243,17 @@ class StartSweep(Sweep):
         self._learn(readings)
         if not self.probes and (parts := describe_parts(self.spec, readings, ended)):
             self.execution.log(parts)
+        try:
+            return self._judge(readings, ended, batch_size)
+        except SizeUnclear as unclear:
+            other = other_size(unclear, batch_size, self.so_far)
+            self.execution.log(f"{unclear.what}; batch {other} is started, too: it may tell how the size is used")
+            found, how = self._start(other, watching, purpose, self._seconds_of_a_start)
+            self.unit = unit_of_two(unclear, {batch_size: readings, other: found})
+            self.record(replace(self._judge(found, how, other), purpose=purpose))
+            return self._judge(readings, ended, batch_size)
+
+    def _judge(self, readings: list[Reading], ended: Ended, batch_size: int) -> Probe:
         evidence = self.evidence[batch_size] = self._evidence(readings, ended, batch_size)
         probe = evidence.probe
         if self._is_on_cpu and self.ranks == 1 and not any(e.caveat for e in self.evidence.values()):
@@ -248,15 +262,13 @@ class StartSweep(Sweep):
         if evidence.most_samples is not None:  # it says nothing of memory
             self.most_samples = evidence.most_samples
         else:
-            rising_bytes = self._rising_bytes(evidence)
-            self.starts.append(Start(batch_size, probe.fits, rising_bytes, evidence.resting_bytes, evidence.curve))
+            self.starts.append(start_of(evidence, self.limit_bytes if self.seen_device else 0))
         return probe
 
     def _start(
         self, batch_size: int, watching: Watching, purpose: Purpose, seconds: float
     ) -> tuple[list[Reading], Ended]:
-        on_tick = partial(self._alive, batch_size, purpose)
-        once = partial(start, self.begin, batch_size, on_tick=on_tick)
+        once = partial(start, self.begin, batch_size, on_tick=partial(self._alive, batch_size, purpose))
         readings, ended = start_ranks(once, watching, self.spec.emulated_ranks, seconds=seconds)
         self.files.take(ended.changes)
         return readings, ended
@@ -290,10 +302,7 @@ class StartSweep(Sweep):
 
     @contextmanager
     def _losing_nothing(self, what: str) -> Iterator[None]:
-        """Log why a start after the certificate measured nothing: the certificate stands without it.
-
-        Only memory that does not rise with the size takes the certificate back.
-        """
+        """Log why a start after the certificate measured nothing; only memory that does not rise takes that back."""
         try:
             yield
         except (TimeIsUp, WorkloadFailed, CommandUntunable, NoScratch) as error:
@@ -339,15 +348,8 @@ class StartSweep(Sweep):
             honoured=honoured,
             data_end=data_end_of(self.evidence.values()),
             emulated=[each.rank for each in self.spec.emulated_ranks],
+            unit=self.unit,
         )
-
-    def _rising_bytes(self, evidence: Evidence) -> int | None:
-        """Return the memory to draw the search's line through: what grows with the batch, where that is known."""
-        probe, limit_bytes = evidence.probe, self.seen_device.limit_bytes if self.seen_device else None
-        if probe.fits:
-            return evidence.batch_peak_bytes or probe.memory_bytes
-        is_known = probe.error_type == "BudgetExceeded" and (evidence.batch_peak_bytes or 0) > (limit_bytes or 0)
-        return evidence.batch_peak_bytes if is_known else None
 
     def _alive(self, batch_size: int, purpose: Purpose, seen: str | None) -> None:
         """Say what is seen of a start that makes no step for long, and now and then that it goes on."""
@@ -367,10 +369,8 @@ class StartSweep(Sweep):
         self.execution.emit_event("device", device=self.device.to_dict(), environment=self.environment)
 
     def _result(self, boundary: Boundary, comparison: Comparison, search_seconds: float) -> TuneResult:
-        starts = [
-            *(p for p in self.probes if p.purpose is not Purpose.TIMING),
-            *(self.in_turns.timed if self.in_turns else []),
-        ]
+        starts = [p for p in self.probes if p.purpose is not Purpose.TIMING]
+        starts += self.in_turns.timed if self.in_turns else []
         timings = Timings(
             total_seconds=self.execution.seconds,
             search_seconds=search_seconds,

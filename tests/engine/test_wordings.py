@@ -18,6 +18,8 @@ from engine.speed import reasons
 from engine.text.wording import Wording, is_one_of
 from engine.tune import notes
 from engine.tune.learned_sizes import describe_learned
+from engine.tune.reading import TOTAL
+from engine.tune.wanted_size import Unit, unit_given
 from engine.tune.whole_run import describe_peak, describe_whole_run
 from tests.engine.tune.test_whole_run import LOOKED, SEEN
 
@@ -84,6 +86,7 @@ def test_every_note_of_a_training_is_written_by_a_function_of_this_test() -> Non
     assert given == {
         "f'{describe_whole_run(of_largest.whole_run)}; {self._peak(of_largest)}'",
         "of_largest.caveat",
+        "self.unit.describe()",
         "describe_learned(rule, self.searched)",
     }, "write it from engine/tune/notes.py, and try it here"
 
@@ -109,6 +112,11 @@ def test_every_caveat_is_of_its_wordings(seen: tuple[list[list[int]], bool, int,
     lengths, *more = seen
     caveat = notes.caveat_of(lengths, *more)  # type: ignore[arg-type]
     assert [part for part in (caveat or "").split("; ") if part and not is_one_of(part, notes.NOTES)] == []
+
+
+@pytest.mark.parametrize("unit", [Unit(1, 0, (TOTAL,)), Unit(24, 1_200, (0,)), unit_given("tokens")])
+def test_what_is_said_of_a_sample_is_of_its_wordings(unit: Unit) -> None:
+    assert is_one_of(unit.describe() or "", notes.NOTES)
 
 
 @pytest.mark.parametrize("name", ["ValueError", None, "", "use 4,096", "x" * 41, "É"])
