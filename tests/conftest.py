@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from django.dispatch import receiver
 from django.test import Client, override_settings
 
 from tests.factories import make_user
+from tests.migrated import copy_migrated
 
 # on a busy machine drawing an example takes as long as it takes
 hypothesis.settings.register_profile(
@@ -31,21 +33,48 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("busy machine")
 # two test processes share the cores: a torch in each, and in their children, that takes them all is slower for both
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+LONGEST = ("test_on_postgres.py", "test_tune_command.py", "test_ranks.py", "test_faster_hook.py", "test_estimates.py")
 # each test process has devices of its own: what two of them measure at a time is no fault of either
 _LOCKS = tempfile.TemporaryDirectory(prefix="memorymark-test-locks-")
 os.environ["MEMORYMARK_LOCK_DIR"] = _LOCKS.name
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin the file that takes longest first: one test of four minutes at the end leaves the other core idle."""
-    items.sort(key=lambda item: item.path.name != "test_on_postgres.py")
+    """Leave all but the first value of a slow test's parameters to the night, and begin the longest files first.
+
+    A file of four minutes at the end would leave the other cores idle.
+    """
+    seen = set()
+    for item in items:
+        is_slow = item.get_closest_marker("slow") or item.get_closest_marker("cuda_stand_in")
+        if is_slow and hasattr(item, "callspec"):
+            each = item.get_closest_marker("each_value")
+            names = [] if each is None else each.args or item.callspec.indices
+            key = (item.nodeid.partition("[")[0], *(item.callspec.indices[name] for name in names))
+            if key in seen:
+                item.add_marker(pytest.mark.nightly)
+            seen.add(key)
+    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector nine thousand tests and all they import: a fifth of a page test's time is its own."""
+    gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """SQLite's test database is a copy that is migrated already, in a folder of this session."""
+    return connection.vendor == "sqlite"
 
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> None:
     """SQLite's test database is a file: several processes and threads share it, as they do in real life."""
     if connection.vendor == "sqlite":
-        connection.settings_dict["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
+        file = tmp_path_factory.mktemp("database") / "test.sqlite3"
+        copy_migrated(file)
+        connection.settings_dict["TEST"]["NAME"] = str(file)
 
 
 @pytest.fixture(autouse=True)
@@ -137,7 +166,7 @@ def run_on_postgres(
         "-p",
         "no:cacheprovider",
         "-m",
-        "not fault_full and not cuda_stand_in",
+        "not nightly and not cuda_stand_in",
         "-c",
         str(request.config.inipath),
     ]

@@ -15,13 +15,10 @@ FILES = (
     "runs/test_device_sets.py",
     "workers/test_device_sets.py",
     "workers/test_estimate_runs.py",
-    "pages/estimates/test_estimate_errors.py",
-    "runs/test_estimates_left_out.py",
     "lists/test_run_filters.py",
     "runs/test_annotate.py",
     "pages/history/test_pagination.py",
     "models/test_migrations.py",
-    "models/test_kind_of_command.py",
     "runs/test_placement.py",
     "workers/test_recovery.py",
     "runs/test_scheduling.py",
@@ -32,13 +29,18 @@ FILES = (
     "runs/test_purge_race.py",
     "api/test_reports_race.py",
     "api/test_reported_events.py",
+    "runs/test_trust.py",
+    "news/test_deliver.py",
+    "news/test_decide.py",
+)
+AT_NIGHT = (
+    "pages/estimates/test_estimate_errors.py",
+    "runs/test_estimates_left_out.py",
+    "models/test_kind_of_command.py",
     "api/test_reported_results.py",
     "api/test_reports_of_bad_senders.py",
     "api/test_reported_bounds.py",
     "news/test_reported_runs.py",
-    "runs/test_trust.py",
-    "news/test_deliver.py",
-    "news/test_decide.py",
     "news/test_names_of_others.py",
     "api/test_body_sizes.py",
     "api/test_reads_few_documents_at_once.py",
@@ -49,8 +51,9 @@ FILES = (
 )
 
 
-def test_rows_are_written_there_as_on_sqlite(run_on_postgres):
+@pytest.mark.parametrize("files", [FILES, AT_NIGHT], ids=["queue and lists", "reports"])
+def test_rows_are_written_there_as_on_sqlite(files, run_on_postgres):
     here = Path(__file__).parent
-    done = run_on_postgres(*[str(here / name) for name in FILES], timeout_seconds=1800)
+    done = run_on_postgres(*[str(here / name) for name in files], timeout_seconds=1800)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
     assert " skipped" not in done.stdout

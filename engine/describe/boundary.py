@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..results.host_memory import is_of_the_host
 from ..results.result import CPU_COUNTS_TENSORS, DATA_EXHAUSTED, Boundary, Outcome, Reason, RunResult
-from ..search.differing_starts import do_starts_differ
+from ..search.differing_starts import do_starts_differ, starts_of
 from ..spec import SearchSpec
 from ..text.units import format_bytes, format_duration, sentence_case
 from .answer import Answer
@@ -45,7 +45,7 @@ def certificate(result: RunResult) -> str:
     if boundary.reason is Reason.DOES_NOT_FIT:
         return f"Does not fit: batch {boundary.refused_batch_size or 1} ran out of memory ({boundary.refusal})."
     if boundary.certified:
-        ran = _in_a_fresh_process(boundary, trained)
+        ran = _in_a_fresh_process(result, trained)
         among = f" among {boundary.allowed_sizes}" if boundary.allowed_sizes else ""
         among += _emulated(result)
         return f"Certified{among}: {largest} {ran}; {boundary.refused_batch_size} ran out of memory there."
@@ -134,7 +134,7 @@ def answer_of_check(result: RunResult) -> Answer:
         return Answer(f"Batch {size:,} does not fit: it {why} in a fresh process.", notes=refusal)
     used = result.largest.memory_bytes if result.largest else None
     took = () if used is None else (f"It took {format_bytes(used)} of {format_bytes(result.waste.capacity_bytes)}.",)
-    trained = _in_a_fresh_process(boundary, verbs(result.spec)[1])
+    trained = _in_a_fresh_process(result, verbs(result.spec)[1])
     return Answer(f"Batch {size:,} fits: it {trained}.", notes=took)
 
 
@@ -143,9 +143,12 @@ def check_answer(result: RunResult) -> str:
     return answer_of_check(result).text
 
 
-def _in_a_fresh_process(boundary: Boundary, trained: str) -> str:
-    """Write "trained 5 steps in a fresh process"."""
-    return f"{trained} {boundary.soak_steps} {'step' if boundary.soak_steps == 1 else 'steps'} in a fresh process"
+def _in_a_fresh_process(result: RunResult, trained: str) -> str:
+    """Write "trained 5 steps in a fresh process", or "in each of 3 fresh processes" where it was started again."""
+    steps = result.boundary.soak_steps
+    starts = len(starts_of(result.boundary, result.probes)) if result.spec.starts_anew else 1
+    where = "a fresh process" if starts <= 1 else f"each of {starts} fresh processes"
+    return f"{trained} {steps} {'step' if steps == 1 else 'steps'} in {where}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +177,7 @@ def certificate_lines(result: RunResult) -> list[CertificateLine]:
     boundary, lines, (_, trained) = result.boundary, [], verbs(result.spec)
     if boundary.largest_batch_size:
         shortly = f"{trained}; it was not run again for longer"
-        ran = _in_a_fresh_process(boundary, trained) if boundary.soak_steps else shortly
+        ran = _in_a_fresh_process(result, trained) if boundary.soak_steps else shortly
         lines.append(CertificateLine("fits", "fits", f"Batch {boundary.largest_batch_size:,} {ran}."))
     if boundary.refused_batch_size:
         probe = refusing_probe(result.probes, boundary.refused_batch_size)

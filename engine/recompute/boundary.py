@@ -14,7 +14,7 @@ from ..search.allowed_sizes import AllowedSizes
 from ..search.boundary import with_current_size_note
 from ..search.foreign_memory import bytes_taken_by_others
 from ..search.unguided import Found
-from ..tune.learned_sizes import sizes_taken_and_failed
+from ..tune.learned_sizes import failed_by_rule
 from .claims import Claims
 
 MOST_NOTES = 32
@@ -59,7 +59,7 @@ def ended_at(probes: Sequence[Probe], maximum: int, rule: AllowedSizes | None = 
     With the rule of a script the next size is the next that it allows, and what its own errors ended does not count.
     """
     if rule is not None:
-        _, failed = sizes_taken_and_failed(probes)
+        failed = failed_by_rule(rule, probes)
         probes = [p for p in probes if p.batch_size not in failed]
     low = max((p.batch_size for p in probes if p.fits), default=0)
     high = min((p.batch_size for p in probes if not p.fits and p.batch_size > low), default=None)

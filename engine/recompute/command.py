@@ -12,7 +12,7 @@ from ..errors import SpecError
 from ..results.result import Boundary, Outcome, Point, Probe, Purpose, Reason
 from ..results.speed_rounds import SpeedRound, Stage
 from ..search.allowed_sizes import AllowedSizes, boundary_among
-from ..search.boundary import boundary_cut_short, boundary_of_search
+from ..search.boundary import boundary_cut_short, boundary_of_most_starts, boundary_of_search
 from ..search.differing_starts import (
     STARTS_OF_RANKS,
     boundary_on_ranks,
@@ -20,6 +20,7 @@ from ..search.differing_starts import (
     do_starts_differ,
     found_where_starts_differ,
     proven_on_ranks,
+    without_short_starts,
 )
 from ..search.unguided import Found
 from ..spec import MEMORY_STEPS
@@ -27,6 +28,7 @@ from ..speed.comparison import Comparison
 from ..speed.reasons import NOTHING_TO_COMPARE, OF_EMULATED, OF_STARTS, PAIRS_ENDED, TOOK_LONG
 from ..text.wording import Text, error_name, is_one_of
 from ..tune.learned_sizes import sizes_taken_and_failed
+from ..tune.next_start import MOST_STARTS
 from ..tune.notes import LEARNED_SIZES, NOTES, PEAK, WHOLE_RUN
 from ..tune.script_error import wall_of_the_script
 from ..tune.spec import FUNCTION, FunctionSpec, TuneSpec, read_tuned_spec
@@ -61,7 +63,7 @@ class CommandClaims(Claims):
         return made
 
     def boundaries(self) -> list[Boundary]:
-        probes, maximum, rule = searched(self.probes), self.spec.max_batch_size, self._rule()
+        probes, maximum, rule = without_short_starts(searched(self.probes)), self.spec.max_batch_size, self._rule()
         too_few = [p for p in probes if p.outcome is Outcome.SIZE_LIMIT]
         ended = ended_at([p for p in probes if p not in too_few], maximum) or ended_at(probes, maximum)
         possible = [boundary_cut_short(probes)]
@@ -80,6 +82,8 @@ class CommandClaims(Claims):
         if too_few and low and min(p.batch_size for p in too_few) > low:
             refusal = too_few[0].error_message
             possible.insert(0, Boundary(low, False, None, Reason.SIZE_LIMIT, refusal=refusal))
+        if len(searched(self.probes)) >= MOST_STARTS:
+            possible.insert(0, boundary_of_most_starts(searched(self.probes), self.device))
         return [each if each.reason is Reason.TIME_BUDGET else self._with_steps(each) for each in possible]
 
     @property
@@ -98,7 +102,7 @@ class CommandClaims(Claims):
 
     def _rule(self) -> AllowedSizes | None:
         """Return the rule of the sizes that were searched: the spec's, or a claimed one that the probes may teach."""
-        if self.boundary.allowed_sizes is None or self.spec.sizes is not None:
+        if self.boundary.allowed_sizes is None or not self._has_learned_sizes(self.boundary):
             return self.spec.allowed_sizes
         try:
             rule = AllowedSizes.parse(self.boundary.allowed_sizes)
@@ -106,6 +110,11 @@ class CommandClaims(Claims):
             return None  # then the claim is none of the possible boundaries
         taken, failed = sizes_taken_and_failed(searched(self.probes))
         return rule if failed and rule.is_consistent(taken, failed) else None
+
+    def _has_learned_sizes(self, boundary: Boundary) -> bool:
+        """Whether the sizes that were searched are not those of the spec."""
+        given = self.spec.allowed_sizes
+        return boundary.allowed_sizes is not None and boundary.allowed_sizes != (given and given.describe())
 
     def may_starts_differ(self) -> bool:
         return do_starts_differ(searched(self.probes))  # then no boundary is certified
@@ -174,7 +183,7 @@ class CommandClaims(Claims):
 
     def may_note(self, notes: Sequence[str], claimed: Boundary) -> bool:
         learned = sum(LEARNED_SIZES.read(each) is not None for each in notes)
-        if self.spec.sizes is None and learned != (claimed.allowed_sizes is not None):
+        if learned != self._has_learned_sizes(claimed):
             return False
         return all(map(self._is_possible_note, notes))
 

@@ -34,6 +34,14 @@ def boundary_cut_short(probes: Sequence[Probe]) -> Boundary:
     return Boundary(largest, certified=False, refused_batch_size=None, reason=Reason.TIME_BUDGET)
 
 
+def boundary_of_most_starts(probes: Sequence[Probe], device: DeviceFacts) -> Boundary:
+    """Return the boundary of a search that made all the starts it may: what trained, with no certificate."""
+    largest = boundary_cut_short(probes).largest_batch_size or 0
+    refused = min((p.batch_size for p in probes if not p.fits and p.batch_size > largest), default=None)
+    boundary = boundary_of_search(Found(largest, refused), probes, device)
+    return with_note(replace(boundary, certified=False), f"the search ended after {len(probes)} starts")
+
+
 def boundary_of_soak(
     boundary: Boundary, soaks: Sequence[Probe], steps: int, device: DeviceFacts, when: str
 ) -> Boundary:

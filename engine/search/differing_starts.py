@@ -1,7 +1,7 @@
 """PURE: what starts prove where those of one size take different memory.
 
 Where each is given other rows, two neighbouring sizes prove no limit: either may fit in one start and not in the next.
-So the largest size is started again. Where that took other memory, the answer is a size that trained in several
+So the largest size is started again, twice. Where that took other memory, the answer is a size that trained in several
 starts, with no certificate.
 
 Several ranks exchange gradients beside the backward pass, so their peaks differ although their rows do not. The limit
@@ -13,38 +13,48 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..results.result import Boundary, Outcome, Probe, Reason
+from ..results.result import Boundary, Outcome, Probe, Purpose, Reason
 from ..text.units import format_bytes
 from .boundary import with_note
+from .stillness import is_more
 from .unguided import Found
 
 STARTS_WHERE_THEY_DIFFER = 4
-STARTS_OF_RANKS = 3
+STARTS_WHERE_VARIED = STARTS_OF_RANKS = 3
+STEPS_DOWN = 256
+"""The first step below a size that was refused is this part of it, the next twice that: so few sizes are tried."""
 
 
 def next_where_starts_differ(found: Found, probes: Sequence[Probe], memory_bytes: int) -> int | Found:
     """Return the size to start again, or a smaller one; where the search ended if all starts of each size agree."""
     starts = _by_size(probes)
-    if found.refused is None or not found.largest:
+    is_memory = any(p.outcome is Outcome.OUT_OF_MEMORY for p in starts.get(found.refused or 0, ()))
+    if not is_memory or not found.largest:
         return found
     if not do_starts_differ(probes):
-        return found.largest if len(starts[found.largest]) == 1 else found
+        return found.largest if len(starts[found.largest]) < STARTS_WHERE_VARIED else found
     if (several := found_where_starts_differ(probes)) is not None:
         return several
     refused = _least_refused(starts)
-    if refused is None or refused == 1:  # what ended above the largest size was no lack of memory; or nothing is left
+    if refused is None or refused == 1:  # nothing is left
         return found if refused is None else Found(0, 1)
     again = max((size for size, made in starts.items() if len(made) > 1 and size < refused), default=None)
     if again is not None:
         return again
     most_bytes = max(p.peak_allocated_bytes or 0 for p in starts[refused])
     below = refused * memory_bytes // most_bytes if most_bytes > memory_bytes else refused
-    return max(1, min(below, refused - 1))
+    fallen = sum(len(made) > 1 and not all(p.fits for p in made) for made in starts.values())
+    return max(1, min(below, refused - max(1, (refused << fallen) // STEPS_DOWN)))
 
 
 def do_starts_differ(probes: Sequence[Probe]) -> bool:
     """Whether two starts of one size took different memory, or one of them ran out of it."""
-    return any(len({(p.fits, p.peak_allocated_bytes) for p in made}) > 1 for made in _by_size(probes).values())
+    return any(_differ(made) for made in _by_size(probes).values())
+
+
+def _differ(made: Sequence[Probe]) -> bool:
+    peaks = [p.peak_allocated_bytes for p in made if p.fits and p.peak_allocated_bytes is not None]
+    return len({p.fits for p in made}) > 1 or is_more(max(peaks, default=0), min(peaks, default=0))
 
 
 def found_where_starts_differ(probes: Sequence[Probe]) -> Found | None:
@@ -60,14 +70,26 @@ def found_where_starts_differ(probes: Sequence[Probe]) -> Found | None:
 
 
 def boundary_where_starts_differ(boundary: Boundary, probes: Sequence[Probe]) -> Boundary:
-    """Return the boundary without a certificate, and how far its starts differed; the same where they all agree."""
-    if not do_starts_differ(probes):
-        return boundary
-    made = _by_size(probes).get(boundary.largest_batch_size or 0, [])
+    """Return the boundary with how many starts prove it; without a certificate where starts of one size differed."""
+    made = starts_of(boundary, probes)
     peaks = [p.peak_allocated_bytes for p in made if p.peak_allocated_bytes is not None]
-    took = f" took {format_bytes(min(peaks))} to {format_bytes(max(peaks))}" if peaks else " trained"
-    note = f"{len(made)} starts of {boundary.largest_batch_size}{took}, each with other rows: no exact limit is known"
-    return with_note(replace(boundary, certified=False), note)
+    if do_starts_differ(probes):
+        took = f" took {format_bytes(min(peaks))} to {format_bytes(max(peaks))}" if peaks else " trained"
+        note = (
+            f"{len(made)} starts of {boundary.largest_batch_size}{took}, each with other rows: no exact limit is known"
+        )
+        return with_note(replace(boundary, certified=False), note)
+    if len(made) == 1 or not peaks:
+        return boundary
+    return with_note(
+        boundary, f"{len(made)} starts of {boundary.largest_batch_size} took {format_bytes(max(peaks))} each"
+    )
+
+
+def starts_of(boundary: Boundary, probes: Sequence[Probe]) -> Sequence[Probe]:
+    """Return the starts that trained the largest size, of those that were watched for about as long."""
+    searched = [p for p in probes if p.purpose in (Purpose.SEARCH, Purpose.CONFIRM)]
+    return [p for p in _by_size(searched).get(boundary.largest_batch_size or 0, ()) if p.fits]
 
 
 def next_of_ranks(found: Found, probes: Sequence[Probe]) -> int | Found:
@@ -97,9 +119,17 @@ def boundary_on_ranks(boundary: Boundary, probes: Sequence[Probe]) -> Boundary:
     return with_note(replace(boundary, certified=boundary.certified and len(made) >= STARTS_OF_RANKS), note)
 
 
+def without_short_starts(probes: Sequence[Probe]) -> list[Probe]:
+    """Return the starts without those that trained for clearly fewer steps than another of the same size."""
+    most = {p.batch_size: 0 for p in probes}
+    for probe in probes:
+        most[probe.batch_size] = max(probe.steps, most[probe.batch_size])
+    return [p for p in probes if not p.fits or 2 * p.steps >= most[p.batch_size]]
+
+
 def _by_size(probes: Sequence[Probe]) -> dict[int, list[Probe]]:
     starts: dict[int, list[Probe]] = {}
-    for probe in probes:
+    for probe in without_short_starts(probes):
         if probe.outcome in (Outcome.FITS, Outcome.OUT_OF_MEMORY):
             starts.setdefault(probe.batch_size, []).append(probe)
     return starts

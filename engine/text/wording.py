@@ -17,6 +17,7 @@ _KINDS = {
     "size": r"\d[\d,]{0,24}",
     "bytes": r"\d{1,7}(?:\.\d)? (?:[KMGT]i)?B",
     "sizes": r"\d{1,25}(?: and \d{1,25})*",
+    "list": r"\d{1,12}(?:, \d{1,12}){0,98}",
     "error": r"[A-Za-z_]\w{0,39}",
     "errors": r"(?:an error|[A-Za-z_]\w{0,39})(?: and (?:an error|[A-Za-z_]\w{0,39}))*",
     "fraction": r"\d{1,2}\.\d%",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,6 @@ from ..ranks.emulation import limit_left
 from ..results.result import DeviceFacts
 from ..spec import CPU_DEFAULT_LIMIT_BYTES
 from .reading import Reading
-from .script import script_facts
 from .spec import FunctionSpec, Limits, TuneSpec
 from .start.environment import visible_devices
 
@@ -128,3 +129,22 @@ def cpu_facts(spec: Limits) -> DeviceFacts:
     capacity_bytes = host.memory_bytes()
     limit_bytes = spec.memory_limit_bytes or min(CPU_DEFAULT_LIMIT_BYTES, capacity_bytes)
     return DeviceFacts("cpu", "cpu", host.cpu_model() or "CPU", capacity_bytes, limit_bytes)
+
+
+def script_facts(command: Sequence[str], directory: str | None = None) -> dict[str, Any]:
+    """Return the name, digest and commit of the script of a command that is started in `directory`, as far as known."""
+    scripts = (Path(directory or "", part) for part in command if part.endswith((".py", ".sh")))
+    script = next((path for path in scripts if path.is_file()), None)
+    if script is None:
+        return {"script": None, "script_sha256": None, "script_commit": None}
+    digest = hashlib.sha256(script.read_bytes()).hexdigest()
+    return {"script": script.name, "script_sha256": digest, "script_commit": _commit(script.resolve().parent)}
+
+
+def _commit(folder: Path) -> str | None:
+    command = ["git", "-C", str(folder), "describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None

@@ -5,7 +5,7 @@ batch_size_not_set    the hook was to set the batch size and found nowhere to se
 batch_size_ignored    the training was given batches of another size than it was started with
 ranks_disagree        the processes of one training did not consume the same, or one ended before the others
 gpus_differ           the ranks of one training have GPUs of different kinds
-several_trainings     processes that know nothing of each other train at the same time
+several_trainings     processes that know nothing of each other, or threads, train at the same time
 ended_early           the command ended in order before enough optimizer steps
 no_process_group      ranks were to be emulated, and the training never joined a process group
 cannot_emulate        its ranks need what only real ones have
@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,24 +25,26 @@ from ..measurement.oom import classify, is_of_a_library
 from ..results.host_memory import KILLED_TYPE
 from ..results.result import DATA_EXHAUSTED, Outcome, Probe
 from ..results.stats import is_steady
+from ..search.stillness import Watched
 from ..text.masking import masked_text
 from ..text.own_words import SAID, describe_error
 from ..text.printable import printable
-from ..text.units import describe_over, format_bytes
+from ..text.units import describe_over
 from . import notes
 from .data_end import DataEnd
 from .emulated.evidence import OWN_RANKS, check_emulated, without_speed
 from .file_changes import FileChanges
+from .hook.memorymark_seen import NO_BATCH
 from .reading import Reading, Step
 from .replay import Memory
 from .script_error import TIMEOUT
 from .seen import KEPT_OUT, LastSeen
 from .speed.timed_steps import Loader, Timing, steps_to_time, timed_pairs
+from .varied import differences_of
 from .wanted_size import ONE_ROW, Unit, check_undivided, end_of_data, is_consumed_alike
 
 SETTERS = {"dataloader": "DataLoader", "hf": "TrainingArguments", "steps": "memorymark.steps"}
-MEMORY_VARIES = "memory_varies"
-CLEAR_FALL = 0.01
+TOGETHER = "train side by side: what they hold together is not known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +100,10 @@ class Evidence:
     """What a whole run saw of the data and of the script's other parts, in rank 0."""
     caveat: str | None = None
     """Why the training may take more later than in the steps that were watched."""
-    is_varied: bool = False
-    """Whether the batches that were watched had rows or items of different sizes: another start may be given others."""
+    left_out: str | None = None
+    """What was there on a CPU beside the peak, if it is much."""
+    watched: Watched | None = None
+    """Whether its memory was still in the steps that were read; None where none was."""
     most_samples: int | None = None
     """The largest batch that the data gave, where it gave fewer than were wanted."""
     curve: tuple[int, ...] = ()
@@ -146,11 +149,15 @@ def evidence_of(
     showed of the data. `emulated` are the ranks that the start stood in for, where it was not given all of them.
     """
     check_emulated(readings, emulated)
+    if (threads := max((r.trainings for r in readings), default=1)) > 1:
+        raise CommandUntunable("several_trainings", f"{threads} threads of one process {TOGETHER}")
     too_large = data_end is not None and batch_size > data_end.largest
     if (refusal := _refused(readings, ended, batch_size, unit)) is not None:
-        if too_large and data_end and refusal.outcome is Outcome.ERROR and refusal.error_type != TIMEOUT:
+        if too_large and data_end and refusal.outcome is Outcome.ERROR:
             message = f"{data_end.describe(batch_size)}; {describe_error(refusal.error_type, refusal.error_message)}"
             return Evidence(_out_of_data(batch_size, message, ended))
+        if honoured and refusal.error_type == NO_BATCH:
+            return Evidence(_out_of_data(batch_size, refusal.error_message or "", ended))
         return Evidence(refusal)
     trained = sorted((r for r in readings if r.is_done), key=lambda r: r.rank)
     if not trained:
@@ -167,8 +174,7 @@ def evidence_of(
     if emulated and alone > 1:
         raise CommandUntunable("cannot_emulate", OWN_RANKS)
     if world_size == 1 and alone > 1:
-        what = f"{alone} processes train side by side without a process group"
-        raise CommandUntunable("several_trainings", f"{what}: what they hold together is not known")
+        raise CommandUntunable("several_trainings", f"{alone} processes without a process group {TOGETHER}")
     if batch in SETTERS and not any(SETTERS[batch] in r.set_by() for r in readings):
         raise CommandUntunable("batch_size_not_set", _why_not_set(batch, readings))
     check_same_gpu(trained)
@@ -200,20 +206,13 @@ def evidence_of(
     step_seconds = [b.ended_at - a.ended_at for a, b in full]  # each full step after the memory was read
     known = [m for m in memories if m]
     evidence = _measured(batch_size, trained, steps, step_seconds, known, micro_batches, limit_bytes, ended, unit)
-    lengths = [step.lengths(unit.given(batch_size), axis) for each in steps for step in each if not step.is_timed]
-    growth = max(m.growth_bytes for m in memories if m)
+    differences = differences_of(trained, steps, known[0], unit, batch_size, axis, micro_batches)
     whole_run = trained[0].whole_run
-    trained_data = [each for each in whole_run["data"] if each.get("is_trained")] if whole_run is not None else []
-    if trained_data and all(each["looked"] and not each["is_text"] for each in trained_data):
-        lengths = []  # the longest rows were among those watched
     is_cut = whole_run is not None and whole_run["is_evaluation_cut"]
-    kept = max(m.kept_by_evaluation_bytes for m in memories if m) if is_cut else 0
     caveat = notes.caveat_of(
-        lengths,
-        axis < 0,
-        growth,
-        kept,
-        whole_run is not None,
+        differences.notes,
+        max(m.growth_bytes for m in known),
+        max(m.kept_by_evaluation_bytes for m in known) if is_cut else 0,
         max(r.idle_optimizers for r in trained),
         max(r.refused_allocations for r in trained),
     )
@@ -221,11 +220,13 @@ def evidence_of(
     has_batches_as_rows = batch_size > 1 and all(drawn == 1 for each in steps for step in each for drawn in step.drawn)
     is_drawn = unit is ONE_ROW or all(drawn == batch_size for each in steps for step in each for drawn in step.drawn)
     rows_of_a_pass = rows.pop() if len(rows) == 1 and is_drawn and not has_batches_as_rows else None
-    evidence = replace(evidence, caveat=caveat, is_varied=notes.are_varied(lengths))
+    left_out = notes.left_out(max(r.only_read_bytes for r in trained), max(m.peak_bytes for m in known))
+    watched = differences.watched
+    if any(notes.is_much(m.others_bytes, m.peak_bytes) for m in known):  # other threads took memory: starts may differ
+        watched = replace(watched, is_varied=True)
+    evidence = replace(evidence, caveat=caveat, watched=watched, left_out=left_out, counts_all=counts_all)
     axis = axis if unit is ONE_ROW else 0  # by chance it is no other dimension
-    found_in_all = replace(
-        evidence, batch_axis=axis, whole_run=whole_run, rows_of_a_pass=rows_of_a_pass, counts_all=counts_all
-    )
+    found_in_all = replace(evidence, batch_axis=axis, whole_run=whole_run, rows_of_a_pass=rows_of_a_pass)
     return without_speed(found_in_all, world_size) if emulated else replace(found_in_all, world_size=world_size)
 
 
@@ -244,21 +245,6 @@ def _why_not_set(batch: str, readings: Sequence[Reading]) -> str:
             f"{where}: --batch dataloader has no size to set; write {{batch_size}} in the command, or use --batch env"
         )
     return f"no {SETTERS[batch]}(...) was called: --batch {batch} needs one"
-
-
-def check_memory_rises(peaks: Mapping[int, int]) -> None:
-    """Raise CommandUntunable where the peak of a batch size is clearly below that of a smaller one.
-
-    For peaks counted by the allocator's own events. Where they differ from start to start, or with what is computed,
-    two neighbouring sizes prove no boundary.
-    """
-    for (smaller, more), (larger, fewer) in pairwise(sorted(peaks.items())):
-        if fewer < more * (1 - CLEAR_FALL):
-            raise CommandUntunable(
-                MEMORY_VARIES,
-                f"batch {smaller} took {format_bytes(more)} and batch {larger} {format_bytes(fewer)}: "
-                "the memory of this command does not rise with its batch size alone",
-            )
 
 
 def _measured(
@@ -350,6 +336,8 @@ def _beside_bytes(readings: Iterable[Reading]) -> int | None:
 
 def _error_of(reading: Reading) -> tuple[str, str]:
     """Return type and message of the error that ended a training, the script's own words behind their marker."""
+    if reading.data["error_type"] == NO_BATCH:
+        return NO_BATCH, reading.empty_passes or ""
     message = masked_text(reading.data["error_message"] or "")
     is_own = bool(message) and (_outcome(reading) is None or not is_of_a_library(message))
     return reading.data["error_type"], f"{SAID}{message}" if is_own else message
@@ -367,9 +355,9 @@ def _unseen(readings: Sequence[Reading], ended: Ended) -> CommandUntunable:
         why = "Python ran with the hook and did not import it" if has_python else KEPT_OUT
         return CommandUntunable("hook_not_loaded", f"no Python process with torch was seen: {why}{ended.last_lines}")
     most = max((len(r.steps()) for r in readings), default=0)
-    return CommandUntunable(
-        "ended_early", f"the training ended after {most} optimizer steps, before its memory was known{ended.last_words}"
-    )
+    empty = next((f"; {r.empty_passes}" for r in readings if r.empty_passes), "")
+    what = f"the training ended after {most} optimizer steps, before its memory was known{empty}"
+    return CommandUntunable("ended_early", f"{what}{ended.last_words}")
 
 
 def _ended_early(readings: Sequence[Reading], batch_size: int, ended: Ended, why: str, *, has_rows: bool) -> Probe:
@@ -378,6 +366,7 @@ def _ended_early(readings: Sequence[Reading], batch_size: int, ended: Ended, why
     That is the end of its data, unless it has rows enough, or ended within a step: a script that hides its errors ends
     in order, too.
     """
+    has_rows = has_rows and not any(r.empty_passes for r in readings)
     is_hidden = has_rows or any(r.went_forward_last for r in readings)
     return (
         _ended_as(Outcome.ERROR, "Exit", why, batch_size, ended) if is_hidden else _out_of_data(batch_size, why, ended)

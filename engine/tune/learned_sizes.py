@@ -1,7 +1,8 @@
 """PURE: what the errors of a script teach about the batch sizes that it takes.
 
-The strictest rule that the starts allow is followed first, because its sizes train under any of the others: powers of
-two. Once they have led to the limit of memory, a size between tells whether the script takes more.
+A list of sizes that an error names is the rule. Else the strictest that the starts allow is followed first, because
+its sizes train under any of the others: powers of two. Once they have led to the limit of memory, a size between tells
+whether the script takes more.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from ..search.unguided import Found
 from ..text.wording import error_name
 from .next_size import Start
 from .notes import LEARNED_SIZES
-from .script_error import TIMEOUT, sizes_named
+from .script_error import UNKNOWN_TO_THE_SCRIPT, sizes_named
 
+_CHOICE = re.compile(r"choos|choice|one of|either|allowed|support|valid|option", re.IGNORECASE)
+_LIST = re.compile(r"\d{1,12}['\"]?(?:(?:,\s*(?:and |or )?|\s+(?:and|or)\s+|\s*\|\s*)['\"]?\d{1,12}['\"]?){1,98}")
 _DIVISION = re.compile(r"divi[ds]|multiple|remainder|%", re.IGNORECASE)
 
 
@@ -25,15 +28,26 @@ def sizes_taken_and_failed(probes: Sequence[Probe]) -> tuple[set[int], set[int]]
     """Return the sizes that came as far as memory decides, and those that ended with an error of the script's own."""
     ended = (Outcome.FITS, Outcome.OUT_OF_MEMORY)
     taken = {p.batch_size for p in probes if p.outcome in ended}
-    failed = {p.batch_size for p in probes if p.outcome is Outcome.ERROR and p.error_type != TIMEOUT}
+    failed = {p.batch_size for p in probes if p.outcome is Outcome.ERROR and p.error_type not in UNKNOWN_TO_THE_SCRIPT}
     return taken, failed - taken
 
 
-def learned_sizes(probes: Sequence[Probe]) -> AllowedSizes | None:
-    """Return the strictest rule that the starts so far allow; None where nothing failed, or no rule explains it."""
+def failed_by_rule(rule: AllowedSizes, probes: Sequence[Probe]) -> set[int]:
+    """Return the sizes that failed as the rule forbids them; one that it allows ended for another reason: a wall."""
+    return {size for size in sizes_taken_and_failed(probes)[1] if not rule.allows(size)}
+
+
+def learned_sizes(probes: Sequence[Probe], given: AllowedSizes | None = None) -> AllowedSizes | None:
+    """Return the strictest rule that the starts so far allow; None where nothing failed, or no rule explains it.
+
+    Beside a rule that is `given` only a list of sizes counts.
+    """
     taken, failed = sizes_taken_and_failed(probes)
     if not failed or not taken:
-        return None
+        return given
+    lists = (AllowedSizes.of([*filter(given.allows, each.listed)]) if given else each for each in _lists_named(probes))
+    if (listed := next((each for each in lists if each.is_consistent(taken, failed)), None)) or given:
+        return listed or given
     rules = [*_rules_named(probes), AllowedSizes(Rule.POWER_OF_TWO), AllowedSizes(Rule.MULTIPLE, math.gcd(*taken))]
     return next((rule for rule in rules if rule.is_consistent(taken, failed)), None)
 
@@ -48,10 +62,17 @@ def wider_sizes(probes: Sequence[Probe]) -> AllowedSizes | None:
 
 
 def is_spelled_out(rule: AllowedSizes, probes: Sequence[Probe]) -> bool:
-    """Whether the errors of two sizes name the rule: the number that both have does not follow the batch size."""
+    """Whether the rule is a list, or the errors of two sizes name it: what both have does not follow the batch size."""
     _, failed = sizes_taken_and_failed(probes)
     naming = {p.batch_size for p in probes if p.batch_size in failed and rule in _rules_named([p])}
-    return len(naming) > 1
+    return rule.rule is Rule.LISTED or len(naming) > 1
+
+
+def _lists_named(probes: Sequence[Probe]) -> Iterator[AllowedSizes]:
+    """Yield the lists of sizes in errors: "invalid choice: 512 (choose from 16, 24, 48)"."""
+    messages = {p.error_message or "" for p in probes if p.outcome is Outcome.ERROR}
+    for found in (found for each in sorted(messages) if _CHOICE.search(each) for found in _LIST.findall(each)):
+        yield AllowedSizes.of([int(size) for size in re.findall(r"\d+", found) if int(size)])
 
 
 def _rules_named(probes: Sequence[Probe]) -> Iterator[AllowedSizes]:

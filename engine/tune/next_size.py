@@ -15,12 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..search.unguided import CLOSE, FAR, GROWTH, Found, SearchLimits, Trial, decide
-
-if TYPE_CHECKING:
-    from .evidence import Evidence
 
 FLAT = 0.05  # a rise over the resting memory below this share tells little of the slope
 STRAIGHT_ON = 3  # after three wrong predictions the curve is dropped, and a straight line is followed
@@ -41,14 +37,6 @@ class Start:
     memory_bytes: int | None = None
     resting_bytes: int | None = None
     curve: Sequence[int] = ()
-
-
-def start_of(evidence: Evidence, limit_bytes: int) -> Start:
-    """Return the start that shows this: the memory to draw a line through is what grows with the batch, if known."""
-    probe, grows = evidence.probe, evidence.batch_peak_bytes
-    is_known = probe.error_type == "BudgetExceeded" and (grows or 0) > limit_bytes
-    memory_bytes = grows or probe.memory_bytes if probe.fits else grows if is_known else None
-    return Start(probe.batch_size, probe.fits, memory_bytes, evidence.resting_bytes, evidence.curve)
 
 
 def next_size(

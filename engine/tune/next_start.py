@@ -1,18 +1,34 @@
-"""PURE: which size to start next, by memory, by the sizes that the script takes, and by where its data ends."""
+"""PURE: which size to start next, by memory, by the sizes that the script takes, and by where its data ends.
+
+Also how long it may take, and how many starts a search makes at most.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from ..results.result import Outcome, Probe
+from ..results.result import Probe
 from ..search.allowed_sizes import AllowedSizes
 from ..search.differing_starts import do_starts_differ, next_of_ranks, next_where_starts_differ, proven_on_ranks
+from ..search.stillness import Watched, steps_to_watch
 from ..search.unguided import Found
 from .data_end import DataEnd, size_before_the_data_ends
-from .learned_sizes import is_spelled_out, learned_sizes, next_allowed, wider_sizes
+from .learned_sizes import failed_by_rule, is_spelled_out, learned_sizes, next_allowed, wider_sizes
 from .next_size import Start, next_size
 from .script_error import size_of_the_scripts_wall, wall_of_the_script
+
+if TYPE_CHECKING:
+    from .evidence import Evidence
+
+STEPS = 5
+MOST_STARTS = 40
+"""Whatever a script does, a search has then ended."""
+LEAST_SECONDS, PATIENCE = 120.0, 20
+"""A later start may take 20 times as long as the longest before; one that the data should not feed less."""
+LEAST_SECONDS_WITHOUT_DATA, PATIENCE_WITHOUT_DATA = 10.0, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +37,8 @@ class SearchSoFar:
 
     `starts` are those that say something of memory; `memory_bytes` is 0 before the first has shown the device.
     `measures_refused`: a refused size runs to its end, and its memory will be known. `given` is the user's own rule.
-    `is_varied`: batches of one size differ in what they hold, so another start may take other memory. `has_ranks`: so
-    may several real ranks, whatever their batches hold.
+    `has_ranks`: several real ranks train. `watched` is what the steps of each size showed in their order, `least_steps`
+    how many each has.
     """
 
     starts: Sequence[Start]
@@ -33,13 +49,33 @@ class SearchSoFar:
     measures_refused: bool = False
     data_end: DataEnd | None = None
     given: AllowedSizes | None = None
-    is_varied: bool = False
     has_ranks: bool = False
+    watched: Sequence[Watched] = ()
+    least_steps: int = STEPS
 
     @property
     def allowed(self) -> AllowedSizes | None:
-        """The rule that the sizes follow: the user's own, or the one that the script's errors teach; None for any."""
-        return self.given or learned_sizes(self.probes)
+        """The rule that the sizes follow: the user's own, and what the script's errors teach; None for any."""
+        return learned_sizes(self.probes, self.given)
+
+    @property
+    def is_varied(self) -> bool:
+        """Whether the steps differed, so that another start of the same size may take other memory."""
+        return any(each.is_varied or each.is_rising for each in self.watched)
+
+    def steps(self, batch_size: int) -> int:
+        """Return for how many steps to read the memory of the next start."""
+        return steps_to_watch(self.least_steps, batch_size, self.watched, has_ranks=self.has_ranks)
+
+    @property
+    def wants_more_steps(self) -> set[int]:
+        """The sizes that made too few steps in their one start, before it was seen that the training is not still."""
+        before = [n for n, each in enumerate(self.watched) if each.is_varied or each.is_rising][:1]
+        early = [
+            each for n in before for each in self.watched[: n + 1] if 2 * each.steps <= self.steps(each.batch_size)
+        ]
+        started = Counter(p.batch_size for p in self.probes)
+        return {each.batch_size for each in early if started[each.batch_size] == 1}
 
     @property
     def most_trained(self) -> int:
@@ -49,6 +85,8 @@ class SearchSoFar:
 
 def next_start(so_far: SearchSoFar) -> int | Found:
     """Return the size to start next, or where the search has ended."""
+    if len(so_far.probes) >= MOST_STARTS:
+        return Found(so_far.most_trained, None)
     if not so_far.has_ranks:
         return _next_start(so_far)
     if not so_far.is_varied:
@@ -69,12 +107,23 @@ def worst_of_each(starts: Sequence[Start]) -> list[Start]:
 
 
 def _next_start(so_far: SearchSoFar) -> int | Found:
-    if (rule := so_far.allowed) is not None:
-        return _among(so_far, rule)
+    is_closing_in = any(not s.fits and s.batch_size > so_far.most_trained for s in so_far.starts)
+    if is_closing_in and so_far.most_trained in so_far.wants_more_steps:
+        return so_far.most_trained
+    rule = so_far.allowed
+    step = _freely(so_far) if rule is None else _among(so_far, rule)
+    if not isinstance(step, Found) or not so_far.is_varied:
+        return step
+    step = next_where_starts_differ(step, so_far.probes, so_far.memory_bytes)
+    if isinstance(step, Found) or rule is None:
+        return step
+    return rule.at_most(step) or Found(0, min(p.batch_size for p in so_far.probes if not p.fits))
+
+
+def _freely(so_far: SearchSoFar) -> int | Found:
     step = _by_memory(so_far, so_far.starts)
     if isinstance(step, Found):
-        probes, memory_bytes = so_far.probes, so_far.memory_bytes
-        return next_where_starts_differ(step, probes, memory_bytes) if so_far.is_varied else step
+        return step
     size = size_of_the_scripts_wall(so_far.probes, so_far.most_trained)
     if size is None and (wall := wall_of_the_script(so_far.probes, so_far.most_trained)) is not None:
         return Found(so_far.most_trained, wall)
@@ -84,6 +133,8 @@ def _next_start(so_far: SearchSoFar) -> int | Found:
 
 
 def _by_memory(so_far: SearchSoFar, starts: Sequence[Start]) -> int | Found:
+    if so_far.is_varied and not any(s.fits for s in starts[-2:]) and (middle := _middle(starts)) is not None:
+        return middle  # lines through what is not still lead down step by step
     return next_size(
         starts,
         memory_bytes=so_far.memory_bytes,
@@ -93,15 +144,43 @@ def _by_memory(so_far: SearchSoFar, starts: Sequence[Start]) -> int | Found:
     )
 
 
+def _middle(starts: Sequence[Start]) -> int | None:
+    low = max((s.batch_size for s in starts if s.fits), default=0)
+    high = min((s.batch_size for s in starts if not s.fits and s.batch_size > low), default=0)
+    return (low + high) // 2 if high - low > 2 else None
+
+
 def _among(so_far: SearchSoFar, rule: AllowedSizes) -> int | Found:
-    """Return the next of the sizes that the rule allows: what failed for another reason than memory does not count."""
-    failed = {p.batch_size for p in so_far.probes if p.outcome is Outcome.ERROR}
-    starts = [s for s in so_far.starts if s.batch_size not in failed]
+    """Return the next of the sizes that the rule allows; what failed since it is none of these does not count."""
+    starts = [s for s in so_far.starts if s.batch_size not in failed_by_rule(rule, so_far.probes)]
     step = _by_memory(so_far, starts)
     found = next_allowed(rule, step, starts, so_far.maximum)
-    is_sure = so_far.given is not None or is_spelled_out(rule, so_far.probes)
+    is_sure = rule == so_far.given or is_spelled_out(rule, so_far.probes)
     if isinstance(found, int) or isinstance(step, Found) or is_sure:
         return found
     # the limit is known among the sizes that are sure to train: one between tells whether the script takes more
     wider = wider_sizes(so_far.probes)
     return found if wider is None else next_allowed(wider, step, starts, so_far.maximum)
+
+
+def start_of(evidence: Evidence, limit_bytes: int | None) -> Start:
+    """Return what the search knows of a start: the memory is what grows with the batch, where that is known."""
+    probe, rising_bytes = evidence.probe, evidence.batch_peak_bytes
+    if probe.fits:
+        rising_bytes = rising_bytes or probe.memory_bytes
+    elif probe.error_type != "BudgetExceeded" or (rising_bytes or 0) <= (limit_bytes or 0):
+        rising_bytes = None
+    return Start(probe.batch_size, probe.fits, rising_bytes, evidence.resting_bytes, evidence.curve)
+
+
+def seconds_of_a_start(
+    batch_size: int, probes: Sequence[Probe], data_end: DataEnd | None, seconds_left: float
+) -> float:
+    """Return how long the next start may take."""
+    if not probes:
+        return seconds_left
+    longest = max(p.wall_seconds for p in probes)
+    patience = max(LEAST_SECONDS, PATIENCE * longest)
+    if data_end is not None and batch_size > data_end.largest:
+        patience = LEAST_SECONDS_WITHOUT_DATA + PATIENCE_WITHOUT_DATA * longest
+    return min(patience, seconds_left)

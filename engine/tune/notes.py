@@ -6,21 +6,33 @@ joins them with "; ", which none of them has within.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ..search.allowed_sizes import BUDGETS
 from ..text.units import format_bytes
 from ..text.wording import Text, Wording
 
+LONGEST, FIXED = ": --whole-run trains the longest", ": the largest alone, at every step, tells more"
+"""What helps where batches differ: by the rows of the data, or by what the loop draws."""
 MORE_THAN_WATCHED = Wording(
     "the batches that were watched were {least_count} to {most_count} {what}, "
     "and a {larger} one takes more memory{remedy}",
     {
         "what": ("items large", "long"),
         "larger": ("larger", "longer"),
-        "remedy": ("", ": --whole-run trains the longest"),
+        "remedy": ("", LONGEST),
     },
 )
+VARIED_DIMENSIONS = Wording(
+    "of the inputs that were watched dimension {dimension_sizes} was {least_count} to {most_count}, "
+    "and a larger one takes more memory{remedy}",
+    {"remedy": ("", LONGEST, FIXED)},
+)
+VARIED_MEMORY = Wording(
+    "the steps that were watched took {least_bytes} to {most_bytes}, although their inputs had the same shapes: "
+    "a later one may take more"
+)
+STILL_ROSE = Wording("of {count} steps that were watched a late one took more than all before it: later ones may, too")
 GROWS = Wording(
     "each step left {bytes} more behind than the one before: if that goes on, the training runs out of memory later"
 )
@@ -47,10 +59,14 @@ FILLS_A_BUDGET = Wording(
     "the batch size is a budget of {unit}, and batches were watched that fill it by more than half",
     {"unit": BUDGETS},
 )
+LEFT_OUT = Wording(
+    "{bytes} of tensors that the training only reads were there before it: they were taken for data and do not count"
+)
 
+_RULES = (("multiples of ", "count"), ("divisors of ", "count"), ("the sizes ", "named_list"))
 LEARNED_SIZES = Wording(
     "the script seems to take {rule} only: {failed_sizes} ended with {errors}",
-    {"rule": ("powers of two", Wording("multiples of {count}"), Wording("divisors of {count}"))},
+    {"rule": ("powers of two", *(Wording(f"{rule}{{{part}}}") for rule, part in _RULES))},
 )
 
 PEAK = Wording(
@@ -66,6 +82,7 @@ PEAK = Wording(
     },
 )
 
+MUCH = 0.02
 WHOLE_RUN = "whole run: "
 """Before the first sentence of what a whole run saw."""
 PROBLEMS = (
@@ -115,39 +132,21 @@ OF_WHOLE_RUN: tuple[Text, ...] = (
     *(CHECKPOINT, NO_CHECKPOINT, SHORT_BATCH),
 )
 NOTES: tuple[Text, ...] = (
-    MORE_THAN_WATCHED,
-    GROWS,
-    EVALUATION_KEEPS,
-    IDLE_OPTIMIZERS,
-    REFUSED,
-    ROWS_OF_A_SAMPLE,
-    FILLS_A_BUDGET,
-    *OF_WHOLE_RUN,
+    *(MORE_THAN_WATCHED, VARIED_DIMENSIONS, VARIED_MEMORY, STILL_ROSE, ROWS_OF_A_SAMPLE, FILLS_A_BUDGET),
+    *(GROWS, EVALUATION_KEEPS, IDLE_OPTIMIZERS, REFUSED, LEFT_OUT, *OF_WHOLE_RUN),
 )
 """All but those that a document is compared with: the peak, and the sizes that a script takes."""
 
 
 def caveat_of(
-    lengths: Sequence[Collection[int]],
-    are_items: bool,
+    differences: Sequence[str],
     growth_bytes: int,
     kept_bytes: int,
-    is_whole: bool,
     idle_optimizers: int,
     refused_allocations: int = 0,
 ) -> str | None:
     """Say why later steps may take more than those watched."""
-    parts = []
-    longest = _longest(lengths)
-    if are_varied(lengths):
-        text = MORE_THAN_WATCHED.write(
-            least_count=min(longest),
-            most_count=max(longest),
-            what="items large" if are_items else "long",
-            larger="larger" if are_items else "longer",
-            remedy="" if is_whole else ": --whole-run trains the longest",
-        )
-        parts.append(text)
+    parts = [*differences]
     if growth_bytes:
         parts.append(GROWS.write(bytes=format_bytes(growth_bytes)))
     if kept_bytes:
@@ -160,10 +159,31 @@ def caveat_of(
     return "; ".join(parts) or None
 
 
-def are_varied(lengths: Sequence[Collection[int]]) -> bool:
-    """Whether the batches differ in length. One length of several modules is no difference."""
-    return len({*_longest(lengths)}) > 1
+def left_out(only_read_bytes: int, peak_bytes: int) -> str | None:
+    """Say what was taken for data, if it is much."""
+    return LEFT_OUT.write(bytes=format_bytes(only_read_bytes)) if is_much(only_read_bytes, peak_bytes) else None
 
 
-def _longest(lengths: Sequence[Collection[int]]) -> list[int]:
-    return [max(each) for each in lengths if each]
+def is_much(size: int, peak_bytes: int) -> bool:
+    """Whether it is more of the peak than two ways to count it may differ by."""
+    return size > MUCH * peak_bytes
+
+
+def describe_lengths(longest: Collection[int], are_items: bool, remedy: str) -> str:
+    """Say how long the batches were that were watched."""
+    what, larger = ("items large", "larger") if are_items else ("long", "longer")
+    return MORE_THAN_WATCHED.write(
+        least_count=min(longest), most_count=max(longest), what=what, larger=larger, remedy=remedy
+    )
+
+
+def describe_dimensions(ranges: Mapping[int, tuple[int, int]], remedy: str) -> str:
+    """Say which dimensions of the inputs differed, and what the widest of them were."""
+    least, most = max(ranges.values(), key=lambda each: each[1] - each[0])
+    alike = " and ".join(str(number) for number, sizes in ranges.items() if sizes == (least, most))
+    return VARIED_DIMENSIONS.write(dimension_sizes=alike, least_count=least, most_count=most, remedy=remedy)
+
+
+def describe_varied(peaks: Collection[int]) -> str:
+    """Say what steps took that were given inputs of the same shapes."""
+    return VARIED_MEMORY.write(least_bytes=format_bytes(min(peaks)), most_bytes=format_bytes(max(peaks)))

@@ -8,7 +8,7 @@ is no probe but a reason.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -17,7 +17,11 @@ from ..spec import MEMORY_STEPS
 from .hook.memorymark_ends import SIGNAL
 from .replay import LATER_STEP, Memory, cpu_memory, kept_each, shape_given
 
-ROWS, DRAWN = 4, 5  # where a mark of a batch has the rows of its loader, and those of the batch
+ROWS, DRAWN, LOADED = 4, 5, 6
+"""Where a mark of a batch has the rows of its loader, those of the batch, and all shapes."""
+AGAIN, GIVEN = 4, 5
+"""Where a mark of a forward pass has whether the step was given the same before, and all shapes."""
+OWN_PEAK, ALLOCATED = 1, 2  # where a card's mark of a step has its own peak, and what was allocated since any step
 BY_HAND = 0
 """Stands for the optimizer where a script has none, and changes its weights itself."""
 BY_LOADER = -1
@@ -26,6 +30,9 @@ TOTAL = -2
 """Stands for the rows of all calls of a step together."""
 BUDGET = -3
 """Stands for the items of one call, as tokens, of which there are up to so many and more than half as many."""
+
+Shapes = Sequence[Sequence[int]]
+"""All dimensions of the first tensors of an input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +51,17 @@ class Step:
     """The rows that each batch had in the data set; None where the loader does not tell."""
     has_evaluated: bool = False
     """Whether a module was run in evaluation mode since the step before, which took its time, too."""
+    passes: tuple[int | None, ...] = ()
+    """Of each of `forwards` which backward pass followed; None where it was given what one before it was given."""
+    given: tuple[tuple[int, Shapes], ...] = ()
+    """The count of parameters of each outermost module, and the shapes that it was given."""
+    loaded: tuple[Shapes, ...] = ()
 
     def holds(self, batch_size: int, axis: int) -> int:
         """Return how many micro-batches of that size it consumed; 0 where its model was given smaller ones, too.
 
         A loader may draw ahead, and a module may be called twice for one batch, as those of a GAN: the lower count.
+        Without a loader the calls of one backward pass are one micro-batch, as those of a recurrent decoder.
         Smaller ones are the last of a data set, or the parts of a batch that failed as a whole; but a few rows that no
         loader drew are none, as those by which an agent acts.
         """
@@ -56,7 +69,7 @@ class Step:
             is_whole = all(rows == batch_size for rows in self.drawn) and not self._is_divided(batch_size)
             return len(self.drawn) if is_whole and batch_size not in self.seen() else 0
         if axis < BY_LOADER:
-            most = max(self.given(axis).values(), default=0)
+            most = max(self.most_given(axis).values(), default=0)
             return int(most == batch_size if axis == TOTAL else batch_size < 2 * most <= 2 * batch_size)
         calls = [size for size, shape, _ in self.forwards if len(shape) > axis and shape[axis] == batch_size]
         largest = max(calls, default=0)
@@ -68,9 +81,20 @@ class Step:
         if self.forwards and not calls:
             return 0
         called = calls.count(largest)
-        return min(drawn, called) if drawn and called else drawn or called
+        return min(drawn, called) if drawn and called else drawn or self._passes(largest, batch_size, axis)
 
-    def given(self, axis: int) -> dict[int, int]:
+    def _passes(self, parameters: int, batch_size: int, axis: int) -> int:
+        """Count the backward passes of a module that was called with new inputs of that size."""
+        calls = zip(self.forwards, self.passes, strict=True)
+        return len(
+            {
+                number
+                for (count, shape, _), number in calls
+                if number is not None and count == parameters and len(shape) > axis and shape[axis] == batch_size
+            }
+        )
+
+    def most_given(self, axis: int) -> dict[int, int]:
         """Return the most rows or items that each module was given in a call; of all calls the largest module alone."""
         sizes: dict[int, list[int]] = {}
         for count, shape, _ in self.forwards:
@@ -105,6 +129,17 @@ class Step:
             return set(map(prod, self._given()))
         shapes = [shape for _, shape, _ in self.forwards] or self.batches
         return {shape[1 - axis] for shape in shapes if len(shape) == 2 and shape[axis] == batch_size}
+
+    def shapes_given(self) -> dict[Any, Shapes]:
+        """Return the largest shapes that each module was given, by its count of parameters, the largest one first."""
+        return {count: _largest(shapes for each, shapes in self.given if each == count) for count in self._modules()}
+
+    def shapes_loaded(self) -> dict[Any, Shapes]:
+        """Return the largest shapes of the loaders' batches."""
+        return {"loaded": _largest(self.loaded)} if self.loaded else {}
+
+    def _modules(self) -> list[int]:
+        return sorted({count for count, _ in self.given}, reverse=True)
 
     def seen(self) -> set[int]:
         """Return the leading dimensions that the step was given."""
@@ -210,6 +245,16 @@ class Reading:
         """Whether a DataLoader was made whose batches are put together elsewhere, so that no size can be set in it."""
         return any(mark[1] == "own_batches" for mark in self.data["marks"])
 
+    @property
+    def only_read_bytes(self) -> int:
+        """What it held before the training on a CPU, outside of data sets, and was taken for data."""
+        return int(self.data.get("only_read_bytes", 0))
+
+    @property
+    def trainings(self) -> int:
+        """How many threads trained at the same time."""
+        return int(self.data.get("trainings", 1))
+
     def set_by(self) -> set[str]:
         """Return what the hook gave the batch size to: DataLoader, TrainingArguments."""
         return {mark[2] for mark in self.data["marks"] if mark[1] == "batch_size_set"}
@@ -240,23 +285,44 @@ class Reading:
         end = names.index("memory_read") if "memory_read" in names else len(names)
         return _step_counts(self.data["marks"][:end])
 
+    @property
+    def empty_passes(self) -> str | None:
+        """What ended it, or the loop in it, where its last passes over a loader gave no batch at all."""
+        count, rows = self.data.get("empty_passes") or (0, None)
+        of = "" if rows is None else f" of {rows:,} rows"
+        return f"its DataLoader{of} gave no batch in {count} {'pass' if count == 1 else 'passes'}" if count else None
+
+    @property
+    def slowest(self) -> int | None:
+        """The optimizer that stepped least often."""
+        counts = _step_counts(self.data["marks"])
+        return min(counts, key=lambda each: counts[each], default=None)
+
     def steps(self) -> list[Step]:
         """Return the steps of the optimizer that stepped least often, each with all that came since the one before."""
-        counts = _step_counts(self.data["marks"])
-        slowest = min(counts, key=lambda each: counts[each], default=None)
+        slowest = self.slowest
         steps: list[Step] = []
         forwards: list[tuple[int, tuple[int, ...], int | None]] = []
         batches: list[tuple[int, ...]] = []
         drawn: list[int | None] = []
+        passes: list[int | None] = []
+        went_back = 0
+        given: list[tuple[int, Shapes]] = []
+        loaded: list[Shapes] = []
         waited, loading_since, is_timed, has_evaluated = 0.0, None, False, False
         for at, name, *details in self.data["marks"]:
             if name == "forward":
                 forwards.append((details[0], tuple(details[1] or ()), details[2]))
+                passes.append(None if len(details) > AGAIN and details[AGAIN] else went_back)
+                given += [(details[0], details[GIVEN])] if len(details) > GIVEN else []
+            elif name == "backward":
+                went_back += 1
             elif name == "batch" and details[0]:
                 batches.append(tuple(details[1] or ()))
                 drawn.append(details[DRAWN] if len(details) > DRAWN else None)
+                loaded += details[LOADED : LOADED + 1]
             elif name == "begun":  # what ran before was no training
-                forwards, batches, drawn = [], [], []
+                forwards, batches, drawn, passes = [], [], [], []
             elif name == "loading":
                 loading_since = at
             elif name == "loaded" and loading_since is not None:
@@ -266,15 +332,20 @@ class Reading:
             elif name == "evaluated":
                 has_evaluated = True
             elif name == "step" and details[0] == slowest:
-                steps.append(Step(tuple(forwards), tuple(batches), at, waited, is_timed, tuple(drawn), has_evaluated))
-                forwards, batches, drawn, waited, has_evaluated = [], [], [], 0.0, False
+                seen = tuple(forwards), tuple(batches), at, waited, is_timed, tuple(drawn), has_evaluated
+                steps.append(Step(*seen, tuple(passes), tuple(given), tuple(loaded)))
+                forwards, batches, drawn, passes, given, loaded = [], [], [], [], [], []
+                waited, has_evaluated = 0.0, False
         return steps
 
     def memory(self) -> Memory | None:
         """Return the peak; None where nothing was measured."""
         if self.card:
             return self._card_memory()
-        return cpu_memory(self.data["held"], self.data["events"], self.data["marks"]) if self.data["events"] else None
+        data = self.data
+        if not data["events"]:
+            return None
+        return cpu_memory(data["data"], data["events"], data["marks"], data["uncounted_bytes"])
 
     def _card_memory(self) -> Memory:
         peak = self.card["peak_allocated_bytes"]
@@ -284,16 +355,34 @@ class Reading:
                 if details[1] is not None and details[1] >= peak:
                     break
                 phase, at = details[0], number
+            elif name == "step" and len(details) > ALLOCATED and details[ALLOCATED] >= peak:
+                break
         if any(name == "memory_read" and more and peak > (more[0] or peak) for _, name, *more in self.data["marks"]):
             phase = LATER_STEP  # reading its phases would be timed, too
         if self.cards > 1:
             phase = None  # those of one card were read, and another one may be the fullest
         shape = shape_given(self.data["marks"], at, phase)
         held = [m[4] for m in self.data["marks"] if m[1:3] == ["phase", "evaluation"] and m[4] is not None]
-        kept = kept_each(held)
+        own: dict[Any, list[int]] = {}
+        for _, name, *details in self.data["marks"]:
+            if name == "step" and len(details) > OWN_PEAK:
+                own.setdefault(details[0], []).append(details[OWN_PEAK])
         return Memory(
-            peak, phase, None, None, self.card["peak_reserved_bytes"], shape=shape, kept_by_evaluation_bytes=kept
+            peak,
+            phase,
+            None,
+            None,
+            self.card["peak_reserved_bytes"],
+            shape=shape,
+            kept_by_evaluation_bytes=kept_each(held),
+            step_peaks=own,
         )
+
+
+def _largest(found: Iterable[Shapes]) -> Shapes:
+    """Return the largest size of each dimension of each tensor, of several calls."""
+    each_tensor = zip(*found, strict=False)
+    return [[max(sizes) for sizes in zip(*shapes, strict=False)] for shapes in each_tensor]
 
 
 def _step_counts(marks: Sequence[Sequence[Any]]) -> Counter[int]:

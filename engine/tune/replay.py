@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -11,6 +11,7 @@ from ..progress import FORWARD, OPTIMIZER_STEP, TRAINING_PHASES
 
 LATER_STEP = "later_step"  # in place of a phase: the peak came after the steps whose phases were read
 LEAST_RISES = 2
+BLOCK = 4  # what an event of a block has: time, address, bytes, and those of all blocks
 GIVEN = 3  # where a mark of a batch or forward pass lists its tensors
 MOST_MOVES = 200_000
 """A step whose memory changes more often has no curve."""
@@ -36,23 +37,35 @@ class Memory:
     """What each batch of an evaluation left behind, as where all its outputs are kept."""
     curve: tuple[int, ...] = ()
     """What was held after each change within one step: of the steps after the first, the one that held most."""
+    others_bytes: int = 0
+    """The most that other threads had allocated, or freed, since the beginning."""
+    step_peaks: Mapping[Any, Sequence[int]] = field(default_factory=dict)
+    """The own peak of each step of each optimizer, of those that were read."""
 
 
 def cpu_memory(
-    held: Iterable[Sequence[int]], events: Iterable[Sequence[int]], marks: Sequence[Sequence[Any]]
+    data: Iterable[Sequence[int]],
+    events: Iterable[Sequence[int]],
+    marks: Sequence[Sequence[Any]],
+    uncounted_bytes: int = 0,
 ) -> Memory:
-    """Replay the allocator's events: what would live on a device.
+    """Replay the allocator's events, each with what it has given out to all threads: what would live on a device.
+
+    `data` are the blocks that were there before and are the data set's. `uncounted_bytes` were there, too, and are the
+    training's, but not of this allocator.
 
     A block made while data is loaded counts once it is handed over with a batch. What else the loading takes would be
     the host's: its scratch, and a batch that the loader keeps for later since its workers answer out of turn.
     """
-    live = _Live({address: size for address, size in held})  # noqa: C416 - pairs, each a list
+    events = sorted(events, key=lambda each: each[0])
+    begun = next((each[-1] - each[-2] for each in events if len(each) == BLOCK and each[-1]), 0)
+    live = _Live(begun, dict(data), uncounted_bytes)  # type: ignore[arg-type]  # pairs, each a list
     peak = batch_peak = live.bytes
     phase, peak_phase, phase_at, peak_at = None, None, 0, 0
     rests: list[int] = []
     evaluated: list[int] = []
-    curve = _Curve()
-    for _, *event in sorted(events, key=lambda each: each[0]):
+    curve, steps = _Curve(), _Steps(live.bytes)
+    for _, *event in events:
         before = live.bytes
         if len(event) == 1:
             name, *details = marks[event[0]][1:]
@@ -61,11 +74,12 @@ def cpu_memory(
                 if phase == "evaluation":
                     evaluated.append(live.bytes)
                 if phase == "forward":  # what it was given stands in the mark at its end
+                    steps.begin(live.bytes)
                     forward = next((m[2:] for m in marks[event[0] :] if m[1] == "forward"), ())
                     live.give(phase, forward[GIVEN] if len(forward) > GIVEN else [])
             elif name == "batch":
                 inputs = details[GIVEN] if len(details) > GIVEN else []
-                live.hand_over({address for address, _ in inputs} or set(live.loaded))
+                live.hand_over({address for address, *_ in inputs} or set(live.loaded))
                 live.give(name, inputs)
             elif name == "loading":
                 live.is_loading = True
@@ -75,12 +89,12 @@ def cpu_memory(
                 phase = None
                 rests.append(live.bytes)
                 curve.end_step(details[0])
-        elif event[1] < 0:
-            live.free(event[0])
+                steps.end(details[0], live.bytes)
         else:
-            live.allocate(*event)
+            live.change(*event)
         if live.bytes != before:
             curve.moves.append(live.bytes)
+            steps.most = max(live.bytes, steps.most)
         if live.bytes > peak:
             peak, peak_phase, peak_at = live.bytes, phase, phase_at
         if phase != OPTIMIZER_STEP:
@@ -97,6 +111,8 @@ def cpu_memory(
         shape=shape,
         kept_by_evaluation_bytes=kept_each(evaluated),
         curve=tuple(curve.most),
+        others_bytes=live.most_of_others,
+        step_peaks=steps.peaks,
     )
 
 
@@ -125,45 +141,53 @@ def shape_given(marks: Sequence[Sequence[Any]], at: int, phase: str | None) -> t
 
 @dataclass
 class _Live:
-    """The blocks that live at one moment of a replay, by address.
+    """What is the training's at one moment of a replay: all that the allocator gave out, but for `data` and `loaded`.
 
-    `given` are inputs of the training that no allocation was seen of: a batch from a worker process, a slice of the
-    data set, an array's memory, or one made before the watch began. On a device each would have been copied there, so
-    they count until they are freed or the next inputs take their place. `loaded` was made by the loader and not handed
-    over yet.
+    `given` are inputs of the training beside: a batch from a worker process, a slice of the data set, an array's
+    memory. On a device each would have been copied there, so they count until they are freed or the next inputs take
+    their place. `loaded` was made by the loader and not handed over yet. Each has bytes by address.
     """
 
-    blocks: dict[int, int]
+    total: int
+    data: dict[int, int]
+    uncounted_bytes: int = 0
+    mapped: dict[int, int] = field(default_factory=dict)
     loaded: dict[int, int] = field(default_factory=dict)
     given: dict[str, dict[int, int]] = field(default_factory=dict)
     is_loading: bool = False
+    of_others: int = 0
+    most_of_others: int = 0
 
     def __post_init__(self) -> None:
-        self.bytes = sum(self.blocks.values())
+        self.bytes = self.total - sum(self.data.values()) + self.uncounted_bytes
 
-    def allocate(self, address: int, size: int) -> None:
-        if self.is_loading:
-            self.loaded[address] = size
+    def change(self, address: int, size: int, total: int) -> None:
+        """Give a block out, or take it back where its size is below 0; other threads may have done so meanwhile."""
+        if total == 0 != self.total + size:  # of several processes, as what a loader's worker sends: not counted
+            total = self.total
+            self.bytes += size if size > 0 else -self.mapped.pop(address, 0)
+            self.mapped |= {address: size} if size > 0 else {}
         else:
-            # no deallocation is reported of a block that was there before the profiler, as of the first gradients
-            self.bytes += size - self.blocks.get(address, 0)
-            self.blocks[address] = size
-
-    def free(self, address: int) -> None:
-        if self.loaded.pop(address, None) is None:
-            self.bytes -= self.blocks.pop(address, 0)
+            self.of_others += total - self.total - size
+            self.most_of_others = max(abs(self.of_others), self.most_of_others)
+        self.bytes += total - self.total
+        self.total = total
+        self.bytes += self.data.pop(address, 0) + self.loaded.pop(address, 0)  # it did not count
+        if size < 0:
             self.bytes -= sum(inputs.pop(address, 0) for inputs in self.given.values())
+        elif self.is_loading:
+            self.loaded[address] = size
+            self.bytes -= size
 
     def hand_over(self, addresses: Collection[int]) -> None:
-        batch = {address: self.loaded.pop(address) for address in addresses if address in self.loaded}
-        self.blocks |= batch
-        self.bytes += sum(batch.values())
+        self.bytes += sum(self.loaded.pop(address, 0) for address in addresses)
 
     def give(self, name: str, inputs: Sequence[Sequence[int]]) -> None:
-        self.hand_over({address for address, _ in inputs})
+        self.hand_over({address for address, *_ in inputs})
         self.bytes -= sum(self.given.pop(name, {}).values())
-        known = self.blocks.keys() | {address for each in self.given.values() for address in each}
-        self.given[name] = {address: size for address, size in inputs if address not in known}
+        known = self.mapped.keys() | {address for each in self.given.values() for address in each}
+        new = [each for each in inputs if each[0] not in known]
+        self.given[name] = {address: size for address, size, counts in new if not counts or address in self.data}
         self.bytes += sum(self.given[name].values())
 
 
@@ -184,3 +208,26 @@ class _Curve:
         self.ends[optimizer] = len(self.moves)
         if len(step) <= MOST_MOVES and max(step, default=0) >= max(self.most, default=0):
             self.most = step
+
+
+@dataclass
+class _Steps:
+    """The own peak of each step: the most since the same optimizer's step before, but for what no forward pass follows.
+
+    So an evaluation or a checkpoint between two steps counts to neither.
+    """
+
+    most: int
+    peaks: dict[Any, list[int]] = field(default_factory=dict)
+    since: dict[Any, int] = field(default_factory=dict)
+    is_between: bool = False
+
+    def begin(self, held_bytes: int) -> None:
+        if self.is_between:
+            self.most, self.is_between = held_bytes, False
+
+    def end(self, optimizer: Any, held_bytes: int) -> None:
+        self.since = {each: max(peak, self.most) for each, peak in ({optimizer: 0} | self.since).items()}
+        self.peaks.setdefault(optimizer, []).append(self.since.pop(optimizer))
+        self.since[optimizer] = 0
+        self.most, self.is_between = held_bytes, True

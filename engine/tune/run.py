@@ -16,7 +16,7 @@ from ..provenance.read import run_facts
 from ..report.script_output import MARK
 from ..results.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, Timings
 from ..search.allowed_sizes import boundary_among
-from ..search.boundary import with_note
+from ..search.boundary import boundary_of_most_starts, with_note
 from ..search.differing_starts import boundary_on_ranks, boundary_where_starts_differ
 from ..search.unguided import Found, Try
 from ..spec import SCHEMA
@@ -26,15 +26,15 @@ from ..sweep import Sweep
 from .data_end import data_end_of
 from .devices import check_kind, environment_of, facts_of, others_on_cards
 from .emulated.starts import start_ranks
-from .evidence import MEMORY_VARIES, Ended, Evidence, check_memory_rises, evidence_of
+from .evidence import Ended, Evidence, evidence_of
 from .failure import describe_failure, no_step, with_its_cause
 from .file_changes import WrittenFiles
 from .learned_sizes import describe_learned
-from .next_size import Start, start_of
-from .next_start import SearchSoFar, next_start
+from .next_size import Start
+from .next_start import MOST_STARTS, STEPS, SearchSoFar, next_start, seconds_of_a_start, start_of
 from .parts import describe_parts
 from .reading import Reading
-from .script_error import is_same_error
+from .script_error import UNKNOWN_TO_THE_SCRIPT, is_same_error
 from .spec import FunctionSpec, TuneSpec
 from .speed.alternating_starts import throughput_of
 from .speed.in_turns import InTurns
@@ -42,11 +42,11 @@ from .speed.to_compare import MOST_BETWEEN, size_to_start, sizes_to_compare, sta
 from .start.command import begin_protected
 from .start.launch import Begin, Watching, start
 from .training import Training, TuneResult
+from .varied import MEMORY_VARIES, check_memory_rises
 from .wanted_size import ONE_ROW, SizeUnclear, Unit, other_size, unit_given, unit_of_two
 from .whole_run import describe_peak, describe_whole_run
 
-MEMORY_STEPS, LEAST_STEPS = 5, 3
-LEAST_SECONDS, PATIENCE = 120.0, 20  # a later start may take 20 times as long as the longest before
+LEAST_STEPS = 3
 ALIVE_SECONDS = 5.0
 STARTS_AT_RESERVE_OF_RANKS = 2  # the first may take more than its neighbours say
 
@@ -148,14 +148,10 @@ class StartSweep(Sweep):
             measures_refused=self._is_on_cpu and 2 * self.ranks * self.limit_bytes <= self.device.capacity_bytes,
             data_end=data_end_of(self.evidence.values()),
             given=self.spec.allowed_sizes,
-            is_varied=self.is_varied,
             has_ranks=self.ranks > 1,
+            watched=[e.watched for e in self.evidence.values() if e.watched is not None],
+            least_steps=max(self.spec.soak_steps or STEPS, LEAST_STEPS),
         )
-
-    @property
-    def is_varied(self) -> bool:
-        """Whether batches of one size differ in what they hold."""
-        return any(e.is_varied for e in self.evidence.values())
 
     @property
     def ranks(self) -> int:
@@ -166,21 +162,25 @@ class StartSweep(Sweep):
         """Return the boundary with what its largest size showed. Raises WorkloadFailed where no size made a step."""
         if self.seen_device is None:  # not even batch 1 came as far as a training step
             raise no_step(self.probes[-1])
-        says = boundary_on_ranks if self.ranks > 1 and not self.is_varied else boundary_where_starts_differ
-        boundary = says(super().found(step), self.searched)
+        says = boundary_on_ranks if self.ranks > 1 and not self.so_far.is_varied else boundary_where_starts_differ
+        if len(self.searched) >= MOST_STARTS:
+            boundary = boundary_of_most_starts(self.searched, self.device)
+        else:
+            boundary = says(super().found(step), self.searched)
         if step.refused is None and step.largest == self.most_samples:
             refusal = next(p.error_message for p in self.probes if p.outcome is Outcome.SIZE_LIMIT)
             boundary = replace(boundary, reason=Reason.SIZE_LIMIT, refusal=refusal)
         if (rule := self.so_far.allowed) is not None:
             boundary = boundary_among(boundary, rule)
-            if self.spec.sizes is None:
+            if rule != self.spec.allowed_sizes:
                 boundary = with_note(boundary, describe_learned(rule, self.searched))
-        if (of_largest := self.evidence.get(step.largest)) is None:
+        if (of_largest := self.evidence.get(boundary.largest_batch_size or 0)) is None:
             return boundary
-        boundary = with_note(replace(boundary, soak_steps=of_largest.probe.steps), self.unit.describe())
+        made = [p.steps for p in self.searched if p.fits and p.batch_size == boundary.largest_batch_size]
+        boundary = with_note(replace(boundary, soak_steps=max(made)), self.unit.describe())
         if of_largest.whole_run is not None:
             boundary = with_note(boundary, f"{describe_whole_run(of_largest.whole_run)}; {self._peak(of_largest)}")
-        return with_note(boundary, of_largest.caveat)
+        return with_note(with_note(boundary, of_largest.caveat), of_largest.left_out)
 
     def _peak(self, evidence: Evidence) -> str:
         probe = evidence.probe
@@ -197,11 +197,12 @@ class StartSweep(Sweep):
     def probe(self, batch_size: int, purpose: Purpose, *, fresh: bool = False) -> Probe:
         """Start the training, in a fresh process as always; after an error that is not memory, a second time.
 
-        An error that another size ended with, too, is the script's own: it is not started again.
+        An error that another size ended with, too, is the script's own: it is not started again; nor is what hung.
         """
         failed = [p for p in self.probes if p.outcome is Outcome.ERROR and p.batch_size != batch_size]
         probe = self.probe_once(batch_size, purpose)
-        if probe.outcome is Outcome.ERROR and not any(is_same_error(probe, each) for each in failed):
+        is_known = probe.error_type in UNKNOWN_TO_THE_SCRIPT or any(is_same_error(probe, each) for each in failed)
+        if probe.outcome is Outcome.ERROR and not is_known:
             self.execution.log(f"batch {batch_size} failed, and not for memory: it is started again", "warning")
             self.starts.pop()
             probe = self.probe_once(batch_size, Purpose.CONFIRM)
@@ -227,14 +228,18 @@ class StartSweep(Sweep):
 
     def execute(self, batch_size: int, purpose: Purpose) -> Probe:
         """Start the training once, and learn from what was seen of it."""
-        seconds, steps = self._seconds_of_a_start, max(self.spec.soak_steps or MEMORY_STEPS, LEAST_STEPS)
-        watching = Watching(steps, whole_run=self.spec.whole_run, rows_folder=self.rows_folder)
-        readings, ended = self._start(batch_size, watching, purpose, seconds)
+        so_far = self.so_far
+        watching = Watching(
+            so_far.steps(batch_size),
+            least_steps=so_far.least_steps,
+            again=sum(p.batch_size == batch_size for p in self.searched) if so_far.is_varied else 0,
+            whole_run=self.spec.whole_run,
+            rows_folder=self.rows_folder,
+        )
+        readings, ended = self._start(batch_size, watching, purpose)
         if any(reading.is_ended_by_cut for reading in readings):
-            self.execution.log(
-                "the script draws a fixed number of batches: its passes over the data are not shortened", "warning"
-            )
-            readings, ended = self._start(batch_size, watching, purpose, seconds)
+            self.execution.log("the script draws a fixed number of batches: its passes are not shortened", "warning")
+            readings, ended = self._start(batch_size, watching, purpose)
         if ended.timed_out_after_seconds is not None and self.execution.seconds_left <= 0:
             self.last_words = ended.last_words
             self.execution.log(f"batch {batch_size}: the time budget ended{ended.last_words}", "warning")
@@ -248,37 +253,35 @@ class StartSweep(Sweep):
         except SizeUnclear as unclear:
             other = other_size(unclear, batch_size, self.so_far)
             self.execution.log(f"{unclear.what}; batch {other} is started, too: it may tell how the size is used")
-            found, how = self._start(other, watching, purpose, self._seconds_of_a_start)
+            found, how = self._start(other, watching, purpose)
             self.unit = unit_of_two(unclear, {batch_size: readings, other: found})
             self.record(replace(self._judge(found, how, other), purpose=purpose))
+            if self.so_far.is_varied:  # too few steps were read
+                watching = replace(watching, memory_steps=self.so_far.steps(batch_size))
+                readings, ended = self._start(batch_size, watching, purpose)
             return self._judge(readings, ended, batch_size)
 
     def _judge(self, readings: list[Reading], ended: Ended, batch_size: int) -> Probe:
+        short = self.so_far.wants_more_steps & {batch_size}
         evidence = self.evidence[batch_size] = self._evidence(readings, ended, batch_size)
         probe = evidence.probe
-        if self._is_on_cpu and self.ranks == 1 and not any(e.caveat for e in self.evidence.values()):
+        is_still = not self.so_far.is_varied and not any(e.caveat for e in self.evidence.values())
+        if self._is_on_cpu and self.ranks == 1 and is_still:
             probes = (*self.probes, probe)
             check_memory_rises({p.batch_size: p.peak_allocated_bytes for p in probes if p.peak_allocated_bytes})
         if evidence.most_samples is not None:  # it says nothing of memory
             self.most_samples = evidence.most_samples
         else:
-            self.starts.append(start_of(evidence, self.limit_bytes if self.seen_device else 0))
+            self.starts = [s for s in self.starts if s.batch_size not in short]
+            self.starts.append(start_of(evidence, self.seen_device.limit_bytes if self.seen_device else None))
         return probe
 
-    def _start(
-        self, batch_size: int, watching: Watching, purpose: Purpose, seconds: float
-    ) -> tuple[list[Reading], Ended]:
+    def _start(self, batch_size: int, watching: Watching, purpose: Purpose) -> tuple[list[Reading], Ended]:
+        seconds = seconds_of_a_start(batch_size, self.probes, self.so_far.data_end, self.execution.seconds_left)
         once = partial(start, self.begin, batch_size, on_tick=partial(self._alive, batch_size, purpose))
         readings, ended = start_ranks(once, watching, self.spec.emulated_ranks, seconds=seconds)
         self.files.take(ended.changes)
         return readings, ended
-
-    @property
-    def _seconds_of_a_start(self) -> float:
-        """How long the next start may take."""
-        longest = max((p.wall_seconds for p in self.probes), default=0.0)
-        patience = max(LEAST_SECONDS, PATIENCE * longest) if self.probes else self.execution.seconds_left
-        return min(patience, self.execution.seconds_left)
 
     def _allowed(self, size: int | None) -> int | None:
         """Return the largest size up to this one that the script takes; None or 0 where there is none."""
@@ -327,7 +330,7 @@ class StartSweep(Sweep):
         """Start a size once more, to time it."""
         self.execution.check_deadline()
         watching = Watching(LEAST_STEPS, timed_steps=self.evidence[batch_size].steps_to_time)
-        readings, ended = self._start(batch_size, watching, Purpose.TIMING, self._seconds_of_a_start)
+        readings, ended = self._start(batch_size, watching, Purpose.TIMING)
         self.execution.check_deadline()
         return self._evidence(readings, ended, batch_size).probe
 

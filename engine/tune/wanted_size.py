@@ -78,7 +78,8 @@ class Unit:
         """Return the sizes that a step was given: where a sample is not one row, by the most rows."""
         if self.axes == AXES:
             return step.seen()
-        return {(each - self.constant) // self.rows for each in [max(step.given(self.axes[0]).values(), default=0)]}
+        most = max(step.most_given(self.axes[0]).values(), default=0)
+        return {(most - self.constant) // self.rows}
 
     def describe(self) -> str | None:
         """Say what a sample is, where it is not one row."""
@@ -122,7 +123,7 @@ def _most_given(readings: Sequence[Reading], axis: int) -> dict[int, int]:
     """Return the most that each module was given in a step, by its count of parameters."""
     most: dict[int, int] = {}
     for step in (step for r in readings for step in r.steps() if not step.is_timed):
-        for module, rows in step.given(axis).items():
+        for module, rows in step.most_given(axis).items():
             most[module] = max(rows, most.get(module, 0))
     return most
 

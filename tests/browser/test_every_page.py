@@ -93,6 +93,7 @@ def test_the_current_entry_of_the_menu_is_in_sight_on_a_phone(phone: Visitor) ->
     assert (left >= 0, right <= PHONE) == (True, True)
 
 
+@pytest.mark.nightly
 def test_every_tab_of_a_result_is_in_sight_on_a_phone(phone: Visitor, addresses: dict[str, str]) -> None:
     phone.open(addresses["result, environment"])
     tabs = "[...document.querySelectorAll('.tabs a')].map(e => e.getBoundingClientRect())"
@@ -101,6 +102,7 @@ def test_every_tab_of_a_result_is_in_sight_on_a_phone(phone: Visitor, addresses:
     assert all(left >= 0 and right <= PHONE and top >= 0 for left, right, top in places)
 
 
+@pytest.mark.nightly
 def test_no_table_of_a_result_or_a_comparison_scrolls_sideways_on_a_phone(
     phone: Visitor, addresses: dict[str, str]
 ) -> None:
@@ -111,6 +113,7 @@ def test_no_table_of_a_result_or_a_comparison_scrolls_sideways_on_a_phone(
         assert phone.page.evaluate(f"{wide}.map(e => e.innerText.slice(0, 60))") == [], name
 
 
+@pytest.mark.nightly
 def test_what_can_be_tapped_is_large_enough(phone: Visitor, addresses: dict[str, str]) -> None:
     small = (
         "[...document.querySelectorAll('button, select, .button, summary, nav a, input:not([type=checkbox])')]"
@@ -124,7 +127,7 @@ def test_what_can_be_tapped_is_large_enough(phone: Visitor, addresses: dict[str,
     assert {name: controls for name, controls in found.items() if controls} == {}
 
 
-@pytest.mark.parametrize("colours", ["dark", "light"])
+@pytest.mark.parametrize("colours", ["light", "dark"])
 def test_every_page_is_accessible_logs_no_error_and_asks_no_other_host(
     visit: Visit, live_server: Any, alice: User, addresses: dict[str, str], colours: str
 ) -> None:
@@ -144,6 +147,7 @@ def test_axe_finds_what_is_wrong(window: Visitor) -> None:
     assert {"select-name", "document-title"} <= {rule for rule, _ in window.broken_rules()}
 
 
+@pytest.mark.nightly
 def test_everything_reads_without_javascript(
     visit: Visit, live_server: Any, alice: User, addresses: dict[str, str]
 ) -> None:

@@ -17,7 +17,7 @@ from tests.factories.pages import finished
 from tests.factories.reports import make_reported_run
 from tests.factories.speeds import make_bound_result, make_result_out_of_time, make_unmeasurable_result
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.nightly, pytest.mark.django_db(transaction=True)]
 HEIGHTS = {WIDE: 900, PHONE: 844}
 RESULTS = (make_bound_result, make_unmeasurable_result, make_result_out_of_time, make_result_that_does_not_fit)
 

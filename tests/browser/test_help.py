@@ -10,6 +10,7 @@ from tests.browser.chromium import PHONE, WIDE, Visitor
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("width", [WIDE, PHONE])
 def test_every_document_fits_its_page_and_breaks_no_rule(window: Visitor, width: int) -> None:
     window.resize(width)

@@ -14,7 +14,7 @@ from analysis.models import Run, RunKind
 from engine.tune.spec import TuneSpec
 from tests.browser.chromium import Visitor
 from tests.browser.conftest import Visit
-from tests.factories import make_card, make_claimed_run, make_device, make_measured_run, make_run
+from tests.factories import make_card, make_device, make_measured_run, make_run
 from tests.factories.history import store
 from tests.factories.matrix import estimated, measured
 from tests.factories.pages import finished
@@ -120,15 +120,6 @@ def test_a_cell_of_the_matrix_leads_to_the_run_that_proves_it(window: Visitor) -
     window.open("/matrix/")
     window.page.get_by_role("link", name=f"measured, run {run.pk}").click()
     window.page.wait_for_url(f"**{run.get_absolute_url()}")
-
-
-def test_a_running_run_is_cancelled_from_its_page(window: Visitor, alice: User) -> None:
-    run = make_claimed_run()
-    Run.objects.update(requested_by=alice)
-    window.open(run.get_absolute_url())
-    window.page.get_by_role("button", name="Cancel").click()
-    expect(window.page.get_by_text("stopping").first).to_be_visible()
-    assert Run.objects.get(pk=run.pk).cancel_requested
 
 
 def test_a_waiting_run_is_cancelled_and_asked_for_again(window: Visitor, alice: User) -> None:

@@ -41,6 +41,7 @@ def addresses(boss: User) -> list[str]:
     return ["", "queue/", *(f"analysis/{row}" for row in rows), *people]
 
 
+@pytest.mark.nightly
 def test_no_page_of_the_panel_is_wider_than_a_phone(
     visit: Visit, live_server: Any, boss: User, addresses: list[str]
 ) -> None:
@@ -61,7 +62,7 @@ def test_the_panel_breaks_no_content_policy_and_asks_no_other_host(
     assert (window.errors, window.foreign_requests) == ([], [])
 
 
-@pytest.mark.parametrize("colours", ["dark", "light"])
+@pytest.mark.parametrize("colours", ["light", "dark"])
 def test_the_panel_is_accessible(
     visit: Visit, live_server: Any, boss: User, addresses: list[str], colours: str
 ) -> None:

@@ -70,6 +70,7 @@ def test_the_answer_and_its_curves_are_printed_and_the_rest_on_request(
     expect(window.page.locator(".tabs")).to_be_hidden()
 
 
+@pytest.mark.nightly
 def test_a_result_takes_two_pages_of_paper(window: Visitor) -> None:
     window.open(make_measured_run(make_device()).get_absolute_url())
     document = window.page.pdf(format="A4")

@@ -88,6 +88,7 @@ def test_a_tenant_that_comes_and_leaves_does_no_harm(warm: WarmEngine, alone: Ru
     assert result.boundary.largest_batch_size == alone.boundary.largest_batch_size
 
 
+@pytest.mark.nightly
 def test_a_tenant_that_comes_during_the_soak_prevents_the_certificate(warm: WarmEngine) -> None:
     result = warm.measure(CARD, Guest(warm.cards, in_phase("soaking")), **SHORT)
     is_not_evidence(result.boundary)
@@ -116,6 +117,7 @@ def test_a_tenant_beside_a_memory_limit_takes_nothing_from_the_run(warm: WarmEng
     assert result.device.is_shared
 
 
+@pytest.mark.nightly
 def test_a_boundary_that_others_moved_down_below_a_limit_says_so(warm: WarmEngine) -> None:
     limit = {"memory_limit_bytes": GIB}  # more than the tenant leaves
     result = warm.measure(CARD, Guest(warm.cards, in_phase("preparing")), **SHORT, **limit)

@@ -35,6 +35,7 @@ def imported(built: dict[str, str], tmp_path_factory: pytest.TempPathFactory) ->
     return [json.loads(line) for line in done.stdout.splitlines()], cards
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("entry", workload_ids())
 def test_importing_an_entry_leaves_cuda_untouched_and_usable_in_a_fork(imported: tuple, entry: str) -> None:
     said, cards = imported

@@ -55,6 +55,7 @@ def filled(built: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> d
     return dict(json.loads(line) for line in done.stdout.splitlines())
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("limit_bytes", LIMITS)
 def test_the_allocator_takes_every_block_below_the_limit_and_none_above(filled: dict, limit_bytes: int) -> None:
     room_bytes = min(limit_bytes, CAPACITY_BYTES - CONTEXT_BYTES)

@@ -48,12 +48,14 @@ def test_each_emulated_rank_of_a_replicated_training_has_its_peak(cards: Cards) 
     assert len(found["training"]["rank_peaks_bytes"]) == 2
 
 
+@pytest.mark.nightly
 def test_a_training_that_is_sharded_the_older_way_is_emulated_too(cards: Cards) -> None:
     found = tuned(cards, "--current-batch-size", "4", "--max", "4", "--rank", "7", strategy="fsdp1")
     assert found["boundary"]["largest_batch_size"] == 4
     assert found["kinds"]["boundary"] == "emulated"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("library", "launcher"),
     [
@@ -96,6 +98,7 @@ def test_estimates_of_ranks_are_what_an_emulated_one_holds_on_a_card(cards: Card
     assert found["padded"] < MIB  # the largest gradient has 3 MiB
 
 
+@pytest.mark.nightly
 def test_the_script_for_a_machine_with_gpus_writes_the_emulated_peaks_where_there_is_one(cards: Cards) -> None:
     cards.set(memory=4 * GIB)
     done = cards.run(sys.executable, "benchmarks/ranks_on_gpus.py", "--strategy", "fsdp1", seconds=900)

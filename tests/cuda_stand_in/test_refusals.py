@@ -9,6 +9,8 @@ from engine.results.result import Outcome, Reason
 from engine.text.units import GIB
 from tests.cuda_stand_in.cards import WarmEngine
 
+pytestmark = pytest.mark.each_value  # a fraction of a second each
+
 CARD = {"memory": 4 * GIB}
 SHORT = {"sequence_length": 128, "start_batch_size": 64}
 HALF_FULL = f"above={2 * GIB}"

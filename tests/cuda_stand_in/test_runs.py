@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
 
@@ -13,9 +12,6 @@ from tests.cuda_stand_in.cards import CONTEXT_BYTES, Cards, WarmEngine, uuid
 CARD = {"memory": 8 * GIB}
 LIMIT_BYTES = {"bert-tiny": 512 * MIB, "bert": 2560 * MIB, "gpt2": 3 * GIB}
 START = {"bert-tiny": 64, "bert": 16, "gpt2": 12}
-BY_COMMAND_LINE = ("bert-tiny",)
-if os.environ.get("ALL_RUNS") == "1":  # BERT and GPT-2 are built anew in each session: a minute each
-    BY_COMMAND_LINE = ("bert-tiny", "bert", "gpt2")
 
 
 def short(model: str) -> dict[str, int]:
@@ -68,6 +64,7 @@ def test_the_driver_counts_what_the_run_says_it_used(tiny: tuple[dict, Cards]) -
     assert {p["beside_bytes"] for p in told} == {CONTEXT_BYTES}
 
 
+@pytest.mark.nightly
 def test_the_same_run_finds_the_same_boundary_again(tiny: tuple[dict, Cards], warm: WarmEngine) -> None:
     limit = {"memory_limit_bytes": LIMIT_BYTES["bert-tiny"]}
     again = warm.measure(CARD, estimates=True, soak_steps=None, **limit, **short("bert-tiny"))
@@ -76,6 +73,7 @@ def test_the_same_run_finds_the_same_boundary_again(tiny: tuple[dict, Cards], wa
     assert again.boundary.certified
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("model", ["bert", "gpt2"])
 def test_a_classic_model_runs_and_finds_the_same_boundary_twice(warm: WarmEngine, model: str) -> None:
     limit = {"memory_limit_bytes": LIMIT_BYTES[model]}
@@ -85,7 +83,8 @@ def test_a_classic_model_runs_and_finds_the_same_boundary_twice(warm: WarmEngine
     assert first.boundary.largest_batch_size == second.boundary.largest_batch_size
 
 
-@pytest.mark.parametrize("model", [model for model in BY_COMMAND_LINE if model != "bert-tiny"])
+@pytest.mark.nightly  # built anew in each session: a minute each
+@pytest.mark.parametrize("model", ["bert", "gpt2"])
 def test_a_large_model_runs_whole_by_the_command_line(cards: Cards, model: str) -> None:
     result = whole_run(cards, model)
     assert result["boundary"]["certified"]

@@ -123,6 +123,7 @@ def test_the_command_of_a_checkout_answers_where_python_m_engine_would_run_anoth
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_both_other_doors_are_open_beside_a_torch(beside_torch: Path, tmp_path: Path) -> None:
     for name in ("one_line.py", "program.py"):
         text = (SCRIPTS / name).read_text()
@@ -138,6 +139,7 @@ def test_both_other_doors_are_open_beside_a_torch(beside_torch: Path, tmp_path: 
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_model_of_the_catalogue_is_measured_by_the_wheel(beside_torch: Path, tmp_path: Path) -> None:
     answer = run(
         beside_torch / "memorymark", "bert-tiny", "cpu", "--fits", "2", "--memory-limit", "512MiB", cwd=tmp_path
@@ -146,6 +148,7 @@ def test_a_model_of_the_catalogue_is_measured_by_the_wheel(beside_torch: Path, t
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_the_public_names_have_types(beside_torch: Path, tmp_path: Path) -> None:
     (tmp_path / "typed.py").write_text(
         "import memorymark\n"

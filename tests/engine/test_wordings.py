@@ -86,6 +86,7 @@ def test_every_note_of_a_training_is_written_by_a_function_of_this_test() -> Non
     assert given == {
         "f'{describe_whole_run(of_largest.whole_run)}; {self._peak(of_largest)}'",
         "of_largest.caveat",
+        "of_largest.left_out",
         "self.unit.describe()",
         "describe_learned(rule, self.searched)",
     }, "write it from engine/tune/notes.py, and try it here"
@@ -100,23 +101,30 @@ def test_every_wording_of_a_note_is_one_that_a_document_may_hold() -> None:
     )
 
 
-CAVEATS = [
-    ([[8], [8]], False, 0, 0, False, 0),
-    ([[8], [4096]], False, 3 * 2**20, 5, False, 2),
-    ([[8], [12_000]], True, 900, 2**40, True, 1),
+SAID = [
+    notes.describe_lengths([8, 4096], False, notes.LONGEST),
+    notes.describe_lengths([8, 12_000], True, ""),
+    notes.describe_dimensions({2: (8, 9), 3: (24, 56), 4: (24, 56)}, notes.FIXED),
+    notes.describe_varied([900, 3 * 2**30]),
+    notes.STILL_ROSE.write(count=40),
 ]
+CAVEATS = [([], 0, 0, 0), (SAID[:2], 3 * 2**20, 5, 2, 1), (SAID[2:], 900, 2**40, 1, 3)]
 
 
 @pytest.mark.parametrize("seen", CAVEATS)
-def test_every_caveat_is_of_its_wordings(seen: tuple[list[list[int]], bool, int, int, bool, int]) -> None:
-    lengths, *more = seen
-    caveat = notes.caveat_of(lengths, *more)  # type: ignore[arg-type]
+def test_every_caveat_is_of_its_wordings(seen: tuple[list[str], int, int, int]) -> None:
+    caveat = notes.caveat_of(*seen)
     assert [part for part in (caveat or "").split("; ") if part and not is_one_of(part, notes.NOTES)] == []
 
 
 @pytest.mark.parametrize("unit", [Unit(1, 0, (TOTAL,)), Unit(24, 1_200, (0,)), unit_given("tokens")])
 def test_what_is_said_of_a_sample_is_of_its_wordings(unit: Unit) -> None:
     assert is_one_of(unit.describe() or "", notes.NOTES)
+
+
+def test_what_was_taken_for_data_is_told_from_two_of_a_hundred_parts_of_the_peak_on() -> None:
+    assert notes.left_out(2 * 2**20, 100 * 2**20) is None
+    assert is_one_of(notes.left_out(3 * 2**20, 100 * 2**20) or "", notes.NOTES)
 
 
 @pytest.mark.parametrize("name", ["ValueError", None, "", "use 4,096", "x" * 41, "É"])

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 SLOW = {"FAKE_ENGINE_PROBE_SECONDS": "0.6"}
 
 
-@pytest.mark.parametrize("outage_seconds", [1.5, pytest.param(10, marks=pytest.mark.fault_full)])
+@pytest.mark.parametrize("outage_seconds", [1.5, 10])
 def test_an_outage_in_mid_run_costs_nothing(fleet: Fleet, database: Database, outage_seconds: float):
     """F04, and F05 where the outage is longer than the run: the result is written once that is possible."""
     card = fleet.card()
@@ -41,7 +41,7 @@ def test_an_outage_in_mid_run_costs_nothing(fleet: Fleet, database: Database, ou
     assert run.measurements.count() == 5
 
 
-@pytest.mark.fault_full
+@pytest.mark.nightly
 def test_an_outage_longer_than_a_write_waits_costs_nothing(fleet: Fleet, database: Database):
     """F05: SQLite's writers give up after 20 s, PostgreSQL's at once; both try again."""
     card = fleet.card()
@@ -65,7 +65,8 @@ def test_a_worker_that_starts_before_its_database_comes_up_by_itself(fleet: Flee
     assert (run.state, run.attempt) == (State.FINISHED, 1)
 
 
-@pytest.mark.parametrize("outage_seconds", [pytest.param(seconds, marks=pytest.mark.fault_full) for seconds in (4, 25)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("outage_seconds", [4, 25])
 def test_an_outage_longer_than_the_lease_robs_nobody(fleet: Fleet, database: Database, outage_seconds: float):
     """F17: an eager reaper finds every lease run out; suspects clear themselves before the second look."""
     cards = [fleet.card(0, "lab-1"), fleet.card(0, "lab-2")]

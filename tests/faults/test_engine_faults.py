@@ -38,7 +38,7 @@ def test_whatever_the_engine_does_the_run_ends_truly_and_the_worker_lives(fleet:
     assert server.starts == 1
 
 
-@pytest.mark.fault_full
+@pytest.mark.nightly
 def test_a_hanging_engine_is_ended_and_given_one_more_try(fleet: Fleet):
     """F07: SIGTERM is not heard, so SIGKILL comes after the grace."""
     card = fleet.card()
@@ -60,9 +60,7 @@ def test_what_an_engine_left_on_the_card_is_dead_before_the_next_run(fleet: Flee
     assert server.starts == 1
 
 
-@pytest.mark.parametrize(
-    ("word", "attempt"), [("daemon", 1), pytest.param("daemon_then_killed_supervisor", 2, marks=pytest.mark.fault_full)]
-)
+@pytest.mark.parametrize(("word", "attempt"), [("daemon", 1), ("daemon_then_killed_supervisor", 2)])
 def test_what_an_engine_left_without_any_lock_is_dead_before_the_next_run_ends(fleet: Fleet, word: str, attempt: int):
     """No lock and no parent's death tells of it: the worker, or its main process, took it in when it was orphaned."""
     card = fleet.card()
@@ -76,7 +74,7 @@ def test_what_an_engine_left_without_any_lock_is_dead_before_the_next_run_ends(f
     assert not any(map(is_alive, fleet.grandchildren()))
 
 
-@pytest.mark.fault_full
+@pytest.mark.nightly
 def test_what_a_dead_worker_left_on_the_card_is_dead_before_the_next_run(fleet: Fleet):
     """F11: the stray process is all that is left of the attempt."""
     card = fleet.card()
@@ -86,7 +84,7 @@ def test_what_a_dead_worker_left_on_the_card_is_dead_before_the_next_run(fleet: 
     assert not any(map(is_alive, fleet.grandchildren()))
 
 
-@pytest.mark.fault_full
+@pytest.mark.nightly
 def test_a_run_that_kills_its_worker_every_time_is_given_up(fleet: Fleet):
     """F12: after three attempts; the worker serves the next run."""
     card = fleet.card()
@@ -107,7 +105,7 @@ def test_a_finished_result_survives_everybody_who_should_have_heard_of_it(fleet:
     assert fleet.starts(run) == 1
 
 
-@pytest.mark.parametrize("word", [pytest.param("torn_result", marks=pytest.mark.fault_full), "foreign_result"])
+@pytest.mark.parametrize("word", ["foreign_result", "torn_result"])
 def test_a_spoilt_result_file_is_not_taken(fleet: Fleet, word: str):
     card = fleet.card()
     run = fleet.run(card, word)

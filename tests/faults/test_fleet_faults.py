@@ -37,7 +37,7 @@ def test_a_supervisor_that_thaws_after_the_takeover_changes_nothing(fleet: Fleet
     assert (run.state, run.attempt, run.token, run.result) == (State.FINISHED, 2, taken.token, taken.result)
 
 
-@pytest.mark.fault_full
+@pytest.mark.nightly
 def test_thirty_runs_on_four_cards_run_once_each(fleet: Fleet):
     """F10."""
     cards = [fleet.card(number) for number in range(4)]

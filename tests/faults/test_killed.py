@@ -24,9 +24,7 @@ def kill_in_mid_run(fleet: Fleet, server: Server, run: Run, part: str) -> None:
     wait_until(lambda: not is_alive(engine), seconds=1)
 
 
-@pytest.mark.parametrize(
-    "part", [pytest.param(part, marks=[] if part == "worker" else pytest.mark.fault_full) for part in PARTS]
-)
+@pytest.mark.parametrize("part", PARTS)
 def test_a_part_killed_in_mid_run_costs_one_attempt_and_no_measurement(fleet: Fleet, part: str):
     """F02: the engine is dead within a second, the second attempt goes on where the first was, the next run is fine."""
     card = fleet.card()
@@ -39,7 +37,7 @@ def test_a_part_killed_in_mid_run_costs_one_attempt_and_no_measurement(fleet: Fl
     assert (next_run.state, next_run.attempt) == (State.FINISHED, 1)
 
 
-@pytest.mark.fault_full
+@pytest.mark.nightly
 def test_everything_killed_at_once_is_the_same(fleet: Fleet):
     """F02, as a power cut is for processes."""
     card = fleet.card()
@@ -61,7 +59,7 @@ def test_an_idle_worker_that_is_killed_serves_the_next_run(fleet: Fleet):
     assert (run.state, run.attempt, server.starts) == (State.FINISHED, 1, 2)
 
 
-@pytest.mark.fault_full
+@pytest.mark.nightly
 def test_a_frozen_worker_is_replaced(fleet: Fleet):
     """F14: a process that is stopped is not dead; the age of its sign of life tells."""
     card = fleet.card()
@@ -114,10 +112,7 @@ def test_an_idle_worker_stops_at_once(fleet: Fleet):
     assert stop(server, whole_group=True) < STOP_SECONDS
 
 
-CANCELS = ("ok", pytest.param("hang", marks=pytest.mark.fault_full))
-
-
-@pytest.mark.parametrize("word", CANCELS)
+@pytest.mark.parametrize("word", ["ok", "hang"])
 def test_a_cancelled_run_has_no_engine_left(fleet: Fleet, word: str):
     """F06: one that hears SIGTERM, and one that is stuck."""
     card = fleet.card()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
-SELECTED = "outage_in_mid_run or full_disk or should_have_heard or thaws or set_back or part_killed"
+SELECTED = "outage_in_mid_run or full_disk or should_have_heard or thaws or set_back or part_killed or random_kills"
 
 
 def test_faults_are_survived_there_as_on_sqlite(run_on_postgres):

@@ -32,6 +32,7 @@ def test_the_first_migration_can_be_taken_back_and_applied_again():
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 def test_reports_of_an_earlier_version_are_those_of_the_people_who_requested_their_runs():
     before = [("analysis", "0031_share_links")]
@@ -47,6 +48,7 @@ def test_reports_of_an_earlier_version_are_those_of_the_people_who_requested_the
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 def test_reports_of_two_people_with_the_same_key_can_be_taken_back_and_the_newest_keeps_it():
     for name, key in (("ann", "a" * 32), ("bea", "a" * 32), ("cleo", "c" * 32)):
@@ -63,6 +65,7 @@ def test_reports_of_two_people_with_the_same_key_can_be_taken_back_and_the_newes
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 def test_a_size_of_an_earlier_version_that_is_no_gain_is_no_recommendation_in_lists():
     before = [("analysis", "0036_kind_of_command")]
@@ -95,6 +98,7 @@ def test_a_size_of_an_earlier_version_that_is_no_gain_is_no_recommendation_in_li
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 def test_what_a_stored_estimate_is_for_moves_into_its_spec_and_back():
     before = [("analysis", "0037_no_gain")]

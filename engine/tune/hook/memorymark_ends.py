@@ -16,8 +16,9 @@ def see_ends(watched: Any) -> None:
     own, leave, abort, kill, raise_signal = os.getpid(), os._exit, os.abort, os.kill, signal.raise_signal
 
     def write(how: str) -> None:
-        is_elsewhere = watched.profile is not None and watched.thread not in (None, threading.get_ident())
-        if os.getpid() == own and watched.torch is not None and not is_elsewhere:  # a fork has trained nothing itself
+        if os.getpid() != own or watched.cpu is None:  # a fork has trained nothing itself
+            return
+        if watched.cpu.profile is None or watched.thread in (None, threading.get_ident()):
             watched.end(how)
 
     def write_before(number: int) -> None:

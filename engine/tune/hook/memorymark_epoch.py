@@ -239,7 +239,7 @@ class Epoch:
             return {"rows": [], "looked": 0, "problem": "a batch sampler of its own chooses the rows"}
         name = f"{self.watched.place()[0]}-{number}.json"
         path = os.path.join(settings["rows_folder"], name)
-        is_watched = self.watched.profile is not None
+        is_watched = self.watched.cpu.profile is not None
         return largest_rows(
             self.torch,
             dataset,

@@ -10,21 +10,44 @@ class Stepped:
     """The optimizers that made a step, each with the number under which its steps are counted.
 
     It is the `id` of the first of its class over the same weights. One made anew may live beside that for a while, as a
-    learning rate schedule keeps it; nothing is collected for it, as the memory that it holds is the training's.
+    learning rate schedule keeps it; nothing is collected for it, as the memory that it holds is the training's. New
+    weights may take the place of others, as those of the next client, fold or trial: see `_follows`.
     """
 
     def __init__(self) -> None:
         self.numbers: Any = weakref.WeakKeyDictionary()
+        self.made_at: Any = weakref.WeakKeyDictionary()  # how many steps there were when an optimizer was made
         self.first: dict[tuple[Any, ...], int] = {}
+        self.shapes: dict[int, tuple[Any, ...]] = {}
+        self.last: dict[int, int] = {}  # which of all steps was the last of a number
+        self.steps = 0
+
+    def made(self, optimizer: Any) -> None:
+        self.made_at[optimizer] = self.steps
 
     def number(self, optimizer: Any) -> int:
-        """Return the number of an optimizer."""
+        """Return the number of an optimizer that made a step."""
         known: int | None = self.numbers.get(optimizer)
         if known is None:
-            kind = (type(optimizer), *(id(t) for group in optimizer.param_groups for t in group["params"]))
+            weights = [t for group in optimizer.param_groups for t in group["params"]]
+            kind, shapes = ((type(optimizer), *map(part, weights)) for part in (id, lambda t: tuple(t.shape)))
             free = id(optimizer) if id(optimizer) not in self.first.values() else -id(optimizer)
-            known = self.numbers[optimizer] = self.first.setdefault(kind, free)
+            known = self.first.get(kind, self._follows(optimizer, shapes)) or free
+            self.numbers[optimizer] = self.first[kind] = known
+            self.shapes[known] = shapes
+        self.steps += 1
+        self.last[known] = self.steps
         return known
+
+    def _follows(self, optimizer: Any, shapes: tuple[Any, ...]) -> int | None:
+        """Return the number that one over new weights goes on with; None where it trains beside all others.
+
+        That of one with weights of the same shapes, or that is gone, which has made no step since this one was made.
+        """
+        living, made_at = set(self.numbers.values()), self.made_at.get(optimizer, 0)
+        over = [number for number, last in self.last.items() if last <= made_at]
+        alike = [number for number in over if self.shapes[number] == shapes]
+        return next((number for number in (*alike, *over) if number in alike or number not in living), None)
 
     def ids(self) -> set[int]:
         """Return those that exist."""

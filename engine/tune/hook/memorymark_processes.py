@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from typing import Any
 
 
@@ -30,6 +31,15 @@ def see_failed_ranks(watched: Any, kind: Any) -> None:
             watched.seen.end()
 
     kind.run = ran
+
+
+def steps_to_read(watched: Any) -> int:
+    """Return for how many steps to read the memory: fewer where they take long, and no rank waits for this one."""
+    settings, now = watched.settings, time.monotonic()
+    wanted, least = settings["memory_steps"], settings.get("least_steps")
+    began = next((at for at, name, *_ in watched.marks if name == "step"), now)
+    is_late = least and watched.is_alone() and now > began + settings["memory_seconds"]
+    return int(least if is_late else wanted)
 
 
 def last_step(watched: Any, now: int, is_late: bool) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 class Raised:
     """`count` is how many there were so far; None where this torch has no class for an out-of-memory error."""
 
-    def __init__(self, torch: Any) -> None:
+    def __init__(self, torch: Any, go_back: Any = lambda: None) -> None:
         kind = getattr(torch, "OutOfMemoryError", None) or getattr(torch.cuda, "OutOfMemoryError", None)
         self.count: Any = None if kind is None else 0
         if kind is None:
@@ -25,15 +25,16 @@ class Raised:
             make(error, *details, **options)
 
         kind.__init__ = made  # one made in C++ calls it, too, when Python code catches it
-        torch.autograd.backward = self.followed(torch.autograd.backward)
+        torch.autograd.backward = self.followed(torch.autograd.backward, go_back)
         scripted = torch._C.ScriptFunction  # its failures, and those of its backward pass, are plain RuntimeErrors
         scripted.__call__ = self.followed(scripted.__call__)
 
-    def followed(self, function: Any) -> Any:
-        """Return the function, which counts the failures that it ends with."""
+    def followed(self, function: Any, begin: Any = lambda: None) -> Any:
+        """Return the function, which calls `begin` first, and counts the failures that it ends with."""
 
         @wraps(function)
         def called(*arguments: Any, **options: Any) -> Any:
+            begin()
             try:
                 return function(*arguments, **options)
             except RuntimeError:

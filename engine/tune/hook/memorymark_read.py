@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import gc
 import sys
-import weakref
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
+from math import prod
 from typing import Any
 
-_SOME_TENSORS = 64
+_SOME_TENSORS, _SOME_SHAPES = 64, 8
 _TEXT_MOST, _TEXT_END = 2_000, 1_500
 IMAGE_DIMENSIONS, MOST_CHANNELS = 3, 4
 """The dimensions of a single image, outside a batch, and the most channels that it has."""
@@ -42,7 +42,7 @@ def parameters_of(torch: Any, module: Any) -> int:
     return sum(t.numel() for t in module.parameters() if not torch.nn.parameter.is_lazy(t))
 
 
-def card_memory(torch: Any, device: Any = None, cards: Any = ()) -> dict[str, Any]:
+def card_memory(torch: Any, peaks: Any, device: Any = None, cards: Any = ()) -> dict[str, Any]:
     """Return what a card's allocator counted since the process began, and the card's facts; empty without a card.
 
     The card is the one that trains, if that is known: a script may leave another one the current one. Of several
@@ -52,9 +52,9 @@ def card_memory(torch: Any, device: Any = None, cards: Any = ()) -> dict[str, An
         return {}
     trains = device is not None and device.type == "cuda" and device.index is not None
     number = device.index if trains else torch.cuda.current_device()
-    number = max((number, *cards), key=lambda each: _fullness(torch, each))
+    number = max((number, *cards), key=lambda each: _fullness(torch, peaks, each))
     torch.cuda.synchronize(number)
-    counts, (free_bytes, total_bytes) = torch.cuda.memory_stats(number), torch.cuda.mem_get_info(number)
+    counts, (free_bytes, total_bytes) = peaks.count(torch, number), torch.cuda.mem_get_info(number)
     card = torch.cuda.get_device_properties(number)
     return {
         "index": number,
@@ -71,9 +71,10 @@ def card_memory(torch: Any, device: Any = None, cards: Any = ()) -> dict[str, An
     }
 
 
-def _fullness(torch: Any, number: int) -> float:
+def _fullness(torch: Any, peaks: Any, number: int) -> float:
     """Return the share of a card's memory that this process has reserved at most."""
-    peak, total = torch.cuda.max_memory_reserved(number), torch.cuda.get_device_properties(number).total_memory
+    peak = peaks.count(torch, number).get("reserved_bytes.all.peak", 0)
+    total = torch.cuda.get_device_properties(number).total_memory
     return float(peak / total)
 
 
@@ -92,40 +93,41 @@ def held_bytes(torch: Any, optimizers: Any) -> dict[int, int]:
     tensors += [t for each in own for group in each.param_groups for t in group["params"]]
     tensors += [t.grad for t in tensors if t.is_leaf]
     tensors += _copies(torch, own, modules)
+    tensors += [t for each in modules for value in vars(each).values() for t in _elements(value)]
     states = [state for each in own for state in each.state.values()]
     tensors += [t for state in states if hasattr(state, "values") for t in state.values()]
-    return {address: size for address, size, _ in _places(torch, tensors)}
+    return {address: size for address, size, _ in places(torch, tensors)}
 
 
 def _copies(torch: Any, optimizers: Any, modules: Any) -> list[Any]:
     """Return tensors of lists and dicts that have the shapes of the weights: an average of them, a copy, or moments.
 
-    Scripts and libraries keep these in objects that are no modules.
+    Scripts and libraries keep these in objects that are no modules, also as one flat tensor.
     """
     parts = {id(part) for each in modules for part in each._modules.values()}
     own = [[t for group in each.param_groups for t in group["params"]] for each in optimizers]
     for root in (each for each in modules if id(each) not in parts):
         own += [list(root.parameters()), [*root.parameters(), *root.buffers()]]
     shapes = [_shapes(each) for each in own if not any(map(torch.nn.parameter.is_lazy, each))]
+    totals = {sum(map(prod, each)) for each in shapes}
+    flat = [t for _, _, t in places(torch, objects_of(torch.Tensor)) if t.ndim == 1 and t.numel() in totals - {0, 1}]
     lengths = {len(each) for each in shapes} - {0, 1}
     kinds = (list, dict, OrderedDict)
     found = [each for each in gc.get_objects() if type(each) in kinds and len(each) in lengths]
     values = [each if type(each) is list else list(each.values()) for each in found]
     tensors = [each for each in values if all(issubclass(type(t), torch.Tensor) for t in each)]
     made = [each for each in tensors if not any(map(torch.nn.parameter.is_lazy, each))]
-    return [t for each in made if _shapes(each) in shapes for t in each]
+    return [t for each in made if _shapes(each) in shapes for t in each] + flat
+
+
+def _elements(value: Any) -> Any:
+    """Return what an attribute of a module is or has: a tensor of a plain list or dict is no buffer."""
+    return value.values() if type(value) is dict else value if type(value) in (list, tuple) else [value]
 
 
 def _shapes(tensors: Any) -> list[tuple[int, ...]]:
     """Return the shapes in one order: a state has its buffers among its parameters."""
     return sorted(tuple(t.shape) for t in tensors)
-
-
-def gradients(torch: Any) -> list[tuple[Any, int]]:
-    """Return a weak reference to each gradient with its address: the profiler does not report that it is freed."""
-    modules = objects_of(torch.nn.Module)
-    found = [t.grad for each in modules for t in each._parameters.values() if t is not None and t.is_leaf]
-    return [(weakref.ref(t), address) for address, _, t in _places(torch, found)]
 
 
 def rows_drawn(torch: Any, iterator: Any) -> tuple[int | None, int | None]:
@@ -182,32 +184,32 @@ def objects_of(kind: Any) -> list[Any]:
 
 def _on_cpu(torch: Any, tensors: Any) -> list[Any]:
     """Return the tensors in a CPU's memory; of a sharded tensor the local part. A sparse one has no storage."""
-    found = [getattr(t, "_local_tensor", t) for t in tensors if issubclass(type(t), torch.Tensor)]
+    found = [getattr(t, "_local_tensor", unwrapped(torch, t)) for t in tensors if issubclass(type(t), torch.Tensor)]
     return [t for t in found if t.device.type == "cpu" and t.layout is torch.strided and not t.is_nested]
 
 
-def _places(torch: Any, tensors: Any) -> list[tuple[int, int, Any]]:
-    """Return address, bytes and tensor of each that has memory: an uninitialized, vmapped or fake one has none."""
+def is_counted(tensor: Any) -> bool:
+    """Whether torch's own allocator made a tensor's memory, and not numpy, a file, or another process."""
+    storage = tensor.untyped_storage()
+    return bool(storage.resizable() and not storage.is_shared())
+
+
+def unwrapped(torch: Any, tensor: Any) -> Any:
+    """Return the tensor that `torch.func` wraps: that one alone has memory, and the rows of a whole batch."""
+    wrapped = torch._C._functorch
+    while wrapped.is_functorch_wrapped_tensor(tensor):
+        tensor = wrapped.get_unwrapped(tensor)
+    return tensor
+
+
+def places(torch: Any, tensors: Any) -> list[tuple[int, int, Any]]:
+    """Return address, bytes and tensor of each that has memory: an uninitialized or fake one has none."""
     found = []
     for each in _on_cpu(torch, tensors):
         with suppress(RuntimeError, ValueError):
             storage = each.untyped_storage()
             found.append((storage.data_ptr(), storage.nbytes(), each))
     return found
-
-
-def allocator_events(profile: Any) -> list[list[int]]:
-    """Return the CPU allocator's events as [time, address, bytes], with the watch's marks as [time, number]."""
-    events, waiting = [], list(reversed(profile.profiler.kineto_results.experimental_event_tree()))
-    while waiting:
-        node = waiting.pop()
-        waiting.extend(reversed(node.children))
-        if node.tag.name == "Allocation":
-            if node.extra_fields.device.type == "cpu":
-                events.append([node.start_time_ns, node.extra_fields.ptr, node.extra_fields.alloc_size])
-        elif node.name.startswith("memorymark."):
-            events.append([node.start_time_ns, int(node.name.partition(".")[2])])
-    return events
 
 
 def _tensors(torch: Any, value: Any) -> Iterator[Any]:
@@ -245,6 +247,11 @@ def some_tensors(torch: Any, value: Any) -> list[Any]:
     return list(islice(_tensors(torch, value), _SOME_TENSORS))
 
 
+def given_tensors(torch: Any, value: Any) -> list[Any]:
+    """Return the first tensors in what a module is given, or in a batch; without any, those that objects hold."""
+    return some_tensors(torch, value) or some_tensors(torch, list(map(_held_by, _leaves(torch, value))))
+
+
 def first_with_gradient(torch: Any, value: Any) -> Any:
     """Return the first tensor in what a module gave that a backward pass goes through; None where there is none."""
     return next((each for each in _tensors(torch, value) if each.requires_grad), None)
@@ -256,19 +263,24 @@ def inputs_of(torch: Any, value: Any) -> tuple[list[int] | None, int | None, lis
     At most two dimensions; only the rows of a table, because its columns cannot be a batch size. Of a list of images,
     each in a dict as some detectors take it, their number and the elements of the largest.
     """
-    tensors = some_tensors(torch, value)
-    others = [] if tensors else list(_leaves(torch, value))
-    tensors = tensors or some_tensors(torch, list(map(_held_by, others)))
+    tensors = [unwrapped(torch, t) for t in given_tensors(torch, value)]
     first = next((t for t in tensors if t.ndim), None)
     is_table = first is not None and first.ndim == 2 and first.is_floating_point()
     shape = None if first is None else list(first.shape[: 1 if is_table else 2])
     if (described := _described_images(torch, value)) is not None:
         shape = [len(described), max(t.numel() for t in described)]
-    if not tensors and (texts := next(filter(_are_texts, others), None)):
+    if not tensors and (texts := next(filter(_are_texts, _leaves(torch, value)), None)):
         shape = [len(texts)]
     tokens = next((t.numel() for t in tensors if t.ndim > 1 and not t.is_floating_point()), None)
-    held = [[address, min(t.numel() * t.element_size(), size)] for address, size, t in _places(torch, tensors)]
+    held = [
+        [address, min(t.numel() * t.element_size(), size), is_counted(t)] for address, size, t in places(torch, tensors)
+    ]
     return shape, tokens, held
+
+
+def shapes_of(torch: Any, value: Any) -> list[list[int]]:
+    """Return all dimensions of the first tensors in what a module is given, or in a batch."""
+    return [list(each.shape) for each in given_tensors(torch, value)[:_SOME_SHAPES]]
 
 
 def _described_images(torch: Any, value: Any) -> list[Any] | None:

@@ -21,9 +21,13 @@ from typing import Any
 import memorymark_read as read
 import memorymark_seen
 from memorymark_compiled import see_compiled
+from memorymark_held import CpuMemory
+from memorymark_loaders import Passes, number_rows
 from memorymark_optimizers import Stepped
-from memorymark_processes import last_step, see_failed_ranks
+from memorymark_peaks import Peaks
+from memorymark_processes import last_step, see_failed_ranks, steps_to_read
 from memorymark_raised import Raised
+from memorymark_turns import Given, Turns
 
 BY_HAND = 0
 """Stands for the optimizer in the marks of a script that has none, and changes its weights itself."""
@@ -46,16 +50,14 @@ class Watch:
         self.torch: Any = None
         self.thread: int | None = None  # the one that trains
         self.device: Any = None
-        self.profile: Any = None
         self.memory: Any = None
+        self.cpu: Any = None  # its memory
         self.first_timed, self.timed_from = 0, 0.0
         self.marks: list[Any] = []
         self.steps: dict[int, int] = {}
-        self.held: dict[int, int] = {}
-        self.gradients: list[Any] = []
-        self.events: list[list[int]] = []
         self.optimizers: set[int] = set()
-        self.stepped = Stepped()
+        self.stepped, self.passes, self.peaks = Stepped(), Passes(self), Peaks()
+        self.given, self.turns = Given(), Turns()
         self.went_back = False
         self.raised: Any = None
         self.loader_kinds: list[Any] = []
@@ -80,14 +82,15 @@ class Watch:
         modules, self.torch = torch.nn.modules.module, torch
         self.mark("armed", torch.__version__, sys.argv)
         self.seen.once("imported")
-        self.raised = Raised(torch)
+        self.cpu = CpuMemory(torch)
+        self.raised = Raised(torch, lambda: self.mark("backward"))
         folder = self.settings["folder"]
         if len(folder) < 80:  # a socket's path has at most 104 bytes; killed workers do not remove theirs
             import_module("multiprocessing.process").current_process()._config.setdefault("tempdir", folder)
         if self.settings.get("faster"):
             self.faster = import_module("memorymark_faster").Faster(self, torch)
         draw, make_optimizer = loaders._BaseDataLoaderIter.__next__, optim.Optimizer.__init__
-        number: Any = getattr(loaders._BaseDataLoaderIter, "_next_index", None)
+        number_rows(torch, loaders._BaseDataLoaderIter)
 
         def made_optimizer(optimizer: Any, *others: Any, **options: Any) -> None:
             is_first = not self.optimizers
@@ -95,16 +98,9 @@ class Watch:
             self.steps.pop(BY_HAND, None)  # a network that was trained before it was made, if any, is another's
             self.seen.count("optimizers")
             make_optimizer(optimizer, *others, **options)
+            self.stepped.made(optimizer)
             if is_first and not self.steps and self.memory is None:  # what ran before it was made was no training
                 self.forget_start()
-
-        def numbered(iterator: Any) -> Any:
-            """Note how many rows each batch of a sampler of the script's own has."""
-            numbers = number(iterator)
-            if isinstance(numbers, list) and type(iterator._index_sampler) is not torch.utils.data.BatchSampler:
-                at = getattr(iterator, "_send_idx", iterator._num_yielded)  # workers are given numbers ahead
-                vars(iterator).setdefault("_memorymark_sizes", {})[at] = len(numbers)
-            return numbers
 
         def drawn(iterator: Any) -> Any:
             if self.thread not in (None, threading.get_ident()):  # the training does not wait for it here
@@ -113,11 +109,16 @@ class Watch:
             self.loading.append(threading.get_ident())  # a transform may be a module: what it is given is no batch
             try:
                 batch = draw(iterator) if self.epoch is None else self.epoch.draw(iterator, draw)
+                self.passes.goes_on()
+            except StopIteration:
+                self.passes.ended(iterator)
+                raise
             finally:
                 self.loading.remove(threading.get_ident())  # once: a data set may draw from another loader
                 self.mark("loaded")
             inputs = read.inputs_of(torch, batch)
-            self.mark("batch", torch.is_grad_enabled(), *inputs, *read.rows_drawn(torch, iterator))
+            rows, shapes = read.rows_drawn(torch, iterator), read.shapes_of(torch, batch)
+            self.mark("batch", torch.is_grad_enabled(), *inputs, *rows, shapes)
             if torch.is_grad_enabled():
                 self.draws += 1
                 workers = iterator._num_workers
@@ -129,8 +130,6 @@ class Watch:
         if self.settings.get("whole_run"):
             self.epoch = import_module("memorymark_epoch").Epoch(self, torch, loaders._BaseDataLoaderIter)
         optim.Optimizer.__init__, loaders._BaseDataLoaderIter.__next__ = made_optimizer, drawn
-        if number is not None:
-            loaders._BaseDataLoaderIter._next_index = numbered
         optim.register_optimizer_step_pre_hook(lambda *_: self.phase("optimizer_step"))
         optim.register_optimizer_step_post_hook(lambda optimizer, *_: self.after_step(self.stepped.number(optimizer)))
         self.hooks = [
@@ -184,9 +183,8 @@ class Watch:
 
     def mark(self, name: Any, *details: Any) -> None:
         self.marks.append([time.monotonic(), name, *details])
-        if self.profile is not None:  # the same mark among the allocator's events
-            with self.torch.autograd.profiler.record_function(f"memorymark.{len(self.marks) - 1}"):
-                pass
+        if self.cpu is not None:
+            self.cpu.mark(len(self.marks) - 1)
 
     def phase(self, name: Any) -> None:
         is_read = self.memory is None and self.device is not None and self.device.type == "cuda"
@@ -218,6 +216,7 @@ class Watch:
             self.thread = self.thread if read.is_going_back(self.torch) else threading.get_ident()
             self.start(next((t.device for t in module.parameters()), None))
             self.meet(module)
+            self.peaks.begin_step(self.torch, self.cards)
             if self.epoch is not None:
                 self.epoch.trains()
             self.forwards += 1
@@ -225,6 +224,8 @@ class Watch:
             self.phase("forward")
             return
         self.seen.count("evaluations")
+        if self.device is None:
+            self.cpu.first_pass()
         if self.memory is None and self.forwards:  # as a reward model: a part of the training
             self.frozen.setdefault(module, set()).add(self.least_steps())
         is_evaluation = not module.training and (module in self.parameters or len(self.frozen.get(module, ())) < 2)
@@ -245,7 +246,9 @@ class Watch:
                 inputs = read.inputs_of(self.torch, [arguments, options])
                 if module not in self.parameters:
                     self.parameters[module] = read.parameters_of(self.torch, module)
-                self.mark("forward", self.parameters[module], *inputs)
+                inputs = *inputs, self.given.again(self.torch, arguments, options)
+                shapes = read.shapes_of(self.torch, [arguments, options])
+                self.mark("forward", self.parameters[module], *inputs, shapes)
                 self.phase("backward")
                 if not self.optimizers and (result := read.first_with_gradient(self.torch, found[0])) is not None:
                     result.register_hook(self.note_backward)
@@ -256,10 +259,8 @@ class Watch:
 
     def forget_start(self) -> None:
         """Watch from the next forward pass on: the one before was of a constructor or a summary of the model."""
-        profile, self.profile = self.profile, None
-        if profile is not None:
-            profile.__exit__(None, None, None)
-        self.device, self.held, self.gradients = None, {}, []
+        self.cpu.forget()
+        self.device = None
         self.mark("begun")
 
     def start(self, device: Any) -> None:
@@ -268,11 +269,7 @@ class Watch:
             self.forget_start()
         if self.device is None and device is not None:
             self.device = device
-            if device.type == "cpu":
-                self.held = read.held_bytes(self.torch, self.optimizers)
-                self.gradients = read.gradients(self.torch)
-                kinds = [self.torch.profiler.ProfilerActivity.CPU]
-                self.profile = self.torch.profiler.profile(activities=kinds, profile_memory=True).__enter__()
+            _ = self.cpu.begin(self.optimizers) if device.type == "cpu" else self.cpu.end()
 
     def meet(self, module: Any) -> None:
         """Limit the cards of a module that was not seen before: a script may leave another card the current one."""
@@ -331,8 +328,13 @@ class Watch:
         if self.memory is not None and self.device.type == "cuda":
             self.torch.cuda.synchronize(self.device)
         self.steps[optimizer] = self.steps.get(optimizer, 0) + 1
-        self.mark("step", optimizer)
-        fewest, most, wanted = self.least_steps(), max(self.steps.values()), self.settings["memory_steps"]
+        own = self.peaks.end_step(self.torch, self.cards, optimizer) if self.cards and self.memory is None else ()
+        self.mark("step", optimizer, *own)
+        self.given = Given()
+        self.passes.goes_on()
+        if self.turns.step():
+            self.end("done")
+        fewest, most, wanted = self.least_steps(), max(self.steps.values()), steps_to_read(self)
         if self.epoch is not None:
             wanted = self.epoch.steps_wanted(wanted)
         if fewest < wanted or (self.memory is None and most < 8 * wanted and self.is_one_idle()):
@@ -358,29 +360,25 @@ class Watch:
         return min(self.steps.values(), default=0)
 
     def read_memory(self) -> dict[str, Any]:
-        if self.profile is not None:
-            profile, self.profile = self.profile, None
-            profile.__exit__(None, None, None)
-            self.events = read.allocator_events(profile)
-            for address in [address for gradient, address in self.gradients if gradient() is None]:
-                self.held.pop(address, None)
-        return dict(read.card_memory(self.torch, self.device, self.cards))
+        self.cpu.end()
+        return dict(read.card_memory(self.torch, self.peaks, self.device, self.cards))
 
     def end(self, how: Any, error_type: Any = None, error_message: Any = None) -> None:
         if self.is_ended:
             return
         self.is_ended = True
         self.seen.end()  # os._exit calls no handlers
-        if self.profile is not None:
-            self.read_memory()  # the profiler must not outlive the interpreter
+        if self.cpu is not None:
+            self.cpu.end()  # the profiler must not outlive the interpreter
         rank, world = self.place()
         noted = {"pid": os.getpid(), "rank": rank, "world_size": world, "ended": how}
         noted |= {"error_type": error_type, "error_message": error_message and read.shortened(error_message)}
-        card = read.card_memory(self.torch, self.device, self.cards)
+        card = read.card_memory(self.torch, self.peaks, self.device, self.cards)
         device = self.device and (f"cuda:{card['index']}" if len(self.cards) > 1 else str(self.device))
         noted |= {"marks": self.marks, "device": device, "python": sys.version.split()[0], "card": card}
-        noted["cards"] = len(self.cards)
-        noted |= {"held": list(self.held.items()), "events": self.events}
+        noted |= self.cpu.noted() if self.cpu else {}
+        noted["cards"], noted["trainings"] = len(self.cards), self.turns.trainings
+        noted["empty_passes"] = (self.passes.empty, self.passes.rows)
         noted["emulated"] = bool(self.settings.get("emulated"))
         noted["has_group"], noted["loader"] = self.group is not None, self.loader
         noted["whole_run"] = self.epoch and self.epoch.seen()

@@ -19,6 +19,7 @@ from .config_file import config_copy
 from .environment import HOOK, HOOK_VARIABLE, environment_of, hook_settings
 from .launch import Begin, Place, Running, Watching
 from .protection import GUARDIAN, Protection, protection_of, recover
+from .seeds import with_seed
 
 UNPROTECTED = Protection()
 
@@ -55,7 +56,7 @@ def begin_command(
     settings["shared"] += [watching.rows_folder] if watching.rows_folder else []
     with ExitStack() as owned, place.log.open("ab") as output:
         copy = owned.enter_context(config_copy(spec, batch_size, place))
-        arguments = spec.arguments(batch_size, str(place.out), copy)
+        arguments = with_seed(spec.arguments(batch_size, str(place.out), copy), watching.again)
         process = subprocess.Popen(
             [sys.executable, "-I", str(GUARDIAN), json.dumps(settings), *arguments],
             stdin=subprocess.PIPE,

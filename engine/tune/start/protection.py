@@ -78,6 +78,8 @@ def protection_of(
     if may_overwrite or spec.catalogue:  # our own training writes nothing
         return Protection()
     folder = spec.directory or os.getcwd()
+    if not os.path.isdir(folder):
+        raise SpecError("directory", f"{folder} is no folder on this host")
     tried = _try(folder)
     is_forked = isinstance(spec, FunctionSpec) and spec.starting != "process"
     if is_forked and tried["way"] != Way.LAYERS:
@@ -101,7 +103,7 @@ def shared_folders(here: str, variables: Mapping[str, str]) -> list[str]:
     """Return the caches that a start may fill for good; none that holds `here`, where it runs."""
     environment = {**os.environ, **variables}
     named = [environment[name] for name in CACHE_VARIABLES if environment.get(name)]
-    home = [str(Path.home() / name) for name in CACHE_FOLDERS]
+    home = [os.path.expanduser(f"~/{name}") for name in CACHE_FOLDERS]
     with suppress(KeyError, OSError):  # an account without a name
         named.append(f"{tempfile.gettempdir()}/torchinductor_{getpass.getuser()}")
     found = {Path(each).resolve() for each in [*named, *home] if os.path.isdir(each)}
@@ -110,7 +112,12 @@ def shared_folders(here: str, variables: Mapping[str, str]) -> list[str]:
 
 def journals_folder() -> Path:
     """Return where the journals of saved files lie: a start whose machine fails is undone by a later run."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "memorymark" / "unfinished"
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "memorymark" / "unfinished"
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if os.access(folder, os.W_OK | os.X_OK):
+        return folder
+    return Path(tempfile.gettempdir()) / f"memorymark-unfinished-{os.getuid()}"
 
 
 def next_outputs(outputs: Path, batch_size: int) -> Path:

@@ -13,7 +13,11 @@ LIBRARIES = (
     pytest.param(snippets.trainer, marks=pytest.mark.slow),
     pytest.param(snippets.lightning, marks=pytest.mark.slow),
 )
-of_each_library = pytest.mark.parametrize("write", LIBRARIES)
+
+
+def of_each_library(test):
+    """Ask a test for each library, on each change too."""
+    return pytest.mark.each_value("write")(pytest.mark.parametrize("write", LIBRARIES)(test))
 
 
 def run(code, **yours):

@@ -28,10 +28,11 @@ def few_and_all(spec, conditions):
 
 
 @needs_fake_cuda
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "chosen",
     [
-        pytest.param({"clip_grad_norm": True, "accumulation_steps": 2}, marks=pytest.mark.slow),
+        {"clip_grad_norm": True, "accumulation_steps": 2},
         {"precision": "bf16-pure", "lora_rank": 4, "lora_dropout": 0.1, "gradient_checkpointing": True},
     ],
     ids=["all weights", "adapters"],
@@ -41,6 +42,7 @@ def test_a_few_layers_tell_what_all_allocate_on_a_card(chosen):
     assert few == whole
 
 
+@pytest.mark.slow
 def test_they_tell_the_cpu_s_memory_as_well_and_that_of_one_size(monkeypatch):
     spec = deep(optimizer="sgd")
     few, whole = few_and_all(spec, ON_CPU)

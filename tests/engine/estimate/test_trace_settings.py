@@ -22,6 +22,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.mark.slow
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "changes",
     [

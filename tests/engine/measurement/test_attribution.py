@@ -30,6 +30,7 @@ def filled(limit_bytes: int, batch_size: int, **settings):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given",
     [
@@ -41,7 +42,7 @@ def filled(limit_bytes: int, batch_size: int, **settings):
         {"zero_grad": "before-backward"},
         {"zero_grad": "zeros"},
         {"gradients": "freed"},
-        pytest.param({"model": "resnet18"}, marks=pytest.mark.slow),
+        {"model": "resnet18"},
     ],
 )
 def test_the_peak_is_the_probe_s_to_the_byte(given):

@@ -42,6 +42,7 @@ def ends(paths):
 
 
 @pytest.mark.slow
+@pytest.mark.each_value
 @pytest.mark.parametrize("name", [name for name in CLASSES if not name.startswith(("ResNet", "ConvNext"))])
 def test_of_every_model_the_words_mean_layers_that_it_has_and_query_and_value_are_those_of_peft(name):
     import_torchvision()

@@ -85,6 +85,7 @@ def test_a_step_that_the_optimizer_skips_is_no_measurement():
         step(2)
 
 
+@pytest.mark.slow
 def test_checkpointing_takes_fewer_activation_bytes():
     plain, saved = (
         run_probe(bench(gradient_checkpointing=on, optimizer="sgd"), 128, with_kinds=False) for on in (False, True)
@@ -99,6 +100,7 @@ def test_above_the_budget_it_is_out_of_memory_with_the_bytes_it_took():
     assert (probe.step_seconds, probe.samples_per_second, probe.memory_by_kind) == (None, None, None)
 
 
+@pytest.mark.slow
 def test_the_first_step_is_not_the_peak_with_adam():
     limit = run_probe(bench(), 256, with_kinds=False).peak_allocated_bytes - 1
     refused = run_probe(bench(limit_bytes=limit), 256)

@@ -58,12 +58,14 @@ def test_accumulated_gradients_are_the_mean_over_the_micro_batches():
         torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_gradients_are_live_together_with_the_activations_of_the_later_micro_batches():
     at_once, accumulated = (peak_bytes(256, optimizer="sgd", accumulation_steps=steps) for steps in (1, 2))
     # the embeddings' gradient, the largest by far, is made last: without accumulation hardly an activation is left
     assert accumulated - at_once > PARAMETERS_BYTES // 2
 
 
+@pytest.mark.slow
 def test_gradients_that_are_zeroed_late_or_never_freed_are_live_with_the_next_activations():
     before_forward, before_backward, zeros = (
         run_probe(bench(optimizer="sgd", zero_grad=where), 256, with_kinds=False)

@@ -104,6 +104,7 @@ def test_a_model_said_to_have_checkpointing_has_it(model):
     assert any(getattr(module, "gradient_checkpointing", False) for module in built.model.modules())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", OF_IMAGES)
 def test_a_checkpointed_model_of_images_keeps_much_less_for_the_backward_pass(model):
     assert bytes_retained(model, gradient_checkpointing=True) < 0.7 * bytes_retained(
@@ -168,9 +169,8 @@ def test_every_task_is_tried_here():
     assert SMALLEST_OF_EACH_TASK.keys() == TASK_LABELS.keys()
 
 
-@pytest.mark.parametrize(
-    "spec", [pytest.param(s, marks=[pytest.mark.slow] * (s.model == "sd-unet")) for s in SMALLEST_OF_EACH_TASK.values()]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", SMALLEST_OF_EACH_TASK.values())
 def test_the_loss_of_each_task_is_finite_and_reaches_the_parameters(spec):
     built = build(spec, torch.device("cpu"))
     batch = built.make_batch(2)
@@ -182,6 +182,7 @@ def test_the_loss_of_each_task_is_finite_and_reaches_the_parameters(spec):
     assert without == []
 
 
+@pytest.mark.slow
 def test_a_model_whose_weights_alone_exceed_the_limit_is_not_built():
     result = measure(RunSpec("llama-3.1-8b", device="cpu"), estimates=False)
     assert result.boundary.largest_batch_size == 0

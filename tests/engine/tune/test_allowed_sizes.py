@@ -1,6 +1,7 @@
 """A script that does not take every size: the rule is given or learned, and the certificate is among its sizes."""
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -70,6 +71,28 @@ def test_the_sizes_that_a_script_takes_are_learned_from_its_errors(case: str) ->
     assert certificate(found.result).startswith(f"Certified among {rule}: {largest} trained")
     assert find_contradictions(document_of(found)) == []
     assert len(started) <= 9
+
+
+LIST = (16, 24, 48, 96, 192, 384, 768)
+CHOICES = "train.py: error: argument --bs: invalid choice: {} (choose from 16, 24, 48, 96, 192, 384, 768)"
+
+
+@pytest.mark.parametrize("sizes", [None, "multiple of 8"])
+def test_a_list_of_sizes_in_an_error_is_the_rule_beside_a_given_one_too(sizes: str | None) -> None:
+    started, found = tuned(lambda size: size in LIST, 200, CHOICES, sizes=sizes)
+    boundary = found.result.boundary
+    assert (boundary.largest_batch_size, boundary.refused_batch_size, boundary.certified) == (192, 384, True)
+    assert boundary.allowed_sizes == "the sizes 16, 24, 48, 96, 192, 384, 768"
+    assert find_contradictions(document_of(found)) == []
+    assert len(started) <= 6
+
+
+def test_a_size_that_a_given_rule_allows_and_the_script_does_not_is_started_twice_at_most() -> None:
+    started, found = tuned(lambda size: size in LIST, 200, "no {}", sizes="multiple of 8")
+    assert max(Counter(started).values()) <= 2
+    assert len(started) <= 12
+    assert (found.largest_batch_size, found.is_certified) == (24, False)
+    assert [each for each in find_contradictions(document_of(found)) if "boundary" in each.field] == []
 
 
 def test_a_rule_that_two_errors_spell_out_is_not_searched_any_further() -> None:
@@ -142,6 +165,8 @@ def test_a_wall_whose_error_has_no_text_is_named_by_its_kind() -> None:
         ("Multiples of 1,024", AllowedSizes(Rule.MULTIPLE, 1024)),
         ("divisor of 524288", AllowedSizes(Rule.DIVISOR, 524_288)),
         ("powers of 2", AllowedSizes(Rule.POWER_OF_TWO)),
+        ("24, 16,48", AllowedSizes.of([16, 24, 48])),
+        ("the sizes 16", AllowedSizes.of([16])),
     ],
 )
 def test_rules_are_read_as_people_write_them(text: str, rule: AllowedSizes) -> None:

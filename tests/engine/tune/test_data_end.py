@@ -9,6 +9,7 @@ from engine.results.result import Outcome, Reason
 from engine.tune import run
 from engine.tune.data_end import DataEnd
 from engine.tune.evidence import Ended
+from engine.tune.next_start import seconds_of_a_start
 from engine.tune.reading import Reading
 from engine.tune.spec import TuneSpec
 from tests.engine.tune.test_evidence import judged, marks_of, reading, steps
@@ -18,7 +19,7 @@ def with_rows(rows: int, sizes: list[list[int]], *, peak: int = 900, **changes: 
     """What is noted of a training whose loader has this many rows."""
     marks = [[*mark, [], rows] if mark[1] == "batch" else mark for mark in marks_of(sizes)]
     ends = [[number, number] for number, mark in enumerate(marks) if mark[1] == "step"]
-    events = [[2.5, 2, peak - 100], [2.6, 2, 100 - peak], *ends]
+    events = [[2.5, 2, peak - 100, peak], [2.6, 2, 100 - peak, 100], *ends]
     return reading(sizes, marks=marks, events=events, python="3.11.7", **changes)
 
 
@@ -123,14 +124,17 @@ def test_data_that_feeds_not_even_one_row_is_said_to() -> None:
     assert DataEnd(rows=3, micro_batches=4).describe(1) == "the data's 3 rows do not feed 1, 4 micro-batches a step"
 
 
-def test_a_start_that_hangs_above_the_rows_is_no_end_of_the_data(monkeypatch) -> None:
+def test_a_start_that_hangs_above_the_rows_is_the_end_of_the_data_and_not_waited_for(monkeypatch) -> None:
     trains = dropping(1000, 1, passes=3)
 
     def start(batch_size: int) -> tuple[list[Reading], Ended]:
         if batch_size <= 1000:
             return trains(batch_size)
-        return [with_rows(1000, [], ended=None)], Ended(timed_out_after_seconds=120.0)
+        return [with_rows(1000, [], ended=None)], Ended(timed_out_after_seconds=14.0)
 
-    _, found = tuned(monkeypatch, start, 1_000_000)
-    assert found.result.boundary.reason is Reason.ERROR
-    assert "its steps were not done within 120 s" in (found.result.boundary.refusal or "")
+    started, found = tuned(monkeypatch, start, 1_000_000)
+    assert started == [16, 1000, 1001]
+    assert found.result.boundary.reason is Reason.SIZE_LIMIT
+    assert "rows allow batches of up to 1,000; Timeout" in (found.result.boundary.refusal or "")
+    probes, end = found.result.probes, DataEnd(1000, 1)
+    assert seconds_of_a_start(1001, probes, end, 900.0) < 60.0 < seconds_of_a_start(1000, probes, end, 900.0)

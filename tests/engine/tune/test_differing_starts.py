@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from engine.describe.boundary import certificate
 from engine.describe.result import answer_of
 from engine.kinds import find_contradictions
 from engine.results.result import Outcome, Probe, Purpose, Reason
 from engine.search.boundary import boundary_cut_short
 from engine.search.differing_starts import STARTS_WHERE_THEY_DIFFER, do_starts_differ, next_where_starts_differ
+from engine.search.stillness import Watched
 from engine.search.unguided import Found
 from engine.tune import run
 from engine.tune.evidence import Ended
@@ -22,6 +24,7 @@ from engine.tune.spec import TuneSpec
 from tests.engine.tune.test_evidence import marks_of, reading, steps
 
 LIMIT = 10_000
+VARIED = Watched(100, 5, 1.0, is_varied=True, is_rising=False)
 OUTCOMES = {True: Outcome.FITS, False: Outcome.OUT_OF_MEMORY}
 
 
@@ -66,10 +69,13 @@ def document_of(found: run.TuneResult) -> dict[str, Any]:
     return document
 
 
-def test_a_training_that_each_start_repeats_is_started_once_more_and_stays_certified(monkeypatch) -> None:
+def test_a_training_that_three_starts_repeat_stays_certified_and_says_how_many(monkeypatch) -> None:
     started, found = tuned(monkeypatch, percent=[100])
     boundary = found.result.boundary
-    assert (boundary.largest_batch_size, boundary.certified, started.count(100)) == (100, True, 2)
+    assert (boundary.largest_batch_size, boundary.certified, started.count(100)) == (100, True, 3)
+    assert boundary.note.startswith("3 starts of 100 took 9.8 KiB each")
+    assert certificate(found.result).startswith("Certified: 100 trained 5 steps in each of 3 fresh processes; 101 ran")
+    assert find_contradictions(document_of(found)) == []
 
 
 def test_a_training_with_rows_of_one_size_is_not_started_again(monkeypatch) -> None:
@@ -178,7 +184,7 @@ def test_a_document_that_claims_starts_of_ranks_that_it_does_not_hold_is_refused
 def test_three_starts_are_made_of_ranks_whose_batches_vary_too() -> None:
     starts = [Start(size, size < 101, 100 * size) for size in (1, 100, 101, 100)]
     probes = [Probe(s.batch_size, OUTCOMES[s.fits], Purpose.SEARCH, fresh_process=True) for s in starts]
-    so_far = SearchSoFar(starts, probes, LIMIT, 1, 1_000, is_varied=True, has_ranks=True)
+    so_far = SearchSoFar(starts, probes, LIMIT, 1, 1_000, watched=[VARIED], has_ranks=True)
     assert next_start(so_far) == 100
     again = replace(so_far, starts=[*starts, starts[1]], probes=[*probes, probes[1]])
     assert next_start(again) == Found(100, 101)

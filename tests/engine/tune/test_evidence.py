@@ -5,11 +5,12 @@ import pytest
 from engine.errors import CommandUntunable
 from engine.results.result import Outcome
 from engine.text.own_words import SAID
-from engine.tune.evidence import Ended, Evidence, check_memory_rises, evidence_of
+from engine.tune.evidence import Ended, Evidence, evidence_of
 from engine.tune.reading import BY_LOADER, Reading
-from engine.tune.replay import cpu_memory
 from engine.tune.seen import KEPT_OUT, LastSeen
+from engine.tune.varied import check_memory_rises
 from engine.tune.whole_run import describe_peak
+from tests.engine.tune.test_replay import counted, memory_of
 
 MEMORY_STEPS, TIMED_STEPS = 5, 4
 RANK_OUT_OF_MEMORY = """
@@ -45,9 +46,9 @@ def marks_of(sizes: list[list[int]], *, step_seconds: float = 1.0) -> list[list]
 
 
 def reading(sizes: list[list[int]], *, peak: int = 900, **changes) -> Reading:
-    held, events = [[1, 100]], [[5, 2, peak - 100], [6, 2, 100 - peak]]
+    events = [[5, 2, peak - 100, peak], [6, 2, 100 - peak, 100]]
     data = {"pid": 1, "rank": 0, "world_size": 1, "ended": "done", "error_type": None, "error_message": None}
-    data |= {"marks": marks_of(sizes), "device": "cpu", "held": held, "events": events, "card": {}}
+    data |= {"marks": marks_of(sizes), "device": "cpu", "data": [], "uncounted_bytes": 0, "events": events, "card": {}}
     return Reading(data | changes)
 
 
@@ -297,11 +298,11 @@ def test_memory_that_rises_with_every_step_is_told_from_memory_that_varies() -> 
     marks = [[0, "step", 1]]
     rising = [event for at in range(5) for event in ([2 * at, 10 + at, 30], [2 * at + 1, 0])]
     varying = [event for at, n in enumerate((10, 90, 20, 80)) for event in ([2 * at, 10 + at, n], [2 * at + 1, 0])]
-    assert cpu_memory([[1, 100]], rising, marks).growth_bytes == 30
-    assert cpu_memory([[1, 100]], varying, marks).growth_bytes == 0
+    assert memory_of(rising, marks).growth_bytes == 30
+    assert memory_of(varying, marks).growth_bytes == 0
     grown = [event for at in range(5) for event in ([2 * at, 10 + at, 30], [2 * at + 1, 8])]
     assert marks_of(steps(40))[8][1] == "step"
-    assert "30 B more behind" in (judged([reading(steps(40), events=grown)]).caveat or "")
+    assert "30 B more behind" in (judged([reading(steps(40), events=counted(grown))]).caveat or "")
 
 
 def test_batches_of_different_lengths_are_said_to_be_so() -> None:
@@ -343,7 +344,7 @@ def test_an_optimizer_that_has_made_no_step_yet_is_said_to_be_there() -> None:
 def test_the_optimizer_s_own_peak_is_told_from_what_grows_with_the_batch() -> None:
     marks = [[0, "phase", "forward", None], [0, "phase", "optimizer_step", None], [0, "step", 1]]
     events = [[1, 0], [2, 10, 50], [3, 10, -50], [4, 1], [5, 11, 400], [6, 11, -400], [7, 2]]
-    memory = cpu_memory([[1, 100]], events, marks)
+    memory = memory_of(events, marks)
     assert (memory.peak_bytes, memory.phase, memory.batch_peak_bytes) == (500, "optimizer_step", 150)
 
 

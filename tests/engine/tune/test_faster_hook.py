@@ -175,6 +175,7 @@ def test_a_script_that_waits_for_its_rows_is_told_so_first_and_workers_are_tried
     assert result["rows"][0]["numbers"]["sameness"] == "same_to_the_bit"
 
 
+@pytest.mark.nightly
 def test_an_optimizer_over_thousands_of_small_tensors_is_much_faster_when_fused() -> None:
     today, fused = (step_seconds(started("many_tensors.py", wanted=wanted)) for wanted in ((), ("fused",)))
     assert fused < 0.8 * today

@@ -15,8 +15,10 @@ import pytest
 
 from engine.tune.file_changes import FileChanges
 from engine.tune.spec import TuneSpec
+from engine.tune.start.command import begin_command
 from engine.tune.start.guard.layers import is_below
 from engine.tune.start.guard.saved import MOST_COPIED_BYTES, PREFIX, recover
+from engine.tune.start.launch import Place, Watching
 from engine.tune.start.protection import GUARDIAN, Protection, Way, protection_of
 from tests.engine.tune.destroyers import LIBRARIES, MOVE_FOLDERS, QUICK, SLOW, make_folder, state_of
 
@@ -63,6 +65,7 @@ def test_files_are_as_before_though_a_script(what: str, way: Way, there: Path, t
 
 
 @pytest.mark.slow
+@pytest.mark.each_value
 @BOTH
 @pytest.mark.parametrize("what", [*SLOW, *LIBRARIES])
 def test_files_are_as_before_though_another_script(what: str, way: Way, there: Path, tmp_path: Path) -> None:
@@ -75,6 +78,7 @@ def test_files_are_as_before_though_another_script(what: str, way: Way, there: P
 
 
 @pytest.mark.slow
+@pytest.mark.each_value
 @BOTH
 @pytest.mark.parametrize("victim", ["script", "tune", "guardian"])
 def test_files_are_as_before_though_it_is_killed_at_any_moment(
@@ -82,7 +86,7 @@ def test_files_are_as_before_though_it_is_killed_at_any_moment(
 ) -> None:
     before, chance = state_of(there), random.Random(victim)
     each = "import contextlib\nfor each in {!r}:\n with contextlib.suppress(Exception): exec(each)"
-    script = each.format([*QUICK.values(), *SLOW.values()])
+    script = each.format([text for name, text in (QUICK | SLOW).items() if "daemon" not in name])
     for _ in range(KILLS):
         process = guarded(way, script, tmp_path, there / "project")
         time.sleep(chance.uniform(0.1, 0.8))
@@ -97,6 +101,31 @@ def test_files_are_as_before_though_it_is_killed_at_any_moment(
                 os.kill(int(child), signal.SIGKILL)
             process.communicate(timeout=60)
         assert state_of(there) == before
+
+
+@pytest.mark.slow
+def test_what_a_start_put_into_a_session_of_its_own_ends_though_its_guardian_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(tmp_path / "notes", tmp_path / "out", tmp_path / "log")
+    for folder in (place.notes, place.out):
+        folder.mkdir()
+    spec = TuneSpec(("sh", "-c", "setsid sleep 600 & echo {batch_size} > $MEMORYMARK_STARTED; sleep 600"))
+    monkeypatch.setenv("MEMORYMARK_STARTED", str(tmp_path / "started"))
+    running = begin_command(spec, 8, Watching(3), place)
+    while not (tmp_path / "started").exists():
+        time.sleep(0.02)
+    running.process.kill()
+    running.end()
+    left = [each for each in Path("/proc").glob("[0-9]*/environ") if os.fsencode(place.notes) in environ_of(each)]
+    assert not left
+
+
+def environ_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 @BOTH

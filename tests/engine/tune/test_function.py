@@ -131,13 +131,14 @@ def test_a_function_is_reported_nowhere_where_the_program_says_so(portal, tmp_pa
     assert (portal.calls, list(tmp_path.iterdir())) == ([], [])
 
 
-def program(function: str, limit: str = "8MiB") -> dict:
+def program(function: str, limit: str = "8MiB", folder: Path | None = None) -> dict:
     done = subprocess.run(
         [sys.executable, str(SCRIPTS / "program.py"), function, limit],
         env=ENVIRONMENT,
         capture_output=True,
         text=True,
         timeout=600,
+        cwd=folder,
     )
     assert done.returncode == 0, done.stderr[-3_000:]
     return json.loads(done.stdout)
@@ -156,8 +157,9 @@ def peaks(result: dict) -> dict[int, int]:
 
 
 @pytest.mark.slow
-def test_a_fork_of_a_program_that_computed_with_threads_finds_what_fresh_processes_find() -> None:
-    forked = program("make_step")
+def test_a_fork_of_a_program_that_computed_with_threads_finds_what_fresh_processes_find(tmp_path: Path) -> None:
+    forked = program("make_step", folder=tmp_path)
+    assert not list(tmp_path.iterdir())  # each start wrote a file, in a layer
     fresh, warm = of_module(warm=False), of_module(warm=True)
     assert [each["spec"]["starting"] for each in (forked, fresh, warm)] == ["fork", "process", "warm"]
     boundary = forked["boundary"]

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import engine
-from engine.tune.hook.memorymark_read import gradients, held_bytes, idle_optimizers, inputs_of, shortened
+from engine.tune.hook.memorymark_read import held_bytes, idle_optimizers, inputs_of, shortened
 
 HOOK = Path(engine.__file__).parent / "tune" / "hook"
 sys.path.append(str(HOOK))  # as in a process that is watched
@@ -66,16 +66,6 @@ def test_a_checkpoint_on_the_thread_of_a_backward_pass_is_not_where_the_training
     made.depth = 0
     made.before_forward(block)
     assert made.thread == threading.get_ident()
-
-
-def test_a_gradient_that_was_freed_is_known_by_its_reference() -> None:
-    module = torch.nn.Linear(8, 8, bias=False)
-    module(torch.randn(2, 8)).sum().backward()
-    address = module.weight.grad.data_ptr()
-    (reference,) = [each for each, at in gradients(torch) if at == address]
-    assert reference() is module.weight.grad
-    module.weight.grad = None
-    assert reference() is None
 
 
 def test_an_optimizer_that_made_no_step_is_told_from_those_that_did_and_those_that_were_freed() -> None:
@@ -171,6 +161,19 @@ def test_optimizers_of_other_weights_or_of_another_class_are_counted_apart() -> 
     assert made.ids() == set(map(id, optimizers))
 
 
+def test_an_optimizer_over_new_weights_goes_on_for_one_that_steps_no_more() -> None:
+    made, kept, numbers = Stepped(), [], []
+    for width in (8, 8, 4):  # the first two are kept, as by a schedule each; nothing is left of the third
+        optimizer = torch.optim.SGD(torch.nn.Linear(8, width).parameters(), lr=0.1)
+        made.made(optimizer)
+        numbers.append(made.number(optimizer))
+        kept += [optimizer] if width == 8 else []
+    del optimizer
+    last = torch.optim.SGD(torch.nn.Linear(8, 2).parameters(), lr=0.1)
+    made.made(last)
+    assert numbers[0] == numbers[1] != numbers[2] == made.number(last)
+
+
 def test_optimizers_are_not_looked_through_in_the_steps_that_are_timed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,3 +216,9 @@ def test_only_a_list_of_dicts_with_one_image_each_is_a_batch_of_as_many(given: A
     for value in (given, [(given,), {}]):
         shape, _, _ = inputs_of(torch, value)
         assert (shape or [None])[0] == rows
+
+
+def test_a_batch_within_torch_func_is_the_whole_one_with_its_memory() -> None:
+    rows, seen = torch.ones(8, 4), []
+    torch.func.vmap(torch.func.grad(lambda row: seen.append(inputs_of(torch, [row])) or row.sum()))(rows)
+    assert seen == [([8], None, [[rows.data_ptr(), 128, True]])]

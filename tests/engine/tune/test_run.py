@@ -14,7 +14,7 @@ from engine.tune.reading import Reading
 from engine.tune.spec import TuneSpec
 from tests.engine.tune.test_evidence import marks_of, reading, steps
 
-REFUSED = {"pid": 1, "rank": 0, "world_size": 1, "ended": "error", "device": None, "held": [], "events": [], "card": {}}
+REFUSED = {"pid": 1, "rank": 0, "world_size": 1, "ended": "error", "device": None, "events": [], "card": {}}
 REFUSED |= {"error_type": "OutOfMemoryError", "error_message": "CUDA out of memory", "python": "3.11.7"}
 REFUSED |= {"marks": [[0.0, "armed", "2.13.0", ["train.py"]]]}
 

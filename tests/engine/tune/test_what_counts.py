@@ -13,7 +13,7 @@ from engine.tune.spec import TuneSpec
 from engine.tune.start.command import begin_command
 from engine.tune.start.launch import Watching, start
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 SCRIPTS = Path(__file__).parents[3] / "benchmarks" / "tune_scripts"
 PARAMETERS_BYTES = 4 * (64 * 512 + 512 + 512 * 512 + 512 + 512 * 10 + 10)

@@ -15,7 +15,7 @@ from engine.tune.spec import TuneSpec
 from engine.tune.start.command import begin_command
 from engine.tune.start.launch import Watching, start
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 SCRIPTS = Path(__file__).parent / "scripts"
 

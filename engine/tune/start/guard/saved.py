@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import shutil
+import socket
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -31,7 +32,7 @@ class Journal:
 
     def __init__(self, folder: Path, shared: tuple[str, ...]) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.path = folder / f"{os.getpid()}-{os.urandom(4).hex()}{SUFFIX}"
+        self.path = folder / f"{socket.gethostname()}-{os.getpid()}-{os.urandom(4).hex()}{SUFFIX}"
         self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         fcntl.flock(self._file, fcntl.LOCK_EX)  # an open journal is not undone by another process
         self._shared = shared
@@ -182,8 +183,10 @@ class Journal:
 def recover(folder: Path) -> list[str]:
     """Undo what starts left whose process was killed; what could not be put back, in words."""
     left = []
-    for path in folder.glob(f"*{SUFFIX}"):
+    for path in folder.glob(f"{socket.gethostname()}-*{SUFFIX}"):  # a home may be that of many hosts
         with suppress(FileNotFoundError), path.open() as file:
+            if os.fstat(file.fileno()).st_uid != os.geteuid():
+                continue
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

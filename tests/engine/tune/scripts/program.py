@@ -20,6 +20,8 @@ optimizer_outside = torch.optim.SGD(kept.parameters())
 
 def make_step(batch_size):
     torch.manual_seed(1)
+    if os.getpid() == os.getsid(0):  # a start, not the program
+        Path("written").touch()
     model = nn.Sequential(nn.Linear(64, 512), nn.ReLU(), nn.Linear(512, 10))
     optimizer = torch.optim.AdamW(model.parameters())
 

@@ -1,0 +1,71 @@
+"""PURE: whether the memory of a training was still in the steps that were watched, and for how many to watch it.
+
+Of one start each step has a peak of its own. One that lies above all before it may not be the last to do so; one that
+lies below shows that the steps do not all compute the same, whatever the cause: layers left out, images resized.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+ROUNDING = 4096
+"""One part of so many is an allocator's rounding, as of a card's blocks, or a step's loss that is kept."""
+STATE_STEPS = 2
+"""The first steps, whose memory rises in every training: they make gradients and the optimizer's state."""
+VARIED_TIMES, RISING_TIMES = 8, 4
+MOST_STEPS, MOST_SECONDS = 200, 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """The steps of one start whose memory was read: how many, how long one took, and whether it was still."""
+
+    batch_size: int
+    steps: int
+    step_seconds: float
+    is_varied: bool
+    is_rising: bool
+
+
+def is_more(peak_bytes: int, other_bytes: int) -> bool:
+    """Whether a peak lies above another, beyond the allocator's rounding.
+
+    >>> is_more(16_386, 16_384), is_more(16_389, 16_384)
+    (False, True)
+    """
+    return peak_bytes > other_bytes + other_bytes // ROUNDING
+
+
+def is_rising(peaks: Sequence[int]) -> bool:
+    """Whether a step of the second half took more than all before it.
+
+    >>> is_rising([1000, 3000, 3000, 3000, 3000]), is_rising([1000, 3000, 3000, 5000, 3000])
+    (False, True)
+    """
+    later = range(max(len(peaks) // 2, STATE_STEPS), len(peaks))
+    return any(is_more(peaks[number], max(peaks[:number])) for number in later)
+
+
+def has_fallen(peaks: Sequence[int]) -> bool:
+    """Whether a step took less than one before it; the very first is left out.
+
+    >>> has_fallen([9000, 3000, 5000, 5000]), has_fallen([1000, 3000, 5000, 3000])
+    (False, True)
+    """
+    return any(is_more(max(peaks[1:number]), peaks[number]) for number in range(2, len(peaks)))
+
+
+def steps_to_watch(least: int, batch_size: int, starts: Collection[Watched], *, has_ranks: bool = False) -> int:
+    """Return for how many steps to read the memory of the next start: more where those before were not still.
+
+    It ends by itself after `MOST_SECONDS`; ranks, which have to make the same number, are given what should take that.
+    """
+    wanted = [VARIED_TIMES * least for each in starts if each.is_varied]
+    wanted += [RISING_TIMES * each.steps for each in starts if each.is_rising]
+    if not wanted:
+        return least
+    nearest = min(starts, key=lambda each: abs(each.batch_size - batch_size))
+    seconds = nearest.step_seconds * max(batch_size / nearest.batch_size, 1)
+    affordable = int(MOST_SECONDS / seconds) if seconds and has_ranks else MOST_STEPS
+    return max(least, min(max(wanted), MOST_STEPS, affordable))

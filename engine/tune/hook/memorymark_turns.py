@@ -1,0 +1,40 @@
+"""Tells calls of modules and steps of optimizers apart that look alike: repeated ones, and those of several threads."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import Any
+
+import memorymark_read as read
+
+
+class Given:
+    """What the outermost modules were given since the last step."""
+
+    def __init__(self) -> None:
+        self.tensors: dict[int, Any] = {}
+
+    def again(self, torch: Any, *given: Any) -> bool:
+        """Whether that tensor was given before, as in each call of a closure; note it."""
+        first = next(iter(read.given_tensors(torch, given)), None)
+        if first is None:
+            return False
+        known, self.tensors[id(first)] = self.tensors.get(id(first)), weakref.ref(first)
+        return known is not None and known() is first
+
+
+class Turns:
+    """The threads whose optimizers stepped, and how many train in turns: their steps cannot be told apart."""
+
+    def __init__(self) -> None:
+        self.threads: list[int] = []
+        self.trainings = 1
+
+    def step(self) -> bool:
+        """Note a step of this thread; whether others step between two of its own."""
+        now = threading.get_ident()
+        if now in self.threads[:-1]:
+            self.trainings = len({each.ident for each in threading.enumerate()} & {*self.threads})
+        self.threads = [*(each for each in self.threads if each != now), now]
+        return self.trainings > 1

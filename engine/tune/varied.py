@@ -1,0 +1,110 @@
+"""PURE: how the steps of one start differed: in what they were given, and in what they took; and two sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from ..errors import CommandUntunable
+from ..search.stillness import Watched, has_fallen, is_rising
+from ..text.units import format_bytes
+from . import notes
+from .reading import Reading, Shapes, Step
+from .replay import Memory
+from .wanted_size import Unit
+
+MEMORY_VARIES = "memory_varies"
+CLEAR_FALL = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """How the steps differed whose memory was read: notes on it, and what the search has to know."""
+
+    notes: tuple[str, ...]
+    watched: Watched
+
+
+def differences_of(
+    trained: Sequence[Reading],
+    steps: Sequence[Sequence[Step]],
+    memory: Memory,
+    unit: Unit,
+    batch_size: int,
+    axis: int,
+    micro_batches: int,
+) -> Differences:
+    """Return how the steps of a start differed; `memory` is that of its first process.
+
+    Its peaks count where it is alone: several ranks exchange gradients beside the backward pass, so theirs differ.
+    """
+    first, read = trained[0], [step for step in steps[0] if not step.is_timed]
+    wanted = unit.given(batch_size)
+    full = [number for number, step in enumerate(read) if step.holds(wanted, axis) == micro_batches]
+    peaks = list(memory.step_peaks.get(first.slowest, ())) if first.processes == 1 else []
+    of_full = [peaks[number] for number in full if number < len(peaks)]
+    lengths = [step.lengths(wanted, axis) for each in steps for step in each if not step.is_timed]
+    longest = [max(each) for each in lengths if each]
+    given, loaded = (_ranges([of(read[number]) for number in full]) for of in (Step.shapes_given, Step.shapes_loaded))
+    has_varied = has_fallen(of_full)
+    if (rows := _looked_through(first.whole_run)) is not None:  # the largest rows were among those that were trained
+        longest, loaded = [], {}
+        has_varied, given = has_varied and rows == ROWS_OF_ONE_SIZE, given if rows == ROWS_OF_ONE_SIZE else {}
+    remedy = "" if first.whole_run is not None else notes.LONGEST
+    said = []
+    if len({*longest}) > 1:
+        said.append(notes.describe_lengths(longest, axis < 0, remedy))
+    elif given:
+        said.append(notes.describe_dimensions(given, remedy if loaded else notes.FIXED))
+    elif has_varied:
+        said.append(notes.describe_varied(of_full[1:]))
+    if is_rising(peaks):
+        said.append(notes.STILL_ROSE.write(count=len(peaks)))
+    seconds = (read[-1].ended_at - read[0].ended_at) / (len(read) - 1) if len(read) > 1 else 0.0
+    is_varied = has_varied or bool(given) or len({*longest}) > 1
+    return Differences(tuple(said), Watched(batch_size, len(read), seconds, is_varied, is_rising(peaks)))
+
+
+ROWS_OF_ONE_SIZE, ROWS_DIFFER = "one size", "differ"
+
+
+def _looked_through(whole_run: Mapping[str, Any] | None) -> str | None:
+    """Return whether the rows of a training differ in size, where a whole run looked them through."""
+    data = [each for each in whole_run["data"] if each.get("is_trained")] if whole_run is not None else []
+    if not data or not all(each["looked"] and not each["is_text"] for each in data):
+        return None
+    return ROWS_OF_ONE_SIZE if all(each.get("largest") == each.get("smallest") for each in data) else ROWS_DIFFER
+
+
+def _ranges(steps: Sequence[Mapping[Any, Shapes]]) -> dict[int, tuple[int, int]]:
+    """Return the least and the most of each dimension that varied, by its number, of the first tensor that has any.
+
+    Of a module that is called several times in a step the largest counts.
+    """
+    for kind in steps[0] if steps else ():
+        shapes = [each[kind] for each in steps if kind in each]
+        for tensor in zip(*shapes, strict=False):
+            found = {}
+            for dimension, sizes in enumerate(zip(*tensor, strict=False), 1):
+                if min(sizes) < max(sizes):
+                    found[dimension] = (min(sizes), max(sizes))
+            if found:
+                return found
+    return {}
+
+
+def check_memory_rises(peaks: Mapping[int, int]) -> None:
+    """Raise CommandUntunable where the peak of a batch size is clearly below that of a smaller one.
+
+    For peaks counted by the allocator's own events. Where they differ from start to start, or with what is computed,
+    two neighbouring sizes prove no boundary.
+    """
+    for (smaller, more), (larger, fewer) in pairwise(sorted(peaks.items())):
+        if fewer < more * (1 - CLEAR_FALL):
+            raise CommandUntunable(
+                MEMORY_VARIES,
+                f"batch {smaller} took {format_bytes(more)} and batch {larger} {format_bytes(fewer)}: "
+                "the memory of this command does not rise with its batch size alone",
+            )
