@@ -28,14 +28,13 @@ from ..results.stats import is_steady
 from ..search.stillness import Watched
 from ..text.masking import masked_text
 from ..text.own_words import SAID, describe_error
-from ..text.printable import printable
 from ..text.units import describe_over
 from . import notes
 from .data_end import DataEnd
 from .emulated.evidence import OWN_RANKS, check_emulated, without_speed
 from .file_changes import FileChanges
 from .hook.memorymark_seen import NO_BATCH
-from .reading import Reading, Step
+from .reading import Reading, Step, check_same_gpu
 from .replay import Memory
 from .script_error import TIMEOUT
 from .seen import KEPT_OUT, LastSeen
@@ -228,14 +227,6 @@ def evidence_of(
     axis = axis if unit is ONE_ROW else 0  # by chance it is no other dimension
     found_in_all = replace(evidence, batch_axis=axis, whole_run=whole_run, rows_of_a_pass=rows_of_a_pass)
     return without_speed(found_in_all, world_size) if emulated else replace(found_in_all, world_size=world_size)
-
-
-def check_same_gpu(readings: Sequence[Reading]) -> None:
-    """Raise CommandUntunable where the ranks' GPUs are not all of one kind: the result is of one."""
-    found = {(r.card["name"], r.card["total_bytes"]): r.rank for r in readings if r.card}
-    if len(found) > 1:
-        shown = ", ".join(sorted(f"{printable(name)} of rank {rank}" for (name, _), rank in found.items()))
-        raise CommandUntunable("gpus_differ", f"the GPUs of the ranks differ: {shown}; the result would be of one")
 
 
 def _why_not_set(batch: str, readings: Sequence[Reading]) -> str:

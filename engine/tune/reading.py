@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from ..errors import CommandUntunable
 from ..spec import MEMORY_STEPS
+from ..text.printable import printable
 from .hook.memorymark_ends import SIGNAL
 from .replay import LATER_STEP, Memory, cpu_memory, kept_each, shape_given
 
@@ -132,14 +134,12 @@ class Step:
 
     def shapes_given(self) -> dict[Any, Shapes]:
         """Return the largest shapes that each module was given, by its count of parameters, the largest one first."""
-        return {count: _largest(shapes for each, shapes in self.given if each == count) for count in self._modules()}
+        modules = sorted({count for count, _ in self.given}, reverse=True)
+        return {count: _largest(shapes for each, shapes in self.given if each == count) for count in modules}
 
     def shapes_loaded(self) -> dict[Any, Shapes]:
         """Return the largest shapes of the loaders' batches."""
         return {"loaded": _largest(self.loaded)} if self.loaded else {}
-
-    def _modules(self) -> list[int]:
-        return sorted({count for count, _ in self.given}, reverse=True)
 
     def seen(self) -> set[int]:
         """Return the leading dimensions that the step was given."""
@@ -342,10 +342,9 @@ class Reading:
         """Return the peak; None where nothing was measured."""
         if self.card:
             return self._card_memory()
-        data = self.data
-        if not data["events"]:
+        if not self.data["events"]:
             return None
-        return cpu_memory(data["data"], data["events"], data["marks"], data["uncounted_bytes"])
+        return cpu_memory(*(self.data[each] for each in ("data", "events", "marks", "uncounted_bytes")))
 
     def _card_memory(self) -> Memory:
         peak = self.card["peak_allocated_bytes"]
@@ -391,3 +390,11 @@ def _step_counts(marks: Sequence[Sequence[Any]]) -> Counter[int]:
     if len(counts) > 1:
         counts.pop(BY_HAND, None)
     return counts
+
+
+def check_same_gpu(readings: Sequence[Reading]) -> None:
+    """Raise CommandUntunable where the ranks' GPUs are not all of one kind: the result is of one."""
+    found = {(r.card["name"], r.card["total_bytes"]): r.rank for r in readings if r.card}
+    if len(found) > 1:
+        shown = ", ".join(sorted(f"{printable(name)} of rank {rank}" for (name, _), rank in found.items()))
+        raise CommandUntunable("gpus_differ", f"the GPUs of the ranks differ: {shown}; the result would be of one")

@@ -100,9 +100,10 @@ def recover() -> tuple[str, ...]:
 
 
 def shared_folders(here: str, variables: Mapping[str, str]) -> list[str]:
-    """Return the caches that a start may fill for good; none that holds `here`, where it runs."""
+    """Return the caches that a start may fill for good, and pipes; none that holds `here`, where it runs."""
     environment = {**os.environ, **variables}
     named = [environment[name] for name in CACHE_VARIABLES if environment.get(name)]
+    named.append(environment.get("CUDA_MPS_PIPE_DIRECTORY") or "/tmp/nvidia-mps")  # noqa: S108 - the driver's
     home = [os.path.expanduser(f"~/{name}") for name in CACHE_FOLDERS]
     with suppress(KeyError, OSError):  # an account without a name
         named.append(f"{tempfile.gettempdir()}/torchinductor_{getpass.getuser()}")

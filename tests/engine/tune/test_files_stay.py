@@ -174,10 +174,23 @@ def test_a_file_that_is_too_large_to_copy_ends_the_start_before_it_changes(there
     assert changes.refused == ""
 
 
+@pytest.mark.slow
+def test_two_runs_do_not_save_the_same_folder_at_once(there: Path, tmp_path: Path) -> None:
+    before, project = state_of(there), there / "project"
+    script = "import time\nopen('log.txt', 'w').write('x')\nopen('written', 'w')\ntime.sleep(600)"
+    first = guarded(Way.SAVING, script, tmp_path, project)
+    while not (project / "written").exists():
+        time.sleep(0.02)
+    _, changes = run(Way.SAVING, "open('log.txt', 'w')", tmp_path)
+    first.communicate(timeout=60)
+    assert "another run saves files" in changes.refused
+    assert state_of(there) == before
+
+
 def test_nothing_is_left_beside_the_files(there: Path, tmp_path: Path) -> None:
     run(Way.SAVING, "import shutil\nshutil.rmtree('output')", tmp_path)
     assert not list(tmp_path.rglob(f"{PREFIX}*"))
-    assert not list((tmp_path / "journals").iterdir())
+    assert {path.suffix for path in (tmp_path / "journals").iterdir()} == {".lock"}
 
 
 def test_the_best_way_is_tried_before_the_first_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

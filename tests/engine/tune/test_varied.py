@@ -11,11 +11,11 @@ import pytest
 from engine.results.result import Outcome
 from engine.tune.evidence import Ended, Evidence, evidence_of
 from engine.tune.reading import Reading
-from engine.tune.replay import cpu_memory
 from engine.tune.spec import TuneSpec
 from engine.tune.start.command import begin_command
 from engine.tune.start.launch import Watching, start
 from tests.engine.tune.test_evidence import CARD, judged, marks_of, reading, steps
+from tests.engine.tune.test_replay import memory_of
 
 SCRIPT = Path(__file__).parent / "scripts" / "varies.py"
 MOST_SECONDS = 300
@@ -28,7 +28,7 @@ def took(peaks: list[int], sizes: list[list[int]] | None = None, **changes: Any)
     for number, mark in enumerate(marks):
         events.append([10 * number, number])
         if mark[1:3] == ["phase", "backward"] and (peak := next(each, 0)):
-            events += [[10 * number + 1, 2, peak - 100], [10 * number + 2, 2, 100 - peak]]
+            events += [[10 * number + 1, 2, peak - 100, peak], [10 * number + 2, 2, 100 - peak, 100]]
     return reading([], marks=marks, events=events, **changes)
 
 
@@ -68,14 +68,14 @@ def test_a_late_step_that_takes_more_is_told() -> None:
 def test_what_runs_between_two_steps_counts_to_neither() -> None:
     marks = [[0, "phase", "forward", None], [0, "step", 1], [0, "phase", "forward", None], [0, "step", 1]]
     between, within = [[3, 5, 400], [4, 5, -400]], [[6, 7, 30], [7, 7, -30]]
-    found = cpu_memory([[1, 100]], [[1, 0], [2, 1], *between, [5, 2], *within, [8, 3]], marks)
+    found = memory_of([[1, 0], [2, 1], *between, [5, 2], *within, [8, 3]], marks)
     assert (found.peak_bytes, found.step_peaks) == (500, {1: [100, 130]})
 
 
 def test_a_step_of_two_optimizers_is_what_was_held_since_the_same_ones_step_before() -> None:
     marks = [[0, "step", each] for each in (1, 2, 1, 2)]
     events = [[1, 0], [2, 9, 50], [3, 9, -50], [4, 1], [5, 9, 10], [6, 9, -10], [7, 2], [8, 3]]
-    assert cpu_memory([[1, 100]], events, marks).step_peaks == {1: [100, 150], 2: [150, 110]}
+    assert memory_of(events, marks).step_peaks == {1: [100, 150], 2: [150, 110]}
 
 
 def test_a_card_tells_the_peak_of_each_step_and_that_of_the_whole_has_its_phase() -> None:
@@ -98,7 +98,7 @@ def given(shapes: list[list[int]], loaded: list[list[int]] | None = None, **chan
     each, drawn = iter(shapes), iter(loaded or shapes)
     for mark in marks:
         if mark[1] == "forward":
-            mark += [[], [next(each)]]
+            mark += [[], False, [next(each)]]
         elif mark[1] == "batch":
             mark += [[], None, None, [next(drawn)]]
     return judged([reading([], marks=marks, **changes)])

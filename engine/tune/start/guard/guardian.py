@@ -176,7 +176,11 @@ def main(settings: dict[str, object], command: list[str]) -> int:
     """Run the command; its exit status, negative for a signal. Ends early when the standard input does."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
-    keeper = keeper_of(settings)
+    try:
+        keeper = keeper_of(settings)
+    except saved.CannotSave as error:
+        Path(str(settings["changes"])).write_text(json.dumps({"files": [], "refused": str(error), "left": []}))
+        return 0
     # the command's output goes where this process's errors go; its own output is the answer
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=2, preexec_fn=_enters(keeper))
     keeper.began()

@@ -8,11 +8,13 @@ journal is written before each change; what it holds is undone from its end to i
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import shutil
 import socket
 import stat
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +22,7 @@ from pathlib import Path
 MOST_COPIED_BYTES = 1 << 30
 LEAST_FREE_FRACTION = 0.1
 """A copy may be so large, and must leave so much of its disk free."""
+LOCK_SECONDS = 10.0  # longer than a start that is being undone
 PREFIX, SUFFIX = ".memorymark-saved-", ".journal"
 
 
@@ -32,6 +35,7 @@ class Journal:
 
     def __init__(self, folder: Path, shared: tuple[str, ...]) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._lock = _lock_of(folder, os.getcwd())
         self.path = folder / f"{socket.gethostname()}-{os.getpid()}-{os.urandom(4).hex()}{SUFFIX}"
         self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         fcntl.flock(self._file, fcntl.LOCK_EX)  # an open journal is not undone by another process
@@ -130,6 +134,7 @@ class Journal:
         """Put all back and end the journal; what could not be put back, in words."""
         left = undo(self.path)
         os.close(self._file)
+        os.close(self._lock)
         return left
 
     def _is_own(self, path: str) -> bool:
@@ -178,6 +183,21 @@ class Journal:
     def _note(self, what: str, path: str, other: str = "", facts: tuple[int, ...] = ()) -> None:
         os.write(self._file, json.dumps([what, path, other, facts]).encode() + b"\n")
         os.fdatasync(self._file)
+
+
+def _lock_of(folder: Path, here: str) -> int:
+    """Lock a folder of trainings: of two starts that save the same file, the later would put back the other's copy."""
+    name = f"{socket.gethostname()}-{hashlib.sha256(os.fsencode(os.path.realpath(here))).hexdigest()[:16]}.lock"
+    lock, until = os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o600), time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return lock
+        except BlockingIOError:
+            if time.monotonic() > until:
+                os.close(lock)
+                raise CannotSave(f"another run saves files in {here} at the same time") from None
+            time.sleep(0.1)
 
 
 def recover(folder: Path) -> list[str]:
