@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import engine
-from engine.tune.hook.memorymark_read import held_bytes, idle_optimizers, inputs_of, shortened
+from engine.tune.hook.memorymark_read import held_bytes, idle_optimizers, inputs_of, shapes_of, shortened
 
 HOOK = Path(engine.__file__).parent / "tune" / "hook"
 sys.path.append(str(HOOK))  # as in a process that is watched
@@ -199,6 +199,7 @@ class Batch:
 def test_the_rows_of_an_object_or_of_texts_are_those_of_a_batch(given: Any) -> None:
     for value in (given, [(given, "mean"), {}], [(torch.nn.Linear(8, 8),), {"batch": given}]):
         assert inputs_of(torch, value)[0] == [3]
+        assert shapes_of(torch, value) == ([] if isinstance(given, list) else [[3, 9]])
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from engine.tune import run
 from engine.tune.evidence import Ended
 from engine.tune.reading import BUDGET, TOTAL, Reading
 from engine.tune.spec import TuneSpec
+from engine.tune.start.launch import Watching
 from engine.tune.wanted_size import Unit
 from tests.engine.tune.test_evidence import CARD, MEMORY_STEPS, TIMED_STEPS, judged, reading
 
@@ -121,29 +122,51 @@ def test_a_second_size_that_does_not_train_tells_no_more(monkeypatch: pytest.Mon
         tuned(monkeypatch, start)
 
 
-@pytest.mark.parametrize("sizes", [None, "tokens"])
-def test_batches_that_are_filled_up_to_a_number_of_tokens_are_tuned_where_that_is_said(
-    monkeypatch: pytest.MonkeyPatch, sizes: str | None
-) -> None:
-    lengths = [11, 12, 14, 15, 16]
+def varying(rows_of: Callable[[int, int], int], bytes_of: Callable[[int, int], int]) -> tuple[Any, list[Any]]:
+    """A training whose rows have other lengths in each step, and the size, steps and seed of each of its starts."""
+    lengths, starts = [11, 12, 14, 15, 16], []
 
-    def start(_: object, size: int, *__: object, **___: object) -> tuple[list[Reading], Ended]:
+    def start(_: object, size: int, watching: Watching, *__: object, **___: object) -> tuple[list[Reading], Ended]:
+        starts.append((size, watching.memory_steps, watching.again))
         marks: list[list[Any]] = [[0.0, "armed", "2.13.0", ["train.py"]]]
-        for number in range(MEMORY_STEPS + TIMED_STEPS):
+        for number in range(watching.memory_steps + TIMED_STEPS):
             length = lengths[number % 5]
-            marks += [[number, "forward", 1_000, [size // length, length], size], [number + 0.5, "step", 7]]
-            if number + 1 == MEMORY_STEPS:
+            marks += [[number, "forward", 1_000, [rows_of(size, length), length], size], [number + 0.5, "step", 7]]
+            if number + 1 == watching.memory_steps:
                 marks.append([number + 0.5, "memory_read"])
-        return [reading([], marks=marks, peak=100 * size, python="3.11.7")], Ended(wall_seconds=1.0)
+        peak = bytes_of(size, watching.memory_steps)
+        return [reading([], marks=marks, peak=peak, python="3.11.7")], Ended(wall_seconds=1.0)
 
-    settings = {"current_batch_size": 512, "sizes": sizes}
-    if sizes is None:
-        with pytest.raises(CommandUntunable, match="add --sizes tokens"):
-            tuned(monkeypatch, start, **settings)
-        return
-    found = tuned(monkeypatch, start, **settings)
-    assert (found.largest_batch_size, found.result.boundary.refused_batch_size) == (4_050, 4_051)
-    assert "the batch size is a budget of tokens" in (found.result.boundary.note or "")
+    return start, starts
+
+
+def test_batches_that_may_be_filled_up_to_a_number_of_tokens_are_told_what_to_add(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start, _ = varying(lambda size, length: size // length, lambda size, _: 100 * size)
+    with pytest.raises(CommandUntunable, match="add --sizes tokens"):
+        tuned(monkeypatch, start, current_batch_size=512)
+
+
+@pytest.mark.parametrize("first", [512, 8_192], ids=["trains", "is refused"])
+def test_a_budget_of_tokens_is_certified_by_three_starts_of_many_steps(
+    monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    start, starts = varying(lambda size, length: size // length, lambda size, _: 100 * size)
+    found = tuned(monkeypatch, start, current_batch_size=first, sizes="tokens")
+    boundary = found.result.boundary
+    assert (boundary.largest_batch_size, boundary.refused_batch_size, boundary.certified) == (4_050, 4_051, True)
+    assert [each for each in starts if each[0] == 4_050] == [(4_050, 40, again) for again in range(3)]
+    assert "the batch size is a budget of tokens" in (boundary.note or "")
+    assert "4044 to 4050 items large" in (boundary.note or "")
+
+
+def test_the_first_size_of_a_unit_is_started_again_where_its_steps_differed(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, starts = varying(lambda size, _: 24 * size, lambda size, steps: 10_000 * size * (2 if steps > 5 else 1))
+    boundary = tuned(monkeypatch, start, current_batch_size=20).result.boundary
+    assert (boundary.largest_batch_size, boundary.refused_batch_size, boundary.certified) == (20, 21, True)
+    assert starts[:3] == [(20, 5, 0), (10, 5, 0), (20, 40, 0)]
+    assert boundary.soak_steps == 40
 
 
 def test_a_budget_that_the_script_does_not_use_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
