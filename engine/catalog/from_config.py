@@ -41,15 +41,30 @@ class ModelType:
     config_class: str = ""
     positions_offset: int = 0  # positions that are reserved and hold no token
     has_gradient_checkpointing: bool = True
+    attentions: tuple[str, ...] = ()
 
 
-_UNCHECKPOINTED = ("albert", "mpnet", "convnext", "resnet")
+_CONVOLUTIONAL = ("convnext", "resnet")
+_UNCHECKPOINTED = ("albert", "mpnet", *_CONVOLUTIONAL)
 """The types that transformers does not checkpoint, and whose blocks the engine does not know in every config."""
+_WITHOUT_ATTENTION = {
+    "eager": _CONVOLUTIONAL,
+    "sdpa": ("gemma2", "bloom", "deberta-v2", "mpnet", *_CONVOLUTIONAL),
+    "flash_attention_2": ("bloom", "deberta-v2", "mpnet", "t5", "mt5", "swin", *_CONVOLUTIONAL),
+}
+"""The types that transformers does not have each implementation of attention for."""
 
 
 def _of(task: Task, suffix: str, prefixes: Mapping[str, str], **others: Any) -> dict[str, ModelType]:
     return {
-        name: ModelType(task, prefix, suffix, has_gradient_checkpointing=name not in _UNCHECKPOINTED, **others)
+        name: ModelType(
+            task,
+            prefix,
+            suffix,
+            has_gradient_checkpointing=name not in _UNCHECKPOINTED,
+            attentions=tuple(each for each, lacking in _WITHOUT_ATTENTION.items() if name not in lacking),
+            **others,
+        )
         for name, prefix in prefixes.items()
     }
 
@@ -168,6 +183,7 @@ class GivenConfig:
             label_count=labels,
             vocabulary_size=values.get("vocab_size"),
             target_length=_TARGET_TOKENS if self.task == "text2text-generation" else None,
+            attentions=known.attentions,
             has_gradient_checkpointing=known.has_gradient_checkpointing,
         )
 

@@ -209,7 +209,7 @@ def _params() -> list[click.Parameter]:
         flag("--warm", panel=TRAIN, help="Import the function's module once, and fork each start"),
         flag("--faster", panel=TRAIN, help="Find the lines that make the training faster at today's batch size"),
         option("--try", "tried", panel=TRAIN, metavar="NAMES", help=f"With --faster: of {', '.join(BY_NAME)}"),
-        option("--sizes", panel=TRAIN, metavar="RULE", help="Sizes that the script takes, such as 'multiple of 8'"),
+        option("--sizes", panel=TRAIN, metavar="RULE", help="Sizes that it takes: 'multiple of 8', or tokens"),
         *start_options(),
         option(
             "--communication-memory",

@@ -18,6 +18,8 @@ from ..errors import SpecError
 from ..results.result import Boundary, Reason
 
 MOST_NUMBER = 2**40
+BUDGETS = ("tokens", "nodes", "frames", "points")
+"""What a size may count that is no number of rows: batches are filled up to so many."""
 _TEXT = re.compile(r"\s*(?:(multiple|divisor)s?\s+of\s+([\d,_]{1,16})|powers?\s+of\s+(?:two|2))\s*", re.IGNORECASE)
 _LIST = re.compile(r"(?:the sizes \d{1,12}|\s*\d{1,12}\s*,\s*\d{1,12})(?:\s*,\s*\d{1,12}){0,98}\s*")
 
@@ -57,7 +59,8 @@ class AllowedSizes:
         if found is None:
             shown = text[:40]
             raise SpecError(
-                "sizes", f"{shown!r} is none of 'multiple of 8', 'divisor of 4096', 'power of two', '16, 24, 48'"
+                "sizes",
+                f"{shown!r} is none of 'multiple of 8', 'divisor of 4096', 'power of two', '16, 24, 48', 'tokens'",
             )
         if found[1] is None:
             return cls(Rule.POWER_OF_TWO)

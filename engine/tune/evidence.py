@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,23 +28,21 @@ from ..results.stats import is_steady
 from ..search.stillness import Watched
 from ..text.masking import masked_text
 from ..text.own_words import SAID, describe_error
-from ..text.units import describe_over, format_bytes
+from ..text.units import describe_over
 from . import notes
 from .data_end import DataEnd
 from .emulated.evidence import OWN_RANKS, check_emulated, without_speed
 from .file_changes import FileChanges
 from .hook.memorymark_seen import NO_BATCH
-from .reading import BY_LOADER, Reading, Step, check_same_gpu
+from .reading import Reading, Step, check_same_gpu
 from .replay import Memory
 from .script_error import TIMEOUT
 from .seen import KEPT_OUT, LastSeen
 from .speed.timed_steps import Loader, Timing, steps_to_time, timed_pairs
 from .varied import differences_of
-from .wanted_size import AXES, check_undivided, end_of_data, is_consumed_alike, micro_batches_of
+from .wanted_size import ONE_ROW, Unit, check_undivided, end_of_data, is_consumed_alike
 
 SETTERS = {"dataloader": "DataLoader", "hf": "TrainingArguments", "steps": "memorymark.steps"}
-MEMORY_VARIES = "memory_varies"
-CLEAR_FALL = 0.01
 TOGETHER = "train side by side: what they hold together is not known"
 
 
@@ -137,6 +134,7 @@ def evidence_of(
     honoured: Collection[int],
     data_end: DataEnd | None = None,
     emulated: Collection[int] = (),
+    unit: Unit = ONE_ROW,
     takes_any_size: bool = False,
     counts_all: bool | None = None,
 ) -> Evidence:
@@ -153,7 +151,7 @@ def evidence_of(
     if (threads := max((r.trainings for r in readings), default=1)) > 1:
         raise CommandUntunable("several_trainings", f"{threads} threads of one process {TOGETHER}")
     too_large = data_end is not None and batch_size > data_end.largest
-    if (refusal := _refused(readings, ended, batch_size)) is not None:
+    if (refusal := _refused(readings, ended, batch_size, unit)) is not None:
         if too_large and data_end and refusal.outcome is Outcome.ERROR:
             message = f"{data_end.describe(batch_size)}; {describe_error(refusal.error_type, refusal.error_message)}"
             return Evidence(_out_of_data(batch_size, message, ended))
@@ -180,15 +178,16 @@ def evidence_of(
         raise CommandUntunable("batch_size_not_set", _why_not_set(batch, readings))
     check_same_gpu(trained)
     steps = [r.steps() for r in trained]
-    counted = [micro_batches_of(each, batch_size) for each in steps]
+    counted = [unit.micro_batches(each, batch_size) for each in steps]
     if takes_any_size and None in counted:
         counted = [(0, 1)] * len(steps)
     if None in counted:
         if too_large and data_end:
             return Evidence(_out_of_data(batch_size, data_end.describe(batch_size), ended))
-        if not honoured:
+        if not honoured and unit is ONE_ROW:
             check_undivided(trained, steps, batch_size)
-        message, largest = end_of_data(trained, steps, batch_size, honoured)
+        has_evaluated = bool(ended.seen and ended.seen.has_evaluated)
+        message, largest = end_of_data(trained, steps, batch_size, honoured, unit, has_evaluated=has_evaluated)
         return Evidence(_out_of_data(batch_size, message, ended), most_samples=largest)
     found = [each for each in counted if each is not None]
     axis, micro_batches = found[0]
@@ -199,14 +198,14 @@ def evidence_of(
     if any(m is None for m in memories):
         raise CommandUntunable("no_memory_seen", NO_ALLOCATION)
     pairs = timed_pairs(steps[0])
-    full = [(a, b) for a, b in pairs if max(b.holds(batch_size, axis) for axis in AXES) == micro_batches]
+    full = [(a, b) for a, b in pairs if unit.held(b, batch_size) == micro_batches]
     if counts_all is None:
         counts_all = takes_any_size and 2 * len(full) <= len(pairs)
     full = pairs if counts_all else full
     step_seconds = [b.ended_at - a.ended_at for a, b in full]  # each full step after the memory was read
     known = [m for m in memories if m]
-    evidence = _measured(batch_size, trained, steps, step_seconds, known, micro_batches, limit_bytes, ended)
-    differences = differences_of(trained, steps, known[0], batch_size, axis, micro_batches)
+    evidence = _measured(batch_size, trained, steps, step_seconds, known, micro_batches, limit_bytes, ended, unit)
+    differences = differences_of(trained, steps, known[0], unit, batch_size, axis, micro_batches)
     whole_run = trained[0].whole_run
     is_cut = whole_run is not None and whole_run["is_evaluation_cut"]
     caveat = notes.caveat_of(
@@ -218,12 +217,14 @@ def evidence_of(
     )
     rows = {r.rows_of_a_pass for r in trained}
     has_batches_as_rows = batch_size > 1 and all(drawn == 1 for each in steps for step in each for drawn in step.drawn)
-    rows_of_a_pass = rows.pop() if len(rows) == 1 and not has_batches_as_rows else None
+    is_drawn = unit is ONE_ROW or all(drawn == batch_size for each in steps for step in each for drawn in step.drawn)
+    rows_of_a_pass = rows.pop() if len(rows) == 1 and is_drawn and not has_batches_as_rows else None
     left_out = notes.left_out(max(r.only_read_bytes for r in trained), max(m.peak_bytes for m in known))
     watched = differences.watched
     if any(notes.is_much(m.others_bytes, m.peak_bytes) for m in known):  # other threads took memory: starts may differ
         watched = replace(watched, is_varied=True)
     evidence = replace(evidence, caveat=caveat, watched=watched, left_out=left_out, counts_all=counts_all)
+    axis = axis if unit is ONE_ROW else 0  # by chance it is no other dimension
     found_in_all = replace(evidence, batch_axis=axis, whole_run=whole_run, rows_of_a_pass=rows_of_a_pass)
     return without_speed(found_in_all, world_size) if emulated else replace(found_in_all, world_size=world_size)
 
@@ -237,21 +238,6 @@ def _why_not_set(batch: str, readings: Sequence[Reading]) -> str:
     return f"no {SETTERS[batch]}(...) was called: --batch {batch} needs one"
 
 
-def check_memory_rises(peaks: Mapping[int, int]) -> None:
-    """Raise CommandUntunable where the peak of a batch size is clearly below that of a smaller one.
-
-    For peaks counted by the allocator's own events. Where they differ from start to start, or with what is computed,
-    two neighbouring sizes prove no boundary.
-    """
-    for (smaller, more), (larger, fewer) in pairwise(sorted(peaks.items())):
-        if fewer < more * (1 - CLEAR_FALL):
-            raise CommandUntunable(
-                MEMORY_VARIES,
-                f"batch {smaller} took {format_bytes(more)} and batch {larger} {format_bytes(fewer)}: "
-                "the memory of this command does not rise with its batch size alone",
-            )
-
-
 def _measured(
     batch_size: int,
     trained: Sequence[Reading],
@@ -261,6 +247,7 @@ def _measured(
     micro_batches: int,
     limit_bytes: int | None,
     ended: Ended,
+    unit: Unit,
 ) -> Evidence:
     worst = max(memories, key=lambda m: m.peak_bytes)
     timing = Timing.of(step_seconds, steps, Loader(*trained[0].data.get("loader", ())), micro_batches)
@@ -288,7 +275,7 @@ def _measured(
         failed_phase=worst.phase if over else None,
         wall_seconds=ended.wall_seconds,
     )
-    full = [step for step in steps[0] if micro_batches in (step.holds(batch_size, axis) for axis in (0, BY_LOADER))]
+    full = [step for step in steps[0] if unit.held(step, batch_size) == micro_batches]
     tokens = [sum(t for _, _, t in step.forwards if t) for step in full]
     return Evidence(
         probe,
@@ -306,13 +293,13 @@ def _measured(
     )
 
 
-def _refused(readings: Sequence[Reading], ended: Ended, batch_size: int) -> Probe | None:
+def _refused(readings: Sequence[Reading], ended: Ended, batch_size: int, unit: Unit) -> Probe | None:
     """Return the probe of a start that failed: out of memory, a size limit, or another error."""
     failed = sorted((r for r in readings if r.has_failed), key=lambda r: not r.has_trained)
     outcomes = [(_outcome(r), r) for r in failed]
     known = next(((outcome, r) for outcome, r in outcomes if outcome is not None), None)
     told = [r for r in readings if r.refused_allocations and r.was_told_of_refusals]
-    swallowed = any(not is_consumed_alike(r.steps(), batch_size) for r in told)
+    swallowed = any(not is_consumed_alike(r.steps(), batch_size, unit) for r in told)
     if known is not None:
         outcome, reading = known
         error_type, message = _error_of(reading)
@@ -326,7 +313,7 @@ def _refused(readings: Sequence[Reading], ended: Ended, batch_size: int) -> Prob
     elif ended.timed_out_after_seconds is not None:
         text = f"its steps were not done within {ended.timed_out_after_seconds:.0f} s{ended.last_words}"
         outcome, error_type, message = Outcome.ERROR, TIMEOUT, text
-    elif ended.exit_status:
+    elif ended.exit_status and not any(r.is_done and r.is_ended_by_itself for r in readings):
         text = f"the command ended with status {ended.exit_status}{ended.last_lines}"
         outcome, error_type, message = Outcome.ERROR, "Exit", text
     else:

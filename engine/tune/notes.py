@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from ..search.allowed_sizes import BUDGETS
 from ..text.units import format_bytes
 from ..text.wording import Text, Wording
 
@@ -45,6 +46,18 @@ IDLE_OPTIMIZERS = Wording(
 REFUSED = Wording(
     "the card refused {count} {allocations}, and torch went on with less: its steps may be slower for it",
     {"allocations": ("allocation", "allocations")},
+)
+ROWS_OF_A_SAMPLE = Wording(
+    "each sample of the batch size is {count} row{s} of the model{calls}{more}",
+    {
+        "s": ("", "s"),
+        "calls": ("", " in several calls"),
+        "more": ("", Wording(", with {count} more beside them")),
+    },
+)
+FILLS_A_BUDGET = Wording(
+    "the batch size is a budget of {unit}, and batches were watched that fill it by more than half",
+    {"unit": BUDGETS},
 )
 LEFT_OUT = Wording(
     "{bytes} of tensors that the training only reads were there before it: they were taken for data and do not count"
@@ -119,7 +132,7 @@ OF_WHOLE_RUN: tuple[Text, ...] = (
     *(CHECKPOINT, NO_CHECKPOINT, SHORT_BATCH),
 )
 NOTES: tuple[Text, ...] = (
-    *(MORE_THAN_WATCHED, VARIED_DIMENSIONS, VARIED_MEMORY, STILL_ROSE),
+    *(MORE_THAN_WATCHED, VARIED_DIMENSIONS, VARIED_MEMORY, STILL_ROSE, ROWS_OF_A_SAMPLE, FILLS_A_BUDGET),
     *(GROWS, EVALUATION_KEEPS, IDLE_OPTIMIZERS, REFUSED, LEFT_OUT, *OF_WHOLE_RUN),
 )
 """All but those that a document is compared with: the peak, and the sizes that a script takes."""

@@ -16,6 +16,7 @@ from typing import Any
 from ..errors import CommandUntunable
 from ..spec import MEMORY_STEPS
 from ..text.printable import printable
+from .hook.memorymark_ends import SIGNAL
 from .replay import LATER_STEP, Memory, cpu_memory, kept_each, shape_given
 
 ROWS, DRAWN, LOADED = 4, 5, 6
@@ -27,6 +28,10 @@ BY_HAND = 0
 """Stands for the optimizer where a script has none, and changes its weights itself."""
 BY_LOADER = -1
 """Stands for the dimension of the inputs that is the batch size, where none is and the loader tells it."""
+TOTAL = -2
+"""Stands for the rows of all calls of a step together."""
+BUDGET = -3
+"""Stands for the items of one call, as tokens, of which there are up to so many and more than half as many."""
 
 Shapes = Sequence[Sequence[int]]
 """All dimensions of the first tensors of an input."""
@@ -65,6 +70,9 @@ class Step:
         if axis == BY_LOADER:
             is_whole = all(rows == batch_size for rows in self.drawn) and not self._is_divided(batch_size)
             return len(self.drawn) if is_whole and batch_size not in self.seen() else 0
+        if axis < BY_LOADER:
+            most = max(self.most_given(axis).values(), default=0)
+            return int(most == batch_size if axis == TOTAL else batch_size < 2 * most <= 2 * batch_size)
         calls = [size for size, shape, _ in self.forwards if len(shape) > axis and shape[axis] == batch_size]
         largest = max(calls, default=0)
         smaller = self.smaller(batch_size, axis)
@@ -88,9 +96,19 @@ class Step:
             }
         )
 
+    def most_given(self, axis: int) -> dict[int, int]:
+        """Return the most rows or items that each module was given in a call; of all calls the largest module alone."""
+        sizes: dict[int, list[int]] = {}
+        for count, shape, _ in self.forwards:
+            if shape:
+                sizes.setdefault(count, []).append(prod(shape[:2]) if axis == BUDGET else shape[0])
+        if axis == TOTAL:
+            return {max(sizes): sum(sizes[max(sizes)])} if sizes else {}
+        return {count: max(each) for count, each in sizes.items()}
+
     def smaller(self, batch_size: int, axis: int) -> list[int]:
         """Return the sizes of fewer rows that the module was called with which was called with that size, too."""
-        shapes = [(count, shape[axis]) for count, shape, _ in self.forwards if len(shape) > axis]
+        shapes = [(count, shape[axis]) for count, shape, _ in self.forwards if axis >= BY_LOADER and len(shape) > axis]
         largest = max((count for count, size in shapes if size == batch_size), default=0)
         return [size for count, size in shapes if count == largest and size < batch_size]
 
@@ -109,21 +127,19 @@ class Step:
 
         Of what only the loader counts, the items that the model was given: nodes, or edges in a table of two rows.
         """
-        if axis == BY_LOADER:
+        if axis < 0:
             return set(map(prod, self._given()))
         shapes = [shape for _, shape, _ in self.forwards] or self.batches
         return {shape[1 - axis] for shape in shapes if len(shape) == 2 and shape[axis] == batch_size}
 
     def shapes_given(self) -> dict[Any, Shapes]:
         """Return the largest shapes that each module was given, by its count of parameters, the largest one first."""
-        return {count: _largest(shapes for each, shapes in self.given if each == count) for count in self._modules()}
+        modules = sorted({count for count, _ in self.given}, reverse=True)
+        return {count: _largest(shapes for each, shapes in self.given if each == count) for count in modules}
 
     def shapes_loaded(self) -> dict[Any, Shapes]:
         """Return the largest shapes of the loaders' batches."""
         return {"loaded": _largest(self.loaded)} if self.loaded else {}
-
-    def _modules(self) -> list[int]:
-        return sorted({count for count, _ in self.given}, reverse=True)
 
     def seen(self) -> set[int]:
         """Return the leading dimensions that the step was given."""
@@ -166,7 +182,7 @@ class Reading:
     @property
     def is_done(self) -> bool:
         """Whether enough steps were watched, also where the data ended before all that were wanted."""
-        has_ended_early = self.data["ended"] == "exit" and len(self.steps()) >= MEMORY_STEPS
+        has_ended_early = self.data["ended"] in ("exit", SIGNAL) and len(self.steps()) >= MEMORY_STEPS
         return has_ended_early or bool(self.data["ended"] == "done")
 
     @property
@@ -177,6 +193,11 @@ class Reading:
     def is_ended_by_cut(self) -> bool:
         """Whether it failed because a whole run had ended a pass over its data early."""
         return bool(self.data["ended"] == "cut")
+
+    @property
+    def is_ended_by_itself(self) -> bool:
+        """Whether it sent itself the signal that ended it."""
+        return bool(self.data["ended"] == SIGNAL)
 
     @property
     def has_trained(self) -> bool:
@@ -321,10 +342,9 @@ class Reading:
         """Return the peak; None where nothing was measured."""
         if self.card:
             return self._card_memory()
-        data = self.data
-        if not data["events"]:
+        if not self.data["events"]:
             return None
-        return cpu_memory(data["data"], data["events"], data["marks"], data["uncounted_bytes"])
+        return cpu_memory(*(self.data[each] for each in ("data", "events", "marks", "uncounted_bytes")))
 
     def _card_memory(self) -> Memory:
         peak = self.card["peak_allocated_bytes"]

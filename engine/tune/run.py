@@ -26,7 +26,7 @@ from ..sweep import Sweep
 from .data_end import data_end_of
 from .devices import check_kind, environment_of, facts_of, others_on_cards
 from .emulated.starts import start_ranks
-from .evidence import MEMORY_VARIES, Ended, Evidence, check_memory_rises, evidence_of
+from .evidence import Ended, Evidence, evidence_of
 from .failure import describe_failure, no_step, with_its_cause
 from .file_changes import WrittenFiles
 from .learned_sizes import describe_learned
@@ -42,6 +42,8 @@ from .speed.to_compare import MOST_BETWEEN, size_to_start, sizes_to_compare, sta
 from .start.command import begin_protected
 from .start.launch import Begin, Watching, start
 from .training import Training, TuneResult
+from .varied import MEMORY_VARIES, check_memory_rises
+from .wanted_size import ONE_ROW, SizeUnclear, Unit, other_size, unit_given, unit_of_two
 from .whole_run import describe_peak, describe_whole_run
 
 LEAST_STEPS = 3
@@ -80,6 +82,7 @@ def tune(
             files=files,
             rows_folder=rows_folder,
             others=others_on_cards(spec),
+            unit=unit_given(spec.sizes),
         )
         return execution.finish(sweep.run(), keep)
 
@@ -97,6 +100,7 @@ class StartSweep(Sweep):
     starts: list[Start] = field(default_factory=list)
     evidence: dict[int, Evidence] = field(default_factory=dict)
     seen_device: DeviceFacts | None = None
+    unit: Unit = ONE_ROW
     most_samples: int | None = None
     in_turns: InTurns | None = None
     last_ended: Ended = field(default_factory=Ended)
@@ -173,7 +177,7 @@ class StartSweep(Sweep):
         if (of_largest := self.evidence.get(boundary.largest_batch_size or 0)) is None:
             return boundary
         made = [p.steps for p in self.searched if p.fits and p.batch_size == boundary.largest_batch_size]
-        boundary = replace(boundary, soak_steps=max(made))
+        boundary = with_note(replace(boundary, soak_steps=max(made)), self.unit.describe())
         if of_largest.whole_run is not None:
             boundary = with_note(boundary, f"{describe_whole_run(of_largest.whole_run)}; {self._peak(of_largest)}")
         return with_note(with_note(boundary, of_largest.caveat), of_largest.left_out)
@@ -224,21 +228,18 @@ class StartSweep(Sweep):
 
     def execute(self, batch_size: int, purpose: Purpose) -> Probe:
         """Start the training once, and learn from what was seen of it."""
-        seconds, so_far = self._seconds_of_a_start(batch_size), self.so_far
-        again = sum(p.batch_size == batch_size for p in self.searched) if so_far.is_varied else 0
+        so_far = self.so_far
         watching = Watching(
             so_far.steps(batch_size),
             least_steps=so_far.least_steps,
-            again=again,
+            again=sum(p.batch_size == batch_size for p in self.searched) if so_far.is_varied else 0,
             whole_run=self.spec.whole_run,
             rows_folder=self.rows_folder,
         )
-        readings, ended = self._start(batch_size, watching, purpose, seconds)
+        readings, ended = self._start(batch_size, watching, purpose)
         if any(reading.is_ended_by_cut for reading in readings):
-            self.execution.log(
-                "the script draws a fixed number of batches: its passes over the data are not shortened", "warning"
-            )
-            readings, ended = self._start(batch_size, watching, purpose, seconds)
+            self.execution.log("the script draws a fixed number of batches: its passes are not shortened", "warning")
+            readings, ended = self._start(batch_size, watching, purpose)
         if ended.timed_out_after_seconds is not None and self.execution.seconds_left <= 0:
             self.last_words = ended.last_words
             self.execution.log(f"batch {batch_size}: the time budget ended{ended.last_words}", "warning")
@@ -247,6 +248,21 @@ class StartSweep(Sweep):
         self._learn(readings)
         if not self.probes and (parts := describe_parts(self.spec, readings, ended)):
             self.execution.log(parts)
+        try:
+            return self._judge(readings, ended, batch_size)
+        except SizeUnclear as unclear:
+            other = other_size(unclear, batch_size, self.so_far)
+            self.execution.log(f"{unclear.what}; batch {other} is started, too: it may tell how the size is used")
+            found, how = self._start(other, watching, purpose)
+            self.unit = unit_of_two(unclear, {batch_size: readings, other: found})
+            self.record(replace(self._judge(found, how, other), purpose=purpose))
+            if self.so_far.is_varied:  # too few steps were read
+                watching = replace(watching, memory_steps=self.so_far.steps(batch_size))
+                readings, ended = self._start(batch_size, watching, purpose)
+            return self._judge(readings, ended, batch_size)
+
+    def _judge(self, readings: list[Reading], ended: Ended, batch_size: int) -> Probe:
+        short = self.so_far.wants_more_steps & {batch_size}
         evidence = self.evidence[batch_size] = self._evidence(readings, ended, batch_size)
         probe = evidence.probe
         is_still = not self.so_far.is_varied and not any(e.caveat for e in self.evidence.values())
@@ -256,23 +272,16 @@ class StartSweep(Sweep):
         if evidence.most_samples is not None:  # it says nothing of memory
             self.most_samples = evidence.most_samples
         else:
-            self.starts = [
-                s for s in self.starts if s.batch_size != batch_size or batch_size not in so_far.wants_more_steps
-            ]
+            self.starts = [s for s in self.starts if s.batch_size not in short]
             self.starts.append(start_of(evidence, self.seen_device.limit_bytes if self.seen_device else None))
         return probe
 
-    def _start(
-        self, batch_size: int, watching: Watching, purpose: Purpose, seconds: float
-    ) -> tuple[list[Reading], Ended]:
-        on_tick = partial(self._alive, batch_size, purpose)
-        once = partial(start, self.begin, batch_size, on_tick=on_tick)
+    def _start(self, batch_size: int, watching: Watching, purpose: Purpose) -> tuple[list[Reading], Ended]:
+        seconds = seconds_of_a_start(batch_size, self.probes, self.so_far.data_end, self.execution.seconds_left)
+        once = partial(start, self.begin, batch_size, on_tick=partial(self._alive, batch_size, purpose))
         readings, ended = start_ranks(once, watching, self.spec.emulated_ranks, seconds=seconds)
         self.files.take(ended.changes)
         return readings, ended
-
-    def _seconds_of_a_start(self, batch_size: int) -> float:
-        return seconds_of_a_start(batch_size, self.probes, self.so_far.data_end, self.execution.seconds_left)
 
     def _allowed(self, size: int | None) -> int | None:
         """Return the largest size up to this one that the script takes; None or 0 where there is none."""
@@ -296,10 +305,7 @@ class StartSweep(Sweep):
 
     @contextmanager
     def _losing_nothing(self, what: str) -> Iterator[None]:
-        """Log why a start after the certificate measured nothing: the certificate stands without it.
-
-        Only memory that does not rise with the size takes the certificate back.
-        """
+        """Log why a start after the certificate measured nothing; only memory that does not rise takes that back."""
         try:
             yield
         except (TimeIsUp, WorkloadFailed, CommandUntunable, NoScratch) as error:
@@ -324,7 +330,7 @@ class StartSweep(Sweep):
         """Start a size once more, to time it."""
         self.execution.check_deadline()
         watching = Watching(LEAST_STEPS, timed_steps=self.evidence[batch_size].steps_to_time)
-        readings, ended = self._start(batch_size, watching, Purpose.TIMING, self._seconds_of_a_start(batch_size))
+        readings, ended = self._start(batch_size, watching, Purpose.TIMING)
         self.execution.check_deadline()
         return self._evidence(readings, ended, batch_size).probe
 
@@ -345,6 +351,7 @@ class StartSweep(Sweep):
             honoured=honoured,
             data_end=data_end_of(self.evidence.values()),
             emulated=[each.rank for each in self.spec.emulated_ranks],
+            unit=self.unit,
         )
 
     def _alive(self, batch_size: int, purpose: Purpose, seen: str | None) -> None:
@@ -365,10 +372,8 @@ class StartSweep(Sweep):
         self.execution.emit_event("device", device=self.device.to_dict(), environment=self.environment)
 
     def _result(self, boundary: Boundary, comparison: Comparison, search_seconds: float) -> TuneResult:
-        starts = [
-            *(p for p in self.probes if p.purpose is not Purpose.TIMING),
-            *(self.in_turns.timed if self.in_turns else []),
-        ]
+        starts = [p for p in self.probes if p.purpose is not Purpose.TIMING]
+        starts += self.in_turns.timed if self.in_turns else []
         timings = Timings(
             total_seconds=self.execution.seconds,
             search_seconds=search_seconds,

@@ -55,13 +55,14 @@ class Seen:
 class LastSeen:
     """What was seen when a start was over: of how many Python processes, whether one imported torch, and in words.
 
-    `training` are those that made optimizer steps side by side.
+    `training` are those that made optimizer steps side by side; `has_evaluated`: a module ran otherwise.
     """
 
     processes: int
     has_torch: bool
     text: str
     training: int = 0
+    has_evaluated: bool = False
 
 
 def read_seen(notes: Path) -> list[Seen]:
@@ -79,7 +80,8 @@ def last_seen(notes: Path, began: float) -> LastSeen:
     processes = read_seen(notes)
     has_torch = any(each.imported for each in processes)
     text = describe(processes, began, time.monotonic())
-    return LastSeen(len(processes), has_torch, text, trained_side_by_side(processes))
+    has_evaluated = any(each.evaluations for each in processes)
+    return LastSeen(len(processes), has_torch, text, trained_side_by_side(processes), has_evaluated)
 
 
 def trained_side_by_side(processes: Collection[Seen]) -> int:

@@ -14,7 +14,7 @@ from ..catalog import WORKLOADS
 from ..errors import SpecError
 from ..program import IMPORTED_FROM, PROGRAM
 from ..ranks.emulation import EmulatedRank, emulated_ranks, wrong_emulation
-from ..search.allowed_sizes import AllowedSizes
+from ..search.allowed_sizes import BUDGETS, AllowedSizes
 from ..settings.spec_checks import check_settings, given_fields, not_offered
 from ..spec import check_start, shared_setting
 from ..text.masking import HIDDEN, masked
@@ -79,7 +79,7 @@ class Limits:
     hours_per_run: float = shared_setting("hours_per_run")
     runs_per_year: int = shared_setting("runs_per_year")
     sizes: str | None = None
-    """Which sizes the script takes, such as "multiple of 8"; None: any, unless its errors teach otherwise."""
+    """Which sizes the script takes, as "multiple of 8", or what they count: "tokens"; None: any, or as errors teach."""
     compare_speed: bool = True
     """Start today's size and up to three others in turns: without it no size is recommended."""
     starts_anew: ClassVar = True
@@ -103,8 +103,8 @@ class Limits:
 
     @property
     def allowed_sizes(self) -> AllowedSizes | None:
-        """The rule of `sizes`. Raises SpecError where it is none."""
-        return None if self.sizes is None else AllowedSizes.parse(self.sizes)
+        """The rule of `sizes`, if it is one. Raises SpecError where it is no budget either."""
+        return None if self.sizes is None or self.sizes in BUDGETS else AllowedSizes.parse(self.sizes)
 
     def _check_texts(self, *names: str, may_be_null: Sequence[str] = ()) -> None:
         """Raise SpecError unless each of these fields is text; a document may hold any JSON value there."""

@@ -1,15 +1,22 @@
-"""PURE: how the steps of one start differed: in what they were given, and in what they took."""
+"""PURE: how the steps of one start differed: in what they were given, and in what they took; and two sizes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
+from ..errors import CommandUntunable
 from ..search.stillness import Watched, has_fallen, is_rising
+from ..text.units import format_bytes
 from . import notes
-from .reading import BY_LOADER, Reading, Shapes, Step
+from .reading import Reading, Shapes, Step
 from .replay import Memory
+from .wanted_size import Unit
+
+MEMORY_VARIES = "memory_varies"
+CLEAR_FALL = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +31,7 @@ def differences_of(
     trained: Sequence[Reading],
     steps: Sequence[Sequence[Step]],
     memory: Memory,
+    unit: Unit,
     batch_size: int,
     axis: int,
     micro_batches: int,
@@ -33,10 +41,11 @@ def differences_of(
     Its peaks count where it is alone: several ranks exchange gradients beside the backward pass, so theirs differ.
     """
     first, read = trained[0], [step for step in steps[0] if not step.is_timed]
-    full = [number for number, step in enumerate(read) if step.holds(batch_size, axis) == micro_batches]
+    wanted = unit.given(batch_size)
+    full = [number for number, step in enumerate(read) if step.holds(wanted, axis) == micro_batches]
     peaks = list(memory.step_peaks.get(first.slowest, ())) if first.processes == 1 else []
     of_full = [peaks[number] for number in full if number < len(peaks)]
-    lengths = [step.lengths(batch_size, axis) for each in steps for step in each if not step.is_timed]
+    lengths = [step.lengths(wanted, axis) for each in steps for step in each if not step.is_timed]
     longest = [max(each) for each in lengths if each]
     given, loaded = (_ranges([of(read[number]) for number in full]) for of in (Step.shapes_given, Step.shapes_loaded))
     has_varied = has_fallen(of_full)
@@ -46,7 +55,7 @@ def differences_of(
     remedy = "" if first.whole_run is not None else notes.LONGEST
     said = []
     if len({*longest}) > 1:
-        said.append(notes.describe_lengths(longest, axis == BY_LOADER, remedy))
+        said.append(notes.describe_lengths(longest, axis < 0, remedy))
     elif given:
         said.append(notes.describe_dimensions(given, remedy if loaded else notes.FIXED))
     elif has_varied:
@@ -84,3 +93,18 @@ def _ranges(steps: Sequence[Mapping[Any, Shapes]]) -> dict[int, tuple[int, int]]
             if found:
                 return found
     return {}
+
+
+def check_memory_rises(peaks: Mapping[int, int]) -> None:
+    """Raise CommandUntunable where the peak of a batch size is clearly below that of a smaller one.
+
+    For peaks counted by the allocator's own events. Where they differ from start to start, or with what is computed,
+    two neighbouring sizes prove no boundary.
+    """
+    for (smaller, more), (larger, fewer) in pairwise(sorted(peaks.items())):
+        if fewer < more * (1 - CLEAR_FALL):
+            raise CommandUntunable(
+                MEMORY_VARIES,
+                f"batch {smaller} took {format_bytes(more)} and batch {larger} {format_bytes(fewer)}: "
+                "the memory of this command does not rise with its batch size alone",
+            )

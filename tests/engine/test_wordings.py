@@ -18,6 +18,8 @@ from engine.speed import reasons
 from engine.text.wording import Wording, is_one_of
 from engine.tune import notes
 from engine.tune.learned_sizes import describe_learned
+from engine.tune.reading import TOTAL
+from engine.tune.wanted_size import Unit, unit_given
 from engine.tune.whole_run import describe_peak, describe_whole_run
 from tests.engine.tune.test_whole_run import LOOKED, SEEN
 
@@ -85,6 +87,7 @@ def test_every_note_of_a_training_is_written_by_a_function_of_this_test() -> Non
         "f'{describe_whole_run(of_largest.whole_run)}; {self._peak(of_largest)}'",
         "of_largest.caveat",
         "of_largest.left_out",
+        "self.unit.describe()",
         "describe_learned(rule, self.searched)",
     }, "write it from engine/tune/notes.py, and try it here"
 
@@ -112,6 +115,11 @@ CAVEATS = [([], 0, 0, 0), (SAID[:2], 3 * 2**20, 5, 2, 1), (SAID[2:], 900, 2**40,
 def test_every_caveat_is_of_its_wordings(seen: tuple[list[str], int, int, int]) -> None:
     caveat = notes.caveat_of(*seen)
     assert [part for part in (caveat or "").split("; ") if part and not is_one_of(part, notes.NOTES)] == []
+
+
+@pytest.mark.parametrize("unit", [Unit(1, 0, (TOTAL,)), Unit(24, 1_200, (0,)), unit_given("tokens")])
+def test_what_is_said_of_a_sample_is_of_its_wordings(unit: Unit) -> None:
+    assert is_one_of(unit.describe() or "", notes.NOTES)
 
 
 def test_what_was_taken_for_data_is_told_from_two_of_a_hundred_parts_of_the_peak_on() -> None:

@@ -214,20 +214,42 @@ def places(torch: Any, tensors: Any) -> list[tuple[int, int, Any]]:
 
 def _tensors(torch: Any, value: Any) -> Iterator[Any]:
     """Yield the tensors in a value, in their order."""
+    return (each for each in _leaves(torch, value) if issubclass(type(each), torch.Tensor))
+
+
+def _leaves(torch: Any, value: Any) -> Iterator[Any]:
+    """Yield what lies in the dicts, lists and tuples of a value, in their order; a list of texts is yielded whole."""
     waiting: list[Any] = [value]
     while waiting:
         each = waiting.pop(0)
-        if issubclass(type(each), torch.Tensor):
+        if issubclass(type(each), torch.Tensor) or _are_texts(each):
             yield each
         elif callable(getattr(type(each), "values", None)):
             waiting = [*each.values(), *waiting]
         elif isinstance(each, (list, tuple)):
             waiting = [*each, *waiting]
+        else:
+            yield each
+
+
+def _are_texts(value: Any) -> bool:
+    return type(value) in (list, tuple) and bool(value) and all(type(each) is str for each in value)
+
+
+def _held_by(value: Any) -> dict[str, Any]:
+    """Return what an object of the script's own holds, as a batch that is one; a module or function holds no batch."""
+    names: Any = getattr(value, "__dict__", None) or getattr(value, "__dataclass_fields__", ())
+    return {} if callable(value) else {name: getattr(value, name) for name in list(names)}
 
 
 def some_tensors(torch: Any, value: Any) -> list[Any]:
     """Return the first tensors in what a module is given or gave: a value may hold thousands."""
     return list(islice(_tensors(torch, value), _SOME_TENSORS))
+
+
+def given_tensors(torch: Any, value: Any) -> list[Any]:
+    """Return the first tensors in what a module is given, or in a batch; without any, those that objects hold."""
+    return some_tensors(torch, value) or some_tensors(torch, list(map(_held_by, _leaves(torch, value))))
 
 
 def first_with_gradient(torch: Any, value: Any) -> Any:
@@ -241,12 +263,14 @@ def inputs_of(torch: Any, value: Any) -> tuple[list[int] | None, int | None, lis
     At most two dimensions; only the rows of a table, because its columns cannot be a batch size. Of a list of images,
     each in a dict as some detectors take it, their number and the elements of the largest.
     """
-    tensors = [unwrapped(torch, t) for t in some_tensors(torch, value)]
+    tensors = [unwrapped(torch, t) for t in given_tensors(torch, value)]
     first = next((t for t in tensors if t.ndim), None)
     is_table = first is not None and first.ndim == 2 and first.is_floating_point()
     shape = None if first is None else list(first.shape[: 1 if is_table else 2])
     if (described := _described_images(torch, value)) is not None:
         shape = [len(described), max(t.numel() for t in described)]
+    if not tensors and (texts := next(filter(_are_texts, _leaves(torch, value)), None)):
+        shape = [len(texts)]
     tokens = next((t.numel() for t in tensors if t.ndim > 1 and not t.is_floating_point()), None)
     held = [
         [address, min(t.numel() * t.element_size(), size), is_counted(t)] for address, size, t in places(torch, tensors)
@@ -256,7 +280,7 @@ def inputs_of(torch: Any, value: Any) -> tuple[list[int] | None, int | None, lis
 
 def shapes_of(torch: Any, value: Any) -> list[list[int]]:
     """Return all dimensions of the first tensors in what a module is given, or in a batch."""
-    return [list(each.shape) for each in some_tensors(torch, value)[:_SOME_SHAPES]]
+    return [list(each.shape) for each in given_tensors(torch, value)[:_SOME_SHAPES]]
 
 
 def _described_images(torch: Any, value: Any) -> list[Any] | None:

@@ -17,7 +17,7 @@ class Given:
 
     def again(self, torch: Any, *given: Any) -> bool:
         """Whether that tensor was given before, as in each call of a closure; note it."""
-        first = next(iter(read.some_tensors(torch, given)), None)
+        first = next(iter(read.given_tensors(torch, given)), None)
         if first is None:
             return False
         known, self.tensors[id(first)] = self.tensors.get(id(first)), weakref.ref(first)

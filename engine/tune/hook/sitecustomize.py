@@ -27,10 +27,12 @@ def run_the_users_own() -> None:
 
 
 def watch() -> None:
+    import memorymark_ends
     import memorymark_imports
     import memorymark_watch
 
     watched = memorymark_watch.begin(json.loads(os.environ["MEMORYMARK_HOOK"]))
+    memorymark_ends.see_ends(watched)
     way = watched.settings["batch"]
 
     def batch() -> Any:

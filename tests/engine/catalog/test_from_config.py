@@ -104,6 +104,7 @@ def test_the_shape_of_a_sample_and_the_classes_are_the_config_s() -> None:
     workload = spec(roberta, "text-classification").workload
     assert (workload.input_sizes, workload.default_input_size, workload.label_count) == ((2, 512), 128, 1)
     assert spec(VIT, "image-classification").workload.input_sizes == (32, 32)
+    assert spec(attention="eager").attention == spec(roberta, "text-classification", attention="eager").attention
 
 
 def test_a_memory_limit_below_the_counted_weights_is_refused() -> None:

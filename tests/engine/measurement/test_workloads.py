@@ -8,6 +8,7 @@ import torch
 
 from engine import measure
 from engine.catalog import TASK_LABELS, WORKLOADS
+from engine.catalog.from_config import MODEL_TYPES
 from engine.errors import SpecError, WeightsUnavailable
 from engine.measurement.optimizers import make_optimizer
 from engine.measurement.step import TrainingStep
@@ -37,13 +38,25 @@ def test_a_model_has_as_many_blocks_as_the_catalogue_says_and_a_head_after_them(
     assert not any(id(p) in of_blocks for p in built.model.parameters() if p.requires_grad)
 
 
+def attentions_of(class_name: str) -> tuple[str, ...]:
+    import_torchvision()
+    model_class = getattr(importlib.import_module("transformers"), class_name)
+    has = {"eager": True, "sdpa": model_class._supports_sdpa, "flash_attention_2": model_class._supports_flash_attn}
+    return tuple(name for name, is_there in has.items() if is_there)
+
+
 @pytest.mark.parametrize("model", [w.id for w in WORKLOADS.values() if w.library == "transformers"])
 def test_the_attentions_of_the_catalogue_are_those_that_the_library_has_for_the_model(model):
-    import_torchvision()
-    model_class = getattr(importlib.import_module("transformers"), WORKLOADS[model].model_class)
-    has = {"eager": True, "sdpa": model_class._supports_sdpa, "flash_attention_2": model_class._supports_flash_attn}
-    offered = tuple(name for name, is_there in has.items() if is_there)
-    assert WORKLOADS[model].attentions == (offered if WORKLOADS[model].architecture != "cnn" else ())
+    workload = WORKLOADS[model]
+    assert workload.attentions == (attentions_of(workload.model_class) if workload.architecture != "cnn" else ())
+
+
+def test_the_attentions_of_a_config_are_those_that_the_library_has_for_its_type():
+    has = {
+        name: attentions_of(f"{known.prefix}{known.model_suffix}") if known.architecture != "cnn" else ()
+        for name, known in MODEL_TYPES.items()
+    }
+    assert {name: known.attentions for name, known in MODEL_TYPES.items()} == has
 
 
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])

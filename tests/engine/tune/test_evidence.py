@@ -5,9 +5,10 @@ import pytest
 from engine.errors import CommandUntunable
 from engine.results.result import Outcome
 from engine.text.own_words import SAID
-from engine.tune.evidence import Ended, Evidence, check_memory_rises, evidence_of
+from engine.tune.evidence import Ended, Evidence, evidence_of
 from engine.tune.reading import BY_LOADER, Reading
 from engine.tune.seen import KEPT_OUT, LastSeen
+from engine.tune.varied import check_memory_rises
 from engine.tune.whole_run import describe_peak
 from tests.engine.tune.test_replay import counted, memory_of
 

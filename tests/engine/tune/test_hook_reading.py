@@ -4,14 +4,16 @@ import copy
 import re
 import sys
 import threading
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
 import engine
-from engine.tune.hook.memorymark_read import held_bytes, idle_optimizers, inputs_of, shortened
+from engine.tune.hook.memorymark_read import held_bytes, idle_optimizers, inputs_of, shapes_of, shortened
 
 HOOK = Path(engine.__file__).parent / "tune" / "hook"
 sys.path.append(str(HOOK))  # as in a process that is watched
@@ -182,6 +184,22 @@ def test_optimizers_are_not_looked_through_in_the_steps_that_are_timed(
     monkeypatch.setattr(memorymark_watch.read, "idle_optimizers", lambda *_: pytest.fail("it was looked for"))
     made.after_step(1)
     assert made.steps == {1: 7}
+
+
+@dataclass(slots=True)
+class Batch:
+    words: torch.Tensor
+
+
+@pytest.mark.parametrize(
+    "given",
+    [SimpleNamespace(name="a", words=torch.ones(3, 9)), Batch(torch.ones(3, 9)), ["one", "two", "three"]],
+    ids=["object", "dataclass", "texts"],
+)
+def test_the_rows_of_an_object_or_of_texts_are_those_of_a_batch(given: Any) -> None:
+    for value in (given, [(given, "mean"), {}], [(torch.nn.Linear(8, 8),), {"batch": given}]):
+        assert inputs_of(torch, value)[0] == [3]
+        assert shapes_of(torch, value) == ([] if isinstance(given, list) else [[3, 9]])
 
 
 @pytest.mark.parametrize(

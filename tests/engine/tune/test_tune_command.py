@@ -59,6 +59,11 @@ def test_the_script_of_the_readme_is_tuned() -> None:
     assert tuned(*ONE_START, *script("ten_lines.py", "{batch_size}"))["boundary"] == AT_THE_MAXIMUM
 
 
+def test_points_of_rays_in_an_object_of_the_script_are_tuned_as_rays() -> None:
+    boundary = tuned(*ONE_START, *script("rays.py", "{batch_size}"))["boundary"]
+    assert boundary == AT_THE_MAXIMUM | {"note": "each sample of the batch size is 8 rows of the model"}
+
+
 def test_a_hard_coded_batch_size_is_set_and_the_accumulation_counted() -> None:
     result = tuned(*ONE_START, "--batch", "dataloader", *script("hard_coded.py"))
     assert (result["boundary"], result["training"]["micro_batches"]) == (AT_THE_MAXIMUM, 4)

@@ -9,6 +9,7 @@ from engine.results.result import Outcome
 from engine.tune.data_end import DataEnd
 from engine.tune.evidence import Ended
 from engine.tune.reading import Reading
+from engine.tune.seen import LastSeen
 from tests.engine.tune.test_evidence import CARD, MEMORY_STEPS, TIMED_STEPS, judged, marks_of, reading, steps, why_not
 
 
@@ -105,6 +106,9 @@ def test_a_training_within_a_compiled_function_is_told_why_nothing_of_it_is_seen
     marks = [mark for mark in marks_of(steps(40)) if mark[1] not in ("batch", "forward", "loading", "loaded")]
     with pytest.raises(CommandUntunable, match="no module ran in training mode.*a compiled function hides the modules"):
         judged([reading([], marks=marks)])
+    seen = LastSeen(1, has_torch=True, text="", has_evaluated=True)
+    with pytest.raises(CommandUntunable, match="no module ran in training mode; call model.train"):
+        judged([reading([], marks=marks)], ended=Ended(seen=seen))
 
 
 def test_rows_by_which_an_agent_acts_between_its_updates_are_no_smaller_batch() -> None:
@@ -126,7 +130,11 @@ def test_a_training_that_goes_on_with_one_row_after_its_card_refused_the_batch_d
     ("drawn", "given", "words"),
     [
         ([40] * 9, [10] * 9, "cuts its batches into 4 parts: write '{batch_size*4}'"),
-        ([None] * 9, list(range(10, 19)), "grow from step to step, as those of a replay buffer"),
+        (
+            [None] * 9,
+            list(range(10, 19)),
+            "grow from step to step; --soak-steps reads the steps",
+        ),
     ],
 )
 def test_what_a_script_does_with_its_batches_is_told(drawn: list[int | None], given: list[int], words: str) -> None:

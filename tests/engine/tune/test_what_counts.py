@@ -97,3 +97,12 @@ def test_an_optimizer_that_is_made_before_the_shapes_are_known_is_watched() -> N
     (reading,), ended = start(begin, 32, Watching(5, timed_steps=1), seconds=300)
     assert reading.is_done, ended.last_output
     assert reading.memory() is not None
+
+
+@pytest.mark.parametrize("way", ["exit", "kill", "abort", "thread"])
+def test_a_training_that_ends_without_exit_handlers_leaves_what_was_read_of_it(way: str) -> None:
+    script = Path(__file__).parent / "scripts" / "ends.py"
+    begin = partial(begin_command, TuneSpec((sys.executable, str(script), "{batch_size}", way), device="cpu"))
+    readings, ended = start(begin, 32, Watching(5, timed_steps=10), seconds=300)
+    evidence = evidence_of(readings, ended, 32, limit_bytes=None, batch="template", honoured=frozenset())
+    assert (len(readings), evidence.probe.fits) == (1, True)
