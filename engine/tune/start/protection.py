@@ -137,6 +137,8 @@ def _outputs(outputs: str | None) -> Path | None:
 
 
 def _try(folder: str) -> dict[str, str]:
+    if sys.platform != "linux":
+        return {"way": Way.NOTHING, "why_no_layers": f"{sys.platform} has no namespaces"}
     forced = os.environ.get(FORCED_WAY)
     ways = [Way.LAYERS, Way.SAVING]
     if forced and forced not in ways:

@@ -249,10 +249,11 @@ def _is_socket(path: str) -> bool:
 def _move_into(root: str) -> None:
     """Make `root` the root of this process, and let go of the old one."""
     os.chdir(root)
-    if _LIBC.syscall(PIVOT_ROOT[platform.machine()], b".", b".") == 0:
+    call = PIVOT_ROOT.get(platform.machine())
+    if call is not None and _LIBC.syscall(call, b".", b".") == 0:
         if _LIBC.umount2(b".", MNT_DETACH) != 0:
             raise OSError(ctypes.get_errno(), "the old root cannot be left")
-    else:  # the root of a machine that runs from its initial RAM disk
+    else:  # as where a machine runs from its initial RAM disk
         os.chroot(".")
     os.chdir("/")
 
