@@ -45,6 +45,7 @@ from engine.tune.faster.result import OwnRaceResult  # noqa: E402
 from engine.tune.faster.run import make_faster  # noqa: E402
 from engine.tune.faster.spec import OWN, OwnRaceSpec  # noqa: E402
 from engine.tune.faster.starts import StartFailed, Starts  # noqa: E402
+from engine.tune.file_changes import WrittenFiles  # noqa: E402
 from engine.tune.spec import TEMPLATE  # noqa: E402
 from engine.tune.start.command import begin_command  # noqa: E402
 
@@ -149,7 +150,9 @@ def confirmed(spec: OwnRaceSpec, found: OwnRaceResult) -> dict[str, Any]:
     with scratch_folder() as cache_folder:
         begin = partial(begin_command, spec)
         execution = Execution(lambda _: None, 10.0 * SECONDS)
-        starts = Starts(spec=spec, execution=execution, begin=begin, started_as=run_facts(), cache_folder=cache_folder)
+        files = WrittenFiles(os.getcwd(), execution.log)
+        others = {"started_as": run_facts(), "cache_folder": cache_folder, "files": files}
+        starts = Starts(spec=spec, execution=execution, begin=begin, **others)
         starts.step_seconds = starts.first().step_seconds
         workers = max(starts.known_facts.workers_to_try, starts.known_facts.workers)
         if "compile" in found.chosen:  # fills the cache, as the race's first start did

@@ -90,10 +90,16 @@ def _tune(options: SimpleNamespace, command: list[str]) -> int:
         spec.check_script()
         number_in_config(spec)
         check_one_host(spec.command, os.environ, is_emulated=bool(spec.emulated_ranks))
-    return measure_starts(spec, options)
+    return measure_starts(spec, options, may_overwrite=options.may_overwrite, keep_outputs=options.keep_outputs)
 
 
-def measure_starts(spec: TuneSpec | FunctionSpec, options: SimpleNamespace) -> int:
+def measure_starts(
+    spec: TuneSpec | FunctionSpec,
+    options: SimpleNamespace,
+    *,
+    may_overwrite: bool = False,
+    keep_outputs: str | None = None,
+) -> int:
     """Tune what a spec says, and print the result; the exit status."""
     if isinstance(spec, TuneSpec) and spec.catalogue:
         seen = devices_seen(spec)
@@ -117,8 +123,8 @@ def measure_starts(spec: TuneSpec | FunctionSpec, options: SimpleNamespace) -> i
                 keep=lambda result: run.keep(exit_status(result.result), result),
                 begin=warm,
                 started_as=run.started_as,
-                may_overwrite=options.may_overwrite,
-                keep_outputs=options.keep_outputs,
+                may_overwrite=may_overwrite,
+                keep_outputs=keep_outputs,
             )
         if options.json:
             print_json(result.to_dict())

@@ -1,6 +1,7 @@
 """Starts a training as it is, then with changes set from outside, and prints what each start showed, as JSON."""
 
 import json
+import os
 import sys
 from functools import partial
 
@@ -10,17 +11,20 @@ from engine.provenance.read import run_facts
 from engine.tune.faster.spec import OwnRaceSpec
 from engine.tune.faster.starts import OTHER_SEED, Starts
 from engine.tune.faster.variants import VARIANTS
+from engine.tune.file_changes import WrittenFiles
 from engine.tune.start.command import begin_command
 
 changes, command = sys.argv[1].split(","), tuple(sys.argv[2:])
 spec = OwnRaceSpec(command, device="cuda:0", current_batch_size=8)
 with scratch_folder() as cache_folder:
+    execution = Execution(lambda _: None, 900.0)
     starts = Starts(
         spec=spec,
-        execution=Execution(lambda _: None, 900.0),
+        execution=execution,
         begin=partial(begin_command, spec),
         started_as=run_facts(),
         cache_folder=cache_folder,
+        files=WrittenFiles(os.getcwd(), execution.log),
     )
     today = starts.first()
     changed = starts.trial(changes)

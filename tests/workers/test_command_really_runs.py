@@ -94,6 +94,5 @@ def test_what_a_failing_script_said_is_stored_only_where_its_administrator_lets_
         assert ("alice has value" in text) is is_stored
         assert ("private.csv" in text) is is_stored
     assert f"its output stayed on {gethostname()}" in run.error_message or is_stored
-    assert "it fails without MemoryMark" in run.error_message
     assert "\n  Its whole output: /" in run.error_message
     assert f"{tmp_path}/train.py --batch-size 24" in run.error_message.partition("To run it by hand: ")[2]

@@ -217,7 +217,7 @@ def test_no_fork_outlives_its_program(tmp_path: Path) -> None:
     noted = tmp_path / "pid"
     running = subprocess.Popen(
         [sys.executable, str(SCRIPTS / "program.py"), "hangs", "8MiB", str(noted)],
-        env=ENVIRONMENT,
+        env=ENVIRONMENT | {"TORCH_HOME": str(tmp_path)},  # a cache, which a start may fill
         stdout=subprocess.DEVNULL,
     )
     try:

@@ -175,7 +175,7 @@ def test_a_script_that_ends_too_early_shows_its_lines_its_log_and_its_command(tm
     first, *_, log, by_hand = error.splitlines()
     assert first.startswith("the training ended after 2 optimizer steps, before its memory was known; seen last: ")
     assert error.count("its last lines") == 1
-    (kept,) = (tmp_path / "memorymark").iterdir()
+    (kept,) = (tmp_path / "memorymark").glob("*.log")
     assert log == f"  Its whole output: {kept}"
     assert by_hand.startswith("  To run it by hand: cd ")
     assert by_hand.endswith("plain.py --steps 2 --batch-size 16")
@@ -290,17 +290,15 @@ def test_starts_of_a_command_are_compared_in_turns_and_believed() -> None:
     assert find_contradictions(result) == []
 
 
-def test_a_script_that_fails_shows_its_lines_its_log_and_its_command_and_whose_fault_it_is(tmp_path) -> None:
+def test_a_script_that_fails_shows_its_lines_its_log_and_its_command(tmp_path) -> None:
     command = script("plain.py", "--fail-above", "1", "--batch-size", "{batch_size}")
     error = tuned("--memory-limit", "24MiB", *command, status=1, XDG_CACHE_HOME=str(tmp_path))["error"]["message"]
     first, *lines = error.splitlines()
-    assert first.startswith(
-        f"the training failed: ValueError, in {SAID}this script takes no such batch; it fails without"
-    )
+    assert first.startswith(f"the training failed: ValueError, in {SAID}this script takes no such batch; its last")
     assert any("Traceback (most recent call last)" in line for line in lines)
     assert lines[-1].startswith("  To run it by hand: cd ")
     assert lines[-1].endswith("plain.py --fail-above 1 --batch-size 16")
-    (log,) = (tmp_path / "memorymark").iterdir()
+    (log,) = (tmp_path / "memorymark").glob("*.log")
     assert f"Its whole output: {log}" in error
     assert (log.stat().st_mode & 0o777, "takes no such batch" in log.read_text()) == (0o600, True)
 
