@@ -56,6 +56,19 @@ def test_a_registered_command_is_tuned_stored_and_shown(settings, tmp_path: Path
         assert alice_client.get(address).status_code == 200, address
 
 
+def test_a_registered_command_changes_no_file_of_its_folder(settings, tmp_path: Path, alice_client: Client) -> None:
+    folder = tmp_path / "train"
+    folder.mkdir()
+    (folder / "model.pt").write_text("of a finished training")
+    (folder / "train.py").write_text(f"import os\nos.remove('model.pt')\n{SCRIPT.with_name('plain.py').read_text()}")
+    command = f'["{sys.executable}", "train.py", "--batch-size", "{{batch_size}}"]'
+    run = finished_run_of(f'command = {command}\ndirectory = "{folder}"', settings, tmp_path)
+    assert (run.state, run.error_message) == (State.FINISHED, "")
+    assert run.result["training"]["protection"] in ("layers", "saving")
+    assert (folder / "model.pt").read_text() == "of a finished training"
+    assert "Your files" in alice_client.get(run.get_absolute_url()).content.decode()
+
+
 def test_a_registered_function_is_tuned_like_a_command(settings, tmp_path: Path) -> None:
     registered = f'function = "module_with_step:make_step"\ndirectory = "{SCRIPT.parent}"'
     run = finished_run_of(registered, settings, tmp_path)
