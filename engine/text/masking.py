@@ -81,7 +81,7 @@ _PROGRAM = re.compile(
     r"|singularity|s(?:run|batch|alloc|queue|info|acct|control|sh|cp|ftp|udo|u)|psql|pg_dump|runuser"
 )
 _ITS_SECRET = ("(?!)", r"-\w*?p(.*)", r"-\w*?[ub](.*)", "-a(.*)", r"-\w*?w(.*)", "-P(.*)")
-"""Of each group of programs or subcommands, the option whose value is a secret, joined or behind."""
+"""The option whose value is a secret, joined or behind, for each group of programs or subcommands."""
 
 _FORMS = tuple(
     re.compile(form)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-from pathlib import Path
 
 from ..errors import CommandUntunable, WorkloadFailed
 from ..report.script_output import (
@@ -18,16 +17,17 @@ from ..results.result import Probe
 from ..text.masking import masked
 from ..text.own_words import describe_error
 from .evidence import Ended
+from .file_changes import Way
 from .spec import VARIABLE, FunctionSpec, TuneSpec
 
 # transformers hides the error of torchvision behind "Could not import module 'Trainer'"
 _KNOWN_CAUSES = {
-    "Invalid cross-device link": NO_MOVE,
-    "Value too large for defined data type": NO_MOVE,
     "operator torchvision::nms does not exist": OTHER_TORCHVISION,
     "EOFError: EOF when reading a line": NO_INPUT,
     ".use_artifact(": NO_TRACKER,
 }
+_CAUSES_OF_LAYERS = {"Invalid cross-device link": NO_MOVE, "Value too large for defined data type": NO_MOVE}
+"""What a user namespace does not allow in layers, and any other failure of those may be the script's own."""
 
 
 def describe_failure(spec: TuneSpec | FunctionSpec, batch_size: int, ended: Ended) -> str:
@@ -37,16 +37,18 @@ def describe_failure(spec: TuneSpec | FunctionSpec, batch_size: int, ended: Ende
     """
     lines = "".join(f"\n    {line}" for line in ended.last_output) or "none"
     log = f"\n  Its whole output: {ended.log}" if ended.log else ""
-    return f"{_known_cause(ended.log)}{MARK}{lines}{log}\n  To run it by hand: {_command_by_hand(spec, batch_size)}"
+    return f"{_known_cause(ended)}{MARK}{lines}{log}\n  To run it by hand: {_command_by_hand(spec, batch_size)}"
 
 
-def _known_cause(log: Path | None) -> str:
+def _known_cause(ended: Ended) -> str:
     """Return what mends a failure that people take for one of their script, by a line anywhere in the output."""
-    if log is None:
+    if ended.log is None:
         return ""
+    is_in_layers = ended.changes.protection is Way.LAYERS and os.geteuid() != 0
+    causes = _KNOWN_CAUSES | (_CAUSES_OF_LAYERS if is_in_layers else {})
     try:
-        with log.open(errors="replace") as output:
-            return next((_KNOWN_CAUSES[said] for line in output for said in _KNOWN_CAUSES if said in line), "")
+        with ended.log.open(errors="replace") as output:
+            return next((causes[said] for line in output for said in causes if said in line), "")
     except FileNotFoundError:  # runs of the same account remove the oldest logs
         return ""
 

@@ -35,6 +35,7 @@ class FileChanges:
     """The change for which the start was ended, as it could not have been undone."""
     left: tuple[str, ...] = ()
     """What could not be put back, in words."""
+    protection: Way = Way.NOTHING
 
     @classmethod
     def read(cls, folder: Path) -> FileChanges:
@@ -43,7 +44,8 @@ class FileChanges:
             told = json.loads((folder / CHANGES).read_text())
         except FileNotFoundError:
             return cls()
-        return cls(tuple((what, path) for what, path in told["files"]), told["refused"], tuple(told["left"]))
+        files = tuple((what, path) for what, path in told["files"])
+        return cls(files, told["refused"], tuple(told["left"]), Way(told["protection"]))
 
     def check(self) -> None:
         """Raise CommandUntunable where the start was ended before a change."""

@@ -54,7 +54,7 @@ class Step:
     has_evaluated: bool = False
     """Whether a module was run in evaluation mode since the step before, which took its time, too."""
     passes: tuple[int | None, ...] = ()
-    """Of each of `forwards` which backward pass followed; None where it was given what one before it was given."""
+    """The number of the backward pass after each of `forwards`; None where it repeats the inputs of one before."""
     given: tuple[tuple[int, Shapes], ...] = ()
     """The count of parameters of each outermost module, and the shapes that it was given."""
     loaded: tuple[Shapes, ...] = ()

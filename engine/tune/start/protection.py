@@ -93,10 +93,13 @@ def protection_of(
     return Protection(Way(tried["way"]), tried["why_no_layers"], _outputs(outputs))
 
 
-def recover() -> tuple[str, ...]:
-    """Put back what starts left whose guardian was killed, or whose machine failed."""
-    told = _guardian("recover", {"journals": str(journals_folder())}, os.getcwd()) if journals_folder().is_dir() else []
-    return tuple(told)
+def recover() -> list[str]:
+    """Put back what starts left whose guardian was killed, or whose machine failed; what could not be, in words."""
+    if sys.platform != "linux":  # nothing is saved elsewhere
+        return []
+    from .guard import saved  # needs fcntl, which Windows has not
+
+    return saved.recover(journals_folder())
 
 
 def shared_folders(here: str, variables: Mapping[str, str]) -> list[str]:
@@ -144,12 +147,7 @@ def _try(folder: str) -> dict[str, str]:
     if forced and forced not in ways:
         raise SpecError(FORCED_WAY, f"must be one of {', '.join(ways)}")
     ways = [Way(forced)] if forced else ways
-    found: dict[str, str] = _guardian("try", {"ways": ways}, folder)
-    return found
-
-
-def _guardian(work: str, settings: Mapping[str, Any], folder: str) -> Any:
-    """Have the guardian try or recover, and return its answer."""
-    command = [sys.executable, "-I", str(GUARDIAN), json.dumps({**settings, "work": work})]
+    command = [sys.executable, "-I", str(GUARDIAN), json.dumps({"ways": ways})]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS_TO_TRY, check=True)
-    return json.loads(done.stdout)
+    found: dict[str, str] = json.loads(done.stdout)
+    return found

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from engine.machine.scratch import PREFIX
-from engine.report.script_output import NO_INPUT, NO_TRACKER, OTHER_TORCHVISION
+from engine.report.script_output import NO_INPUT, NO_MOVE, NO_TRACKER, OTHER_TORCHVISION
 from engine.results.result import Outcome, Probe, Reason
 from engine.tune import run
 from engine.tune.evidence import Ended
 from engine.tune.failure import describe_failure
+from engine.tune.file_changes import FileChanges, Way
 from engine.tune.reading import Reading
 from engine.tune.script_error import is_same_error, sizes_named
 from engine.tune.spec import TuneSpec
@@ -110,3 +111,16 @@ def test_a_failure_that_looks_like_the_scripts_own_is_told_its_cause(line: str, 
     log.write_text("ModuleNotFoundError: No module named 'data'\n")
     assert cause not in describe_failure(spec, 8, Ended(log=log))
     assert cause not in describe_failure(spec, 8, Ended(log=tmp_path / "removed"))
+
+
+@pytest.mark.parametrize(
+    ("way", "user", "is_named"), [(Way.LAYERS, 1000, True), (Way.LAYERS, 0, False), (Way.SAVING, 1000, False)]
+)
+def test_layers_are_named_as_the_cause_only_where_they_can_be(
+    way: Way, user: int, is_named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: user)
+    (tmp_path / "log").write_text("OSError: [Errno 18] Invalid cross-device link: 'a' -> 'b'\n")
+    ended = Ended(log=tmp_path / "log", changes=FileChanges(protection=way))
+    said = describe_failure(TuneSpec(("python", "train.py", "{batch_size}")), 8, ended)
+    assert said.startswith(NO_MOVE) is is_named

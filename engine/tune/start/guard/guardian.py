@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # `-I` leaves it out
 import layers
@@ -162,24 +162,24 @@ class Saving(Nothing):
         return left
 
 
-def keeper_of(settings: dict[str, object]) -> Keeper:
+def keeper_of(settings: dict[str, Any]) -> Keeper:
     """Return what keeps the files in the way that the settings name."""
-    shared = tuple(map(str, settings["shared"]))  # type: ignore[call-overload]
+    shared = tuple(settings["shared"])
     if settings["protection"] == LAYERS:
-        return Layers(scratch=Path(str(settings["scratch"])), shared=shared)
+        return Layers(scratch=Path(settings["scratch"]), shared=shared)
     if settings["protection"] == SAVING:
-        return Saving(journals=Path(str(settings["journals"])), shared=shared)
+        return Saving(journals=Path(settings["journals"]), shared=shared)
     return Nothing()
 
 
-def main(settings: dict[str, object], command: list[str]) -> int:
+def main(settings: dict[str, Any], command: list[str]) -> int:
     """Run the command; its exit status, negative for a signal. Ends early when the standard input does."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     try:
         keeper = keeper_of(settings)
     except saved.CannotSave as error:
-        Path(str(settings["changes"])).write_text(json.dumps({"files": [], "refused": str(error), "left": []}))
+        _tell(settings, (), str(error), [])
         return 0
     # the command's output goes where this process's errors go; its own output is the answer
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=2, preexec_fn=_enters(keeper))
@@ -190,18 +190,23 @@ def main(settings: dict[str, object], command: list[str]) -> int:
     _end_all(process)
     changes = list(keeper.changes())
     if settings["outputs"]:
-        out = [("new", str(path), path) for path in Path(str(settings["out"])).rglob("*") if path.is_file()]
-        _keep_outputs([*changes, *out], Path(str(settings["outputs"])), Path(str(settings["out"])))
-    told = {"files": [change[:2] for change in changes[:MOST_FILES]], "refused": keeper.refused, "left": keeper.end()}
-    Path(str(settings["changes"])).write_text(json.dumps(told))
+        out = [("new", str(path), path) for path in Path(settings["out"]).rglob("*") if path.is_file()]
+        _keep_outputs([*changes, *out], Path(settings["outputs"]), Path(settings["out"]))
+    _tell(settings, changes[:MOST_FILES], keeper.refused, keeper.end())
     print("" if status is None else status, flush=True)  # noqa: T201 - the answer to the one who started it
     return 0
 
 
-def try_ways(settings: dict[str, object]) -> dict[str, str]:
+def _tell(settings: dict[str, Any], changes: Iterable[Change], refused: str, left: list[str]) -> None:
+    """Write what was done to files, for the one who started the command."""
+    told = {"files": [change[:2] for change in changes], "refused": refused, "left": left}
+    Path(settings["changes"]).write_text(json.dumps(told | {"protection": settings["protection"]}))
+
+
+def try_ways(settings: dict[str, Any]) -> dict[str, str]:
     """Return the first of the ways that works here, by a process that does no more; why layers do not."""
     why = ""
-    for way in (str(each) for each in settings["ways"]):  # type: ignore[attr-defined]
+    for way in settings["ways"]:
         reading, writing = os.pipe()
         with tempfile.TemporaryDirectory(prefix="memorymark-trial-") as scratch:
             keeper = keeper_of({"protection": way, "scratch": f"{scratch}/layers", "journals": scratch, "shared": ()})
@@ -280,9 +285,7 @@ def _descendants(pid: int) -> set[int]:
 
 if __name__ == "__main__":
     SETTINGS = json.loads(sys.argv[1])
-    if SETTINGS.get("work") == "try":
+    if "ways" in SETTINGS:
         print(json.dumps(try_ways(SETTINGS)))  # noqa: T201
-    elif SETTINGS.get("work") == "recover":
-        print(json.dumps(saved.recover(Path(SETTINGS["journals"]))))  # noqa: T201
     else:
         sys.exit(main(SETTINGS, sys.argv[2:]))

@@ -15,6 +15,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -30,7 +31,11 @@ DATA_TYPES |= {"vfat", "virtiofs", "wekafs", "xfs", "zfs"}
 """File systems that hold people's files, as those of `fuse.` do; all others are seen as they are."""
 MOST_SKELETON_ENTRIES, MOST_LOOKED_AT = 2_000, 10_000
 OPAQUE = ("trusted.overlay.opaque", "user.overlay.opaque")
-_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
 
 
 class CannotLayer(OSError):
@@ -250,8 +255,8 @@ def _move_into(root: str) -> None:
     """Make `root` the root of this process, and let go of the old one."""
     os.chdir(root)
     call = PIVOT_ROOT.get(platform.machine())
-    if call is not None and _LIBC.syscall(call, b".", b".") == 0:
-        if _LIBC.umount2(b".", MNT_DETACH) != 0:
+    if call is not None and _libc().syscall(call, b".", b".") == 0:
+        if _libc().umount2(b".", MNT_DETACH) != 0:
             raise OSError(ctypes.get_errno(), "the old root cannot be left")
     else:  # as where a machine runs from its initial RAM disk
         os.chroot(".")
@@ -266,12 +271,12 @@ def _bind(source: str, target: str, *, read_only: bool = False) -> None:
 
 
 def _unshare(flags: int) -> int:
-    return int(_LIBC.unshare(flags))
+    return int(_libc().unshare(flags))
 
 
 def _mount(source: str, target: str, kind: str | None, flags: int, options: str = "") -> None:
     encoded = [os.fsencode(each) if each is not None else None for each in (source, target, kind)]
-    if _LIBC.mount(*encoded, ctypes.c_ulong(flags), options.encode(errors="surrogateescape")) != 0:
+    if _libc().mount(*encoded, ctypes.c_ulong(flags), options.encode(errors="surrogateescape")) != 0:
         raise OSError(ctypes.get_errno(), f"mount: {os.strerror(ctypes.get_errno())}", target)
 
 

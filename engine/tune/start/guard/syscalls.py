@@ -14,8 +14,8 @@ import platform
 import struct
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 
-Calls = dict[str, tuple[int, ...]]
 _X86 = """open 2 openat 257 openat2 437 creat 85 truncate 76 unlink 87 unlinkat 263 rmdir 84 rename 82 renameat 264
 renameat2 316 link 86 linkat 265 symlink 88 symlinkat 266 mkdir 83 mkdirat 258 mknod 133 mknodat 259 chmod 90 fchmod 91
 fchmodat 268 fchmodat2 452 chown 92 fchown 93 lchown 94 fchownat 260 utime 132 utimes 235 futimesat 261 utimensat 280
@@ -90,7 +90,7 @@ def receive(listener: int) -> Call | None:
     except OSError:
         return None
     number, pid, _, call, _, _, *arguments = _REQUEST.unpack(bytes(request))
-    name = {number: name for name, number in _machine()[1].items()}[call]
+    name = _names()[call]
     try:
         paths = tuple(_path(pid, arguments, *pair) for pair in PATHS[name])
         flags = _open_how(pid, arguments[2]) if name == "openat2" else arguments[FLAGS[name]] if name in FLAGS else 0
@@ -107,12 +107,18 @@ def answer(listener: int, call: Call, error: int = 0) -> None:
         fcntl.ioctl(listener, _SEND, _ANSWER.pack(call.number, 0, -error, flags))
 
 
+@cache
 def _machine() -> tuple[int, dict[str, int]]:
     if platform.machine() not in MACHINES:
         raise CannotFilter(errno.ENOSYS, f"the system calls of {platform.machine()} are not known")
     architecture, table = MACHINES[platform.machine()]
     words = table.split()
     return architecture, dict(zip(words[::2], map(int, words[1::2]), strict=True))
+
+
+@cache
+def _names() -> dict[int, str]:
+    return {number: name for name, number in _machine()[1].items()}
 
 
 def _program(architecture: int, numbers: dict[str, int]) -> list[bytes]:
