@@ -145,7 +145,9 @@ def training_lines(result: TuneResult) -> list[str]:
         differ = [describe_imbalance(rank_peaks(spec, of_largest)), describe_spread(result.result)]
         emulation += [f"{sentence_case(text)}." for text in differ if text]
     heading = ["Throughput of each size, in a start of its own:"] if lines else []
-    return [*emulation, *heading, *lines, *([loader] if loader else [])]
+    steps = result.result.boundary.soak_steps
+    unseen = [result.training.unseen.describe(steps)] if result.training.unseen and steps else []
+    return [*unseen, *emulation, *heading, *lines, *([loader] if loader else [])]
 
 
 def _throughput_line(each: Throughput) -> str:
