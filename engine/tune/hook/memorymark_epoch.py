@@ -186,7 +186,8 @@ class Epoch:
             self.noted["is_evaluation_cut"] |= is_evaluation and not self.data[now.data].is_evaluated
             self.data[now.data].is_evaluated |= is_evaluation
             return self.short_batch(iterator)
-        is_largest = is_for_largest(now.drawn) and not is_evaluation
+        is_later = self.first not in (None, now)
+        is_largest = (is_later or is_for_largest(now.drawn)) and not is_evaluation
         if is_largest:
             self.know(iterator, now.data)
         try:
