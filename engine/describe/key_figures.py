@@ -15,7 +15,7 @@ from ..text.units import (
     format_percent,
     format_usd,
 )
-from .result import claim_in, is_today_refused
+from .result import claim_in, describe_order, is_today_refused
 
 UNUSED, USE, SAVES = "Unused today", "Use", "Saves"
 WASTE, GAIN, NOTHING = "waste", "gain", "nothing"
@@ -93,6 +93,8 @@ def _saves(result: RunResult, money: Savings) -> KeyFigure:
         return KeyFigure(SAVES, "not known", f"{name_today(result.current_batch_size)} cannot be timed", is_known=False)
     if claim is SpeedClaim.AT_LEAST and result.speedup_low is not None:
         return _least(result.speedup_low, money)
+    if claim is SpeedClaim.AHEAD:
+        return KeyFigure(SAVES, "time", describe_order(result))
     if result.speedup is None:
         return KeyFigure(SAVES, "not known", "needs a measured speed-up", is_known=False)
     time = f"{format_percent(1 - 1 / result.speedup)} of the time"

@@ -81,6 +81,8 @@ def _answer_of(result: RunResult) -> Answer:
         assert result.speedup_low is not None
         faster = f": at least {describe_lower_bound(result.speedup_low)} as fast as {name_today(today)}."
         return Answer("Use batch size ", size.batch_size, faster, (_bounds(result), *notes))
+    if claim_in(result) is SpeedClaim.AHEAD and result.speed is not None:
+        return Answer("Use batch size ", size.batch_size, f": {describe_order(result)}.", (_how_much(result), *notes))
     if is_today_refused(result):
         why = f": {_no_other_is_faster(result, size)}."
         return Answer(f"{sentence_case(name_today(today))} does not fit. Use batch size ", size.batch_size, why, notes)
@@ -109,6 +111,20 @@ def _bounds(result: RunResult) -> str:
     assert result.speedup_high is not None
     bounds = f"Measured {describe_bounds(result.speedup_low, result.speedup_high)} as fast"
     return f"{'; '.join([bounds, *other_work(result)])}."
+
+
+def describe_order(result: RunResult) -> str:
+    """Write "faster than your 16 in 10 of 10 rounds"; only for a result that claims the order."""
+    rounds = result.speed.rounds if result.speed else 0
+    return f"faster than {name_today(result.current_batch_size)} in {rounds} of {rounds} rounds"
+
+
+def _how_much(result: RunResult) -> str:
+    """Say why there is no factor: other work slows small batches down more, by an amount that no round shows."""
+    speed = result.speed
+    if speed is None or speed.others_cores is None or not speed.cores:
+        return "How much is not known: other programs slow small batches more."
+    return f"How much is not known: {describe_others(speed.others_cores, speed.cores)} and slow small batches more."
 
 
 def other_work(result: RunResult) -> Iterator[str]:
@@ -249,7 +265,8 @@ def speedup_lines(result: RunResult) -> list[str]:
     speed = result.speed
     if speed is None:
         return []
-    has_reason = speed.reason is not None and not is_bound(result) and not is_disturbed(result)
+    is_said = is_bound(result) or is_disturbed(result) or claim_in(result) is SpeedClaim.AHEAD
+    has_reason = speed.reason is not None and not is_said
     lines = [f"{sentence_case(reword(speed.reason or ''))}."] if has_reason else []
     if is_bound(result) or (speed.is_measurable and result.speedup is not None):
         lines += [_speedup(result, speed), _money(result)]

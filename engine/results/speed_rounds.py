@@ -25,6 +25,8 @@ class SpeedClaim(StrEnum):
     """The interval is too wide for a figure, but its lower end is a clear gain: that bound is stated."""
     NO_GAIN = "no_gain"
     """The interval is too wide for a figure, but its upper end is no gain: today's size is as good."""
+    AHEAD = "ahead"
+    """Other work disturbed it, so no factor is known: the recommended one was faster in every round of it."""
     NOTHING = "nothing"
     """The interval holds a gain and a loss, or nothing was compared."""
 
