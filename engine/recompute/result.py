@@ -54,7 +54,7 @@ def contradictions_of_result(kind: type[Claims], document: Mapping[str, Any]) ->
         *_untrue_boundary(claims, boundary),
         *wrong,
         *_untrue_figures(claims, result),
-        *_untrue_verdict(claims, result),
+        *_untrue_verdict(claims, result, earlier_reason=comparison.reason),
         *_untrue_breakdown(claims, boundary),
         *claims.untrue_training(),
     ]
@@ -82,11 +82,14 @@ def _plain(value: Any) -> Any:
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
-def _untrue_verdict(claims: Claims, result: RunResult) -> Iterator[Contradiction]:
-    """Yield claims about the reliability of speeds that do not hold."""
+def _untrue_verdict(claims: Claims, result: RunResult, *, earlier_reason: str | None) -> Iterator[Contradiction]:
+    """Yield claims about the reliability of speeds that do not hold. Earlier builds gave each reason with a ratio."""
     if claims.speed is None:
         return
     assert result.speed is not None
+    if claims.speed.reason == earlier_reason:
+        result = replace(result, speed=replace(result.speed, reason=earlier_reason))
+        assert result.speed is not None
     for name in _VERDICT:
         yield from differences(f"speed.{name}", getattr(claims.speed, name), getattr(result.speed, name))
     of_earlier_builds = SpeedClaim.FIGURE if claims.speed.is_measurable else SpeedClaim.NOTHING

@@ -23,6 +23,8 @@ class SpeedClaim(StrEnum):
     """The speed-up is known well enough to state it."""
     AT_LEAST = "at_least"
     """The interval is too wide for a figure, but its lower end is a clear gain: that bound is stated."""
+    AHEAD = "ahead"
+    """The other size was faster in every round beside other programs: the order is stated, and no factor."""
     NO_GAIN = "no_gain"
     """The interval is too wide for a figure, but its upper end is no gain: today's size is as good."""
     NOTHING = "nothing"
