@@ -11,6 +11,10 @@ machine whose kernel tells how many cores others use. `shared` is a machine with
 1.0 to 2.5 times slower. Every step has noise of its own besides,
 and every run its own error of each size (`RUN_TO_RUN`), which no round of it can show. The noise models are ours: they
 show how sensitive the rules are, not how any machine behaves.
+
+`orders` are of `engine.speed.order`: how often a size is said to be ahead that is truly as fast (`false`), beside loads
+that other programs make on its cores, and how often one that is truly four or ten times as fast. `alternatives` are the
+false ones of other rules: so many rounds, each above a ratio.
 """
 
 from __future__ import annotations
@@ -32,6 +36,7 @@ sys.path.insert(0, str(ROOT))
 
 from engine.results.intervals import Interval  # noqa: E402
 from engine.results.speed_rounds import SpeedClaim  # noqa: E402
+from engine.speed.order import ROUNDS, is_ahead  # noqa: E402
 from engine.speed.rounds import Block, Candidates, Round, RunRound  # noqa: E402
 from engine.speed.selection import (  # noqa: E402
     BLOCK_SECONDS,
@@ -247,6 +252,49 @@ def _runs(kind: str, noise: float, runs: int, seed: int) -> Iterator[dict[str, A
         yield row
 
 
+def _burst(rng: random.Random, chance: float, least: float, most: float) -> float:
+    """The logarithm of how many times longer a block takes, which a burst hits by chance."""
+    return math.log(rng.uniform(least, most)) if rng.random() < chance else 0.0
+
+
+def _punished(rng: random.Random) -> float:
+    return math.log(rng.uniform(2, 3))
+
+
+LOADS: dict[str, Callable[[random.Random], float]] = {
+    "quiet": lambda rng: 0.0,
+    "drift": lambda rng: math.log(1.05),
+    "bursts": lambda rng: _burst(rng, 0.4, 1.3, 2.2) - _burst(rng, 0.4, 1.3, 2.2),
+    "long pauses": lambda rng: _burst(rng, 0.5, 2, 20) - _burst(rng, 0.5, 2, 20),
+    "small batches 2 to 3 times slower": _punished,
+    "the same, now and then": lambda rng: _burst(rng, 0.6, 2, 3),
+    "the same, and bursts": lambda rng: _punished(rng) + LOADS["bursts"](rng),
+    "blocks delayed by anything": lambda rng: rng.gauss(0, 1.9),
+    "the same, and small batches 2 to 3 times slower": lambda rng: _punished(rng) + rng.gauss(0, 1.9),
+}
+"""By how much a load changes the logarithm of the ratio of a larger size to today's in a round. 1.9 is what blocks of
+0.4 s of a small network differed by on two cores with five programs."""
+ALTERNATIVES = tuple((count, ratio) for count in (6, 10) for ratio in (1.5, 2.0, 3.0, 4.0, 6.0))
+
+
+def orders(load: str, runs: int) -> dict[str, Any]:
+    """Rounds of two sizes beside one load, until their order is shown or cannot be any more."""
+    found: dict[str, Any] = {"load": load, "runs": runs}
+    wrong = dict.fromkeys(ALTERNATIVES, 0)
+    for name, true in (("false", 1.0), ("shown of 4x", 4.0), ("shown of 10x", 10.0)):
+        rng, shown, rounds = random.Random(f"{load} {true}"), 0, 0
+        for _ in range(runs):
+            own = rng.gauss(math.log(true), RUN_TO_RUN)
+            ratios = [math.exp(own + LOADS[load](rng) + rng.gauss(0, 0.05)) for _ in range(ROUNDS)]
+            count = next(n for n in range(1, ROUNDS + 1) if is_ahead(ratios[:n]) is not None)
+            shown, rounds = shown + bool(is_ahead(ratios[:count])), rounds + count
+            if name == "false":
+                for number, ratio in ALTERNATIVES:
+                    wrong[number, ratio] += min(ratios[:number]) > ratio
+        found |= {name: shown / runs, f"rounds, {name}": round(rounds / runs, 2)}
+    return {**found, "alternatives": {f"{n} rounds above {r}": count / runs for (n, r), count in wrong.items()}}
+
+
 def share(answers: Any) -> float | None:
     answers = list(answers)
     return sum(answers) / len(answers) if answers else None
@@ -280,6 +328,7 @@ def _percent(fraction: float | None) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=4000)
+    parser.add_argument("--orders", type=int, default=100_000)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--output", type=Path, default=OUTPUT)
     options = parser.parse_args()
@@ -288,11 +337,28 @@ def main() -> None:
     done = {(row["machine"], row["step_noise"]) for row in rows}
     cases = [(kind, noise, options.runs) for kind in MACHINES for noise in NOISES if (kind, noise) not in done]
     with ProcessPoolExecutor(options.processes) as pool:
+        known = [pool.submit(orders, load, options.orders) for load in LOADS]
         for row in map(Future.result, [pool.submit(simulate, *case) for case in cases]):
             rows.append(row)
-            report = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "runs": options.runs, "rows": rows}
-            options.output.write_text(json.dumps(report, indent=1) + "\n")
+            write(options, rows, [])
+        found = [each.result() for each in known]
+    write(options, rows, found)
     print(table(rows))
+    print(order_table(found))
+
+
+def write(options: argparse.Namespace, rows: list[dict[str, Any]], orders: list[dict[str, Any]]) -> None:
+    report = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "runs": options.runs, "rows": rows, "orders": orders}
+    options.output.write_text(json.dumps(report, indent=1) + "\n")
+
+
+def order_table(found: list[dict[str, Any]]) -> str:
+    names = ("false", "shown of 4x", "shown of 10x")
+    lines = [f"| load | {' | '.join(names)} | rounds, of 10x |", "|---|---:|---:|---:|---:|"]
+    for row in found:
+        shown = [f"{row[name]:.2%}" for name in names]
+        lines.append(f"| {row['load']} | {' | '.join(shown)} | {row['rounds, shown of 10x']:.1f} |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

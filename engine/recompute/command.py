@@ -150,6 +150,7 @@ class CommandClaims(Claims):
         compared = sizes_to_compare(self.spec, self.device, untimed, largest)
         if isinstance(compared, str):
             return facts, [Contradiction("speed_rounds", len(self.speed_rounds), f"none: {compared}")]
+        compared = replace(compared, cores=facts.cores)
         rounds = rounds_of(self.speed_rounds, self.probes)
         for number, each in enumerate(rounds):
             step = next_round(compared, rounds[:number])

@@ -23,10 +23,10 @@ class SpeedClaim(StrEnum):
     """The speed-up is known well enough to state it."""
     AT_LEAST = "at_least"
     """The interval is too wide for a figure, but its lower end is a clear gain: that bound is stated."""
-    AHEAD = "ahead"
-    """The other size was faster in every round beside other programs: the order is stated, and no factor."""
     NO_GAIN = "no_gain"
     """The interval is too wide for a figure, but its upper end is no gain: today's size is as good."""
+    AHEAD = "ahead"
+    """Other work disturbed it, so no factor is known: the recommended one was faster in every round of it."""
     NOTHING = "nothing"
     """The interval holds a gain and a loss, or nothing was compared."""
 

@@ -114,7 +114,7 @@ class SpeedComparison:
             longest = max((r.seconds for r in self.rounds), default=0.0)  # bounds each of the fewest rounds
             left_at_most = max(EXTRA_SECONDS + 9 * longest - self.seconds, 0.0)
             expected: dict[str, Any] = {"rounds_expected": None, "seconds_left": None}  # unknown after the first ones
-            if ahead := outlook([r for r in self.rounds if r.left_out is None], self.candidates.cores):
+            if ahead := outlook([r for r in self.rounds if r.left_out is None], self.candidates):
                 expected = {
                     "rounds_expected": len(self.rounds) + max(ahead.rounds, 1),
                     "seconds_left": round(ahead.seconds, 1),
@@ -184,7 +184,7 @@ def concluded(facts: Comparison, verdict: SpeedVerdict) -> Comparison:
     found = replace(
         facts,
         claim=verdict.claim,
-        reason=reason(verdict.claim, verdict.compared),
+        reason=reason(verdict.claim, verdict.compared, verdict.rounds),
         recommended=verdict.recommended,
         fastest=verdict.fastest,
         speedup=verdict.speedup,
@@ -194,11 +194,13 @@ def concluded(facts: Comparison, verdict: SpeedVerdict) -> Comparison:
     return replace(found, speeds=verdict.speeds, rough=verdict.rough) if found.is_measurable else found
 
 
-def reason(claim: SpeedClaim, compared: tuple[int, int, Interval] | None) -> str | None:
+def reason(claim: SpeedClaim, compared: tuple[int, int, Interval] | None, rounds: int = 0) -> str | None:
     """Write ``speed not measurable here now: 30 is between 0.8x and 13x as fast as 16``; None with figures."""
     if claim is SpeedClaim.FIGURE or compared is None:
         return None
     size, other, ratio = compared
+    if claim is SpeedClaim.AHEAD:
+        return f"only the order is known: {size} was faster than {other} in {rounds} of {rounds} rounds"
     return f"{_REASONS[claim]}: {size} is {describe_range(ratio)} as fast as {other}"
 
 

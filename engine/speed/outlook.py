@@ -13,7 +13,8 @@ from itertools import combinations
 from statistics import median, quantiles
 
 from ..results.speed_rounds import Stage
-from .rounds import Round
+from .order import CLEAR_ROUNDS
+from .rounds import Candidates, Round
 from .selection import (
     AGREEING_SPREAD,
     BLOCK_SECONDS,
@@ -27,6 +28,7 @@ from .selection import (
     QUIET_EXTRA_SECONDS,
     SELECTION_EXTRA_SECONDS,
     SELECTION_ROUNDS,
+    does_load_stay,
 )
 
 _EVALUATED = 2.5  # mean number of sizes in an evaluation round: today's, recommended, fastest; two may be the same
@@ -45,17 +47,20 @@ class Outlook:
     seconds: float
 
 
-def outlook(rounds: Sequence[Round], cores: int) -> Outlook | None:
+def outlook(rounds: Sequence[Round], candidates: Candidates) -> Outlook | None:
     """Return what is expected to follow these rounds; None while they are too few to show their spread."""
     if len(rounds) < SELECTION_ROUNDS:
         return None
     selection = [r for r in rounds if r.stage is Stage.SELECTION]
     evaluation = [r for r in rounds if r.stage is Stage.EVALUATION]
     extra = sum(r.seconds for r in selection[SELECTION_ROUNDS:])
-    more = 0 if evaluation else _selection_left(selection, extra)
+    stays = does_load_stay(candidates, rounds)
+    more = 0 if evaluation or stays else _selection_left(selection, extra)
     in_selection = more * _seconds_of(selection)
     each = _seconds_of(evaluation) if evaluation else _as_evaluation(selection)
-    total = _evaluation_rounds(evaluation, selection, each, extra + in_selection, cores)
+    total = CLEAR_ROUNDS
+    if not stays:
+        total = _evaluation_rounds(evaluation, selection, each, extra + in_selection, candidates.cores)
     left = max(total - len(evaluation), 0)
     return Outlook(more + left, in_selection + left * each)
 

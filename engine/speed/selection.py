@@ -14,9 +14,9 @@ them alike: only ratios within a round are compared. Two stages keep the choice 
 Rounds of one process do not show how runs differ. So the reported intervals are wider than theirs, by `RUN_TO_RUN`.
 
 On an idle machine the fewest rounds suffice. With other work on it further rounds are run, for at most `EXTRA_SECONDS`;
-if the interval is too wide for a figure even then, `claim` decides what its ends still show. On a CPU nothing is
-claimed from rounds that other work disturbed: it delays the threads of a step whenever they synchronise, which slows
-small batches down more than large ones, by an amount that no round shows.
+if the interval is too wide for a figure even then, `claim` decides what its ends still show. On a CPU, rounds that
+other work disturbed show no factor, and the order by `order` at most: where quiet ones are not to be expected any more,
+the comparison ends as soon as that is shown or cannot be.
 
 Another size than today's is recommended only where it is shown to be a gain.
 """
@@ -26,12 +26,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from statistics import fmean, median, quantiles
 
 from ..results.intervals import ENOUGH_ROUNDS, Interval, interval
 from ..results.speed_rounds import SpeedClaim, Stage
 from ..results.stats import NOISE_FRACTION
 from .claim import claim_of, is_gain
+from .order import is_ahead
 from .rounds import Candidates, Round, RunRound, Speeds
 
 RECOMMENDED_WITHIN = NOISE_FRACTION  # the smallest batch within this share of the fastest is recommended
@@ -46,7 +48,10 @@ AGREEING_SPREAD = 1.25  # upper over lower quartile of the rounds' ratios; beyon
 SELECTION_EXTRA_SECONDS = 25.0  # extra seconds for the selection, beyond its fewest rounds
 EXTRA_SECONDS = 60.0  # extra seconds for both stages together, beyond their fewest rounds
 PATIENT_SECONDS = 15.0  # extra seconds spent to reach HALF_WIDTH; after them CLAIMABLE_HALF_WIDTH is enough
-QUIET_EXTRA_SECONDS = 20.0  # extra seconds of the evaluation spent at most on waiting for rounds without other work
+QUIET_EXTRA_SECONDS = 20.0
+"""Extra seconds of the evaluation spent at most on waiting for rounds without other work. Where none of any stage was
+quiet for as long, none is waited for."""
+FEWEST_DISTURBED = 2  # rounds of the evaluation, where it ends because other work stays
 
 RUN_TO_RUN = 0.035
 """The standard deviation between runs on an idle machine, of the logarithm of a speed and of a ratio of two, beyond
@@ -133,7 +138,8 @@ def _select(candidates: Candidates, rounds: Sequence[Round]) -> _Selected:
     if not candidates.with_reserve & {*remaining}:  # the last one with reserve was left out
         candidates = replace(candidates, with_reserve=frozenset(remaining[:1]))
     extra = _extra_seconds(selection, SELECTION_ROUNDS)
-    choice = _choice(candidates, remaining, speeds, is_out_of_time=extra > SELECTION_EXTRA_SECONDS)
+    is_out_of_time = extra > SELECTION_EXTRA_SECONDS or does_load_stay(candidates, selection)
+    choice = _choice(candidates, remaining, speeds, is_out_of_time=is_out_of_time)
     return _Selected(candidates, speeds, remaining, extra, choice)
 
 
@@ -144,7 +150,8 @@ def _decided(selected: _Selected, rounds: Sequence[Round]) -> RunRound | SpeedVe
     evaluation = [r for r in rounds if r.stage is Stage.EVALUATION]
     # an earlier choice may have been another one, if a size was left out since
     evaluation = [r for r in evaluation if {b.batch_size for b in r.blocks} >= set(choice.evaluated)]
-    if _is_evaluated(choice, evaluation, selected.candidates.cores, selected.extra_seconds):
+    stays = does_load_stay(selected.candidates, rounds)
+    if _is_evaluated(choice, evaluation, selected.candidates, selected.extra_seconds, stays=stays):
         return _verdict(choice, selected.speeds, evaluation, selected.candidates)
     return RunRound(Stage.EVALUATION, choice.evaluated)
 
@@ -165,6 +172,13 @@ class _Choice:
     def rival(self) -> int:
         """The size that today's is compared with: the recommended one, or the fastest where today's is recommended."""
         return self.fastest if self.recommended == self.current else self.recommended
+
+    def is_ahead(self, rounds: Sequence[Round]) -> bool | None:
+        """Whether the order of the recommended size and today's is shown; None while it may be."""
+        if self.current is None or self.recommended == self.current:
+            return False
+        speeds = [r.speeds() for r in rounds]
+        return is_ahead(math.exp(each[self.recommended] - each[self.current]) for each in speeds)
 
     def ratios(self, rounds: Sequence[Speeds]) -> dict[int, Interval]:
         """Return the ratios that the answer rests on: the recommended size against today's and against the fastest."""
@@ -214,17 +228,26 @@ def _highest(sizes: Sequence[int], rounds: Sequence[Speeds]) -> int:
     return max(sizes, key=lambda s: (height[s], -s))
 
 
-def _is_evaluated(choice: _Choice, rounds: Sequence[Round], cores: int, extra_of_selection: float) -> bool:
-    """Whether the ratios are known well enough, or the time is up."""
+def does_load_stay(candidates: Candidates, rounds: Sequence[Round]) -> bool:
+    """Whether other work has disturbed all latest rounds for so long, on shared cores, that none is expected to end."""
+    disturbed = takewhile(lambda r: r.is_disturbed(candidates.cores), reversed(rounds))
+    return candidates.shares_cores and sum(r.seconds for r in disturbed) > QUIET_EXTRA_SECONDS
+
+
+def _is_evaluated(
+    choice: _Choice, rounds: Sequence[Round], candidates: Candidates, extra_of_selection: float, *, stays: bool
+) -> bool:
+    """Whether the ratios are known well enough, or cannot be, or the time is up."""
+    cores, extra = candidates.cores, _extra_seconds(rounds, EVALUATION_ROUNDS)
+    is_few = sum(not r.is_disturbed(cores) for r in rounds) < EVALUATION_ROUNDS
+    if is_few and candidates.shares_cores and (stays or extra > QUIET_EXTRA_SECONDS):
+        is_decided = len(rounds) >= FEWEST_DISTURBED and choice.is_ahead(rounds) is not None
+        return is_decided or extra_of_selection + extra > EXTRA_SECONDS
     if len(rounds) < EVALUATION_ROUNDS:
         return False
-    extra = _extra_seconds(rounds, EVALUATION_ROUNDS)
     if extra_of_selection + extra + rounds[-1].seconds > EXTRA_SECONDS:
         return True
-    quiet = [r for r in rounds if not r.is_disturbed(cores)]
-    if len(quiet) < EVALUATION_ROUNDS and extra <= QUIET_EXTRA_SECONDS:
-        return False
-    if len(rounds) % LOOK_EVERY:
+    if (is_few and extra <= QUIET_EXTRA_SECONDS) or len(rounds) % LOOK_EVERY:
         return False
     half_width = HALF_WIDTH if extra_of_selection + extra <= PATIENT_SECONDS else CLAIMABLE_HALF_WIDTH
     return all(ratio.half_width <= half_width for ratio in choice.ratios(_used(rounds, cores)).values())
@@ -245,7 +268,9 @@ def _verdict(
         if claim is not SpeedClaim.FIGURE or candidates.shares_cores:
             compared = (choice.rival, choice.current, gain)
     quiet_rounds = sum(not r.is_disturbed(cores) for r in rounds)
-    if claim in _contradicting(choice, candidates) or (candidates.shares_cores and quiet_rounds < EVALUATION_ROUNDS):
+    if candidates.shares_cores and quiet_rounds < EVALUATION_ROUNDS:
+        claim = SpeedClaim.AHEAD if choice.is_ahead(rounds) else SpeedClaim.NOTHING
+    elif claim in _contradicting(choice, candidates):
         claim = SpeedClaim.NOTHING
     recommended, speedup = _advice(choice, claim, gain)
     speeds = _samples_per_second(choice, used)
@@ -280,7 +305,7 @@ def _advice(choice: _Choice, claim: SpeedClaim, gain: Interval | None) -> tuple[
     """
     if claim is SpeedClaim.NOTHING:
         return None, None
-    if choice.current is None:
+    if choice.current is None or claim is SpeedClaim.AHEAD:
         return choice.recommended, None
     if gain is not None and choice.recommended != choice.current:
         figure = gain.value if claim is SpeedClaim.FIGURE else None

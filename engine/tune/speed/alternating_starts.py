@@ -8,7 +8,8 @@ is reported as it is. Two stages keep the choice from flattering itself, as in `
 1. *Selection* among the other sizes, if there are several: the smallest that is not shown to be slower than the fastest
    of them by more than 3 %. The start that each of them had in the search counts as a round of its own, but not
    against all others.
-2. *Evaluation* of that size against today's, by pairs of new starts. Only these are reported.
+2. *Evaluation* of that size against today's, by pairs of new starts. Only these are reported. On a CPU that other work
+   uses they show no factor, and the order by `engine.speed.order` at most: then it ends as there.
 
 Nothing here has a state: what was started decides what is started next, so that a document can be decided on again.
 """
@@ -26,9 +27,10 @@ from ...results.result import Probe, Purpose
 from ...results.speed_rounds import SpeedClaim, SpeedRound, Stage
 from ...speed.claim import claim_of, is_gain
 from ...speed.comparison import Comparison, reason
+from ...speed.order import CLEAR_ROUNDS, is_ahead
 from ...speed.reasons import TOOK_LONG
 from ...speed.rounds import OF_STARTS, RunRound, describe_busy_starts
-from ...speed.selection import CLAIMABLE_HALF_WIDTH, RECOMMENDED_WITHIN, interval_of_rounds
+from ...speed.selection import CLAIMABLE_HALF_WIDTH, FEWEST_DISTURBED, RECOMMENDED_WITHIN, interval_of_rounds
 from ..evidence import Evidence
 from ..plan import PAIRS_PRIOR, pairs_expected
 from ..training import Throughput
@@ -52,7 +54,7 @@ class Compared:
     """What is compared: today's size, None where it was refused here, and up to three others, in rising order.
 
     `by_start` has the samples a second of each other size in its start of the search. `start_seconds` is how long a
-    start takes, `most_seconds` how long the comparison may take. `shares_cores`: the training runs on a CPU.
+    start takes, `most_seconds` how long the comparison may take. `shares_cores`: it trains on the CPU, of `cores`.
     """
 
     today: int | None
@@ -61,15 +63,20 @@ class Compared:
     start_seconds: float = 0.0
     most_seconds: float = math.inf
     shares_cores: bool = False
+    cores: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StartedRound:
-    """One start of each size. `speeds` are samples a second by size, in the order of the starts."""
+    """One start of each size. `speeds` are samples a second by size, in the order of the starts.
+
+    `others_cores` is what other work used meanwhile; None where it is unknown.
+    """
 
     stage: Stage
     speeds: Mapping[int, float]
     seconds: float
+    others_cores: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +112,12 @@ def next_round(compared: Compared, rounds: Sequence[StartedRound]) -> RunRound |
     return None if spent + longest * len(step.sizes) > compared.most_seconds else step
 
 
+def does_load_stay(compared: Compared, rounds: Sequence[StartedRound]) -> bool:
+    """Whether other work used so much of shared cores that all starts will count as disturbed, whatever follows."""
+    used = [(r.others_cores or 0.0) * len(r.speeds) for r in rounds]
+    return compared.shares_cores and describe_busy_starts(sum(used) / MOST_STARTS, compared.cores) is not None
+
+
 def starts_at_most(rounds: Sequence[StartedRound]) -> int:
     """Return how many more starts there can be."""
     return MOST_STARTS - sum(len(r.speeds) for r in rounds)
@@ -120,6 +133,7 @@ def starts_expected(compared: Compared, rounds: Sequence[StartedRound]) -> list[
     base, other = _sizes_of_pair(compared, selection)
     ratios = [math.log(r.speeds[other] / r.speeds[base]) for r in evaluation]
     pairs = pairs_expected(ratios, _most_pairs(selection))
+    pairs = CLEAR_ROUNDS if does_load_stay(compared, rounds) else pairs
     return [2] * (pairs - len(evaluation))
 
 
@@ -141,14 +155,19 @@ def verdict(
     facts = partial(
         Comparison, rounds=len(evaluation), seconds=seconds, method=METHOD, others_cores=others_cores, cores=cores
     )
-    if len(evaluation) < ENOUGH_ROUNDS:
+    is_disturbed = compared.shares_cores and describe_busy_starts(others_cores, cores) is not None
+    order = _is_ahead(compared, rounds) if is_disturbed else None
+    if len(evaluation) < (ENOUGH_ROUNDS if order is None else FEWEST_DISTURBED):
         return facts(reason=ended or TOOK_LONG.write(minutes_count=f"{compared.most_seconds / 60:.0f}"))
     pair = pair_of(*_sizes_of_pair(compared, selection), evaluation)
-    is_disturbed = describe_busy_starts(others_cores, cores) is not None
-    claim = SpeedClaim.NOTHING if compared.shares_cores and is_disturbed else _claim(compared, pair)
-    found = facts(claim=claim, reason=reason(claim, (pair.other, pair.base, pair.ratio)))
+    claim = _claim(compared, pair)
+    if is_disturbed:
+        claim = SpeedClaim.AHEAD if order else SpeedClaim.NOTHING
+    found = facts(claim=claim, reason=reason(claim, (pair.other, pair.base, pair.ratio), len(evaluation)))
     if claim is SpeedClaim.NOTHING:
         return found
+    if claim is SpeedClaim.AHEAD:
+        return replace(found, recommended=pair.other)
     is_faster = is_gain(pair.ratio.value if found.is_measurable else None, pair.ratio.low)
     speedup = pair.ratio if is_faster else Interval(1.0, 1.0, 1.0)
     found = replace(
@@ -188,7 +207,8 @@ def rounds_of(rounds: Sequence[SpeedRound], probes: Sequence[Probe]) -> list[Sta
             own = steps.get(block.batch_size, ())[block.first_step : block.first_step + block.steps]
             samples = block.batch_size * block.micro_batches
             speeds[block.batch_size] = samples / fmean(own) if sum(own) else math.nan  # the steps are not there
-        found.append(StartedRound(each.stage, speeds, each.seconds))
+        others = [block.others_cores for block in each.blocks if block.others_cores is not None]
+        found.append(StartedRound(each.stage, speeds, each.seconds, fmean(others) if others else None))
     return found
 
 
@@ -261,9 +281,22 @@ def _is_enough(compared: Compared, rounds: Sequence[StartedRound]) -> bool:
     pairs = len(evaluation)
     if pairs >= _most_pairs(selection):
         return True
+    if pairs >= FEWEST_DISTURBED and does_load_stay(compared, rounds) and _is_ahead(compared, rounds) is not None:
+        return True
     if pairs < ENOUGH_ROUNDS or pairs % 2:
         return False
     return pair_of(*_sizes_of_pair(compared, selection), evaluation).is_claimable
+
+
+def _is_ahead(compared: Compared, rounds: Sequence[StartedRound]) -> bool | None:
+    """Return whether the order of the chosen size and today's is shown; None while further pairs may show it."""
+    selection, evaluation = _of_stage(rounds, Stage.SELECTION), _of_stage(rounds, Stage.EVALUATION)
+    if compared.today is None:
+        return False
+    if not evaluation:
+        return None
+    base, other = _sizes_of_pair(compared, selection)
+    return is_ahead(r.speeds[other] / r.speeds[base] for r in evaluation)
 
 
 def _most_pairs(selection: Sequence[StartedRound]) -> int:

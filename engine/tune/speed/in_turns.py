@@ -38,10 +38,11 @@ class InTurns:
     seconds_left: Callable[[], float]
     timed: list[Probe] = field(default_factory=list)
     rounds: list[StartedRound] = field(default_factory=list)
-    others_cores: list[float] = field(default_factory=list)
+    others_cores: list[float | None] = field(default_factory=list)
 
     def compare(self) -> Comparison:
         """Time rounds of starts until there is a verdict, or no time is left."""
+        self.compared = replace(self.compared, cores=len(usable_cores()))
         began, ended = time.monotonic(), None
         try:
             while (step := next_round(self.compared, self.rounds)) is not None:
@@ -53,8 +54,8 @@ class InTurns:
         except CommandUntunable as error:
             ended = START_FAILED
             self.say("log", level="warning", message=f"a start could not be timed: {error}")
-        seconds, others = time.monotonic() - began, fmean(self.others_cores) if self.others_cores else None
-        cores = len(usable_cores())
+        seconds, others = time.monotonic() - began, _mean(self.others_cores)
+        cores = self.compared.cores
         found = verdict(self.compared, self.rounds, ended, seconds=seconds, others_cores=others, cores=cores)
         return replace(found, speed_rounds=tuple(self._stored()))
 
@@ -74,7 +75,8 @@ class InTurns:
         name = "pair" if step.stage is Stage.EVALUATION else "selection round"
         said = ", ".join(f"{size} with {speeds[size]:.1f}" for size in sorted(speeds))
         self.say("log", level="info", message=f"{name} {self._number(step.stage)}: {said} samples/s")
-        return StartedRound(step.stage, speeds, sum(p.wall_seconds for p in self.timed[first:]))
+        seconds = sum(p.wall_seconds for p in self.timed[first:])
+        return StartedRound(step.stage, speeds, seconds, _mean(self.others_cores[first:]))
 
     def _number(self, stage: Stage) -> int:
         """Return the number of the next round of that stage."""
@@ -83,8 +85,7 @@ class InTurns:
     def _speed(self, batch_size: int) -> float:
         watch = MachineWatch(own_seconds=tree_seconds)
         probe = self.start(batch_size)
-        if (others := watch.read()["others_cores"]) is not None:
-            self.others_cores.append(others)
+        self.others_cores.append(watch.read()["others_cores"])
         self.timed.append(probe)
         if not probe.fits or probe.samples_per_second is None:
             why = probe.error_message or "its data ended too early"
@@ -112,16 +113,21 @@ class InTurns:
 
     def _stored(self) -> Iterator[SpeedRound]:
         """Yield each round as a result holds it."""
-        timed_steps, probes = Counter[int](), iter(self.timed)
+        timed_steps, probes = Counter[int](), iter(zip(self.timed, self.others_cores, strict=True))
         for each in self.rounds:
             blocks = []
-            for probe in (next(probes) for _ in each.speeds):
+            for probe, others in (next(probes) for _ in each.speeds):
                 steps = len(probe.timed_step_seconds)
                 micro_batches = round(samples_of_a_step(probe) / probe.batch_size)
                 first_step, middle = timed_steps[probe.batch_size], median(probe.timed_step_seconds)
-                blocks.append(SpeedBlock(probe.batch_size, middle, first_step, steps, micro_batches=micro_batches))
+                blocks.append(SpeedBlock(probe.batch_size, middle, first_step, steps, others, micro_batches))
                 timed_steps[probe.batch_size] += steps
             yield SpeedRound(each.stage, each.seconds, tuple(blocks))
+
+
+def _mean(others_cores: Sequence[float | None]) -> float | None:
+    known = [each for each in others_cores if each is not None]
+    return fmean(known) if known else None
 
 
 def _timing(speed: float | None, starts: Sequence[Probe]) -> Probe:

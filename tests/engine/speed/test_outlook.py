@@ -28,8 +28,8 @@ def comparison(noise: float, others_cores: float, seed: int) -> list[Round]:
 
 
 def test_nothing_is_expected_while_no_spread_is_known() -> None:
-    assert outlook([], 2) is None
-    assert outlook(comparison(0.01, 0.0, 1)[:2], 2) is None
+    assert outlook([], CANDIDATES) is None
+    assert outlook(comparison(0.01, 0.0, 1)[:2], CANDIDATES) is None
 
 
 @pytest.mark.parametrize(("noise", "others_cores"), [(0.002, 0.0), (0.03, 1.0), (0.3, 1.0)])
@@ -38,7 +38,7 @@ def test_at_half_time_the_seconds_left_are_about_right(noise: float, others_core
     for seed in range(7):
         rounds = comparison(noise, others_cores, seed)
         left = sum(r.seconds for r in rounds[len(rounds) // 2 :])
-        expected = outlook(rounds[: len(rounds) // 2], 2)
+        expected = outlook(rounds[: len(rounds) // 2], CANDIDATES)
         assert expected is not None
         errors.append(abs(expected.seconds - left) / left)
     assert median(errors) <= 0.5
@@ -46,7 +46,7 @@ def test_at_half_time_the_seconds_left_are_about_right(noise: float, others_core
 
 def test_rounds_that_contradict_each_other_take_all_the_time_there_is() -> None:
     rounds = comparison(0.5, 1.0, 1)[:8]
-    expected = outlook(rounds, 2)
+    expected = outlook(rounds, CANDIDATES)
     assert expected is not None
     spent = sum(r.seconds for r in rounds)
     assert EXTRA_SECONDS / 2 < expected.seconds <= EXTRA_SECONDS + spent

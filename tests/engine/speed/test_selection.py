@@ -8,8 +8,18 @@ import pytest
 
 from engine.results.intervals import Interval
 from engine.results.speed_rounds import SpeedClaim
+from engine.speed.order import CLEAR_ROUNDS, ROUNDS
 from engine.speed.rounds import Block, Candidates, Round, RunRound
-from engine.speed.selection import BLOCK_SECONDS, EVALUATION_ROUNDS, EXTRA_SECONDS, SpeedVerdict, Stage, decide, replay
+from engine.speed.selection import (
+    BLOCK_SECONDS,
+    EVALUATION_ROUNDS,
+    EXTRA_SECONDS,
+    FEWEST_DISTURBED,
+    SpeedVerdict,
+    Stage,
+    decide,
+    replay,
+)
 
 NOTHING = SpeedClaim.NOTHING
 
@@ -172,15 +182,33 @@ def test_a_machine_that_is_always_busy_is_not_waited_for_until_the_time_is_up():
     assert verdict.claim is SpeedClaim.FIGURE
 
 
-def test_on_a_cpu_nothing_is_claimed_of_rounds_that_other_work_disturbed():
+SHARED = Candidates((1, 4, 16, 64, 256), 16, frozenset((1, 4, 16, 64, 256)), cores=2, shares_cores=True)
+
+
+def test_on_a_cpu_no_factor_is_claimed_of_rounds_that_other_work_disturbed():
     """Other work slows small batches down more: 56 against 16 was 1.13x alone, and 1.7x to 3x beside a test suite."""
-    sizes = (1, 4, 16, 64, 256)
-    busy = Candidates(sizes, 16, frozenset(sizes), cores=2, shares_cores=True)
-    verdict, rounds = compare(saturating, others=lambda _: 1.0, candidates=busy)
+    verdict, rounds = compare(saturating, others=lambda _: 1.0, candidates=SHARED, seconds=10.0)
     assert (verdict.claim, verdict.recommended, verdict.quiet_rounds) == (NOTHING, None, 0)
-    assert len(evaluated(rounds)) > EVALUATION_ROUNDS
-    quiet, _ = compare(saturating, others=lambda number: 1.0 if number % 2 else 0.0, candidates=busy)
+    assert len(evaluated(rounds)) == FEWEST_DISTURBED, "1.4x is no order, so no further round is run"
+    quiet, _ = compare(saturating, others=lambda number: 1.0 if number % 2 else 0.0, candidates=SHARED)
     assert (quiet.claim, quiet.recommended) == (SpeedClaim.FIGURE, 64)
+
+
+@pytest.mark.parametrize(("times", "rounds_needed"), [(30, CLEAR_ROUNDS), (5, ROUNDS)])
+def test_on_a_busy_cpu_a_size_that_is_ahead_in_every_round_is_recommended_without_a_factor(times, rounds_needed):
+    def speed(size: int, number: int) -> float:
+        return 100 * (times if size >= 64 else 1) * (1 + number % 3)
+
+    verdict, rounds = compare(speed, others=lambda _: 1.3, candidates=SHARED, seconds=8.0)
+    assert (verdict.claim, verdict.recommended, verdict.speedup) == (SpeedClaim.AHEAD, 64, None)
+    assert verdict.rounds == len(evaluated(rounds)) == rounds_needed
+
+    def once_behind(size: int, number: int) -> float:
+        return speed(size, number) if number != 5 else 100.0
+
+    verdict, rounds = compare(once_behind, others=lambda _: 1.3, candidates=SHARED, seconds=8.0)
+    assert (verdict.claim, verdict.recommended) == (NOTHING, None)
+    assert len(rounds) == 6, "one round the other way ends it"
 
 
 def test_a_block_is_never_shorter_than_what_a_scheduler_needs():

@@ -6,16 +6,21 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from itertools import count
+from typing import Any
 
 import pytest
 
 from engine.errors import CommandUntunable, TimeIsUp
+from engine.machine.watch import usable_cores
 from engine.results.result import Outcome, Probe
 from engine.results.speed_rounds import SpeedClaim, Stage
 from engine.speed.comparison import Comparison
+from engine.speed.order import CLEAR_ROUNDS
+from engine.tune.speed import in_turns as in_turns_module
 from engine.tune.speed.alternating_starts import ENOUGH_ROUNDS, MOST_STARTS, Compared, mean_speed, stored_pair
 from engine.tune.speed.in_turns import InTurns
 from engine.tune.speed.timed_steps import steps_to_time
+from tests.engine.quiet_machine import QuietMachine
 
 README = {16: 1771.0, 128: 8056.0, 1024: 13882.0, 2542: 13593.0, 4816: 13766.0}
 """Samples a second of the starts of the README's own example."""
@@ -243,6 +248,26 @@ def test_a_stored_comparison_shows_its_pair_again() -> None:
 def test_a_start_is_timed_over_all_its_steps_where_the_data_comes_in_bursts() -> None:
     bursts = Probe(8, Outcome.FITS, step_seconds=1.0, timed_step_seconds=(1.0, 1.0, 6.0, 0.0), samples_per_second=16.0)
     assert mean_speed(bursts) == 8.0  # two micro-batches in each step
+
+
+class Busy(QuietMachine):
+    def read(self) -> dict[str, Any]:
+        return {"others_cores": 0.65 * len(usable_cores())}
+
+
+@pytest.mark.parametrize(("pairs", "claim"), [((20.0, 9.0), SpeedClaim.AHEAD), ((20.0, 1.2), SpeedClaim.NOTHING)])
+def test_beside_other_work_pairs_show_the_order_or_end_at_once(
+    pairs: tuple[float, float], claim: SpeedClaim, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(in_turns_module, "MachineWatch", Busy)
+    start = start_of(lambda size, number: 100.0 if size == 16 else 100.0 * pairs[number // 2 % 2])
+    what = Compared(16, (48,), {48: 300.0}, 10.0, shares_cores=True)
+    in_turns = InTurns(what, start, lambda *_, **__: None, lambda: 1e6)
+    found = in_turns.compare()
+    is_ahead = claim is SpeedClaim.AHEAD
+    assert (found.claim, found.recommended, found.speedup) == (claim, 48 if is_ahead else None, None)
+    assert found.rounds == (CLEAR_ROUNDS if is_ahead else 3), "after three pairs, quiet ones could not help any more"
+    assert {b.others_cores for r in found.speed_rounds for b in r.blocks} == {Busy().read()["others_cores"]}
 
 
 def test_a_timed_size_keeps_the_steps_of_all_its_starts() -> None:
