@@ -31,15 +31,13 @@ class Figure:
 def figures(result: StoredResult, savings: Savings | None = None) -> list[Figure]:
     """Return speed-up, cost per run and saving per year, with the run's own assumptions or the reader's.
 
-    Where only bounds are known these are the bounds. None where no gain is known: the sentence says why.
+    Where only bounds are known these are the bounds. None where no factor is known: the sentence says why.
     """
     savings, known = savings or result.savings, speed_of(result)
-    if not known.is_gain:
+    if known.least is None:
         is_alone = result.current_is_refused and result.is_speed_measurable  # there is nothing to gain on
         return [_own_speed(result, result.recommended)] if is_alone and result.recommended else []
     speedup = Figure("Speed-up", known.factor, "measured", _against(result), is_gain=True, interval=known.interval)
-    if known.least is None:
-        return [speedup]
     if result.speedup is None:
         return [speedup, _most_cost(savings), _least_saved(result, savings)]
     return [speedup, _cost_per_run(savings), _saved_per_year(result, savings)]
