@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 
 from ..build_result import measured_points
 from ..results.result import Boundary, Probe, Purpose, Reason
-from ..results.speed_rounds import SpeedBlock
-from ..speed.comparison import Comparison
+from ..results.speed_rounds import SpeedBlock, SpeedClaim
+from ..speed.comparison import Comparison, says_nothing
 from .claims import Claims
 from .contradiction import Contradiction, differences
 
@@ -40,6 +41,10 @@ def compare_again(claims: Claims, boundary: Boundary) -> tuple[Comparison, list[
     if wrong or not claims.speed_rounds:
         return facts, wrong
     found, wrong = claims.compare(facts, points, boundary.largest_batch_size or 0)
+    if found.claim is SpeedClaim.AHEAD and claims.speed is not None and claims.speed.claim is not SpeedClaim.AHEAD:
+        why = claims.speed.reason or ""
+        if says_nothing(why):  # of an earlier build, which claimed no order
+            found = replace(found, claim=SpeedClaim.NOTHING, reason=why, recommended=None)
     return found, wrong or [*_untrue_speeds(claims, found)]
 
 

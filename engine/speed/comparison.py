@@ -204,6 +204,15 @@ def reason(claim: SpeedClaim, compared: tuple[int, int, Interval] | None, rounds
     return f"{_REASONS[claim]}: {size} is {describe_range(ratio)} as fast as {other}"
 
 
+def says_nothing(reason: str) -> bool:
+    """Whether a reason is that of a ratio of which nothing is claimed, word for word."""
+    found, before = compared_in(reason), f"{_REASONS[SpeedClaim.NOTHING]}: "
+    return (
+        found is not None
+        and reason == f"{before}{found.batch_size} is between {found.low} and {found.high} as fast as {found.other}"
+    )
+
+
 _REASONS = {
     SpeedClaim.AT_LEAST: "the least speed-up is known, but no figure",
     SpeedClaim.NO_GAIN: "no gain was found, and no figure is known",

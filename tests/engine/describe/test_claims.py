@@ -1,4 +1,4 @@
-"""What a result says of its speed-up where a sender left a part of it out."""
+"""What a result says of its speed-up where only a part of it is known."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from engine.describe.answer import is_short
 from engine.describe.key_figures import key_line
 from engine.describe.result import answer_of
 from engine.describe.speed import claim_in
@@ -21,3 +22,13 @@ def test_a_lower_bound_without_its_interval_is_not_claimed(missing: str) -> None
     assert claim_in(damaged) is SpeedClaim.NOTHING
     assert "at least" not in answer_of(damaged).text
     assert "at least" not in key_line(damaged)
+
+
+def test_an_order_is_said_with_its_rounds_and_without_a_factor() -> None:
+    whole = make_bound_result()
+    assert whole.speed is not None
+    speed = replace(whole.speed, claim=SpeedClaim.AHEAD, rounds=10, quiet_rounds=0, others_cores=1.3, cores=2)
+    answer = answer_of(replace(whole, speed=speed, speedup=None, speedup_low=None, speedup_high=None))
+    assert answer.sentence.endswith(" in 10 of 10 rounds.")
+    assert is_short(answer.sentence)
+    assert answer.notes[0] == "How much is not known: other programs used 1.3 of 2 cores and slow small batches more."

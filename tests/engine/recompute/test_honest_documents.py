@@ -28,6 +28,11 @@ RUNS: dict[str, Any] = {
     "the largest is not the fastest": (HonestWorker(528, **SLOW_IN_THE_END), {}, Reason.OUT_OF_MEMORY),
     "noisy": (HonestWorker(100, noise=0.4), {}, Reason.OUT_OF_MEMORY),
     "during other work": (HonestWorker(100, noise=0.1, others_cores=3.0), {}, Reason.OUT_OF_MEMORY),
+    "ahead of today's during other work": (
+        HonestWorker(528, step_seconds=lambda _: 0.1, others_cores=1.5),
+        {},
+        Reason.OUT_OF_MEMORY,
+    ),
     "sizes that could not be timed": (
         HonestWorker(528, not_together=frozenset({528, 4})),
         {},
@@ -57,6 +62,22 @@ def test_a_run_of_any_outcome_claims_what_its_probes_show(name: str) -> None:
     document = document_of(worker, **settings)
     assert document["boundary"]["reason"] == reason
     assert find_contradictions(document) == []
+
+
+def test_the_order_is_claimed_without_a_factor_and_is_checked() -> None:
+    document = document_of(RUNS["ahead of today's during other work"][0])
+    size = document["recommended"]["batch_size"]
+    assert (document["speed"]["claim"], document["speedup"], document["speedup_low"]) == ("ahead", None, None)
+    assert document["savings"]["per_year_usd"] is None
+    before = {**document["speed"], "claim": "nothing", "recommended_by": "nothing"}
+    before["reason"] = f"speed not measurable here now: {size} is between 4.1x and 33x as fast as 16"
+    nothing = {"recommended": None, "batch_size_ratio": None, "speed": before}
+    nothing["waste"] = {**document["waste"], "at_recommended_bytes": None, "at_recommended_fraction": None}
+    assert find_contradictions({**document, **nothing}) == [], "earlier builds claimed no order"
+    unknown = document_of(RUNS["during other work"][0])
+    assert unknown["speed"]["claim"] == "nothing"
+    unknown["speed"]["claim"] = "ahead"
+    assert "speed.claim" in [each.field for each in find_contradictions(unknown)]
 
 
 @pytest.mark.parametrize("steps", range(40))
