@@ -87,18 +87,18 @@ def _untrue_verdict(claims: Claims, result: RunResult, *, earlier_reason: str | 
     if claims.speed is None:
         return
     assert result.speed is not None
+    speed = result.speed
     if claims.speed.reason == earlier_reason:
-        result = replace(result, speed=replace(result.speed, reason=earlier_reason))
-        assert result.speed is not None
+        speed = replace(speed, reason=earlier_reason)
     for name in _VERDICT:
-        yield from differences(f"speed.{name}", getattr(claims.speed, name), getattr(result.speed, name))
+        yield from differences(f"speed.{name}", getattr(claims.speed, name), getattr(speed, name))
     of_earlier_builds = SpeedClaim.FIGURE if claims.speed.is_measurable else SpeedClaim.NOTHING
     claim = claims.speed.claim or of_earlier_builds
-    yield from differences("speed.claim", claim, result.speed.claim, may_claim_less=False)
+    yield from differences("speed.claim", claim, speed.claim, may_claim_less=False)
     if claims.speed.method is not None and not is_one_of(claims.speed.method, [claims.method]):
         yield Contradiction("speed.method", claims.speed.method, str(claims.method))
     if (claims.speed.reason is None) is not claims.speed.is_measurable:
-        yield Contradiction("speed.reason", claims.speed.reason, result.speed.reason)
+        yield Contradiction("speed.reason", claims.speed.reason, speed.reason)
 
 
 def _untrue_breakdown(claims: Claims, boundary: Boundary) -> Iterator[Contradiction]:
