@@ -38,9 +38,10 @@ def answer_of(
     batch_size: int, at_today: RaceVerdict, at_own_size: RaceVerdict | None, sizes: Sequence[AtSize]
 ) -> Answer:
     """Choose between the verdicts at today's `batch_size` and at sizes of their own."""
-    if at_own_size is not None and at_own_size.is_found and at_own_size.gain is not None:
-        known = at_today.gain if at_today.is_found else None
-        if known is None or at_own_size.gain.low > known.value:  # otherwise the other batch size is not shown to add
+    if at_own_size is not None and at_own_size.is_found:
+        known, own = at_today.gain, at_own_size.gain
+        # otherwise the other batch size is not shown to add
+        if not at_today.is_found or (known is not None and own is not None and own.low > known.value):
             option = options_of(sizes, batch_size)[at_own_size.chosen[0]]
             return Answer(option.entry, option.batch_size, at_own_size)
     return Answer(at_today.chosen, batch_size, at_today)

@@ -95,7 +95,7 @@ class Findings:
     @property
     def deciding(self) -> RaceVerdict:
         """The verdict whose rounds alone decide the headline."""
-        is_own_size = self.gain is not None and self.chosen_batch_size != self.batch_size
+        is_own_size = self.chosen_batch_size != self.batch_size
         return self.at_own_size if is_own_size and self.at_own_size is not None else self.at_today
 
 
@@ -107,12 +107,12 @@ class FasterResult(Findings):
 
     @property
     def is_found(self) -> bool:
-        return self.gain is not None and (self.chosen != TODAY or self.chosen_batch_size != self.batch_size)
+        return self.chosen != TODAY or self.chosen_batch_size != self.batch_size
 
     @property
     def headline(self) -> str:
         """Write what was found in a sentence, or why nothing is claimed."""
-        if not self.is_found or self.gain is None:
+        if not self.is_found:
             if not self._is_any_compared and not self.at_today.ended_early:
                 return NONE_COMPARED
             verdicts = [each for each in (self.at_today, self.at_own_size) if each is not None]
@@ -122,7 +122,7 @@ class FasterResult(Findings):
             *([next(row.label for row in self.rows if row.entry == self.chosen)] if self.chosen else []),
             *([f"batch {self.chosen_batch_size:,}"] if self.chosen_batch_size != self.batch_size else []),
         ]
-        return headline(self.gain, self.claim, lines=lines, label=" + ".join(labels), savings=self.savings)
+        return headline(self.deciding, lines=lines, label=" + ".join(labels), savings=self.savings)
 
     @property
     def _is_any_compared(self) -> bool:

@@ -26,6 +26,7 @@ from ..provenance.read import run_facts
 from ..race.field import TODAY, Entry, RaceVerdict, mean_others_cores
 from ..race.lines import lines_of
 from ..race.numbers import STEPS, UNKNOWN, Numbers, compare_numbers, is_hidden, largest_difference
+from ..race.rule import does_load_stay
 from ..race.variants import (
     Change,
     NotTried,
@@ -141,7 +142,7 @@ class _Running:
             course.until_seconds = self.spec.time_budget_seconds
             at_today = self.execution.timed("racing", course.raced)
         sizes, course_of_sizes = list[AtSize](), None
-        if not at_today.ended_early:
+        if not at_today.ended_early and not does_load_stay(course.racing, course.rounds):
             sizes, course_of_sizes = self.execution.timed("sizing", lambda: self._sizes(at_today, changes))
         at_own = None
         if course_of_sizes is not None:

@@ -89,7 +89,7 @@ class RaceVerdict:
     `gain` is from the evaluation alone, and `claim` says what of it may be said. `chosen` is what is recommended: the
     leader, or today's training where nothing is shown to gain. `ended_early`: the time was spent before the rounds said
     more. `rounds` are those of the evaluation, or where nothing led and that stays open, those that chose; of them
-    `quiet_rounds` are those that no other work disturbed.
+    `quiet_rounds` are those that no other work disturbed. `gain` is None also where only the order is claimed.
     """
 
     chosen: Entry

@@ -21,7 +21,8 @@ The race is a successive halving with intervals:
 
 That nothing gains is claimed where the upper end of the leader's interval is no gain; or nothing leads, and each entry
 that was tried has an interval below a gain of 3 %, or was much slower. On cores that other work uses, its undisturbed
-rounds have to show it. If they do not, or the time was up before, it stays open.
+rounds have to show it. If they do not, or the time was up before, it stays open. Where that work stays, nothing is
+combined: a leader that was ahead by `engine.speed.order` so far is evaluated until that is shown, or cannot be.
 
 The time of the evaluation's fewest rounds is kept for it: the rounds before it end in time, with the leader so far.
 Where some starts take longer, as those of a compiled model, each entry has its own time.
@@ -38,6 +39,7 @@ from ..results.intervals import ENOUGH_ROUNDS, Interval, interval
 from ..results.speed_rounds import SpeedClaim, Stage
 from ..results.stats import NOISE_FRACTION
 from ..speed.claim import claim_of, is_gain
+from ..speed.order import is_ahead
 from ..speed.selection import CLAIMABLE_HALF_WIDTH, LOOK_EVERY, interval_of_rounds
 from .field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict
 
@@ -72,6 +74,9 @@ def decide(field: Field, rounds: Sequence[RacedRound]) -> NextRound | RaceVerdic
     for number in range(GENERATIONS):
         generation = race.generation(number, entries)
         generations.append(generation)
+        if race.ends_selection(generation):
+            leader = generation.leader if race.is_ahead(generation.leader, Stage.SELECTION) is not False else TODAY
+            break
         if not generation.is_settled:
             if race.has_time_for(generation.left, generation.best if generation.rounds else leader):
                 return NextRound(Stage.SELECTION, number, tuple(generation.left))
@@ -86,6 +91,13 @@ def decide(field: Field, rounds: Sequence[RacedRound]) -> NextRound | RaceVerdic
             break
         entries, tried = [leader, *grown], tried | set(grown)
     return race.without_gain(generations) if leader == TODAY else race.evaluated(leader)
+
+
+def does_load_stay(field: Field, rounds: Sequence[RacedRound]) -> bool:
+    """Whether other work disturbed every block of the latest rounds on cores that it shares: it is expected to stay."""
+    latest = [r for r in rounds if r.failed is None][-FEWEST_ROUNDS:]
+    is_busy = all(len(r.disturbed(field.cores)) == len(r.timed) for r in latest)
+    return field.shares_cores and len(latest) == FEWEST_ROUNDS and is_busy
 
 
 def ratio_of(entry: Entry, other: Entry, rounds: Sequence[RacedRound], cores: int) -> Interval | None:
@@ -230,6 +242,7 @@ class _Race:
         self.field = field
         self.failed = {r.failed for r in rounds if r.failed is not None}
         self.rounds = [r for r in rounds if r.failed is None]
+        self.is_busy = does_load_stay(field, self.rounds)
         self.spent = sum(r.seconds for r in rounds)
         self.unit_seconds = max((r.seconds / len(r.timed) for r in self.rounds if r.timed), default=0.0)
 
@@ -237,6 +250,17 @@ class _Race:
         own = [r for r in self.rounds if r.stage is Stage.SELECTION and r.generation == number]
         known, shares_cores = _known(own, self.field.cores), self.field.shares_cores
         return _Generation(number, entries, known, self.failed, shares_cores=shares_cores)
+
+    def ends_selection(self, generation: _Generation) -> bool:
+        """Whether other work leaves nothing to choose by: the rounds of the evaluation do not change that."""
+        own = [r for r in self.rounds if r.stage is Stage.SELECTION]
+        return bool(generation.rounds and generation.left) and does_load_stay(self.field, own)
+
+    def is_ahead(self, leader: Entry, stage: Stage) -> bool | None:
+        """Whether the order of a leader and today's training is shown; None while it may be."""
+        both = [r.logarithms() for r in self.rounds if r.stage is stage]
+        both = [each for each in both if {TODAY, leader} <= each.keys()]
+        return is_ahead(math.exp(each[leader] - each[TODAY]) for each in both) if leader != TODAY else False
 
     def seconds_of(self, *entries: Entry) -> float:
         """Return how long one start of each takes: of a new combination as its longest part, else as in any round."""
@@ -269,7 +293,7 @@ class _Race:
             return RaceVerdict(TODAY, TODAY, SpeedClaim.NO_GAIN, None, 0, 0)
         own = [r for r in self.rounds if r.stage is Stage.SELECTION]
         quiet = sum(not r.disturbed(self.field.cores) for r in own)
-        is_cut = not all(generation.is_settled for generation in generations)
+        is_cut = not self.is_busy and not all(generation.is_settled for generation in generations)
         return RaceVerdict(TODAY, TODAY, SpeedClaim.NOTHING, None, len(own), quiet, ended_early=is_cut)
 
     def evaluated(self, leader: Entry) -> NextRound | RaceVerdict:
@@ -278,15 +302,21 @@ class _Race:
         quiet = sum(not r.disturbed(self.field.cores) for r in own)
         known_rounds = _known(own, self.field.cores, outlying=math.inf)
         ratios = _ratios(leader, TODAY, known_rounds, ENOUGH_ROUNDS)
+        is_shared = self.field.shares_cores and quiet < ENOUGH_ROUNDS
+        ahead = self.is_ahead(leader, Stage.EVALUATION) if is_shared else None
+        is_decided = self.is_busy and ahead is not None
         is_over = self.spent + self.seconds_of(TODAY, leader) >= self.field.most_seconds
-        if not is_over and not self._is_known(ratios, len(own), quiet):
+        if not is_over and not is_decided and not self._is_known(ratios, len(own), quiet):
             return NextRound(Stage.EVALUATION, 0, (TODAY, leader))
-        if len(ratios) < ENOUGH_ROUNDS:
-            return RaceVerdict(TODAY, leader, SpeedClaim.NOTHING, None, len(ratios), quiet, ended_early=True)
+        if ahead:
+            return RaceVerdict(leader, leader, SpeedClaim.AHEAD, None, len(own), quiet)
+        if is_decided or len(ratios) < ENOUGH_ROUNDS:
+            ended_early = not is_decided
+            return RaceVerdict(TODAY, leader, SpeedClaim.NOTHING, None, len(own), quiet, ended_early)
         known = interval_of_rounds(ratios)
         gain, is_narrow = known.exp(), known.half_width <= CLAIMABLE_HALF_WIDTH
         claim = claim_of(gain, is_narrow=is_narrow)
-        if self.field.shares_cores and quiet < ENOUGH_ROUNDS:
+        if is_shared:
             claim = SpeedClaim.NOTHING
         figure = gain.value if claim is SpeedClaim.FIGURE else None
         is_chosen = claim is not SpeedClaim.NOTHING and is_gain(figure, gain.low)

@@ -15,6 +15,7 @@ from ..errors import SpecError
 from ..race.field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict, mean_others_cores
 from ..race.numbers import UNKNOWN, Numbers
 from ..race.row import VariantRow
+from ..race.rule import decide, does_load_stay
 from ..race.text import lines_to_paste
 from ..results.savings import savings
 from ..results.speed_rounds import SpeedClaim
@@ -26,9 +27,7 @@ from ..tune.faster.answer import (
     answer_of,
     coarsest,
     field_of,
-    is_given_up,
     is_raced,
-    next_step,
     order_of_round,
     race_waits_for_workers,
     row_of,
@@ -262,7 +261,7 @@ class _Race:
 
     @property
     def _is_given_up(self) -> bool:
-        return self.is_waiting and is_given_up(self.of_workers, self.stored.rounds_of_workers)
+        return self.is_waiting and does_load_stay(self.of_workers, self.stored.rounds_of_workers)
 
     @property
     def _has_rest(self) -> bool:
@@ -346,4 +345,4 @@ def _first_wrong(path: str, racing: Field, rounds: Sequence[RacedRound]) -> list
         shown = (*(one.entry for one in each.timed), *(() if each.failed is None else (each.failed,)))
         return shown == (order if each.failed is None else order[: len(shown)])
 
-    return first_wrong_round(path, racing, rounds, next_step, is_of)
+    return first_wrong_round(path, racing, rounds, decide, is_of)

@@ -67,6 +67,8 @@ class StoredRace:
     @property
     def factor(self) -> str:
         """Write "1.42x, 1.3 to 1.5x" or "at least 1.3x"; empty where nothing is recommended."""
+        if self.claim is SpeedClaim.AHEAD and self.lines:
+            return f"faster in {self.own_rounds} of {self.own_rounds} rounds"
         if self.gain is None:
             return ""
         if self.claim is SpeedClaim.AT_LEAST:

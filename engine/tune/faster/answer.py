@@ -14,7 +14,6 @@ from ...race.numbers import OWN_FACTOR, Numbers, Sameness, is_hidden
 from ...race.row import VariantRow
 from ...race.rule import decide, known_ratio
 from ...race.text import pays_after
-from ...results.intervals import ENOUGH_ROUNDS
 from ...results.speed_rounds import SpeedClaim, Stage
 from ...speed.claim import is_gain
 from .facts import Facts
@@ -24,8 +23,6 @@ from .variants import BY_NAME, COMPILE, CONFLICTS, VARIANTS, WORKERS, Variant
 NOTHING_TIMED = RaceVerdict(
     chosen=TODAY, leader=TODAY, claim=SpeedClaim.NOTHING, gain=None, rounds=0, quiet_rounds=0, ended_early=True
 )
-GIVE_UP_ROUNDS = 2 * ENOUGH_ROUNDS
-"""A CPU whose first rounds were all disturbed by other work will show no more: nothing is claimed from such rounds."""
 GIVEN_UP = "other work disturbed every round, so the other changes were not tried"
 TIME_IS_UP = "the time budget ended before all was tried"
 FAILED = "it failed: "
@@ -116,22 +113,9 @@ def field_of(names: Iterable[str], *, cores: int, shares_cores: bool, most_secon
     return Field(tuple(names), CONFLICTS, most_seconds=most_seconds, cores=cores, shares_cores=shares_cores)
 
 
-def next_step(racing: Field, rounds: Sequence[RacedRound]) -> NextRound | RaceVerdict:
-    """Return what to start next, or the verdict."""
-    if is_given_up(racing, rounds):
-        return replace(NOTHING_TIMED, rounds=len(rounds), ended_early=False)
-    return decide(racing, rounds)
-
-
-def is_given_up(racing: Field, rounds: Sequence[RacedRound]) -> bool:
-    """Whether other work disturbed every round, so that no more will show."""
-    is_enough = racing.shares_cores and len(rounds) >= GIVE_UP_ROUNDS
-    return is_enough and all(each.disturbed(racing.cores) for each in rounds)
-
-
 def verdict_of(racing: Field, rounds: Sequence[RacedRound]) -> RaceVerdict:
     """Return the verdict of rounds after which nothing was timed any more: as if the time was up."""
-    verdict = next_step(replace(racing, most_seconds=0.0), rounds)
+    verdict = decide(replace(racing, most_seconds=0.0), rounds)
     assert isinstance(verdict, RaceVerdict)
     return verdict
 

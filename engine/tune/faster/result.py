@@ -144,10 +144,9 @@ class OwnRaceResult(OwnFindings):
             found = NOT_TOGETHER
         if not self.raced and self.verdict.claim is SpeedClaim.NO_GAIN:
             found = NONE_RACED
-        if self.chosen and self.verdict.gain is not None:
+        if self.chosen:
             label = " + ".join(row.label for row in self.rows if row.name in self.chosen)
-            gain, claim, count = self.verdict.gain, self.verdict.claim, len(self.lines)
-            found = headline(gain, claim, lines=count, label=label, savings=self.savings)
+            found = headline(self.verdict, lines=len(self.lines), label=label, savings=self.savings)
         savers = [] if self.chosen else self.savers
         return " ".join([*(less_memory(row, self.today.memory_bytes) for row in savers[:1]), found])
 

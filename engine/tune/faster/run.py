@@ -15,6 +15,7 @@ from ...provenance.read import run_facts
 from ...race.field import TODAY, Entry, NextRound, RacedRound, RaceVerdict, Timed, mean_others_cores
 from ...race.numbers import Numbers, largest_difference
 from ...race.row import VariantRow
+from ...race.rule import decide, does_load_stay
 from ...race.text import lines_to_paste
 from ...results.savings import savings
 from ...results.speed_rounds import SpeedClaim, Stage
@@ -33,9 +34,7 @@ from .answer import (
     coarsest,
     describe_entry,
     field_of,
-    is_given_up,
     is_raced,
-    next_step,
     order_of_round,
     race_waits_for_workers,
     row_of,
@@ -161,7 +160,7 @@ class _Faster:
         self.base = verdict.chosen
         is_cpu = self.starts.device.kind == "cpu"
         racing = field_of((WORKERS,), cores=self.starts.cores, shares_cores=is_cpu)
-        if is_given_up(racing, self.rounds_of_workers):
+        if does_load_stay(racing, self.rounds_of_workers):
             self.remarks.append(GIVEN_UP)
         return verdict
 
@@ -204,7 +203,7 @@ class _Faster:
         is_cpu, cores = self.starts.device.kind == "cpu", self.starts.cores
         racing = field_of(names, cores=cores, shares_cores=is_cpu, most_seconds=left)
         try:
-            while isinstance(step := next_step(racing, rounds), NextRound):
+            while isinstance(step := decide(racing, rounds), NextRound):
                 number = len(self.rounds_of_workers) + len(self.rounds) + 1
                 self.execution.emit_event("timing", stage=step.stage, round=number, batch_sizes=[])
                 rounds.append(self._round(step, len(rounds), number))

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 import pytest
 
 from engine.race.field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict, Timed
-from engine.race.rule import MOST_ROUNDS, decide, ratio_of
+from engine.race.rule import FEWEST_ROUNDS, MOST_ROUNDS, decide, ratio_of
 from engine.race.text import nothing_found
 from engine.results.speed_rounds import SpeedClaim, Stage
+from engine.speed.order import CLEAR_ROUNDS
 
 FACTORS = {"fused": 1.2, "bf16": 1.6, "tf32": 1.4, "channels_last": 0.5, "released": 1.0}
 CONFLICT = frozenset({frozenset({"bf16", "tf32"})})
@@ -155,10 +156,15 @@ def test_without_time_for_an_evaluation_nothing_is_claimed() -> None:
     assert sum(r.seconds for r in rounds) <= 12
 
 
-def test_beside_other_work_on_the_same_cores_nothing_is_claimed() -> None:
-    verdict, _ = raced(Field(tuple(FACTORS), CONFLICT, cores=2, shares_cores=True), others_cores=1.0)
-    assert (verdict.leader, verdict.chosen) == (("fused", "bf16"), TODAY)
-    assert verdict.claim is SpeedClaim.NOTHING
+def test_beside_other_work_on_the_same_cores_no_factor_is_claimed_and_the_race_ends_early() -> None:
+    busy = Field(tuple(FACTORS), CONFLICT, cores=2, shares_cores=True)
+    verdict, rounds = raced(busy, others_cores=1.0)
+    assert (verdict.claim, verdict.chosen, verdict.ended_early) == (SpeedClaim.NOTHING, TODAY, False)
+    assert len(rounds) == FEWEST_ROUNDS, "1.6x is no order"
+    assert nothing_found([verdict]).startswith("Nothing is claimed: other programs ran in all 3 rounds")
+    ahead, rounds = raced(busy, {**FACTORS, "released": 12.0}, others_cores=1.0)
+    assert (ahead.claim, ahead.chosen, ahead.gain) == (SpeedClaim.AHEAD, ("released",), None)
+    assert len(rounds) == FEWEST_ROUNDS + CLEAR_ROUNDS
 
 
 def test_blocks_that_a_burst_slowed_down_do_not_move_a_ratio() -> None:

@@ -34,6 +34,7 @@ RACES: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "masks that do not explain it": (("bf16", "fused"), {"masks": 0.02, "off": {"bf16": 0.07}}),
     "less memory": (("release-outputs", "fused"), {"noted": {"kept_bytes": 400}}),
     "other programs": (("fused",), {"machine": Busy}),
+    "ahead beside other programs": (("fused", "bf16"), {"machine": Busy, "times": {"fused": 0.05}}),
     "other programs, and nothing that gains": (("fused",), {"machine": Busy, "times": {}}),
     "other programs while it waits": (("workers", "fused"), {**LOADER, "machine": Busy}),
     "no time to try": (("fused", "compile"), {"ends_after": 3}),

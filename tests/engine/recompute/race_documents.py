@@ -19,6 +19,7 @@ RACES: dict[str, dict[str, Any]] = {
     "a change that fails": {"factors": FAST, "fails": frozenset({"compile"})},
     "a change that is much slower": {**SLOWER_SMALL, "factors": {**FAST, "checkpointing": 0.1}},
     "other programs": {"factors": FAST, "others_cores": 0.9},
+    "ahead beside other programs": {"factors": {"fused": 12.0}, "others_cores": 0.9},
     "other programs, and nothing that gains": {"step_seconds": lambda size: 0.1 * size, "others_cores": 0.9},
     "too little time": {"factors": FAST, "ends_after": 25},
     "time that ends between": {"factors": FAST, "ends_after": 60},
