@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from .describe.speed import stated_reason
 from .results import savings, stats
 from .results.result import Boundary, DeviceFacts, Point, Probe, Reason, RecommendedBy, RunResult, Speed, Timings
 from .results.speed_rounds import SpeedClaim
@@ -70,7 +71,7 @@ def answer(
     current, recommended = points.get(spec.current_batch_size), points.get(comparison.recommended or 0)
     speedup = comparison.speedup
     is_bound = comparison.claim is SpeedClaim.AT_LEAST
-    return RunResult(
+    result = RunResult(
         spec=spec,
         device=device,
         boundary=boundary,
@@ -91,6 +92,7 @@ def answer(
         speed_rounds=comparison.speed_rounds,
         largest_with_reserve=points.get(with_reserve or 0),
     )
+    return replace(result, speed=result.speed and replace(result.speed, reason=stated_reason(result)))
 
 
 def is_today_known(today: int, probes: Sequence[Probe]) -> bool:

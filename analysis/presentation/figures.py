@@ -1,28 +1,15 @@
-"""The large figures of a result: speed-up, cost and saving; their bounds, or what is known where none is claimed."""
+"""The large figures of a result: speed-up, cost and saving, or their bounds."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.presentation.formatting import (
-    NOT_MEASURED,
-    bytes_text,
-    factor,
-    number,
-    percent,
-    rate,
-    rate_range,
-    times,
-    usd,
-    usd_range,
-)
+from analysis.presentation.formatting import NOT_MEASURED, number, rate, rate_range, times, usd, usd_range
 from analysis.presentation.stored.result import StoredResult
-from engine.describe.result import compared, describe_other, is_disturbed
+from engine.describe.speed import speed_of
 from engine.results.result import Point, Savings
-from engine.results.speed_rounds import SpeedClaim
-from engine.speed.claim import describe_bounds, describe_lower_bound
-from engine.text.today import name_today, reword
-from engine.text.units import format_factor_range, format_least_usd, format_most_usd, sentence_case
+from engine.text.today import name_today
+from engine.text.units import format_least_usd, format_most_usd, sentence_case
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +31,25 @@ class Figure:
 def figures(result: StoredResult, savings: Savings | None = None) -> list[Figure]:
     """Return speed-up, cost per run and saving per year, with the run's own assumptions or the reader's.
 
-    Where only bounds are known these are the bounds; where nothing is claimed, what is known in their place.
+    Where only bounds are known these are the bounds. None where no factor is known: the sentence says why.
     """
-    savings = savings or result.savings
-    if result.claim is SpeedClaim.AT_LEAST:
-        return [_least_speedup(result), _most_cost(savings), _least_saved(result, savings)]
-    if not result.is_speed_measurable:
-        return [_speed_range(result), *_with_reserve(result)]
-    if result.current_is_refused and result.recommended is not None:  # there is nothing to gain on
-        return [_own_speed(result, result.recommended), *_with_reserve(result)]
-    return [_speedup(result), _cost_per_run(savings), _saved_per_year(result, savings)]
+    savings, known = savings or result.savings, speed_of(result)
+    if known.least is None:
+        is_alone = result.current_is_refused and result.is_speed_measurable  # there is nothing to gain on
+        return [_own_speed(result, result.recommended)] if is_alone and result.recommended else []
+    speedup = Figure("Speed-up", known.factor, "measured", _against(result), is_gain=True, interval=known.interval)
+    if result.speedup is None:
+        return [speedup, _most_cost(savings), _least_saved(result, savings)]
+    return [speedup, _cost_per_run(savings), _saved_per_year(result, savings)]
+
+
+def _against(result: StoredResult) -> str:
+    if result.speedup is None or result.current is None or result.recommended is None:
+        size = result.recommended.batch_size if result.recommended else 0
+        return f"{size:,} against {name_today(result.current_batch_size)}, timed side by side."
+    text = f"{rate(result.current.samples_per_second)} → {rate(result.recommended.samples_per_second)} samples/s."
+    ratio = result.batch_size_ratio
+    return f"{text} The batch is {times(ratio)} as large." if ratio is not None and ratio > 1 else text
 
 
 def _own_speed(result: StoredResult, size: Point) -> Figure:
@@ -63,14 +59,6 @@ def _own_speed(result: StoredResult, size: Point) -> Figure:
     interval = rate_range(size.samples_per_second_low, size.samples_per_second_high)
     kind = "" if size.samples_per_second is None else "measured"
     return Figure("Speed", rate(size.samples_per_second), kind, text, interval=interval)
-
-
-def _least_speedup(result: StoredResult) -> Figure:
-    low, high = result.speedup_low or 0.0, result.speedup_high or 0.0
-    size = result.recommended.batch_size if result.recommended else 0
-    text = f"{size:,} against {name_today(result.current_batch_size)}, timed side by side. No single figure is claimed."
-    bound = f"at least {describe_lower_bound(low)}"
-    return Figure("Speed-up", bound, "measured", text, is_gain=True, interval=describe_bounds(low, high))
 
 
 def _most_cost(savings: Savings) -> Figure:
@@ -98,53 +86,8 @@ def _formula(speedup: float | None) -> str:
     return f"hours × price × (1 − 1 / {exact}) × runs."
 
 
-def _speed_range(result: StoredResult) -> Figure:
-    """Return the interval where it is all that is known, and else why there is none."""
-    if (found := compared(result)) is None:
-        return Figure("Speed-up", NOT_MEASURED, "", _why_no_speedup(result))
-    text = f"{found.batch_size:,} against {describe_other(found, result)}. No gain is claimed from it."
-    return Figure("Speed-up", found.interval, "", text)
-
-
-def _with_reserve(result: StoredResult) -> list[Figure]:
-    point = result.largest_with_reserve
-    if point is None or point.memory_bytes is None or point == result.recommended:
-        return []
-    free_bytes = result.limit_bytes - point.memory_bytes
-    text = (
-        f"It leaves {bytes_text(free_bytes)} free, {percent(free_bytes / result.limit_bytes)}. Not shown to be faster."
-    )
-    return [Figure("Largest that keeps the reserve", f"{point.batch_size:,}", "measured", text)]
-
-
 def _unknown_money(title: str) -> Figure:
     return Figure(title, NOT_MEASURED, "", "Needs a measured speed-up.")
-
-
-def _speedup(result: StoredResult) -> Figure:
-    title = "Speed-up"
-    if result.speedup is None or result.current is None or result.recommended is None:
-        return Figure(title, factor(None), "", _why_no_speedup(result))
-    text = f"{rate(result.current.samples_per_second)} → {rate(result.recommended.samples_per_second)} samples/s."
-    ratio = result.batch_size_ratio
-    if ratio is not None and ratio > 1:
-        text += f" The batch is {times(ratio)} as large."
-    interval = format_factor_range(result.speedup_low, result.speedup_high)
-    is_gain = result.is_faster if interval else result.speedup > 1
-    return Figure(title, factor(result.speedup), "measured", text, is_gain=is_gain, interval=interval)
-
-
-def _why_no_speedup(result: StoredResult) -> str:
-    if is_disturbed(result):
-        return "Other programs disturbed the timing, and would make any factor wrong."
-    if result.speed is not None and not result.is_speed_measurable:
-        return f"{sentence_case(reword(result.speed.reason or 'the speeds were not compared')).removesuffix('.')}."
-    if result.recommended is None:
-        return "No size was measured for a comparison."
-    if result.current is None and result.current_batch_size > result.spec["max_batch_size"]:
-        today = sentence_case(name_today(result.current_batch_size))
-        return f"{today} is above the maximum of this run, so it was not measured."
-    return "The speed of one of the two sizes was not measured."
 
 
 def _cost_per_run(savings: Savings) -> Figure:

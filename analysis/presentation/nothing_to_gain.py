@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from analysis.presentation.formatting import bytes_text, factor, rate, rate_range
 from analysis.presentation.stored.result import StoredResult
 from engine.catalog.stored_workload import stored_workload
-from engine.describe.result import compared, keeps_reserve, reserve_text
+from engine.describe.reserve import keeps_reserve, reserve_text
+from engine.describe.speed import speed_of
 from engine.results.result import Point
 from engine.results.speed_rounds import SpeedClaim
 from engine.text.today import name_today
@@ -35,8 +36,8 @@ def nothing_to_gain(result: StoredResult) -> NothingToGain | None:
 
 def _evidence(result: StoredResult, kept: Point) -> str:
     size, fastest, today = kept.batch_size, result.fastest, sentence_case(name_today(kept.batch_size))
-    if result.claim is SpeedClaim.NO_GAIN and (found := compared(result)):
-        return f"Batch {found.batch_size:,} is {found.interval} as fast as {name_today(size)}: slower, or as fast."
+    if result.claim is SpeedClaim.NO_GAIN:
+        return f"{speed_of(result).said}: slower, or as fast."
     if (pair := result.in_turns) is not None:
         between = format_factor_range(pair.ratio.low, pair.ratio.high)
         return f"Batch {pair.other:,} is {factor(pair.ratio.value)} as fast as {name_today(pair.base)} ({between})."

@@ -20,7 +20,17 @@ ANOTHER_MACHINE = "another machine"
 _VERSIONS = ("torch", "torchvision", "transformers", "diffusers", "cuda", "rocm", "cudnn", "python")
 _RESULT = (
     *("schema", "largest", "largest_with_reserve", "fastest", "recommended", "current", "waste", "speedup"),
-    *("speedup_low", "speedup_high", "batch_size_ratio", "savings", "timings", "speed", "memory_breakdown", "fits"),
+    *(
+        "speedup_low",
+        "speedup_high",
+        "batch_size_ratio",
+        "savings",
+        "timings",
+        "speed",
+        "speed_rounds",
+        "memory_breakdown",
+        "fits",
+    ),
 )
 _DEVICE = (
     *("kind", "name", "capacity_bytes", "limit_bytes", "compute_capability", "foreign_used_bytes", "beside_bytes"),

@@ -17,12 +17,12 @@ from engine.describe.boundary import CertificateLine, answer_of_check, trains_wi
 from engine.describe.grade import describe_emulation
 from engine.describe.key_figures import SAVES, key_figures
 from engine.describe.rank_peaks import describe_group, describe_imbalance, describe_spread, rank_peaks
-from engine.describe.result import answer_of, claim_in, other_work, parts_of_time
+from engine.describe.result import answer_of, parts_of_time
+from engine.describe.speed import others_of, speed_of
 from engine.results.result import Reason
-from engine.results.speed_rounds import SpeedClaim, Stage
+from engine.results.speed_rounds import Stage
 from engine.settings.step_settings import PURE_BF16
 from engine.spec import trained_settings
-from engine.speed.claim import describe_bounds
 from engine.speed.rounds import BUSY_STARTS_FRACTION, describe_notable_others
 from engine.text.units import sentence_case
 from engine.tune.file_changes import Way
@@ -59,17 +59,7 @@ def verdict(result: StoredResult) -> str:
         where, name = place(result.device, result.limit_bytes), model_name(result.spec["model"])
         return f"{where} {name} {_why_nothing_fits(result)}"
     saves = [f"{each.title} {each.value}." for each in key_figures(result) if each.title == SAVES and each.is_known]
-    return " ".join([_with_bounds(headline(result).sentence, result), *saves, *filter(None, [reach(result)])])
-
-
-def _with_bounds(sentence: str, result: StoredResult) -> str:
-    """Write "at least 2x as fast as your 32 (2.0 to 3.8x).", where a page has the interval among its notes."""
-    if result.recommended is None or claim_in(result) is not SpeedClaim.AT_LEAST:
-        return sentence
-    assert result.speedup_low is not None
-    assert result.speedup_high is not None
-    bounds = describe_bounds(result.speedup_low, result.speedup_high)
-    return f"{sentence.removesuffix('.')} ({'; '.join([bounds, *other_work(result)])})."
+    return " ".join([headline(result).sentence, *speed_of(result).notes, *saves, *filter(None, [reach(result)])])
 
 
 def _why_nothing_fits(result: StoredResult) -> str:
@@ -96,7 +86,7 @@ def describe_reserve(result: StoredResult) -> str:
 
 
 def describe_timing(result: StoredResult) -> str:
-    """Say how the speeds were compared, and the load of other work meanwhile; empty where they were not."""
+    """Say how the speeds were compared, and how many rounds were quiet; empty where they were not."""
     speed = result.speed
     if speed is None or duration(speed.seconds) == duration(0):
         return ""
@@ -105,18 +95,15 @@ def describe_timing(result: StoredResult) -> str:
     if speed.rounds and not is_in_one_process:
         text = f"{speed.rounds} pairs of starts in {took}"  # not known which were without other programs
     elif speed.rounds:
-        is_all_quiet = speed.quiet_rounds >= speed.rounds
-        quiet = "all" if is_all_quiet else f"{speed.quiet_rounds or 'none'} of them"
         counted = f"{speed.rounds} of {speed.rounds + left_out} rounds in {took} count"
         text = counted if left_out > 0 else f"{speed.rounds} rounds in {took}"
-        text += "" if left_out > 0 and is_all_quiet else f", {quiet} without other programs"
+        text += f", {speed.quiet_rounds or 'none'} of them quiet" if speed.quiet_rounds < speed.rounds else ""
     text = text or f"The comparison of speeds took {took}"
     if is_in_one_process and left_out > 0:
         text += "; other programs ran beside the rest"
-    elif not is_in_one_process and (others := describe_notable_others(speed)):
-        text += f". {sentence_case(others)}"
-        is_allowed = result.device.kind == "cpu" and not any(other_work(result))
-        text += f", within the {round_percent(BUSY_STARTS_FRACTION)} that starts may have" if is_allowed else ""
+    elif not is_in_one_process and not others_of(result) and (others := describe_notable_others(speed)):
+        within = f", within the {round_percent(BUSY_STARTS_FRACTION)} that starts may have"
+        text += f". {sentence_case(others)}{within if result.device.kind == 'cpu' else ''}"
     if speed.left_out_batch_sizes:
         sizes = ", ".join(f"{size:,}" for size in speed.left_out_batch_sizes)
         text += f". Not timed, because they did not fit together with the others: {sizes}"

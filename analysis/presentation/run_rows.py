@@ -14,6 +14,7 @@ from analysis.presentation.kinds.presentation import Presentation
 from analysis.presentation.origin import describe_origin
 from analysis.presentation.stored.validation import verdict_chip
 from analysis.runs.queue.forecast import QueuePosition
+from engine.describe.speed import FASTER, NO_GAIN, NOT_KNOWN
 from engine.results.result import Reason
 from engine.spec import DEFAULTS
 from engine.speed.claim import describe_bounds, describe_lower_bound
@@ -66,12 +67,14 @@ class HistoryRow:
         """Write "1.39x"; "≥ 2x" where only a lower bound is claimed; empty where nothing was compared."""
         run = self.run
         if run.claimed_speedup is None:
+            if run.recommended_batch_size and run.is_speed_measurable is False and not self.keeps_today:
+                return FASTER
             was_not_compared = run.is_speed_measurable is None or run.largest_batch_size is None
             is_unclear = not (was_not_compared or run.boundary_reason == Reason.TIME_BUDGET)
-            return "not known" if is_unclear and self.kind.compares_speeds(run.spec) else ""
+            return NOT_KNOWN if is_unclear and self.kind.compares_speeds(run.spec) else ""
         if run.speedup is None:
             return f"≥ {describe_lower_bound(run.claimed_speedup)}"
-        return "no gain" if self.keeps_today else factor(run.speedup)
+        return NO_GAIN if self.keeps_today else factor(run.speedup)
 
     @property
     def is_bound(self) -> bool:

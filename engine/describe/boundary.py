@@ -15,6 +15,12 @@ from .grade import describe_grade
 from .probe import OUTCOMES, describe_outcome
 
 
+def is_today_refused(result: RunResult) -> bool:
+    """Whether today's size is known not to fit: it or a smaller one was refused. A missing figure is no proof."""
+    refused = (probe.batch_size for probe in result.probes if not probe.fits)
+    return result.current is None and min(refused, default=result.current_batch_size + 1) <= result.current_batch_size
+
+
 def verbs(spec: SearchSpec) -> tuple[str, str]:
     """Return what the run does and did: without an optimizer it is not training."""
     if getattr(spec, "optimizer", None) == "none":

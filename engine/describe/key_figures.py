@@ -1,23 +1,17 @@
-"""PURE: the three figures under the answer: what is unused today, which size to use, what that saves."""
+"""PURE: the three figures under the answer: what is lost today, which size to use, what that saves."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from ..results.result import Reason, RunResult, Savings
-from ..results.speed_rounds import SpeedClaim
-from ..speed.claim import describe_lower_bound
 from ..text.today import name_today
-from ..text.units import (
-    format_bytes,
-    format_factor,
-    format_least_usd,
-    format_percent,
-    format_usd,
-)
-from .result import claim_in, describe_order, is_today_refused
+from ..text.units import format_bytes, format_least_usd, format_percent, format_usd
+from .boundary import is_today_refused
+from .speed import NOT_KNOWN, speed_of, time_lost
 
-UNUSED, USE, SAVES = "Unused today", "Use", "Saves"
+LOST, UNUSED, USE, SAVES = "Lost today", "Unused today", "Use", "Saves"
 WASTE, GAIN, NOTHING = "waste", "gain", "nothing"
 CENT = 0.01
 
@@ -26,7 +20,7 @@ CENT = 0.01
 class KeyFigure:
     """One of the three: a word or a number, and what it refers to.
 
-    `is_known`: it is a finding, not a gap. `tone` is waste or gain where another size is recommended.
+    `is_known`: it is a finding, not a gap. `tone` is waste or gain.
     """
 
     title: str
@@ -37,20 +31,18 @@ class KeyFigure:
 
 
 def key_figures(result: RunResult, savings: Savings | None = None) -> tuple[KeyFigure, ...]:
-    """Return what is unused today, which size to use, and what that saves; none where no size was searched or trained.
+    """Return what is lost today, which size to use, and what that saves; none where no size was searched or trained.
 
     The saving follows the run's own assumptions or those given.
     """
     if result.largest is None or result.spec.check_batch_size is not None:
         return ()
-    figures = (_unused(result), _use(result), _saves(result, savings or result.savings))
+    figures = (_lost(result), _use(result), _saves(result, savings or result.savings))
     size = result.recommended
-    if size is None or size.batch_size == result.current_batch_size:
-        return figures
-    return tuple(
-        replace(each, tone=tone) if each.is_known and each.value != NOTHING else each
-        for each, tone in zip(figures, (WASTE, GAIN, GAIN), strict=True)
-    )
+    tones = {} if size and size.batch_size == result.current_batch_size else {LOST: WASTE, UNUSED: WASTE}
+    if speed_of(result).is_gain:
+        tones |= {USE: GAIN, SAVES: GAIN}
+    return tuple(replace(each, tone=tones.get(each.title, "")) if each.is_known else each for each in figures)
 
 
 def key_line(result: RunResult) -> str:
@@ -58,14 +50,22 @@ def key_line(result: RunResult) -> str:
     return " · ".join(f"{figure.title}: {figure.value}" for figure in key_figures(result))
 
 
-def _unused(result: RunResult) -> KeyFigure:
-    today, waste = result.current_batch_size, result.waste
+def _lost(result: RunResult) -> KeyFigure:
+    """Return the time that is lost today where it is known, else the memory that is unused."""
+    today, waste, least = result.current_batch_size, result.waste, speed_of(result).least
     capacity = format_bytes(waste.capacity_bytes).replace(".0 ", " ")
+    unused = None if waste.at_current_fraction is None else format_percent(waste.at_current_fraction)
+    if least is not None:
+        share = 1 - 1 / least
+        is_bound = result.speedup is None
+        lost = f"at least {math.floor(share * 1000) / 10:.1f} %" if is_bound else format_percent(share)
+        memory = f" {unused} of {capacity} is unused." if unused else ""
+        return KeyFigure(LOST, f"{lost} of the time", f"{time_lost(result)}{memory}")
     if is_today_refused(result):
         return KeyFigure(UNUSED, "does not fit", f"{name_today(today)} runs out of memory in {capacity}")
-    if waste.at_current_fraction is None:
+    if unused is None:
         return KeyFigure(UNUSED, "not measured", f"{name_today(today)} was not run", is_known=False)
-    return KeyFigure(UNUSED, format_percent(waste.at_current_fraction), f"of {capacity}, at {name_today(today)}")
+    return KeyFigure(UNUSED, unused, f"of {capacity}, at {name_today(today)}")
 
 
 def _use(result: RunResult) -> KeyFigure:
@@ -84,31 +84,22 @@ def _use(result: RunResult) -> KeyFigure:
 
 
 def _saves(result: RunResult, money: Savings) -> KeyFigure:
-    size, claim = result.recommended, claim_in(result)
-    if size is None:
-        return KeyFigure(SAVES, "not known", "no gain is shown yet", is_known=False)
-    if size.batch_size == result.current_batch_size:
+    known, size = speed_of(result), result.recommended
+    if size is not None and size.batch_size == result.current_batch_size:
         return KeyFigure(SAVES, NOTHING, "no other size is shown to be faster")
-    if is_today_refused(result):
-        return KeyFigure(SAVES, "not known", f"{name_today(result.current_batch_size)} cannot be timed", is_known=False)
-    if claim is SpeedClaim.AT_LEAST and result.speedup_low is not None:
-        return _least(result.speedup_low, money)
-    if claim is SpeedClaim.AHEAD:
-        return KeyFigure(SAVES, "time", describe_order(result))
-    if result.speedup is None:
-        return KeyFigure(SAVES, "not known", "needs a measured speed-up", is_known=False)
-    time = f"{format_percent(1 - 1 / result.speedup)} of the time"
-    per_run, low = money.per_run_usd, money.per_run_usd_low
-    if per_run is None or min(per_run, per_run if low is None else low) < CENT:
-        return KeyFigure(SAVES, time, f"{format_factor(result.speedup)} as fast")
-    return KeyFigure(SAVES, f"{format_usd(per_run)} a run", f"{time}; {_assumed(money)}")
-
-
-def _least(low: float, money: Savings) -> KeyFigure:
-    faster, saved = f"at least {describe_lower_bound(low)} as fast", money.per_run_usd_low
-    if saved is None or saved < CENT:
-        return KeyFigure(SAVES, "time", faster)
-    return KeyFigure(SAVES, f"at least {format_least_usd(saved)} a run", f"{faster}; {_assumed(money)}")
+    if not known.is_gain:
+        return KeyFigure(SAVES, NOT_KNOWN, known.said if size else "no gain is shown yet", is_known=False)
+    if known.least is None:
+        return KeyFigure(SAVES, "time", known.said)
+    is_bound = result.speedup is None
+    saved = money.per_run_usd_low if is_bound else money.per_run_usd
+    if saved is None or min(saved, saved if money.per_run_usd_low is None else money.per_run_usd_low) < CENT:
+        return KeyFigure(SAVES, "time", known.said)
+    return KeyFigure(
+        SAVES,
+        f"at least {format_least_usd(saved)} a run" if is_bound else f"{format_usd(saved)} a run",
+        _assumed(money),
+    )
 
 
 def _assumed(money: Savings) -> str:

@@ -54,7 +54,7 @@ def contradictions_of_result(kind: type[Claims], document: Mapping[str, Any]) ->
         *_untrue_boundary(claims, boundary),
         *wrong,
         *_untrue_figures(claims, result),
-        *_untrue_verdict(claims, result),
+        *_untrue_verdict(claims, result, earlier_reason=comparison.reason),
         *_untrue_breakdown(claims, boundary),
         *claims.untrue_training(),
     ]
@@ -82,20 +82,23 @@ def _plain(value: Any) -> Any:
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
-def _untrue_verdict(claims: Claims, result: RunResult) -> Iterator[Contradiction]:
-    """Yield claims about the reliability of speeds that do not hold."""
+def _untrue_verdict(claims: Claims, result: RunResult, *, earlier_reason: str | None) -> Iterator[Contradiction]:
+    """Yield claims about the reliability of speeds that do not hold. Earlier builds gave each reason with a ratio."""
     if claims.speed is None:
         return
     assert result.speed is not None
+    speed = result.speed
+    if claims.speed.reason == earlier_reason:
+        speed = replace(speed, reason=earlier_reason)
     for name in _VERDICT:
-        yield from differences(f"speed.{name}", getattr(claims.speed, name), getattr(result.speed, name))
+        yield from differences(f"speed.{name}", getattr(claims.speed, name), getattr(speed, name))
     of_earlier_builds = SpeedClaim.FIGURE if claims.speed.is_measurable else SpeedClaim.NOTHING
     claim = claims.speed.claim or of_earlier_builds
-    yield from differences("speed.claim", claim, result.speed.claim, may_claim_less=False)
+    yield from differences("speed.claim", claim, speed.claim, may_claim_less=False)
     if claims.speed.method is not None and not is_one_of(claims.speed.method, [claims.method]):
         yield Contradiction("speed.method", claims.speed.method, str(claims.method))
     if (claims.speed.reason is None) is not claims.speed.is_measurable:
-        yield Contradiction("speed.reason", claims.speed.reason, result.speed.reason)
+        yield Contradiction("speed.reason", claims.speed.reason, speed.reason)
 
 
 def _untrue_breakdown(claims: Claims, boundary: Boundary) -> Iterator[Contradiction]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ..results.intervals import Interval
 from ..results.speed_rounds import SpeedClaim
 from ..results.stats import NOISE_FRACTION
+from ..text.today import name_today
 
 CLEARLY_FASTER = 1 + NOISE_FRACTION
 
@@ -71,27 +72,34 @@ def _ends(low: float, high: float) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ComparedSizes:
-    """Two sizes and how many times as fast the first one is, as `describe_range` rounded it."""
+    """Two sizes, and how many times as fast the first one is: "0.8 to 13x", as it was rounded."""
 
     batch_size: int
-    low: str
-    high: str
+    interval: str
     other: int
 
-    @property
-    def interval(self) -> str:
-        """Write "0.8 to 13x"."""
-        return f"{self.low.removesuffix('x')} to {self.high}"
+    def said(self, today: int) -> str:
+        """Write "30 is 0.8 to 13x as fast as your 4"."""
+        other = name_today(today) if self.other == today else f"{self.other:,}"
+        return f"{self.batch_size:,} is {self.interval} as fast as {other}"
 
 
 def compared_in(reason: str | None) -> ComparedSizes | None:
-    """Read the sizes back from a stored reason, the only place in a document that names them; None where it names none.
+    """Read the sizes back from a reason, the only place in a document that names them; None where it names none.
 
     >>> compared_in("speed not measurable here now: 30 is between 0.8x and 13x as fast as 16")
-    ComparedSizes(batch_size=30, low='0.8x', high='13x', other=16)
+    ComparedSizes(batch_size=30, interval='0.8 to 13x', other=16)
+    >>> compared_in("1,030 is 0.8 to 13x as fast as your 4")
+    ComparedSizes(batch_size=1030, interval='0.8 to 13x', other=4)
     """
-    found = _COMPARED.search(reason or "")
-    return ComparedSizes(int(found[1]), found[2], found[3], int(found[4])) if found else None
+    if (found := _COMPARED.search(reason or "")) is None:
+        return None
+    size, other = (int(found[place].replace(",", "")) for place in (1, 4))
+    return ComparedSizes(size, f"{found[2]} to {found[3]}", other)
 
 
-_COMPARED = re.compile(r"(\d{1,9}) is between (\d[\d.]*x) and (\d[\d.]*x) as fast as (\d{1,9})\Z", re.ASCII)
+_NUMBER = r"(\d[\d,]{0,11})"
+_COMPARED = re.compile(
+    rf"{_NUMBER} is (?:between )?(\d[\d.]*)x? (?:and|to) (\d[\d.]*x) as fast as (?:your |the default )?{_NUMBER}\Z",
+    re.ASCII,
+)

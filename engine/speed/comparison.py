@@ -206,11 +206,11 @@ def reason(claim: SpeedClaim, compared: tuple[int, int, Interval] | None, rounds
 
 def says_nothing(reason: str) -> bool:
     """Whether a reason is that of a ratio of which nothing is claimed, word for word."""
-    found, before = compared_in(reason), f"{_REASONS[SpeedClaim.NOTHING]}: "
-    return (
-        found is not None
-        and reason == f"{before}{found.batch_size} is between {found.low} and {found.high} as fast as {found.other}"
-    )
+    if (found := compared_in(reason)) is None:
+        return False
+    low, _, high = found.interval.partition(" to ")
+    ratio = f"{found.batch_size} is between {low}x and {high} as fast as {found.other}"
+    return reason == f"{_REASONS[SpeedClaim.NOTHING]}: {ratio}"
 
 
 _REASONS = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..describe.result import is_disturbed
+from ..describe.speed import is_disturbed
 from ..results.result import RunResult
 from .evidence import Evidence
 from .file_changes import Way, WrittenFiles

@@ -8,7 +8,7 @@ from typing import Any
 from engine.results.intervals import Interval
 from engine.results.result import Boundary, Reason, RecommendedBy, RunResult, Speed
 from engine.results.savings import savings
-from engine.results.speed_rounds import SpeedClaim
+from engine.results.speed_rounds import SpeedBlock, SpeedClaim, SpeedRound, Stage
 from tests.factories import make_result
 
 SPEED = Speed(
@@ -89,6 +89,21 @@ def make_unmeasurable_result(**fields: Any) -> RunResult:
         waste=replace(plain.waste, at_recommended_bytes=None, at_recommended_fraction=None),
         savings=savings(plain.spec, None),
         largest_with_reserve=plain.recommended,
+    )
+
+
+def make_ahead_result(**fields: Any) -> RunResult:
+    """Other programs ran in every round, and the larger size was ahead in each: only the order is known."""
+    plain = make_result(**fields)
+    said = {"quiet_rounds": 0, "rounds": 10, "others_cores": 1.3, "claim": SpeedClaim.AHEAD}
+    blocks = [SpeedBlock(4, 0.4, 0, 1, 1.3), SpeedBlock(8, 0.1, 0, 1, 1.3)]
+    return _without_speeds(
+        plain,
+        speed=replace(SPEED, is_measurable=False, reason="faster than your 4 in 10 of 10 rounds", **said),
+        speedup=None,
+        savings=savings(plain.spec, None),
+        largest_with_reserve=plain.recommended,
+        speed_rounds=(SpeedRound(Stage.EVALUATION, 2.0, tuple(blocks)),) * 10,
     )
 
 

@@ -19,6 +19,7 @@ from engine.tune.spec import TuneSpec, read_tuned_spec
 from engine.tune.training import Training
 from tests.factories import make_probe, make_refusal, make_result, make_result_that_does_not_fit, make_spec
 from tests.factories.speeds import (
+    make_ahead_result,
     make_bound_result,
     make_kept_result,
     make_result_out_of_time,
@@ -73,6 +74,7 @@ def _made() -> dict[str, RunResult]:
         "same_speed": make_timed_result(0.97, 1.05, 1.13),
         "slower": make_timed_result(0.88, 0.9, 0.92),
         "bound": make_bound_result(),
+        "ahead": make_ahead_result(),
         "kept": make_kept_result(),
         "kept_without_reserve": replace(make_kept_result(), recommended=kept_full),
         "not_measurable": make_unmeasurable_result(),

@@ -50,7 +50,7 @@ def test_a_speed_up_of_which_a_bound_is_known_is_a_bound_with_its_interval(subsc
     services.run_finish(run_id=run.pk, token=run.token, result=result.to_dict())
     send()
     body = json.loads(receiver.received[0].body)
-    assert "at least 2x as fast as your 4 (2.0 to 3.8x)" in body["verdict"]
+    assert "at least 2x as fast as your 4. Measured 2.0 to 3.8x as fast." in body["verdict"]
     kind = {"is_lower_bound": True, "is_trusted": True}
     assert body["figures"]["speedup"] == {"value": 2.0, "low": 2.0, "high": 3.8, "kind": "measured", **kind}
     saving, known = body["figures"]["saving_per_year_usd"], result.savings

@@ -34,7 +34,7 @@ def test_another_recommended_size_is_something_to_gain() -> None:
 
 def test_without_a_figure_the_evidence_is_the_interval_that_holds_no_gain() -> None:
     assert of(read_result(make_kept_result().to_dict())).text == (
-        "Batch 8 is 0.8 to 1.02x as fast as your 4: slower, or as fast."
+        "8 is 0.8 to 1.02x as fast as your 4: slower, or as fast."
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from analysis.presentation.result_summary import describe_timing
 from analysis.presentation.stored.result import StoredResult, read_result
-from engine.describe.result import other_work
+from engine.describe.speed import others_of
 from engine.results.result import RunResult
 from engine.results.speed_rounds import SpeedRound, Stage
 from tests.factories.speeds import make_result_out_of_time, make_timed_result, make_unmeasurable_result
@@ -18,9 +18,9 @@ def stored(result: RunResult) -> StoredResult:
 
 def test_the_timing_says_what_else_the_machine_did() -> None:
     said = describe_timing(stored(make_timed_result()))
-    assert said == "12 rounds in 24 s, all without other programs."
+    assert said == "12 rounds in 24 s."
     disturbed = describe_timing(stored(make_unmeasurable_result()))
-    assert disturbed == "12 rounds in 24 s, 3 of them without other programs."
+    assert disturbed == "12 rounds in 24 s, 3 of them quiet."
 
 
 def test_rounds_that_do_not_count_are_no_reason_to_say_that_others_disturbed_it() -> None:
@@ -30,7 +30,7 @@ def test_rounds_that_do_not_count_are_no_reason_to_say_that_others_disturbed_it(
     assert describe_timing(stored(replace(result, speed_rounds=rounds))) == (
         "12 of 14 rounds in 24 s count; other programs ran beside the rest."
     )
-    assert [*other_work(result)] == []
+    assert others_of(result) == ""
 
 
 def test_a_comparison_that_took_no_time_has_no_line() -> None:

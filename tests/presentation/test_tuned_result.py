@@ -19,7 +19,7 @@ from analysis.presentation.result_summary import (
 )
 from analysis.presentation.stored.result import StoredResult, read_result
 from engine.describe.rank_peaks import describe_imbalance, rank_peaks
-from engine.describe.result import other_work
+from engine.describe.speed import others_of
 from engine.documents.stored import StoredSpec
 from engine.results.result import Outcome, Probe, Purpose, RunResult
 from engine.results.speed_rounds import SpeedBlock, SpeedRound, Stage
@@ -92,7 +92,7 @@ def test_a_speed_up_of_starts_in_turns_is_told_with_its_interval() -> None:
     [
         (0.05, STARTED, False),
         (0.3, f"{STARTED} Other programs used 0.3 of 2 cores, within the 15 % that starts may have.", False),
-        (0.4, f"{STARTED} Other programs used 0.4 of 2 cores.", True),
+        (0.4, STARTED, True),
     ],
 )
 def test_other_programs_disturb_starts_from_the_share_on_that_their_verdict_allows(
@@ -104,21 +104,21 @@ def test_other_programs_disturb_starts_from_the_share_on_that_their_verdict_allo
     speed = replace(timed.speed, method=METHOD, quiet_rounds=0, others_cores=others_cores)
     result = tuned(replace(timed, speed=speed))
     assert describe_timing(result) == said
-    assert bool([*other_work(result)]) is is_named
+    assert bool(others_of(result)) is is_named
 
 
 def test_a_size_that_is_kept_because_the_other_is_no_faster_names_that_one_alone() -> None:
     timed = make_timed_result(1.0, 1.0, 1.0)
     kept = replace(timed, recommended=timed.current, fastest=None)
     result = tuned(timed_in_turns(kept, (0.99, 1.0, 1.01, 1.01, 1.02, 1.02)))
-    assert headline(result).sentence == "Keep your 4: 8 is not clearly faster."
+    assert headline(result).sentence == "Keep batch size 4: 8 is not clearly faster."
     explained = nothing_to_gain(result)
     assert explained is not None
     assert (explained.text, explained.others) == ("Batch 8 is 1.01x as fast as your 4 (0.99 to 1.02x).", ())
 
 
 def test_a_comparison_that_shows_nothing_says_why_where_it_was_requested() -> None:
-    assert "other programs disturbed the timing" in headline(tuned(make_unmeasurable_result())).sentence
+    assert "other programs used 1.6 of 2 cores" in headline(tuned(make_unmeasurable_result())).sentence
     result = make_unmeasurable_result()
     assert result.speed is not None
     not_compared = replace(result, speed=replace(result.speed, reason=NOT_COMPARED, seconds=0.0, rounds=0))

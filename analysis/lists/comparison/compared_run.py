@@ -16,14 +16,12 @@ from analysis.presentation.chip import Chip
 from analysis.presentation.kinds import presentation_of, run_place
 from analysis.presentation.stored.result import StoredResult, read_result
 from analysis.presentation.stored.unreadable import UnreadableError
-from engine.describe.result import compared, is_bound, is_disturbed, other_work
+from engine.describe.speed import speed_of
 from engine.documents.estimated import Estimated, EstimatedCard
 from engine.results.figure_kinds import grade_of
 from engine.results.result import DeviceFacts
 from engine.results.result import Outcome as ProbeOutcome
 from engine.spec import trained_settings
-from engine.speed.claim import describe_lower_bound
-from engine.text.today import reword
 from engine.tune.faster.spec import OWN
 
 _OF_THE_COMMAND = frozenset(
@@ -163,23 +161,9 @@ def compared_run_of(run: Run, carried_probes: int = 0) -> ComparedRun:
     unsteady = ", ".join(f"batch {size:,}" for size in result.unsteady_batch_sizes)
     caveat = f"the step times of {unsteady} were not steady" if unsteady else ""
     if result.speed is not None and not result.is_speed_measurable:
-        caveat = speed_caveat(result)
+        caveat = speed_of(result).said
     facts = environment_facts(result.device, result.environment, carried_probes)
     return ComparedRun(run, facts, _measured_outcome(result), caveat)
-
-
-def speed_caveat(result: StoredResult) -> str:
-    """Say in the words of the run's own page why no figure of its speed is shown: "at least 2x as fast as 16 (...)"."""
-    if is_disturbed(result):
-        return f"{' and '.join(other_work(result))}: nothing is claimed of its speeds"
-    found = compared(result)
-    if found is None:
-        return reword((result.speed.reason if result.speed else None) or "its speeds were not compared")
-    other, interval = f"{found.other:,}", found.interval
-    if is_bound(result) and result.speedup_low is not None:
-        least = describe_lower_bound(result.speedup_low)
-        return f"{found.batch_size:,} is at least {least} as fast as {other} ({interval})"
-    return f"{found.batch_size:,} is {interval} as fast as {other}: no figure of its speed is claimed"
 
 
 def _measured_outcome(result: StoredResult) -> Outcome:

@@ -21,6 +21,8 @@ from engine.ranks.emulation import FEWEST_RANKS, MOST_RANKS
 from engine.spec import DEFAULTS, SETTINGS
 from engine.tune.spec import TuneSpec
 
+LIMIT_ONLY = "limit_only"
+"""The name of the button that starts a run without its comparison of speeds."""
 _TEXT_FIELDS = ("memory_limit_bytes",)
 _PROMINENT = ("device", "current_batch_size", "memory_limit_bytes")
 _BOXES = {
@@ -63,6 +65,11 @@ class CommandForm(SpecForm):
             self.fields["memory_limit_bytes"].help_text = describe_limit(suggested_limit)
 
     @property
+    def offers_limit_only(self) -> bool:
+        """Whether a run may leave out the comparison of speeds."""
+        return "compare_speed" in self.command.settings
+
+    @property
     def shown_fields(self) -> list[forms.BoundField]:
         """The fields that most people fill in."""
         return [field for field in self if field.name in _PROMINENT]
@@ -80,6 +87,8 @@ class CommandForm(SpecForm):
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         given = {name: value for name in self.command.settings if (value := cleaned.get(name)) not in (None, "")}
+        if self.offers_limit_only and self.data.get(LIMIT_ONLY):
+            given["compare_speed"] = False
         try:
             self.spec = self.command.spec(given)
         except SpecError as error:

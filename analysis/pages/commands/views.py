@@ -16,12 +16,14 @@ from django.views.decorators.http import require_POST, require_safe
 from analysis.http.portal_address import portal_address
 from analysis.http.query_string import StrictQueryForm, WholeNumberField, without_empty
 from analysis.http.setting_fields import with_fields
-from analysis.models import Run
+from analysis.models import Run, State
 from analysis.pages.commands.forms import CommandForm, values_of
 from analysis.pages.home.first_values import first_values
+from analysis.pages.home.host_load import warn_of_load
 from analysis.pages.home.views import devices_offered
 from analysis.pages.script_runs import ScriptRun, commands_offered, newest_script_runs, runs_of
 from analysis.pages.spec_form import start_run
+from engine.time_left import describe_left
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,22 @@ class ScriptCard:
 
     form: CommandForm
     runs: list[ScriptRun]
+    load: str
+
+    @property
+    def full_took(self) -> str:
+        """Write how long the newest run took: "about 6 min"; empty where none has finished."""
+        return self._took(compares_speed=True)
+
+    @property
+    def limit_took(self) -> str:
+        """Write how long the newest run took that compared no speeds."""
+        return self._took(compares_speed=False)
+
+    def _took(self, *, compares_speed: bool) -> str:
+        rows = [each.row for each in self.runs if bool(each.run.spec.get("compare_speed")) is compares_speed]
+        seconds = next((row.took_seconds for row in rows if row.run.state == State.FINISHED and row.took_seconds), None)
+        return "" if seconds is None else f", {describe_left(seconds).removesuffix(' left')}"
 
 
 @with_fields({"from": WholeNumberField(required=False, help_text="A run of a registered command.")})
@@ -75,7 +93,7 @@ def _page(
 ) -> HttpResponse:
     """Show the page. The command that was chosen or is wrong stands first, where it is seen."""
     devices, _ = devices_offered(request)
-    cards = []
+    cards, load = [], warn_of_load(devices)
     for command in sorted(commands_offered().values(), key=lambda each: each.name != first):
         shown = runs_of(command)
         if wrong is not None and wrong.command == command:
@@ -88,7 +106,7 @@ def _page(
             form = CommandForm(
                 command, devices=devices, suggested_limit=first_values(devices).get("memory_limit_bytes")
             )
-        cards.append(ScriptCard(form, shown))
+        cards.append(ScriptCard(form, shown, load))
     context: dict[str, Any] = {
         "cards": cards,
         "source": source,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from analysis.pages.home.forms import RunForm
+from analysis.pages.home.host_load import warn_of_load
 from analysis.presentation.device_hold import holder_text
 from analysis.runs.earlier.outlook import KnownSize, Outlook, outlook, waiting_for
 from engine.spec import RunSpec
@@ -23,6 +24,8 @@ class OutlookText:
     size: KnownSize | None
     seconds: str
     queue: str
+    load: str = ""
+    """A warning that other programs use the cores."""
 
 
 def outlook_of(form: RunForm) -> OutlookText | None:
@@ -31,7 +34,7 @@ def outlook_of(form: RunForm) -> OutlookText | None:
         return None
     devices = form.candidate_devices
     known = outlook(form.spec, devices)
-    return OutlookText(known.size, _seconds(known, form.spec), _queue(devices))  # type: ignore[arg-type]
+    return OutlookText(known.size, _seconds(known, form.spec), _queue(devices), warn_of_load(devices))  # type: ignore[arg-type]
 
 
 def _seconds(known: Outlook, spec: RunSpec) -> str:

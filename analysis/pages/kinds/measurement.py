@@ -13,7 +13,7 @@ from analysis.pages.kinds.page import KindPages, Page
 from analysis.pages.what_to_change.context import change_start
 from analysis.presentation import estimate_summary, labels, memory_breakdown, result_summary
 from analysis.presentation.assumptions import Assumptions, assumptions
-from analysis.presentation.charts import Plot, chart_of, memory_bars, memory_plot, speed_plot
+from analysis.presentation.charts import Chart, Plot, chart_of, memory_bars, memory_plot, rounds_plot, speed_plot
 from analysis.presentation.estimate_error import compare_to_estimate
 from analysis.presentation.figures import figures
 from analysis.presentation.filled_memory import filled_memory
@@ -31,7 +31,7 @@ from engine.describe.boundary import certificate_lines, why_not_certified
 from engine.describe.does_not_fit import ways_to_fit
 from engine.describe.key_figures import key_figures
 from engine.describe.rank_peaks import RankPeak, rank_peaks
-from engine.describe.result import was_compared
+from engine.describe.speed import was_compared
 from engine.results.result import Reason, Savings
 from engine.tune.faster.command import faster_command
 from engine.tune.training import stated_throughputs
@@ -112,6 +112,7 @@ def _result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dic
             with_reserve=result.largest_with_reserve,
         ),
         "figures": shown,
+        "rounds_chart": _rounds_chart(result),
         "has_money": any(figure.assumption for figure in shown),
         "nothing_to_gain": gain,
         "need": need,
@@ -126,6 +127,12 @@ def _result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dic
         "has_waiting": any(each.waiting_fraction is not None for each in throughputs),
         **evidence,
     }
+
+
+def _rounds_chart(result: StoredResult) -> Chart | None:
+    """Return the rounds where they are all that is known of the speeds."""
+    plot = None if result.is_speed_measurable else rounds_plot(result.speed_rounds, result.current_batch_size)
+    return chart_of(plot) if plot else None
 
 
 def _ranks(result: StoredResult) -> list[RankPeak]:

@@ -8,6 +8,7 @@ from analysis.presentation.charts.bars import MemoryBar, Stack, memory_bars, mem
 from analysis.presentation.charts.curves import memory_plot, speed_plot
 from analysis.presentation.charts.drawing import NARROW, WIDE, Chart, chart_of, draw
 from analysis.presentation.charts.plots import Plot
+from analysis.presentation.charts.rounds import rounds_plot
 
 __all__ = [
     "NARROW",
@@ -21,5 +22,6 @@ __all__ = [
     "memory_bars",
     "memory_plot",
     "memory_stack",
+    "rounds_plot",
     "speed_plot",
 ]

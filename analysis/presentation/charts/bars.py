@@ -128,9 +128,7 @@ def memory_bars(
     if recommended is not None and recommended.batch_size == current_batch_size:
         used = recommended.memory_bytes if used_today is None else used_today
         return [MemoryBar("kept", "Today and recommended", current_batch_size, used, waste.capacity_bytes)]
-    is_advised = recommended is not None or current_is_refused
-    key = "today" if is_advised else "plain"
-    bars = [MemoryBar(key, "Today", current_batch_size, used_today, waste.capacity_bytes, current_is_refused)]
+    bars = [MemoryBar("today", "Today", current_batch_size, used_today, waste.capacity_bytes, current_is_refused)]
     if recommended is not None:
         used = recommended.memory_bytes
         bars.append(MemoryBar("recommended", "Recommended", recommended.batch_size, used, waste.capacity_bytes))

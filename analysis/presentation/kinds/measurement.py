@@ -10,6 +10,8 @@ from analysis.presentation.kinds.presentation import Presentation
 from analysis.presentation.labels import model_name
 from analysis.presentation.result_summary import verdict
 from analysis.presentation.stored.result import read_result
+from analysis.presentation.stored.unreadable import read_or_none
+from engine.describe.speed import speed_of
 from engine.progress import CHECKING_PHASES, MEASURING_PHASES, TIMING_PHASES
 from engine.results.result import Reason
 
@@ -38,6 +40,13 @@ class Measurement(Presentation):
 
     def answer(self, run: Run) -> str:
         return verdict(read_result(run.result or {}))
+
+    def badge_claim(self, run: Run) -> tuple[str, str]:
+        claim, colour = super().badge_claim(run)
+        result = read_or_none("result", read_result, run.result)
+        if result is None or result.recommended is None or not (known := speed_of(result)).is_gain:
+            return claim, colour
+        return f"{claim} · use {result.recommended.batch_size:,}: {known.factor}", colour
 
     def doing(self, run: Run) -> str:
         if (size := run.spec.get("check_batch_size")) is not None:

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from analysis.presentation.stored.unreadable import read_stored
-from engine.describe.result import claim_in, is_today_refused, keeps_reserve
+from engine.describe.boundary import is_today_refused
+from engine.describe.reserve import keeps_reserve
+from engine.describe.speed import claim_in
 from engine.documents.measured import Measured
 from engine.results.figure_kinds import EMULATED, grade_of
 from engine.results.result import Point, Probe, Purpose, Reason

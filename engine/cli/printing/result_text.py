@@ -10,21 +10,14 @@ from collections.abc import Sequence
 
 from ...advice.document import advise, basis_of_result
 from ...advice.text import short_lines
-from ...describe.boundary import bound_of, certificate, check_answer, trains_with, verbs
+from ...describe.boundary import bound_of, certificate, check_answer, is_today_refused, trains_with, verbs
 from ...describe.does_not_fit import ways_to_fit
-from ...describe.result import (
-    answer_of,
-    dollars,
-    is_bound,
-    is_same_speed,
-    is_today_refused,
-    parts_of_time,
-    speedup_lines,
-)
+from ...describe.result import answer_of, dollars, losses, parts_of_time, speed_lines
+from ...describe.speed import NO_GAIN, NOT_KNOWN, speed_of
 from ...results.memory_breakdown import MemoryBreakdown, describe_entry, describe_moment
 from ...results.result import CPU_COUNTS_TENSORS, Point, Reason, RunResult, Timings
+from ...results.speed_rounds import SpeedClaim
 from ...spec import RunSpec
-from ...speed.claim import describe_lower_bound
 from ...text.units import GIB, format_bytes, format_least_usd
 from .refused import change_lines_after
 from .terminal import BOLD, LEAST_SECONDS, say, say_lines, width_of, wrapped
@@ -43,19 +36,36 @@ def say_result(result: RunResult, more: Sequence[str] = ()) -> None:
 
 def summary(result: RunResult) -> str:
     """Return the summary of a run. Its format is a published contract (GB means GiB there)."""
-    unused, share = result.waste.at_recommended_bytes, result.waste.at_recommended_fraction
+    size, today = result.recommended, result.spec.current_batch_size
     lines = [
         RULE,
         f"■ MemoryMark Results - {result.spec.model.upper()} on {result.device.kind.upper()}",
         RULE,
-        f"Optimal batch size: {result.recommended.batch_size if result.recommended else _why_none(result)}",
-        f"Current batch size: {result.spec.current_batch_size}",
-        f"Waste: {NOT_MEASURED if unused is None else f'{unused / GIB:.1f}GB ({share or 0.0:.1%})'}",
+        f"Optimal batch size: {size.batch_size if size else _why_none(result)}",
+        f"Current batch size: {today}",
+        f"Waste: {_waste(result)}",
         f"Speedup: {_speedup(result)}",
         f"Savings: {_savings(result)}",
         RULE,
     ]
     return "\n".join(lines)
+
+
+def _speedup(result: RunResult) -> str:
+    known = speed_of(result)
+    if known.factor == NO_GAIN:
+        return "1.0x"
+    return known.factor if result.speedup is None else f"{result.speedup:.1f}x"
+
+
+def _waste(result: RunResult) -> str:
+    """Write "0.2GB (21.9%)" of the recommended size, and where none is, "0.6GB (60.9%) at 4" of today's."""
+    waste, at = result.waste, ""
+    unused, share = waste.at_recommended_bytes, waste.at_recommended_fraction
+    if result.recommended is None:
+        unused, share = waste.at_current_bytes, waste.at_current_fraction
+        at = f" at {result.current_batch_size}"
+    return NOT_MEASURED if unused is None else f"{unused / GIB:.1f}GB ({share or 0.0:.1%}){at}"
 
 
 def _why_none(result: RunResult) -> str:
@@ -68,24 +78,17 @@ def _why_none(result: RunResult) -> str:
     return f"none recommended; {bound_of(result)} {result.boundary.largest_batch_size} fit{refused}"
 
 
-def _speedup(result: RunResult) -> str:
-    if is_same_speed(result):
-        return "1.0x"
-    if result.speedup is None and is_bound(result):
-        return f"at least {describe_lower_bound(result.speedup_low or 0.0)}"
-    return NOT_MEASURED if result.speedup is None else f"{result.speedup:.1f}x"
-
-
 def _savings(result: RunResult) -> str:
-    money = result.savings
+    money, known = result.savings, speed_of(result)
+    if known.factor == NO_GAIN:
+        return "$0.00/run, $0.00/year"
     per_run, per_year = money.per_run_usd, money.per_year_usd
-    run_low, year_low = money.per_run_usd_low, money.per_year_usd_low
-    if is_bound(result) and run_low is not None and year_low is not None:
-        return f"at least {format_least_usd(run_low)}/run, {format_least_usd(year_low)}/year"
+    if known.claim is SpeedClaim.AT_LEAST and money.per_run_usd_low is not None and money.per_year_usd_low is not None:
+        return (
+            f"at least {format_least_usd(money.per_run_usd_low)}/run, {format_least_usd(money.per_year_usd_low)}/year"
+        )
     if per_run is None or per_year is None:
-        return NOT_MEASURED
-    if is_same_speed(result):
-        per_run = per_year = 0.0
+        return NOT_KNOWN
     return f"{dollars(per_run)}/run, {dollars(per_year)}/year"
 
 
@@ -103,7 +106,7 @@ def answer_lines(result: RunResult) -> list[str]:
     answer, (trains, _), boundary = answer_of(result), verbs(result.spec), result.boundary
     reach = f"{result.spec.model} {trains_with(result, boundary.largest_batch_size or 0, trains)}"
     where = f"{reach} in {format_bytes(result.waste.capacity_bytes)} of {result.device.name}."
-    return [answer.sentence, " ".join([where, *answer.notes])]
+    return [answer.sentence, " ".join([*losses(result), where, *answer.notes])]
 
 
 def details(result: RunResult) -> str:
@@ -126,7 +129,7 @@ def details(result: RunResult) -> str:
     if isinstance(spec, RunSpec) and spec.accumulation_steps != 1 and recommended is not None:
         size, steps = recommended.batch_size, spec.accumulation_steps
         lines.append(f"An optimizer step: {steps} x {size} = {steps * size} samples.")  # speeds count all of them
-    lines += speedup_lines(result)
+    lines += speed_lines(result)
     if isinstance(spec, RunSpec) and (basis := basis_of_result(result)) is not None:
         lines += short_lines(advise(basis))
     return "\n".join([*lines, *_time_taken(result.timings)])

@@ -218,15 +218,8 @@ def with_speed(low: float, value: float, high: float, **speed) -> RunResult:
 
 def test_the_speed_up_and_the_money_come_with_their_intervals_and_assumptions():
     said = details(with_speed(1.36, 1.39, 1.42, others_cores=1.6, cores=2))
-    assert "Speed-up: 1.39x [1.36, 1.42] over 16 (95% interval of 6 rounds)." in said
     assert "assuming $0.60/h, 2 h a run, 100 runs a year: $33.67/year [$31.76, $35.49]." in said
-    assert "While timing, other programs used 1.6 of 2 cores." in said
-
-
-def test_an_interval_that_holds_1_is_the_same_speed_and_saves_nothing():
-    same = with_speed(0.97, 1.06, 1.09)
-    assert "Speedup: 1.0x\nSavings: $0.00/run, $0.00/year" in summary(same)
-    assert "the same speed, 1.06x [0.97, 1.09]" in details(same)
+    assert "Timed in 6 rounds (95% interval)." in said
 
 
 def test_a_lower_bound_is_said_as_one_in_the_answer_the_lines_and_the_block():
@@ -238,10 +231,10 @@ def test_a_lower_bound_is_said_as_one_in_the_answer_the_lines_and_the_block():
     bound = result(speedup=None, speedup_low=ends.low, speedup_high=ends.high, savings=money, speed=said)
     assert answer_lines(bound) == [
         "Use batch size 40: at least 1.9x as fast as the default 16.",
+        "The default 16 trains an epoch in at least 1.9 times the time of 40. "
         "bert trains with up to 48 samples in 24.0 GiB of NVIDIA A10. "
-        "Measured 1.9 to 3.9x as fast; other programs ran in all 6 rounds.",
+        "Measured 1.9 to 3.9x as fast; other programs used 1.6 of 2 cores.",
     ]
-    assert "Speed-up: at least 1.9x [1.9, 3.9] over 16 (95% interval of 6 rounds)." in details(bound)
     assert "100 runs a year: at least $58.77/year [$58.77, $88.51]." in details(bound)
     assert "Optimal batch size: 40\n" in summary(bound)
     assert "Speedup: at least 1.9x\nSavings: at least $0.58/run, $58.77/year\n" in summary(bound)
@@ -260,8 +253,7 @@ def test_without_a_claim_nothing_is_optimal_and_the_size_with_the_reserve_has_a_
     text = details(unknown)
     assert "With reserve:    40    22.0 GiB" in text
     assert "Recommended:" not in text
-    assert "Speed not measurable here now: 40 is between" in text
-    assert summary(unknown).count("not measured") == 3
+    assert "Waste: not measured\nSpeedup: not known\nSavings: not known" in summary(unknown)
     assert "Optimal batch size: none recommended; up to 48 fit\n" in summary(unknown)
 
 
@@ -269,7 +261,9 @@ def test_a_run_out_of_time_has_no_optimal_size():
     said = Speed(False, "the run ended before the speeds were compared", RecommendedBy.NOTHING, 0.05)
     boundary = Boundary(22, False, None, Reason.TIME_BUDGET)
     late = result(recommended=None, speedup=None, boundary=boundary, speed=said, savings=savings(RunSpec("bert"), None))
-    assert answer_lines(late)[0] == "At least 22 fit. None is recommended: the time ended first."
+    assert (
+        answer_lines(late)[0] == "At least 22 fit. None is recommended: the run ended before the speeds were compared."
+    )
     assert "Optimal batch size: none recommended; at least 22 fit\n" in summary(late)
 
 
@@ -295,7 +289,7 @@ def test_a_size_without_a_speed_says_nothing_of_speed():
 def test_what_was_not_measured_is_said_to_be_so():
     nothing = Savings(0.4, 2.0, 100, 0.8, None, None)
     unknown = result(recommended=None, speedup=None, savings=nothing, waste=Waste(GIB, None, None, None, None))
-    assert summary(unknown).count("not measured") == 3
+    assert "Waste: not measured\nSpeedup: not known\nSavings: not known" in summary(unknown)
 
 
 @pytest.mark.parametrize(

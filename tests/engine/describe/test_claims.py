@@ -8,7 +8,8 @@ import pytest
 
 from engine.describe.answer import is_short
 from engine.describe.key_figures import key_line
-from engine.describe.result import answer_of, claim_in
+from engine.describe.result import answer_of
+from engine.describe.speed import claim_in
 from engine.results.speed_rounds import SpeedClaim
 from tests.factories.speeds import make_bound_result
 

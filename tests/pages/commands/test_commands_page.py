@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
-from analysis.models import Device, Run
+from analysis.models import Device, Run, State
 from analysis.permissions import VIEWER
 from analysis.runs.commands import spec_to_start
 from tests.factories import make_card, make_device, make_user
@@ -55,6 +57,28 @@ def test_a_sent_form_queues_a_run_of_the_command(device: Device, alice_client: C
     assert (run.model, run.needs_bytes, run.spec["whole_run"]) == ("tagger", 512 * 2**20, True)
     assert alice_client.get(run.get_absolute_url()).status_code == 200
     assert alice_client.get("/").status_code == 200
+
+
+def test_the_limit_alone_is_found_by_a_button_beside_the_full_run(device: Device, alice_client: Client) -> None:
+    start(alice_client, device, compare_speed="on")
+    alice_client.post(
+        "/commands/tagger/", {"tagger-device": device.pk, "tagger-compare_speed": "on", "limit_only": "1"}
+    )
+    assert [run.spec["compare_speed"] for run in Run.objects.order_by("pk")] == [True, False]
+
+
+def test_the_price_of_a_comparison_is_that_of_the_newest_run(device: Device, alice_client: Client) -> None:
+    begun = timezone.now()
+    for minutes, compares in ((10, True), (4, False)):
+        start(alice_client, device)
+        newest = Run.objects.latest("pk")
+        took = {"started_at": begun, "finished_at": begun + timedelta(minutes=minutes)}
+        Run.objects.filter(pk=newest.pk).update(
+            state=State.FINISHED, spec=newest.spec | {"compare_speed": compares}, **took
+        )
+    text = " ".join(alice_client.get("/commands/").content.decode().split())
+    assert "Find the largest batch size, about 10 min</button>" in text
+    assert "Limit only, about 4 min</button>" in text
 
 
 def test_ranks_can_be_emulated_where_the_command_offers_it(device: Device, settings, alice_client: Client) -> None:

@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from analysis.models import MatrixCell, Run
+from analysis.pages.home.host_load import describe_load
 from engine.text.units import GIB
 from tests.factories import make_card, make_claimed_run, make_device, make_estimate, make_measured_run, make_run
 from tests.pages.home.test_home_page import form_data
@@ -115,3 +116,8 @@ def test_it_reads_columns_alone_with_as_many_queries_however_many_runs(alice_cli
         counts.append(len(queries))
         assert all('"analysis_run"."result"' not in query["sql"] for query in queries)
     assert counts[0] == counts[1]
+
+
+def test_a_load_beside_a_comparison_is_told_before_it_starts() -> None:
+    assert describe_load(1.34, 2).startswith("Other programs use about 1.3 of 2 cores now: the limit is as exact")
+    assert describe_load(0.3, 2) == ""

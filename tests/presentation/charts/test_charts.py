@@ -206,12 +206,12 @@ def test_only_much_unused_memory_is_shown_as_waste(unused: int, is_waste: bool) 
     assert (bar.is_waste, bar.css_class) == (is_waste, "bar-waste" if is_waste else "bar-neutral")
 
 
-def test_where_no_size_is_recommended_nothing_is_called_waste() -> None:
+def test_where_no_size_is_recommended_only_todays_is_called_waste() -> None:
     larger = Point(32, None, None, 38 * GIB, None, 38 * GIB)
     today, other = memory_bars(
         waste=waste(30 * GIB), current_batch_size=16, current_is_refused=False, recommended=None, with_reserve=larger
     )
-    assert (today.title, today.css_class) == ("Today", "bar-neutral")
+    assert (today.title, today.css_class) == ("Today", "bar-waste")
     assert (other.title, other.batch_size, other.css_class) == ("Largest with reserve", 32, "bar-neutral")
 
 
