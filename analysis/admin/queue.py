@@ -80,7 +80,7 @@ def _lines() -> Iterator[QueueLine]:
     # `lock` is when a message was sent; of one that a worker has taken, when another worker may take it
     oldest = Min("lock", filter=Q(lock__lte=now))
     held = {row["key"]: row for row in OrmQ.objects.values("key").annotate(count=Count("pk"), oldest=oldest)}
-    running = dict(Run.objects.running().filter(device__isnull=False).values_list("device", "pk"))
+    running = dict(Run.objects.holding().filter(device__isnull=False).values_list("device", "pk"))
     default = held.get(settings.Q_CLUSTER["name"], {})
     waits_since = default.get("oldest")
     is_silent = waits_since is not None and now - waits_since > SEEN_LATELY
