@@ -98,7 +98,11 @@ def dashboard() -> Dashboard:
 
 def _compute_stats() -> CachedStats:
     attempts = Attempt.objects.filter(started_at__gte=timezone.now() - timedelta(days=DAYS))
-    ended = attempts.filter(ended_at__isnull=False, device__isnull=False).exclude(device__kind="cpu").order_by()
+    ended = (
+        attempts.filter(ended_at__isnull=False, device__isnull=False, run__is_trusted=True)
+        .exclude(device__kind="cpu")
+        .order_by()
+    )
     # added up here: to group by device, SQLite would read every attempt there ever was
     seconds: dict[int, float] = {}
     columns = ended.values_list("device", Day("ended_at") - Day("started_at"))
