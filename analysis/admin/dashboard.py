@@ -61,7 +61,6 @@ class Dashboard:
     totals: LabTotals
     slow: CachedStats
     oldest_waiting: Run | None
-    waited_seconds: float | None
     silent: tuple[Device, ...]
     silent_more: int
     device_count: int
@@ -89,7 +88,6 @@ def dashboard() -> Dashboard:
         totals=lab_totals(),
         slow=_compute_stats() if stats is None else stats,
         oldest_waiting=oldest,
-        waited_seconds=(now - oldest.created_at).total_seconds() if oldest else None,
         silent=tuple(silent[:_SILENT_SHOWN]),
         silent_more=max(0, len(silent) - _SILENT_SHOWN),
         device_count=len(devices),

@@ -86,6 +86,13 @@ def not_offered(value: str, offered: Sequence[str], texts: TextValues | None = N
     return f"{value[:80]!r} is not offered; {advice}"
 
 
+def unknown_key(key: str, names: Sequence[str]) -> str:
+    """Write which keys are nearest to one that is none, or all that are allowed."""
+    nearest = _nearest(key[:80], names)
+    advice = f"did you mean {' or '.join(nearest)}?" if nearest else f"allowed are {', '.join(names)}"
+    return f"unknown key; {advice}"
+
+
 def _nearest(typed: str, offered: Sequence[str]) -> list[str]:
     """Return the offered values that are alike, without those that are far less so than the first."""
     found = get_close_matches(typed, offered)
@@ -122,7 +129,7 @@ def given_fields(spec_class: type, data: object) -> dict[str, Any]:
     names = [each.name for each in fields(spec_class)]
     for key in data:
         if key not in names:
-            raise SpecError(str(key)[:80], f"unknown key; allowed are {', '.join(names)}")
+            raise SpecError(str(key)[:80], unknown_key(str(key), names))
     texts = {name: value for name, value in data.items() if is_of_bytes(name) and isinstance(value, str)}
     return {**data, **{name: bytes_setting(name, text) for name, text in texts.items()}}
 

@@ -28,6 +28,7 @@ from analysis.models import TERMINAL_STATES, Device, Run, State
 from analysis.runs import services
 from engine.catalog import WORKLOADS, workload_ids
 from engine.errors import SpecError
+from engine.settings.spec_checks import unknown_key
 from engine.spec import RunSpec
 
 JSON = "application/json"
@@ -138,5 +139,5 @@ def _spec_keys(body: dict[str, Any]) -> dict[str, Any]:
         raise BadRequest(f"Invalid model_name. Must be one of: {', '.join(workload_ids())}")
     for key in body:
         if key not in _KEYS:
-            raise BadRequest(f"{key[:80]}: unknown key; allowed are {', '.join(_KEYS)}")
+            raise BadRequest(f"{key[:80]}: {unknown_key(key, _KEYS)}")
     return {"model": name, **{key: value for key, value in body.items() if key != "model_name"}}
