@@ -20,14 +20,16 @@ from ..speed.claim import (
     describe_bounds,
     describe_lower_bound,
 )
-from ..speed.reasons import NOT_COMPARED
+from ..speed.reasons import LEFT_OUT, NOT_COMPARED
 from ..speed.rounds import describe_disturbance, describe_others
 from ..text.today import name_today, reword
 from ..text.units import (
+    format_bytes,
     format_factor,
     format_factor_range,
     format_least_usd,
     format_most_usd,
+    format_percent,
     sentence_case,
 )
 from .answer import Answer, is_short
@@ -53,6 +55,19 @@ def is_today_refused(result: RunResult) -> bool:
     """Whether today's size is known not to fit: it or a smaller one was refused. A missing figure is no proof."""
     refused = (probe.batch_size for probe in result.probes if not probe.fits)
     return result.current is None and min(refused, default=result.current_batch_size + 1) <= result.current_batch_size
+
+
+def describe_known(result: RunResult) -> str:
+    """Write "Up to 5,084 fit, certified. Unused at your 16: 231.3 MiB of 256.0 MiB (90.4 %).", before speeds."""
+    reach = f"{sentence_case(bound_of(result))} {result.boundary.largest_batch_size or 0:,} fit"
+    reach += ", certified." if result.boundary.certified else "."
+    today, waste = name_today(result.current_batch_size), result.waste
+    if is_today_refused(result):
+        return f"{reach} {sentence_case(today)} does not fit."
+    if waste.at_current_bytes is None or waste.at_current_fraction is None:
+        return reach
+    unused = f"{format_bytes(waste.at_current_bytes)} of {format_bytes(waste.capacity_bytes)}"
+    return f"{reach} Unused at {today}: {unused} ({format_percent(waste.at_current_fraction)})."
 
 
 def answer_of(result: RunResult) -> Answer:
@@ -187,7 +202,7 @@ def _why_none(result: RunResult) -> str:
     reason = result.speed.reason if result.speed else None
     if result.boundary.reason is Reason.TIME_BUDGET:
         return "the time ended first"
-    if reason == NOT_COMPARED:
+    if reason in (NOT_COMPARED, LEFT_OUT):
         return "the speeds were not compared"
     if is_disturbed(result):
         return "other programs disturbed the timing"
