@@ -11,30 +11,9 @@ from dataclasses import replace
 from ..results.result import Point, Purpose, RunResult, Timings
 from ..results.savings import describe_assumptions
 from ..results.stats import NOISE_FRACTION
-<<<<<<< HEAD
 from ..speed.rounds import describe_notable_others
 from ..text.today import name_today
 from ..text.units import format_bytes, format_least_usd, format_most_usd, format_percent, sentence_case
-=======
-from ..speed.claim import (
-    ComparedSizes,
-    compared_in,
-    describe_bounds,
-    describe_lower_bound,
-)
-from ..speed.reasons import LEFT_OUT, NOT_COMPARED
-from ..speed.rounds import describe_disturbance, describe_others
-from ..text.today import name_today, reword
-from ..text.units import (
-    format_bytes,
-    format_factor,
-    format_factor_range,
-    format_least_usd,
-    format_most_usd,
-    format_percent,
-    sentence_case,
-)
->>>>>>> order
 from .answer import Answer, is_short
 from .boundary import bound_of, is_today_refused
 from .grade import describe_grade
@@ -110,7 +89,6 @@ def _none_recommended(result: RunResult, known: KnownSpeed) -> Answer:
     return Answer(f"{sentence_case(reach)}. None is recommended.", notes=(f"{sentence_case(why)}.", *helps))
 
 
-<<<<<<< HEAD
 def losses(result: RunResult) -> list[str]:
     """Return what today's size loses: time where that is known, then memory: "Unused at your 4: 64.0 MiB (60.9 %)."."""
     unused, share = result.waste.at_current_bytes, result.waste.at_current_fraction or 0.0
@@ -118,21 +96,6 @@ def losses(result: RunResult) -> list[str]:
         f"Unused at {name_today(result.current_batch_size)}: {format_bytes(unused or 0)} ({format_percent(share)})."
     )
     return [*filter(None, [time_lost(result)]), *([] if unused is None else [memory])]
-=======
-def _why_none(result: RunResult) -> str:
-    """Write "36 is 0.9 to 1.1x as fast as your 30", or another reason that is known; empty where none is."""
-    reason = result.speed.reason if result.speed else None
-    if result.boundary.reason is Reason.TIME_BUDGET:
-        return "the time ended first"
-    if reason in (NOT_COMPARED, LEFT_OUT):
-        return "the speeds were not compared"
-    if is_disturbed(result):
-        return "other programs disturbed the timing"
-    found = compared(result)
-    if found is None:
-        return reword(reason or "").removesuffix(".")
-    return f"{found.batch_size:,} is {found.interval} as fast as {describe_other(found, result)}"
->>>>>>> order
 
 
 def speed_lines(result: RunResult) -> list[str]:

@@ -37,13 +37,8 @@ from .parts import describe_parts
 from .reading import Reading
 from .script_error import UNKNOWN_TO_THE_SCRIPT, is_same_error
 from .spec import FunctionSpec, TuneSpec
-<<<<<<< HEAD
-from .speed.alternating_starts import throughput_of
-from .speed.in_turns import InTurns, timing_of
-=======
 from .speed.alternating_starts import starts_expected, throughput_of
-from .speed.in_turns import InTurns
->>>>>>> order
+from .speed.in_turns import InTurns, timing_of
 from .speed.to_compare import MOST_BETWEEN, size_to_start, sizes_to_compare, start_speeds
 from .start.command import begin_protected
 from .start.launch import Begin, Watching, start
