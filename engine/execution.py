@@ -69,9 +69,9 @@ class Execution:
     def phase(self, phase: str, **content: Any) -> None:
         self.emit_event("phase", phase=phase, **content)
 
-    def timed(self, phase: str, work: Callable[[], T]) -> T:
+    def timed(self, phase: str, work: Callable[[], T], **content: Any) -> T:
         """Do the work as a phase, and note how long it took in `phase_seconds`."""
-        self.phase(phase)
+        self.phase(phase, **content)
         before = time.monotonic()
         outcome = work()
         self.phase_seconds[phase] = time.monotonic() - before

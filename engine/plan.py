@@ -195,6 +195,12 @@ def _sizes(so_far: SoFar, aim: _Aim) -> list[int]:
     return kept
 
 
+def timing_seconds(sizes: Sequence[int], current: int, probes: Sequence[Probe]) -> float:
+    """Return the seconds that comparing the speeds of these sizes is expected to take."""
+    steps = _StepSeconds.of(probes)
+    return _timing_seconds(sorted(sizes, reverse=True), current, steps) if steps else 0.0
+
+
 def _timing_seconds(sizes: Sequence[int], current: int, steps: _StepSeconds) -> float:
     """Return the seconds of the comparison of speeds: its fewest rounds, and half of the further ones allowed."""
     first = sum(_block(Stage.SELECTION, size, steps) for size in sizes)

@@ -18,7 +18,7 @@ from .estimate.calibration import Calibration
 from .estimate.guide import EstimateGuide
 from .execution import Emit, Execution
 from .machine.watch import usable_cores
-from .plan import EDGE_PROBES, soak_steps
+from .plan import EDGE_PROBES, soak_steps, timing_seconds
 from .progress import SECONDS_OF_PHASES
 from .provenance.read import run_facts
 from .results.memory_breakdown import MemoryBreakdown
@@ -37,7 +37,7 @@ from .search.unguided import Found, SearchLimits, Trial, Try, curve_sizes, next_
 from .settings.lora_targets import describe_targets
 from .spec import MEMORY_STEPS, SCHEMA, RunSpec
 from .speed.comparison import Comparison, SpeedComparison, TimedBlock, candidates_of, comparison_lines
-from .speed.reasons import ONE_SIZE, RUN_ENDED, TIME_ENDED, TIMING_FAILED
+from .speed.reasons import LEFT_OUT, ONE_SIZE, RUN_ENDED, TIME_ENDED, TIMING_FAILED
 from .sweep import Sweep
 from .text.units import format_bytes
 from .training_ranks import check_measured
@@ -61,6 +61,7 @@ def measure(
     keep: Keep = lambda _: None,
     estimates: bool = True,
     explains: bool = True,
+    compares: bool = True,
     calibration: Calibration | None = None,
     hold: Hold | None = None,
     started_as: Mapping[str, Any] | None = None,
@@ -71,7 +72,7 @@ def measure(
     boundary of a finished run only the speeds are compared again.
     `keep` stores the result before its event is emitted; an OSError of it is logged, and the run continues.
     `estimates`: begin with an estimate, so that the search starts near the boundary. A failed estimate is logged.
-    `explains`: end with one more process, which finds out what filled the memory.
+    `explains`: end with one more process, which finds out what filled the memory. `compares`: compare the speeds.
     `calibration`: that of this class of card, for the estimate. `started_as`: `run_facts()`, where read before.
     `hold` holds the device during the run, so that no other run disturbs it; it is called with the device's facts.
     """
@@ -91,6 +92,7 @@ def measure(
             earlier=earlier,
             estimates=estimates,
             explains=explains,
+            compares=compares,
         )
         return execution.finish(sweep.run(), keep)
 
@@ -122,6 +124,7 @@ class WorkerSweep(Sweep):
     earlier: EarlierAttempt | None
     estimates: bool
     explains: bool
+    compares: bool = True
     carried: int = 0
     known_boundary: Boundary | None = None
     tolerated_beside_bytes: int = 0
@@ -158,7 +161,10 @@ class WorkerSweep(Sweep):
         if boundary.largest_batch_size:
             if self.known_boundary is None:
                 self.execution.timed("curve", lambda: self._curve(boundary))
-            comparison = self.execution.timed("timing", lambda: self._compare_speeds(boundary))
+            if not self.compares:
+                return boundary, Comparison(reason=LEFT_OUT)
+            known = self.known_before_speeds(boundary)
+            comparison = self.execution.timed("timing", lambda: self._compare_speeds(boundary), known=known)
         return boundary, comparison
 
     def _check(self) -> tuple[Boundary, Comparison]:
@@ -288,6 +294,7 @@ class WorkerSweep(Sweep):
             candidates, self._run_block, lambda content: self.execution.emit_event("timing", **content)
         )
         self.worker.close()
+        self.say_what_comparing_takes(timing_seconds(candidates.sizes, today, self.probes))
         try:
             found = comparison.run()
         except TimeIsUp:

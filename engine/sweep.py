@@ -8,18 +8,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar
 
 from .build_result import answer, measured_points, reserve_of
+from .describe.result import describe_known
 from .errors import TimeIsUp, WorkloadFailed
 from .execution import Execution
+from .machine.watch import MachineWatch, tree_seconds, usable_cores
 from .results.result import Boundary, DeviceFacts, Outcome, Point, Probe, Purpose, RunResult, Timings
 from .search.boundary import boundary_cut_short, boundary_of_search, with_current_size_note
 from .search.reserve import edge_size
 from .search.unguided import Found, Try
 from .spec import SearchSpec
 from .speed.comparison import Comparison
+from .speed.rounds import BUSY_FRACTION, BUSY_STARTS_FRACTION, describe_load
 from .text.own_words import describe_error
+from .text.units import format_duration
 
 
 @dataclass(kw_only=True)
@@ -32,6 +37,7 @@ class Sweep(ABC):
     started_as: Mapping[str, Any]
     probes: list[Probe] = field(default_factory=list)
     environment: dict[str, Any] = field(default_factory=dict)
+    watch: MachineWatch = field(default_factory=partial(MachineWatch, own_seconds=tree_seconds))
 
     @property
     @abstractmethod
@@ -105,6 +111,20 @@ class Sweep(ABC):
         reserve = reserve_of(self.spec, self.device, self.probes, boundary.largest_batch_size or 0)
         size = edge_size(self.points(boundary), self.limit_bytes, reserve)
         return None if size in {p.batch_size for p in self.probes} else size
+
+    def known_before_speeds(self, boundary: Boundary) -> str:
+        """Write the largest size, and what today's leaves unused."""
+        return describe_known(self.answer(boundary, Comparison(), Timings()))
+
+    def say_what_comparing_takes(self, seconds: float) -> None:
+        """Log how long a comparison of speeds is expected to take, how to leave it out, and what others leave of it."""
+        left_out = "--no-compare-speed leaves it out"
+        said = f"comparing speeds takes {format_duration(seconds)} or less ({left_out})"
+        load = None
+        if self.device.kind == "cpu":
+            busy_fraction = BUSY_STARTS_FRACTION if self.spec.starts_anew else BUSY_FRACTION
+            load = describe_load(self.watch.others_so_far(), len(usable_cores()), busy_fraction)
+        self.execution.log(f"{said}; {load}" if load else said, "warning" if load else "info")
 
     def answer(self, boundary: Boundary, comparison: Comparison, timings: Timings) -> RunResult:
         """Return the result of the run."""

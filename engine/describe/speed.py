@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..results.result import Point, Purpose, Reason, RunResult
 from ..results.speed_rounds import SpeedClaim
 from ..speed.claim import ComparedSizes, compared_in, describe_bounds, describe_lower_bound, is_gain
-from ..speed.reasons import NOT_COMPARED
+from ..speed.reasons import LEFT_OUT, NOT_COMPARED
 from ..speed.rounds import describe_disturbance, describe_notable_others
 from ..text.today import name_today, reword
 from ..text.units import format_factor, format_factor_range, sentence_case
@@ -140,7 +140,7 @@ def _no_other_is_faster(result: RunResult, chosen: Point) -> str:
 
 def _why_none(result: RunResult) -> str:
     reason = result.speed.reason if result.speed else None
-    if reason == NOT_COMPARED:
+    if reason in (NOT_COMPARED, LEFT_OUT):
         return "the speeds were not compared"
     if is_disturbed(result):
         return others_of(result)

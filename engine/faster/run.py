@@ -21,7 +21,7 @@ from ..errors import EngineError, TimeIsUp, WorkloadFailed
 from ..estimate.guide import EstimateGuide
 from ..execution import Emit, Execution
 from ..machine.scratch import scratch_folder
-from ..machine.watch import usable_cores
+from ..machine.watch import MachineWatch, tree_seconds, usable_cores
 from ..provenance.read import run_facts
 from ..race.field import TODAY, Entry, RaceVerdict, mean_others_cores
 from ..race.lines import lines_of
@@ -42,6 +42,7 @@ from ..results.speed_rounds import SpeedClaim
 from ..runner import Hold, WorkerSweep, own_worker
 from ..spec import MEMORY_STEPS, SCHEMA, RunSpec
 from ..speed.comparison import TimedBlock
+from ..speed.rounds import describe_load
 from ..text.units import format_duration
 from ..worker.prober import Prober
 from .answer import (
@@ -123,6 +124,7 @@ class _Running:
         self.today_losses: tuple[float, ...] = ()
         self.own_difference: float | None = None
         self.largest: dict[Entry, int | None] = {}
+        self.watch = MachineWatch(own_seconds=tree_seconds)
 
     @property
     def device(self) -> DeviceFacts:
@@ -132,6 +134,9 @@ class _Running:
     def run(self) -> FasterResult:
         self.execution.emit_event("started", schema=SCHEMA, spec=self.spec.to_dict())
         self.execution.timed("preparing", self._open)
+        load = describe_load(self.watch.others_so_far(), len(usable_cores()))
+        if load is not None and self.device.kind == "cpu":
+            self.execution.log(load, "warning")
         changes, not_tried = changes_to_try(self.base, self.spec.wanted)
         for each in not_tried:
             self.execution.log(f"not tried: {each.label}: {each.reason}")

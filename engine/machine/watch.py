@@ -18,6 +18,7 @@ from .host import lines_of
 _IDLE = (3, 4)  # idle and iowait among the columns user nice system idle iowait irq softirq steal
 _COLUMNS = 8
 _PAGING = ("pswpin", "pswpout")
+LEAST_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,10 @@ class MachineWatch:
             others = max((now.busy_seconds - self.before.busy_seconds - own) / seconds, 0.0)
         paged = None if now.paged is None or self.before.paged is None else now.paged - self.before.paged
         return {"others_cores": others, "pages_swapped": paged, "load_average": _load_average()}
+
+    def others_so_far(self) -> float | None:
+        """Return the cores that other work used; None in the first second, which shows too little."""
+        return self.read()["others_cores"] if time.monotonic() - self.before.at >= LEAST_SECONDS else None
 
     def _look(self) -> _Reading:
         at, own_seconds, busy_seconds = time.monotonic(), self.own_seconds(), self._busy_seconds()

@@ -54,6 +54,17 @@ def describe_others(others_cores: float, cores: int) -> str:
     return f"other programs used {others_cores:.1f} of {cores} core{'' if cores == 1 else 's'}"
 
 
+def describe_load(others_cores: float | None, cores: int, busy_fraction: float = BUSY_FRACTION) -> str | None:
+    """Write what a load leaves to be shown by a comparison on shared cores; None where it is quiet, or unknown.
+
+    >>> describe_load(1.31, 2)
+    'other programs use 1.3 of 2 cores: which is faster may show, by how much will not'
+    """
+    if others_cores is None or others_cores <= busy_fraction * cores:
+        return None
+    return f"other programs use {others_cores:.1f} of {cores} cores: which is faster may show, by how much will not"
+
+
 def describe_busy_rounds(rounds: int, quiet_rounds: int) -> str | None:
     """Write "other programs ran in 9 of 12 rounds"; None where enough rounds were quiet: only those count then."""
     if quiet_rounds >= min(ENOUGH_ROUNDS, rounds):

@@ -36,7 +36,7 @@ from .parts import describe_parts
 from .reading import Reading
 from .script_error import UNKNOWN_TO_THE_SCRIPT, is_same_error
 from .spec import FunctionSpec, TuneSpec
-from .speed.alternating_starts import throughput_of
+from .speed.alternating_starts import starts_expected, throughput_of
 from .speed.in_turns import InTurns
 from .speed.to_compare import MOST_BETWEEN, size_to_start, sizes_to_compare, start_speeds
 from .start.command import begin_protected
@@ -124,7 +124,7 @@ class StartSweep(Sweep):
             self._start_at_the_reserve(boundary)
             if self.spec.compare_speed:
                 self._start_near_the_bend(boundary.largest_batch_size)
-                self.execution.phase("timing")
+                self.execution.phase("timing", known=self.known_before_speeds(boundary))
                 comparison = self._compare_speed(boundary.largest_batch_size)
                 reason = reason_to_log(comparison, shares_cores=self._is_on_cpu)
                 self.execution.log(reason or f"compared in {comparison.rounds} pairs of starts")
@@ -318,9 +318,9 @@ class StartSweep(Sweep):
         compared = sizes_to_compare(self.spec, self.device, self.probes, largest)
         if isinstance(compared, str):
             return Comparison(reason=compared)
-        self.in_turns = InTurns(
-            compared, self._timed_start, self.execution.emit_event, lambda: self.execution.seconds_left
-        )
+        self.say_what_comparing_takes(sum(starts_expected(compared, [])) * compared.start_seconds)
+        execution = self.execution
+        self.in_turns = InTurns(compared, self._timed_start, execution.emit_event, lambda: execution.seconds_left)
         found = self.in_turns.compare()
         for probe in self.in_turns.probes(found):
             self.record(probe)

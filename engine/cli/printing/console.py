@@ -23,7 +23,7 @@ from ...text.units import format_bytes, format_duration
 from ...time_left import TimeLeft, budget_of_race, describe_left, describe_round, so_far
 from .living_line import Doing, LivingLine, describe_doing, living_line
 from .stopped import known_so_far
-from .terminal import LEAST_SECONDS, say
+from .terminal import BOLD, LEAST_SECONDS, say
 
 MESSAGE_MOST = 2_000
 NOT_MEASURED = "not measured"
@@ -130,6 +130,8 @@ class Console:
             self._device = device_text(event["device"])
 
     def _write_plainly(self, event: Event) -> None:
+        if known := event.get("known"):
+            say(f"{event['seconds']:7.1f}s  {printable(known)}", self._stream)
         line = self._line_of(event) if self._has_own_line(event) else None
         if line is None and event["event"] == "stage" and not self._starts:
             line = f"{event['stage']} ..."  # loading the libraries takes long, and nothing else is written by then
@@ -148,6 +150,8 @@ class Console:
             if text := phase_line(phase, finding, took, is_warned=self._is_warned):
                 living.write(text)
             self._is_warned = False
+            if known := event.get("known"):
+                living.write(f"  {printable(known)}", BOLD)
         elif event["event"] in ("log", "estimate") and self._has_own_line(event):
             if line := self._line_of(event):
                 is_warning = event.get("level") == "warning"

@@ -11,6 +11,7 @@ from typing import Any
 from ...errors import TimeIsUp, WorkloadFailed
 from ...execution import Emit, Execution
 from ...machine.scratch import scratch_folder
+from ...machine.watch import MachineWatch, tree_seconds
 from ...provenance.read import run_facts
 from ...race.field import TODAY, Entry, NextRound, RacedRound, RaceVerdict, Timed, mean_others_cores
 from ...race.numbers import Numbers, largest_difference
@@ -20,6 +21,7 @@ from ...race.text import lines_to_paste
 from ...results.savings import savings
 from ...results.speed_rounds import SpeedClaim, Stage
 from ...spec import SCHEMA
+from ...speed.rounds import describe_load
 from ...text.units import format_bytes
 from ..devices import others_on_cards
 from ..file_changes import WrittenFiles
@@ -105,7 +107,11 @@ class _Faster:
     def run(self) -> OwnRaceResult:
         self.execution.emit_event("started", schema=SCHEMA, spec=self.spec.to_dict())
         self.execution.phase("memory")
+        watch = MachineWatch(own_seconds=tree_seconds)
         first = self.starts.first()
+        load = describe_load(watch.others_so_far(), self.starts.cores)
+        if load is not None and self.starts.device.kind == "cpu":
+            self.execution.log(load, "warning")
         self.starts.step_seconds = first.step_seconds
         today = self._today(first)
         self.rows = {each.name: row_of(each, self.facts) for each in self.spec.variants}
