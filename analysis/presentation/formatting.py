@@ -27,9 +27,9 @@ NOT_MEASURED = "not measured"
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 
 
-def bytes_text(size_bytes: float | None) -> str:
-    """1610612736 -> "1.5 GiB"."""
-    return NOT_MEASURED if size_bytes is None else format_bytes(size_bytes)
+def bytes_text(size_bytes: float | None, limit_bytes: int | None = None) -> str:
+    """1610612736 -> "1.5 GiB"; with the decimals in which it differs from the limit."""
+    return NOT_MEASURED if size_bytes is None else format_bytes(size_bytes, limit_bytes or None)
 
 
 def round_bytes(size_bytes: float) -> str:

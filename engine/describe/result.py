@@ -22,19 +22,6 @@ from .reserve import notes_of_reserve, reserve_text
 from .speed import KnownSpeed, others_of, speed_of, time_lost
 
 
-def describe_known(result: RunResult) -> str:
-    """Write "Up to 5,084 fit, certified. Unused at your 16: 231.3 MiB of 256.0 MiB (90.4 %).", before speeds."""
-    reach = f"{sentence_case(bound_of(result))} {result.boundary.largest_batch_size or 0:,} fit"
-    reach += ", certified." if result.boundary.certified else "."
-    today, waste = name_today(result.current_batch_size), result.waste
-    if is_today_refused(result):
-        return f"{reach} {sentence_case(today)} does not fit."
-    if waste.at_current_bytes is None or waste.at_current_fraction is None:
-        return reach
-    unused = f"{format_bytes(waste.at_current_bytes)} of {format_bytes(waste.capacity_bytes)}"
-    return f"{reach} Unused at {today}: {unused} ({format_percent(waste.at_current_fraction)})."
-
-
 def answer_of(result: RunResult) -> Answer:
     """Return the answer of a result in which a size trained; of ranks, whose size it is, and the global batch."""
     answer, spec = _answer_of(result), result.spec.to_dict()
@@ -89,13 +76,25 @@ def _none_recommended(result: RunResult, known: KnownSpeed) -> Answer:
     return Answer(f"{sentence_case(reach)}. None is recommended.", notes=(f"{sentence_case(why)}.", *helps))
 
 
+def describe_known(result: RunResult) -> str:
+    """Write "Up to 5,084 fit, certified. Unused at your 16: 231.3 MiB (90.4 %).", before speeds are compared."""
+    reach = f"{sentence_case(bound_of(result))} {result.boundary.largest_batch_size or 0:,} fit"
+    reach += ", certified." if result.boundary.certified else "."
+    refused = f"{sentence_case(name_today(result.current_batch_size))} does not fit."
+    return " ".join([reach, refused if is_today_refused(result) else _unused(result)]).rstrip()
+
+
 def losses(result: RunResult) -> list[str]:
-    """Return what today's size loses: time where that is known, then memory: "Unused at your 4: 64.0 MiB (60.9 %)."."""
-    unused, share = result.waste.at_current_bytes, result.waste.at_current_fraction or 0.0
-    memory = (
-        f"Unused at {name_today(result.current_batch_size)}: {format_bytes(unused or 0)} ({format_percent(share)})."
-    )
-    return [*filter(None, [time_lost(result)]), *([] if unused is None else [memory])]
+    """Return what today's size loses: time where that is known, then memory."""
+    return [*filter(None, [time_lost(result), _unused(result)])]
+
+
+def _unused(result: RunResult) -> str:
+    """Write "Unused at your 4: 624.0 MiB (60.9 %)."; empty where it was not measured."""
+    unused, share = result.waste.at_current_bytes, result.waste.at_current_fraction
+    if unused is None or share is None:
+        return ""
+    return f"Unused at {name_today(result.current_batch_size)}: {format_bytes(unused)} ({format_percent(share)})."
 
 
 def speed_lines(result: RunResult) -> list[str]:

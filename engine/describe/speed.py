@@ -156,7 +156,7 @@ def _what_helps(result: RunResult) -> Iterator[str]:
     elif "time budget" in ((result.speed.reason if result.speed else None) or ""):
         yield "A longer time budget lets the speeds be compared."
     elif is_disturbed(result):
-        yield "Such load slows small batches more: time again when the machine is quiet."
+        yield "Load slows small batches more: time again when the machine is quiet."
     elif claim_in(result) is SpeedClaim.NOTHING and compared(result):
         yield "The rounds of this run do not decide: time again."
 

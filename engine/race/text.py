@@ -13,7 +13,15 @@ from ..results.speed_rounds import SpeedClaim
 from ..results.stats import NOISE_FRACTION
 from ..speed.claim import describe_lower_bound
 from ..speed.rounds import describe_busy_rounds
-from ..text.units import format_bytes, format_duration, format_least_usd, format_most_usd, format_percent, format_usd
+from ..text.units import (
+    format_bytes,
+    format_duration,
+    format_least_usd,
+    format_most_usd,
+    format_percent,
+    format_usd,
+    sentence_case,
+)
 from .field import Entry, RaceVerdict
 from .numbers import Numbers
 from .row import VariantRow
@@ -34,15 +42,18 @@ def headline(found: RaceVerdict, *, lines: int, label: str, savings: Savings) ->
 
     Where only the order is known, it writes "Faster in 10 of 10 rounds with 2 lines: AdamW, fused + TF32.".
     """
-    if found.gain is None:
-        figure = f"Faster in {found.rounds} of {found.rounds} rounds"
-    elif found.claim is SpeedClaim.AT_LEAST:
-        figure = f"At least {describe_lower_bound(found.gain.low)} as fast"
-    else:
-        figure = f"{describe_speed(found.gain)} as fast"
+    figure = sentence_case(describe_gain(found.claim, found.gain, found.rounds))
     saved = describe_saving(savings)
     money = f"; saves {saved} a year" if saved else ""
     return f"{figure} with {lines} line{'' if lines == 1 else 's'}: {label}{money}."
+
+
+def describe_gain(claim: SpeedClaim, gain: Interval | None, rounds: int) -> str:
+    """Write "1.90x [1.81, 2.02] as fast", "at least 1.3x as fast", or "faster in 10 of 10 rounds"."""
+    if gain is None:
+        return f"faster in {rounds} of {rounds} rounds"
+    least = f"at least {describe_lower_bound(gain.low)}"
+    return f"{least if claim is SpeedClaim.AT_LEAST else describe_speed(gain)} as fast"
 
 
 def without_saving(headline: str) -> str:

@@ -27,11 +27,19 @@ def parse_bytes(text: str) -> int:
     return size
 
 
-def format_bytes(size: float) -> str:
-    """Write a size in the largest binary unit that keeps the figure above one, with one decimal: ``1.5 GiB``."""
+def format_bytes(size: float, beside: float | None = None) -> str:
+    """Write a size in the largest binary unit that keeps the figure above one, with one decimal: ``1.5 GiB``.
+
+    `beside` is a limit: where both would look the same and are not, the decimals in which they differ are written.
+
+    >>> format_bytes(268473139, beside=2**28)
+    '256.04 MiB'
+    """
     for name, factor in (("TiB", TIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
         if abs(size) >= factor:
-            return f"{size / factor:.1f} {name}"
+            other = size if beside is None else beside
+            places = (n for n in range(1, 5) if size == other or f"{size / factor:.{n}f}" != f"{other / factor:.{n}f}")
+            return f"{size / factor:.{next(places, 4)}f} {name}"
     return f"{size:.0f} B"
 
 

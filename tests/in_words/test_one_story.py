@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -17,6 +18,7 @@ from engine.cli.printing.result_text import answer_lines, summary
 from engine.describe.speed import speed_of, stated_reason
 from engine.results.result import RunResult
 from engine.results.speed_rounds import SpeedClaim
+from tests.engine.fake_racer import FAST
 from tests.factories.pages import finished, page, words
 from tests.factories.speeds import (
     make_ahead_result,
@@ -26,6 +28,7 @@ from tests.factories.speeds import (
     make_unmeasurable_result,
     undisturbed,
 )
+from tests.pages.compare.test_compare_races import race
 
 SORTS: dict[str, tuple[Callable[[], RunResult], str, str]] = {
     "figure": (make_timed_result, "1.39x as fast as your 4 (1.36 to 1.42x)", "1.39x"),
@@ -71,3 +74,29 @@ def test_a_stated_reason_is_read_back_as_it_was_said(sort: str) -> None:
     assert result.speed is not None
     again = replace(result, speed=replace(result.speed, reason=stated_reason(result)))
     assert speed_of(again) == speed_of(result)
+
+
+RACES: dict[str, tuple[dict[str, Any], str]] = {
+    "figure": ({"factors": FAST, "step_seconds": lambda size: 0.025 * size}, "x ["),
+    "ahead": ({"factors": {"fused": 12.0}, "others_cores": 0.9}, "Faster in "),
+    "no gain": ({"step_seconds": lambda size: 0.1 * size}, "No change that was tried"),
+    "disturbed": ({"factors": FAST, "others_cores": 0.9}, "Nothing is claimed: other programs ran in all"),
+}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("sort", RACES)
+def test_every_place_says_the_same_of_a_race(sort: str, alice_client: Client) -> None:
+    changed, begins = RACES[sort]
+    run = race(**changed)
+    found = presentation_of(run).race(run)
+    assert begins in found.headline
+    stored = alice_client.get(f"/api/v1/runs/{run.pk}/").json()["result"]
+    places = {
+        "page": words(page(alice_client, run)),
+        "message": presentation_of(run).answer(run),
+        "API": stored["headline"],
+    }
+    assert [place for place, text in places.items() if found.headline not in text] == []
+    assert found.factor.lower() in found.headline.lower()
+    assert bool(found.factor) is (sort in ("figure", "ahead"))

@@ -145,7 +145,7 @@ def test_speeds_that_do_not_say_which_is_better_recommend_nothing_and_name_no_mo
     assert said.sentence == "Up to 8 fit. None is recommended: other programs used 1.6 of 2 cores."
     assert said.batch_size is None
     assert said.notes == (
-        "Such load slows small batches more: time again when the machine is quiet.",
+        "Load slows small batches more: time again when the machine is quiet.",
         "The largest that keeps the reserve (5 % free) is 8.",
     )
     assert "$" not in said.sentence + "".join(str(figure) for figure in figures(result))

@@ -29,7 +29,7 @@ class ComparedRace:
 
     @property
     def answer(self) -> str:
-        """Write "1.42x, 1.3 to 1.5x: Fused optimizer + batch 64", or what else was found; empty without a result."""
+        """Write "1.42x [1.39, 1.46] as fast: Fused optimizer + batch 64", or what else was found."""
         if (race := self.race) is None:
             return ""
         size = [f"batch {race.chosen_batch_size:,}"] if race.has_own_size else []

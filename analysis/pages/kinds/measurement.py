@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.http import QueryDict
 
 from analysis.models import Measurement as Probes
@@ -33,7 +34,7 @@ from engine.describe.key_figures import key_figures
 from engine.describe.rank_peaks import RankPeak, rank_peaks
 from engine.describe.speed import was_compared
 from engine.results.result import Reason, Savings
-from engine.tune.faster.command import faster_command
+from engine.tune.faster.command import again_command, faster_command
 from engine.tune.training import stated_throughputs
 
 if TYPE_CHECKING:
@@ -56,7 +57,9 @@ class Measurement(KindPages):
         return "analysis/run/result.html", context | {"paper": "" if is_whole else " no-print"}
 
 
-def primary_action(run: Run, result: StoredResult, *, has_paste: bool, can_change: bool) -> str:
+def primary_action(
+    run: Run, result: StoredResult, *, has_paste: bool, can_change: bool, again_command: str = ""
+) -> str:
     """Return the one next step that a result offers, by the name that the template `primary.html` has for it."""
     sizes = [point.batch_size for point in (result.recommended, result.current) if point is not None]
     keeps_today = len(sizes) == 2 and sizes[0] == sizes[1]
@@ -68,6 +71,8 @@ def primary_action(run: Run, result: StoredResult, *, has_paste: bool, can_chang
         return "compare" if run.is_startable else "compare_elsewhere"
     if result.lacks_answer and may_time_again(run, result):
         return "time"
+    if again_command:
+        return "time_elsewhere"
     if can_change and (keeps_today or not result.is_fitting):
         return "change"
     return "again" if run.is_startable else "details"
@@ -88,7 +93,8 @@ def _result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dic
     evidence = _evidence(run, result, assumed.savings)
     setting = None if gain else result_summary.paste(result)
     can_change = evidence["change_start"] is not None
-    primary = primary_action(run, result, has_paste=setting is not None, can_change=can_change)
+    again = _again_command(run, result)
+    primary = primary_action(run, result, has_paste=setting is not None, can_change=can_change, again_command=again)
     throughputs = () if result.training is None else stated_throughputs(result, result.training)
     return {
         "result": result,
@@ -97,6 +103,7 @@ def _result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dic
         "key_figures": key_figures(result, assumed.savings),
         "reach": "" if result.is_check else reach(result),
         "primary": primary,
+        "again_command": again,
         "primary_repeats_all": primary == "again" or (primary == "time" and bool(result.training)),
         "may_time_again": may_time_again(run, result),
         "not_certified": why_not_certified(result),
@@ -127,6 +134,13 @@ def _result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dic
         "has_waiting": any(each.waiting_fraction is not None for each in throughputs),
         **evidence,
     }
+
+
+def _again_command(run: Run, result: StoredResult) -> str:
+    """Return the command that times a script again where it ran, where that may bring the answer."""
+    if result.training is None or run.is_startable or not (result.lacks_answer and was_compared(result)):
+        return ""
+    return again_command(run.spec, f"{settings.PUBLIC_URL}/" if settings.PUBLIC_URL else "")
 
 
 def _rounds_chart(result: StoredResult) -> Chart | None:

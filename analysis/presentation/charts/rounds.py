@@ -29,7 +29,7 @@ def rounds_plot(rounds: Sequence[SpeedRound], today: int) -> Plot | None:
             for number, each in enumerate(speeds, start=1)
         )
         name = f"batch {size:,}{', today' if size == today else ''}"
-        traces.append(Trace(name, SeriesStyle.of(place), dots, has_line=False))
+        traces.append(Trace(name, SeriesStyle.of(1 - place), dots, has_line=False))
     cells = tuple((str(number), rate(each[today]), rate(each[other])) for number, each in enumerate(speeds, start=1))
     ticks = tuple((float(number), str(number)) for number in range(1, len(speeds) + 1))
     return Plot(

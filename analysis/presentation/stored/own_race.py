@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from analysis.presentation.stored.race import RaceRow, Saver, StoredRace, speed_in_words
+from analysis.presentation.stored.race import RaceRow, Saver, StoredRace
 from analysis.presentation.stored.unreadable import read_stored
 from engine.documents.own_raced import OwnRaced
 from engine.faster.result import Row, order_of
@@ -13,7 +13,7 @@ from engine.race.field import TODAY, Entry
 from engine.race.lines import TORCH, Lines
 from engine.race.numbers import UNKNOWN, judge_difference
 from engine.race.row import VariantRow
-from engine.race.text import describe_basis, describe_numbers
+from engine.race.text import describe_basis, describe_numbers, speed_text
 from engine.race.variants import NotTried
 from engine.tune.faster.answer import is_excused
 from engine.tune.faster.variants import BY_NAME
@@ -73,7 +73,7 @@ def _shown(row: Row, read: OwnRaced) -> RaceRow:
     own = next((each for each in read.rows if (each.name,) == row.entry), None)
     is_elsewhere = own.draws_elsewhere if own else is_excused(row.entry, row.numbers, read.known_facts)
     numbers = describe_numbers(row.numbers, draws_elsewhere=is_elsewhere)
-    return RaceRow(row, speed_in_words(row), numbers, is_on_top=own is not None and bool(own.beside))
+    return RaceRow(row, speed_text(row.speed, row.rough_speed), numbers, is_on_top=own is not None and bool(own.beside))
 
 
 def _row(row: VariantRow) -> Row:

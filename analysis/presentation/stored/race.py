@@ -11,14 +11,21 @@ from engine.documents.raced import Raced
 from engine.faster.result import AtSize, Row, order_of
 from engine.race.field import TODAY, Entry
 from engine.race.lines import Lines, distinct
-from engine.race.text import NO_GAIN, describe_basis, describe_numbers, describe_rough, describe_saving, without_saving
+from engine.race.text import (
+    NO_GAIN,
+    describe_basis,
+    describe_gain,
+    describe_numbers,
+    describe_saving,
+    speed_text,
+    without_saving,
+)
 from engine.race.variants import NotTried, label_of_entry
 from engine.results.intervals import Interval
 from engine.results.result import DeviceFacts, Savings
 from engine.results.savings import savings_assuming
 from engine.results.speed_rounds import SpeedClaim
-from engine.speed.claim import describe_bounds, describe_lower_bound
-from engine.text.units import format_factor, format_percent
+from engine.text.units import format_percent
 from engine.tune.faster.result import NONE_RACED, NOT_TOGETHER
 
 _IN_SHORT = {NO_GAIN: "nothing found", NONE_RACED: "nothing to race", NOT_TOGETHER: "nothing recommended"}
@@ -66,14 +73,9 @@ class StoredRace:
 
     @property
     def factor(self) -> str:
-        """Write "1.42x, 1.3 to 1.5x" or "at least 1.3x"; empty where nothing is recommended."""
-        if self.claim is SpeedClaim.AHEAD and self.lines:
-            return f"faster in {self.own_rounds} of {self.own_rounds} rounds"
-        if self.gain is None:
-            return ""
-        if self.claim is SpeedClaim.AT_LEAST:
-            return f"at least {describe_lower_bound(self.gain.low)}"
-        return f"{format_factor(self.gain.value)}, {describe_bounds(self.gain.low, self.gain.high)}"
+        """Write "1.90x [1.81, 2.02] as fast", as the headline does; empty where nothing is recommended."""
+        is_found = self.gain is not None or (self.claim is SpeedClaim.AHEAD and bool(self.lines))
+        return describe_gain(self.claim, self.gain, self.own_rounds) if is_found else ""
 
     @property
     def in_short(self) -> str:
@@ -146,13 +148,6 @@ class SizeRow:
     note: str
 
 
-def speed_in_words(of: Row | AtSize) -> str:
-    """Write "1.42x, 1.39 to 1.46x", or "about 1.4x" where no interval is known; empty where it was not measured."""
-    if of.speed is not None:
-        return f"{of.speed.value:.2f}x, {describe_bounds(of.speed.low, of.speed.high)}"
-    return describe_rough(of.rough_speed)
-
-
 def read_race(result: Mapping[str, Any]) -> StoredRace:
     """Read the result of a finished race. Raises UnreadableError."""
     return read_stored("result", _read_race, result)
@@ -169,7 +164,10 @@ def _read_race(result: Mapping[str, Any]) -> StoredRace:
         recommended=tuple(label_of_entry((name,)) for name in read.chosen),
         chosen_batch_size=read.chosen_batch_size,
         batch_size=read.batch_size,
-        rows=tuple(RaceRow(row, speed_in_words(row), describe_numbers(row.numbers)) for row in order_of(read.rows)),
+        rows=tuple(
+            RaceRow(row, speed_text(row.speed, row.rough_speed), describe_numbers(row.numbers))
+            for row in order_of(read.rows)
+        ),
         sizes=tuple(_size_row(each, read.batch_size) for each in read.sizes if each.batch_size or each.reason),
         not_tried=read.not_tried,
         lines=distinct(read.lines),
@@ -183,4 +181,8 @@ def _read_race(result: Mapping[str, Any]) -> StoredRace:
 
 def _size_row(at: AtSize, today: int) -> SizeRow:
     is_larger = at.batch_size > today
-    return SizeRow(at, speed_in_words(at), at.reason or ("" if is_larger else "not larger than today’s: not raced"))
+    return SizeRow(
+        at,
+        speed_text(at.speed, at.rough_speed),
+        at.reason or ("" if is_larger else "not larger than today’s: not raced"),
+    )

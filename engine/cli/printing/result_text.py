@@ -121,10 +121,11 @@ def details(result: RunResult) -> str:
     lines += [*change_lines_after(result), *_estimated(result)]
     if result.boundary.note:
         lines.append(f"Note: {result.boundary.note}.")
+    limit = result.waste.capacity_bytes
     points = (("Largest", result.largest), ("Fastest", result.fastest), ("Recommended", result.recommended))
-    lines += [_point_line(name, point) for name, point in points if point is not None]
+    lines += [_point_line(name, point, limit) for name, point in points if point is not None]
     if (with_reserve := result.largest_with_reserve) is not None and with_reserve != result.recommended:
-        lines.append(_point_line("With reserve", with_reserve))
+        lines.append(_point_line("With reserve", with_reserve, limit))
     spec, recommended = result.spec, result.recommended
     if isinstance(spec, RunSpec) and spec.accumulation_steps != 1 and recommended is not None:
         size, steps = recommended.batch_size, spec.accumulation_steps
@@ -165,8 +166,8 @@ def _estimated(result: RunResult) -> list[str]:
     return [f"{text}." if error is None else f"{text}. Error of its estimated memory: {error * 100:+.1f} %."]
 
 
-def _point_line(name: str, point: Point) -> str:
-    memory = NOT_MEASURED if point.memory_bytes is None else format_bytes(point.memory_bytes)
+def _point_line(name: str, point: Point, limit_bytes: int) -> str:
+    memory = NOT_MEASURED if point.memory_bytes is None else format_bytes(point.memory_bytes, limit_bytes)
     speed = f"{point.samples_per_second:.1f} samples/s" if point.samples_per_second else ""
     if point.samples_per_second_low is not None and point.samples_per_second_high is not None:
         speed += f" [{point.samples_per_second_low:.1f}, {point.samples_per_second_high:.1f}]"

@@ -1,4 +1,4 @@
-"""PURE: the command that races a script whose batch sizes were searched, as it is typed where the script is."""
+"""PURE: the commands that race or time a script whose batch sizes were searched, as typed where the script is."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from ...describe.commands import setting_options
 from ...program import INSTALLED
 from ..several_hosts import several_hosts
 from ..spec import CONFIG, FUNCTION, TEMPLATE, WAYS_BY_NAME
@@ -17,10 +18,26 @@ def faster_command(spec: Mapping[str, Any]) -> str:
     A config file keeps its own batch size in a race, as --batch-in is of a search. Ranks that one device stood in for
     would need devices of their own there.
     """
+    size = [] if spec.get("batch") == CONFIG else ["--current-batch-size", str(spec.get("current_batch_size"))]
+    return _of_script(spec, ["--faster"], size)
+
+
+def again_command(spec: Mapping[str, Any], report_to: str) -> str:
+    """Write "memorymark tune --device cpu --memory-limit 256MiB -- python train.py {batch_size}": the same once more.
+
+    Empty where the script is not started by a command of one host.
+    """
+    device = [] if spec["device"] == "auto" else ["--device", str(spec["device"])]
+    names = ("current_batch_size", "memory_limit_bytes", "max_batch_size")
+    file = ["--batch-in", str(spec["batch_in"])] if spec.get("batch_in") else []
+    report = ["--report-to", report_to] if report_to else []
+    return _of_script(spec, report, [*device, *setting_options(spec, names), *file])
+
+
+def _of_script(spec: Mapping[str, Any], first: list[str], options: list[str]) -> str:
     command, way = spec.get("command"), spec.get("batch", TEMPLATE)
     is_elsewhere = spec.get("emulate_ranks") or (command and several_hosts(command))
     if not command or spec.get("catalogue") or way == FUNCTION or is_elsewhere:
         return ""
     by_name = ["--batch", way] if way in WAYS_BY_NAME else []
-    size = [] if way == CONFIG else ["--current-batch-size", str(spec["current_batch_size"])]
-    return f"{INSTALLED} tune --faster {shlex.join([*by_name, *size, '--', *command])}"
+    return f"{INSTALLED} tune {shlex.join([*first, *by_name, *options, '--', *command])}"

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from engine.cli.tune_faster import spec_of
-from engine.tune.faster.command import faster_command
+from engine.tune.faster.command import again_command, faster_command
 from engine.tune.spec import FUNCTION, TuneSpec, function_command
 
 SCRIPT = ("python", "train.py")
@@ -38,3 +38,11 @@ def test_a_config_file_keeps_its_own_size() -> None:
 )
 def test_nothing_is_offered_for_a_function_for_several_hosts_and_for_emulated_ranks(spec: TuneSpec) -> None:
     assert faster_command(spec.to_dict()) == ""
+
+
+def test_a_script_is_timed_again_with_the_limit_and_the_size_it_had() -> None:
+    spec = TuneSpec(
+        ("python", "train.py", "{batch_size}"), device="cpu", current_batch_size=4, memory_limit_bytes=2**28
+    )
+    said = "memorymark tune --report-to https://lab/ --device cpu --current-batch-size 4 --memory-limit 256MiB"
+    assert again_command(spec.to_dict(), "https://lab/") == f"{said} -- python train.py '{{batch_size}}'"

@@ -14,7 +14,7 @@ from analysis.models import Run, State
 from analysis.presentation.kinds import presentation_of
 from engine.faster.spec import FasterSpec
 from engine.kinds import RunKind
-from engine.speed.claim import describe_bounds
+from engine.race.text import describe_speed
 from tests.engine.fake_racer import FAST, raced
 from tests.engine.tune.made_up_script import raced as raced_script
 from tests.factories import make_device, make_measured_run, make_user
@@ -87,7 +87,7 @@ def test_what_is_recommended_has_the_interval_that_decided_and_its_batch_size_co
     for each in races:
         assert each.race is not None
         assert each.race.gain is not None
-        assert describe_bounds(each.race.gain.low, each.race.gain.high) in each.answer
+        assert describe_speed(each.race.gain) in each.answer
     assert "+ batch 1" in races[0].answer
     assert f"{LARGER_BATCH}: in 1" in races_headline(races)
     bold = [[row.label for row in change_rows([each]) if row.cells[0].is_recommended] for each in races]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import re
 from typing import Any
 
@@ -12,8 +13,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from analysis.models import MatrixCell, Run
-from analysis.pages.home.host_load import describe_load
+from analysis.models import Device, MatrixCell, Run
+from analysis.pages.home.host_load import warn_of_load
 from engine.text.units import GIB
 from tests.factories import make_card, make_claimed_run, make_device, make_estimate, make_measured_run, make_run
 from tests.pages.home.test_home_page import form_data
@@ -118,6 +119,11 @@ def test_it_reads_columns_alone_with_as_many_queries_however_many_runs(alice_cli
     assert counts[0] == counts[1]
 
 
-def test_a_load_beside_a_comparison_is_told_before_it_starts() -> None:
-    assert describe_load(1.34, 2).startswith("Other programs use about 1.3 of 2 cores now: the limit is as exact")
-    assert describe_load(0.3, 2) == ""
+def test_a_load_beside_a_comparison_is_told_before_it_starts(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = make_device(settings.HOST_NAME)
+    seen = list(Device.objects.filter(pk=device.pk).with_activity())
+    for load, told in ((0.01, ""), (9e9, "which is faster may show, by how much will not.")):
+        monkeypatch.setattr(os, "getloadavg", lambda load=load: (load, load, load))
+        assert warn_of_load(seen).endswith(told)
+        assert bool(warn_of_load(seen)) is bool(told)
+    assert warn_of_load([]) == ""

@@ -89,7 +89,7 @@ def test_a_result_of_a_model_has_a_short_sentence_and_one_green_button(alice_cli
         (make_unmeasurable_result(), True, "train", "Time again"),
         (not_compared(), False, "train", "Compare speeds"),
         (not_compared(), False, None, "Compare speeds"),
-        (make_unmeasurable_result(), True, None, "See the probes"),
+        (make_unmeasurable_result(), True, None, "Copy the command to time again"),
         (make_result_that_does_not_fit(), True, "train", "Run again"),
     ],
 )
