@@ -16,9 +16,9 @@ from .cli.printing.output import info_event
 from .cli.reporting import Reporting
 from .errors import CommandUntunable, DeviceBusy, DeviceUnavailable, EngineError, SpecError, WorkloadFailed
 from .execution import Emit
-from .kinds import RunKind
 from .report.address import token_put_back
 from .results.result import Boundary, Point, Probe, RunResult
+from .run_kind import RunKind
 from .runner import measure
 from .settings.spec_checks import bytes_setting
 from .spec import DEFAULTS, RunSpec

@@ -10,11 +10,11 @@ from types import SimpleNamespace
 from ..faster.result import FasterResult, order_of
 from ..faster.run import race
 from ..faster.spec import SETTINGS, FasterSpec
-from ..kinds import RunKind
 from ..program import PROGRAM
 from ..race.lines import distinct
 from ..race.text import describe_basis, describe_compiling, describe_numbers, speed_text
 from ..race.variants import CHANGES
+from ..run_kind import RunKind
 from ..text.units import format_bytes, format_duration
 from ..worker.counted import counted
 from .command import Command

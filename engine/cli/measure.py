@@ -12,10 +12,9 @@ import rich_click as click
 from ..describe.profile import profile_lines
 from ..errors import SpecError
 from ..estimate.calibration import Calibration
-from ..kinds import RunKind
 from ..program import PROGRAM
 from ..resume import EarlierAttempt
-from ..runner import measure
+from ..run_kind import RunKind
 from ..settings.rank_settings import RankStarts
 from ..spec import RunSpec
 from ..tune.catalogue.spec import ranked_spec, spec_of_starts, with_ranks
@@ -60,6 +59,8 @@ def _measure(options: SimpleNamespace) -> int:
     spec = spec_of(with_ranks(settings_given(options), starts), options.spec)
     if not isinstance(spec_of_starts(spec, starts), RunSpec):
         return _measure_ranks(spec, starts, options)
+    from ..runner import measure  # here, so that arguments are refused before it is loaded
+
     reporting = Reporting.of(options)
     is_for_people = not (options.events or options.json)
     if is_for_people:

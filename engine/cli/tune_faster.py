@@ -10,9 +10,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..errors import SpecError
-from ..kinds import RunKind
 from ..program import PROGRAM
 from ..race.text import FIGURES, HEADINGS, cells, describe_basis, lines_to_paste
+from ..run_kind import RunKind
 from ..settings.spec_checks import not_offered
 from ..text.units import format_duration
 from ..tune.devices import devices_held
