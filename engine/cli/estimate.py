@@ -58,7 +58,7 @@ Nothing is measured and no device is used: every figure is a prediction.
 {PROGRAM} estimate bert --gpu all              every GPU of the catalogue
 {PROGRAM} estimate bert --memory 24GiB         a GPU of that memory
 {PROGRAM} estimate bert --gpu t4 --batch-size 128 --what-to-change
-{PROGRAM} estimate llama-3.2-1b --gpu t4 --lora-rank 16 --largest sequence-length
+{PROGRAM} estimate bert --gpu t4 --largest sequence-length
 """
 
 

@@ -36,11 +36,11 @@ from .reporting import Reporting, report_options
 
 HELP = f"""Race the settings that people forget, and say what makes this training faster.
 
+Each change, and combinations of those that gain, train beside today's settings in turns. Changes: {", ".join(CHANGES)}.
+
 \b
 {PROGRAM} faster bert                     all changes that apply
 {PROGRAM} faster gpt2 --try bf16,compile  only these
-
-Each change, and combinations of those that gain, train beside today's settings in turns. Changes: {", ".join(CHANGES)}.
 """
 NONE = "-"
 

@@ -126,7 +126,7 @@ def _params() -> list[click.Parameter]:
         *config_options(),
         *device_arguments(),
         *setting_options(RunSpec),
-        *start_options(),
+        *start_options(is_usual=False),
         *output_options(),
         *report_options(),
         spec_option(),

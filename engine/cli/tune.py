@@ -52,14 +52,14 @@ OF_A_FUNCTION = ("function", "python", "warm")
 HELP = f"""Find the exact largest batch size that your own script trains.
 
 The script stays as it is. It is started a few times; each start trains a few optimizer steps, is watched from
-inside, and is ended. {BATCH_SIZE} in the command is replaced by the batch size of each start, {OUT} by a fresh folder.
+inside, and is ended. MemoryMark puts the size to try in place of {BATCH_SIZE}, and a fresh folder in place of {OUT}.
 Your files stay as they are, whatever the script does: what a start writes or removes is undone.
 
 \b
 {PROGRAM} tune -- python train.py --batch-size {BATCH_SIZE}
 {PROGRAM} tune --batch hf -- torchrun run_clm.py config.yaml
 {PROGRAM} tune --batch dataloader --memory-limit 24GiB -- python train.py
-{PROGRAM} tune --batch-in config.yaml:batch_size -- python train.py config.yaml
+{PROGRAM} tune --batch-in c.yaml:batch_size -- python train.py c.yaml
 {PROGRAM} tune --function package.module:make_step
 {PROGRAM} tune --faster -- python train.py
 """
@@ -227,7 +227,7 @@ def _params() -> list[click.Parameter]:
         flag("--faster", panel=TRAIN, help="Find the lines that make the training faster at today's batch size"),
         option("--try", "tried", panel=TRAIN, metavar="NAMES", help=f"With --faster: of {', '.join(BY_NAME)}"),
         option("--sizes", panel=TRAIN, metavar="RULE", help="Sizes that it takes: 'multiple of 8', or tokens"),
-        *start_options(),
+        *start_options(is_usual=True),
         option(
             "--communication-memory",
             "communication_bytes",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
@@ -48,6 +50,11 @@ def test_every_command_explains_itself_within_80_columns(name: str, flag: str, c
     assert max(map(len, text.splitlines())) <= 80
     assert "null" not in text
     assert "\x1b" not in text
+    assert not re.search(r"\n *\n *\n *\S", text)  # no two empty lines within
+    command = resolve_name(f"engine.cli.{COMMANDS[name]}")
+    assert (
+        max((len(line) for line in command.help.splitlines() if line.startswith("python -m engine")), default=0) <= 80
+    )
 
 
 @pytest.mark.parametrize("name", ["measure", "tune", "estimate", "fit", "validate"])
@@ -81,12 +88,13 @@ def test_the_help_of_a_setting_is_a_fragment_and_says_no_json() -> None:
         assert "null" not in each.description, name
 
 
-def test_help_is_plain_in_a_pipe_and_without_colour_where_that_is_wanted() -> None:
+def test_help_is_short_and_plain_in_a_pipe_and_without_colour_where_that_is_wanted() -> None:
     quiet = {**os.environ, "NO_COLOR": "1", "COLUMNS": "80"}
     done = subprocess.run(
         [sys.executable, "-m", "engine", "measure", "--help"], cwd=ROOT, env=quiet, capture_output=True, check=True
     )
     assert b"\x1b" not in done.stdout
+    assert len(done.stdout.splitlines()) <= 70
 
 
 @pytest.mark.parametrize(
