@@ -51,13 +51,13 @@ def _size(size: int, estimate: Estimate) -> str:
 
 
 def describe_known_error(error: KnownError | None, ranks: int = 1) -> str:
-    """Write "typically 1.3 %, at worst 7.9 % in 10 comparisons (public runs)"."""
+    """Write "typically 1.3 %, at worst 7.9 % in 10 comparisons"; of what, is in the document."""
     if ranks > 1:
         return HOW_COMPARED
     if error is None:
         return "not known for this model: measure it"
     typical, worst = format_percent(error.typical_fraction), format_percent(error.worst_fraction)
-    return f"typically {typical}, at worst {worst} in {error.runs} comparisons ({error.source})"
+    return f"typically {typical}, at worst {worst} in {error.runs} comparisons"
 
 
 def describe_margin(margin_fraction: float) -> str:

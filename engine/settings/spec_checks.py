@@ -94,8 +94,9 @@ def _nearest(typed: str, offered: Sequence[str]) -> list[str]:
 
 
 def out_of_range(value: float, low: float, high: float) -> str:
-    """Write ``5.0 is out of range; from 0 to 0.5``."""
-    return f"{str(value)[:40]} is out of range; from {_bound(low)} to {_bound(high)}"
+    """Write ``5.0 is out of range; from 0 to 0.5; 5 % is 0.05``."""
+    meant = f"; {value:g} % is {value / 100:g}" if high <= 1 < value <= 100 * high else ""
+    return f"{str(value)[:40]} is out of range; from {_bound(low)} to {_bound(high)}{meant}"
 
 
 def _bound(value: float) -> str:

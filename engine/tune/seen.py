@@ -115,6 +115,13 @@ def describe(processes: Collection[Seen], began: float, now: float) -> str:
     return f"no {'running ' if is_another else ''}Python process has imported torch yet ({now - began:.0f} s)"
 
 
+def describe_so_far(processes: Collection[Seen], began: float, now: float) -> str:
+    """Write "loading (10 s)" in the first minute of a start whose model has not run; later what is seen of it."""
+    has_begun = any(each.forwards or each.evaluations or each.steps or each.ended for each in processes)
+    is_loading = bool(processes) and not has_begun and now - began < AGAIN_SECONDS
+    return f"loading ({now - began:.0f} s)" if is_loading else describe(processes, began, now)
+
+
 def _training(seen: Seen, now: float) -> list[str]:
     """Return what is to be said of a process that has imported torch."""
     if seen.steps:
@@ -160,7 +167,7 @@ class News:
         if not is_due(processes, self.began, self.said_at, now):
             return None
         self.said_at = now
-        return describe(processes, self.began, now)
+        return describe_so_far(processes, self.began, now)
 
 
 def is_due(processes: Collection[Seen], began: float, said_at: float, now: float) -> bool:

@@ -150,22 +150,27 @@ def test_a_misspelt_word_is_refused_in_one_line_with_what_was_meant_or_how_to_li
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["bert", "--reserve", "5"], "error: --reserve: 5.0 is out of range; from 0 to 0.5"),
+        (["bert", "--reserve", "5"], "error: --reserve: 5.0 is out of range; from 0 to 0.5; 5 % is 0.05"),
         (["bert", "--fits", "9", "--max", "4"], "error: --fits: must not be above --max (4)"),
         (["bert", "--time-budget", "0"], "error: --time-budget: 0.0 is out of range; from 1 to 604,800"),
         (
             ["bert", "--device", "tpu"],
             "error: --device: 'tpu' is not a device; auto, cuda, cuda:N, xpu, xpu:N, mps or cpu",
         ),
+        (
+            ["bert", "gpu"],
+            "error: device: 'gpu' is not a device; did you mean cuda? "
+            "Offered: auto, cuda, cuda:N, xpu, xpu:N, mps or cpu",
+        ),
         (["bert", "tpu"], "error: device: 'tpu' is not a device; auto, cuda, cuda:N, xpu, xpu:N, mps or cpu"),
         (["bert", "--lora-rank", "0"], "error: --lora-rank: 0 is out of range; from 1 to 1,024"),
         (
             ["tune", "--reserve", "5", "--", "true", "{batch_size}"],
-            "error: --reserve: 5.0 is out of range; from 0 to 0.5",
+            "error: --reserve: 5.0 is out of range; from 0 to 0.5; 5 % is 0.05",
         ),
         (
             ["validate", "bert", "--gradient-tolerance", "2"],
-            "error: --gradient-tolerance: 2.0 is out of range; from 0 to 1",
+            "error: --gradient-tolerance: 2.0 is out of range; from 0 to 1; 2 % is 0.02",
         ),
     ],
 )
@@ -175,7 +180,7 @@ def test_an_error_names_the_option_that_was_typed(arguments, line, capsys) -> No
 
 def test_an_error_about_json_names_its_field(capsys) -> None:
     line = refused(capsys, "--spec", '{"model": "bert", "reserve_fraction": 5}')
-    assert line == "error: reserve_fraction: 5 is out of range; from 0 to 0.5"
+    assert line == "error: reserve_fraction: 5 is out of range; from 0 to 0.5; 5 % is 0.05"
 
 
 def test_the_error_of_events_names_the_field_as_the_portal_knows_it(capsys) -> None:
