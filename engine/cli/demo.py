@@ -22,7 +22,7 @@ from .reporting import report_options
 from .tune import measure_starts
 
 BAR = 32
-LIMIT_BYTES, MOST_SECONDS = 128 * MIB, 75.0
+LIMIT_BYTES, MOST_SECONDS = 128 * MIB, 80.0
 TUNED = f"{__package__.rpartition('.')[0]}.demo:make_step"
 YOURS = f"{PROGRAM} tune -- python train.py --batch-size {BATCH_SIZE}"
 HELP = f"""Tune a small training that comes with MemoryMark: a real answer in about a minute, on any CPU.
@@ -35,7 +35,12 @@ def _demo(options: SimpleNamespace) -> int:
     if find_spec("torch") is None:
         raise WorkloadFailed(f"torch is not installed for {sys.executable}: the demo trains with it")
     spec = FunctionSpec(
-        TUNED, starting=WARM, device="cpu", memory_limit_bytes=LIMIT_BYTES, time_budget_seconds=MOST_SECONDS
+        TUNED,
+        starting=WARM,
+        device="cpu",
+        memory_limit_bytes=LIMIT_BYTES,
+        start_batch_size=256,  # not today's: the first start imports torch, and those of today's are timed
+        time_budget_seconds=MOST_SECONDS,
     )
     return measure_starts(spec, options, show=_show)
 
