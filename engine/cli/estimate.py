@@ -111,7 +111,6 @@ def _batch_size(options: SimpleNamespace) -> int | None:
 
 
 def _print_largest(found: Largest, made: Estimate, seconds: float, like: str) -> None:
-    """Print the largest value, then everything that was tried."""
     width = width_of(sys.stdout)
     say("\n".join(["", *wrapped([largest_answer(found, made.place)], width, hanging="")]), style=BOLD)
     say_lines(["", *wrapped([title(made.spec, [found.setting])], width), *largest_lines(found, width)])
@@ -121,7 +120,6 @@ def _print_largest(found: Largest, made: Estimate, seconds: float, like: str) ->
 def _frontier(
     spec: RunSpec, cards: Sequence[Gpu | None], sizes: Sequence[int], options: SimpleNamespace, emit: Emit
 ) -> int:
-    """Estimate memory by length and batch, and print it."""
     if options.batch_size is not None or options.what_to_change is not None:
         raise SpecError("frontier", "takes no --batch-size and no --what-to-change")
     made = frontiers(spec, cards, sizes, emit=emit)

@@ -109,7 +109,6 @@ def table_of(result: FasterResult, width: int | None) -> list[str]:
 
 
 def notes_of(result: FasterResult) -> list[str]:
-    """Return what the figures rest on."""
     rough = "Without an interval: too few rounds, or other programs used the cores."
     own = "to the bit" if result.own_difference == 0 else f"within {result.own_difference or 0:.1e}"
     notes = [

@@ -76,7 +76,6 @@ class _Commands(RichGroup):
     """All commands. Their modules are imported when they are run; help lists them without."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the commands in the order of the table."""
         return list(self.commands)
 
     def resolve_command(
@@ -93,7 +92,6 @@ class _Commands(RichGroup):
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; the exit status."""
     signal.signal(signal.SIGTERM, _stop)
     arguments = sys.argv[1:] if argv is None else argv
     return run_command(lambda: command(arguments))

@@ -93,7 +93,6 @@ def _measure(options: SimpleNamespace) -> int:
 
 
 def _starts(options: SimpleNamespace) -> RankStarts:
-    """Return how ranks are to be measured, as far as options say."""
     rank = None if options.rank is None else ranks_option(options.rank)
     return RankStarts(options.emulate_ranks, rank, options.compare_speed)
 

@@ -46,12 +46,10 @@ _PANELS = {Role.PLACE: WHERE, Role.LIMIT: WHERE, Role.ASSUMPTION: ADVANCED}
 
 
 def model_argument() -> RichArgument:
-    """Return the model, by position."""
     return argument("model", type=Text("id"), panel=TRAIN, help=f"Such as bert: see `{PROGRAM} list models`")
 
 
 def device_arguments() -> list[click.Parameter]:
-    """Return the device, by position or as an option."""
     return [
         argument("device", type=Text("id"), panel=WHERE, help=DEVICES),
         option("--device", "device_option", panel=ADVANCED, metavar="ID", help="Device, as an option", hidden=True),
@@ -88,12 +86,10 @@ def _setting_option(spec_class: type, name: str) -> RichOption:
 
 
 def _values(of: Setting) -> str:
-    """List the values of a setting."""
     return ", ".join([*filter(None, of.choices or ()), *([f"or {of.text_values.allowed}"] if of.text_values else [])])
 
 
 def config_options() -> list[RichOption]:
-    """Return the options of a model that a config.json describes."""
     return [
         option("--config", type=FILE, panel=TRAIN, metavar="FILE", help="Hugging Face config.json in place of a model"),
         option("--task", panel=ADVANCED, metavar="NAME", help=f"Task of that config: {', '.join(TASKS)}", hidden=True),
@@ -101,7 +97,6 @@ def config_options() -> list[RichOption]:
 
 
 def spec_option() -> RichOption:
-    """Return the option of a whole spec as JSON."""
     return option("--spec", panel=ADVANCED, metavar="JSON", help="Settings as JSON in place of options", hidden=True)
 
 
@@ -149,17 +144,14 @@ def ranks_option(text: str) -> tuple[int, ...]:
 
 
 def wait_option() -> RichOption:
-    """Return the option of a command that holds a device."""
     return flag("--wait-for-device", panel=WHERE, help="Wait while another run holds the device")
 
 
 def json_option(text: str = "Print the result as one JSON document") -> RichOption:
-    """Return the option of output as JSON."""
     return flag("--json", panel=OUTPUT, help=text)
 
 
 def events_option() -> RichOption:
-    """Return the option of JSON lines, which the portal reads."""
     return flag("--events", panel=ADVANCED, help="Print one JSON line per event", hidden=True)
 
 
@@ -236,5 +228,4 @@ def spec_given(given: dict[str, Any], document: str | None) -> dict[str, Any]:
 
 
 def spec_of(given: dict[str, Any], document: str | None) -> RunSpec:
-    """Return the spec given as JSON by `--spec`, or else the one from the single options."""
     return RunSpec.from_dict(spec_given(given, document))

@@ -94,7 +94,6 @@ def _tune(options: SimpleNamespace, command: list[str]) -> int:
 
 
 def show_result(result: TuneResult) -> None:
-    """Print the result for people."""
     say_result(result.result, training_lines(result))
 
 

@@ -35,7 +35,6 @@ class ValueType(NamedTuple):
 
 @cache
 def value_types(spec_class: type) -> dict[str, ValueType]:
-    """Return the type of each field that is declared as a setting."""
     hints = get_type_hints(spec_class)
     found = {}
     for name in settings_of(spec_class):
@@ -46,7 +45,6 @@ def value_types(spec_class: type) -> dict[str, ValueType]:
 
 @cache
 def settings_of(spec_class: type) -> dict[str, Setting]:
-    """Return the declarations of the fields that have one."""
     return {each.name: each.metadata["setting"] for each in fields(spec_class) if "setting" in each.metadata}
 
 

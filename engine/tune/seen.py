@@ -76,7 +76,6 @@ def read_seen(notes: Path) -> list[Seen]:
 
 
 def last_seen(notes: Path, began: float) -> LastSeen:
-    """Return what can be said of a start that is over."""
     processes = read_seen(notes)
     has_torch = any(each.imported for each in processes)
     text = describe(processes, began, time.monotonic())
@@ -123,7 +122,6 @@ def describe_so_far(processes: Collection[Seen], began: float, now: float) -> st
 
 
 def _training(seen: Seen, now: float) -> list[str]:
-    """Return what is to be said of a process that has imported torch."""
     if seen.steps:
         steps = f"{_count(seen.steps, 'optimizer step')}, the last {now - seen.stepped:.0f} s ago"
     else:
@@ -158,7 +156,6 @@ class News:
         self.look_at, self.said_at = began + LEAST_SECONDS, -inf
 
     def due(self) -> str | None:
-        """Return what is to be said now; None where nothing is."""
         now = time.monotonic()
         if now < self.look_at:
             return None

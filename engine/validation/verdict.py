@@ -89,7 +89,6 @@ class ValidationResult:
 
     @property
     def text(self) -> str:
-        """Return the verdict in a sentence."""
         name = SHORT_NAMES[self.spec.check]
         return describe_verdict(f"the {name}" if self.spec.check == BACKWARD else name, self.checks)
 

@@ -35,7 +35,6 @@ LineOf = Callable[[Event], str | None]
 
 
 def event_line(event: Event) -> str | None:
-    """Return the line for an event; None for events without a line."""
     if event["event"] == "device":
         return device_text(event["device"])
     if event["event"] == "phase":
