@@ -90,7 +90,6 @@ class Advice:
         return self.recommended_batch_size or self.with_margin_batch_size or 1
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for a document."""
         return asdict(self)
 
 

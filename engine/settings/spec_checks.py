@@ -35,7 +35,6 @@ class ValueType(NamedTuple):
 
 @cache
 def value_types(spec_class: type) -> dict[str, ValueType]:
-    """Return the type of each field that is declared as a setting."""
     hints = get_type_hints(spec_class)
     found = {}
     for name in settings_of(spec_class):
@@ -46,7 +45,6 @@ def value_types(spec_class: type) -> dict[str, ValueType]:
 
 @cache
 def settings_of(spec_class: type) -> dict[str, Setting]:
-    """Return the declarations of the fields that have one."""
     return {each.name: each.metadata["setting"] for each in fields(spec_class) if "setting" in each.metadata}
 
 
@@ -101,8 +99,9 @@ def _nearest(typed: str, offered: Sequence[str]) -> list[str]:
 
 
 def out_of_range(value: float, low: float, high: float) -> str:
-    """Write ``5.0 is out of range; from 0 to 0.5``."""
-    return f"{str(value)[:40]} is out of range; from {_bound(low)} to {_bound(high)}"
+    """Write ``5.0 is out of range; from 0 to 0.5; 5 % is 0.05``."""
+    meant = f"; {value:g} % is {value / 100:g}" if high <= 1 < value <= 100 * high else ""
+    return f"{str(value)[:40]} is out of range; from {_bound(low)} to {_bound(high)}{meant}"
 
 
 def _bound(value: float) -> str:

@@ -139,7 +139,6 @@ class StartSweep(Sweep):
 
     @property
     def so_far(self) -> SearchSoFar:
-        """What the search knows."""
         return SearchSoFar(
             self.starts,
             self.searched,

@@ -17,7 +17,7 @@ TORCH_SIDE = {
         *("timing", "torchvision_schemas", "workloads"),
     )
 }
-TORCH_SIDE |= {"validation.measure", "estimate.measure_calibration", "ranks.emulated_group"}
+TORCH_SIDE |= {"demo", "validation.measure", "estimate.measure_calibration", "ranks.emulated_group"}
 TORCH_SIDE |= {
     f"estimate.tracing.{name}"
     for name in ("attention", "fake_cuda", "fake_tensors", "onednn", "ranks", "recorder", "trace")
