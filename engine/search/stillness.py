@@ -13,19 +13,25 @@ ROUNDING = 4096
 """One part of so many is an allocator's rounding, as of a card's blocks, or a step's loss that is kept."""
 STATE_STEPS = 2
 """The first steps, whose memory rises in every training: they make gradients and the optimizer's state."""
-VARIED_TIMES, RISING_TIMES = 8, 4
+VARIED_TIMES, RISING_TIMES, ROSE_TIMES = 8, 4, 2
 MOST_STEPS, MOST_SECONDS = 200, 60.0
+STILL_STEPS, STILL_SECONDS = 100, 3.0
+"""Quick steps are watched on: images resized every 10 batches or a network that comes later are still for 5 steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """The steps of one start whose memory was read: how many, how long one took, and whether it was still."""
+    """The steps of one start whose memory was read: how many, how long one took, and whether it was still.
+
+    `rose_at` is the number of the last step that took more than all before it.
+    """
 
     batch_size: int
     steps: int
     step_seconds: float
     is_varied: bool
     is_rising: bool
+    rose_at: int = 0
 
 
 def is_more(peak_bytes: int, other_bytes: int) -> bool:
@@ -47,6 +53,18 @@ def is_rising(peaks: Sequence[int]) -> bool:
     return any(is_more(peaks[number], max(peaks[:number])) for number in later)
 
 
+def last_rise(peaks: Sequence[int]) -> int:
+    """Return the number of the last step that took more than all before it, counted from 1; 0 where there is none.
+
+    >>> last_rise([1000, 3000, 3000, 5000, 3000])
+    4
+    """
+    return max(
+        (number + 1 for number in range(len(peaks)) if is_more(peaks[number], max(peaks[:number], default=0))),
+        default=0,
+    )
+
+
 def has_fallen(peaks: Sequence[int]) -> bool:
     """Whether a step took less than one before it; the very first is left out.
 
@@ -63,6 +81,7 @@ def steps_to_watch(least: int, batch_size: int, starts: Collection[Watched], *, 
     """
     wanted = [VARIED_TIMES * least for each in starts if each.is_varied]
     wanted += [RISING_TIMES * each.steps for each in starts if each.is_rising]
+    wanted += [ROSE_TIMES * each.rose_at for each in starts if each.rose_at > least]
     if not wanted:
         return least
     nearest = min(starts, key=lambda each: abs(each.batch_size - batch_size))

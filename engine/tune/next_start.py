@@ -70,7 +70,9 @@ class SearchSoFar:
     @property
     def wants_more_steps(self) -> set[int]:
         """The sizes that made too few steps in their one start, before it was seen that the training is not still."""
-        before = [n for n, each in enumerate(self.watched) if each.is_varied or each.is_rising][:1]
+        least = self.least_steps
+        late = [each.is_varied or each.is_rising or each.rose_at > least for each in self.watched]
+        before = [number for number, is_late in enumerate(late) if is_late][:1]
         early = [
             each for n in before for each in self.watched[: n + 1] if 2 * each.steps <= self.steps(each.batch_size)
         ]

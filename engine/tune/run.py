@@ -19,6 +19,7 @@ from ..results.stats import decisive_probes
 from ..search.allowed_sizes import boundary_among
 from ..search.boundary import boundary_of_most_starts, with_note
 from ..search.differing_starts import boundary_on_ranks, boundary_where_starts_differ
+from ..search.stillness import STILL_STEPS
 from ..search.unguided import Found, Try
 from ..spec import SCHEMA
 from ..speed.comparison import Comparison, reason_to_log
@@ -229,6 +230,7 @@ class StartSweep(Sweep):
         watching = Watching(
             so_far.steps(batch_size),
             least_steps=so_far.least_steps,
+            still_steps=STILL_STEPS,
             again=sum(p.batch_size == batch_size for p in self.searched) if so_far.is_varied else 0,
             whole_run=self.spec.whole_run,
             rows_folder=self.rows_folder,

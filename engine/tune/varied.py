@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from ..errors import CommandUntunable
-from ..search.stillness import Watched, has_fallen, is_rising
+from ..search.stillness import Watched, has_fallen, is_rising, last_rise
 from ..text.units import format_bytes
 from . import notes
 from .reading import Reading, Shapes, Step
@@ -64,7 +64,8 @@ def differences_of(
         said.append(notes.STILL_ROSE.write(count=len(peaks)))
     seconds = (read[-1].ended_at - read[0].ended_at) / (len(read) - 1) if len(read) > 1 else 0.0
     is_varied = has_varied or bool(given) or len({*longest}) > 1
-    return Differences(tuple(said), Watched(batch_size, len(read), seconds, is_varied, is_rising(peaks)))
+    watched = Watched(batch_size, len(read), seconds, is_varied, is_rising(peaks), last_rise(peaks))
+    return Differences(tuple(said), watched)
 
 
 ROWS_OF_ONE_SIZE, ROWS_DIFFER = "one size", "differ"

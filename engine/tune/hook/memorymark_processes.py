@@ -7,6 +7,9 @@ import sys
 import time
 from typing import Any
 
+BUSY_TIMES = 5
+"""Other programs and slow loaders may make quick steps take this many times their own time."""
+
 
 def see_failed_ranks(watched: Any, kind: Any) -> None:
     """Note how a rank of multiprocessing ends: its error never reaches `sys.excepthook`, a fork runs no handlers.
@@ -34,11 +37,18 @@ def see_failed_ranks(watched: Any, kind: Any) -> None:
 
 
 def steps_to_read(watched: Any) -> int:
-    """Return for how many steps to read the memory: fewer where they take long, and no rank waits for this one."""
+    """Return for how many steps to read the memory: fewer where they take long, more at first where they are quick.
+
+    Ranks that wait for each other all read the same number.
+    """
     settings, now = watched.settings, time.monotonic()
-    wanted, least = settings["memory_steps"], settings.get("least_steps")
+    wanted, least, still = settings["memory_steps"], settings.get("least_steps"), settings.get("still_steps")
     began = next((at for at, name, *_ in watched.marks if name == "step"), now)
     is_late = least and watched.is_alone() and now > began + settings["memory_seconds"]
+    watched.computed_from = watched.computed_from or time.process_time()
+    is_quick = time.process_time() < watched.computed_from + settings.get("still_seconds", 0.0)
+    if still and is_quick and watched.is_alone() and now < began + BUSY_TIMES * settings["still_seconds"]:
+        wanted = max(wanted, still)
     return int(least if is_late else wanted)
 
 

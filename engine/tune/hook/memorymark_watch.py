@@ -53,7 +53,7 @@ class Watch:
         self.device: Any = None
         self.memory: Any = None
         self.cpu: Any = None  # its memory
-        self.first_timed, self.timed_from = 0, 0.0
+        self.first_timed, self.timed_from, self.computed_from = 0, 0.0, 0.0
         self.marks: list[Any] = []
         self.steps: dict[int, int] = {}
         self.optimizers: set[int] = set()
@@ -194,8 +194,7 @@ class Watch:
 
     def allocated(self) -> tuple[int, int]:
         """Return the most bytes that the training's card held so far, and those that it holds now."""
-        card = self.torch.cuda
-        return card.max_memory_allocated(self.device), card.memory_allocated(self.device)
+        return self.torch.cuda.max_memory_allocated(self.device), self.torch.cuda.memory_allocated(self.device)
 
     def has_begun(self) -> bool:
         """Whether what runs now may be the training: a module runs before, too, in a constructor or a summary of it."""

@@ -17,7 +17,7 @@ from ...machine.host import oom_kills
 from ...machine.scratch import scratch_folder
 from ...ranks.emulation import EmulatedRank
 from ...report.script_output import MARK
-from ...search.stillness import MOST_SECONDS
+from ...search.stillness import MOST_SECONDS, STILL_SECONDS
 from ...text.masking import masked_text
 from ...text.noise import is_noise
 from ...text.printable import printable_lines
@@ -37,7 +37,8 @@ LAST_BYTES, LAST_LINES, LAST_OUTPUT, LINE_MOST = 8_000, 3, 20, 500
 class Watching:
     """How long a start is watched: steps whose memory is read, then steps that are timed.
 
-    A process that trains alone reads no more than `least_steps` where they take longer than `memory_seconds`.
+    A process that trains alone reads no more than `least_steps` where they take longer than `memory_seconds`, and up
+    to `still_steps` as long as `still_seconds` are not over.
     """
 
     memory_steps: int
@@ -45,6 +46,8 @@ class Watching:
     timed_seconds: float = 15.0
     least_steps: int | None = None
     memory_seconds: float = MOST_SECONDS
+    still_steps: int = 0
+    still_seconds: float = STILL_SECONDS
     again: int = 0
     """How many starts of this size there were before, where they may differ: a seed in the command is raised by it."""
     whole_run: bool = False
