@@ -133,8 +133,8 @@ class Console:
             self._device = device_text(event["device"])
 
     def _write_plainly(self, event: Event) -> None:
-        if known := event.get("known"):
-            say(f"{event['seconds']:7.1f}s  {printable(known)}", self._stream)
+        if said := event.get("known"):
+            say(f"{event['seconds']:7.1f}s  {printable(said)}", self._stream)
         line = self._line_of(event) if self._has_own_line(event) else None
         if line is None and event["event"] == "stage" and not self._starts:
             line = f"{event['stage']} ..."  # loading the libraries takes long, and nothing else is written by then
@@ -153,8 +153,8 @@ class Console:
             if text := phase_line(phase, finding, took, is_warned=self._is_warned):
                 living.write(text)
             self._is_warned = False
-            if known := event.get("known"):
-                living.write(f"  {printable(known)}", BOLD)
+            if said := event.get("known"):
+                living.write(f"  {printable(said)}", BOLD)
         elif event["event"] in ("log", "estimate") and self._has_own_line(event):
             if line := self._line_of(event):
                 is_warning = event.get("level") == "warning"
