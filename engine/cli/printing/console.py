@@ -153,8 +153,8 @@ class Console:
             if text := phase_line(phase, finding, took, is_warned=self._is_warned):
                 living.write(text)
             self._is_warned = False
-            if said := event.get("known"):
-                living.write(f"  {printable(said)}", BOLD)
+            if told := event.get("known"):
+                living.write(f"  {printable(told)}", BOLD)
         elif event["event"] in ("log", "estimate") and self._has_own_line(event):
             if line := self._line_of(event):
                 is_warning = event.get("level") == "warning"

@@ -11,7 +11,7 @@ from engine.cli import demo, main
 @pytest.mark.slow
 def test_the_demo_shows_a_certificate_of_a_real_training_as_bars_and_the_line_for_ones_own(monkeypatch, capsys) -> None:
     def without_speed(spec, options, **settings):
-        return measured(replace(spec, compare_speed=False), options, **settings)
+        return measured(replace(spec, compare_speed=False, start_batch_size=None), options, **settings)
 
     measured = demo.measure_starts
     monkeypatch.setattr(demo, "measure_starts", without_speed)
