@@ -41,10 +41,13 @@ from engine.tune.start.launch import Watching, start  # noqa: E402
 SCRIPTS, TESTED = ROOT / "benchmarks" / "tune_scripts", ROOT / "tests" / "engine" / "tune" / "scripts"
 RESULTS = ROOT / "benchmarks" / "results" / "tune_corpus.cpu.jsonl"
 BRUTE_FORCE = RESULTS.with_name("tune_corpus_brute_force.cpu.jsonl")
-NEIGHBOURS = 4
+NEIGHBOURS, STEPS, LATER = 4, 5, 200
 EXACT, NOT_HONOURED, VARIES = "exact", "batch_size_ignored", "memory_varies"
 TORCHRUN = "-m torch.distributed.run --nproc-per-node 2"
 TRAINER = "--output_dir {out} --use_cpu true --report_to none --disable_tqdm true --num_train_epochs 100"
+PICTURES, SEQUENCES = "PYTHON DIR/picture_loops.py", "PYTHON DIR/sequence_loops.py"
+TOKENS = ("--sizes", "tokens", "--current-batch-size", "512")
+TRAINERS = "PYTHON DIR/trainers_of_2026.py"
 JSON_CONFIG = (
     """sh -c 'echo "{\\"train\\": {\\"batch_size\\": {batch_size}}}" > {out}/c.json """
     """&& PYTHON DIR/json_config.py {out}/c.json'"""
@@ -60,6 +63,8 @@ class Case:
     limit_mib: int = 16
     batch: str | None = None
     """The value of `--batch`; left out where the command holds the batch size."""
+    options: tuple[str, ...] = ()
+    """More of `tune`."""
 
     def arguments(self) -> list[str]:
         names = {"PYTHON": sys.executable, "DIR": str(SCRIPTS), "TESTED": str(TESTED)}
@@ -80,7 +85,7 @@ CORPUS = {
     "lightning": Case("PYTHON DIR/lightning_module.py {batch_size}"),
     "gan": Case("PYTHON TESTED/gan.py", batch="env"),
     "data_parallel": Case(f"PYTHON {TORCHRUN} TESTED/ranks.py --batch-size {{batch_size}}", limit_mib=8),
-    "sharded": Case(f"PYTHON {TORCHRUN} DIR/sharded.py {{batch_size}}", VARIES, limit_mib=8),
+    "sharded": Case(f"PYTHON {TORCHRUN} DIR/sharded.py {{batch_size}}", limit_mib=8),
     "iterable": Case("PYTHON DIR/iterable.py {batch_size}"),
     "padded": Case("PYTHON DIR/padded.py {batch_size}"),
     "packed": Case("PYTHON DIR/packed.py {batch_size}", NOT_HONOURED),
@@ -96,7 +101,7 @@ CORPUS = {
     "no_workers": Case("PYTHON DIR/workers.py {batch_size} 0"),
     "forked_workers": Case("PYTHON DIR/workers.py {batch_size} 2"),
     "spawned_workers": Case("PYTHON DIR/workers.py {batch_size} 2 spawn"),
-    "closure": Case("PYTHON DIR/closure.py {batch_size}", VARIES, limit_mib=32),
+    "closure": Case("PYTHON DIR/closure.py {batch_size}", limit_mib=32),
     "gathered": Case("PYTHON DIR/whole_data.py {batch_size} gather"),
     "sliced": Case("PYTHON DIR/whole_data.py {batch_size} slice"),
     "one_batch": Case("PYTHON DIR/whole_data.py {batch_size} once"),
@@ -111,6 +116,34 @@ CORPUS = {
     "trl_dpo": Case(f"PYTHON DIR/trl_dpo.py {TRAINER}", batch="hf"),
     "sentence_pairs": Case("PYTHON DIR/sentence_pairs.py {batch_size} {out}"),
     "accelerate_nlp": Case("PYTHON DIR/accelerate_nlp.py --cpu {out}", batch="dataloader"),
+    "sft_packed": Case(f"PYTHON DIR/trl_sft.py {TRAINER} --packing true --max_length 64", limit_mib=64, batch="hf"),
+    "sft_unpadded": Case(f"PYTHON DIR/trl_sft.py {TRAINER} --padding_free true", limit_mib=64, batch="hf"),
+    "multiscale": Case(f"{PICTURES} multiscale --batch-size {{batch_size}}", VARIES),
+    "progressive": Case(f"{PICTURES} progressive --batch-size {{batch_size}}"),
+    "segmentation": Case(f"{PICTURES} segmentation --batch-size {{batch_size}}"),
+    "deep_supervision": Case(f"{PICTURES} deep_supervision --batch-size {{batch_size}}"),
+    "moco": Case(f"{PICTURES} moco --batch-size {{batch_size}}", limit_mib=24),
+    "moco_divides": Case(f"{PICTURES} moco_divides --batch-size {{batch_size}}", limit_mib=24),
+    "distilled": Case(f"{PICTURES} distilled --batch-size {{batch_size}}"),
+    "token_budget": Case(
+        f"{SEQUENCES} token_budget --max-tokens {{batch_size}}",
+        options=("--sizes", "tokens", "--current-batch-size", "512"),
+    ),
+    "robot": Case(f"{SEQUENCES} robot --batch-size {{batch_size}}"),
+    "preferred": Case(f"{SEQUENCES} preferred --batch-size {{batch_size}}"),
+    "experts": Case(f"{SEQUENCES} experts --batch-size {{batch_size}}"),
+    "checkpointed": Case(f"{SEQUENCES} checkpointed --batch-size {{batch_size}} --accumulate 4"),
+    "splats": Case("PYTHON DIR/other_loops.py splats {batch_size}", limit_mib=4),
+    "minibatches": Case("PYTHON DIR/other_loops.py minibatches {batch_size}", limit_mib=8),
+    "environments": Case("PYTHON DIR/other_loops.py environments {batch_size}", limit_mib=8),
+    "federated": Case("PYTHON DIR/other_loops.py federated {batch_size}", limit_mib=4),
+    "ensemble": Case("PYTHON DIR/other_loops.py ensemble {batch_size}", limit_mib=8),
+    "graphs": Case("PYTHON DIR/other_loops.py graphs {batch_size}", limit_mib=8),
+    "diffusion_buckets": Case("PYTHON DIR/diffusion_buckets.py --train_batch_size {batch_size}"),
+    "grpo": Case(f"{TRAINERS} grpo {TRAINER} --num_generations 4 --max_completion_length 16", batch="hf", limit_mib=8),
+    "lora": Case(f"{TRAINERS} lora {TRAINER} --gradient_accumulation_steps 2", batch="hf"),
+    "whisper": Case(f"{TRAINERS} whisper {TRAINER}", batch="hf"),
+    "wav2vec2": Case(f"{TRAINERS} wav2vec2 {TRAINER}", batch="hf", limit_mib=24),
 }
 
 
@@ -159,7 +192,7 @@ def case(name: str) -> dict[str, Any]:
     this = CORPUS[name]
     began = time.monotonic()
     tune = [sys.executable, "-m", "engine", "tune", "--device", "cpu", "--json", "--no-compare-speed", "--memory-limit"]
-    options = [f"{this.limit_mib}MiB", *(["--batch", this.batch] if this.batch else [])]
+    options = [f"{this.limit_mib}MiB", *(["--batch", this.batch] if this.batch else []), *this.options]
     done = subprocess.run(
         [*tune, *options, "--", *this.arguments()],
         cwd=ROOT,
@@ -186,35 +219,39 @@ def answered(document: dict[str, Any], this: Case) -> dict[str, Any]:
     """Return the answer beside what both of its sizes take when they are started once more."""
     boundary, training, limit_bytes = document["boundary"], document["training"], this.limit_mib * MIB
     largest, refused = boundary["largest_batch_size"], boundary["refused_batch_size"]
-    peaks = [peak_bytes(this, size) for size in (largest, refused) if size]
+    peaks = [peak_bytes(this, size, max(boundary["soak_steps"], STEPS)) for size in (largest, refused) if size]
     is_exact = boundary["certified"] and len(peaks) == 2 and (peaks[0] or 0) <= limit_bytes < (peaks[1] or 0)
     probes = document["probes"]
     return {
         "came_out": EXACT if is_exact else f"not exact: {boundary['reason']}",
         "boundary": [largest, refused],
         "note": boundary["note"],
+        "steps": boundary["soak_steps"],
         "sizes": [f"{p['batch_size']}{'' if p['outcome'] == 'fits' else 'x'}" for p in probes],
         "starts": len(training["starts"]),
         "search_starts": sum(p["purpose"] != "curve" for p in probes),
         "micro_batches": training["micro_batches"],
         "rank_peaks_bytes": training["rank_peaks_bytes"],
         "peaks_once_more_bytes": peaks,
+        "peak_of_200_steps_bytes": peak_bytes(this, largest, LATER) if largest else None,
     }
 
 
-def peak_bytes(this: Case, size: int) -> int | None:
+def peak_bytes(this: Case, size: int, steps: int) -> int | None:
     """Start the command once with a size; the peak of its worst rank, None where it did not train its steps."""
-    return started(this, size)[1]
+    return started(this, size, steps=steps)[1]
 
 
-def started(this: Case, size: int, smaller: int = 0) -> tuple[str, int | None]:
+def started(this: Case, size: int, smaller: int = 0, steps: int = STEPS) -> tuple[str, int | None]:
     """Start the command once with a size; what is judged of it, and the peak of its worst rank.
 
     `smaller` is a size that trained: it distinguishes data with no more rows from a size that is ignored.
     """
     limit_bytes, batch = this.limit_mib * MIB, this.batch or "template"
     spec = TuneSpec(tuple(this.arguments()), device="cpu", memory_limit_bytes=limit_bytes, batch=batch)
-    readings, ended = start(partial(begin_command, spec), size, Watching(memory_steps=5, timed_steps=0), seconds=600)
+    readings, ended = start(
+        partial(begin_command, spec), size, Watching(memory_steps=steps, timed_steps=0), seconds=600
+    )
     honoured = {smaller} - {0}
     try:
         probe = evidence_of(readings, ended, size, limit_bytes=limit_bytes, batch=batch, honoured=honoured).probe

@@ -97,7 +97,7 @@ def _served(folder: Path) -> Iterator[Portal]:
     commands = folder / "commands.toml"
     (folder / "train.py").write_text(SCRIPT.read_text())
     commands.write_text(
-        f'[[command]]\nname = "train"\ndescription = "The ten lines of the README."\ndirectory = "{folder}"\n'
+        f'[[command]]\nname = "train"\ndescription = "A training in ten lines."\ndirectory = "{folder}"\n'
         f'command = ["{sys.executable}", "train.py", "{{batch_size}}"]\n'
         'settings = ["memory_limit_bytes", "current_batch_size", "whole_run"]\n'
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 from typing import Any, TypeVar
 
@@ -25,6 +24,7 @@ from .recompute.own_race import contradictions_of_own_race
 from .recompute.race import contradictions_of_race
 from .recompute.result import contradictions_of_result
 from .recompute.validation import contradictions_of_validation
+from .run_kind import RunKind as RunKind
 from .spec import RunSpec, measured_spec
 from .tune.faster.spec import OwnRaceSpec, read_own_race_spec
 from .tune.spec import FunctionSpec, TuneSpec, read_tuned_spec
@@ -34,27 +34,6 @@ T = TypeVar("T")
 SpecOnDevice = RunSpec | TuneSpec | FunctionSpec | ValidationSpec | FasterSpec | OwnRaceSpec
 Spec = SpecOnDevice | EstimateSpec
 Document = Measured | Estimated | Validated | Raced | OwnRaced
-
-
-class RunKind(StrEnum):
-    """What a run is for: figures of a device, of the predictor, of settings, or a check that what is measured is right.
-
-    A command measures a training command or a function of somebody's own, and no model of the catalogue. A validation
-    runs on a device as a measurement does, but finds no batch size: nothing counts it as one. A race of settings
-    against today's training does not count as one either; an own race is that of a command.
-    """
-
-    MEASUREMENT = "measurement"
-    COMMAND = "command"
-    ESTIMATE = "estimate"
-    VALIDATION = "validation"
-    RACE = "race"
-    OWN_RACE = "own_race"
-
-    @property
-    def label(self) -> str:
-        """How pages name it."""
-        return self.replace("_", " ").capitalize()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,7 +49,6 @@ Progress = dict[str, Any]
 
 
 def progress_after(progress: Mapping[str, Any], event: Mapping[str, Any]) -> Progress:
-    """Return the progress after this event."""
     lasting: Progress = {name: progress[name] for name in LASTING if name in progress}
     at = seconds_of(event)
     match event:

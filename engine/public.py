@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from . import __version__
 from .cli.exit_status import exit_status
@@ -16,10 +16,10 @@ from .cli.printing.output import info_event
 from .cli.reporting import Reporting
 from .errors import CommandUntunable, DeviceBusy, DeviceUnavailable, EngineError, SpecError, WorkloadFailed
 from .execution import Emit
-from .kinds import RunKind
 from .report.address import token_put_back
 from .results.result import Boundary, Point, Probe, RunResult
-from .runner import measure
+from .run_kind import RunKind
+from .runner import measure as measure_reporting
 from .settings.spec_checks import bytes_setting
 from .spec import DEFAULTS, RunSpec
 from .text.units import format_bytes, parse_bytes
@@ -56,6 +56,14 @@ def steps(loader: Loader) -> Loader:
     hook = sys.modules.get("memorymark_batch")  # loaded only where `tune` runs the script
     tried: Loader = loader if hook is None else hook.loader_to_try(loader)
     return tried
+
+
+def measure(spec: RunSpec, emit: Emit | None = None, **others: Any) -> RunResult:
+    """Measure a model of the catalogue; `others` are those of `engine.runner.measure`.
+
+    `emit` is called with each event; left out, they are printed as lines, as by the command.
+    """
+    return measure_reporting(spec, Console(sys.stdout, spec.to_dict()) if emit is None else emit, **others)
 
 
 def tune(

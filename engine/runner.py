@@ -136,7 +136,6 @@ class WorkerSweep(Sweep):
         return self.worker.device
 
     def run(self) -> RunResult:
-        """Measure; the result."""
         self.execution.emit_event("started", schema=SCHEMA, spec=self.spec.to_dict())
         if (layers := describe_targets(self.spec.lora_targets, self.spec.workload)) is not None:
             self.execution.log(layers)

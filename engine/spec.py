@@ -102,7 +102,6 @@ class RunSpec(TrainingSpec):
         bounds=(1, MAX_BATCH_SIZE),
         option="--start",
         metavar="N",
-        is_rare=True,
     )
     max_batch_size: int = setting(
         Role.LIMIT,
@@ -112,7 +111,6 @@ class RunSpec(TrainingSpec):
         bounds=(1, MAX_BATCH_SIZE),
         option="--max",
         metavar="N",
-        is_rare=True,
     )
     check_batch_size: int | None = setting(
         Role.LIMIT,
@@ -141,7 +139,6 @@ class RunSpec(TrainingSpec):
         default=None,
         bounds=(1, 10_000),
         metavar="N",
-        is_rare=True,
     )
     reserve_fraction: float = setting(
         Role.LIMIT,

@@ -77,7 +77,6 @@ class Sweep(ABC):
         return self.found(step)
 
     def found(self, step: Found) -> Boundary:
-        """Return the boundary that the search found."""
         return boundary_of_search(step, self.searched, self.device)
 
     def probe_once(self, batch_size: int, purpose: Purpose) -> Probe:
@@ -99,7 +98,6 @@ class Sweep(ABC):
         self.execution.emit_event("probe", probe=probe.to_dict(), **content)
 
     def has_trained_below(self, batch_size: int) -> bool:
-        """Whether a smaller size trained."""
         return any(p.fits and p.batch_size < batch_size for p in self.probes)
 
     def points(self, boundary: Boundary) -> dict[int, Point]:
@@ -127,7 +125,6 @@ class Sweep(ABC):
         self.execution.log(f"{said}; {load}" if load else said, "warning" if load else "info")
 
     def answer(self, boundary: Boundary, comparison: Comparison, timings: Timings) -> RunResult:
-        """Return the result of the run."""
         boundary = with_current_size_note(boundary, self.spec)
         device, environment = self.device, self.environment
         return answer(self.spec, device, boundary, self.probes, comparison, environment=environment, timings=timings)

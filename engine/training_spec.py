@@ -183,7 +183,9 @@ def check_device_memory(spec: TrainingSpec, device_type: str) -> None:
 def check_device_name(device: str) -> None:
     """Raise SpecError for a name that no device has."""
     if not DEVICE_NAMES.fullmatch(device):
-        raise SpecError("device", f"{device[:80]!r} is not a device; auto, cuda, cuda:N, xpu, xpu:N, mps or cpu")
+        is_gpu = device.lower().startswith("gpu")
+        meant = "did you mean cuda? Offered: " if is_gpu else ""
+        raise SpecError("device", f"{device[:80]!r} is not a device; {meant}auto, cuda, cuda:N, xpu, xpu:N, mps or cpu")
 
 
 def check_training(spec: TrainingSpec) -> None:

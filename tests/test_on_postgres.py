@@ -30,6 +30,7 @@ FILES = (
     "api/test_reports_race.py",
     "api/test_reported_events.py",
     "runs/test_trust.py",
+    "management/test_backup.py",
     "news/test_deliver.py",
     "news/test_decide.py",
 )

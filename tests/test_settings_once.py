@@ -76,7 +76,7 @@ def test_what_a_request_of_several_ranks_has_beside_the_training_is_described_in
     assert run_schema()["properties"][name]["description"] == each.description
     assert run_body("Run", needs_model=True).fields[name].help_text == each.description
     assert RunForm.base_fields[name].label == each.label
-    assert name in [option.name for option in start_options()]
+    assert name in [option.name for option in start_options(is_usual=True)]
 
 
 def test_fields_of_a_forms_class_are_declared_by_the_function_for_it() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django import forms
@@ -12,6 +12,7 @@ from django.core.validators import MaxLengthValidator
 from django.utils import timezone
 
 from analysis.models.accounts import TOKEN_NAME_LENGTH
+from analysis.permissions import may_manage, may_start
 
 _READS, _WRITES, _REPORTS = "read", "write", "report"
 _DAYS = {"30": "30 days", "90": "90 days", "365": "a year", "": "until it is revoked"}
@@ -36,10 +37,16 @@ class TokenForm(forms.Form):
     scope = forms.ChoiceField(label="Rights", choices=((_READS, "read"),), initial=_READS)
     days = forms.ChoiceField(label="Valid for", choices=tuple(_DAYS.items()), initial="90", required=False)
 
-    def __init__(self, *args: Any, may_start: bool, **kwargs: Any) -> None:
-        """Offer the rights to write and to report only to a person who may start runs (`may_start`)."""
+    is_trusted = forms.BooleanField(
+        label="Trust it: the runs it reports count like those measured here", initial=True, required=False
+    )
+
+    def __init__(self, *args: Any, person: User, **kwargs: Any) -> None:
+        """Offer the rights to write and to report to who may start runs, and trust to GPU managers."""
         super().__init__(*args, **kwargs)
-        if may_start:
+        if not may_manage(person):
+            del self.fields["is_trusted"]
+        if may_start(person):
             scope = self.fields["scope"]
             assert isinstance(scope, forms.ChoiceField)
             scope.choices = (
@@ -49,14 +56,14 @@ class TokenForm(forms.Form):
             )
 
     @property
-    def may_write(self) -> bool:
-        return bool(self.cleaned_data["scope"] == _WRITES)
-
-    @property
-    def only_reports(self) -> bool:
-        return bool(self.cleaned_data["scope"] == _REPORTS)
-
-    @property
-    def expires_at(self) -> datetime | None:
-        days = self.cleaned_data["days"]
-        return timezone.now() + timedelta(days=int(days)) if days else None
+    def token_fields(self) -> dict[str, Any]:
+        """What `token_create` takes of the valid form."""
+        values = self.cleaned_data
+        scope, days = values["scope"], values["days"]
+        return {
+            "name": values["name"],
+            "may_write": scope == _WRITES,
+            "only_reports": scope == _REPORTS,
+            "expires_at": timezone.now() + timedelta(days=int(days)) if days else None,
+            "is_trusted": scope != _READS and values.get("is_trusted", False),
+        }

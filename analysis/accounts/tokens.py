@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from analysis.accounts.locking import person_lock
 from analysis.audit.record import record
-from analysis.models import ApiToken
+from analysis.models import ApiToken, Trust
 from analysis.models.accounts import READS, REPORTS, TOKEN_NAME_LENGTH, WRITES
 from analysis.permissions import may_manage
 from engine.errors import SpecError
@@ -29,11 +29,18 @@ _USE_NOTED_EVERY = timedelta(minutes=1)
 
 
 def token_create(
-    *, owner: User, name: str, may_write: bool, expires_at: datetime | None, only_reports: bool = False
+    *,
+    owner: User,
+    name: str,
+    may_write: bool,
+    expires_at: datetime | None,
+    only_reports: bool = False,
+    is_trusted: bool = False,
 ) -> tuple[ApiToken, str]:
     """Create a token. Returns its row and the secret, which is not stored. Raises SpecError, naming the field.
 
-    One that `only_reports` sends runs of other machines and is refused everywhere else.
+    One that `only_reports` sends runs of other machines and is refused everywhere else. `is_trusted` is for GPU
+    managers: what it reports counts from its first run.
     """
     name = name.strip()
     if not name or len(name) > TOKEN_NAME_LENGTH or not name.isprintable():
@@ -55,6 +62,9 @@ def token_create(
             expires_at=expires_at,
         )
         record("token.create", target=token, after=_audit_details(token))
+        if is_trusted:
+            trust = Trust.objects.create(token=token, trusted_by=owner)
+            record("trust.give", target=trust, after={"token": str(token), "host": ""})
     return token, secret
 
 

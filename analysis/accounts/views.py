@@ -10,6 +10,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView, PasswordChangeView
+from django.db.models import Exists, OuterRef
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.urls import reverse_lazy
@@ -22,8 +23,8 @@ from analysis.accounts.middleware import login_required_only
 from analysis.accounts.quotas import limits_of, use_of
 from analysis.accounts.tokens import TOKENS_PER_PERSON, token_create, token_revoke
 from analysis.http.portal_address import portal_address
-from analysis.models import ApiToken, Device
-from analysis.permissions import may_start, signed_in_user
+from analysis.models import ApiToken, Device, Trust
+from analysis.permissions import may_manage, signed_in_user
 from engine.errors import SpecError
 
 TOKENS_SHOWN = 2 * TOKENS_PER_PERSON
@@ -44,7 +45,7 @@ class QuotaLine:
 @require_safe
 def account(request: HttpRequest) -> HttpResponse:
     """Show the person's account and rights."""
-    return _page(request, TokenForm(may_start=may_start(request.user)))
+    return _page(request, TokenForm(person=signed_in_user(request)))
 
 
 @login_required_only
@@ -52,17 +53,15 @@ def account(request: HttpRequest) -> HttpResponse:
 @require_POST
 def token_create_view(request: HttpRequest) -> HttpResponse:
     """Create a token. Only this response shows its secret: no session and no message stores it."""
-    form = TokenForm(request.POST, may_start=may_start(request.user))
+    person = signed_in_user(request)
+    form = TokenForm(request.POST, person=person)
     if form.is_valid():
-        fields = {"name": form.cleaned_data["name"], "may_write": form.may_write, "expires_at": form.expires_at}
-        fields["only_reports"] = form.only_reports
         try:
-            token, secret = token_create(owner=signed_in_user(request), **fields)
+            token, secret = token_create(owner=person, **form.token_fields)
         except SpecError as error:
             form.add_error("name", str(error).removeprefix(f"{error.field}: "))
         else:
-            fresh = TokenForm(may_start=may_start(request.user))
-            return _page(request, fresh, new_token=token, secret=secret)
+            return _page(request, TokenForm(person=person), new_token=token, secret=secret)
     return _page(request, form, status=422)
 
 
@@ -78,6 +77,7 @@ def report_token_create(request: HttpRequest) -> HttpResponse:
             may_write=True,
             expires_at=now + timedelta(days=REPORT_TOKEN_DAYS),
             only_reports=True,
+            is_trusted=may_manage(request.user) and "is_trusted" in request.POST,
         )
     except SpecError as error:
         messages.error(request, f"No token was created: {error}.")
@@ -119,7 +119,8 @@ class Login(LoginView):
 
 def _page(request: HttpRequest, form: TokenForm, *, status: int = 200, **context: Any) -> HttpResponse:
     user = signed_in_user(request)
-    tokens = ApiToken.objects.filter(owner=user, revoked_at=None)[:TOKENS_SHOWN]
+    trust = Trust.objects.given().filter(token=OuterRef("pk"))
+    tokens = ApiToken.objects.filter(owner=user, revoked_at=None).annotate(is_trusted=Exists(trust))[:TOKENS_SHOWN]
     context |= {
         "form": form,
         "roles": sorted(user.groups.values_list("name", flat=True)),

@@ -61,7 +61,6 @@ class Dashboard:
     totals: LabTotals
     slow: CachedStats
     oldest_waiting: Run | None
-    waited_seconds: float | None
     silent: tuple[Device, ...]
     silent_more: int
     device_count: int
@@ -89,7 +88,6 @@ def dashboard() -> Dashboard:
         totals=lab_totals(),
         slow=_compute_stats() if stats is None else stats,
         oldest_waiting=oldest,
-        waited_seconds=(now - oldest.created_at).total_seconds() if oldest else None,
         silent=tuple(silent[:_SILENT_SHOWN]),
         silent_more=max(0, len(silent) - _SILENT_SHOWN),
         device_count=len(devices),
@@ -98,7 +96,11 @@ def dashboard() -> Dashboard:
 
 def _compute_stats() -> CachedStats:
     attempts = Attempt.objects.filter(started_at__gte=timezone.now() - timedelta(days=DAYS))
-    ended = attempts.filter(ended_at__isnull=False, device__isnull=False).exclude(device__kind="cpu").order_by()
+    ended = (
+        attempts.filter(ended_at__isnull=False, device__isnull=False, run__is_trusted=True)
+        .exclude(device__kind="cpu")
+        .order_by()
+    )
     # added up here: to group by device, SQLite would read every attempt there ever was
     seconds: dict[int, float] = {}
     columns = ended.values_list("device", Day("ended_at") - Day("started_at"))

@@ -1,7 +1,7 @@
-"""The queue and the workers, as far as the database shows: waiting messages, live workers, failed tasks.
+"""The queue and the workers, as far as the database shows: waiting runs, live workers, failed tasks.
 
-Django-q2's own admin pages unpickle the content of their tables. Here nothing is unpickled: only the queue and age of
-a message are read, and the first text of a failure.
+Django-q2's own admin pages unpickle the content of their tables. Here nothing is unpickled: only the age of a message
+is read, and the first text of a failure.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from datetime import datetime
 import django_q.admin  # noqa: F401  (registers the models that are unregistered below)
 from django.conf import settings
 from django.contrib import admin
-from django.db.models import Count, Min, Q, TextField
+from django.db.models import Min, TextField
 from django.db.models.functions import Cast
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -25,8 +25,11 @@ from django_q.models import Failure, OrmQ, Schedule, Success, Task
 from analysis.database import database_now
 from analysis.models import Device, Run
 from analysis.models.querysets import SEEN_LATELY
+from analysis.presentation.device_hold import describe_hold
+from analysis.presentation.run_state import describe_phase
+from analysis.runs.queue.forecast import queue_positions
 
-FAILURES_SHOWN = 20
+FAILURES_SHOWN, WAITING_SHOWN = 20, 50
 _STRINGS = ("SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE")
 
 for _model in (Failure, OrmQ, Schedule, Success):
@@ -35,7 +38,7 @@ for _model in (Failure, OrmQ, Schedule, Success):
 
 @dataclass(frozen=True, slots=True)
 class QueueLine:
-    """A device and its queue. `oldest_at`: when the oldest waiting message was sent; None: none waits.
+    """A device and what holds it: a run, or another program.
 
     The worker without a device has no row to give a sign of life in: it is silent where its messages wait for long.
     """
@@ -44,8 +47,7 @@ class QueueLine:
     name: str
     is_silent: bool
     running_id: int | None
-    message_count: int
-    oldest_at: datetime | None
+    hold: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +63,12 @@ class Failed:
 def queue_page(request: HttpRequest) -> HttpResponse:
     """Show the queue. The admin site, which wraps this view, checks the permission."""
     failed = Task.objects.filter(success=False).annotate(stored=Cast("result", TextField())).order_by("-stopped")
+    waiting, more = _waiting()
     context = {
         **admin.site.each_context(request),
         "title": "Queue and workers",
+        "waiting": waiting,
+        "more_waiting": more,
         "lines": list(_lines()),
         "failures": [
             Failed(row["func"], row["cluster"] or settings.Q_CLUSTER["name"], row["stopped"], first_text(row["stored"]))
@@ -78,18 +83,21 @@ def queue_page(request: HttpRequest) -> HttpResponse:
 def _lines() -> Iterator[QueueLine]:
     now = database_now()
     # `lock` is when a message was sent; of one that a worker has taken, when another worker may take it
-    oldest = Min("lock", filter=Q(lock__lte=now))
-    held = {row["key"]: row for row in OrmQ.objects.values("key").annotate(count=Count("pk"), oldest=oldest)}
-    running = dict(Run.objects.running().filter(device__isnull=False).values_list("device", "pk"))
-    default = held.get(settings.Q_CLUSTER["name"], {})
-    waits_since = default.get("oldest")
-    is_silent = waits_since is not None and now - waits_since > SEEN_LATELY
-    yield QueueLine(None, "work without a device", is_silent, None, default.get("count", 0), waits_since)
+    oldest = OrmQ.objects.filter(key=settings.Q_CLUSTER["name"], lock__lte=now).aggregate(sent=Min("lock"))["sent"]
+    yield QueueLine(None, "work without a device", oldest is not None and now - oldest > SEEN_LATELY, None, "")
+    running = dict(Run.objects.holding().filter(device__isnull=False).values_list("device", "pk"))
     for device in Device.objects.select_related("host").defer("calibration").order_by("host__name", "device"):
-        messages = held.get(device.queue_name, {})
         silent = device.last_seen_at is None or now - device.last_seen_at > SEEN_LATELY
-        counts = messages.get("count", 0), messages.get("oldest")
-        yield QueueLine(device, str(device), silent, device.held_for_id or running.get(device.pk), *counts)
+        holds = device.held_for_id or running.get(device.pk)
+        yield QueueLine(device, str(device), silent, holds, "" if holds else describe_hold(device))
+
+
+def _waiting() -> tuple[list[tuple[Run, str]], int]:
+    """Return the runs that wait, oldest first, with why; and how many more there are."""
+    queue = Run.objects.queued().filter(cancel_requested=False)
+    runs = list(queue.with_places().defer("result").order_by("-priority", "created_at", "id")[:WAITING_SHOWN])
+    turns = queue_positions(runs)
+    return [(run, describe_phase(run, turns.get(run.pk))) for run in runs], queue.count() - len(runs)
 
 
 def first_text(stored: str | None) -> str:

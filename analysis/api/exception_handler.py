@@ -5,9 +5,11 @@ In a separate module, because DRF's views read the settings, whose classes impor
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig, ValidationError
+from django.http import Http404
 from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
@@ -37,6 +39,10 @@ def api_exception(exc: Exception, context: dict[str, Any]) -> Response | None:
     return response
 
 
+_NO_ROW = re.compile(r"No (\w+) matches the given query\.")
+"""Django's words for a row that is not there."""
+
+
 class _QuotaExceededResponse(APIException):
     """A refusal because of a quota, in the classic format."""
 
@@ -61,6 +67,8 @@ def _as_problem(exc: Exception) -> Exception:
         return Problem(400, detail=" ".join(exc.messages), errors=_of_model(exc))
     if isinstance(exc, RequestDataTooBig):
         return Problem(413, detail="The body is larger than this server accepts.")
+    if isinstance(exc, Http404) and (row := _NO_ROW.fullmatch(str(exc))):
+        return Http404(f"There is no such {row[1].lower()}.")
     return exc
 
 

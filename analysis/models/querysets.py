@@ -63,8 +63,8 @@ class DeviceQuerySet(models.QuerySet["Device"]):
 
     def idle(self) -> DeviceQuerySet:
         """Keep devices without a running run."""
-        running = apps.get_model("analysis", "Run").objects.running()
-        return self.filter(held_for=None).exclude(Exists(running.filter(device=OuterRef("pk"))))
+        holding = apps.get_model("analysis", "Run").objects.holding()
+        return self.filter(held_for=None).exclude(Exists(holding.filter(device=OuterRef("pk"))))
 
     def unheld(self) -> DeviceQuerySet:
         """Keep devices that no other program held when their workers last looked. A claim knows it by the lock."""
@@ -73,11 +73,11 @@ class DeviceQuerySet(models.QuerySet["Device"]):
     def with_activity(self) -> models.QuerySet[DeviceWithActivity]:
         """Add `is_up`, `takes_runs` and `running_id`, the run it executes, in one statement."""
         takes_runs = Exists(self.model.objects.taking_runs().filter(pk=OuterRef("pk")))
-        running = apps.get_model("analysis", "Run").objects.running().filter(device=OuterRef("pk"))
+        holding = apps.get_model("analysis", "Run").objects.holding().filter(device=OuterRef("pk"))
         # only Django's generic QuerySet has types of annotations, not a subclass for one model
         return self.with_is_up().annotate(  # type: ignore[return-value]
             takes_runs=takes_runs,
-            running_id=Coalesce("held_for", Subquery(running.values("pk")[:1]), output_field=models.BigIntegerField()),
+            running_id=Coalesce("held_for", Subquery(holding.values("pk")[:1]), output_field=models.BigIntegerField()),
         )
 
     def allowing(self, user: User | AnonymousUser | None) -> DeviceQuerySet:
@@ -124,6 +124,10 @@ class RunQuerySet(models.QuerySet["Run"]):
     def running(self) -> RunQuerySet:
         """Keep running runs, unordered: for the default order SQLite would walk the whole history."""
         return self.filter(state=State.RUNNING).order_by()
+
+    def holding(self) -> RunQuerySet:
+        """Keep running runs of this portal's workers. What a report says of a device holds none."""
+        return self.running().filter(reported_from="")
 
     def on(self, device: Device) -> RunQuerySet:
         """Keep the runs that were given this device, alone or with others that are still held for them."""

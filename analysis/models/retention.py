@@ -61,3 +61,15 @@ class RetentionRule(models.Model):
     def days_applied(self) -> int | None:
         """The number of days that is applied: within the limits, whatever value the row has."""
         return None if self.days is None else min(max(self.days, self.days_min), DAYS_MAX)
+
+
+FIRST_DAYS = {
+    RetentionRule.What.DELETED_RUNS: 30,
+    RetentionRule.What.LOG_LINES: 90,
+    RetentionRule.What.OLD_RUNS: None,
+    RetentionRule.What.AUDIT_ENTRIES: None,
+    RetentionRule.What.IDEMPOTENCY_KEYS: 1,
+    RetentionRule.What.NEWS: 30,
+    RetentionRule.What.SHARE_LINKS: 90,
+}
+"""The days of each rule until a manager changes them."""

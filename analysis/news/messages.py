@@ -109,7 +109,6 @@ def slack_text(body: dict[str, Any]) -> str:
 
 
 def mail_text(body: dict[str, Any]) -> str:
-    """Write the text of a mail."""
     lines = [mail_line(body["verdict"]), "", body["link"], ""]
     for name, figure in body["figures"].items():
         ends = f" ({figure['low']:g} to {figure['high']:g})" if figure.get("low") is not None else ""

@@ -73,7 +73,6 @@ def grouped(form: forms.Form, names: Iterable[str]) -> list[GroupedField]:
 
 
 def folded_groups(form: forms.Form, topics: Iterable[Topic]) -> list[FieldGroup]:
-    """Return these topics with their fields."""
     return [FieldGroup(each, grouped(form, each.names), any_needs_a_look(form, each.names)) for each in topics]
 
 

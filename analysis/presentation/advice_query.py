@@ -31,11 +31,8 @@ class AdviceForm(StrictQueryForm):
     )
 
 
-def advice_of(run: Run, form: AdviceForm, *, or_with_reserve: bool = False) -> Advice:
-    """Return the advice for a finished run. Raises SpecError where it has no size to recommend.
-
-    `or_with_reserve`: the largest size that keeps the reserve will do.
-    """
+def advice_of(run: Run, form: AdviceForm) -> Advice:
+    """Return the advice for a finished run. Raises SpecError where it has no size."""
     query = form.cleaned_data
-    basis = basis_of(run.result or {}, query["gpu"] or None, or_with_reserve=or_with_reserve)
+    basis = basis_of(run.result, query["gpu"] or None)
     return advise(basis, global_batch_size=query["global_batch"], devices=query["devices"])

@@ -151,11 +151,11 @@ def day_and_clock(moment: dt.datetime) -> str:
 
 
 def ago(moment: dt.datetime | None) -> SafeString | str:
-    """Write a <time> that says how long ago, with the exact instant in its datetime and title."""
+    """Write a <time> that says how long ago, after a week the date, with the exact instant in datetime and title."""
     if moment is None:
         return "never"
-    exact = moment.astimezone(dt.UTC).isoformat(timespec="seconds")
-    text = describe_elapsed((timezone.now() - moment).total_seconds())
+    exact, age = moment.astimezone(dt.UTC).isoformat(timespec="seconds"), timezone.now() - moment
+    text = describe_elapsed(age.total_seconds()) if age.days < 7 else exact[:10]
     return format_html('<time datetime="{0}" title="{0}">{1}</time>', exact, text)
 
 

@@ -203,6 +203,7 @@ def training_rows(result: StoredResult) -> list[tuple[str, str]]:
         ("Imbalance", describe_imbalance(rank_peaks(result.spec, training.rank_peaks_bytes))),
         ("Spread", describe_spread(result) if training.ranks > 1 and not result.is_emulated else ""),
         ("Waiting for data", "" if waiting is None else f"{percent(waiting)} of a step of the largest size. {_LOADER}"),
+        ("Seen", "" if training.unseen is None else training.unseen.describe(result.boundary.soak_steps or 0)),
         ("Files it wrote", ", ".join(training.changed_files[:_FILES_SHOWN])),
         ("Your files", "" if training.protection is None else _PROTECTIONS[training.protection]),
     ]

@@ -18,6 +18,7 @@ from analysis.runs.queue.forecast import QueuePosition
 from analysis.runs.queue.remaining_time import RemainingTime
 from analysis.runs.queue.retry_policy import Cause
 from engine.progress import PHASE_LABELS
+from engine.report.script_output import STAYED
 from engine.text.time_left import OF_BUDGET, describe_left, describe_most_left
 from engine.text.units import sentence_case
 
@@ -161,6 +162,11 @@ def advice(run: Run) -> list[str]:
         return list(executor_of(run).after_interruption)
     usual = "Run it again; if it fails in the same way, change the settings that the message names."
     log = "Read the end of the log below: it shows the engine’s last output."
+    if run.is_reported and STAYED in run.error_message:
+        log = (
+            f"What it printed stayed on {run.reported_from}, where the failed command named its log "
+            "(~/.cache/memorymark). Start it with --report-output to see the last lines here too."
+        )
     return [_ADVICE.get(run.error_code, usual), log]
 
 

@@ -35,5 +35,4 @@ BY_ORIGIN: Mapping[RunOrigin, OriginRules] = {
 
 
 def origin_rules(run: Run) -> OriginRules:
-    """Return the rules of a run's origin."""
     return BY_ORIGIN[run.origin]

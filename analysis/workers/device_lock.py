@@ -42,7 +42,7 @@ def other_holder(device: Device) -> Holder | None:
         return None
     age = None if holder.since is None else datetime.now(UTC) - holder.since
     is_a_look = holder.work == WORK_OF_A_LOOK and age is not None and age < LOOK_LASTS
-    return None if is_a_look or Run.objects.running().on(device).exists() else holder
+    return None if is_a_look or Run.objects.holding().on(device).exists() else holder
 
 
 def kill_left_behind(device: Device) -> None:

@@ -23,7 +23,7 @@ def device_recover(device: Device) -> int:
     The caller holds the device's lock, so no other process works on it: no need to wait for a lease to run out. A run
     of several devices has them all locked while one of its processes lives: one that is free says that all are dead.
     """
-    left = list(Run.objects.running().on(device))
+    left = list(Run.objects.holding().on(device))
     for run in left:
         if not _take_result(run):
             logger.warning("run %s: the owner of attempt %s died", run.pk, run.attempt)

@@ -64,7 +64,7 @@ def evaluate():
 
 model, other = tagger(), tagger(160)
 optimizer = torch.optim.AdamW(model.parameters())
-later = torch.optim.AdamW(other.parameters())
+later = torch.optim.AdamW(other.parameters()) if case in ("two_optimizers", "later_optimizer") else None
 loader = loader_of(Stream() if case == "stream" else data, batch_size, shuffle=None if case == "stream" else True)
 if case == "accelerate":
     from accelerate import Accelerator

@@ -63,7 +63,8 @@ class ScalingRule:
 class Advice:
     """What to do with a result (`kind` measured) or an estimate (estimated).
 
-    Compared speeds recommend a size; an estimate has the largest that keeps its margin in place of it.
+    Compared speeds recommend a size; in place of it stands the largest that keeps an estimate's margin, or of a
+    measurement the reserve.
     `is_wanted` says whether the global batch was requested; otherwise it is the larger one of today's and the
     recommended size on all devices. `learning_rate_rules` are empty where the global batch is today's. `not_in_code`
     names settings of the training that the snippets leave to the reader.
@@ -85,11 +86,10 @@ class Advice:
 
     @property
     def most_batch_size(self) -> int:
-        """The size that no pair exceeds: the recommended one, of an estimate the one with its margin."""
+        """The size that no pair exceeds: the recommended one, else the largest with its margin or reserve."""
         return self.recommended_batch_size or self.with_margin_batch_size or 1
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for a document."""
         return asdict(self)
 
 
@@ -109,6 +109,7 @@ class Basis:
     capacity_bytes: int | None
     micro_batches: int = 1
     ranks: int = 1
+    is_recommended: bool = False
 
     @property
     def gradients_bytes(self) -> int | None:
@@ -127,15 +128,12 @@ class Basis:
         return workload.parameter_count * (2 if self.spec.get("precision") == PURE_BF16 else 4)
 
 
-def basis_of_result(
-    result: RunResult, training: Training | None = None, *, or_with_reserve: bool = False
-) -> Basis | None:
-    """Return the basis of a measured result; None where compared speeds recommend no size.
+def basis_of_result(result: RunResult, training: Training | None = None) -> Basis | None:
+    """Return the basis of a measured result: its recommended size, else the largest that keeps the reserve.
 
-    `training` is what a command or a function consumed. `or_with_reserve`: the largest size that keeps the reserve
-    takes the place of a recommended one; whoever shows it has to name it so.
+    None where it has neither. `training` is what a command or a function consumed.
     """
-    chosen = result.recommended or (result.largest_with_reserve if or_with_reserve else None)
+    chosen = result.recommended or result.largest_with_reserve
     if chosen is None:
         return None
     device, spec = result.device, result.spec.to_dict()
@@ -157,6 +155,7 @@ def basis_of_result(
         capacity_bytes=device.capacity_bytes,
         micro_batches=(training.micro_batches if training else 0) or _micro_batches_of(spec),
         ranks=(training.ranks if training else 0) or 1,
+        is_recommended=result.recommended is not None,
     )
 
 
@@ -196,8 +195,8 @@ def advise(basis: Basis, *, global_batch_size: int | None = None, devices: int |
     made = _snippets(basis, plan.chosen, devices) if plan.chosen else []
     return Advice(
         kind=basis.kind,
-        recommended_batch_size=basis.most if basis.kind == MEASURED else None,
-        with_margin_batch_size=basis.most if basis.kind == ESTIMATED else None,
+        recommended_batch_size=basis.most if basis.is_recommended else None,
+        with_margin_batch_size=None if basis.is_recommended else basis.most,
         today_global_batch_size=today,
         is_wanted=global_batch_size is not None,
         global_batch=plan,

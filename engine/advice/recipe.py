@@ -77,7 +77,6 @@ class Recipe:
 
     @property
     def has_optimizer_of_each_weight(self) -> bool:
-        """Whether each weight has an optimizer of its own."""
         return self.frees_gradients or self.offloads_optimizer
 
     @property

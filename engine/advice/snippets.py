@@ -62,7 +62,6 @@ class NoSnippet:
 
 
 def trainer(recipe: Recipe) -> Snippet | NoSnippet:
-    """Write the training for transformers' Trainer."""
     title = "transformers TrainingArguments"
     if not recipe.is_of_transformers or recipe.workload.task == "image-text-matching":
         return NoSnippet(

@@ -12,11 +12,10 @@ from ..results.result_file import result_in
 from .document import Basis, basis_of_estimate, basis_of_result
 
 
-def basis_of(document: object, gpu: str | None = None, *, or_with_reserve: bool = False) -> Basis:
-    """Read a document. Raises SpecError where it is none of these, or holds no size to recommend.
+def basis_of(document: object, gpu: str | None = None) -> Basis:
+    """Read a document. Raises SpecError where it is none of these, or holds no size.
 
-    `gpu` is the id of the card, for a document with the estimates of several. `or_with_reserve`: without a recommended
-    size, take the largest that keeps the reserve.
+    `gpu` is the id of the card, for a document with the estimates of several.
     """
     try:
         found = read_result(result_in(document, "result"))
@@ -26,13 +25,13 @@ def basis_of(document: object, gpu: str | None = None, *, or_with_reserve: bool 
         case Estimated():
             basis = basis_of_estimate(_one_of(found, gpu))
         case Measured():
-            basis = basis_of_result(found, found.training, or_with_reserve=or_with_reserve)
+            basis = basis_of_result(found, found.training)
         case Raced() | OwnRaced():
             raise SpecError("result", "is a race: it recommends lines to paste, and no batch size")
         case _:
             raise SpecError("result", "is no result of this program: a validation recommends nothing")
     if basis is None:
-        raise SpecError("result", "recommends no batch size: speeds were not compared, or do not say which is better")
+        raise SpecError("result", "has no batch size that keeps the reserve or the margin")
     return basis
 
 

@@ -73,9 +73,12 @@ def advice_lines(advice: Advice) -> list[str]:
     """Return the whole advice, with the names of the code but not the code."""
     plan = advice.global_batch
     factors = "micro-batch x accumulation steps" + (" x devices" if plan.devices > 1 else "")
-    size = f"the micro-batch is the largest with the margin, {advice.most_batch_size:,}"
-    heading = [f"ESTIMATE, nothing was measured: {size}."]
-    lines = heading if advice.kind == ESTIMATED else []
+    margin = "margin" if advice.kind == ESTIMATED else "reserve"
+    size = f"the micro-batch is the largest with the {margin}, {advice.most_batch_size:,}"
+    lines = []
+    if advice.recommended_batch_size is None:
+        is_estimate = advice.kind == ESTIMATED
+        lines = [f"{'ESTIMATE, nothing was measured' if is_estimate else 'No size is recommended'}: {size}."]
     lines += [describe_plan(advice)]
     if plan.pairs:
         has_speeds = any(pair.samples_per_second is not None for pair in plan.pairs[:PAIRS_SHOWN])

@@ -120,7 +120,6 @@ def option(*names: str, panel: str, help: str, default_text: str | None = None, 
 
 
 def flag(*names: str, panel: str, help: str, **settings: Any) -> RichOption:
-    """Declare an option without a value."""
     return option(*names, panel=panel, help=help, is_flag=True, default=None, **settings)
 
 

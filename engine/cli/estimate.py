@@ -58,7 +58,7 @@ Nothing is measured and no device is used: every figure is a prediction.
 {PROGRAM} estimate bert --gpu all              every GPU of the catalogue
 {PROGRAM} estimate bert --memory 24GiB         a GPU of that memory
 {PROGRAM} estimate bert --gpu t4 --batch-size 128 --what-to-change
-{PROGRAM} estimate llama-3.2-1b --gpu t4 --lora-rank 16 --largest sequence-length
+{PROGRAM} estimate bert --gpu t4 --largest sequence-length
 """
 
 
@@ -111,7 +111,6 @@ def _batch_size(options: SimpleNamespace) -> int | None:
 
 
 def _print_largest(found: Largest, made: Estimate, seconds: float, like: str) -> None:
-    """Print the largest value, then everything that was tried."""
     width = width_of(sys.stdout)
     say("\n".join(["", *wrapped([largest_answer(found, made.place)], width, hanging="")]), style=BOLD)
     say_lines(["", *wrapped([title(made.spec, [found.setting])], width), *largest_lines(found, width)])
@@ -121,7 +120,6 @@ def _print_largest(found: Largest, made: Estimate, seconds: float, like: str) ->
 def _frontier(
     spec: RunSpec, cards: Sequence[Gpu | None], sizes: Sequence[int], options: SimpleNamespace, emit: Emit
 ) -> int:
-    """Estimate memory by length and batch, and print it."""
     if options.batch_size is not None or options.what_to_change is not None:
         raise SpecError("frontier", "takes no --batch-size and no --what-to-change")
     made = frontiers(spec, cards, sizes, emit=emit)

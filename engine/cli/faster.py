@@ -10,11 +10,11 @@ from types import SimpleNamespace
 from ..faster.result import FasterResult, order_of
 from ..faster.run import race
 from ..faster.spec import SETTINGS, FasterSpec
-from ..kinds import RunKind
 from ..program import PROGRAM
 from ..race.lines import distinct
 from ..race.text import describe_basis, describe_compiling, describe_numbers, speed_text
 from ..race.variants import CHANGES
+from ..run_kind import RunKind
 from ..text.units import format_bytes, format_duration
 from ..worker.counted import counted
 from .command import Command
@@ -36,11 +36,11 @@ from .reporting import Reporting, report_options
 
 HELP = f"""Race the settings that people forget, and say what makes this training faster.
 
+Each change, and combinations of those that gain, train beside today's settings in turns. Changes: {", ".join(CHANGES)}.
+
 \b
 {PROGRAM} faster bert                     all changes that apply
 {PROGRAM} faster gpt2 --try bf16,compile  only these
-
-Each change, and combinations of those that gain, train beside today's settings in turns. Changes: {", ".join(CHANGES)}.
 """
 NONE = "-"
 
@@ -109,7 +109,6 @@ def table_of(result: FasterResult, width: int | None) -> list[str]:
 
 
 def notes_of(result: FasterResult) -> list[str]:
-    """Return what the figures rest on."""
     rough = "Without an interval: too few rounds, or other programs used the cores."
     own = "to the bit" if result.own_difference == 0 else f"within {result.own_difference or 0:.1e}"
     notes = [

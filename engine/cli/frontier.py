@@ -24,7 +24,6 @@ def frontiers(spec: RunSpec, cards: Sequence[Gpu | None], sizes: Sequence[int], 
 
 
 def frontier_lines(frontier: Frontier, width: int | None = None) -> list[str]:
-    """Return the table of one GPU, and the budget."""
     spec, gpu = frontier.spec, frontier.gpu
     unit = "tokens" if frontier.unit == "tokens" else "pixels a side"
     settings = f"{spec.precision}, optimizer {spec.optimizer}"

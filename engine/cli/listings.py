@@ -6,12 +6,12 @@ import sys
 from dataclasses import asdict
 
 from ..catalog import WORKLOADS
+from ..estimate.gpus import Gpu, gpus
 from ..program import PROGRAM
 from ..settings.profiles import PROFILES
 from ..text.printable import printable
-from ..text.units import format_bytes
+from ..text.units import GIB, format_bytes
 from .command import OUTPUT, Command, Offered, argument
-from .gpus import list_gpus
 from .options import json_option
 from .printing.output import print_json
 from .printing.terminal import say, table_lines, width_of, wrapped
@@ -26,7 +26,7 @@ LISTED = {
 
 def _list(what: str, *, as_json: bool) -> int:
     if what == "gpus":
-        list_gpus(as_json=as_json)
+        _list_gpus(as_json=as_json)
     elif what == "models":
         _list_models(as_json=as_json)
     elif what == "profiles":
@@ -34,6 +34,21 @@ def _list(what: str, *, as_json: bool) -> int:
     else:
         _list_devices(as_json=as_json)
     return 0
+
+
+def _list_gpus(*, as_json: bool) -> None:
+    cards = gpus().values()
+    if as_json:
+        print_json([card.to_dict() for card in cards])
+        return
+    say("\n".join(table_lines(("id", "name", "memory", "USD/h"), map(_row, cards), width_of(sys.stdout), right=(2, 3))))
+    say("\n~ nominal memory; torch may report a few percent less or more")
+
+
+def _row(card: Gpu) -> tuple[str, ...]:
+    memory = f"{'' if card.is_total_exact else '~'}{card.total_bytes / GIB:.2f} GiB"
+    price = card.price_per_hour_usd
+    return (card.id, card.name, memory, "-" if price is None else f"{price:.2f}")
 
 
 def _list_models(*, as_json: bool) -> None:
@@ -88,7 +103,6 @@ def _list_devices(*, as_json: bool) -> None:
 
 
 def _short_form(what: str) -> Command:
-    """Return the command `models` for `list models`, and so on."""
     text = f"{LISTED[what]}.\n\nShort for `{PROGRAM} list {what}`."
     return Command(what, lambda options: _list(what, as_json=options.json), params=[json_option()], help=text)
 

@@ -33,6 +33,7 @@ from .printing.terminal import say, say_error
 
 MEASURE = "measure"
 HELP_SECTIONS = {
+    "Begin": {"demo": ("demo:COMMAND", "Tune a small training that comes with it: about a minute, no GPU")},
     "Measure": {
         MEASURE: ("measure:COMMAND", "Find the largest and fastest batch size of a model"),
         "tune": ("tune:COMMAND", "Find the exact largest batch size of your own script"),
@@ -60,8 +61,9 @@ _OF_ALL_COMMANDS = ("-h", "--help", "--version")
 
 OVERVIEW = f"""MemoryMark finds the largest and the fastest batch size of a training.
 
-Measure a model here      {PROGRAM} measure bert
+See it work, in a minute  {PROGRAM} demo
 Measure your own script   {PROGRAM} tune -- python train.py {{batch_size}}
+Measure a model here      {PROGRAM} measure bert
 Estimate for another GPU  {PROGRAM} estimate bert --gpu a10
 List the models           {PROGRAM} list models
 
@@ -74,7 +76,6 @@ class _Commands(RichGroup):
     """All commands. Their modules are imported when they are run; help lists them without."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the commands in the order of the table."""
         return list(self.commands)
 
     def resolve_command(
@@ -91,7 +92,6 @@ class _Commands(RichGroup):
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; the exit status."""
     signal.signal(signal.SIGTERM, _stop)
     arguments = sys.argv[1:] if argv is None else argv
     return run_command(lambda: command(arguments))

@@ -13,10 +13,9 @@ import rich_click as click
 from ..describe.profile import profile_lines
 from ..errors import SpecError
 from ..estimate.calibration import Calibration
-from ..kinds import RunKind
 from ..program import PROGRAM
 from ..resume import EarlierAttempt
-from ..runner import measure
+from ..run_kind import RunKind
 from ..settings.rank_settings import RankStarts
 from ..spec import RunSpec
 from ..tune.catalogue.spec import ranked_spec, spec_of_starts, with_ranks
@@ -64,6 +63,8 @@ def _measure(options: SimpleNamespace) -> int:
     )  # one device compares within a process
     if not isinstance(spec_of_starts(spec, of_ranks), RunSpec):
         return _measure_ranks(spec, starts, options)
+    from ..runner import measure  # here, so that arguments are refused before it is loaded
+
     reporting = Reporting.of(options)
     is_for_people = not (options.events or options.json)
     if is_for_people:
@@ -97,7 +98,6 @@ def _measure(options: SimpleNamespace) -> int:
 
 
 def _starts(options: SimpleNamespace) -> RankStarts:
-    """Return how ranks are to be measured, as far as options say."""
     rank = None if options.rank is None else ranks_option(options.rank)
     return RankStarts(options.emulate_ranks, rank, options.compare_speed)
 
@@ -130,7 +130,7 @@ def _params() -> list[click.Parameter]:
         *config_options(),
         *device_arguments(),
         *setting_options(RunSpec),
-        *start_options(),
+        *start_options(is_usual=False),
         *output_options(),
         *report_options(),
         spec_option(),

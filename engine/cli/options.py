@@ -35,17 +35,21 @@ DEVICES = "auto, cuda, cuda:1, xpu, mps or cpu"
 FILE = click.Path(path_type=Path)
 ONLY_MEASURED = [name for name, each in SETTINGS.items() if each.role in (Role.LIMIT, Role.ASSUMPTION)]
 """Settings that make no difference to an estimate, or are given in other words there."""
+USUAL = frozenset(
+    ("sequence_length", "image_size", "precision", "optimizer", "accumulation_steps", "gradient_checkpointing")
+    + ("torch_compile", "lora_rank", "load_in_4bit", "ranks", "strategy", "current_batch_size", "memory_limit_bytes")
+    + ("check_batch_size", "time_budget_seconds", "reserve_fraction")
+)
+"""The settings of a run that `--help` shows; the others are in `--help-all`."""
 
 _PANELS = {Role.PLACE: WHERE, Role.LIMIT: WHERE, Role.ASSUMPTION: ADVANCED}
 
 
 def model_argument() -> RichArgument:
-    """Return the model, by position."""
     return argument("model", type=Text("id"), panel=TRAIN, help=f"Such as bert: see `{PROGRAM} list models`")
 
 
 def device_arguments() -> list[click.Parameter]:
-    """Return the device, by position or as an option."""
     return [
         argument("device", type=Text("id"), panel=WHERE, help=DEVICES),
         option("--device", "device_option", panel=ADVANCED, metavar="ID", help="Device, as an option", hidden=True),
@@ -64,9 +68,10 @@ def setting_options(
 def _setting_option(spec_class: type, name: str) -> RichOption:
     each, kind = settings_of(spec_class)[name], value_types(spec_class)[name].kind
     names = (each.option or f"--{name.replace('_', '-')}", name)
-    panel = ADVANCED if each.is_rare else _PANELS.get(each.role, TRAIN)
+    is_rare = name in SETTINGS and name not in USUAL
+    panel = ADVANCED if is_rare else _PANELS.get(each.role, TRAIN)
     if kind is bool:
-        return flag(*names, panel=panel, help=each.summary, hidden=each.is_rare)
+        return flag(*names, panel=panel, help=each.summary, hidden=is_rare)
     default = next(field.default for field in fields(spec_class) if field.name == name)
     shown = each.when_left_out if default is None else f"{default:g}" if kind is float else str(default)
     return option(
@@ -76,25 +81,22 @@ def _setting_option(spec_class: type, name: str) -> RichOption:
         metavar=each.metavar or "NAME",
         help=f"{each.summary}: {_values(each)}" if each.choices else each.summary,
         default_text=shown if shown != "" else "none",
-        hidden=each.is_rare,
+        hidden=is_rare,
     )
 
 
 def _values(of: Setting) -> str:
-    """List the values of a setting."""
     return ", ".join([*filter(None, of.choices or ()), *([f"or {of.text_values.allowed}"] if of.text_values else [])])
 
 
 def config_options() -> list[RichOption]:
-    """Return the options of a model that a config.json describes."""
     return [
         option("--config", type=FILE, panel=TRAIN, metavar="FILE", help="Hugging Face config.json in place of a model"),
-        option("--task", panel=TRAIN, metavar="NAME", help=f"Task of that config: {', '.join(TASKS)}"),
+        option("--task", panel=ADVANCED, metavar="NAME", help=f"Task of that config: {', '.join(TASKS)}", hidden=True),
     ]
 
 
 def spec_option() -> RichOption:
-    """Return the option of a whole spec as JSON."""
     return option("--spec", panel=ADVANCED, metavar="JSON", help="Settings as JSON in place of options", hidden=True)
 
 
@@ -109,15 +111,26 @@ def output_options() -> list[RichOption]:
     ]
 
 
-def start_options() -> list[RichOption]:
-    """Return the options of a training that is started again for each size: emulated ranks, and whether to compare."""
+def start_options(*, is_usual: bool) -> list[RichOption]:
+    """Return the options of a training that is started again for each size: emulated ranks, and whether to compare.
+
+    `is_usual`: whether `--help` shows those of rare use.
+    """
     emulate, rank, compare = (OF_STARTS[name] for name in ("emulate_ranks", "rank", "compare_speed"))
     return [
         option("--emulate-ranks", type=int, panel=TRAIN, metavar=emulate.metavar, help=emulate.summary),
-        option("--rank", panel=TRAIN, metavar=rank.metavar, help=rank.summary, default_text=rank.when_left_out),
+        option(
+            "--rank",
+            panel=ADVANCED,
+            metavar=rank.metavar,
+            help=rank.summary,
+            default_text=rank.when_left_out,
+            hidden=True,
+        ),
         option(
             "--compare-speed/--no-compare-speed",
-            panel=TRAIN,
+            panel=TRAIN if is_usual else ADVANCED,
+            hidden=not is_usual,
             default=None,
             help=compare.summary,
             default_text=compare.when_left_out,
@@ -131,17 +144,14 @@ def ranks_option(text: str) -> tuple[int, ...]:
 
 
 def wait_option() -> RichOption:
-    """Return the option of a command that holds a device."""
     return flag("--wait-for-device", panel=WHERE, help="Wait while another run holds the device")
 
 
 def json_option(text: str = "Print the result as one JSON document") -> RichOption:
-    """Return the option of output as JSON."""
     return flag("--json", panel=OUTPUT, help=text)
 
 
 def events_option() -> RichOption:
-    """Return the option of JSON lines, which the portal reads."""
     return flag("--events", panel=ADVANCED, help="Print one JSON line per event", hidden=True)
 
 
@@ -218,5 +228,4 @@ def spec_given(given: dict[str, Any], document: str | None) -> dict[str, Any]:
 
 
 def spec_of(given: dict[str, Any], document: str | None) -> RunSpec:
-    """Return the spec given as JSON by `--spec`, or else the one from the single options."""
     return RunSpec.from_dict(spec_given(given, document))

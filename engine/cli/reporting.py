@@ -50,7 +50,6 @@ class Reported:
     """The files of this command's results, those of earlier runs included."""
 
     def keep(self, exit_status: int, result: Document) -> None:
-        """Write the result to each of its files."""
         if self.reporter is not None and (path := self.reporter.keep(exit_status, result)) is not None:
             self.kept.append(path)
         if self.result_file is not None:
@@ -59,7 +58,6 @@ class Reported:
 
 
 def report_options() -> list[RichOption]:
-    """Return the options of a run that is reported."""
     to = "Report the run to this portal; MEMORYMARK_TOKEN holds the token"
     return [
         option("--report-to", panel=OUTPUT, metavar="URL", help=to, default_text="$MEMORYMARK_REPORT_TO"),
@@ -94,7 +92,6 @@ class Reporting:
 
     @classmethod
     def of(cls, options: SimpleNamespace) -> Reporting:
-        """Read the options of a command."""
         sends_output = getattr(options, "report_output", False)
         return cls(
             options.report_to, runs_dir=options.runs_dir, result_file=options.result_file, sends_output=sends_output

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -16,14 +17,12 @@ import rich_click as click
 from ..describe.grade import describe_emulation, rank_rows
 from ..describe.rank_peaks import describe_imbalance, describe_spread, rank_peaks
 from ..errors import EngineError, SpecError
-from ..kinds import RunKind
 from ..program import PROGRAM, how_to_install
+from ..run_kind import RunKind
 from ..settings.spec_checks import bytes_setting, is_of_bytes
 from ..text.units import format_bytes, sentence_case
 from ..tune.catalogue.spec import check_devices, on_seen_device
-from ..tune.devices import devices_held, devices_seen
 from ..tune.faster.variants import BY_NAME
-from ..tune.run import tune
 from ..tune.several_hosts import check_one_host
 from ..tune.spec import (
     BATCH_SIZE,
@@ -47,21 +46,20 @@ from .printing.console import Console
 from .printing.output import info_event, print_json
 from .printing.result_text import say_result
 from .reporting import Reporting, report_options
-from .tune_faster import faster
 
 OF_A_FUNCTION = ("function", "python", "warm")
 """Options in place of a command."""
 HELP = f"""Find the exact largest batch size that your own script trains.
 
 The script stays as it is. It is started a few times; each start trains a few optimizer steps, is watched from
-inside, and is ended. {BATCH_SIZE} in the command is replaced by the batch size of each start, {OUT} by a fresh folder.
+inside, and is ended. MemoryMark puts the size to try in place of {BATCH_SIZE}, and a fresh folder in place of {OUT}.
 Your files stay as they are, whatever the script does: what a start writes or removes is undone.
 
 \b
 {PROGRAM} tune -- python train.py --batch-size {BATCH_SIZE}
 {PROGRAM} tune --batch hf -- torchrun run_clm.py config.yaml
 {PROGRAM} tune --batch dataloader --memory-limit 24GiB -- python train.py
-{PROGRAM} tune --batch-in config.yaml:batch_size -- python train.py config.yaml
+{PROGRAM} tune --batch-in c.yaml:batch_size -- python train.py c.yaml
 {PROGRAM} tune --function package.module:make_step
 {PROGRAM} tune --faster -- python train.py
 """
@@ -81,6 +79,8 @@ def _tune(options: SimpleNamespace, command: list[str]) -> int:
         if options.emulate_ranks is not None:
             raise SpecError("faster", "times steps, and emulated ranks exchange nothing: leave out --emulate-ranks")
         check_one_host(command, os.environ)
+        from .tune_faster import faster
+
         return faster(options, command)
     if options.tried is not None:
         raise SpecError("try", "is for --faster")
@@ -93,14 +93,22 @@ def _tune(options: SimpleNamespace, command: list[str]) -> int:
     return measure_starts(spec, options, may_overwrite=options.may_overwrite, keep_outputs=options.keep_outputs)
 
 
+def show_result(result: TuneResult) -> None:
+    say_result(result.result, training_lines(result))
+
+
 def measure_starts(
     spec: TuneSpec | FunctionSpec,
     options: SimpleNamespace,
     *,
     may_overwrite: bool = False,
     keep_outputs: str | None = None,
+    show: Callable[[TuneResult], None] = show_result,
 ) -> int:
     """Tune what a spec says, and print the result; the exit status."""
+    from ..tune.devices import devices_held, devices_seen  # here, so that arguments are refused before
+    from ..tune.run import tune
+
     if isinstance(spec, TuneSpec) and spec.catalogue:
         seen = devices_seen(spec)
         check_devices(spec, seen)
@@ -129,7 +137,7 @@ def measure_starts(
         if options.json:
             print_json(result.to_dict())
         elif not options.events:
-            say_result(result.result, training_lines(result))
+            show(result)
     return exit_status(result.result)
 
 
@@ -145,7 +153,9 @@ def training_lines(result: TuneResult) -> list[str]:
         differ = [describe_imbalance(rank_peaks(spec, of_largest)), describe_spread(result.result)]
         emulation += [f"{sentence_case(text)}." for text in differ if text]
     heading = ["Throughput of each size, in a start of its own:"] if lines else []
-    return [*emulation, *heading, *lines, *([loader] if loader else [])]
+    steps = result.result.boundary.soak_steps
+    unseen = [result.training.unseen.describe(steps)] if result.training.unseen and steps else []
+    return [*unseen, *emulation, *heading, *lines, *([loader] if loader else [])]
 
 
 def _throughput_line(each: Throughput) -> str:
@@ -216,7 +226,7 @@ def _params() -> list[click.Parameter]:
         flag("--faster", panel=TRAIN, help="Find the lines that make the training faster at today's batch size"),
         option("--try", "tried", panel=TRAIN, metavar="NAMES", help=f"With --faster: of {', '.join(BY_NAME)}"),
         option("--sizes", panel=TRAIN, metavar="RULE", help="Sizes that it takes: 'multiple of 8', or tokens"),
-        *start_options(),
+        *start_options(is_usual=True),
         option(
             "--communication-memory",
             "communication_bytes",

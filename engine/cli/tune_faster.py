@@ -10,9 +10,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..errors import SpecError
-from ..kinds import RunKind
 from ..program import PROGRAM
 from ..race.text import FIGURES, HEADINGS, cells, describe_basis, lines_to_paste
+from ..run_kind import RunKind
 from ..settings.spec_checks import not_offered
 from ..text.units import format_duration
 from ..tune.devices import devices_held
@@ -28,7 +28,6 @@ from .reporting import Reporting
 
 
 def faster(options: SimpleNamespace, command: Sequence[str]) -> int:
-    """Run `tune --faster`, and print what was found."""
     spec = spec_of(options, command)
     spec.check_program()
     spec.check_script()
@@ -74,7 +73,6 @@ def tried_of(text: str | None) -> tuple[str, ...]:
 
 
 def say_found(result: OwnRaceResult) -> None:
-    """Print the headline in bold, the table, and the lines to paste."""
     width = width_of(sys.stdout)
     say("")
     say("\n".join(wrapped([result.headline], width, hanging="")), style=BOLD)

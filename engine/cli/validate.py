@@ -11,8 +11,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..estimate.tracing.hidden_devices import HIDDEN
-from ..kinds import RunKind
 from ..program import PROGRAM
+from ..run_kind import RunKind
 from ..validation.spec import SETTINGS, ValidationSpec
 from ..validation.verdict import ValidationResult, Verdict
 from ..worker.counted import counted

@@ -19,7 +19,7 @@ _KERNELS = {"flash": "flash", "efficient": "memory-efficient", "cudnn": "cuDNN"}
 
 
 def describe_estimate(estimate: Estimate) -> str:
-    """Write "largest batch 512; 488 would still fit if it took 0.8 % more", and why it is only approximate."""
+    """Write "largest batch 512; 488 with the margin of 0.8 %", and why it is only approximate."""
     if not estimate.largest_batch_size:
         return "not even batch 1 fits"
     because, ranks = estimate.approximate_because, estimate.spec.ranks
@@ -27,11 +27,11 @@ def describe_estimate(estimate: Estimate) -> str:
     largest, safe = (_size(size, estimate) for size in (estimate.largest_batch_size, estimate.safe_batch_size))
     approximate = f" (approximate, because {because})" if because else ""
     margin = format_percent(estimate.margin_fraction)
-    return f"largest batch {largest}{each}; {safe} would still fit if it took {margin} more{approximate}"
+    return f"largest batch {largest}{each}; {safe} with the margin of {margin}{approximate}"
 
 
 def describe_for_card(estimate: Estimate) -> str:
-    """Write "estimated for NVIDIA A100 40GB: largest batch 512; 488 would still fit if it took 0.8 % more"."""
+    """Write "estimated for NVIDIA A100 40GB: largest batch 512; 488 with the margin of 0.8 %"."""
     return f"estimated for {estimate.place}: {describe_estimate(estimate)}"
 
 
@@ -51,13 +51,13 @@ def _size(size: int, estimate: Estimate) -> str:
 
 
 def describe_known_error(error: KnownError | None, ranks: int = 1) -> str:
-    """Write "typically 1.3 %, at worst 7.9 % in 10 comparisons (public runs)"."""
+    """Write "typically 1.3 %, at worst 7.9 % in 10 comparisons"; of what, is in the document."""
     if ranks > 1:
         return HOW_COMPARED
     if error is None:
         return "not known for this model: measure it"
     typical, worst = format_percent(error.typical_fraction), format_percent(error.worst_fraction)
-    return f"typically {typical}, at worst {worst} in {error.runs} comparisons ({error.source})"
+    return f"typically {typical}, at worst {worst} in {error.runs} comparisons"
 
 
 def describe_margin(margin_fraction: float) -> str:

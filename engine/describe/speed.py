@@ -43,7 +43,6 @@ class KnownSpeed:
 
 
 def speed_of(result: RunResult) -> KnownSpeed:
-    """Return what is known of the speed of a result."""
     claim, size, today = claim_in(result), result.recommended, name_today(result.current_batch_size)
     if size is None:
         found = compared(result)

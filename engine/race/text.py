@@ -134,7 +134,6 @@ def cells(row: VariantRow, today_bytes: int | None) -> tuple[str, ...]:
 
 
 def lines_to_paste(chosen: Entry, rows: Sequence[VariantRow]) -> list[str]:
-    """Return the lines of all chosen changes."""
     return [line for row in rows if row.name in chosen for line in row.lines.splitlines()]
 
 

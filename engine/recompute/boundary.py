@@ -49,7 +49,6 @@ def are_possible_notes(claimed: Boundary, possible: Boundary, claims: Claims) ->
 
 
 def searched(probes: Sequence[Probe]) -> list[Probe]:
-    """Return the probes of the search."""
     return [p for p in probes if p.purpose in _SEARCHED]
 
 

@@ -116,7 +116,6 @@ def _claim_without_figures(check: Check, spec: ValidationSpec) -> str:
 
 
 def _again(check: Check, result: ValidationResult) -> Check:
-    """Make a check again."""
     spec, steps = result.spec, result.steps
     if check.name == "gradients":
         compiled = spec.check != BACKWARD

@@ -12,6 +12,8 @@ from ..text.own_words import IN_ITS_WORDS, SAID
 
 MARK = "; its last lines: "
 """The marker between an error and the lines; all text after it comes from the script, but for the place of its log."""
+STAYED = "its output stayed on "
+"""What stands before the host in place of what a script printed."""
 OTHER_TORCHVISION = "; its torchvision was built for another torch: install both from the same package index"
 NO_INPUT = "; a start has no terminal and an empty standard input: give the script what it asks for by its options"
 NO_TRACKER = "; experiment trackers are off in a start: WANDB_MODE=online keeps Weights & Biases on"
@@ -48,7 +50,7 @@ def _cut(text: str, host: str, names_place: bool) -> str:
     place = _place(quoted) if names_place else ""
     if own.endswith(IN_ITS_WORDS):
         own = f"{own.removesuffix(IN_ITS_WORDS)}: "
-    return f"{own}{'; ' if mark == MARK else ''}its output stayed on {host}{behind}{place}"
+    return f"{own}{'; ' if mark == MARK else ''}{STAYED}{host}{behind}{place}"
 
 
 def _place(quoted: str) -> str:

@@ -68,7 +68,6 @@ class AdapterSettings:
         "of each layer in each step, also from 4 bits, to learn its magnitude too.",
         default=PLAIN,
         choices=LORA_VARIANTS,
-        is_rare=True,
     )
     lora_weights: str = setting(
         Role.TRAINING,
@@ -76,7 +75,6 @@ class AdapterSettings:
         "Type of the adapters' weights: fp32, as peft makes them, or bf16, the model's own with pure bf16.",
         default=FP32,
         choices=LORA_WEIGHTS,
-        is_rare=True,
     )
     load_in_4bit: bool = setting(
         Role.TRAINING,
@@ -91,7 +89,6 @@ class AdapterSettings:
         "Keep the frozen base weights in 8 bits (LLM.int8). bitsandbytes, outliers from 6.0 on in 16 bits.",
         default=False,
         hint="Known as LLM.int8. Needs a LoRA rank and bitsandbytes. Measured only, not estimated.",
-        is_rare=True,
     )
     four_bit_format: str = setting(
         Role.TRAINING,
@@ -101,7 +98,6 @@ class AdapterSettings:
         default=NF4_DOUBLE,
         choices=FOUR_BIT_FORMATS,
         option="--4bit-format",
-        is_rare=True,
     )
     four_bit_compute: str = setting(
         Role.TRAINING,
@@ -111,7 +107,6 @@ class AdapterSettings:
         default=AUTO,
         choices=FOUR_BIT_COMPUTE,
         option="--4bit-compute",
-        is_rare=True,
     )
     four_bit_output_layer: bool = setting(
         Role.TRAINING,
@@ -119,7 +114,6 @@ class AdapterSettings:
         "Keep the output layer of a language model in 4 bits too, as litgpt does. Embeddings stay as they are.",
         default=False,
         option="--4bit-output-layer",
-        is_rare=True,
     )
 
     @property

@@ -53,7 +53,6 @@ class LoopSettings:
         default=KEPT,
         hint="Needs a loss in chunks.",
         choices=CHUNK_LOGITS,
-        is_rare=True,
     )
     half_precision_loss: bool = setting(
         Role.TRAINING,
@@ -61,7 +60,6 @@ class LoopSettings:
         "Compute the loss of pure bf16 from bf16 logits. Left out: from fp32 copies of them, as in transformers.",
         default=False,
         hint="Only with pure bf16: autocast computes the loss in fp32.",
-        is_rare=True,
     )
     liger_loss: bool = setting(
         Role.TRAINING,
@@ -70,7 +68,6 @@ class LoopSettings:
         "Needs a CUDA GPU and the package liger-kernel.",
         default=False,
         hint="For language models. Needs a CUDA GPU and the package liger-kernel. Measured only, not estimated.",
-        is_rare=True,
     )
 
     @property

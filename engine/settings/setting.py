@@ -43,7 +43,6 @@ class Setting:
     what a form adds to the label, where that is not the `description`; None: the form adds nothing.
 
     `option` is its option on the command line, where that is not the field's name, and `metavar` names the value.
-    `is_rare`: only `--help-all` shows it.
     """
 
     role: Role
@@ -56,7 +55,6 @@ class Setting:
     metavar: str | None = None
     is_in_form: bool = True
     option: str | None = None
-    is_rare: bool = False
 
     @property
     def summary(self) -> str:

@@ -35,7 +35,6 @@ class ValueType(NamedTuple):
 
 @cache
 def value_types(spec_class: type) -> dict[str, ValueType]:
-    """Return the type of each field that is declared as a setting."""
     hints = get_type_hints(spec_class)
     found = {}
     for name in settings_of(spec_class):
@@ -46,7 +45,6 @@ def value_types(spec_class: type) -> dict[str, ValueType]:
 
 @cache
 def settings_of(spec_class: type) -> dict[str, Setting]:
-    """Return the declarations of the fields that have one."""
     return {each.name: each.metadata["setting"] for each in fields(spec_class) if "setting" in each.metadata}
 
 
@@ -86,6 +84,13 @@ def not_offered(value: str, offered: Sequence[str], texts: TextValues | None = N
     return f"{value[:80]!r} is not offered; {advice}"
 
 
+def unknown_key(key: str, names: Sequence[str]) -> str:
+    """Write which keys are nearest to one that is none, or all that are allowed."""
+    nearest = _nearest(key[:80], names)
+    advice = f"did you mean {' or '.join(nearest)}?" if nearest else f"allowed are {', '.join(names)}"
+    return f"unknown key; {advice}"
+
+
 def _nearest(typed: str, offered: Sequence[str]) -> list[str]:
     """Return the offered values that are alike, without those that are far less so than the first."""
     found = get_close_matches(typed, offered)
@@ -94,8 +99,9 @@ def _nearest(typed: str, offered: Sequence[str]) -> list[str]:
 
 
 def out_of_range(value: float, low: float, high: float) -> str:
-    """Write ``5.0 is out of range; from 0 to 0.5``."""
-    return f"{str(value)[:40]} is out of range; from {_bound(low)} to {_bound(high)}"
+    """Write ``5.0 is out of range; from 0 to 0.5; 5 % is 0.05``."""
+    meant = f"; {value:g} % is {value / 100:g}" if high <= 1 < value <= 100 * high else ""
+    return f"{str(value)[:40]} is out of range; from {_bound(low)} to {_bound(high)}{meant}"
 
 
 def _bound(value: float) -> str:
@@ -122,7 +128,7 @@ def given_fields(spec_class: type, data: object) -> dict[str, Any]:
     names = [each.name for each in fields(spec_class)]
     for key in data:
         if key not in names:
-            raise SpecError(str(key)[:80], f"unknown key; allowed are {', '.join(names)}")
+            raise SpecError(str(key)[:80], unknown_key(str(key), names))
     texts = {name: value for name, value in data.items() if is_of_bytes(name) and isinstance(value, str)}
     return {**data, **{name: bytes_setting(name, text) for name, text in texts.items()}}
 

@@ -84,7 +84,6 @@ class StepSettings:
         "Clip the gradients by their total norm before each step. The limit changes neither memory nor speed.",
         default=False,
         hint="By the total norm (clip_grad_norm_). The limit itself changes neither memory nor speed.",
-        is_rare=True,
     )
     zero_grad: str = setting(
         Role.TRAINING,
@@ -93,7 +92,6 @@ class StepSettings:
         default=BEFORE_FORWARD,
         hint="A loop that calls zero_grad() right before backward() holds them together with the activations.",
         choices=ZERO_GRADS,
-        is_rare=True,
     )
     gradients: str = setting(
         Role.TRAINING,
@@ -103,7 +101,6 @@ class StepSettings:
         default="kept",
         hint="Freed: no gradient clipping, accumulation or fp16.",
         choices=GRADIENTS,
-        is_rare=True,
     )
     ema: bool = setting(
         Role.TRAINING,
@@ -143,7 +140,6 @@ class StepSettings:
         "torch.autograd.graph.save_on_cpu; with gradient checkpointing only the inputs of the blocks are moved.",
         default=False,
         hint="CUDA and XPU only. Each step copies the activations to the host and back.",
-        is_rare=True,
     )
     offload_optimizer: bool = setting(
         Role.TRAINING,
@@ -153,7 +149,6 @@ class StepSettings:
         "For the optimizers of torch.optim with state.",
         default=False,
         hint="CUDA and XPU only. Each step copies the state from the host and back, weight by weight.",
-        is_rare=True,
     )
     torch_compile: bool = setting(
         Role.TRAINING,
@@ -168,7 +163,6 @@ class StepSettings:
         "Let CUDA's allocator grow its segments. PYTORCH_ALLOC_CONF=expandable_segments:True.",
         default=False,
         hint="CUDA only. Leaves less memory reserved and unused; the step itself is the same.",
-        is_rare=True,
     )
     channels_last: bool = setting(
         Role.TRAINING,
@@ -176,7 +170,6 @@ class StepSettings:
         "Store images and convolution weights with the channels last. memory_format=torch.channels_last.",
         default=False,
         hint="For convolutional networks: the layout that tensor cores take in half precision.",
-        is_rare=True,
     )
     mode: str = setting(
         Role.TRAINING,
@@ -185,7 +178,6 @@ class StepSettings:
         default="train",
         hint="Dropout stores masks, so train takes more memory.",
         choices=MODES,
-        is_rare=True,
     )
     sequences: str = setting(
         Role.TRAINING,
@@ -200,6 +192,5 @@ class StepSettings:
         "Pretrained weights",
         "Load the hub's weights in place of random ones. Memory and speed are the same, but they are downloaded.",
         default=False,
-        is_rare=True,
         is_in_form=False,
     )

@@ -74,7 +74,6 @@ Text = str | Wording
 
 
 def is_one_of(text: str, texts: Iterable[Text]) -> bool:
-    """Whether a text is one of these sentences."""
     return any(text == each if isinstance(each, str) else each.read(text) is not None for each in texts)
 
 

@@ -41,6 +41,7 @@ from .seen import KEPT_OUT, LastSeen
 from .speed.timed_steps import Loader, Timing, steps_to_time, timed_pairs
 from .varied import differences_of
 from .wanted_size import ONE_ROW, Unit, check_undivided, end_of_data, is_consumed_alike
+from .whole_run import Unseen, describe_peak
 
 SETTERS = {"dataloader": "DataLoader", "hf": "TrainingArguments", "steps": "memorymark.steps"}
 TOGETHER = "train side by side: what they hold together is not known"
@@ -97,6 +98,8 @@ class Evidence:
     """The first two dimensions of what the model was given at the peak of the worst rank."""
     whole_run: Mapping[str, Any] | None = None
     """What a whole run saw of the data and of the script's other parts, in rank 0."""
+    unseen: Unseen | None = None
+    """What a start that is no whole run shows of the rest of the training."""
     caveat: str | None = None
     """Why the training may take more later than in the steps that were watched."""
     left_out: str | None = None
@@ -111,6 +114,11 @@ class Evidence:
     """Whether steps of each size were timed, as the training has no size that most of them have."""
     rows_of_a_pass: int | None = None
     """The rows that one pass over the data has in each process; None where the loaders do not say."""
+
+    @property
+    def peak(self) -> str:
+        """What held the peak, in words."""
+        return describe_peak(self.probe.peak_phase, self.peak_shape, self.probe.peak_allocated_bytes or 0)
 
     @property
     def steps_to_time(self) -> int:
@@ -225,7 +233,8 @@ def evidence_of(
         watched = replace(watched, is_varied=True)
     evidence = replace(evidence, caveat=caveat, watched=watched, left_out=left_out, counts_all=counts_all)
     axis = axis if unit is ONE_ROW else 0  # by chance it is no other dimension
-    found_in_all = replace(evidence, batch_axis=axis, whole_run=whole_run, rows_of_a_pass=rows_of_a_pass)
+    unseen = Unseen(**trained[0].data.get("unseen") or {}) if whole_run is None else None
+    found_in_all = replace(evidence, batch_axis=axis, whole_run=whole_run, unseen=unseen, rows_of_a_pass=rows_of_a_pass)
     return without_speed(found_in_all, world_size) if emulated else replace(found_in_all, world_size=world_size)
 
 

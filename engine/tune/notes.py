@@ -126,10 +126,16 @@ EVALUATED = Wording("{count} batches of its evaluation ran{cut}", {"cut": ("", "
 NOT_EVALUATED = "no evaluation was seen after training had begun"
 CHECKPOINT, NO_CHECKPOINT = "a checkpoint was saved", "no checkpoint was saved"
 SHORT_BATCH = Wording("the short last batch of {count} was trained")
+TO_ITS_END = Wording("the script ran to its own end{passes}", {"passes": ("", Wording(", {count} passes of training"))})
+PASSES = Wording("{count} passes of training ran: what the script changes later was not reached")
+NOT_SHORTENED = Wording(
+    "the script counts its batches, so no pass was shortened: one of {count} batches takes about {minutes_count} min, "
+    "and {steps_count} steps were watched"
+)
 
 OF_WHOLE_RUN: tuple[Text, ...] = (
     *(NOT_LOOKED_THROUGH, ROWS_OF_ONE_SIZE, ROWS, MORE_DATA, NO_LOADER, OPTIMIZERS, EVALUATED, NOT_EVALUATED),
-    *(CHECKPOINT, NO_CHECKPOINT, SHORT_BATCH),
+    *(CHECKPOINT, NO_CHECKPOINT, SHORT_BATCH, TO_ITS_END, PASSES, NOT_SHORTENED),
 )
 NOTES: tuple[Text, ...] = (
     *(MORE_THAN_WATCHED, VARIED_DIMENSIONS, VARIED_MEMORY, STILL_ROSE, ROWS_OF_A_SAMPLE, FILLS_A_BUDGET),

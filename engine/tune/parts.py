@@ -22,8 +22,10 @@ Mark = Sequence[Any]
 def describe_parts(spec: TuneSpec | FunctionSpec, readings: Iterable[Reading], ended: Ended) -> str | None:
     """Write "a start takes 41 s: 12 s until torch was imported, 22 s data and model, ...; fewer rows shorten it".
 
-    None where it took no long time, or was not seen to train.
+    None where it took no long time, or was not seen to train; of emulated ranks, several starts follow each other.
     """
+    if spec.emulated_ranks:
+        return None
     trained = next((reading for reading in readings if reading.has_trained), None)
     if trained is None or ended.wall_seconds <= LONG_SECONDS:
         return None

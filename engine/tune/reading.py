@@ -196,7 +196,6 @@ class Reading:
 
     @property
     def is_ended_by_itself(self) -> bool:
-        """Whether it sent itself the signal that ended it."""
         return bool(self.data["ended"] == SIGNAL)
 
     @property
@@ -264,8 +263,9 @@ class Reading:
         """What a whole run saw of the data and the script, and how often its optimizers stepped in what was read."""
         if (seen := self.data.get("whole_run")) is None:
             return None
-        steps = self.read_steps()
-        return {**seen, "optimizers": len(steps), "least_steps": min(steps.values(), default=0)}
+        steps, is_to_its_end = self.read_steps(), self.data["ended"] in ("exit", SIGNAL)
+        counts = {"optimizers": len(steps), "least_steps": min(steps.values(), default=0)}
+        return {**seen, **counts, "is_to_its_end": is_to_its_end}
 
     @property
     def idle_optimizers(self) -> int:

@@ -15,6 +15,7 @@ from ..machine.scratch import scratch_folder
 from ..provenance.read import run_facts
 from ..report.script_output import MARK
 from ..results.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, Timings
+from ..results.stats import decisive_probes
 from ..search.allowed_sizes import boundary_among
 from ..search.boundary import boundary_of_most_starts, with_note
 from ..search.differing_starts import boundary_on_ranks, boundary_where_starts_differ
@@ -37,14 +38,14 @@ from .reading import Reading
 from .script_error import UNKNOWN_TO_THE_SCRIPT, is_same_error
 from .spec import FunctionSpec, TuneSpec
 from .speed.alternating_starts import starts_expected, throughput_of
-from .speed.in_turns import InTurns
+from .speed.in_turns import InTurns, timing_of
 from .speed.to_compare import MOST_BETWEEN, size_to_start, sizes_to_compare, start_speeds
 from .start.command import begin_protected
 from .start.launch import Begin, Watching, start
-from .training import Training, TuneResult
+from .training import TuneResult, training_of
 from .varied import MEMORY_VARIES, check_memory_rises
 from .wanted_size import ONE_ROW, SizeUnclear, Unit, other_size, unit_given, unit_of_two
-from .whole_run import describe_peak, describe_whole_run
+from .whole_run import describe_whole_run
 
 LEAST_STEPS = 3
 ALIVE_SECONDS = 5.0
@@ -103,6 +104,7 @@ class StartSweep(Sweep):
     unit: Unit = ONE_ROW
     most_samples: int | None = None
     in_turns: InTurns | None = None
+    timed_alone: list[Probe] = field(default_factory=list)
     last_ended: Ended = field(default_factory=Ended)
     last_words: str = ""
     """What was seen last of a start that the time budget ended."""
@@ -137,7 +139,6 @@ class StartSweep(Sweep):
 
     @property
     def so_far(self) -> SearchSoFar:
-        """What the search knows."""
         return SearchSoFar(
             self.starts,
             self.searched,
@@ -179,12 +180,8 @@ class StartSweep(Sweep):
         made = [p.steps for p in self.searched if p.fits and p.batch_size == boundary.largest_batch_size]
         boundary = with_note(replace(boundary, soak_steps=max(made)), self.unit.describe())
         if of_largest.whole_run is not None:
-            boundary = with_note(boundary, f"{describe_whole_run(of_largest.whole_run)}; {self._peak(of_largest)}")
+            boundary = with_note(boundary, f"{describe_whole_run(of_largest.whole_run)}; {of_largest.peak}")
         return with_note(with_note(boundary, of_largest.caveat), of_largest.left_out)
-
-    def _peak(self, evidence: Evidence) -> str:
-        probe = evidence.probe
-        return describe_peak(probe.peak_phase, evidence.peak_shape, probe.peak_allocated_bytes or 0)
 
     def _start_at_the_reserve(self, boundary: Boundary) -> None:
         """Measure the largest size that keeps the reserve: the one to recommend."""
@@ -294,6 +291,7 @@ class StartSweep(Sweep):
         with self._losing_nothing("a size to compare"):
             if today < largest and today not in self.evidence:
                 self.probe(today, Purpose.CURVE)
+            self._time_whole_starts()
             if isinstance(sizes_to_compare(self.spec, self.device, self.probes, largest), str):
                 return
             for _ in range(MOST_BETWEEN):
@@ -302,6 +300,14 @@ class StartSweep(Sweep):
                 if not size or size in self.evidence:
                     return
                 self.probe(size, Purpose.CURVE)
+                self._time_whole_starts()
+
+    def _time_whole_starts(self) -> None:
+        """Time each size whose whole run ended with the script, by a start of the script as it is."""
+        for size, probe in decisive_probes(self.probes).items():
+            if self.spec.whole_run and probe.fits and not probe.timed_step_seconds:
+                self.timed_alone.append(self._timed_start(size))
+                self.record(timing_of(None, self.timed_alone[-1:]))
 
     @contextmanager
     def _losing_nothing(self, what: str) -> Iterator[None]:
@@ -373,7 +379,7 @@ class StartSweep(Sweep):
 
     def _result(self, boundary: Boundary, comparison: Comparison, search_seconds: float) -> TuneResult:
         starts = [p for p in self.probes if p.purpose is not Purpose.TIMING]
-        starts += self.in_turns.timed if self.in_turns else []
+        starts += self.timed_alone + (self.in_turns.timed if self.in_turns else [])
         timings = Timings(
             total_seconds=self.execution.seconds,
             search_seconds=search_seconds,
@@ -383,18 +389,10 @@ class StartSweep(Sweep):
         if self.seen_device is None:
             raise WorkloadFailed(f"the time budget ended before the training had made a step{self.last_words}")
         result = self.answer(boundary, comparison, timings)
-        of_largest = self.evidence.get(boundary.largest_batch_size or 0)
-        training = Training(
-            micro_batches=of_largest.micro_batches if of_largest else 0,
-            ranks=of_largest.world_size if of_largest else 0,
-            rank_peaks_bytes=of_largest.ranks if of_largest else (),
-            tokens_per_step=of_largest.tokens_per_step if of_largest else None,
-            waiting_for_data_fraction=of_largest.waiting_fraction if of_largest else None,
+        training = training_of(
+            self.evidence.get(boundary.largest_batch_size or 0),
             starts=tuple((p.batch_size, round(p.wall_seconds, 3)) for p in starts),
-            changed_files=self.files.named,
-            protection=self.files.protection,
-            peak=self._peak(of_largest) if of_largest else None,
-            whole_run=of_largest.whole_run if of_largest else None,
             throughputs=tuple(throughput_of(each) for _, each in sorted(self.evidence.items()) if each.probe.fits),
+            files=self.files,
         )
         return TuneResult(result, training)

@@ -76,7 +76,6 @@ def read_seen(notes: Path) -> list[Seen]:
 
 
 def last_seen(notes: Path, began: float) -> LastSeen:
-    """Return what can be said of a start that is over."""
     processes = read_seen(notes)
     has_torch = any(each.imported for each in processes)
     text = describe(processes, began, time.monotonic())
@@ -115,8 +114,14 @@ def describe(processes: Collection[Seen], began: float, now: float) -> str:
     return f"no {'running ' if is_another else ''}Python process has imported torch yet ({now - began:.0f} s)"
 
 
+def describe_so_far(processes: Collection[Seen], began: float, now: float) -> str:
+    """Write "loading (10 s)" in the first minute of a start whose model has not run; later what is seen of it."""
+    has_begun = any(each.forwards or each.evaluations or each.steps or each.ended for each in processes)
+    is_loading = bool(processes) and not has_begun and now - began < AGAIN_SECONDS
+    return f"loading ({now - began:.0f} s)" if is_loading else describe(processes, began, now)
+
+
 def _training(seen: Seen, now: float) -> list[str]:
-    """Return what is to be said of a process that has imported torch."""
     if seen.steps:
         steps = f"{_count(seen.steps, 'optimizer step')}, the last {now - seen.stepped:.0f} s ago"
     else:
@@ -151,7 +156,6 @@ class News:
         self.look_at, self.said_at = began + LEAST_SECONDS, -inf
 
     def due(self) -> str | None:
-        """Return what is to be said now; None where nothing is."""
         now = time.monotonic()
         if now < self.look_at:
             return None
@@ -160,7 +164,7 @@ class News:
         if not is_due(processes, self.began, self.said_at, now):
             return None
         self.said_at = now
-        return describe(processes, self.began, now)
+        return describe_so_far(processes, self.began, now)
 
 
 def is_due(processes: Collection[Seen], began: float, said_at: float, now: float) -> bool:

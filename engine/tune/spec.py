@@ -297,7 +297,6 @@ class TuneSpec(Limits):
         return [with_batch_size(part, batch_size).replace(OUT, out) for part in parts]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for a document. What looks like a secret on the command line is hidden."""
         return {**asdict(self), **{name: getattr(self, name) for name in self.DERIVED}, "command": masked(self.command)}
 
     @classmethod

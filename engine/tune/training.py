@@ -8,7 +8,9 @@ from typing import Any
 
 from ..describe.speed import is_disturbed
 from ..results.result import RunResult
-from .file_changes import Way
+from .evidence import Evidence
+from .file_changes import Way, WrittenFiles
+from .whole_run import Unseen
 
 LOADER_LIMITS_FROM = 0.5
 """Share of a step that is spent waiting for data, from which loading takes longer than all else. Then it is the limit
@@ -33,7 +35,8 @@ class Training:
     `rank_peaks_bytes` has the peak of each rank; the worst one decides. `starts` are the batch sizes in their order
     with the seconds of each; `changed_files` is what they wrote, `protection` how their user's files were kept as they
     were. `peak` says what the peak of the largest size was in; `whole_run` what a whole run saw of the data and the
-    script. `throughputs` are those of the sizes that trained.
+    script, `unseen` what else the script showed to come where it was no whole run. `throughputs` are those of the sizes
+    that trained.
     """
 
     micro_batches: int
@@ -47,6 +50,31 @@ class Training:
     whole_run: Mapping[str, Any] | None = None
     throughputs: tuple[Throughput, ...] = ()
     protection: Way | None = None
+    unseen: Unseen | None = None
+
+
+def training_of(
+    largest: Evidence | None,
+    *,
+    starts: tuple[tuple[int, float], ...],
+    throughputs: tuple[Throughput, ...],
+    files: WrittenFiles,
+) -> Training:
+    """Return what the starts showed; `largest` is the evidence of the largest size, None where nothing trained."""
+    return Training(
+        micro_batches=largest.micro_batches if largest else 0,
+        ranks=largest.world_size if largest else 0,
+        rank_peaks_bytes=largest.ranks if largest else (),
+        tokens_per_step=largest.tokens_per_step if largest else None,
+        waiting_for_data_fraction=largest.waiting_fraction if largest else None,
+        starts=starts,
+        changed_files=files.named,
+        peak=largest.peak if largest else None,
+        whole_run=largest.whole_run if largest else None,
+        throughputs=throughputs,
+        protection=files.protection,
+        unseen=largest.unseen if largest else None,
+    )
 
 
 @dataclass(frozen=True, slots=True)

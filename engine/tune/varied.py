@@ -60,7 +60,7 @@ def differences_of(
         said.append(notes.describe_dimensions(given, remedy if loaded else notes.FIXED))
     elif has_varied:
         said.append(notes.describe_varied(of_full[1:]))
-    if is_rising(peaks):
+    if is_rising(peaks) and not (first.whole_run or {}).get("is_to_its_end"):
         said.append(notes.STILL_ROSE.write(count=len(peaks)))
     seconds = (read[-1].ended_at - read[0].ended_at) / (len(read) - 1) if len(read) > 1 else 0.0
     is_varied = has_varied or bool(given) or len({*longest}) > 1

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ..text.units import format_bytes
@@ -12,6 +13,27 @@ from .replay import LATER_STEP
 
 DATA_NAMED = 4
 _ERROR = re.compile(rf"({notes.NO_LARGEST_BATCH}: )?([A-Za-z_]\w{{0,39}}): .*", re.ASCII | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """What the first steps of a training show of the rest of it, as `hook/memorymark_unseen.py` notes it."""
+
+    pass_batches: int | None = None
+    unused_loaders: int = 0
+    frozen_weights: int = 0
+    weights: int = 0
+
+    def describe(self, steps: int) -> str:
+        """Say what `steps` steps cannot have met."""
+        batches, loaders = self.pass_batches or 0, self.unused_loaders
+        of_a_pass = f" of a pass of {batches:,}" if batches > steps else ""
+        parts = ["later passes and stages"]
+        if loaders:
+            parts.append("a DataLoader without a batch" if loaders == 1 else f"{loaders:,} DataLoaders without a batch")
+        if self.frozen_weights:
+            parts.append(f"training the {self.frozen_weights:,} of {self.weights:,} weights that are frozen now")
+        return f"Watched: {steps:,} steps{of_a_pass}. Not seen: {', '.join(parts)}. --whole-run goes on to them."
 
 
 def describe_whole_run(seen: Mapping[str, Any]) -> str:
@@ -30,7 +52,20 @@ def describe_whole_run(seen: Mapping[str, Any]) -> str:
     parts.append(notes.CHECKPOINT if seen["checkpoints"] else notes.NO_CHECKPOINT)
     if short:
         parts.append(notes.SHORT_BATCH.write(count=short))
+    parts += _describe_stages(seen)
     return notes.WHOLE_RUN + "; ".join(dict.fromkeys(parts))  # a data set made anew for each epoch is said once
+
+
+def _describe_stages(seen: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how far into the script the start went, and what that left out."""
+    passes, steps, batches = seen["passes"], seen["least_steps"], seen["pass_batches"]
+    if seen["is_to_its_end"]:
+        yield notes.TO_ITS_END.write(passes=f", {passes} passes of training" if passes else "")
+    else:
+        yield notes.PASSES.write(count=passes)
+    if not seen["is_shortened"] and not seen["is_to_its_end"] and batches and steps:
+        minutes = seen["seconds"] / steps * batches / 60
+        yield notes.NOT_SHORTENED.write(count=batches, minutes_count=f"{max(minutes, 1):.0f}", steps_count=steps)
 
 
 def _describe_data(data: Mapping[str, Any]) -> str:

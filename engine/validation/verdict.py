@@ -89,7 +89,6 @@ class ValidationResult:
 
     @property
     def text(self) -> str:
-        """Return the verdict in a sentence."""
         name = SHORT_NAMES[self.spec.check]
         return describe_verdict(f"the {name}" if self.spec.check == BACKWARD else name, self.checks)
 
@@ -138,6 +137,8 @@ def check_of_memory_ratio(forward_bytes: int, both_bytes: int) -> Check:
     if ratio < RATIO_FAILS_BELOW:
         verdict = Verdict.FAILED
         finding += f"; below {RATIO_FAILS_BELOW:g} the backward pass cannot be in the figure"
+    elif verdict is Verdict.WARNING:
+        finding += "; unusual, yet the backward pass is in the figure: batch sizes found with it hold"
     return Check("memory_ratio", claim, verdict, finding, ratio, RATIO_LOW, RATIO_HIGH)
 
 

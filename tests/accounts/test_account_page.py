@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from analysis.accounts.tokens import token_create, token_of
-from analysis.models import ApiToken, Quota
+from analysis.models import ApiToken, AuditEntry, Quota, Trust
 from analysis.permissions import VIEWER
 from tests.factories import make_run, make_user
 from tests.factories.pages import words
@@ -132,3 +132,21 @@ def test_the_command_names_the_public_address_where_one_is_set(alice_client, set
 def test_the_form_makes_a_token_that_only_reports(alice_client):
     make_token(alice_client, scope="report")
     assert ApiToken.objects.get().only_reports
+
+
+@pytest.mark.parametrize("address", ["/account/tokens/", "/account/tokens/report/"])
+def test_what_a_gpu_managers_token_reports_counts_unless_the_tick_is_taken_away(root_client, alice_client, address):
+    fields = {"name": "mine", "scope": "report", "days": "90"}
+    for ticked in ({"is_trusted": "on"}, {}):
+        root_client.post(address, {**fields, **ticked})
+    alice_client.post(address, {**fields, "is_trusted": "on"})
+    trusted = [Trust.objects.given().filter(token=token).exists() for token in ApiToken.objects.order_by("pk")]
+    assert trusted == [True, False, False]
+    assert AuditEntry.objects.filter(action="trust.give").count() == 1
+    assert "report runs, trusted" in words(root_client.get("/account/").content.decode())
+
+
+def test_only_a_gpu_manager_is_offered_the_tick(root_client, alice_client):
+    for address in ("/account/", "/commands/"):
+        assert 'name="is_trusted"' in root_client.get(address).content.decode()
+        assert 'name="is_trusted"' not in alice_client.get(address).content.decode()

@@ -6,7 +6,6 @@ import json
 from datetime import timedelta
 
 import pytest
-from django.conf import settings
 from django.core.cache import cache
 from django.utils import timezone
 from django_q.models import OrmQ, Task
@@ -15,6 +14,7 @@ from analysis.admin.queue import first_text
 from analysis.models import AuditEntry, Device, Run
 from analysis.runs import services
 from tests.factories import make_card, make_claimed_run, make_device, make_measured_run, make_run
+from tests.factories.pages import words
 
 pytestmark = pytest.mark.django_db
 
@@ -150,11 +150,12 @@ def test_the_first_page_says_who_is_silent_and_what_waits(root_client):
     assert "No sign of life:" in page
 
 
-def test_the_queue_page_dates_the_oldest_message_that_waits_and_none_that_is_worked_on(root_client):
-    """`lock` of a message that a worker took lies hours ahead: when it would be given to another one."""
-    sent_at = timezone.now() - timedelta(minutes=3)
-    key = settings.Q_CLUSTER["name"]
-    OrmQ.objects.create(key=key, payload="", lock=timezone.now() + timedelta(hours=18))
-    assert "<td>1</td><td>–</td>" in root_client.get("/admin/queue/").content.decode()
-    OrmQ.objects.create(key=key, payload="", lock=sent_at)
-    assert f"<td>2</td><td>{sent_at:%Y-%m-%d %H:%M:%S}</td>" in root_client.get("/admin/queue/").content.decode()
+def test_the_queue_page_says_which_runs_wait_for_what_and_who_holds_the_device(root_client, alice):
+    device = make_card(held_process="process 546 on lab", held_work="memorymark tune train.py")
+    run = make_run(device, requested_by=alice)
+    page = words(root_client.get("/admin/queue/").content.decode())
+    held = "held by memorymark tune train.py (process 546 on lab)"
+    assert f"alive {held}" in page
+    assert f"run {run.pk} bert-tiny alice" in page
+    assert page.count(held) == 2
+    assert "Message" not in page

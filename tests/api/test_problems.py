@@ -44,6 +44,11 @@ def test_what_is_not_there_is_a_problem(alice_client, method, path, status, code
 
 
 @pytest.mark.django_db
+def test_a_run_that_is_not_there_is_named_in_plain_words(alice_client):
+    assert alice_client.get("/api/v1/runs/7/").json()["detail"] == "There is no such run."
+
+
+@pytest.mark.django_db
 def test_who_is_not_known_gets_a_401_that_says_how(client):
     answer = client.get("/api/v1/runs/")
     assert is_problem(answer, 401, "not_authenticated")

@@ -11,11 +11,20 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
+from analysis.lists.use.load import held_since
 from analysis.models import AuditEntry, Device, Measurement, Run
 from engine.recompute import FIRST_VERSION
 from tests.engine.recompute.race_documents import document_of
 from tests.factories import make_device, make_spec, make_user
-from tests.factories.reports import HOST, STARTED_AT, SendingClient, digest_of, make_document, make_run_key
+from tests.factories.reports import (
+    HOST,
+    STARTED_AT,
+    SendingClient,
+    digest_of,
+    make_document,
+    make_events,
+    make_run_key,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -159,8 +168,22 @@ def test_a_probe_that_no_column_can_hold_is_refused(sender):
     assert not Run.all_runs.exists()
 
 
-def test_a_reported_device_is_no_device_of_this_portal_even_where_it_has_the_same_name(sender):
+def test_a_report_of_a_device_of_this_portal_is_of_that_device_and_leaves_its_queue_alone(sender, alice):
     own = make_device(HOST)
+    sender.send_result(make_document())
+    sender.begin(run_key := make_run_key())
+    sender.send_events(run_key, 0, *make_events())
+    assert list(Device.all_devices.all()) == [own]
+    assert list(Run.objects.values_list("device", "state")) == [(own.pk, "running"), (own.pk, "finished")]
+    assert list(Device.objects.idle()) == [own]
+    assert Device.objects.with_activity().get().running_id is None
+    assert not Run.objects.holding().on(own).exists()
+    assert held_since(own.host.registered_at - timedelta(days=1)) == []  # until it is trusted
+    assert Device.objects.get().last_seen_at is None
+
+
+def test_a_reported_device_is_no_device_of_this_portal_that_only_has_the_same_address(sender):
+    own = make_device(HOST, name="Another CPU")
     sender.send_result(make_document())
     run = Run.objects.get()
     assert list(Device.objects.all()) == [own]

@@ -84,7 +84,7 @@ def test_every_note_of_a_training_is_written_by_a_function_of_this_test() -> Non
     """The notes of `engine/search` are decided again from the probes."""
     given = {ast.unparse(each) for where, each in in_calls("with_note", place=1) if not where.startswith("search/")}
     assert given == {
-        "f'{describe_whole_run(of_largest.whole_run)}; {self._peak(of_largest)}'",
+        "f'{describe_whole_run(of_largest.whole_run)}; {of_largest.peak}'",
         "of_largest.caveat",
         "of_largest.left_out",
         "self.unit.describe()",
@@ -146,6 +146,8 @@ DATA = [
 PARTS = [
     {"data": []},
     {"data": [LOOKED] * 6, "optimizers": 2, "evaluation_batches": 4, "is_evaluation_cut": True},
+    *({"is_to_its_end": True, "passes": each} for each in (0, 12)),
+    {"is_shortened": False},
     {"data": [LOOKED], "checkpoints": 2, "short_batch": 7, "evaluation_batches": 12_000},
     *({"data": [LOOKED | each]} for each in DATA),
 ]

@@ -67,7 +67,7 @@ def test_an_estimate_is_said_as_recorded() -> None:
     read = [read_estimate(made | each) for each in changes]
     said = [
         *_title("Command line"),
-        *(str(event_line(event)) for event in events),
+        *(event_line(event) or "(no line)" for event in events),
         answer_of_estimates(one := [from_json(Estimate, made | each) for each in changes[:1]]),
         table(one, 4.2),
         answer_of_estimates(two := [from_json(Estimate, made | each) for each in changes[3:]]),

@@ -144,6 +144,7 @@ def test_everything_starts_measures_survives_and_leaves_nothing(up: Installation
     until(lambda: up.attempts(left) == ["owner_died", ""])
     assert up.state(left) == "running"
     up.cancel(left)
+    until(lambda: up.state(left) == "cancelled")
 
     stopped = up.ask("/analyze", LONG, Prefer="respond-async")["run_id"]
     until(lambda: up.state(stopped) == "running" and up.processes("-m engine --spec"))

@@ -1,12 +1,10 @@
-"""A command is a kind of run: the migration marks those there are, and lists go on to name them measurements."""
+"""A command is a kind of run: lists name it a measurement."""
 
 from __future__ import annotations
 
 import json
-from importlib import import_module
 
 import pytest
-from django.apps import apps
 from django.db import connection
 from django.test import Client
 
@@ -16,7 +14,6 @@ from tests.factories import make_spec
 
 pytestmark = pytest.mark.django_db
 
-migration = import_module("analysis.migrations.0036_kind_of_command")
 COMMAND = TuneSpec(("train", "--batch={batch_size}")).to_dict()
 
 
@@ -29,17 +26,6 @@ def kinds() -> dict[str, int]:
     measurement = Run.objects.create(model="bert-tiny", spec=make_spec().to_dict(), state="failed")
     runs = (command, validation, estimate, measurement)
     return {str(run.kind): run.pk for run in runs}
-
-
-def test_runs_of_commands_and_functions_get_their_kind_and_lose_it_again(kinds, monkeypatch) -> None:
-    monkeypatch.setattr(migration, "AT_ONCE", 1)
-    function = Run.objects.create(kind="command", model="make_step", spec={"function": "make_step"})
-    before = dict(Run.objects.values_list("pk", "updated_at"))
-    migration.put_back(apps, None)
-    assert set(Run.objects.measuring().values_list("kind", flat=True)) == {"measurement"}
-    migration.mark_commands(apps, None)
-    assert set(Run.objects.filter(kind="command").values_list("pk", flat=True)) == {kinds["command"], function.pk}
-    assert dict(Run.objects.values_list("pk", "updated_at")) == before  # what is shown is the same
 
 
 def test_lists_name_a_command_a_measurement(kinds, alice_client: Client) -> None:

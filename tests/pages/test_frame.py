@@ -11,7 +11,7 @@ from django.urls import reverse
 from analysis.pages.breadcrumbs import _BELOW, _SECTIONS
 from analysis.templatetags.comparison import trend_address
 from engine import __version__
-from tests.factories import make_device, make_measured_run
+from tests.factories import make_device, make_estimate, make_measured_run
 
 pytestmark = pytest.mark.django_db
 
@@ -107,6 +107,13 @@ def test_a_page_below_a_section_says_where_it_stands(alice_client: Client) -> No
     assert way(alice_client, "/validations/") == [("Help", "/help/"), ("Validations", "page")]
     assert way(alice_client, "/account/notifications/") == [("Account", "/account/"), ("Notifications", "page")]
     assert [title for title, _ in way(alice_client, "/help/glossary/")][0] == "Help"
+
+
+def test_an_estimate_stands_among_the_estimates(alice_client: Client) -> None:
+    run = make_estimate()
+    assert way(alice_client, run.get_absolute_url()) == [("Estimates", "/estimates/"), (f"Estimate {run.pk}", "page")]
+    text = alice_client.get(run.get_absolute_url()).content.decode()
+    assert re.findall(r'aria-current="true">(\w+)', text) == ["Estimates"]
 
 
 @pytest.mark.parametrize("address", ["/", "/runs/", "/trend/", "/fleet/", "/account/", "/help/"])

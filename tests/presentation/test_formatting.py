@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Callable
 
 import pytest
+from django.utils import timezone
 
 from analysis.presentation import formatting
 from analysis.templatetags.units import breakable
@@ -87,6 +88,12 @@ def test_a_time_shows_minutes_and_carries_the_instant() -> None:
 )
 def test_ages_are_read_in_one_unit(seconds: float, text: str) -> None:
     assert formatting.describe_elapsed(seconds) == text
+
+
+def test_after_a_week_an_age_is_a_date() -> None:
+    now = timezone.now()
+    assert "6 d ago</time>" in formatting.ago(now - dt.timedelta(days=6.5))
+    assert f">{now - dt.timedelta(days=8):%Y-%m-%d}</time>" in formatting.ago(now - dt.timedelta(days=8))
 
 
 FILTERS = (

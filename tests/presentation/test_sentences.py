@@ -20,7 +20,6 @@ from analysis.presentation.result_summary import (
     verdict,
 )
 from analysis.presentation.stored.result import StoredResult, read_result
-from engine.advice.document import basis_of_result
 from engine.describe.boundary import certificate_lines, why_not_certified
 from engine.describe.key_figures import key_figures
 from engine.results.result import (
@@ -108,7 +107,7 @@ def test_the_sentence_claims_no_more_than_the_whole_interval(ends: tuple[float, 
 @pytest.mark.parametrize("ends", [(0.97, 1.05, 1.13), (1.01, 1.02, 1.03), (0.88, 0.9, 0.92)])
 def test_a_size_of_an_earlier_build_that_is_no_gain_is_no_recommendation(ends: tuple[float, float, float]) -> None:
     result = stored(make_timed_result(*ends))
-    assert (result.recommended, result.speedup, paste(result), basis_of_result(result)) == (None, None, None, None)
+    assert (result.recommended, result.speedup, paste(result)) == (None, None, None)
     assert result.savings.per_year_usd is None
     assert result.claim is (SpeedClaim.NOTHING if ends[2] > 1.03 else SpeedClaim.NO_GAIN)
     assert figures(result) == []

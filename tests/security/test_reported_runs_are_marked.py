@@ -84,6 +84,7 @@ class Walk(Portal):
         subscription_create(owner=owner, wish=Wish("s", "webhook", [NewsKind.FINISHED], "https://lab.example/hook"))
         device = make_device("other", name="Card of kim", capacity_bytes=16 * GIB)
         Device.objects.exclude(pk=device.pk).update(enabled=False)
+        _failed_here(device)
         validation, self.run = ended(device=device), _measured(device)
         Run.objects.filter(pk=validation.pk).update(device_name=f"Card {LARGEST}")
         both = Run.objects.filter(pk__in=(self.run.pk, validation.pk))
@@ -135,6 +136,13 @@ class Walk(Portal):
             body = {"model": "bert-tiny", "device": "cpu", "batch_size": LARGEST if self.is_trusted else 4}
             return {"data": body, "content_type": "application/json", "headers": {"Prefer": "respond-async"}}
         return super()._content(method, route)
+
+
+def _failed_here(device: Device) -> None:
+    """A run of this portal that says which software the device has now."""
+    run = make_claimed_run(device)
+    services.environment_set(run_id=run.pk, token=run.token, environment={"environment": dict(STACK)})
+    services.run_fail(run_id=run.pk, token=run.token, code="error", message="It failed.")
 
 
 def _measured(device: Device) -> Run:

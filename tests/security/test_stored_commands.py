@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.core.management import call_command
 from django.core.management.base import SystemCheckError
-from django.db import connection
 
 from analysis.models import Run
 from engine.text.masking import NAMES_VARIABLE
@@ -50,14 +46,6 @@ def test_a_sender_that_hides_nothing_has_it_hidden(run: Run, alice_client, root_
         content = b"".join(answer.streaming_content) if answer.streaming else answer.content
         assert (answer.status_code, SECRET in content.decode()) == (200, False), address
     assert SECRET not in root_client.get(f"/admin/analysis/run/{run.pk}/change/").content.decode()
-
-
-def test_what_was_stored_before_is_hidden_by_the_migration(run: Run) -> None:
-    old = {"spec": {**run.spec, "command": COMMAND}, "result": {**run.result, "spec": {**run.spec, "command": COMMAND}}}
-    Run.objects.filter(pk=run.pk).update(**old)
-    import_module("analysis.migrations.0034_secrets").mask(apps, SimpleNamespace(connection=connection))
-    run.refresh_from_db()
-    assert run.spec["command"] == run.result["spec"]["command"] == SHOWN
 
 
 def test_a_wrong_name_of_a_secret_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:

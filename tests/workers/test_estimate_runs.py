@@ -114,7 +114,7 @@ def test_its_attempt_has_no_device_and_its_log_says_what_was_found(default_worke
     tasks.estimate()
     assert list(run.attempts.values_list("number", "device", "outcome")) == [(1, None, "finished")]
     run.refresh_from_db()
-    said = "estimated for NVIDIA A10: largest batch 99; 89 would still fit if it took 8.0 % more"
+    said = "estimated for NVIDIA A10: largest batch 99; 89 with the margin of 8.0 %"
     assert said in [line.message for line in RunLog.objects.of(run)]
 
 

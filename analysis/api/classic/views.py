@@ -17,19 +17,23 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from analysis.accounts.middleware import require_role
+from analysis.accounts.quotas import QuotaExceededError
 from analysis.api.classic.data import analysis_data, health_data, models_data
 from analysis.api.kinds.measurement import Measurement
 from analysis.api.permissions import MayAnalyze
 from analysis.api.run_request import json_object
 from analysis.api.waiting import waited_for
 from analysis.http.errors import BadRequest, error_body, wants_json
-from analysis.models import Device, State
+from analysis.models import TERMINAL_STATES, Device, Run, State
 from analysis.runs import services
 from engine.catalog import WORKLOADS, workload_ids
+from engine.errors import SpecError
+from engine.settings.spec_checks import unknown_key
 from engine.spec import RunSpec
 
 JSON = "application/json"
 _KEYS = ("model_name", *(name for name in RunSpec.__dataclass_fields__ if name != "model"), "device_class")
+_NOBODYS_SECONDS = 600
 _INDEX = {
     "name": "MemoryMark",
     "description": "Measures the largest and the best batch size of a model on a device",
@@ -98,7 +102,10 @@ class Analyze(APIView):
         super().initial(request, *args, **kwargs)
 
     def post(self, request: Request) -> Response:
-        run = services.run_create(**Measurement().submission(_spec_keys(json_object(request)), request.user))
+        values = _spec_keys(json_object(request))
+        if not request.user.is_authenticated:
+            values = _of_nobody(values)
+        run = services.run_create(**Measurement().submission(values, request.user))
         run = waited_for(run, request)
         if run.state == State.FINISHED and run.result is not None:
             return Response({"status": "success", "data": analysis_data(run.result, run_id=run.pk)})
@@ -107,6 +114,20 @@ class Analyze(APIView):
             return Response(error_body(f"Analysis failed: {message}"), status=500)
         url = request.build_absolute_uri(run.get_absolute_url())
         return Response({"status": "accepted", "run_id": run.pk, "url": url}, status=202, headers={"Location": url})
+
+
+def _of_nobody(values: dict[str, Any]) -> dict[str, Any]:
+    """Keep a run that belongs to nobody short; refuse it while another is not over, so that it delays no person."""
+    unfinished = Run.objects.on_devices().exclude(state__in=TERMINAL_STATES).order_by("pk").first()
+    if unfinished:
+        message = (
+            f"Without a login a run starts only when no other waits or runs; run {unfinished.pk} is not over. Log in."
+        )
+        raise QuotaExceededError("runs_waiting_max", message, frees_at=None, retry_after_seconds=60)
+    seconds = values.setdefault("time_budget_seconds", _NOBODYS_SECONDS)
+    if isinstance(seconds, int | float) and seconds > _NOBODYS_SECONDS:
+        raise SpecError("time_budget_seconds", f"at most {_NOBODYS_SECONDS} without a login")
+    return values
 
 
 def _spec_keys(body: dict[str, Any]) -> dict[str, Any]:
@@ -118,5 +139,5 @@ def _spec_keys(body: dict[str, Any]) -> dict[str, Any]:
         raise BadRequest(f"Invalid model_name. Must be one of: {', '.join(workload_ids())}")
     for key in body:
         if key not in _KEYS:
-            raise BadRequest(f"{key[:80]}: unknown key; allowed are {', '.join(_KEYS)}")
+            raise BadRequest(f"{key[:80]}: {unknown_key(key, _KEYS)}")
     return {"model": name, **{key: value for key, value in body.items() if key != "model_name"}}

@@ -24,7 +24,7 @@ OF_THE_PAGE = ("cards", "batch")
 class MatrixForm(StrictQueryForm):
     """The address of the page: a field that it leaves out has the default of a new run."""
 
-    cards = forms.ChoiceField(label="GPUs", choices=CARDS.items(), initial="usual", required=False)
+    cards = forms.ChoiceField(label="GPUs shown", choices=CARDS.items(), initial="usual", required=False)
 
     @property
     def shows_all_cards(self) -> bool:

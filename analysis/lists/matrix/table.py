@@ -124,6 +124,7 @@ def matrix_table(
         "measured_count": sum(cell.css_class == "is-measured" for cell in shown),
         "estimated_count": sum(cell.css_class == "is-estimated" for cell in shown),
         "noise": percent(NOISE_FRACTION).replace(".0 ", " "),
+        "hidden_count": len({card for of in by_workload.values() for card in of} - {card.key for card in cards}),
         "other_cards": form.address(cards="usual" if form.shows_all_cards else "all"),
     }
 

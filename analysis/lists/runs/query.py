@@ -113,7 +113,6 @@ class HistoryQuery:
 
     @property
     def parts(self) -> list[ListPart[Run]]:
-        """The runs, in order."""
         runs = self.filters.qs
         return self.sort.parts(runs, none_measured=self.filters.excludes_measured, is_narrow=self.filters.is_narrow)
 

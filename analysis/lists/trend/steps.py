@@ -53,7 +53,6 @@ class StepFound:
 
 
 def steps_found(series: Series, acknowledgements: Acknowledgements) -> list[StepFound]:
-    """Return the steps of a series, each with its note."""
     return [
         StepFound(series, step, acknowledgements.get((series.samples[step.index].run_id, series.key)))
         for step in series.steps

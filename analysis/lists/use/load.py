@@ -22,10 +22,11 @@ RUNS_MAX = 2_000
 def held_since(since: datetime) -> list[Held]:
     """Read when runs held a device, latest start first, one more than is counted.
 
-    Of an execution that has no end yet the last sign of life is known: it may have died since.
+    Of an execution that has no end yet the last sign of life is known: it may have died since. Reports that are not
+    trusted are not read.
     """
     longest = timedelta(seconds=settings.RUN_TIME_BUDGET_MAX_SECONDS)  # one that began before may reach into the days
-    started = Attempt.objects.filter(started_at__gte=since - longest, device__isnull=False)
+    started = Attempt.objects.filter(started_at__gte=since - longest, device__isnull=False, run__is_trusted=True)
     columns = ("device", "device__host", "devices", "started_at", "ended_at", "run__heartbeat_at")
     rows = list(started.order_by("-started_at").values_list(*columns, "run__requested_by__username")[: HELD_MAX + 1])
     number_of = _numbers({host for _, host, names, *_ in rows if names})

@@ -41,9 +41,9 @@ def advice(request: HttpRequest, run_id: int) -> HttpResponse:
     }
     if not form.problems:
         try:
-            made = advice_of(run, form, or_with_reserve=True)
+            made = advice_of(run, form)
             context |= advice_context(made)
-            context["is_of_reserve"] = not is_predicted and run.recommended_batch_size is None
+            context["is_of_reserve"] = not is_predicted and made.recommended_batch_size is None
             if made.chosen and presentation_of(run).runs_own_code:
                 context["own_setting"] = own_setting(run.spec, made.chosen.micro_batch_size)
         except SpecError as error:

@@ -18,7 +18,6 @@ Text = Callable[[float], str]
 
 
 def compare_plots(subjects: Sequence[ComparedRun], query: CompareQuery) -> list[Plot]:
-    """Return the plots that have data."""
     is_log_x, is_log_y = query.x == "log", query.y == "log"
     plots = (
         memory_plot(subjects, is_log_x=is_log_x, is_log_y=is_log_y),

@@ -1,4 +1,4 @@
-"""The search over all documents: a section must hold the beginning of every word. Twenty files need no index."""
+"""The search over all documents, for the sections with most of the words. Twenty files need no index."""
 
 from __future__ import annotations
 
@@ -11,18 +11,33 @@ from analysis.pages.help.markdown import TextSection
 MAX_CHARACTERS, MAX_WORDS, MAX_RESULTS = 200, 8, 20
 _BEFORE, _AFTER = 80, 160
 """Characters of the excerpt before and after what was found."""
+_SYNONYMS = {
+    "multi gpu": ("several gpus", "ranks"),
+    "multiple gpus": ("several gpus", "ranks"),
+    "sso": ("single sign-on",),
+    "forgot password": ("changepassword",),
+    "lost password": ("changepassword",),
+    "back up": ("backup",),
+    "update": ("upgrade",),
+    "emulated": ("--emulate-ranks",),
+    "oom": ("out of memory",),
+    "login": ("sign in", "sign-on"),
+}
+"""What people ask for, and the documents' words for it."""
+_SMALL = {"a", "an", "and", "can", "do", "for", "how", "i", "in", "is", "it", "my", "of", "on", "the", "to", "what"}
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A section that holds all words, and its text around the best place."""
+    """A section that holds as many of the words as any, and its text around the best place."""
 
     document: HelpDocument
     section: TextSection
     before: str
     match: str
     after: str
-    rank: tuple[int, int, int]
+    held: int
+    rank: tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,33 +51,48 @@ class SearchAnswer:
 
 
 def search(question: str) -> SearchAnswer:
-    """Find the sections that hold every word, whatever its case: first those whose heading does."""
-    words = question.split()
+    """Find the sections that hold most of the words, whatever their case: first those whose heading does."""
+    words = question.replace("-", " ").split()
     if len(question) > MAX_CHARACTERS or len(words) > MAX_WORDS:
         problem = f"Search for at most {MAX_WORDS} words and {MAX_CHARACTERS} characters."
         return SearchAnswer(question[:MAX_CHARACTERS], (), 0, problem)
-    patterns = [_beginning(word) for word in words]
-    phrase = _beginning(*words)
+    patterns = [_beginning(term, *_SYNONYMS.get(term, ())) for term in _terms(words)]
+    phrase = _beginning(" ".join(words))
     sections = ((document, section) for document in documents().values() for section in document.page.sections)
     found = [hit for each in sections if patterns and (hit := _match(*each, patterns, phrase))]
     found.sort(key=lambda hit: hit.rank, reverse=True)
-    return SearchAnswer(question, tuple(found[:MAX_RESULTS]), len(found))
+    most = max((hit.held for hit in found), default=0)
+    best = [hit for hit in found if hit.rank[0] >= most]
+    return SearchAnswer(question, tuple(best[:MAX_RESULTS]), len(best))
 
 
-def _beginning(*words: str) -> re.Pattern[str]:
-    """Match where these words begin, one after the other: "size" finds "sizes" and `batch_size`, "fit" no "benefit"."""
-    return re.compile(r"(?<![^\W_])" + r"\s+".join(re.escape(word) for word in words), re.IGNORECASE)
+def _terms(words: list[str]) -> list[str]:
+    """Join the words that are an entry of the synonyms: "back", "up" -> "back up". Small words count only alone."""
+    text = f" {' '.join(words).casefold()} "
+    known = [term for term in _SYNONYMS if f" {term} " in text]
+    for term in known:
+        text = text.replace(f" {term} ", "  ")
+    rest = text.split()
+    return [*known, *([word for word in rest if word not in _SMALL] or ([] if known else rest))]
+
+
+def _beginning(*terms: str) -> re.Pattern[str]:
+    """Match where one of these begins: "size" finds "sizes" and `batch_size`, "fit" no "benefit"."""
+    each = (r"[\s-]+".join(map(re.escape, term.split())) for term in terms)
+    return re.compile(rf"(?<![^\W_])(?:{'|'.join(each)})", re.IGNORECASE)
 
 
 def _match(
     document: HelpDocument, section: TextSection, patterns: list[re.Pattern[str]], phrase: re.Pattern[str]
 ) -> Found | None:
     whole = f"{section.title} {section.text}"
-    if not all(pattern.search(whole) for pattern in patterns):
+    held = sum(bool(pattern.search(whole)) for pattern in patterns)
+    if not held:
         return None
     in_heading = sum(bool(pattern.search(section.title)) for pattern in patterns)
-    rank = (in_heading, len(phrase.findall(whole)), sum(len(pattern.findall(section.text)) for pattern in patterns))
-    return Found(document, section, *_excerpt(section, patterns, phrase), rank=rank)
+    count = sum(len(pattern.findall(section.text)) for pattern in patterns)
+    rank = (held + in_heading, in_heading, len(phrase.findall(whole)), count)
+    return Found(document, section, *_excerpt(section, patterns, phrase), held=held, rank=rank)
 
 
 def _excerpt(section: TextSection, patterns: list[re.Pattern[str]], phrase: re.Pattern[str]) -> tuple[str, str, str]:

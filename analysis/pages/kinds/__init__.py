@@ -23,5 +23,4 @@ BY_KIND = ByKind[KindPages](
 
 
 def pages_of(run: Run) -> KindPages:
-    """Return the pages of a run of this kind."""
     return BY_KIND[run.kind]

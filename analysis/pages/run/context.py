@@ -18,6 +18,7 @@ def run_context(run: Run) -> dict[str, Any]:
     return {
         "run": run,
         "kind": kind,
+        **({"section": "Estimates", "here": f"Estimate {run.pk}"} if kind.is_predicted else {}),
         "change_address": pages_of(run).change_address(run),
         "model_name": labels.model_name(run.model),
         "settings": facts_of_run(run),

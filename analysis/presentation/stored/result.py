@@ -29,7 +29,6 @@ class StoredResult(Measured):
 
     @property
     def claim(self) -> SpeedClaim:
-        """What is claimed of the speed-up."""
         return claim_in(self)
 
     @property

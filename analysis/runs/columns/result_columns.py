@@ -57,7 +57,6 @@ def _device_columns(device: DeviceFacts) -> dict[str, Any]:
 
 
 def measured_columns(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of a measurement, or of a command."""
     result = Measured.from_dict(document)
     boundary, savings, recommended, speed = result.boundary, result.savings, result.recommended, result.speed
     samples_per_second = recommended.samples_per_second if recommended else None

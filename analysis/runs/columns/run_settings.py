@@ -36,7 +36,6 @@ def settings_of(spec: Mapping[str, Any]) -> list[str]:
 
 
 def rows_with(name: str, value: Any) -> QuerySet[RunSetting]:
-    """Select the rows of runs with this value."""
     return RunSetting.objects.filter(setting=_setting(name, value))
 
 

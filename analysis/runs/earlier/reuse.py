@@ -68,7 +68,8 @@ def runs_with_todays_software(
 ) -> Iterator[tuple[Run, RunSpec, Mapping[str, Any]]]:
     """Yield the newest runs on equal devices with software that one of them has now: run, spec and environment."""
     # the stack of each device's last run: this process cannot import torch to find out
-    ended = Attempt.objects.filter(device=OuterRef("pk"), ended_at__isnull=False, environment__isnull=False)
+    ran_here = Attempt.objects.filter(device=OuterRef("pk"), run__reported_from="")
+    ended = ran_here.filter(ended_at__isnull=False, environment__isnull=False)
     newest = Subquery(ended.order_by("-ended_at").values("environment")[:1])
     rows = Device.objects.filter(pk__in=[device.pk for device in same]).order_by().values_list(newest, flat=True)
     stacks = {stack_of(row["environment"]) for row in rows if row and row.get("environment")}

@@ -61,7 +61,7 @@ def set_claim(*, wanted: DeviceSet, owner: str) -> Run | None:
         with transaction.atomic():
             rows = Device.objects.taking_runs().filter(pk__in=ids, held_for=None).order_by("uuid", "pk")
             ready = list(rows.select_for_update(**_ROW).select_related("host"))
-            if len(ready) < len(ids) or Run.objects.running().filter(device__in=ids).exists():
+            if len(ready) < len(ids) or Run.objects.holding().filter(device__in=ids).exists():
                 return None
             waiting = [Run.objects.waiting_for(device).filter(pk=wanted.run_id) for device in ready]
             run = _locked(waiting[0]) if all(each.exists() for each in waiting) else None

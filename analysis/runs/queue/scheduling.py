@@ -312,7 +312,6 @@ class _Queue:
         return run
 
     def runs(self) -> list[WaitingRun]:
-        """Return the runs that still wait."""
         return [run for group in self.groups.values() for run in group]
 
     def remove(self, run: WaitingRun, at_seconds: float) -> None:

@@ -97,9 +97,25 @@ def report_revive(run: Run, *, is_news: bool) -> None:
 
 
 def report_device(run: Run, facts: DeviceFacts) -> Device:
-    """Return the row of a device that a reported run names. It is no device of this portal, whatever it is called."""
+    """Set the device that a reported run names: one that this portal's workers registered, or a row of its own.
+
+    The report changes nothing of a registered device, and holds it not.
+    """
+    device = _registered(run.reported_from, facts) or _reported_device(run.reported_from, facts)
+    Run.objects.filter(pk=run.pk).update(device=device, device_name=device.name, requested_kind=device.kind)
+    run.attempts.update(device=device)
+    return device
+
+
+def _registered(host: str, facts: DeviceFacts) -> Device | None:
+    """Find the device by its UUID, which is the same whatever number a job sees it under, or else by its name."""
+    address = {"uuid": facts.uuid} if facts.uuid else {"uuid": "", "device": facts.device}
+    return Device.objects.on_host(host).filter(name=facts.name, **address).first()
+
+
+def _reported_device(host_name: str, facts: DeviceFacts) -> Device:
     # locked: the housekeeping that removes hosts which nothing names waits, and then finds this device
-    host, _ = Host.objects.select_for_update(no_key=True).get_or_create(name=run.reported_from)
+    host, _ = Host.objects.select_for_update(no_key=True).get_or_create(name=host_name)
     device, _ = Device.all_devices.update_or_create(
         host=host,
         device=facts.device[:20],
@@ -115,8 +131,6 @@ def report_device(run: Run, facts: DeviceFacts) -> Device:
             "last_seen_at": Now(),
         },
     )
-    Run.objects.filter(pk=run.pk).update(device=device, device_name=device.name, requested_kind=device.kind)
-    run.attempts.update(device=device)
     return device
 
 

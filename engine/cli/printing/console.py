@@ -35,7 +35,6 @@ LineOf = Callable[[Event], str | None]
 
 
 def event_line(event: Event) -> str | None:
-    """Return the line for an event; None for events without a line."""
     if event["event"] == "device":
         return device_text(event["device"])
     if event["event"] == "phase":
@@ -50,7 +49,11 @@ def event_line(event: Event) -> str | None:
         left = event.get("seconds_left")
         of_rounds = describe_round(event["round"], event.get("rounds_expected"))
         return f"{of_rounds}{'' if left is None else f', {describe_left(left)}'}"
-    return probe_line(Probe.from_dict(event["probe"])) if event["event"] == "probe" else None
+    if event["event"] != "probe":
+        return None
+    probe = Probe.from_dict(event["probe"])
+    is_without_figure = probe.purpose is Purpose.TIMING and shown_throughput(probe) is None
+    return None if is_without_figure else probe_line(probe)  # why there is none is said once, of all sizes
 
 
 def device_text(device: Event) -> str:
@@ -66,7 +69,7 @@ def probe_line(probe: Probe) -> str:
         return f"{batch} {outcome}  ({probe.purpose})"
     is_timing = probe.purpose is Purpose.TIMING  # its memory was measured by an earlier probe
     memory = "" if is_timing else NOT_MEASURED if probe.memory_bytes is None else format_bytes(probe.memory_bytes)
-    speed, unit = ("no", "figure") if is_timing else (str(probe.steps), "steps")
+    speed, unit = str(probe.steps), "steps"
     if throughput := shown_throughput(probe):
         speed, unit = f"{throughput:.1f}", "samples/s"
     return f"{batch} {outcome:<5}{memory:>14} {speed:>10} {unit}{'' if is_timing else f'  ({probe.purpose})'}"

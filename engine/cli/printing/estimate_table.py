@@ -25,7 +25,8 @@ def table(
     first = estimates[0]
     shown = batch_size or first.spec.current_batch_size
     headings = ("GPU", "memory", "largest", "with margin", f"batch {shown}")
-    rows = table_lines(headings, [_row(made, shown) for made in estimates], width, right=range(1, len(headings)))
+    in_order = sorted(estimates, key=lambda made: made.gpu.total_bytes)
+    rows = table_lines(headings, [_row(made, shown) for made in in_order], width, right=range(1, len(headings)))
     lines = [*_at_batch(estimates, shown), *notes(estimates, seconds)]
     return "\n".join(["", *wrapped([title(first.spec)], width), "", *rows, "", *wrapped(lines, width)])
 
@@ -77,7 +78,8 @@ def _at_batch(estimates: Sequence[Estimate], batch_size: int) -> list[str]:
     all_at = [_memory_at(made, batch_size) for made in estimates]
     crosses = ["x: does not fit."] if any(not at.fits for at in all_at) else []
     if len(all_at) > 1:
-        return [f"Batch {batch_size}: what the device uses. What is allocated and reserved: --json.", *crosses]
+        order = "Rows: the least memory first."
+        return [order, f"Batch {batch_size}: what the device uses. What is allocated and reserved: --json.", *crosses]
     (at,) = all_at
     parts = (
         (at.peak_allocated_bytes, "allocated"),

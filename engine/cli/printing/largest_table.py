@@ -13,7 +13,6 @@ def largest_answer(found: Largest, gpu_name: str) -> str:
 
 
 def largest_lines(found: Largest, width: int | None = None) -> list[str]:
-    """Return the table of what was tried."""
     rows = [(each.label, format_bytes(each.memory_bytes), each.outcome) for each in found.tried]
     table = table_lines(("tried", f"batch {found.batch_size:,}", ""), rows, width, right=(1,))
     notes = [

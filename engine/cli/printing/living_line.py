@@ -76,7 +76,6 @@ class LivingLine:
         write_above(self._console)
 
     def write(self, text: str, style: str = "") -> None:
-        """Write a line that stays, above this one."""
         write_styled(self._console, "\n".join(wrapped([text], self._console.width)), style)
 
     def refresh(self) -> None:

@@ -131,7 +131,7 @@ def details(result: RunResult) -> str:
         size, steps = recommended.batch_size, spec.accumulation_steps
         lines.append(f"An optimizer step: {steps} x {size} = {steps * size} samples.")  # speeds count all of them
     lines += speed_lines(result)
-    if isinstance(spec, RunSpec) and (basis := basis_of_result(result)) is not None:
+    if isinstance(spec, RunSpec) and result.recommended and (basis := basis_of_result(result)):
         lines += short_lines(advise(basis))
     return "\n".join([*lines, *_time_taken(result.timings)])
 

@@ -20,13 +20,16 @@ def known_so_far(probes: Sequence[Probe], progress: Mapping[str, Any]) -> str:
     largest = max((probe.batch_size for probe in memory if probe.fits), default=0)
     above = [probe for probe in memory if not probe.fits and probe.batch_size > largest]
     over = min(above, key=lambda probe: probe.batch_size, default=None)
+    tried = progress.get("batch_size")
+    is_tried = tried is not None and tried not in {probe.batch_size for probe in memory}
+    trying = f"; {tried:,} was being tried" if is_tried else ""
     if over is None:
-        return f"{largest:,} trained; nothing larger was tried." if largest else ""
+        return f"{largest:,} trained{trying or '; nothing larger was tried'}." if largest else ""
     refused = f"{over.batch_size:,} {_ENDED[over.outcome]}"
     if not largest:
-        return f"{refused}; nothing smaller trained."
+        return f"{refused}{trying or '; nothing smaller trained'}."
     is_next = over.batch_size == largest + 1
-    return f"{largest:,} trained, {refused}{'' if is_next else '; nothing between was tried'}."
+    return f"{largest:,} trained, {refused}{'' if is_next else trying or '; nothing between was tried'}."
 
 
 def stored_by_then(paths: Sequence[Path]) -> str:

@@ -50,13 +50,11 @@ def write_styled(console: RichConsole, text: str, style: str = "") -> None:
 
 
 def say_lines(lines: Iterable[str]) -> None:
-    """Print each line to standard output."""
     for line in lines:
         say(line)
 
 
 def say_error(error: object) -> None:
-    """Print why a command ended, to standard error."""
     lines = f"error: {error}".splitlines()
     say("\n".join(wrapped(lines, width_of(sys.stderr))), sys.stderr)
 

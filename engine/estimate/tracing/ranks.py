@@ -184,7 +184,6 @@ def recorder_of_shards(device_type: str, scopes: ModuleScopes) -> Recorder:
 
 
 def step_of_rank(spec: RunSpec, built: Built, device: torch.device) -> TrainingStep:
-    """Return the training step of rank 0."""
     if spec.strategy == FSDP:
         return sharded_step(spec, built, device, _groups[0].mesh)
     return _BucketStep(spec, built, device)

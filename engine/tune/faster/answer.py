@@ -109,7 +109,6 @@ def race_waits_for_workers(today: Today, rows: Mapping[str, VariantRow]) -> bool
 
 
 def field_of(names: Iterable[str], *, cores: int, shares_cores: bool, most_seconds: float = math.inf) -> Field:
-    """Return what races."""
     return Field(tuple(names), CONFLICTS, most_seconds=most_seconds, cores=cores, shares_cores=shares_cores)
 
 

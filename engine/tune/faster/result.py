@@ -151,6 +151,5 @@ class OwnRaceResult(OwnFindings):
         return " ".join([*(less_memory(row, self.today.memory_bytes) for row in savers[:1]), found])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
         whole = {"spec": self.spec.to_dict(), "device": self.device.to_dict()}
         return {"schema": SCHEMA, "goal": GOAL, **asdict(self), **whole, "headline": self.headline}

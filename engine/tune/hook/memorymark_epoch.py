@@ -2,9 +2,12 @@
 
 Used by `memorymark_watch.py` for a whole run only. Each pass of a DataLoader over its data begins with a batch of the
 largest rows. A pass of the training goes on with ordinary and largest batches, gives the short last batch, and ends:
-so the script reaches its evaluation, its checkpoint and its next epoch after a few steps. A pass of an evaluation goes
-on for a while, since it may hold the outputs of all its batches. A pass never has more batches than in the unchanged
-script: each batch of largest rows replaces one that was drawn.
+so the script reaches its evaluation, its checkpoint and its next epoch after a few steps, and its later stages after a
+few epochs. A first evaluation goes on for a while, since it may hold the outputs of all its batches. A pass never has
+more batches than in the unchanged script: each batch of largest rows replaces one that was drawn.
+
+The start goes on to the script's own end, or until `WHOLE_SECONDS` or `WHOLE_STEPS` are over. Ranks of a group end at
+the same step, two into the second pass.
 """
 
 from __future__ import annotations
@@ -21,9 +24,12 @@ from typing import Any
 from memorymark_rows import attributes_restored, largest_rows, length_of
 
 SECOND_PASS_STEPS = 2
+LATER_STEPS = 3  # of each optimizer in a pass after the first: its state is made in one, and the second holds it
+WHOLE_SECONDS, WHOLE_STEPS = 30.0, 400
 EVALUATED = 4  # fewest batches of an evaluation; a loader may draw one or two before they are used
 EVALUATION_SECONDS = 20.0
 LOST = 8  # multiple of the wanted steps after which a script counts as never beginning its data again
+BATCHES_WHILE_IDLE = 100  # of a pass while an optimizer has made no step: it may wait for a number of steps
 UNNOTED = ("rows", "recognised_by")  # for the starts alone
 NOT_SHORTENED = "not-shortened"  # a file next to the rows: this script fails where a pass ends early
 
@@ -34,12 +40,19 @@ class Pass:
     def __init__(self, data: int, watched: Any) -> None:
         self.data, self.drawn, self.is_over, self.began = data, 0, False, time.monotonic()
         self.has_evaluated = False  # a module that has trained
+        self.is_counted = False  # among the passes that trained
         self.steps, self.forwards, self.evaluations = watched.least_steps(), watched.forwards, watched.evaluations
+        self.steps_before = dict(watched.steps)
 
     def is_one_batch_of_training(self, watched: Any) -> bool:
         """Whether it was abandoned after one batch that was trained, as by `next(iter(loader))`."""
         is_left = self.drawn == 1 and not self.is_over
         return is_left and watched.forwards > self.forwards and watched.evaluations == self.evaluations
+
+    def steps_made(self, watched: Any) -> int:
+        """Return the fewest steps that an optimizer made in it, of those that made any."""
+        made = (count - self.steps_before.get(each, 0) for each, count in watched.steps.items())
+        return min((count for count in made if count), default=0)
 
 
 class Data:
@@ -52,6 +65,7 @@ class Data:
         self.is_same = same_as(dataset)
         self.known: Any = None
         self.rows_given = 0
+        self.is_evaluated = False  # in a pass that has ended
         self.noted: dict[str, Any] = {}
 
 
@@ -98,7 +112,8 @@ class Epoch:
         self.drawn_last: Any = None
         self.first: Any = None
         self.steps_at_second: Any = None
-        self.noted: dict[str, Any] = {"data": [], "checkpoints": 0, "short_batch": None}
+        self.began: float | None = None  # when the first step was made
+        self.noted: dict[str, Any] = {"data": [], "checkpoints": 0, "short_batch": None, "passes": 0}
         self.noted |= {"evaluation_batches": 0, "is_evaluation_cut": False}
         save, reset = torch.save, iterators._reset
 
@@ -114,16 +129,23 @@ class Epoch:
 
         torch.save, iterators._reset = saved, began
 
-    def steps_wanted(self, wanted: int) -> int:
-        """Return for how many optimizer steps to read the memory, where an ordinary start reads `wanted`."""
+    def has_seen_all(self, fewest: int, wanted: int) -> bool:
+        """Whether to stop reading the memory after a step, where an ordinary start reads `wanted` steps."""
+        self.began = self.began or time.monotonic()
         if self.steps_at_second is not None:
-            return max(wanted, int(self.steps_at_second) + SECOND_PASS_STEPS)
-        return wanted * LOST if self.latest else wanted
+            wanted = max(wanted, int(self.steps_at_second) + SECOND_PASS_STEPS)
+        elif self.latest:
+            wanted *= LOST
+        if fewest < wanted or not self.watched.is_alone():
+            return fewest >= wanted
+        return time.monotonic() > self.began + WHOLE_SECONDS or max(self.watched.steps.values()) >= WHOLE_STEPS
 
     def seen(self) -> dict[str, Any]:
         """Return what was recorded. A loop that draws ahead, as Lightning's, may have drawn all before it evaluates."""
         batches = max(self.noted["evaluation_batches"], int(self.watched.evaluations > 0))
-        return self.noted | {"evaluation_batches": batches}
+        seconds = 0.0 if self.began is None else time.monotonic() - self.began
+        seen = {"is_shortened": self.is_shortened, "pass_batches": self.watched.unseen.pass_batches, "seconds": seconds}
+        return self.noted | seen | {"evaluation_batches": batches}
 
     def has_not_trained(self) -> bool:
         """Whether the pass that began last has trained nothing so far, as in an evaluation."""
@@ -157,17 +179,22 @@ class Epoch:
         self.noted["evaluation_batches"] += is_evaluation
         if watched.forwards > now.forwards and not now.has_evaluated:
             self.data[now.data].noted["is_trained"] = True
+            self.noted["passes"] += not now.is_counted
+            now.is_counted = True
         if self.is_shortened and self.is_enough(now, is_evaluation):
             now.is_over = self.has_cut = True
-            self.noted["is_evaluation_cut"] |= is_evaluation
+            self.noted["is_evaluation_cut"] |= is_evaluation and not self.data[now.data].is_evaluated
+            self.data[now.data].is_evaluated |= is_evaluation
             return self.short_batch(iterator)
-        is_largest = is_for_largest(now.drawn) and not is_evaluation
+        is_later = self.first not in (None, now)
+        is_largest = (is_later or is_for_largest(now.drawn)) and not is_evaluation
         if is_largest:
             self.know(iterator, now.data)
         try:
             batch = draw(iterator)
         except StopIteration:
             now.is_over = True
+            self.data[now.data].is_evaluated |= is_evaluation
             raise
         now.drawn += 1
         return self.largest_batch(iterator, now, batch) if is_largest else batch
@@ -181,13 +208,17 @@ class Epoch:
         return len(self.data) - 1
 
     def is_enough(self, now: Pass, is_evaluation: bool) -> bool:
-        """Whether a pass may end. Later passes over the training's data are not shortened."""
+        """Whether a pass may end: one of the training after a few steps, one of an evaluation after a while."""
         watched = self.watched
+        if is_evaluation:
+            is_late = self.data[now.data].is_evaluated or time.monotonic() > now.began + EVALUATION_SECONDS
+            # ranks that end at different batches wait for each other
+            return is_late and watched.is_alone() and now.drawn >= EVALUATED
         if now is self.first:
-            return bool(watched.least_steps() >= now.steps + watched.settings["memory_steps"])
-        is_late = time.monotonic() > now.began + EVALUATION_SECONDS
-        # ranks that end at different batches wait for each other
-        return is_evaluation and is_late and watched.is_alone() and now.drawn >= EVALUATED
+            is_trained = watched.least_steps() >= now.steps + watched.settings["memory_steps"]
+        else:
+            is_trained = now.steps_made(watched) >= LATER_STEPS
+        return bool(is_trained and (now.drawn >= BATCHES_WHILE_IDLE or not watched.is_one_idle()))
 
     def is_ended_by_cut(self, kind: Any, message: str) -> bool:
         """Whether ending a pass early has ended the script, as where it calls `next` a fixed number of times.

@@ -28,6 +28,7 @@ from memorymark_peaks import Peaks
 from memorymark_processes import last_step, see_failed_ranks, steps_to_read
 from memorymark_raised import Raised
 from memorymark_turns import Given, Turns
+from memorymark_unseen import Unseen
 
 BY_HAND = 0
 """Stands for the optimizer in the marks of a script that has none, and changes its weights itself."""
@@ -57,7 +58,7 @@ class Watch:
         self.steps: dict[int, int] = {}
         self.optimizers: set[int] = set()
         self.stepped, self.passes, self.peaks = Stepped(), Passes(self), Peaks()
-        self.given, self.turns = Given(), Turns()
+        self.given, self.turns, self.unseen = Given(), Turns(), Unseen()
         self.went_back = False
         self.raised: Any = None
         self.loader_kinds: list[Any] = []
@@ -118,6 +119,7 @@ class Watch:
                 self.mark("loaded")
             inputs = read.inputs_of(torch, batch)
             rows, shapes = read.rows_drawn(torch, iterator), read.shapes_of(torch, batch)
+            self.unseen.drawn(iterator, is_training=torch.is_grad_enabled())
             self.mark("batch", torch.is_grad_enabled(), *inputs, *rows, shapes)
             if torch.is_grad_enabled():
                 self.draws += 1
@@ -334,34 +336,36 @@ class Watch:
         self.passes.goes_on()
         if self.turns.step():
             self.end("done")
-        fewest, most, wanted = self.least_steps(), max(self.steps.values()), steps_to_read(self)
-        if self.epoch is not None:
-            wanted = self.epoch.steps_wanted(wanted)
-        if fewest < wanted or (self.memory is None and most < 8 * wanted and self.is_one_idle()):
-            return  # an optimizer may step less often than the others
+        fewest = self.least_steps()
         if self.memory is None:
-            self.memory, self.first_timed, self.timed_from = self.read_memory(), fewest, time.monotonic()
+            if not self.has_seen_all(fewest):
+                return
+            self.cpu.end()
+            self.memory = read.card_memory(self.torch, self.peaks, self.device, self.cards)
+            self.first_timed, self.timed_from = fewest, time.monotonic()
+            self.unseen.note(self.torch, self.parameters)
             self.mark("memory_read", self.memory.get("peak_allocated_bytes"))
             self.watch_outermost_alone()
         is_late = time.monotonic() > self.timed_from + self.settings["timed_seconds"]
         if fewest >= min(self.first_timed + self.settings["timed_steps"], last_step(self, fewest, is_late)):
             self.end("done")
 
+    def has_seen_all(self, fewest: int) -> bool:
+        """Whether the memory of enough steps was read. An optimizer may step less often than the others."""
+        wanted = steps_to_read(self)
+        if self.epoch is not None:
+            return bool(self.epoch.has_seen_all(fewest, wanted))
+        return fewest >= wanted and (max(self.steps.values()) >= 8 * wanted or not self.is_one_idle())
+
     def is_one_idle(self) -> bool:
         """Whether one of the optimizers has made no step yet. Objects are looked through only where one seems to."""
-        if len(self.steps) >= len(self.optimizers):
-            return False
-        return bool(self.idle_optimizers())
+        return len(self.steps) < len(self.optimizers) and self.idle_optimizers() > 0
 
     def idle_optimizers(self) -> int:
         return int(read.idle_optimizers(self.torch, self.optimizers, self.stepped.ids() | self.steps.keys()))
 
     def least_steps(self) -> int:
         return min(self.steps.values(), default=0)
-
-    def read_memory(self) -> dict[str, Any]:
-        self.cpu.end()
-        return dict(read.card_memory(self.torch, self.peaks, self.device, self.cards))
 
     def end(self, how: Any, error_type: Any = None, error_message: Any = None) -> None:
         if self.is_ended:
@@ -385,6 +389,7 @@ class Watch:
         noted["raised_out_of_memory"] = self.raised and self.raised.count
         noted["faster"] = self.faster and self.faster.seen()
         noted["idle_optimizers"] = self.idle_optimizers() if self.torch else 0
+        noted["unseen"] = self.unseen.noted
         path = os.path.join(self.settings["folder"], f"{os.getpid()}.json")
         with open(path + ".partial", "w") as file:
             json.dump(noted, file)

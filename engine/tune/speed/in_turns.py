@@ -67,7 +67,7 @@ class InTurns:
         timed = [p for p in self.timed if p.timed_step_seconds and p.samples_per_second is not None]
         by_size = {n: [p for p in timed if p.batch_size == n] for n in dict.fromkeys(p.batch_size for p in timed)}
         speeds = {**found.rough, **{size: speed.value for size, speed in found.speeds.items()}}
-        return [_timing(speeds.get(n), starts) for n, starts in by_size.items()]
+        return [timing_of(speeds.get(n), starts) for n, starts in by_size.items()]
 
     def _round(self, step: RunRound) -> StartedRound:
         first = len(self.timed)
@@ -130,7 +130,7 @@ def _mean(others_cores: Sequence[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-def _timing(speed: float | None, starts: Sequence[Probe]) -> Probe:
+def timing_of(speed: float | None, starts: Sequence[Probe]) -> Probe:
     """Return the probe of a size that was timed by several starts."""
     first, steps = starts[0], tuple(s for p in starts for s in p.timed_step_seconds)
     samples_per_second = speed if speed else samples_of_a_step(first) / fmean(steps)

@@ -29,6 +29,8 @@ def main(settings: dict[str, Any], parent: int) -> None:
     spec = FunctionSpec(**settings)
     module, _, name = spec.function.partition(":")
     make_step = attrgetter(name)(import_module(module))
+    if "torch" in sys.modules:
+        import_module("torch._dynamo")  # the first optimizer of each fork would, for a second
     if (reason := why_no_fork()) is not None:
         _say(out, event="refused", message=f"{spec.function} cannot be started warm: {reason} while it was imported")
         return

@@ -83,7 +83,6 @@ class WarmServer:
         return message
 
     def output(self) -> bytes:
-        """Return what the module has printed."""
         self._log.seek(0)
         return self._log.read()
 

@@ -36,6 +36,22 @@ def test_a_program_on_this_machine_needs_no_login(client, local):
     assert Run.objects.get().requested_by is None
 
 
+def test_a_run_that_belongs_to_nobody_is_short_and_waits_for_none(client, alice_client, local):
+    assert post(client) == 202
+    assert Run.objects.get().spec["time_budget_seconds"] == 600
+    refused = client.post("/analyze", BODY, content_type="application/json")
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "60")
+    assert "run 1 is not over" in refused.json()["error"].replace(str(Run.objects.get().pk), "1")
+    assert post(alice_client) == 202
+    assert Run.objects.count() == 2
+
+
+def test_a_long_run_needs_somebody_it_belongs_to(client, local):
+    body = '{"model_name": "bert", "time_budget_seconds": 601}'
+    refused = client.post("/analyze", body, content_type="application/json")
+    assert (refused.status_code, refused.json()["error"]) == (400, "time_budget_seconds: at most 600 without a login")
+
+
 @pytest.mark.parametrize("remote", ["127.0.0.1", "::1", "127.8.8.8"])
 def test_every_loopback_address_is_this_machine(client, local, remote):
     assert post(client, remote=remote) == 202

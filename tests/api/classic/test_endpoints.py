@@ -108,11 +108,14 @@ def test_what_is_wrong_with_a_request_is_told_and_nothing_is_stored(alice_client
     assert not Run.objects.exists()
 
 
-@pytest.mark.parametrize("key", ["batchsize", "model"])
-def test_an_unknown_key_is_named_with_those_that_are_allowed(alice_client, device, key):
+@pytest.mark.parametrize(
+    ("key", "advice"),
+    [("max_batchsize", "did you mean max_batch_size?"), ("colour", "allowed are model_name, device, ")],
+)
+def test_an_unknown_key_is_named_with_the_nearest_or_those_that_are_allowed(alice_client, device, key, advice):
     answer = analyze(alice_client, {"model_name": "bert", key: "bert"})
     assert answer.status_code == 400
-    assert answer.json()["error"].startswith(f"{key}: unknown key; allowed are model_name, device, ")
+    assert answer.json()["error"].startswith(f"{key}: unknown key; {advice}")
 
 
 def test_who_prefers_not_to_wait_gets_the_runs_address_at_once(alice_client, device):

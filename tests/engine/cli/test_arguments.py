@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
@@ -48,6 +50,11 @@ def test_every_command_explains_itself_within_80_columns(name: str, flag: str, c
     assert max(map(len, text.splitlines())) <= 80
     assert "null" not in text
     assert "\x1b" not in text
+    assert not re.search(r"\n *\n *\n *\S", text)  # no two empty lines within
+    command = resolve_name(f"engine.cli.{COMMANDS[name]}")
+    assert (
+        max((len(line) for line in command.help.splitlines() if line.startswith("python -m engine")), default=0) <= 80
+    )
 
 
 @pytest.mark.parametrize("name", ["measure", "tune", "estimate", "fit", "validate"])
@@ -81,20 +88,31 @@ def test_the_help_of_a_setting_is_a_fragment_and_says_no_json() -> None:
         assert "null" not in each.description, name
 
 
-def test_help_is_plain_in_a_pipe_and_without_colour_where_that_is_wanted() -> None:
+def test_help_is_short_and_plain_in_a_pipe_and_without_colour_where_that_is_wanted() -> None:
     quiet = {**os.environ, "NO_COLOR": "1", "COLUMNS": "80"}
     done = subprocess.run(
         [sys.executable, "-m", "engine", "measure", "--help"], cwd=ROOT, env=quiet, capture_output=True, check=True
     )
     assert b"\x1b" not in done.stdout
+    assert len(done.stdout.splitlines()) <= 70
 
 
-def test_help_imports_neither_torch_nor_the_modules_of_other_commands() -> None:
+@pytest.mark.parametrize(
+    ("arguments", "unneeded"),
+    [
+        (["--help"], {"engine.cli.tune", "engine.cli.estimate"}),
+        (["measure", "bert", "--fster"], {"engine.runner", "engine.kinds"}),
+        (["tune", "--reserve", "5", "--", "true", "{batch_size}"], {"engine.tune.run", "engine.kinds"}),
+    ],
+)
+def test_help_and_refused_arguments_load_nothing_that_runs(arguments: list[str], unneeded: set[str]) -> None:
+    unneeded |= {"torch", "django", "transformers"}
     code = (
-        "import sys; from engine.cli.main import main; main(['--help']); "
-        "sys.exit(bool({'torch', 'engine.cli.tune', 'engine.cli.estimate'} & set(sys.modules)))"
+        f"import sys; from engine.cli.main import main; main({arguments}); "
+        f"sys.exit(', '.join({unneeded} & set(sys.modules)) or 0)"
     )
-    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True).returncode == 0
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_bare_program_says_what_it_is_and_how_to_get_help(capsys) -> None:
@@ -132,22 +150,27 @@ def test_a_misspelt_word_is_refused_in_one_line_with_what_was_meant_or_how_to_li
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["bert", "--reserve", "5"], "error: --reserve: 5.0 is out of range; from 0 to 0.5"),
+        (["bert", "--reserve", "5"], "error: --reserve: 5.0 is out of range; from 0 to 0.5; 5 % is 0.05"),
         (["bert", "--fits", "9", "--max", "4"], "error: --fits: must not be above --max (4)"),
         (["bert", "--time-budget", "0"], "error: --time-budget: 0.0 is out of range; from 1 to 604,800"),
         (
             ["bert", "--device", "tpu"],
             "error: --device: 'tpu' is not a device; auto, cuda, cuda:N, xpu, xpu:N, mps or cpu",
         ),
+        (
+            ["bert", "gpu"],
+            "error: device: 'gpu' is not a device; did you mean cuda? "
+            "Offered: auto, cuda, cuda:N, xpu, xpu:N, mps or cpu",
+        ),
         (["bert", "tpu"], "error: device: 'tpu' is not a device; auto, cuda, cuda:N, xpu, xpu:N, mps or cpu"),
         (["bert", "--lora-rank", "0"], "error: --lora-rank: 0 is out of range; from 1 to 1,024"),
         (
             ["tune", "--reserve", "5", "--", "true", "{batch_size}"],
-            "error: --reserve: 5.0 is out of range; from 0 to 0.5",
+            "error: --reserve: 5.0 is out of range; from 0 to 0.5; 5 % is 0.05",
         ),
         (
             ["validate", "bert", "--gradient-tolerance", "2"],
-            "error: --gradient-tolerance: 2.0 is out of range; from 0 to 1",
+            "error: --gradient-tolerance: 2.0 is out of range; from 0 to 1; 2 % is 0.02",
         ),
     ],
 )
@@ -157,7 +180,7 @@ def test_an_error_names_the_option_that_was_typed(arguments, line, capsys) -> No
 
 def test_an_error_about_json_names_its_field(capsys) -> None:
     line = refused(capsys, "--spec", '{"model": "bert", "reserve_fraction": 5}')
-    assert line == "error: reserve_fraction: 5 is out of range; from 0 to 0.5"
+    assert line == "error: reserve_fraction: 5 is out of range; from 0 to 0.5; 5 % is 0.05"
 
 
 def test_the_error_of_events_names_the_field_as_the_portal_knows_it(capsys) -> None:

@@ -94,6 +94,17 @@ def test_the_table_says_that_nothing_was_measured(traces, capsys):
     assert "Known error" in text
 
 
+def test_the_table_of_all_gpus_fits_80_columns_in_its_stated_order(traces, capsys):
+    lines = run(capsys, "bert-tiny", "--gpu", "all").out.splitlines()
+    rows = [line for line in lines if line.startswith(("GPU ", "NVIDIA ", "AMD "))]
+    assert len(rows) == len(gpus.gpus()) + 1
+    assert max(map(len, rows)) <= 80
+    memory = [float(re.search(r"([\d.]+) GiB", row)[1]) for row in rows[1:]]
+    assert memory == sorted(memory)
+    assert "Rows: the least memory first." in lines
+    assert len(next(line for line in lines if line.startswith("Known error"))) <= 80
+
+
 def test_the_time_is_that_of_all_cards_together(traces, capsys, monkeypatch):
     def estimate_slowly(self, *given, **others):
         time.sleep(0.2)

@@ -323,6 +323,25 @@ def test_a_run_that_is_stopped_says_what_its_probes_showed(probes: list[tuple[in
     assert known_so_far(sizes(*probes), {}) == text
 
 
+@pytest.mark.parametrize(
+    ("probes", "trying", "text"),
+    [
+        ([(22, Outcome.FITS)], 23, "22 trained; 23 was being tried."),
+        ([(22, Outcome.FITS)], 22, "22 trained; nothing larger was tried."),
+        (
+            [(22, Outcome.FITS), (64, Outcome.OUT_OF_MEMORY)],
+            30,
+            "22 trained, 64 ran out of memory; 30 was being tried.",
+        ),
+        ([(16, Outcome.OUT_OF_MEMORY)], 8, "16 ran out of memory; 8 was being tried."),
+    ],
+)
+def test_a_run_that_is_stopped_names_the_size_that_ran(
+    probes: list[tuple[int, Outcome]], trying: int, text: str
+) -> None:
+    assert known_so_far(sizes(*probes), {"batch_size": trying}) == text
+
+
 def test_an_estimate_that_is_stopped_counts_its_gpus() -> None:
     assert known_so_far((), {"cards": 34, "cards_done": 12}) == "12 of 34 GPUs were estimated."
 

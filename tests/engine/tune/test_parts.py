@@ -50,6 +50,8 @@ def test_nothing_is_said_of_a_quick_start_or_of_one_that_made_no_step() -> None:
     assert said(noted(1, 2, 3, 4), wall_seconds=19.0) is None
     assert said(noted(1, 2)) is None
     assert said() is None
+    emulated = TuneSpec(("torchrun", "train.py", "{batch_size}"), emulate_ranks=8)
+    assert said(noted(12, 34, 37, 41), spec=emulated) is None
 
 
 @pytest.mark.parametrize(

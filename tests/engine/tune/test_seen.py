@@ -21,6 +21,7 @@ from engine.tune.seen import (
     LastSeen,
     Seen,
     describe,
+    describe_so_far,
     is_another_about_to_train,
     is_due,
     read_seen,
@@ -69,6 +70,15 @@ def test_a_process_that_has_ended_does_not_hide_the_one_that_runs() -> None:
     prepared = Seen(began=BEGAN, imported=NOW - 30, evaluations=5, ended=NOW - 20)
     assert said(prepared, Seen(began=NOW - 20)) == "no running Python process has imported torch yet (38 s)"
     assert said(prepared).endswith("that process has ended")
+
+
+def test_a_start_is_loading_for_a_minute_unless_its_model_runs() -> None:
+    ready = Seen(began=BEGAN, imported=NOW - 12)
+    assert describe_so_far([ready], BEGAN, NOW) == "loading (38 s)"
+    assert describe_so_far([ready], NOW - 60, NOW) == describe([ready], NOW - 60, NOW)
+    running = Seen(began=BEGAN, imported=NOW - 12, forwards=1)
+    assert describe_so_far([running], BEGAN, NOW) == said(running)
+    assert describe_so_far([], BEGAN, NOW) == said()
 
 
 @pytest.mark.parametrize(
@@ -152,7 +162,7 @@ def test_a_start_says_it_while_it_runs_and_when_its_time_is_over(tmp_path: Path,
         on_tick=lambda each: news.append(each) if each else None,
     )
     assert not readings
-    assert news[-1].startswith("no Python process has imported torch yet (")
+    assert news[-1].startswith("loading (")
     assert ended.seen == LastSeen(1, has_torch=False, text=ended.seen.text)
     assert "; seen last: no Python process has imported torch yet" in ended.last_words
 

@@ -18,12 +18,13 @@ from engine.tune.replay import Memory, kept_each
 from engine.tune.spec import TuneSpec
 from engine.tune.start.command import begin_command
 from engine.tune.start.launch import Watching, start
-from engine.tune.whole_run import describe_peak, describe_whole_run
+from engine.tune.whole_run import Unseen, describe_peak, describe_whole_run
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "benchmarks" / "tune_scripts" / "whole_epoch.py"
 SEEN = {"data": [], "evaluation_batches": 0, "is_evaluation_cut": False, "checkpoints": 0, "short_batch": None}
-SEEN |= {"optimizers": 1, "least_steps": 5}
+SEEN |= {"optimizers": 1, "least_steps": 5, "passes": 2, "is_to_its_end": False}
+SEEN |= {"is_shortened": True, "pass_batches": 600, "seconds": 10.0}
 LOOKED = {"count": 5_000, "looked": 5_000, "seconds": 0.1, "largest": 512, "smallest": 8, "is_trained": True}
 LOOKED |= {"is_text": False, "leading": 3, "leading_given": 3}
 
@@ -107,6 +108,20 @@ def test_a_sampled_data_set_and_one_of_equal_rows_are_told_from_one_looked_throu
 
 def said_of(**changes: object) -> str:
     return describe_whole_run(SEEN | {"data": [LOOKED | changes]})
+
+
+def test_how_far_into_the_script_it_went_is_said_and_what_a_script_that_cannot_be_shortened_would_take() -> None:
+    assert "2 passes of training ran: what the script changes later was not reached" in said_of()
+    assert "ran to its own end, 2 passes of training" in describe_whole_run(SEEN | {"is_to_its_end": True})
+    assert "no pass was shortened: one of 600 batches takes about 20 min, and 5 steps" in describe_whole_run(
+        SEEN | {"is_shortened": False}
+    )
+
+
+def test_a_plain_start_says_what_it_cannot_have_met() -> None:
+    assert "5 steps of a pass of 600. Not seen: later passes and stages. " in Unseen(pass_batches=600).describe(5)
+    said = Unseen(unused_loaders=1, frozen_weights=8, weights=12).describe(5)
+    assert "a DataLoader without a batch, training the 8 of 12 weights that are frozen now" in said
 
 
 def test_a_data_set_that_is_made_anew_for_each_epoch_is_said_once() -> None:
@@ -197,7 +212,7 @@ def test_the_longest_row_the_evaluation_a_checkpoint_and_the_short_batch_are_met
     seen = reading.whole_run
     assert seen is not None
     assert [each["looked"] for each in seen["data"]] == [501, 600]
-    assert (seen["short_batch"], seen["checkpoints"]) == (501 % 40, 1)
+    assert (seen["short_batch"], seen["checkpoints"]) == (501 % 40, 2)
     assert seen["evaluation_batches"] > 0
     assert memory.shape == (40, 256)
     assert len(reading.steps()) < 20
@@ -230,7 +245,7 @@ def test_a_tuned_whole_run_says_what_it_saw_and_what_held_the_peak(tmp_path: Pat
     largest = result["boundary"]["largest_batch_size"]
     assert result["boundary"]["certified"]
     assert f"of a batch of {largest} with rows of 256" in result["boundary"]["note"]
-    assert result["training"]["whole_run"]["checkpoints"] == 1
+    assert result["training"]["whole_run"]["checkpoints"] == 2
 
 
 def test_data_that_a_script_shuffles_in_each_start_is_looked_through_again(tmp_path: Path) -> None:

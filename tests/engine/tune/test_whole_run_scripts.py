@@ -168,3 +168,51 @@ def test_an_evaluation_whose_batches_are_drawn_before_the_first_is_used_was_seen
     (seen,) = [each.whole_run for each in readings if each.is_done]
     assert seen is not None
     assert seen["evaluation_batches"] == 1
+
+
+STAGES = """
+import sys, torch
+from torch import nn
+from torch.utils.data import DataLoader
+batch_size, case = int(sys.argv[1]), sys.argv[2]
+data, held_out = torch.randn(600, 32), torch.randn(400, 32)
+head, body = nn.Linear(64, 4), nn.Sequential(nn.Linear(32, 64), nn.ReLU())
+model, copy = nn.Sequential(body, head), None
+body.requires_grad_(case != "unfreezes")
+optimizer = torch.optim.AdamW(head.parameters() if case == "unfreezes" else model.parameters())
+for epoch in range(12):
+    if epoch == 8 and case == "unfreezes":
+        body.requires_grad_(True)
+        optimizer = torch.optim.AdamW(model.parameters())
+    if epoch == 8 and case == "another_network":
+        model = nn.Sequential(nn.Linear(32, 512), nn.ReLU(), nn.Linear(512, 4))
+        optimizer = torch.optim.AdamW(model.parameters())
+    if epoch == 8 and case == "averages":
+        copy = torch.optim.swa_utils.AveragedModel(model)
+    for x in DataLoader(data, batch_size=batch_size, shuffle=True):
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+        if copy is not None:
+            copy.update_parameters(model)
+with torch.no_grad():
+    outputs = [model.eval()(x) for x in DataLoader(held_out, batch_size=200 if case == "evaluates_last" else 4)]
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["unfreezes", "another_network", "averages", "evaluates_last"])
+def test_what_a_script_changes_after_some_epochs_is_met_within_a_few_steps(case: str, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(STAGES)
+    begin = partial(begin_command, TuneSpec((sys.executable, str(script), "{batch_size}", case), device="cpu"))
+    shortened = Watching(5, timed_steps=1, whole_run=True, rows_folder=str(tmp_path))
+    to_its_end = Watching(1_000_000)
+    ((whole,), _), ((full,), _) = (start(begin, 8, watching, seconds=600) for watching in (shortened, to_its_end))
+    seen, taken = whole.memory(), full.memory()
+    assert seen is not None
+    assert taken is not None
+    assert seen.peak_bytes == taken.peak_bytes
+    assert len(whole.steps()) < len(full.steps()) / 10
+    assert whole.whole_run is not None
+    assert (whole.whole_run["is_to_its_end"], whole.whole_run["passes"]) == (True, 12)

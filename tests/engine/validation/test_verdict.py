@@ -23,7 +23,9 @@ PASSED, WARNING, FAILED, OPEN = Verdict.PASSED, Verdict.WARNING, Verdict.FAILED,
     ],
 )
 def test_the_memory_of_the_backward_pass_passes_between_two_and_three(ratio, expected):
-    assert verdict.check_of_memory_ratio(1_000_000, int(ratio * 1_000_000)).verdict is expected
+    check = verdict.check_of_memory_ratio(1_000_000, int(ratio * 1_000_000))
+    assert check.verdict is expected
+    assert check.finding.endswith("batch sizes found with it hold") == (expected is WARNING)
 
 
 def test_gradients_within_the_tolerance_pass_in_words():

@@ -91,12 +91,32 @@ def test_no_document_keeps_a_trace_of_markdown_or_an_inline_style() -> None:
 
 
 @pytest.mark.django_db
-def test_the_search_leads_to_the_section_that_holds_all_words(alice_client: Client) -> None:
+def test_the_search_leads_to_the_section_that_holds_the_words(alice_client: Client) -> None:
     text = alice_client.get("/help/", {"q": "BATCH_SIZE_IGNORED"}).content.decode()
     assert "<mark>batch_size_ignored</mark>" in text
     assert 'href="/help/tune/#' in text
     nothing = alice_client.get("/help/", {"q": "xylophone"}).content.decode()
     assert "Nothing was found for “xylophone”" in words(nothing)
+
+
+@pytest.mark.parametrize(
+    ("question", "place"),
+    [
+        ("multi gpu", "several-gpus"),
+        ("multi-GPU training", "several-gpus"),
+        ("sso", "operations#single-sign-on"),
+        ("forgot password", "operations#people"),
+        ("back up", "operations#backup-and-restore"),
+        ("backup", "operations#backup-and-restore"),
+        ("upgrade", "operations#upgrade"),
+        ("emulated", "tune#ranks-that-are-not-there---emulate-ranks"),
+        ("how do I back up the database", "operations#backup-and-restore"),
+        ("certificate xylophone", "certificate"),
+    ],
+)
+def test_people_find_a_section_by_words_of_their_own(question: str, place: str) -> None:
+    first = search(question).results[0]
+    assert place in f"{first.document.name}#{first.section.anchor}"
 
 
 def test_a_section_with_the_word_in_its_heading_comes_first() -> None:

@@ -90,6 +90,17 @@ def test_what_a_card_cannot_do_is_not_offered(alice_client: Client) -> None:
     assert cell(text, "T4").startswith("does not support bf16 : bf16 needs compute capability 8.0")
 
 
+def test_estimates_of_gpus_that_are_not_shown_are_one_click_away(alice_client: Client) -> None:
+    estimated("b200")
+    assert '<a href="?cards=all">show 1 more estimated</a>' in page(alice_client)
+    measured("a10")
+    text = page(alice_client)
+    assert re.search(r'GPUs?; <a href="\?cards=all">show 1 more estimated</a>', text)
+    assert "show the usual ones" in page(alice_client, "?cards=all")
+    labels = re.findall(r'<label for="id_\w+">([^<]+)</label>', text)
+    assert labels.count("GPUs") == 1
+
+
 def test_fastest_and_cheapest_are_marked_in_words_among_measured_cards(alice_client: Client) -> None:
     measured("a10", speed=100.0)
     measured("h100-80gb", speed=400.0)

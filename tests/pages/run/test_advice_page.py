@@ -80,7 +80,7 @@ def test_run_without_a_size_to_recommend_has_no_advice(alice_client: Client) -> 
     run = finished(make_result_that_does_not_fit())
     assert api(alice_client, run, "", 404)["code"] == "no_advice"
     html = page(alice_client, run)
-    assert "This run recommends no batch size" in html
+    assert "This run has no batch size that keeps the reserve" in html
     assert "result: " not in html
     assert 'name="global_batch"' not in html
 
@@ -91,12 +91,15 @@ def test_run_without_a_recommended_size_offers_the_largest_with_the_reserve_by_t
     assert "What follows is for 8 , the largest size that keeps the reserve." in text
     assert "Each of these keeps a global batch of exactly 8." in text
     assert "result: " not in text
-    assert api(alice_client, run, "", 404)["code"] == "no_advice"  # its document would call the size recommended
+    document = api(alice_client, run, "?global_batch=16&devices=2")
+    assert (document["recommended_batch_size"], document["with_margin_batch_size"]) == (None, 8)
+    assert document["chosen"]["micro_batch_size"] == 8
 
 
 def test_run_that_is_not_over_has_no_advice(alice_client: Client) -> None:
     run = make_run()
-    assert api(alice_client, run, "", 404)["code"] == "no_advice"
+    problem = api(alice_client, run, "", 404)
+    assert (problem["code"], problem["detail"]) == ("no_advice", f"Run {run.pk} is queued: advice needs its result.")
     page(alice_client, run, status=404)
 
 

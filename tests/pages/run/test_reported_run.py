@@ -93,6 +93,9 @@ def test_the_page_of_a_script_that_failed_at_once_names_no_choice(alice, alice_c
     sender.send_events(key, 0, error)
     text = text_of(alice_client, f"/runs/{Run.objects.get(report__run_key=key).pk}/")
     assert f"train.py {place}" in text
+    assert f"stayed on {HOST}, where the failed command named its log (~/.cache/memorymark)" in text
+    assert "Start it with --report-output" in text
+    assert "the end of the log below" not in text
 
 
 def test_lists_name_the_origin_and_only_of_reported_runs(alice, alice_client):

@@ -82,10 +82,10 @@ class AdviceSerializer(OriginSerializer):
 
     kind = serializers.CharField(help_text="measured or estimated.")
     recommended_batch_size = serializers.IntegerField(
-        allow_null=True, help_text="By compared speeds; null for an estimate, which recommends none."
+        allow_null=True, help_text="By compared speeds; null where they do not say, and for an estimate."
     )
     with_margin_batch_size = serializers.IntegerField(
-        allow_null=True, help_text="Largest size that keeps the margin of an estimate; null for a measurement."
+        allow_null=True, help_text="Without a recommended size: the largest with an estimate's margin, or the reserve."
     )
     today_global_batch_size = serializers.IntegerField()
     is_wanted = serializers.BooleanField(help_text="Whether `global_batch` was given.")
@@ -115,9 +115,11 @@ class RunAdvice(StrictView):
     def get(self, request: Request, pk: int) -> Response:
         """Return pairs that keep a global batch exactly, the rules for the learning rate, and code to paste.
 
-        404 where the run has no batch size to recommend.
+        404 where the run has no result, or no size that keeps the reserve.
         """
         run = run_or_404(pk)
+        if not run.result:
+            raise Problem(404, detail=f"Run {pk} is {run.state}: advice needs its result.", code="no_advice")
         try:
             advice = advice_of(run, self.query)
         except SpecError as error:

@@ -27,7 +27,7 @@ from engine.spec import DEFAULTS, RANGES, SETTINGS, VALUE_TYPES, RunSpec
 
 _SETTINGS = tuple(name for name in SETTINGS if name == "device" or name not in NOT_MEASURED)
 _NONE_YET = (
-    "there is no certified measurement of exactly these settings on such a card with its current software versions; "
+    "there is no certified measurement of exactly these settings on such a device with its current software versions; "
     "start it with POST /api/v1/runs/"
 )
 
