@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from engine.describe.result import is_today_refused
+from engine.describe.result import answer_of, is_today_refused
 from engine.errors import WorkerFailed, WorkloadFailed
 from engine.results.intervals import NORMAL_95
 from engine.results.result import Outcome, Purpose, Reason, RecommendedBy, RunResult
@@ -34,6 +34,17 @@ def test_the_boundary_is_certified_by_two_executed_probes():
     refusal = next(p for p in result.probes if p.batch_size == 529)
     assert refusal.fresh_process
     assert result.boundary.refusal == "529 refused"
+
+
+def test_what_is_known_is_said_before_the_speeds_are_compared_and_comparing_can_be_left_out():
+    events = []
+    run(FakeWorker(528), events)
+    at = next(n for n, e in enumerate(events) if e.get("phase") == "timing")
+    assert events[at]["known"].startswith("Up to 528 fit, certified. Unused at the default 16: ")
+    assert "(--no-compare-speed leaves it out)" in events[at + 1]["message"]
+    alone = measure(RunSpec("bert-tiny"), worker=FakeWorker(528), estimates=False, compares=False)
+    assert (alone.boundary.largest_batch_size, alone.recommended) == (528, None)
+    assert answer_of(alone).sentence == "Up to 528 fit. None is recommended: the speeds were not compared."
 
 
 def test_the_boundary_is_soaked_in_a_fresh_process():
