@@ -153,8 +153,8 @@ class Console:
             if text := phase_line(phase, finding, took, is_warned=self._is_warned):
                 living.write(text)
             self._is_warned = False
-            if known := event.get("known"):
-                living.write(f"  {printable(known)}", BOLD)
+            if already := event.get("known"):
+                living.write(f"  {printable(already)}", BOLD)
         elif event["event"] in ("log", "estimate") and self._has_own_line(event):
             if line := self._line_of(event):
                 is_warning = event.get("level") == "warning"
