@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.presentation.formatting import NOT_MEASURED, number, rate, rate_range, times, usd, usd_range
+from analysis.presentation.formatting import number, rate, rate_range, times, usd, usd_range
 from analysis.presentation.stored.result import StoredResult
 from engine.describe.speed import speed_of
 from engine.results.result import Point, Savings
@@ -38,9 +38,7 @@ def figures(result: StoredResult, savings: Savings | None = None) -> list[Figure
         is_alone = result.current_is_refused and result.is_speed_measurable  # there is nothing to gain on
         return [_own_speed(result, result.recommended)] if is_alone and result.recommended else []
     speedup = Figure("Speed-up", known.factor, "measured", _against(result), is_gain=True, interval=known.interval)
-    if result.speedup is None:
-        return [speedup, _most_cost(savings), _least_saved(result, savings)]
-    return [speedup, _cost_per_run(savings), _saved_per_year(result, savings)]
+    return [speedup, *_money(result, savings)]
 
 
 def _against(result: StoredResult) -> str:
@@ -61,60 +59,28 @@ def _own_speed(result: StoredResult, size: Point) -> Figure:
     return Figure("Speed", rate(size.samples_per_second), kind, text, interval=interval)
 
 
-def _most_cost(savings: Savings) -> Figure:
-    """Return what a run costs at most: the lower bound of the saving is the upper bound of the cost."""
-    today, saved = savings.cost_per_run_usd, savings.per_run_usd_low
-    if saved is None:
-        return _unknown_money("Cost per run")
-    cost = f"at most {format_most_usd(today - saved)}"
-    return Figure("Cost per run", cost, "derived", f"was {usd(today)}.", _assumed_of_a_run(savings))
-
-
-def _least_saved(result: StoredResult, savings: Savings) -> Figure:
-    low, high = savings.per_year_usd_low, savings.per_year_usd_high
-    if low is None:
-        return _unknown_money("Saved per year")
-    least, assumption = format_least_usd(low), _assumed_of_a_year(savings)
-    formula = _formula(result.speedup_low)
-    interval = "" if high is None else f"{least} to {format_most_usd(high)}"
-    return Figure("Saved per year", f"at least {least}", "derived", formula, assumption, low > 0, interval)
-
-
-def _formula(speedup: float | None) -> str:
-    """Return the formula of the saving, with a speed-up that gives the amount: the shown one is rounded."""
-    exact = "speed-up" if speedup is None else f"{speedup:.6g}"
-    return f"hours × price × (1 − 1 / {exact}) × runs."
-
-
-def _unknown_money(title: str) -> Figure:
-    return Figure(title, NOT_MEASURED, "", "Needs a measured speed-up.")
-
-
-def _cost_per_run(savings: Savings) -> Figure:
-    today, assumption = savings.hours_per_run * savings.price_per_hour_usd, _assumed_of_a_run(savings)
-    if savings.per_run_usd is None:
-        return Figure(
-            "Cost per run", usd(today), "derived", "today; the cost with the recommended size is unknown.", assumption
-        )
-    interval = ""
-    if savings.per_run_usd_low is not None and savings.per_run_usd_high is not None:
-        interval = usd_range(today - savings.per_run_usd_high, today - savings.per_run_usd_low)
-    cost, text = usd(today - savings.per_run_usd), f"was {usd(today)}."
-    return Figure("Cost per run", cost, "derived", text, assumption, interval=interval)
-
-
-def _saved_per_year(result: StoredResult, savings: Savings) -> Figure:
-    per_year = savings.per_year_usd
-    text = "Needs a measured speed-up." if per_year is None else _formula(result.speedup)
-    kind = "" if per_year is None else "derived"
-    low = per_year if savings.per_year_usd_low is None else savings.per_year_usd_low
-    interval = usd_range(savings.per_year_usd_low, savings.per_year_usd_high)
-    return Figure("Saved per year", usd(per_year), kind, text, _assumed_of_a_year(savings), (low or 0) > 0, interval)
-
-
-def _assumed_of_a_run(savings: Savings) -> str:
-    return f"{number(savings.hours_per_run)} h a run today, {usd(savings.price_per_hour_usd)} an hour"
-
-
-def _assumed_of_a_year(savings: Savings) -> str:
-    return f"{savings.runs_per_year:,} runs a year on one device"
+def _money(result: StoredResult, savings: Savings) -> list[Figure]:
+    """Return cost and saving; the lower bound of a saving is the upper bound of the cost."""
+    today, run, year = savings.cost_per_run_usd, savings.per_run_usd, savings.per_year_usd
+    low, high = savings.per_run_usd_low, savings.per_run_usd_high
+    year_low, year_high = savings.per_year_usd_low, savings.per_year_usd_high
+    if run is not None and year is not None:
+        cost, saved, cost_interval = usd(today - run), usd(year), ""
+        if low is not None and high is not None:
+            cost_interval = usd_range(today - high, today - low)
+        saved_interval, speedup = usd_range(year_low, year_high), result.speedup
+    elif low is not None and year_low is not None:
+        least, cost_interval, speedup = format_least_usd(year_low), "", result.speedup_low
+        cost, saved = f"at most {format_most_usd(today - low)}", f"at least {least}"
+        saved_interval = "" if year_high is None else f"{least} to {format_most_usd(year_high)}"
+    else:
+        return []
+    # the exact speed-up gives the amount: the shown one is rounded
+    formula = f"hours × price × (1 − 1 / {speedup or 0:.6g}) × runs."
+    of_run = f"{number(savings.hours_per_run)} h a run today, {usd(savings.price_per_hour_usd)} an hour"
+    of_year = f"{savings.runs_per_year:,} runs a year on one device"
+    least_saved = year if year_low is None else year_low
+    return [
+        Figure("Cost per run", cost, "derived", f"was {usd(today)}.", of_run, interval=cost_interval),
+        Figure("Saved per year", saved, "derived", formula, of_year, (least_saved or 0) > 0, saved_interval),
+    ]

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.presentation.formatting import bytes_text, factor, rate, rate_range
+from analysis.presentation.formatting import bytes_text, rate, rate_range
 from analysis.presentation.stored.result import StoredResult
 from engine.catalog.stored_workload import stored_workload
-from engine.describe.reserve import keeps_reserve, reserve_text
 from engine.describe.speed import speed_of
 from engine.results.result import Point
-from engine.results.speed_rounds import SpeedClaim
 from engine.text.today import name_today
-from engine.text.units import format_factor_range, sentence_case
+from engine.text.units import sentence_case
 
 ROOM_FROM = 0.2
 """Share of the memory from which free memory is room for something larger."""
@@ -35,24 +33,10 @@ def nothing_to_gain(result: StoredResult) -> NothingToGain | None:
 
 
 def _evidence(result: StoredResult, kept: Point) -> str:
-    size, fastest, today = kept.batch_size, result.fastest, sentence_case(name_today(kept.batch_size))
-    if result.claim is SpeedClaim.NO_GAIN:
-        return f"{speed_of(result).said}: slower, or as fast."
-    if (pair := result.in_turns) is not None:
-        between = format_factor_range(pair.ratio.low, pair.ratio.high)
-        return f"Batch {pair.other:,} is {factor(pair.ratio.value)} as fast as {name_today(pair.base)} ({between})."
-    if fastest is None or kept.samples_per_second is None:
-        return f"{today} is the recommended size."
-    if fastest.batch_size == size:
-        if (higher := result.higher) is not None:
-            other = f"{higher.batch_size:,} reached {rate(higher.samples_per_second)}"
-            return f"{today} reaches {_speed(kept)}. {other}, too little more to be told from it."
-        return f"{today} is the fastest size measured, with {_speed(kept)}."
-    other = f"the fastest size measured, {fastest.batch_size:,}, {_speed(fastest)}"
-    why = ""
-    if result.speed is not None and fastest.memory_bytes is not None and not keeps_reserve(result, fastest):
-        why = f", but it leaves less than {reserve_text(result)} of the memory free"
-    return f"{today} reaches {_speed(kept)}; {other}{why}."
+    said = f"{sentence_case(speed_of(result).said)}."
+    if kept.samples_per_second is None:
+        return said
+    return f"{said} {sentence_case(name_today(kept.batch_size))} reaches {_speed(kept)}."
 
 
 def _speed(point: Point) -> str:

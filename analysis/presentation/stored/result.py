@@ -18,8 +18,6 @@ from engine.results.figure_kinds import EMULATED, grade_of
 from engine.results.result import Point, Probe, Purpose, Reason
 from engine.results.speed_rounds import SpeedClaim
 from engine.results.stats import decisive_probes
-from engine.speed.claim import is_gain
-from engine.tune.speed.alternating_starts import Pair, stored_pair
 from engine.tune.training import Training
 
 
@@ -37,18 +35,6 @@ class StoredResult(Measured):
     def is_speed_measurable(self) -> bool:
         """Whether figures of speed may be stated."""
         return self.claim is SpeedClaim.FIGURE
-
-    @property
-    def is_faster(self) -> bool:
-        """Whether the recommended size is shown to be faster than today's by more than noise."""
-        return is_gain(self.speedup, self.speedup_low)
-
-    @property
-    def in_turns(self) -> Pair | None:
-        """What starts in turns of a command show of another size against today's; None without a verdict."""
-        if self.training is None:
-            return None
-        return stored_pair(self.speed_rounds, self.probes, self.current_batch_size)
 
     @property
     def lacks_answer(self) -> bool:

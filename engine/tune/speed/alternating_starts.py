@@ -188,15 +188,6 @@ def pair_of(base: int, other: int, evaluation: Sequence[StartedRound]) -> Pair:
     return Pair(base, other, interval_of_rounds(ratios).exp())
 
 
-def stored_pair(rounds: Sequence[SpeedRound], probes: Sequence[Probe], today: int) -> Pair | None:
-    """Return what the starts in turns of a result show of another size against today's; None without a verdict."""
-    evaluation = [r for r in rounds_of(rounds, probes) if r.stage is Stage.EVALUATION and today in r.speeds]
-    others = {size for each in evaluation for size in each.speeds} - {today}
-    if len(evaluation) < ENOUGH_ROUNDS or len(others) != 1:
-        return None
-    return pair_of(today, others.pop(), evaluation)
-
-
 def rounds_of(rounds: Sequence[SpeedRound], probes: Sequence[Probe]) -> list[StartedRound]:
     """Return the rounds of a result, with the speeds of the steps that its timing probes hold."""
     steps = {p.batch_size: p.timed_step_seconds for p in probes if p.purpose is Purpose.TIMING}

@@ -17,7 +17,7 @@ from engine.results.speed_rounds import SpeedClaim, Stage
 from engine.speed.comparison import Comparison
 from engine.speed.order import CLEAR_ROUNDS
 from engine.tune.speed import in_turns as in_turns_module
-from engine.tune.speed.alternating_starts import ENOUGH_ROUNDS, MOST_STARTS, Compared, mean_speed, stored_pair
+from engine.tune.speed.alternating_starts import ENOUGH_ROUNDS, MOST_STARTS, Compared, mean_speed
 from engine.tune.speed.in_turns import InTurns
 from engine.tune.speed.timed_steps import steps_to_time
 from tests.engine.quiet_machine import QuietMachine
@@ -234,15 +234,6 @@ def test_the_events_name_the_round_and_the_time_left_at_most() -> None:
     left = [float(str(each["seconds_left_at_most"])) for each in said]
     assert left == sorted(left, reverse=True)
     assert left[0] == 240.0
-
-
-def test_a_stored_comparison_shows_its_pair_again() -> None:
-    in_turns, found = compared({16: 100.0, 48: 101.0}, today=16)
-    pair = stored_pair(found.speed_rounds, in_turns.probes(found), 16)
-    assert pair is not None
-    assert (pair.base, pair.other, pair.ratio.value) == (16, 48, pytest.approx(1.01))
-    assert stored_pair(found.speed_rounds[:5], in_turns.probes(found), 16) is None
-    assert stored_pair((), (), 16) is None
 
 
 def test_a_start_is_timed_over_all_its_steps_where_the_data_comes_in_bursts() -> None:
