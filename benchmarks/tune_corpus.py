@@ -33,7 +33,8 @@ sys.path.insert(0, str(ROOT))
 from engine.errors import CommandUntunable  # noqa: E402 - the checkout is put on the path first
 from engine.results.result import Outcome  # noqa: E402
 from engine.text.units import MIB  # noqa: E402
-from engine.tune.evidence import evidence_of  # noqa: E402
+from engine.tune.evidence import Ended, evidence_of  # noqa: E402
+from engine.tune.reading import Reading  # noqa: E402
 from engine.tune.spec import TuneSpec  # noqa: E402
 from engine.tune.start.command import begin_command  # noqa: E402
 from engine.tune.start.launch import Watching, start  # noqa: E402
@@ -119,21 +120,22 @@ CORPUS = {
     "sft_packed": Case(f"PYTHON DIR/trl_sft.py {TRAINER} --packing true --max_length 64", limit_mib=64, batch="hf"),
     "sft_unpadded": Case(f"PYTHON DIR/trl_sft.py {TRAINER} --padding_free true", limit_mib=64, batch="hf"),
     "multiscale": Case(f"{PICTURES} multiscale --batch-size {{batch_size}}", VARIES),
+    "multiscale_soaked": Case(f"{PICTURES} multiscale --batch-size {{batch_size}}", options=("--soak-steps", "40")),
     "progressive": Case(f"{PICTURES} progressive --batch-size {{batch_size}}"),
     "segmentation": Case(f"{PICTURES} segmentation --batch-size {{batch_size}}"),
     "deep_supervision": Case(f"{PICTURES} deep_supervision --batch-size {{batch_size}}"),
     "moco": Case(f"{PICTURES} moco --batch-size {{batch_size}}", limit_mib=24),
     "moco_divides": Case(f"{PICTURES} moco_divides --batch-size {{batch_size}}", limit_mib=24),
-    "distilled": Case(f"{PICTURES} distilled --batch-size {{batch_size}}"),
     "token_budget": Case(
         f"{SEQUENCES} token_budget --max-tokens {{batch_size}}",
         options=("--sizes", "tokens", "--current-batch-size", "512"),
     ),
-    "robot": Case(f"{SEQUENCES} robot --batch-size {{batch_size}}"),
-    "preferred": Case(f"{SEQUENCES} preferred --batch-size {{batch_size}}"),
     "experts": Case(f"{SEQUENCES} experts --batch-size {{batch_size}}"),
     "checkpointed": Case(f"{SEQUENCES} checkpointed --batch-size {{batch_size}} --accumulate 4"),
     "splats": Case("PYTHON DIR/other_loops.py splats {batch_size}", limit_mib=4),
+    "splats_soaked": Case(
+        "PYTHON DIR/other_loops.py splats {batch_size}", limit_mib=4, options=("--soak-steps", "160")
+    ),
     "minibatches": Case("PYTHON DIR/other_loops.py minibatches {batch_size}", limit_mib=8),
     "environments": Case("PYTHON DIR/other_loops.py environments {batch_size}", limit_mib=8),
     "federated": Case("PYTHON DIR/other_loops.py federated {batch_size}", limit_mib=4),
@@ -238,23 +240,29 @@ def answered(document: dict[str, Any], this: Case) -> dict[str, Any]:
 
 
 def peak_bytes(this: Case, size: int, steps: int) -> int | None:
-    """Start the command once with a size; the peak of its worst rank, None where it did not train its steps."""
-    return started(this, size, steps=steps)[1]
+    """Start the command once with a size; the peak of its worst rank, None where it made no step.
+
+    It needs no rows to be found in the batches: an answer may be tokens, or environments of many rows each.
+    """
+    readings, _ = begun(this, size, steps)
+    return max((memory.peak_bytes for each in readings if (memory := each.memory()) is not None), default=None)
 
 
-def started(this: Case, size: int, smaller: int = 0, steps: int = STEPS) -> tuple[str, int | None]:
+def begun(this: Case, size: int, steps: int = STEPS) -> tuple[list[Reading], Ended]:
+    limit_bytes, batch = this.limit_mib * MIB, this.batch or "template"
+    spec = TuneSpec(tuple(this.arguments()), device="cpu", memory_limit_bytes=limit_bytes, batch=batch)
+    watching = Watching(memory_steps=steps, timed_steps=0, least_steps=steps)
+    return start(partial(begin_command, spec), size, watching, seconds=600)
+
+
+def started(this: Case, size: int, smaller: int = 0) -> tuple[str, int | None]:
     """Start the command once with a size; what is judged of it, and the peak of its worst rank.
 
     `smaller` is a size that trained: it distinguishes data with no more rows from a size that is ignored.
     """
-    limit_bytes, batch = this.limit_mib * MIB, this.batch or "template"
-    spec = TuneSpec(tuple(this.arguments()), device="cpu", memory_limit_bytes=limit_bytes, batch=batch)
-    readings, ended = start(
-        partial(begin_command, spec), size, Watching(memory_steps=steps, timed_steps=0), seconds=600
-    )
-    honoured = {smaller} - {0}
+    limit_bytes, batch, honoured = this.limit_mib * MIB, this.batch or "template", {smaller} - {0}
     try:
-        probe = evidence_of(readings, ended, size, limit_bytes=limit_bytes, batch=batch, honoured=honoured).probe
+        probe = evidence_of(*begun(this, size), size, limit_bytes=limit_bytes, batch=batch, honoured=honoured).probe
     except CommandUntunable as reason:
         return reason.code, None
     return str(probe.outcome), probe.peak_allocated_bytes

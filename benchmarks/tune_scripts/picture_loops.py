@@ -120,7 +120,6 @@ def main():
     if case.startswith("moco"):
         model = MoCo(case == "moco_divides")
     average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.999)) if case == "progressive" else None
-    teacher = Encoder(width=32).eval().requires_grad_(False) if case == "distilled" else None
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     data = Pictures(crops=2) if case == "segmentation" else Pictures()
     collate = listed if case == "segmentation" else None
@@ -144,11 +143,6 @@ def main():
             elif case.startswith("moco"):
                 logits = model(pictures, pictures.flip(3))
                 loss = F.cross_entropy(logits, torch.zeros(len(logits), dtype=torch.long))
-            elif case == "distilled":
-                with torch.no_grad():
-                    wanted = teacher(pictures).softmax(1)
-                answer = model(pictures)
-                loss = F.kl_div(answer.log_softmax(1), wanted, reduction="batchmean") + F.cross_entropy(answer, labels)
             elif case in ("segmentation", "deep_supervision"):
                 answers = model(pictures)
                 heads = answers if case == "deep_supervision" else answers[:1]

@@ -13,34 +13,21 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, Dataset
 
-ROWS, WORDS, WIDTH, LONGEST, CHUNK = 4_000, 500, 32, 64, 16
+ROWS, WORDS, WIDTH, LONGEST = 4_000, 500, 32, 64
 
 
 class Sentences(Dataset):
-    """Sentences of random length, the same in each start; of pairs, one that was chosen and one that was not."""
+    """Sentences of random length, the same in each start."""
 
-    def __init__(self, pairs=False):
-        draw, self.pairs = random.Random(0), pairs
+    def __init__(self):
+        draw = random.Random(0)
         self.lengths = [draw.randint(8, LONGEST) for _ in range(ROWS)]
 
     def __len__(self):
         return ROWS
 
     def __getitem__(self, row):
-        tokens = torch.full((self.lengths[row],), 1 + row % (WORDS - 1))
-        return (tokens, tokens.flip(0)[: 4 + row % 50]) if self.pairs else tokens
-
-
-class Episodes(Dataset):
-    """Frames of a robot's camera with its joints and the next actions, as in lerobot."""
-
-    def __len__(self):
-        return ROWS
-
-    def __getitem__(self, row):
-        past = torch.arange(CHUNK) >= 4 + row % CHUNK
-        sample = {"observation.image": torch.rand(2, 3, 24, 24), "observation.state": torch.rand(2, 6)}
-        return sample | {"action": torch.rand(CHUNK, 6), "action_is_pad": past, "task": "push"}
+        return torch.full((self.lengths[row],), 1 + row % (WORDS - 1))
 
 
 class TokenBatches:
@@ -110,35 +97,6 @@ class Model(nn.Module):
         return x @ self.words.weight.T
 
 
-class Policy(nn.Module):
-    """Actions for the next steps, as in ACT."""
-
-    def __init__(self):
-        super().__init__()
-        self.see = nn.Sequential(nn.Conv2d(3, 8, 5, 2), nn.ReLU(), nn.Conv2d(8, WIDTH, 5, 2), nn.ReLU())
-        self.state, self.places = nn.Linear(6, WIDTH), nn.Parameter(torch.randn(CHUNK, WIDTH))
-        self.body = nn.Transformer(WIDTH, 2, 1, 1, 64, batch_first=True)
-        self.act = nn.Linear(WIDTH, 6)
-
-    def forward(self, batch):
-        pictures = batch["observation.image"]
-        seen = self.see(pictures.flatten(0, 1)).flatten(2).transpose(1, 2).reshape(len(pictures), -1, WIDTH)
-        memory = torch.cat([seen, self.state(batch["observation.state"])], 1)
-        actions = self.act(self.body(memory, self.places.expand(len(pictures), -1, -1)))
-        errors = F.l1_loss(actions, batch["action"], reduction="none") * ~batch["action_is_pad"][..., None]
-        return errors.mean(), {"l1": errors.mean().item()}
-
-
-def log_likelihood(model, tokens):
-    logits = model(tokens[:, :-1]).log_softmax(-1)
-    return (logits.gather(2, tokens[:, 1:, None])[..., 0] * (tokens[:, 1:] > 0)).sum(1)
-
-
-def joined(pairs):
-    """Collate chosen before rejected answers, padded together."""
-    return pad_sequence([each for side in zip(*pairs, strict=True) for each in side], batch_first=True)
-
-
 def padded(rows):
     return pad_sequence(rows, batch_first=True)
 
@@ -151,29 +109,16 @@ def main():
     parser.add_argument("--accumulate", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    case, size = args.case, args.batch_size
-    model = Policy() if case == "robot" else Model(case)
-    data = Episodes() if case == "robot" else Sentences(pairs=case == "preferred")
-    if case == "token_budget":
+    model, data = Model(args.case), Sentences()
+    if args.case == "token_budget":
         loader = DataLoader(data, batch_sampler=TokenBatches(data.lengths, args.max_tokens), collate_fn=padded)
     else:
-        collate = {"robot": None, "preferred": joined}.get(case, padded)
-        loader = DataLoader(data, size, shuffle=True, drop_last=True, collate_fn=collate)
-    reference = Model(case).eval().requires_grad_(False) if case == "preferred" else None
+        loader = DataLoader(data, args.batch_size, shuffle=True, drop_last=True, collate_fn=padded)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     for _ in range(100):
         for number, batch in enumerate(loader):
-            if case == "robot":
-                loss, _ = model(batch)
-            elif case == "preferred":
-                ours = log_likelihood(model, batch)
-                with torch.no_grad():
-                    theirs = log_likelihood(reference, batch)
-                chosen, rejected = (ours - theirs).chunk(2)
-                loss = -F.logsigmoid(0.1 * (chosen - rejected)).mean()
-            else:
-                logits = model(batch[:, :-1])
-                loss = F.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten(), ignore_index=0)
+            logits = model(batch[:, :-1])
+            loss = F.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten(), ignore_index=0)
             (loss / args.accumulate).backward()
             if (number + 1) % args.accumulate == 0 or number + 1 == len(loader):
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
