@@ -118,7 +118,6 @@ CORPUS = {
     "sentence_pairs": Case("PYTHON DIR/sentence_pairs.py {batch_size} {out}"),
     "accelerate_nlp": Case("PYTHON DIR/accelerate_nlp.py --cpu {out}", batch="dataloader"),
     "sft_packed": Case(f"PYTHON DIR/trl_sft.py {TRAINER} --packing true --max_length 64", limit_mib=64, batch="hf"),
-    "sft_unpadded": Case(f"PYTHON DIR/trl_sft.py {TRAINER} --padding_free true", limit_mib=64, batch="hf"),
     "multiscale": Case(f"{PICTURES} multiscale --batch-size {{batch_size}}", VARIES),
     "multiscale_soaked": Case(f"{PICTURES} multiscale --batch-size {{batch_size}}", options=("--soak-steps", "40")),
     "progressive": Case(f"{PICTURES} progressive --batch-size {{batch_size}}"),
@@ -182,11 +181,17 @@ def summary(lines: list[dict[str, Any]]) -> dict[str, Any]:
         "exact": len(exact),
         "tried_by_brute_force": len(tried),
         "otherwise_by_brute_force": [line["case"] for line in tried if not line["is_boundary"]],
+        "over_the_limit_in_200_steps": [line["case"] for line in exact if takes_more_later(line)],
         "refused_with_the_expected_reason": sum(line["is_as_expected"] for line in refused),
         "not_as_expected": wrong,
         "starts_to_the_certificate": {"median": median(searched), "worst": max(searched)},
         "starts_with_the_largest_with_reserve": {"median": median(all_starts), "worst": max(all_starts)},
     }
+
+
+def takes_more_later(line: dict[str, Any]) -> bool:
+    """Whether the largest size exceeded the limit in steps after those that its certificate names."""
+    return (line.get("peak_of_200_steps_bytes") or 0) > line["limit_mib"] * MIB
 
 
 def case(name: str) -> dict[str, Any]:
