@@ -11,6 +11,7 @@ from ..errors import SpecError
 from ..validation.spec import BACKWARD, ValidationSpec, reference_of
 from ..validation.verdict import (
     COMPILES,
+    UNUSUAL,
     Check,
     StepFigures,
     ValidationResult,
@@ -123,7 +124,11 @@ def _again(check: Check, result: ValidationResult) -> Check:
         return check_of_gradients(precision, check.measured, spec.tolerance, against)
     if check.name == "memory_ratio":
         alone, both = (steps[name].peak_bytes if name in steps else None for name in _STEPS[BACKWARD])
-        return check_of_memory_ratio(alone, both) if alone and both else Check(*("",) * 2, Verdict.NOT_CHECKED, "")
+        if not alone or not both:
+            return Check(*("",) * 2, Verdict.NOT_CHECKED, "")
+        again = check_of_memory_ratio(alone, both)
+        is_of_today = check.finding.endswith(UNUSUAL)
+        return again if is_of_today else replace(again, finding=again.finding.removesuffix(UNUSUAL))
     eager, compiled_step = (steps.get(name, StepFigures()) for name in _COMPILE_STEPS)
     if check.name == "compiles" and "compiled" not in steps:
         return Check("compiles", COMPILES, Verdict.NOT_CHECKED, check.finding)

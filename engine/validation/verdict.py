@@ -128,6 +128,10 @@ def not_checked(name: str, claim: str, reason: str) -> Check:
     return Check(name, claim, Verdict.NOT_CHECKED, reason)
 
 
+UNUSUAL = "; unusual, yet the backward pass is in the figure: batch sizes found with it hold"
+"""Follows from a warning of the memory ratio; earlier engines left it out."""
+
+
 def check_of_memory_ratio(forward_bytes: int, both_bytes: int) -> Check:
     """Hold the memory of forward + backward against that of the forward pass: a finder must count both."""
     ratio = both_bytes / forward_bytes
@@ -138,7 +142,7 @@ def check_of_memory_ratio(forward_bytes: int, both_bytes: int) -> Check:
         verdict = Verdict.FAILED
         finding += f"; below {RATIO_FAILS_BELOW:g} the backward pass cannot be in the figure"
     elif verdict is Verdict.WARNING:
-        finding += "; unusual, yet the backward pass is in the figure: batch sizes found with it hold"
+        finding += UNUSUAL
     return Check("memory_ratio", claim, verdict, finding, ratio, RATIO_LOW, RATIO_HIGH)
 
 

@@ -55,7 +55,7 @@ def tuned_today() -> dict[str, Any]:
     """Return a stored result of a command with the members that one has today."""
     tuned = document("tune_plain")
     del tuned["training"]["rank_hosts"]
-    return tuned | {"training": tuned["training"] | {"protection": None}}
+    return tuned | {"training": tuned["training"] | {"protection": None, "unseen": None}}
 
 
 def of_today() -> dict[str, dict[str, Any]]:

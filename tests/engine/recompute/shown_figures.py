@@ -130,6 +130,8 @@ TABLE: dict[str, Row] = {
     **_of("Training", Row(Kind.RECOMPUTED, "engine.recompute.training.untrue_training"), "starts", "ranks"),
     **_of("Training", Row(Kind.RECOMPUTED, "engine.recompute.training.untrue_training"), "rank_peaks_bytes"),
     "Training.protection": FACT,
+    "Training.unseen": PART,
+    **_of("Unseen", FACT, "pass_batches", "unused_loaders", "frozen_weights", "weights"),
     "Training.changed_files": Row(Kind.TEXT, "engine.recompute.training._unlikely_files"),
     "Training.peak": Row(Kind.FIXED, "engine.recompute.training._untrue_peak"),
     **_of("Throughput", OF_TRAINING, "tokens_per_second", "is_steady"),

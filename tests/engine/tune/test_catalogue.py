@@ -151,7 +151,6 @@ def test_ranks_on_a_cpu_that_would_fill_the_host_are_refused() -> None:
         (["--emulate-ranks", "8", "--ranks", "2", "--strategy", "ddp"], "stands in for all 2 ranks"),
         (["--emulate-ranks", "8", "--rank", "x", "--strategy", "ddp"], "--rank: 'x' is no list of"),
         (["--rank", "0"], "--rank: is for several ranks"),
-        (["--no-compare-speed"], "is for several ranks"),
     ],
 )
 def test_wrong_options_of_ranks_are_named_as_they_were_typed(arguments: list[str], said: str, capsys: Any) -> None:
