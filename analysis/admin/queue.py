@@ -92,12 +92,13 @@ def _lines() -> Iterator[QueueLine]:
         yield QueueLine(device, str(device), silent, holds, "" if holds else describe_hold(device))
 
 
-def _waiting() -> tuple[list[tuple[Run, str]], int]:
-    """Return the runs that wait, oldest first, with why; and how many more there are."""
+def _waiting() -> tuple[list[tuple[Run, str]], bool]:
+    """Return the runs that wait, oldest first, with why; and whether there are more."""
     queue = Run.objects.queued().filter(cancel_requested=False)
-    runs = list(queue.with_places().defer("result").order_by("-priority", "created_at", "id")[:WAITING_SHOWN])
+    runs = list(queue.with_places().defer("result").order_by("-priority", "created_at", "id")[: WAITING_SHOWN + 1])
+    has_more, runs = len(runs) > WAITING_SHOWN, runs[:WAITING_SHOWN]
     turns = queue_positions(runs)
-    return [(run, describe_phase(run, turns.get(run.pk))) for run in runs], queue.count() - len(runs)
+    return [(run, describe_phase(run, turns.get(run.pk))) for run in runs], has_more
 
 
 def first_text(stored: str | None) -> str:

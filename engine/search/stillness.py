@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 ROUNDING = 4096
 """One part of so many is an allocator's rounding, as of a card's blocks, or a step's loss that is kept."""
+ROUNDED_BYTES, SMALL_BYTES = 4096, 2**20
+"""So few bytes are, too, of a training of at least a MiB: a Trainer's log keeps them now and then."""
 STATE_STEPS = 2
 """The first steps, whose memory rises in every training: they make gradients and the optimizer's state."""
 VARIED_TIMES, RISING_TIMES, ROSE_TIMES = 8, 4, 2
@@ -40,7 +42,8 @@ def is_more(peak_bytes: int, other_bytes: int) -> bool:
     >>> is_more(16_386, 16_384), is_more(16_389, 16_384)
     (False, True)
     """
-    return peak_bytes > other_bytes + other_bytes // ROUNDING
+    least = ROUNDED_BYTES if other_bytes >= SMALL_BYTES else 0
+    return peak_bytes > other_bytes + max(other_bytes // ROUNDING, least)
 
 
 def is_rising(peaks: Sequence[int]) -> bool:
@@ -79,7 +82,7 @@ def steps_to_watch(least: int, batch_size: int, starts: Collection[Watched], *, 
 
     It ends by itself after `MOST_SECONDS`; ranks, which have to make the same number, are given what should take that.
     """
-    wanted = [VARIED_TIMES * least for each in starts if each.is_varied]
+    wanted = [max(VARIED_TIMES * least, each.steps) for each in starts if each.is_varied]
     wanted += [RISING_TIMES * each.steps for each in starts if each.is_rising]
     wanted += [ROSE_TIMES * each.rose_at for each in starts if each.rose_at > least]
     if not wanted:

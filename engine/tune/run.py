@@ -230,7 +230,7 @@ class StartSweep(Sweep):
         watching = Watching(
             so_far.steps(batch_size),
             least_steps=so_far.least_steps,
-            still_steps=STILL_STEPS,
+            still_steps=0 if so_far.is_varied else STILL_STEPS,  # then all starts are to be alike
             again=sum(p.batch_size == batch_size for p in self.searched) if so_far.is_varied else 0,
             whole_run=self.spec.whole_run,
             rows_folder=self.rows_folder,

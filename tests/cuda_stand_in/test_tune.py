@@ -80,7 +80,7 @@ def test_a_whole_run_on_a_card_is_limited_by_its_longest_row(cards: Cards) -> No
     largest, note = result["boundary"]["largest_batch_size"], result["boundary"]["note"]
     assert result["boundary"]["certified"]
     assert f"of a batch of {largest} with rows of 512" in note
-    assert result["training"]["whole_run"]["checkpoints"] == 1
+    assert result["training"]["whole_run"]["checkpoints"] >= 1
     assert result["training"]["whole_run"]["evaluation_batches"] > 0
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
-from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 from django_q.models import OrmQ
@@ -124,23 +123,6 @@ def test_a_clock_that_was_set_back_hides_neither_runs_nor_messages(fleet: Fleet)
     fleet.serve(card)
     left, waiting = fleet.until_over(left, waiting)
     assert (left.state, left.attempt, waiting.state) == (State.FINISHED, 2, State.FINISHED)
-
-
-def test_runs_that_were_queued_before_an_upgrade_start_after_it(fleet: Fleet):
-    """The tables of 0.1, with a run in them, become those of today."""
-    card = fleet.card()
-    run = fleet.run(card)
-    Run.objects.update(device=card)  # there the device that was asked for was the run's device from the start
-    call_command("migrate", "analysis", "0001", verbosity=0)
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT state FROM analysis_run WHERE id = %s", [run.pk])
-            assert cursor.fetchone() == (State.QUEUED,)
-    finally:
-        call_command("migrate", "analysis", verbosity=0)
-    fleet.serve(card)
-    (run,) = fleet.until_over(run)
-    assert (run.state, run.attempt, run.requested_device) == (State.FINISHED, 1, card)
 
 
 def test_a_thousand_waiting_runs_are_cancelled_at_once(fleet: Fleet):
