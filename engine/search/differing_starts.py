@@ -124,7 +124,7 @@ def without_short_starts(probes: Sequence[Probe]) -> list[Probe]:
     most = {p.batch_size: 0 for p in probes}
     for probe in probes:
         most[probe.batch_size] = max(probe.steps, most[probe.batch_size])
-    return [p for p in probes if not p.fits or 2 * p.steps > most[p.batch_size] or not p.steps]
+    return [p for p in probes if not p.fits or 2 * p.steps > most[p.batch_size] or p.steps == most[p.batch_size]]
 
 
 def _by_size(probes: Sequence[Probe]) -> dict[int, list[Probe]]:

@@ -52,8 +52,7 @@ def is_rising(peaks: Sequence[int]) -> bool:
     >>> is_rising([1000, 3000, 3000, 3000, 3000]), is_rising([1000, 3000, 3000, 5000, 3000])
     (False, True)
     """
-    later = range(max(len(peaks) // 2, STATE_STEPS), len(peaks))
-    return any(is_more(peaks[number], max(peaks[:number])) for number in later)
+    return last_rise(peaks) > max(len(peaks) // 2, STATE_STEPS)
 
 
 def last_rise(peaks: Sequence[int]) -> int:
@@ -62,10 +61,11 @@ def last_rise(peaks: Sequence[int]) -> int:
     >>> last_rise([1000, 3000, 3000, 5000, 3000])
     4
     """
-    return max(
-        (number + 1 for number in range(len(peaks)) if is_more(peaks[number], max(peaks[:number], default=0))),
-        default=0,
-    )
+    highest = found = 0
+    for number, peak in enumerate(peaks, 1):
+        found = number if is_more(peak, highest) else found
+        highest = max(highest, peak)
+    return found
 
 
 def has_fallen(peaks: Sequence[int]) -> bool:
