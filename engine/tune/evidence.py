@@ -38,6 +38,7 @@ from .reading import Reading, Step, check_same_gpu
 from .replay import Memory
 from .script_error import TIMEOUT
 from .seen import KEPT_OUT, LastSeen
+from .spec import FUNCTION
 from .speed.timed_steps import Loader, Timing, steps_to_time, timed_pairs
 from .varied import differences_of
 from .wanted_size import ONE_ROW, Unit, check_undivided, end_of_data, is_consumed_alike
@@ -233,7 +234,8 @@ def evidence_of(
         watched = replace(watched, is_varied=True)
     evidence = replace(evidence, caveat=caveat, watched=watched, left_out=left_out, counts_all=counts_all)
     axis = axis if unit is ONE_ROW else 0  # by chance it is no other dimension
-    unseen = Unseen(**trained[0].data.get("unseen") or {}) if whole_run is None else None
+    is_script = whole_run is None and batch != FUNCTION  # a function has no whole run to go on to
+    unseen = Unseen(**trained[0].data.get("unseen") or {}) if is_script else None
     found_in_all = replace(evidence, batch_axis=axis, whole_run=whole_run, unseen=unseen, rows_of_a_pass=rows_of_a_pass)
     return without_speed(found_in_all, world_size) if emulated else replace(found_in_all, world_size=world_size)
 

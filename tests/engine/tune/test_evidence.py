@@ -396,3 +396,8 @@ def test_graphs_whose_edges_come_first_are_of_other_sizes_too() -> None:
     marks = [[*m[:3], [2, next(edges)], None] if m[1] == "forward" else m for m in marks_of(steps(16))]
     marks = [[*m[:3], [2, 900], None, [], 1_000, 8] if m[1] == "batch" else m for m in marks]
     assert "items large, and a larger one takes more memory" in (judged([reading([], marks=marks)], 8).caveat or "")
+
+
+def test_only_a_script_is_told_of_a_whole_run_that_sees_more() -> None:
+    assert judged([reading(steps(40))]).unseen is not None
+    assert judged([reading(steps(40))], batch="function").unseen is None
