@@ -73,7 +73,6 @@ def test_loading_the_portal_does_not_load_torch():
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, check=False).returncode == 0
 
 
-@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("package", ["engine", "analysis", "memorymark_site", "benchmarks", "tests"])
 def test_no_file_is_longer_than_400_lines_and_every_module_says_what_it_is(package):

@@ -378,16 +378,13 @@ def test_a_loader_that_draws_other_sizes_or_does_not_tell_proves_nothing() -> No
     assert why_not([drawn([None], 16)], 8) == "batch_size_ignored"
 
 
-def test_a_batch_that_was_cut_after_it_failed_is_not_counted_by_the_loader_either() -> None:
-    marks = [[*m, [], 1_000, 40] if m[1] == "batch" else m for m in marks_of([[40, 20, 20]] * 9)]
-    assert why_not([reading([], marks=marks)]) == "batch_size_ignored"
-
-
-def test_parts_of_a_batch_that_is_cut_once_for_all_are_not_counted_by_the_loader() -> None:
-    """As where a script halves its batch after a failure and keeps the half: later steps hold no whole batch."""
+def test_parts_of_a_batch_that_was_cut_are_not_counted_by_the_loader() -> None:
+    """As where a script cuts a batch after it failed; whoever keeps the half holds no whole batch in later steps."""
+    cut = [[*m, [], 1_000, 40] if m[1] == "batch" else m for m in marks_of([[40, 20, 20]] * 9)]
+    assert why_not([reading([], marks=cut)]) == "batch_size_ignored"
     marks = marks_of([[20, 20]] * (MEMORY_STEPS + TIMED_STEPS))
-    whole = [[*m[:3], [40, 64], None, [], 1_000, 40] if m[1] == "batch" else m for m in marks]
-    assert why_not([reading([], marks=whole)]) == "batch_size_ignored"
+    kept = [[*m[:3], [40, 64], None, [], 1_000, 40] if m[1] == "batch" else m for m in marks]
+    assert why_not([reading([], marks=kept)]) == "batch_size_ignored"
 
 
 def test_graphs_whose_edges_come_first_are_of_other_sizes_too() -> None:
