@@ -19,3 +19,10 @@ def from_json(kind: type[T], data: Any, read_other: Callable[[type, Any], Any] |
     import msgspec  # here: `python -m engine --help` need not wait for it
 
     return msgspec.convert(data, kind, dec_hook=read_other)
+
+
+def to_json(value: Any) -> Any:
+    """Return a value as JSON has it: lists, and the values of enums."""
+    import msgspec
+
+    return msgspec.json.decode(msgspec.json.encode(value))

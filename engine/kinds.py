@@ -7,6 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
+from .answers.command import CommandFacts
+from .answers.document import check_limits
+from .answers.measurement import MeasurementFacts
+from .answers.own_race import answer_of_own_race
+from .answers.race import answer_of_race
+from .answers.sizes import answer_of_sizes
+from .answers.validation import answer_of_validation
 from .catalog.stored_workload import is_own_training
 from .documents.estimated import Estimated
 from .documents.measured import Measured, Tuned
@@ -16,14 +23,7 @@ from .documents.stored import check_schema
 from .documents.validated import Validated
 from .estimate.spec import EstimateSpec
 from .faster.spec import FasterSpec
-from .recompute.command import CommandClaims
-from .recompute.contradiction import Contradiction
-from .recompute.document import check_limits
-from .recompute.measurement import MeasurementClaims
-from .recompute.own_race import contradictions_of_own_race
-from .recompute.race import contradictions_of_race
-from .recompute.result import contradictions_of_result
-from .recompute.validation import contradictions_of_validation
+from .from_json import to_json
 from .run_kind import RunKind as RunKind
 from .spec import RunSpec, measured_spec
 from .tune.faster.spec import OwnRaceSpec, read_own_race_spec
@@ -64,13 +64,13 @@ class Kind:
 
     `subcommand` is that of the engine's command line, empty where it has none. `read_spec` reads what was requested
     and raises SpecError, naming the field. `read` reads a result document of any version, and raises ValueError.
-    `contradictions` lists what a document claims beyond its probes.
+    `answer` works out all that follows from the facts of a document, and raises ImpossibleFiguresError.
     """
 
     subcommand: str
     read_spec: Callable[[dict[str, Any]], Spec]
     read: Callable[[Mapping[str, Any]], Document]
-    contradictions: Callable[[Mapping[str, Any]], list[Contradiction]]
+    answer: Callable[[Mapping[str, Any]], dict[str, Any]]
     members: tuple[str, ...] = ()
     """The members of its document that none of another kind has."""
     searches: bool = False
@@ -83,36 +83,34 @@ class Kind:
     """Whether a portal starts such a run."""
 
 
-_of_a_measurement = partial(contradictions_of_result, MeasurementClaims)
+_of_a_measurement = partial(answer_of_sizes, MeasurementFacts)
 KINDS = ByKind(
     measurement=Kind("", measured_spec, Measured.from_dict, _of_a_measurement, searches=True),
-    command=Kind(
-        "tune", read_tuned_spec, Tuned.from_dict, partial(contradictions_of_result, CommandClaims), searches=True
-    ),
+    command=Kind("tune", read_tuned_spec, Tuned.from_dict, partial(answer_of_sizes, CommandFacts), searches=True),
     estimate=Kind(
         "estimate",
         EstimateSpec.from_dict,
         Estimated.from_dict,
-        _of_a_measurement,  # it claims nothing that was measured: as a result it is refused by its first member
+        _of_a_measurement,  # it holds nothing that was measured: as a result it is refused by its first member
         members=("estimates", "safe_batch_size"),
         uses_device=False,
         is_reported=False,
     ),
     validation=Kind(
-        "validate", ValidationSpec.from_dict, Validated.from_dict, contradictions_of_validation, members=("checks",)
+        "validate", ValidationSpec.from_dict, Validated.from_dict, answer_of_validation, members=("checks",)
     ),
     race=Kind(
         "faster",
         FasterSpec.from_dict,
         Raced.from_dict,
-        contradictions_of_race,
+        answer_of_race,
         members=("at_today",),
     ),
     own_race=Kind(
         "tune",
         read_own_race_spec,
         OwnRaced.from_dict,
-        contradictions_of_own_race,
+        answer_of_own_race,
         members=("goal",),
         is_started_here=False,
     ),
@@ -134,11 +132,11 @@ def read_result(document: Mapping[str, Any]) -> Document:
     return KINDS[kind_of(document)].read(document)
 
 
-def find_contradictions(document: Mapping[str, Any]) -> list[Contradiction]:
-    """List the fields in which a result claims more than its probes show. Raises SpecError for a malformed document.
+def answered(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document of a result, as JSON has it, with all that follows from its facts.
 
-    `document` is the JSON of a measurement, of a tuned command, or of a validation.
+    Raises SpecError for a malformed document, and ImpossibleFiguresError for figures that no machine can have measured.
     """
     check_limits(document)
     check_schema(document)
-    return KINDS[kind_of(document)].contradictions(document)
+    return dict(to_json(KINDS[kind_of(document)].answer(document)))

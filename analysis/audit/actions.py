@@ -19,6 +19,7 @@ ACTIONS = (
     "run.report",
     "run.report_result",
     "run.report_refuse",
+    "run.decide_again",
     "trust.give",
     "trust.revoke",
     "share.create",

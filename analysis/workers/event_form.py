@@ -13,8 +13,8 @@ from typing import Any
 from msgspec import convert
 
 from analysis.runs.queue.stored_progress import Count, Seconds, Size
+from engine.answers import impossible_estimate, impossible_facts
 from engine.estimate.types import Estimate
-from engine.recompute import impossible_estimate, impossible_facts
 from engine.results.result import DeviceFacts
 from engine.text.printable import printable
 
@@ -74,10 +74,10 @@ def check_event(event: Mapping[str, Any]) -> None:
 def check_device(facts: DeviceFacts) -> None:
     """Raise ValueError for a device that cannot be, by the rule for result documents."""
     for wrong in impossible_facts(facts):
-        raise ValueError(f"{wrong.field}: must be {wrong.recomputed}, got {printable(repr(wrong.claimed))}")
+        raise ValueError(f"{wrong.field}: must be {wrong.allowed}, got {printable(repr(wrong.claimed))}")
 
 
 def check_estimate(stored: object) -> None:
     """Raise ValueError for an estimate that no page could show."""
     for wrong in impossible_estimate(convert(stored, Estimate)):
-        raise ValueError(f"{wrong.field}: must be {wrong.recomputed}, got {wrong.claimed}")
+        raise ValueError(f"{wrong.field}: must be {wrong.allowed}, got {wrong.claimed}")

@@ -18,7 +18,7 @@ from analysis.runs.services import Lease
 from analysis.workers.event_buffer import EventBuffer
 from analysis.workers.event_intake import EventIntake
 from analysis.workers.live_room import LiveRoom
-from engine.recompute.document import MOST_PROBES
+from engine.answers.document import MOST_PROBES
 from engine.time_left import TimeLeft
 
 if TYPE_CHECKING:

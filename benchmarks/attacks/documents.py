@@ -15,7 +15,7 @@ import pytest
 
 from benchmarks.attacks.portal import HOST, Answer, Attacked, Person, Row, longest, meanwhile, row
 from benchmarks.documents_at_once import document as filled_document
-from benchmarks.forged_documents import originals
+from tests.engine.answers.answers import originals
 
 Document = dict[str, Any]
 STARTED_AT = "2026-11-20T10:00:00+00:00"
@@ -41,8 +41,8 @@ def tuned() -> Document:
     """A tuned command whose compared starts are equally fast: today's size stays."""
     from engine.tune import run as tune_run
     from engine.tune.spec import TuneSpec
+    from tests.engine.answers.test_commands import made, made_up_start
     from tests.engine.quiet_machine import leave_the_machine_alone
-    from tests.engine.recompute.test_commands import made, made_up_start
 
     settings = {"memory_limit_bytes": 4_000, "compare_speed": True, "start_batch_size": 32}
     with pytest.MonkeyPatch.context() as patch:
@@ -118,7 +118,7 @@ def padded(rounds: int, sizes: int, left_out: list[int]) -> Document:
 
 
 def endless_rounds(portal: Attacked) -> Iterator[Row]:
-    from engine.recompute.document import MOST_BLOCKS, MOST_ROUNDS
+    from engine.answers.document import MOST_BLOCKS, MOST_ROUNDS
 
     sender, most = portal.person(), f"refused within {REFUSED_SECONDS:g} s, whatever else the machine does"
     for what, rounds, sizes, left_out in (

@@ -105,7 +105,7 @@ def locks_by_events(portal: Attacked) -> Iterator[Row]:
 
 def endless_runs(portal: Attacked) -> Iterator[Row]:
     from analysis.models import Attempt, Measurement
-    from engine.recompute.document import MOST_PROBES
+    from engine.answers.document import MOST_PROBES
     from engine.report.protocol import PROBES_MOST
     from tests.factories.reports import make_events, make_run_key
 

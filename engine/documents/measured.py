@@ -17,7 +17,6 @@ from ..results.result_file import result_in
 from ..results.stats import decisive_probes
 from ..text.masking import masked
 from ..tune.training import Training
-from .earlier import as_of_today
 from .estimated import EstimatedCard
 from .stored import Parts, StoredSpec, from_document, unreadable_parts
 
@@ -61,7 +60,7 @@ class Measured(RunResult):
         needed = _NEEDED if is_own_training(result.spec) else _NEEDED + _NEEDED_OF_A_MODEL
         if missing := [name for name in needed if result.spec.get(name) is None]:
             raise ValueError(f"spec.{missing[0]} is missing")
-        return replace(as_of_today(result), unreadable=unreadable)
+        return replace(result, unreadable=unreadable)
 
     @classmethod
     def of(cls, document: object, field: str) -> Self:

@@ -1,6 +1,6 @@
 """PURE: what follows from the rounds of a race: its rows, the sizes of their own, and the answer.
 
-Used by the run, and again by `recompute.race` for a document of another machine.
+Used by the run, and again by `answers.race` for a document of another machine.
 """
 
 from __future__ import annotations

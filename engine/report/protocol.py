@@ -114,15 +114,15 @@ def describe(answer: PortalAnswer) -> str:
 
 
 def _claims(body: Mapping[str, Any]) -> str:
-    """Write ``boundary.largest_batch_size: claimed 64, recomputed 32`` for the first contradicted fields."""
+    """Write ``probes[0].steps: -1, allowed 0`` for the first fields that no machine can have measured."""
     errors = body.get("errors")
     found = [each for each in errors if isinstance(each, Mapping)] if isinstance(errors, list) else []
     claims = [
-        f"{each['field']}: claimed {_value(each['claimed'])}, recomputed {_value(each['recomputed'])}"
+        f"{each['field']}: {_value(each['claimed'])}, allowed {_value(each['allowed'])}"
         for each in found
-        if {"field", "claimed", "recomputed"} <= each.keys()
+        if {"field", "claimed", "allowed"} <= each.keys()
     ]
-    count = max(_number(body.get("contradicted_fields")) or 0, len(claims))  # the portal lists some of them
+    count = max(_number(body.get("impossible_fields")) or 0, len(claims))  # the portal lists some of them
     more = f" and {count - _FIELDS_MOST} more" if claims and count > _FIELDS_MOST else ""
     return "; ".join(printable(each) for each in claims[:_FIELDS_MOST]) + more
 

@@ -276,8 +276,6 @@ class RecommendedBy(StrEnum):
 
     SPEED = "speed"
     """The smallest within 3 % of the fastest, of those that keep the reserve; today's where none is shown faster."""
-    MEMORY_RESERVE = "memory_reserve"
-    """Only in documents of earlier builds: the largest that keeps the reserve. Nothing recommends such a size now."""
     NOTHING = "nothing"
     """No size is recommended: none trained, the time ended first, or the speeds do not say which is better."""
 

@@ -204,15 +204,6 @@ def reason(claim: SpeedClaim, compared: tuple[int, int, Interval] | None, rounds
     return f"{_REASONS[claim]}: {size} is {describe_range(ratio)} as fast as {other}"
 
 
-def says_nothing(reason: str) -> bool:
-    """Whether a reason is that of a ratio of which nothing is claimed, word for word."""
-    if (found := compared_in(reason)) is None:
-        return False
-    low, _, high = found.interval.partition(" to ")
-    ratio = f"{found.batch_size} is between {low}x and {high} as fast as {found.other}"
-    return reason == f"{_REASONS[SpeedClaim.NOTHING]}: {ratio}"
-
-
 _REASONS = {
     SpeedClaim.AT_LEAST: "the least speed-up is known, but no figure",
     SpeedClaim.NO_GAIN: "no gain was found, and no figure is known",

@@ -24,7 +24,7 @@ Another size than today's is recommended only where it is shown to be a gain.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from statistics import fmean, median, quantiles
@@ -91,20 +91,6 @@ def decide(candidates: Candidates, rounds: Sequence[Round]) -> RunRound | SpeedV
     """Decide on the next round, or on the verdict, from all rounds so far; None where no size is left to compare."""
     candidates, counted = _without_left_out(candidates, rounds)
     return _decided(_select(candidates, counted), counted) if candidates.sizes else None
-
-
-def replay(candidates: Candidates, rounds: Sequence[Round]) -> Iterator[RunRound | SpeedVerdict | None]:
-    """Yield what `decide` returns before each of the rounds, and after the last one.
-
-    A round of the evaluation does not change the selection, so its decision is not computed again for each of them.
-    """
-    selected: _Selected | None = None
-    for count in range(len(rounds) + 1):
-        left, counted = _without_left_out(candidates, rounds[:count])
-        last = rounds[count - 1] if count else None
-        if last is None or last.stage is Stage.SELECTION or last.left_out is not None:
-            selected = _select(left, counted) if left.sizes else None
-        yield None if selected is None else _decided(selected, counted)
 
 
 def _without_left_out(candidates: Candidates, rounds: Sequence[Round]) -> tuple[Candidates, list[Round]]:

@@ -15,13 +15,13 @@ from analysis.api import openapi
 from analysis.api.kinds.requests import component
 from analysis.api.v1.run.result_schema import ORIGIN, RESULT, engine_components
 from analysis.models import Run
-from benchmarks.forged_documents import originals
 from engine.estimate.gpus import Gpu
 from engine.estimate.predict import estimate
 from engine.results.result import EstimateError, RunResult
 from engine.spec import RunSpec
+from tests.engine.answers.answers import originals
+from tests.engine.answers.own_race_documents import document_of
 from tests.engine.estimate.synthetic_models import card, model
-from tests.engine.recompute.own_race_documents import document_of
 from tests.factories import make_claimed_run, make_result, make_result_that_does_not_fit
 from tests.factories.matrix import estimated
 from tests.factories.results import finished, result

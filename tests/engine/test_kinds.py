@@ -6,9 +6,8 @@ import pytest
 
 from engine.cli.main import COMMANDS
 from engine.errors import SpecError
-from engine.kinds import KINDS, find_contradictions
+from engine.kinds import KINDS, answered
 from engine.validation.spec import ValidationSpec
-from tests.factories import make_result
 
 
 def test_the_subcommand_of_each_kind_is_one_of_the_command_line() -> None:
@@ -22,7 +21,6 @@ def test_each_kind_reads_its_own_spec() -> None:
         KINDS.measurement.read_spec(spec.to_dict())
 
 
-@pytest.mark.parametrize("more", [{"estimates": []}, {"safe_batch_size": 8}])
-def test_a_result_that_is_an_estimate_is_refused_as_a_claim(more: dict[str, object]) -> None:
-    with pytest.raises(SpecError, match=f"{next(iter(more))}: is unknown"):
-        find_contradictions({**make_result().to_dict(), **more})
+def test_an_estimate_is_no_result_of_another_machine() -> None:
+    with pytest.raises(SpecError, match="is missing"):
+        answered({"schema": 1, "estimates": [], "spec": {}})

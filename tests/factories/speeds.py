@@ -125,21 +125,6 @@ def make_result_out_of_time(**fields: Any) -> RunResult:
     )
 
 
-def make_result_by_memory(**fields: Any) -> RunResult:
-    """As builds before 0.6 stored it: the largest size that keeps the reserve, called recommended."""
-    result = make_unmeasurable_result(**fields)
-    assert result.speed is not None
-    size = make_result(**fields).recommended
-    return replace(
-        result,
-        speed=replace(result.speed, recommended_by=RecommendedBy.MEMORY_RESERVE, claim=None),
-        recommended=size,
-        batch_size_ratio=2.0,
-        waste=make_result(**fields).waste,
-        largest_with_reserve=None,
-    )
-
-
 def _without_speeds(result: RunResult, **fields: Any) -> RunResult:
     """No speed of a single size is stated without a figure."""
     changed = replace(result, fastest=None, **fields)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from engine.catalog.stored_workload import is_own_training
-from engine.documents.earlier import as_of_today
 from engine.from_json import from_json
 from engine.results.memory_breakdown import LiveBlock, MemoryBreakdown, Request, entries_of
 from engine.results.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Waste
@@ -34,10 +33,10 @@ CARD = DeviceFacts("cuda:0", "cuda", "NVIDIA A100-SXM4-40GB", 40 * GIB, 40 * GIB
 
 
 def result_of(document: Mapping[str, Any]) -> RunResult:
-    """Read a document back as the command line has it when the run ends: never as an earlier build had it."""
+    """Read a document back as the command line has it when the run ends."""
     types = get_type_hints(RunResult)
     members = {name: from_json(of, document[name]) for name, of in types.items() if name != "spec" and name in document}
-    return as_of_today(RunResult(spec=_spec_of(document["spec"]), **members))
+    return RunResult(spec=_spec_of(document["spec"]), **members)
 
 
 def documents() -> dict[str, dict[str, Any]]:

@@ -90,10 +90,6 @@ def test_a_long_reason_follows_the_sentence() -> None:
         (make_timed_result(), "Lost today: 28.1 % of the time · Use: 8 · Saves: $0.34 a run"),
         (make_bound_result(), "Lost today: at least 50.0 % of the time · Use: 8 · Saves: at least $0.60 a run"),
         (make_kept_result(), "Unused today: 60.9 % · Use: 4 · Saves: nothing"),
-        (
-            make_timed_result(0.97, 1.05, 1.13),  # of an earlier build
-            "Unused today: 60.9 % · Use: none recommended · Saves: not known",
-        ),
         (make_unmeasurable_result(), "Unused today: 60.9 % · Use: none recommended · Saves: not known"),
         (
             replace(make_unmeasurable_result(), spec=make_spec(current_batch_size=16), current=None),

@@ -29,7 +29,6 @@ from engine.results.result import (
     Point,
     Purpose,
     Reason,
-    RecommendedBy,
     RunResult,
     Savings,
 )
@@ -39,7 +38,6 @@ from tests.factories import make_probe, make_refusal, make_result, make_result_t
 from tests.factories.speeds import (
     make_bound_result,
     make_kept_result,
-    make_result_by_memory,
     make_result_out_of_time,
     make_timed_result,
     make_unmeasurable_result,
@@ -171,26 +169,6 @@ def test_a_limit_that_is_known_without_a_comparison_says_what_was_missing() -> N
     said = headline(stored(unclear, speed=replace(unclear.speed, reason=reason)))
     assert said.sentence == f"Up to 8 fit. None is recommended: {reason}."
     assert said.notes[0] == "A longer time budget lets the speeds be compared."
-
-
-def test_a_size_by_memory_of_an_earlier_build_is_no_recommendation() -> None:
-    result = stored(make_result_by_memory())
-    assert headline(result).sentence.startswith("Up to 8 fit. None is recommended")
-    assert (result.recommended, paste(result)) == (None, None)
-    assert result.largest_with_reserve is not None
-    assert result.largest_with_reserve.batch_size == 8
-
-
-def test_a_size_by_memory_of_a_run_out_of_time_was_just_the_largest_probed() -> None:
-    result = stored(make_result_by_memory(), boundary=uncertified(Reason.TIME_BUDGET))
-    assert result.largest_with_reserve is None
-
-
-def test_starts_in_turns_of_an_earlier_build_that_show_a_gain_still_recommend() -> None:
-    timed = make_timed_result()
-    assert timed.speed is not None
-    result = stored(timed, speed=replace(timed.speed, recommended_by=RecommendedBy.MEMORY_RESERVE))
-    assert headline(result).sentence.startswith("Use batch size 8: 1.39x as fast as your 4")
 
 
 def test_a_size_of_today_that_does_not_fit_is_answered_by_a_compared_choice_alone() -> None:

@@ -16,7 +16,7 @@ from engine.text.units import GIB
 from tests.factories import make_probe, make_result, make_spec
 from tests.factories.estimates import estimated_at
 from tests.factories.results import CARD, estimate, result
-from tests.factories.speeds import SPEED, make_result_by_memory, make_unmeasurable_result
+from tests.factories.speeds import SPEED, make_unmeasurable_result
 
 OWN_CARD = replace(CARD, foreign_used_bytes=0)
 
@@ -107,15 +107,11 @@ def test_a_measured_cell_names_the_recommended_size_and_what_it_leaves() -> None
 def test_a_measured_cell_without_a_recommendation_names_the_size_with_the_reserve_as_that() -> None:
     point = Point.of(make_probe(16, peak_allocated_bytes=30 * GIB), OWN_CARD)
     unclaimed = make_unmeasurable_result(largest_with_reserve=point)
-    by_memory = make_result_by_memory(recommended=point)
-    of_today = replace(result(20, card=OWN_CARD), recommended=None, speed=unclaimed.speed, largest_with_reserve=point)
-    waste = replace(of_today.waste, at_recommended_bytes=10 * GIB)
-    of_before = replace(of_today, recommended=point, speed=by_memory.speed, largest_with_reserve=None, waste=waste)
-    for answer in (of_today, of_before):
-        (cell,) = cells_of(run(answer))
-        named = (cell["recommended_batch_size"], cell["with_reserve_batch_size"], cell["samples_per_second"])
-        assert named == (None, 16, None)
-        assert MatrixCell(**cell).shown_batch_size == (16 if cell["reserve_fraction"] is not None else 20)
+    answer = replace(result(20, card=OWN_CARD), recommended=None, speed=unclaimed.speed, largest_with_reserve=point)
+    (cell,) = cells_of(run(answer))
+    named = (cell["recommended_batch_size"], cell["with_reserve_batch_size"], cell["samples_per_second"])
+    assert named == (None, 16, None)
+    assert MatrixCell(**cell).shown_batch_size == (16 if cell["reserve_fraction"] is not None else 20)
 
 
 def test_a_measured_cell_of_before_the_reserve_says_that_it_is_not_known() -> None:

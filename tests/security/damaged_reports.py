@@ -18,8 +18,8 @@ from django.test import Client
 
 from analysis.models import Run
 from analysis.runs.marks.share_links import is_shareable, share_link_create
-from benchmarks.forged_documents import originals
 from engine.progress import MEASURING_PHASES
+from tests.engine.answers.answers import originals
 from tests.engine.honest_worker import HonestWorker, document_of
 from tests.factories.reports import (
     HOST,

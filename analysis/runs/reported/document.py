@@ -1,6 +1,6 @@
-"""PURE: a result document of another machine -> what is stored of it. Nothing in it is believed before it is checked.
+"""PURE: a result document of another machine -> what is stored of it: its facts, and the answer that they give here.
 
-`engine.recompute` reads the form strictly and derives every figure of the answer again.
+Whatever else the document says is ignored.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from analysis.models import Run
 from analysis.models.text import MARK
 from analysis.runs.columns.result_columns import check_columns
 from analysis.runs.kinds import BY_KIND
+from engine.answers import FIRST_VERSION, Impossible, ImpossibleFiguresError
 from engine.errors import SpecError
-from engine.kinds import KINDS, Spec, find_contradictions, kind_of, read_result
-from engine.recompute import FIRST_VERSION, Contradiction
+from engine.kinds import KINDS, Spec, answered, kind_of, read_result
 from engine.report.protocol import RUN_KEY
 from engine.results.result import DeviceFacts, Probe
 from engine.results.result_file import result_in
@@ -24,8 +24,6 @@ from engine.results.result_file import result_in
 REPORTED_KINDS = tuple(name.value for name, kind in KINDS.items() if kind.is_reported)
 """What can be reported. A command, or a function, is a measurement of the portal, too; its spec has other fields."""
 HOST_LENGTH: int = Run._meta.get_field("reported_from").max_length or 0
-MEMBERS_MOST, NAME_LENGTH = 500, 200
-"""Most members of an object in a document, and the longest name of one: an engine writes about thirty of each."""
 _MALFORMED = (TypeError, ValueError, AttributeError, ArithmeticError, LookupError, StopIteration)
 """What reading a document of any content may raise: it refuses the document, and is no error of the server."""
 _LONGEST_SECONDS = 366 * 86_400.0
@@ -33,10 +31,7 @@ _LONGEST_SECONDS = 366 * 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class ReportedDocument:
-    """A result whose form is right. `seconds` is how long the run took by its own clock.
-
-    With `contradictions` it claims what its own probes do not show, and must not be stored.
-    """
+    """A result that a machine can have measured. `seconds` is how long the run took by its own clock."""
 
     run_key: str
     kind: str
@@ -51,30 +46,42 @@ class ReportedDocument:
     columns: Mapping[str, Any]
     environment: Mapping[str, Any]
     result: Mapping[str, Any]
-    contradictions: Sequence[Contradiction]
+
+
+class ImpossibleDocumentError(Exception):
+    """The document holds figures that no machine can have measured."""
+
+    def __init__(self, run_key: str, host: str, found: Sequence[Impossible]) -> None:
+        super().__init__(run_key)
+        self.run_key, self.host, self.found = run_key, host, found
 
 
 def read_document(body: object) -> ReportedDocument:
-    """Read the content of a result file, or a result alone. Raises SpecError, which names what is wrong."""
-    result = result_in(body, "result")
-    environment, spec = _object(result.get("environment"), "environment"), _object(result.get("spec"), "spec")
+    """Read the content of a result file, or a result alone.
+
+    Raises SpecError, which names what is wrong, and ImpossibleDocumentError.
+    """
+    given = result_in(body, "result")
+    environment, spec = _object(given.get("environment"), "environment"), _object(given.get("spec"), "spec")
     _refuse_too_old(environment)
-    _check_names(result)
+    run_key = checked_run_key(environment.get("run_key"), "environment.run_key")
+    host = checked_host(environment.get("host"), "environment.host")
     try:
-        contradictions = find_contradictions(result)
+        result = answered(given)
         found: Any = read_result(result)
         kind = kind_of(result)
         rules = BY_KIND[kind]
         columns, device_count = rules.columns(result), rules.devices_used(found)
-        if not contradictions:
-            check_columns(Run, {**columns, "device_count": device_count})
+        check_columns(Run, {**columns, "device_count": device_count})
+    except ImpossibleFiguresError as exc:
+        raise ImpossibleDocumentError(run_key, host, exc.found) from exc
     except _MALFORMED as exc:
         raise SpecError("result", f"is no result that this portal can read: {exc!r}"[:500]) from exc
     device = found.device
     return ReportedDocument(
-        run_key=checked_run_key(environment.get("run_key"), "environment.run_key"),
+        run_key=run_key,
         kind=kind.value,
-        host=checked_host(environment.get("host"), "environment.host"),
+        host=host,
         started_at=_moment(environment.get("started_at"), "environment.started_at"),
         spec=read_spec(kind, {**spec, "device": device.device}),
         device=device,
@@ -86,7 +93,6 @@ def read_document(body: object) -> ReportedDocument:
         columns=columns,
         environment=environment,
         result=result,
-        contradictions=contradictions,
     )
 
 
@@ -119,21 +125,6 @@ def _refuse_too_old(environment: Mapping[str, Any]) -> None:
             f"is missing: the engine that wrote this is too old, its figures cannot be computed again; "
             f"measure again with MemoryMark {FIRST_VERSION} or later",
         )
-
-
-def _check_names(value: Any, path: str = "result") -> None:
-    """Raise SpecError for more or longer names than any result has: each that is unknown is a contradiction."""
-    if isinstance(value, dict):
-        if len(value) > MEMBERS_MOST:
-            raise SpecError(path[:NAME_LENGTH], f"has more than {MEMBERS_MOST} members")
-        for name, member in value.items():
-            if len(name) > NAME_LENGTH:
-                raise SpecError(path[:NAME_LENGTH], f"has a member whose name is longer than {NAME_LENGTH} characters")
-            _check_names(member, name if path == "result" else f"{path}.{name}")
-    elif isinstance(value, list):
-        for place, member in enumerate(value):
-            if isinstance(member, (dict, list)):
-                _check_names(member, f"{path}[{place}]")
 
 
 def _object(value: object, field: str) -> dict[str, Any]:

@@ -53,10 +53,6 @@ class ReportConflictError(Exception):
     """The run already has another result, or is of another kind or model."""
 
 
-class ContradictedError(Exception):
-    """The document claims what its own probes do not show: see its `contradictions`."""
-
-
 def report_begin(*, sender: Sender, run_key: str, spec: Spec, engine_version: str) -> tuple[Run, bool]:
     """Store a running run of this sender. Also returns whether it is new: the same key gives the same run."""
     try:
@@ -144,11 +140,8 @@ def results_known(person: User, sha256s: Collection[str]) -> dict[str, Run]:
 def result_store(*, sender: Sender, document: ReportedDocument, sha256: str) -> tuple[Run, bool]:
     """Finish the run of this document, or store a new one. Also returns whether the document was not known yet.
 
-    Raises ContradictedError where the document claims what its probes do not show, and SpecError where a probe cannot
-    be stored. Raises ReportConflictError where the run has another result.
+    Raises SpecError where a probe cannot be stored, and ReportConflictError where the run has another result.
     """
-    if document.contradictions:
-        raise ContradictedError
     for number, probe in enumerate(document.probes):
         try:
             check_storable(probe)

@@ -1,6 +1,6 @@
 """PURE: what follows from the starts and rounds of `tune --faster`: the rows, what races, and the answer.
 
-Used by the run, and again by `recompute.own_race` for a document of another machine.
+Used by the run, and again by `answers.own_race` for a document of another machine.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from engine import __version__
 from engine.results.result import Purpose, Savings
 from engine.text.units import GIB, MIB
 from tests.factories import make_probe, make_refusal, make_result, make_result_that_does_not_fit
-from tests.factories.speeds import make_bound_result, make_result_by_memory
+from tests.factories.speeds import make_bound_result
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -66,11 +66,6 @@ def test_a_lower_bound_is_no_figure_and_stands_under_exact():
     assert (data["optimal_batch_size"], data["speedup"], data["cost_savings_per_run"]) == (8, None, None)
     exact = data["exact"]
     assert (exact["speedup_low"], exact["saving_per_year_usd_low"]) == (2.0, pytest.approx(60.0))
-
-
-def test_a_size_by_memory_of_an_earlier_build_is_not_optimal():
-    data = analysis_data(make_result_by_memory().to_dict(), run_id=7)
-    assert (data["optimal_batch_size"], data["waste_gb"], data["current_batch_size"]) == (None, None, 4)
 
 
 def memory(size_bytes: int | None, mib: float | None, gib: float | None) -> dict[str, float | None]:

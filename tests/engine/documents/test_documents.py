@@ -18,18 +18,20 @@ from engine.estimate.frontier import frontier_of, grid_of, specs_of
 from engine.estimate.largest import LargestOf, largest_of
 from engine.estimate.predict import estimate
 from engine.estimate.types import Estimate
-from engine.kinds import RunKind, kind_of, read_result
+from engine.kinds import RunKind, answered, kind_of, read_result
 from engine.results.result import RecommendedBy
 from engine.spec import RunSpec
 from engine.text.units import GIB, MIB
 from tests.engine.estimate.synthetic_models import card, model
 from tests.engine.honest_worker import HonestWorker, document_of
 from tests.factories import make_result, make_result_that_does_not_fit
-from tests.factories.speeds import make_result_by_memory, make_timed_result
+from tests.factories.speeds import make_timed_result
 
 ROOT = Path(__file__).resolve().parents[3]
 EARLIER = {path.stem: path for path in sorted((ROOT / "tests" / "data" / "documents").glob("*.json"))}
 STORED = {path.stem: path for path in sorted((ROOT / "benchmarks" / "data" / "results").glob("*.json"))}
+OF_OTHER_WORDS = [name for name in EARLIER if name.endswith(("by_memory", "before_claims"))]
+"""Before 0.5 was done, a result could recommend a size by memory alone."""
 STORED["tuned_function"] = ROOT / "tests" / "factories" / "tuned_function.json"
 
 
@@ -70,7 +72,7 @@ def of_today() -> dict[str, dict[str, Any]]:
     }
 
 
-@pytest.mark.parametrize("name", [*EARLIER, *STORED])
+@pytest.mark.parametrize("name", [*(name for name in EARLIER if name not in OF_OTHER_WORDS), *STORED])
 def test_a_document_of_any_version_is_read_and_keeps_what_it_says(name: str) -> None:
     read = read_result(document(name))
     assert type(read).from_dict(read.to_dict()) == read
@@ -104,21 +106,13 @@ def test_what_a_command_consumed_is_part_of_its_document_alone() -> None:
     assert (measured.training, "training" in measured.to_dict()) == (None, False)
 
 
-@pytest.mark.parametrize("name", ["measured_0_5_by_memory", "measured_0_5_before_claims"])
-def test_a_size_that_memory_alone_recommended_is_the_largest_with_the_reserve(name: str) -> None:
-    stored, read = document(name), Measured.from_dict(document(name))
-    assert stored["speed"]["recommended_by"] == "memory_reserve"
-    assert read.largest_with_reserve is not None
-    assert read.largest_with_reserve.batch_size == stored["recommended"]["batch_size"]
-    assert (read.recommended, read.speedup, read.savings.per_run_usd) == (None, None, None)
+@pytest.mark.parametrize("name", OF_OTHER_WORDS)
+def test_a_document_in_other_words_is_read_by_its_facts(name: str) -> None:
+    stored, read = document(name), read_result(answered(document(name)))
+    assert isinstance(read, Measured)
+    assert read.boundary.largest_batch_size == stored["boundary"]["largest_batch_size"]
     assert read.speed is not None
-    assert (read.speed.recommended_by, read.speed.reason) == (RecommendedBy.NOTHING, stored["speed"]["reason"])
-
-
-def test_one_that_does_not_keep_the_reserve_is_not_called_so() -> None:
-    stored = make_result_by_memory().to_dict()
-    stored["waste"] |= {"at_recommended_bytes": 0, "at_recommended_fraction": 0.0}
-    assert Measured.from_dict(stored).largest_with_reserve is None
+    assert read.speed.recommended_by is (RecommendedBy.SPEED if read.recommended else RecommendedBy.NOTHING)
 
 
 def test_a_spec_that_today_refuses_is_read_as_it_stands() -> None:

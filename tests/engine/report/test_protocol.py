@@ -135,24 +135,24 @@ def test_interval_that_no_portal_means_is_not_followed() -> None:
 
 
 def test_contradicted_document_names_its_fields_with_both_values() -> None:
-    errors = [{"field": "boundary.largest_batch_size", "claimed": 64, "recomputed": 32, "detail": "..."}]
+    errors = [{"field": "boundary.largest_batch_size", "claimed": 64, "allowed": 32, "detail": "..."}]
     answer = PortalAnswer(422, {"detail": "The document claims more.", "errors": errors})
     assert meaning_of(answer) is Meaning.REFUSED
-    assert describe(answer) == "refused with 422: boundary.largest_batch_size: claimed 64, recomputed 32"
+    assert describe(answer) == "refused with 422: boundary.largest_batch_size: 64, allowed 32"
 
 
 def test_many_contradictions_are_a_line_that_can_be_read() -> None:
     point = dict.fromkeys((f"figure_{number}" for number in range(20)), 1.5)
-    errors = [{"field": f"points[{number}]", "claimed": point, "recomputed": None} for number in range(30)]
+    errors = [{"field": f"points[{number}]", "claimed": point, "allowed": None} for number in range(30)]
     said = describe(PortalAnswer(422, {"errors": errors}))
     assert said.endswith("and 27 more")
     assert len(said) < 400
 
 
 def test_contradictions_that_the_portal_does_not_list_are_counted() -> None:
-    errors = [{"field": f"kinds.{number}", "claimed": 1, "recomputed": None} for number in range(10)]
-    line = describe(PortalAnswer(422, {"errors": errors, "contradicted_fields": 300}))
-    assert line.endswith("kinds.2: claimed 1, recomputed None and 297 more")
+    errors = [{"field": f"kinds.{number}", "claimed": 1, "allowed": None} for number in range(10)]
+    line = describe(PortalAnswer(422, {"errors": errors, "impossible_fields": 300}))
+    assert line.endswith("kinds.2: 1, allowed None and 297 more")
 
 
 def test_text_of_the_portal_cannot_steer_a_terminal() -> None:

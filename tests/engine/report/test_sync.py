@@ -137,11 +137,11 @@ def test_answers_that_are_lost_double_nothing(portal: LoopbackPortal, synced: An
 
 def test_refused_document_is_named_with_both_values(portal: LoopbackPortal, synced: Any, tmp_path: Path) -> None:
     good, bad = write_result(tmp_path, KEYS[0]), write_result(tmp_path, KEYS[1])
-    errors = [{"field": "boundary.largest_batch_size", "claimed": 64, "recomputed": 32}]
+    errors = [{"field": "boundary.largest_batch_size", "claimed": 64, "allowed": 32}]
     portal.fault = lambda _path, number: (422, {"detail": "It claims more.", "errors": errors}) if number == 2 else None
     status, lines = synced(good, bad)
     assert status == 8
-    claim = "boundary.largest_batch_size: claimed 64, recomputed 32"
+    claim = "boundary.largest_batch_size: 64, allowed 32"
     assert lines == [f"sent: {good} ({portal.url}/runs/812/)", f"refused: {bad} (refused with 422: {claim})"]
 
 

@@ -18,7 +18,6 @@ from engine.speed.selection import (
     SpeedVerdict,
     Stage,
     decide,
-    replay,
 )
 
 NOTHING = SpeedClaim.NOTHING
@@ -213,22 +212,6 @@ def test_on_a_busy_cpu_a_size_that_is_ahead_in_every_round_is_recommended_withou
 
 def test_a_block_is_never_shorter_than_what_a_scheduler_needs():
     assert min(BLOCK_SECONDS.values()) >= 0.2
-
-
-def test_a_replay_says_of_each_round_what_was_decided_before_it():
-    """Also where sizes drop out: in the selection, in the evaluation, in a round without a block, and the last one."""
-    rng = random.Random(5)
-    candidates = Candidates((1, 4, 16, 64, 256), 16, frozenset((1, 4, 16)), cores=2)
-    for number_of_losses in range(6):
-        rounds: list[Round] = []
-        losses = sorted(rng.sample(range(30), number_of_losses))
-        while isinstance(step := decide(candidates, rounds), RunRound):
-            gone = rng.choice(step.sizes) if len(rounds) in losses else None
-            sizes = [size for size in step.sizes if size != gone]
-            run = sizes if gone is None else sizes[: rng.randrange(len(sizes) + 1)]
-            blocks = tuple(Block(s, (s / saturating(s) * rng.uniform(0.9, 1.1),)) for s in run)
-            rounds.append(Round(step.stage, blocks, 1.0, gone))
-        assert list(replay(candidates, rounds)) == [decide(candidates, rounds[:n]) for n in range(len(rounds) + 1)]
 
 
 def test_nothing_is_left_to_compare_where_every_size_dropped_out():

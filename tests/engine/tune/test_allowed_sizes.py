@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from engine.describe.boundary import certificate
 from engine.errors import SpecError
-from engine.kinds import find_contradictions
 from engine.results.result import Reason
 from engine.search.allowed_sizes import AllowedSizes, Rule
 from engine.tune import run
@@ -19,6 +18,7 @@ from engine.tune.evidence import Ended
 from engine.tune.reading import Reading
 from engine.tune.spec import TuneSpec
 from engine.tune.training import TuneResult
+from tests.engine.answers.answers import differing, keeps_its_boundary
 from tests.engine.tune.test_evidence import reading, steps
 
 MUTE = "the script's assertion has no text"
@@ -69,7 +69,7 @@ def test_the_sizes_that_a_script_takes_are_learned_from_its_errors(case: str) ->
     assert boundary.allowed_sizes == rule
     assert f"the script seems to take {rule} only" in (boundary.note or "")
     assert certificate(found.result).startswith(f"Certified among {rule}: {largest} trained")
-    assert find_contradictions(document_of(found)) == []
+    assert differing(document_of(found)) == []
     assert len(started) <= 9
 
 
@@ -83,7 +83,7 @@ def test_a_list_of_sizes_in_an_error_is_the_rule_beside_a_given_one_too(sizes: s
     boundary = found.result.boundary
     assert (boundary.largest_batch_size, boundary.refused_batch_size, boundary.certified) == (192, 384, True)
     assert boundary.allowed_sizes == "the sizes 16, 24, 48, 96, 192, 384, 768"
-    assert find_contradictions(document_of(found)) == []
+    assert differing(document_of(found)) == []
     assert len(started) <= 6
 
 
@@ -92,7 +92,7 @@ def test_a_size_that_a_given_rule_allows_and_the_script_does_not_is_started_twic
     assert max(Counter(started).values()) <= 2
     assert len(started) <= 12
     assert (found.largest_batch_size, found.is_certified) == (24, False)
-    assert [each for each in find_contradictions(document_of(found)) if "boundary" in each.field] == []
+    assert keeps_its_boundary(found.to_dict())
 
 
 def test_a_rule_that_two_errors_spell_out_is_not_searched_any_further() -> None:
@@ -116,7 +116,7 @@ def test_no_certificate_leaves_out_a_size_that_a_given_rule_allows(number: int, 
         (most // number + 1) * number,
     )
     assert boundary.certified
-    assert not [each for each in find_contradictions(found.to_dict()) if "boundary" in each.field]
+    assert keeps_its_boundary(found.to_dict())
 
 
 @settings(max_examples=60, deadline=None)
@@ -134,7 +134,7 @@ def test_the_largest_divisor_is_the_end_of_the_search() -> None:
     assert (started, boundary.largest_batch_size, boundary.certified) == ([16, 48], 48, False)
     assert boundary.reason is Reason.SIZE_LIMIT
     assert "the script takes no larger size" in certificate(found.result)
-    assert not [each for each in find_contradictions(found.to_dict()) if "boundary" in each.field]
+    assert keeps_its_boundary(found.to_dict())
 
 
 def test_where_not_even_the_smallest_allowed_size_fits_it_is_named() -> None:
@@ -149,7 +149,7 @@ def test_a_wall_is_not_taken_for_a_rule() -> None:
     assert 900 <= boundary.largest_batch_size <= 1000
     assert (boundary.reason, boundary.certified, boundary.allowed_sizes) == (Reason.ERROR, False, None)
     assert f"{boundary.refused_batch_size:,} failed, and not for lack of memory" in certificate(found.result)
-    assert not [each for each in find_contradictions(found.to_dict()) if "boundary" in each.field]
+    assert keeps_its_boundary(found.to_dict())
     assert len(started) <= 11
 
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from engine.kinds import find_contradictions
 from engine.results.result import Outcome, Reason
 from engine.tune import run
 from engine.tune.data_end import DataEnd
@@ -12,6 +11,7 @@ from engine.tune.evidence import Ended
 from engine.tune.next_start import seconds_of_a_start
 from engine.tune.reading import Reading
 from engine.tune.spec import TuneSpec
+from tests.engine.answers.answers import keeps_its_boundary
 from tests.engine.tune.test_evidence import judged, marks_of, reading, steps
 
 
@@ -48,24 +48,20 @@ def dropping(rows: int, micro_batches: int, passes: int, bytes_a_sample: int = 1
     return start
 
 
-def contradictions_of_the_boundary(found: run.TuneResult) -> list[str]:
-    return [each.field for each in find_contradictions(found.to_dict()) if "boundary" in each.field]
-
-
 def test_a_training_of_4096_rows_and_two_micro_batches_takes_three_starts(monkeypatch) -> None:
     started, found = tuned(monkeypatch, dropping(4096, 2, passes=10), 1_000_000)
     boundary = found.result.boundary
     assert started == [16, 2048, 2049]
     assert (boundary.largest_batch_size, boundary.certified, boundary.reason) == (2048, False, Reason.SIZE_LIMIT)
     assert boundary.refusal == "the data's 4,096 rows allow batches of up to 2,048, 2 micro-batches a step"
-    assert not contradictions_of_the_boundary(found)
+    assert keeps_its_boundary(found.to_dict())
 
 
 @pytest.mark.parametrize(("passes", "largest"), [(1, 333), (2, 500), (3, 1000)])
 def test_a_training_of_few_passes_needs_its_steps_in_them(monkeypatch, passes: int, largest: int) -> None:
     started, found = tuned(monkeypatch, dropping(1000, 1, passes), 1_000_000)
     assert found.largest_batch_size == largest
-    assert not contradictions_of_the_boundary(found)
+    assert keeps_its_boundary(found.to_dict())
     assert len(started) <= 5
 
 

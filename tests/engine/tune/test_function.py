@@ -14,11 +14,11 @@ from types import SimpleNamespace
 import pytest
 
 from engine.errors import CommandUntunable, SpecError, WorkloadFailed
-from engine.kinds import find_contradictions
 from engine.public import tune
 from engine.tune.function import importable_name
 from engine.tune.start.environment import HOOK_VARIABLE
 from engine.tune.start.fork import why_no_fork
+from tests.engine.answers.answers import differing
 from tests.engine.report.loopback_portal import TOKEN, LoopbackPortal, serving
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -179,7 +179,7 @@ def test_warm_starts_are_compared_in_turns_too() -> None:
         assert result["recommended"] is None
     else:
         assert result["recommended"]["batch_size"] > 16
-    assert find_contradictions(result) == []
+    assert differing(result) == []
 
 
 @pytest.mark.slow

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import CommandUntunable, WorkloadFailed
-from engine.kinds import find_contradictions
 from engine.results.result import Outcome, Purpose
 from engine.tune import run
 from engine.tune.evidence import Ended
 from engine.tune.next_start import MOST_STARTS
 from engine.tune.reading import Reading
 from engine.tune.spec import TuneSpec
+from tests.engine.answers.answers import keeps_its_boundary
 from tests.engine.tune.test_evidence import marks_of, reading, steps
 
 TROUBLES = ("error", "names a size", "names sizes", "names numbers", "hangs", "exits", "ends by itself", "lacks rows")
@@ -106,4 +106,4 @@ def test_a_search_ends_after_its_most_starts_and_what_it_claims_is_shown(
         assert {*of_largest} == {Outcome.FITS}
         assert len(of_largest) >= (3 if script.is_varied else 1)
     document = json.loads(json.dumps(found.to_dict()))
-    assert [each for each in find_contradictions(document) if each.field.startswith("boundary")] == []
+    assert keeps_its_boundary(document)

@@ -13,9 +13,9 @@ from unittest.mock import ANY
 
 import pytest
 
-from engine.kinds import find_contradictions
 from engine.text.own_words import SAID
 from engine.tune.speed.alternating_starts import MOST_STARTS
+from tests.engine.answers.answers import differing
 
 pytestmark = pytest.mark.slow
 
@@ -86,7 +86,7 @@ def test_the_batch_size_of_a_config_file_is_set_in_a_copy(tmp_path: Path, name: 
     assert (result["boundary"]["largest_batch_size"], result["spec"]["batch"]) == (32, "config")
     assert (result["spec"]["current_batch_size"], result["spec"]["batch_in"]) == (24, f"{path}:{key}")
     assert (path.read_text(), [each.name for each in tmp_path.iterdir()]) == (text, [name])
-    assert find_contradictions(result) == []
+    assert differing(result) == []
 
 
 def test_a_loader_in_the_one_line_draws_the_size_to_be_tried() -> None:
@@ -289,7 +289,7 @@ def test_starts_of_a_command_are_compared_in_turns_and_believed() -> None:
         assert result["recommended"] is None
     else:
         assert result["recommended"]["batch_size"] in (2, 8)
-    assert find_contradictions(result) == []
+    assert differing(result) == []
 
 
 def test_a_script_that_fails_shows_its_lines_its_log_and_its_command(tmp_path) -> None:

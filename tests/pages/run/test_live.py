@@ -18,9 +18,9 @@ from analysis.runs import services
 from analysis.runs.services import Lease, LogLine
 from analysis.workers.event_buffer import EventBuffer
 from analysis.workers.event_intake import EventIntake
-from benchmarks.forged_documents import originals
 from engine.text.units import MIB
 from engine.time_left import TimeLeft
+from tests.engine.answers.answers import originals
 from tests.factories import (
     FACTS,
     make_claimed_run,

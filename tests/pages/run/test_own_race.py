@@ -19,7 +19,7 @@ from analysis.presentation.stored.own_race import read_own_race
 from analysis.runs.earlier.races import newest_race_of_script
 from engine.kinds import RunKind
 from engine.tune.spec import TuneSpec
-from tests.engine.recompute.own_race_documents import document_of
+from tests.engine.answers.own_race_documents import document_of
 from tests.factories import make_device, make_measured_run, make_user
 from tests.factories.reports import HOST, STARTED_AT, SendingClient, make_run_key
 from tests.factories.speeds import make_timed_result

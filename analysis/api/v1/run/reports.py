@@ -17,7 +17,7 @@ from analysis.api.v1.base import openapi_parameters
 from analysis.api.v1.base.serializer_bases import StrictBody
 from analysis.api.v1.base.strict_input import StrictJSONParser, StrictText, body_object, validated
 from analysis.api.v1.base.strict_view import StrictView
-from analysis.api.v1.run.contradicted import contradicted
+from analysis.api.v1.run.impossible import impossible
 from analysis.api.v1.run.result_schema import RESULT
 from analysis.api.waiting import document_place
 from analysis.http.problem_details import Problem, bad_field, part
@@ -28,13 +28,13 @@ from analysis.permissions import signed_in_user
 from analysis.runs.reported.document import (
     HOST_LENGTH,
     REPORTED_KINDS,
+    ImpossibleDocumentError,
     checked_host,
     checked_run_key,
     read_document,
     read_spec,
 )
 from analysis.runs.reported.reports import (
-    ContradictedError,
     NotYourReportError,
     ReportConflictError,
     Sender,
@@ -244,10 +244,11 @@ class Results(StrictView):
         responses={201: _STORED, 200: _STORED, **openapi_parameters.problems(409, 422)},
     )
     def post(self, request: Request) -> Response:
-        """Store a result file, byte for byte. It finishes the run of its run_key, or becomes a finished run.
+        """Store a result file. It finishes the run of its run_key, or becomes a finished run.
 
-        Every derived figure is computed again from the probes. A document that claims more is refused with 422, whose
-        `errors` have `field`, `claimed` and `recomputed` of the first ten; `contradicted_fields` is their number.
+        Its facts are stored: what was measured, and how the run ended. Every figure that follows from them is worked
+        out here, whatever the document says. Figures that no machine can have measured are refused with 422, whose
+        `errors` have `field`, `claimed` and `allowed` of the first ten; `impossible_fields` is their number.
         503 with Retry-After while several others are being read.
         """
         person = signed_in_user(request)
@@ -263,12 +264,13 @@ class Results(StrictView):
             _check_key(request, body.sha256)
             if known := results_known(person, [body.sha256]):
                 return _stored(known[body.sha256], request, body.sha256, status=200)
-            document = read_document(body.content)
+            try:
+                document = read_document(body.content)
+            except ImpossibleDocumentError as exc:
+                raise impossible(exc, body.sha256) from exc
         sender = _sender(request, document.host)
         try:
             run, is_new = result_store(sender=sender, document=document, sha256=body.sha256)
-        except ContradictedError as exc:
-            raise contradicted(document, body.sha256) from exc
         except ReportConflictError as exc:
             raise Problem(409, detail=str(exc), code="other_result") from exc
         return _stored(run, request, body.sha256, status=201 if is_new else 200)

@@ -9,10 +9,10 @@ from ..results.memory_breakdown import CONTENT_LABELS, MOST_ENTRIES, MemoryBreak
 from ..settings.setting import Role
 from ..spec import MEMORY_STEPS, SETTINGS, RunSpec
 from ..text.printable import is_line
-from .claims import Claims
-from .contradiction import Contradiction
 from .document import MOST_PROBES
+from .impossible import Impossible
 from .limits import BATCH_SIZE_MOST, DRIVER_COUNTS, LINE_MOST, ONE_LINE, OVERCOMMITTED, SLACK_SECONDS
+from .size_facts import SizeFacts
 
 MOST_FRACTION = 10.0
 """No error of an estimate, and no margin for it, is more than ten times the memory itself."""
@@ -25,17 +25,20 @@ MOST_BYTES = 2**50
 _OF_THE_TRAINING = tuple(name for name, each in SETTINGS.items() if each.role in (Role.TRAINING, Role.WORKLOAD))
 
 
-def impossible_breakdown(claims: Claims, breakdown: MemoryBreakdown) -> Iterator[Contradiction]:
+def impossible_breakdown(facts: SizeFacts, breakdown: MemoryBreakdown) -> Iterator[Impossible]:
     """Yield what cannot have filled the memory of a run: pages draw each entry by its kind, as a share of the whole."""
-    path, device = "memory_breakdown", claims.device
+    path, device = "memory_breakdown", facts.device
     yield from impossible_entries(path, breakdown)
     if breakdown.method != "measured":
-        yield Contradiction(f"{path}.method", breakdown.method, "measured")
+        yield Impossible(f"{path}.method", breakdown.method, "measured")
     if breakdown.total_bytes > device.capacity_bytes:
-        yield Contradiction(f"{path}.total_bytes", breakdown.total_bytes, device.capacity_bytes)
+        yield Impossible(f"{path}.total_bytes", breakdown.total_bytes, device.capacity_bytes)
     if breakdown.limit_bytes not in (None, device.limit_bytes):
-        yield Contradiction(f"{path}.limit_bytes", breakdown.limit_bytes, device.limit_bytes)
-    most_bytes, most_seconds = OVERCOMMITTED * device.capacity_bytes, claims.timings.explaining_seconds + SLACK_SECONDS
+        yield Impossible(f"{path}.limit_bytes", breakdown.limit_bytes, device.limit_bytes)
+    most_bytes, most_seconds = (
+        OVERCOMMITTED * device.capacity_bytes,
+        facts.stored.timings.explaining_seconds + SLACK_SECONDS,
+    )
     for name, value, most in (
         ("cached_bytes", breakdown.cached_bytes, most_bytes),
         ("request.size_bytes", breakdown.request.size_bytes, MOST_BYTES),  # what was refused has no bound
@@ -43,40 +46,40 @@ def impossible_breakdown(claims: Claims, breakdown: MemoryBreakdown) -> Iterator
         ("seconds", breakdown.seconds, most_seconds),
     ):
         if value is not None and not 0 <= value <= most:
-            yield Contradiction(f"{path}.{name}", value, [0, most])
+            yield Impossible(f"{path}.{name}", value, [0, most])
 
 
-def impossible_entries(path: str, breakdown: MemoryBreakdown) -> Iterator[Contradiction]:
+def impossible_entries(path: str, breakdown: MemoryBreakdown) -> Iterator[Impossible]:
     """Yield entries that are none, and a total that is not theirs."""
     request = breakdown.request
     places = {f"request.{name}": getattr(request, name) for name in ("module", "phase", "operator")}
     for number, entry in enumerate(breakdown.entries):
         if entry.kind not in CONTENT_LABELS:
-            yield Contradiction(f"{path}.entries[{number}].kind", entry.kind, sorted(CONTENT_LABELS))
+            yield Impossible(f"{path}.entries[{number}].kind", entry.kind, sorted(CONTENT_LABELS))
         for name, least in (("blocks", 0), ("modules", 1)):
             if not least <= (count := getattr(entry, name)) <= _MOST_COUNT:
-                yield Contradiction(f"{path}.entries[{number}].{name}", count, [least, _MOST_COUNT])
+                yield Impossible(f"{path}.entries[{number}].{name}", count, [least, _MOST_COUNT])
         places |= {f"entries[{number}].{name}": getattr(entry, name) for name in ("module", "phase", "operator")}
     for place, text in places.items():
         if text and not is_line(text, _MODULE_MOST):
-            yield Contradiction(f"{path}.{place}", text, ONE_LINE.format(_MODULE_MOST))
+            yield Impossible(f"{path}.{place}", text, ONE_LINE.format(_MODULE_MOST))
     if (kind := request.kind) is not None and kind not in CONTENT_LABELS:
-        yield Contradiction(f"{path}.request.kind", kind, sorted(CONTENT_LABELS))
+        yield Impossible(f"{path}.request.kind", kind, sorted(CONTENT_LABELS))
     if len(breakdown.entries) > MOST_ENTRIES + len(CONTENT_LABELS):
-        yield Contradiction(f"{path}.entries", len(breakdown.entries), MOST_ENTRIES + len(CONTENT_LABELS))
+        yield Impossible(f"{path}.entries", len(breakdown.entries), MOST_ENTRIES + len(CONTENT_LABELS))
     together = sum(entry.size_bytes for entry in breakdown.entries)
     if together != breakdown.total_bytes:
-        yield Contradiction(f"{path}.total_bytes", breakdown.total_bytes, together)
+        yield Impossible(f"{path}.total_bytes", breakdown.total_bytes, together)
 
 
-def impossible_estimate(estimate: Estimate) -> Iterator[Contradiction]:
+def impossible_estimate(estimate: Estimate) -> Iterator[Impossible]:
     """Yield what no estimate can contain: sizes out of range, a card without memory or a name, an error of any size."""
     if not 0 <= estimate.largest_batch_size <= BATCH_SIZE_MOST:
-        yield Contradiction("estimate.largest_batch_size", estimate.largest_batch_size, [0, BATCH_SIZE_MOST])
+        yield Impossible("estimate.largest_batch_size", estimate.largest_batch_size, [0, BATCH_SIZE_MOST])
     if not 0 <= estimate.safe_batch_size <= estimate.largest_batch_size:
-        yield Contradiction("estimate.safe_batch_size", estimate.safe_batch_size, [0, estimate.largest_batch_size])
+        yield Impossible("estimate.safe_batch_size", estimate.safe_batch_size, [0, estimate.largest_batch_size])
     if not is_line(estimate.gpu.name, LINE_MOST):
-        yield Contradiction("estimate.gpu.name", estimate.gpu.name, ONE_LINE.format(LINE_MOST))
+        yield Impossible("estimate.gpu.name", estimate.gpu.name, ONE_LINE.format(LINE_MOST))
     total, known = estimate.gpu.total_bytes, estimate.known_error
     for name, value, least, most in (
         ("gpu.total_bytes", total, 1, MOST_BYTES),
@@ -103,19 +106,19 @@ def impossible_estimate(estimate: Estimate) -> Iterator[Contradiction]:
         ),
     ):
         if value is not None and not least <= value <= most:
-            yield Contradiction(f"estimate.{name}", value, [least, most])
+            yield Impossible(f"estimate.{name}", value, [least, most])
     if len({point.batch_size for point in estimate.at}) < len(estimate.at):
-        yield Contradiction("estimate.at", len(estimate.at), "each size once")
+        yield Impossible("estimate.at", len(estimate.at), "each size once")
     if estimate.breakdown is not None:
         yield from impossible_entries("estimate.breakdown", estimate.breakdown)
 
 
-def estimate_of_others(claims: Claims, estimate: Estimate) -> Iterator[Contradiction]:
+def estimate_of_others(facts: SizeFacts, estimate: Estimate) -> Iterator[Impossible]:
     """Yield in what an estimate is of another training than the one it stands beside: its error would count for it."""
     of_today = RunSpec.from_dict(estimate.spec.to_dict())  # a setting newer than the document follows its profile
     for name in _OF_THE_TRAINING:
-        given, own = (getattr(spec, name, None) for spec in (of_today, claims.spec))
+        given, own = (getattr(spec, name, None) for spec in (of_today, facts.spec))
         if given != own:
-            yield Contradiction(f"estimate.spec.{name}", given, own)
-    if estimate.gpu.total_bytes > claims.device.capacity_bytes * DRIVER_COUNTS:
-        yield Contradiction("estimate.gpu.total_bytes", estimate.gpu.total_bytes, claims.device.capacity_bytes)
+            yield Impossible(f"estimate.spec.{name}", given, own)
+    if estimate.gpu.total_bytes > facts.device.capacity_bytes * DRIVER_COUNTS:
+        yield Impossible("estimate.gpu.total_bytes", estimate.gpu.total_bytes, facts.device.capacity_bytes)

@@ -12,9 +12,7 @@ from ..spec import CPU_DEFAULT_LIMIT_BYTES, MEMORY_STEPS, SearchSpec
 from ..text.printable import is_line
 from ..text.units import MIB
 from ..validation.spec import ValidationSpec
-from .boundary import is_refused_for_memory, searched
-from .claims import Claims
-from .contradiction import Contradiction, is_same
+from .impossible import Impossible, is_same
 from .limits import (
     BATCH_SIZE_MOST,
     DRIVER_COUNTS,
@@ -29,6 +27,7 @@ from .limits import (
     SLACK_SECONDS,
 )
 from .parts import estimate_of_others, impossible_breakdown, impossible_estimate
+from .size_facts import SizeFacts
 
 _TEXTS_OF_A_DEVICE = {"device": 20, "kind": 10, "name": LINE_MOST, "uuid": 100, "driver": 100, "compute_capability": 20}
 """By the longest that the portal's database holds."""
@@ -36,25 +35,25 @@ _MOST_PID = 2**32
 _MOST_SAMPLES_PER_SECOND = BATCH_SIZE_MOST * MOST_RANKS / LEAST_STEP_SECONDS
 
 
-def impossible_figures(claims: Claims) -> Iterator[Contradiction]:
+def impossible_figures(facts: SizeFacts) -> Iterator[Impossible]:
     """Yield the impossible figures of the device, of each probe, and of the probes together."""
-    yield from impossible_device(claims.device, claims.spec)
-    for number, probe in enumerate(claims.probes):
+    yield from impossible_device(facts.device, facts.spec)
+    for number, probe in enumerate(facts.probes):
         path = f"probes[{number}]"
-        yield from _sizes(path, probe, claims)
-        yield from _memory(path, probe, claims)
-        yield from _times(path, probe, claims)
-    yield from _fits_above_refusal(claims)
-    yield from _longer_than_the_run(claims)
-    yield from _other_work(claims)
-    if claims.memory_breakdown is not None:
-        yield from impossible_breakdown(claims, claims.memory_breakdown)
-    if claims.predicted is not None:
-        yield from impossible_estimate(claims.predicted)
-        yield from estimate_of_others(claims, claims.predicted)
+        yield from _sizes(path, probe, facts)
+        yield from _memory(path, probe, facts)
+        yield from _times(path, probe, facts)
+    yield from _fits_above_refusal(facts)
+    yield from _longer_than_the_run(facts)
+    yield from _other_work(facts)
+    if facts.stored.memory_breakdown is not None:
+        yield from impossible_breakdown(facts, facts.stored.memory_breakdown)
+    if facts.stored.estimate is not None:
+        yield from impossible_estimate(facts.stored.estimate)
+        yield from estimate_of_others(facts, facts.stored.estimate)
 
 
-def impossible_facts(device: DeviceFacts) -> Iterator[Contradiction]:
+def impossible_facts(device: DeviceFacts) -> Iterator[Impossible]:
     """Yield what no device can be, whatever was run on it: its texts, its memory, who else used it."""
     texts = {name: getattr(device, name) for name in _TEXTS_OF_A_DEVICE}
     processes = [each.get("name") for each in device.foreign_processes]
@@ -63,31 +62,31 @@ def impossible_facts(device: DeviceFacts) -> Iterator[Contradiction]:
         most = _TEXTS_OF_A_DEVICE.get(name, LINE_MOST)
         is_left_out = text is None and name not in ("device", "kind", "name")
         if not is_left_out and not (isinstance(text, str) and is_line(text, most)):
-            yield Contradiction(f"device.{name}", text, ONE_LINE.format(most))
+            yield Impossible(f"device.{name}", text, ONE_LINE.format(most))
     for name, least in (("capacity_bytes", 1), ("limit_bytes", 1), ("foreign_used_bytes", 0), ("beside_bytes", 0)):
         held = getattr(device, name)
         if held is not None and not least <= held < 2**63:
-            yield Contradiction(f"device.{name}", held, f"at least {least}")
+            yield Impossible(f"device.{name}", held, f"at least {least}")
     if len(processes) > MOST_OTHER_PROCESSES:
-        yield Contradiction("device.foreign_processes", len(processes), MOST_OTHER_PROCESSES)
+        yield Impossible("device.foreign_processes", len(processes), MOST_OTHER_PROCESSES)
     most_bytes = int(max(device.capacity_bytes, 0) * DRIVER_COUNTS)
     for number, each in enumerate(device.foreign_processes):
         for name, most in (("pid", _MOST_PID), ("used_bytes", most_bytes)):
             held = each.get(name)
             is_whole = isinstance(held, int) and not isinstance(held, bool)
             if held is not None and not (is_whole and 0 <= held <= most):
-                yield Contradiction(f"device.foreign_processes[{number}].{name}", held, [0, most])
+                yield Impossible(f"device.foreign_processes[{number}].{name}", held, [0, most])
 
 
-def impossible_place(device: DeviceFacts, requested: str) -> Iterator[Contradiction]:
+def impossible_place(device: DeviceFacts, requested: str) -> Iterator[Impossible]:
     """Yield what no device can be, and that it is another than the one that was requested."""
     yield from impossible_facts(device)
     wanted = requested.partition(":")[0]
     if wanted not in ("auto", device.kind) or device.device.partition(":")[0] != device.kind:
-        yield Contradiction("device.device", device.device, requested)
+        yield Impossible("device.device", device.device, requested)
 
 
-def impossible_device(device: DeviceFacts, spec: SearchSpec | ValidationSpec) -> Iterator[Contradiction]:
+def impossible_device(device: DeviceFacts, spec: SearchSpec | ValidationSpec) -> Iterator[Impossible]:
     """Yield what no device can be, and the facts that contradict its spec."""
     yield from impossible_place(device, spec.device)
     limit = spec.memory_limit_bytes
@@ -98,124 +97,122 @@ def impossible_device(device: DeviceFacts, spec: SearchSpec | ValidationSpec) ->
     if device.kind != "cpu" and (left := limit_left(spec.emulated_ranks, limit, device.capacity_bytes)) != limit:
         allowed = (left,)
     if device.limit_bytes not in allowed:
-        yield Contradiction("device.limit_bytes", device.limit_bytes, allowed[0])
+        yield Impossible("device.limit_bytes", device.limit_bytes, allowed[0])
 
 
-def _sizes(path: str, probe: Probe, claims: Claims) -> Iterator[Contradiction]:
-    if not 1 <= probe.batch_size <= claims.spec.max_batch_size:
-        yield Contradiction(f"{path}.batch_size", probe.batch_size, [1, claims.spec.max_batch_size])
+def _sizes(path: str, probe: Probe, facts: SizeFacts) -> Iterator[Impossible]:
+    if not 1 <= probe.batch_size <= facts.spec.max_batch_size:
+        yield Impossible(f"{path}.batch_size", probe.batch_size, [1, facts.spec.max_batch_size])
     for name in ("steps", "allocator_retries"):
         if (getattr(probe, name) or 0) < 0:
-            yield Contradiction(f"{path}.{name}", getattr(probe, name), 0)
+            yield Impossible(f"{path}.{name}", getattr(probe, name), 0)
     if probe.purpose is Purpose.SOAK and not probe.fresh_process:
-        yield Contradiction(f"{path}.fresh_process", False, True)
+        yield Impossible(f"{path}.fresh_process", False, True)
     if not probe.fits or probe.purpose is Purpose.TIMING:
         return
-    least = claims.least_soak_steps() if probe.purpose is Purpose.SOAK else MEMORY_STEPS
+    least = facts.least_soak_steps() if probe.purpose is Purpose.SOAK else MEMORY_STEPS
     if probe.steps < least:
-        yield Contradiction(f"{path}.steps", probe.steps, least)
+        yield Impossible(f"{path}.steps", probe.steps, least)
     if probe.memory_bytes is None:
-        yield Contradiction(f"{path}.peak_allocated_bytes", None, "the peak of the steps")
+        yield Impossible(f"{path}.peak_allocated_bytes", None, "the peak of the steps")
     if probe.error_type is not None or probe.failed_phase is not None:
-        yield Contradiction(f"{path}.error_type", probe.error_type, None)
+        yield Impossible(f"{path}.error_type", probe.error_type, None)
 
 
-def _memory(path: str, probe: Probe, claims: Claims) -> Iterator[Contradiction]:
-    device, allocated, reserved = claims.device, probe.peak_allocated_bytes, probe.peak_reserved_bytes
-    most = claims.limit_bytes if device.kind == "cpu" else device.capacity_bytes
+def _memory(path: str, probe: Probe, facts: SizeFacts) -> Iterator[Impossible]:
+    device, allocated, reserved = facts.device, probe.peak_allocated_bytes, probe.peak_reserved_bytes
+    most = facts.limit_bytes if device.kind == "cpu" else device.capacity_bytes
     reached = most
     if not probe.fits:
         reached = OVERCOMMITTED * device.capacity_bytes
     elif device.kind == "cuda":
-        reached = claims.limit_bytes + MIB  # the limit is given to the allocator as a fraction
+        reached = facts.limit_bytes + MIB  # the limit is given to the allocator as a fraction
     for name, held in (("peak_allocated_bytes", allocated), ("peak_reserved_bytes", reserved)):
         if held is not None and held > reached:
-            yield Contradiction(f"{path}.{name}", held, reached)
+            yield Impossible(f"{path}.{name}", held, reached)
     for name in ("device_used_bytes", "beside_bytes"):
         used = getattr(probe, name)
         if used is not None and used > device.capacity_bytes * DRIVER_COUNTS:
-            yield Contradiction(f"{path}.{name}", used, device.capacity_bytes)
+            yield Impossible(f"{path}.{name}", used, device.capacity_bytes)
     if allocated is not None and reserved is not None and allocated > reserved:
-        yield Contradiction(f"{path}.peak_allocated_bytes", allocated, reserved)
+        yield Impossible(f"{path}.peak_allocated_bytes", allocated, reserved)
     if probe.error_type == "BudgetExceeded" and (allocated or 0) <= most:
-        yield Contradiction(f"{path}.peak_allocated_bytes", allocated, f"more than {most}")
+        yield Impossible(f"{path}.peak_allocated_bytes", allocated, f"more than {most}")
     if probe.memory_by_kind is not None and allocated is not None:
         # on a CPU it is from the step of the peak; on a card from another, unrounded step
         together, is_exact = sum(astuple(probe.memory_by_kind)), device.kind == "cpu"
         if together > device.capacity_bytes or (is_exact and together != allocated):
-            yield Contradiction(f"{path}.memory_by_kind", together, allocated)
+            yield Impossible(f"{path}.memory_by_kind", together, allocated)
 
 
-def _times(path: str, probe: Probe, claims: Claims) -> Iterator[Contradiction]:
+def _times(path: str, probe: Probe, facts: SizeFacts) -> Iterator[Impossible]:
     timed, seconds = probe.timed_step_seconds, probe.step_seconds
     for place, each in enumerate(timed):
         if each < LEAST_STEP_SECONDS:
-            yield Contradiction(f"{path}.timed_step_seconds[{place}]", each, LEAST_STEP_SECONDS)
+            yield Impossible(f"{path}.timed_step_seconds[{place}]", each, LEAST_STEP_SECONDS)
             return
     if sum(timed) > probe.wall_seconds + SLACK_SECONDS:
-        yield Contradiction(f"{path}.wall_seconds", probe.wall_seconds, sum(timed))
+        yield Impossible(f"{path}.wall_seconds", probe.wall_seconds, sum(timed))
     if seconds is None or probe.samples_per_second is None:
         if seconds is not None or probe.samples_per_second is not None:
-            yield Contradiction(f"{path}.samples_per_second", probe.samples_per_second, None)
+            yield Impossible(f"{path}.samples_per_second", probe.samples_per_second, None)
         return
     if seconds < LEAST_STEP_SECONDS or not timed:
-        yield Contradiction(f"{path}.step_seconds", seconds, "the median of timed steps")
+        yield Impossible(f"{path}.step_seconds", seconds, "the median of timed steps")
         return
     if probe.purpose is not Purpose.TIMING and not is_same(seconds, median(timed)):
-        yield Contradiction(f"{path}.step_seconds", seconds, median(timed))
+        yield Impossible(f"{path}.step_seconds", seconds, median(timed))
     if not 0 < probe.samples_per_second <= _MOST_SAMPLES_PER_SECOND:
-        yield Contradiction(f"{path}.samples_per_second", probe.samples_per_second, [0, _MOST_SAMPLES_PER_SECOND])
+        yield Impossible(f"{path}.samples_per_second", probe.samples_per_second, [0, _MOST_SAMPLES_PER_SECOND])
         return
-    samples = claims.samples_of_a_step(probe)
+    samples = facts.samples_of_a_step(probe)
     if not is_same(probe.samples_per_second * seconds, samples):
-        yield Contradiction(f"{path}.samples_per_second", probe.samples_per_second, samples / seconds)
+        yield Impossible(f"{path}.samples_per_second", probe.samples_per_second, samples / seconds)
 
 
-def _fits_above_refusal(claims: Claims) -> Iterator[Contradiction]:
-    """Yield sizes that trained above one refused in a fresh process, or above all that the search trained."""
-    own = [] if claims.may_starts_differ() else searched(claims.probes)
-    refused = min((p.batch_size for p in own if is_refused_for_memory(p, claims)), default=None)
-    for number, probe in enumerate(claims.probes):
-        if refused is not None and probe.fits and probe in own and probe.batch_size >= refused:
-            yield Contradiction(f"probes[{number}].outcome", probe.outcome.value, f"batch {refused} was refused")
-    after = (Purpose.CURVE, Purpose.TIMING)  # what the search has not trained is not measured after it
-    largest = max((p.batch_size for p in claims.probes if p.fits and p.purpose not in after), default=0)
-    may_try_today = not claims.boundary.certified  # whether it trains is not known otherwise
-    for number, probe in enumerate(claims.probes):
-        is_today = probe.batch_size == claims.spec.current_batch_size
-        if probe.purpose in after and probe.batch_size > largest and not (is_today and may_try_today):
-            yield Contradiction(f"probes[{number}].batch_size", probe.batch_size, largest)
+def _fits_above_refusal(facts: SizeFacts) -> Iterator[Impossible]:
+    """Yield sizes that trained above one refused in a fresh process, or after the search above all that it trained."""
+    own = [] if facts.may_starts_differ() else facts.searched
+    refused = min((p.batch_size for p in own if facts.is_refused_for_memory(p)), default=None)
+    after = (Purpose.CURVE, Purpose.TIMING)
+    largest = max((p.batch_size for p in facts.probes if p.fits and p.purpose not in after), default=0)
+    for number, probe in enumerate(facts.probes):
+        if refused is not None and probe.fits and probe.batch_size >= refused:
+            yield Impossible(f"probes[{number}].outcome", probe.outcome.value, f"batch {refused} was refused")
+        is_today = probe.batch_size == facts.spec.current_batch_size  # measured where the search ended before it
+        if probe.purpose in after and probe.batch_size > largest and not is_today:
+            yield Impossible(f"probes[{number}].batch_size", probe.batch_size, largest)
 
 
-def _longer_than_the_run(claims: Claims) -> Iterator[Contradiction]:
-    timings = claims.timings
+def _longer_than_the_run(facts: SizeFacts) -> Iterator[Impossible]:
+    timings = facts.stored.timings
     phases = ("search", "soak", "curve", "timing", "explaining", "estimate")
     in_phases = sum(getattr(timings, f"{phase}_seconds") for phase in phases)
     if in_phases > timings.total_seconds + SLACK_SECONDS:
-        yield Contradiction("timings.total_seconds", timings.total_seconds, in_phases)
+        yield Impossible("timings.total_seconds", timings.total_seconds, in_phases)
     for name in ("import_seconds", "model_seconds"):
         if (seconds := getattr(timings, name)) > timings.total_seconds + SLACK_SECONDS:
-            yield Contradiction(f"timings.{name}", seconds, timings.total_seconds)
+            yield Impossible(f"timings.{name}", seconds, timings.total_seconds)
     if not 0 <= timings.processes <= MOST_PROCESSES:
-        yield Contradiction("timings.processes", timings.processes, [0, MOST_PROCESSES])
-    in_probes = sum(p.wall_seconds for p in claims.probes)
+        yield Impossible("timings.processes", timings.processes, [0, MOST_PROCESSES])
+    in_probes = sum(p.wall_seconds for p in facts.probes)
     in_run = timings.total_seconds + timings.carried_seconds + SLACK_SECONDS
     if in_probes > in_run:
-        yield Contradiction("timings.total_seconds", timings.total_seconds, in_probes)
-    if claims.speed is not None and claims.speed.seconds > timings.total_seconds + SLACK_SECONDS:
-        yield Contradiction("speed.seconds", claims.speed.seconds, timings.total_seconds)
+        yield Impossible("timings.total_seconds", timings.total_seconds, in_probes)
+    if facts.stored.speed is not None and facts.stored.speed.seconds > timings.total_seconds + SLACK_SECONDS:
+        yield Impossible("speed.seconds", facts.stored.speed.seconds, timings.total_seconds)
 
 
-def _other_work(claims: Claims) -> Iterator[Contradiction]:
+def _other_work(facts: SizeFacts) -> Iterator[Impossible]:
     """Yield cores that no machine has, and more of them in use than there are: pages show both."""
-    if (speed := claims.speed) is None:
+    if (speed := facts.stored.speed) is None:
         return
     if speed.cores is not None and not 1 <= speed.cores <= MOST_CORES:
-        yield Contradiction("speed.cores", speed.cores, [1, MOST_CORES])
+        yield Impossible("speed.cores", speed.cores, [1, MOST_CORES])
     if speed.others_cores is not None and not 0 <= speed.others_cores <= (speed.cores or 0):
-        yield Contradiction("speed.others_cores", speed.others_cores, [0, speed.cores])
-    for number, each in enumerate(claims.speed_rounds):
+        yield Impossible("speed.others_cores", speed.others_cores, [0, speed.cores])
+    for number, each in enumerate(facts.stored.speed_rounds):
         for place, block in enumerate(each.blocks):
             if not 0 <= (block.others_cores or 0) <= MOST_CORES:
                 path = f"speed_rounds[{number}].blocks[{place}].others_cores"
-                yield Contradiction(path, block.others_cores, [0, MOST_CORES])
+                yield Impossible(path, block.others_cores, [0, MOST_CORES])

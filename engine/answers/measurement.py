@@ -1,4 +1,4 @@
-"""PURE: the claims of a measurement: the search of a model's sizes, its soaks, and the rounds that compare speeds."""
+"""PURE: the facts of a measurement: the search of a model's sizes, its soaks, and the rounds that compare speeds."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ..breakdown_run import size_to_explain
-from ..build_result import METHOD
-from ..documents.measured import Measured
 from ..plan import soak_steps
 from ..results.result import Boundary, Point, Probe, Purpose, Reason
 from ..results.speed_rounds import SpeedRound
-from ..results.stats import samples_per_second
 from ..search.boundary import (
     OF_EARLIER_RUN,
     boundary_cut_short,
@@ -26,26 +23,24 @@ from ..search.unguided import Trial, next_soak_size
 from ..spec import RunSpec
 from ..speed.comparison import Comparison, candidates_of, concluded
 from ..speed.reasons import OF_MODELS
-from ..speed.rounds import Candidates, Round, RunRound
-from ..speed.selection import BLOCK_SECONDS, SpeedVerdict, replay
-from ..text.wording import Text, is_one_of
-from .boundary import ended_at, searched
-from .claims import Claims, Compared
-from .contradiction import Contradiction
+from ..speed.rounds import Round
+from ..speed.selection import BLOCK_SECONDS, SpeedVerdict, decide
+from ..text.wording import is_one_of
+from .impossible import Impossible
+from .size_facts import SizeFacts, StoredFacts, ended_at
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasurementClaims(Claims):
-    """The claims of a measurement."""
+@dataclass(frozen=True, slots=True)
+class MeasurementFacts(SizeFacts):
+    """The facts of a measurement."""
 
     spec: RunSpec
 
-    document: ClassVar = Measured
+    document: ClassVar = StoredFacts
     spec_members: ClassVar = (
         *("model", "device", "precision", "optimizer", "current_batch_size", "max_batch_size", "time_budget_seconds"),
         *("price_per_hour_usd", "hours_per_run", "runs_per_year"),
     )
-    method: ClassVar[Text] = METHOD
 
     @classmethod
     def read_spec(cls, spec: Mapping[str, Any]) -> RunSpec:
@@ -55,7 +50,7 @@ class MeasurementClaims(Claims):
         return self._of_search() if self.spec.check_batch_size is None else self._of_check()
 
     def _of_search(self) -> list[Boundary]:
-        probes, device = searched(self.probes), self.device
+        probes, device = self.searched, self.device
         steps = soak_steps(self.spec.soak_steps, device.kind)
         found = ended_at(probes, self.spec.max_batch_size)
         if found is None:
@@ -87,6 +82,9 @@ class MeasurementClaims(Claims):
     def may_starts_differ(self) -> bool:
         return False
 
+    def impossible_training(self, boundary: Boundary) -> Iterator[Impossible]:
+        yield from ()
+
     def explained_size(self, boundary: Boundary) -> int | None:
         return size_to_explain(boundary, self.probes, is_search=self.spec.check_batch_size is None)
 
@@ -102,27 +100,24 @@ class MeasurementClaims(Claims):
     def least_seconds(self, each: SpeedRound) -> float:
         return BLOCK_SECONDS[each.stage] * len(each.blocks)
 
-    def compare(self, facts: Comparison, points: Mapping[int, Point], largest: int) -> Compared:
+    def compare(
+        self, known: Comparison, rounds: Sequence[SpeedRound], points: Mapping[int, Point], largest: int
+    ) -> Comparison:
         keeping = sizes_with_reserve(points, self.limit_bytes, self.spec.reserve_fraction)
         is_cpu = self.device.kind == "cpu"
-        candidates = candidates_of(points, keeping, self.spec.current_batch_size, facts.cores or 1, shares_cores=is_cpu)
-        return _compare_again(self.speed_rounds, facts, candidates)
+        candidates = candidates_of(points, keeping, self.spec.current_batch_size, known.cores or 1, shares_cores=is_cpu)
+        step = decide(candidates, [Round.from_stored(each) for each in rounds])
+        return concluded(replace(known, reason=None), step) if isinstance(step, SpeedVerdict) else known
 
-    def untrue_speed(
-        self, path: str, claimed: float, samples: int, seconds: Sequence[float]
-    ) -> Iterator[Contradiction]:
-        slowest, fastest = (samples_per_second(samples, pick(seconds)) for pick in (max, min))
-        if not slowest * (1 - 1e-6) <= claimed <= fastest * (1 + 1e-6):
-            yield Contradiction(path, claimed, [slowest, fastest])
-
-    def untrue_training(self) -> Iterator[Contradiction]:
-        yield from ()
+    def timing_of(self, timed: Probe, speed: float | None) -> Probe:
+        seconds = self.samples_of_a_step(timed) / speed if speed else None
+        return replace(timed, samples_per_second=speed, step_seconds=seconds)
 
     def may_have_reason(self, reason: str, largest: int) -> bool:
         return is_one_of(reason, OF_MODELS)
 
-    def may_note(self, notes: Sequence[str], claimed: Boundary) -> bool:
-        return all(note == OF_EARLIER_RUN for note in notes)
+    def may_note(self, note: str) -> bool:
+        return note == OF_EARLIER_RUN
 
 
 def _soaks(probes: Sequence[Probe]) -> Iterator[list[Probe]]:
@@ -134,44 +129,3 @@ def _soaks(probes: Sequence[Probe]) -> Iterator[list[Probe]]:
     yield counted
     if counted and not counted[-1].fits:
         yield counted[:-1]
-
-
-def _compare_again(given: Sequence[SpeedRound], facts: Comparison, candidates: Candidates) -> Compared:
-    """Decide again. Each round must be the one that those before it called for, so that the document omits none.
-
-    Earlier builds went on beside work that stays, as where no cores are shared.
-    """
-    rounds = [Round.from_stored(each) for each in given]
-    gone = sorted(each.left_out for each in rounds if each.left_out is not None)
-    if gone != sorted(facts.left_out):
-        return facts, [Contradiction("speed.left_out_batch_sizes", sorted(facts.left_out), gone)]
-    decisions = replay(candidates, rounds)
-    patient = replay(replace(candidates, shares_cores=False), rounds)
-    try:
-        for number, (each, step, longer) in enumerate(zip(rounds, decisions, patient, strict=False)):
-            wanted = _not_called_for(each, step)
-            if wanted is not None and _not_called_for(each, longer) is not None:
-                return facts, [Contradiction(f"speed_rounds[{number}]", _described(each), wanted)]
-        step = next(decisions)
-    except (KeyError, IndexError, ValueError):
-        return facts, [Contradiction("speed_rounds", "rounds of other sizes", "rounds that a decision can rest on")]
-    return (concluded(replace(facts, reason=None), step) if isinstance(step, SpeedVerdict) else facts), []
-
-
-def _not_called_for(given: Round, step: RunRound | SpeedVerdict | None) -> list[Any] | str | None:
-    """Return what was called for instead of this round; None where this round was called for.
-
-    Where a size was left out, some of the others were run before it, and the size itself was called for.
-    """
-    if not isinstance(step, RunRound):
-        return "none: it was decided"
-    sizes = sorted(b.batch_size for b in given.blocks)
-    is_cut_short = given.left_out in step.sizes and {*sizes} <= {*step.sizes} - {given.left_out}
-    is_whole = given.left_out is None and sizes == sorted(step.sizes)
-    is_called_for = given.stage is step.stage and (is_whole or is_cut_short)
-    return None if is_called_for else [step.stage, sorted(step.sizes)]
-
-
-def _described(given: Round) -> list[Any]:
-    sizes = sorted(b.batch_size for b in given.blocks)
-    return [given.stage, sizes] if given.left_out is None else [given.stage, sizes, f"left out: {given.left_out}"]

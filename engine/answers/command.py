@@ -1,4 +1,4 @@
-"""PURE: the claims of a command or function: each probe is a start, and running out of data is a limit too."""
+"""PURE: the facts of a command or function: each probe is a start, and running out of data is a limit too."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, ClassVar
 
-from ..documents.measured import Tuned
 from ..errors import SpecError
-from ..results.result import Boundary, Outcome, Point, Probe, Purpose, Reason
+from ..results.result import Boundary, Outcome, Point, Probe, Purpose, Reason, RunResult
 from ..results.speed_rounds import SpeedRound, Stage
 from ..search.allowed_sizes import AllowedSizes, boundary_among
 from ..search.boundary import boundary_cut_short, boundary_of_most_starts, boundary_of_search
@@ -26,31 +25,29 @@ from ..search.unguided import Found
 from ..spec import MEMORY_STEPS
 from ..speed.comparison import Comparison
 from ..speed.reasons import NOTHING_TO_COMPARE, OF_EMULATED, OF_STARTS, PAIRS_ENDED, TOOK_LONG
-from ..text.wording import Text, error_name, is_one_of
+from ..text.wording import error_name, is_one_of
 from ..tune.learned_sizes import sizes_taken_and_failed
 from ..tune.next_start import MOST_STARTS
 from ..tune.notes import LEARNED_SIZES, NOTES, PEAK, WHOLE_RUN
 from ..tune.script_error import wall_of_the_script
 from ..tune.spec import FUNCTION, FunctionSpec, TuneSpec, read_tuned_spec
-from ..tune.speed.alternating_starts import METHOD, next_round, rounds_of, verdict
+from ..tune.speed.alternating_starts import rounds_of, verdict
 from ..tune.speed.to_compare import sizes_to_compare
-from ..tune.training import Training
-from .boundary import ended_at, searched
-from .claims import Claims, Compared
-from .contradiction import Contradiction, differences
-from .training import untrue_training
+from ..tune.training import Training, TuneResult
+from .impossible import Impossible
+from .size_facts import EndOfSearch, SizeFacts, StoredFactsOfACommand, ended_at
+from .training import impossible_training
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandClaims(Claims):
-    """The claims of a command, or of a function."""
+@dataclass(frozen=True, slots=True)
+class CommandFacts(SizeFacts):
+    """The facts of a command, or of a function."""
 
+    stored: StoredFactsOfACommand
     spec: TuneSpec | FunctionSpec
-    training: Training
 
-    document: ClassVar = Tuned
+    document: ClassVar = StoredFactsOfACommand
     spec_members: ClassVar = ("model", "device", "batch", "current_batch_size", "max_batch_size", "compare_speed")
-    method: ClassVar[Text] = METHOD
 
     @classmethod
     def read_spec(cls, spec: Mapping[str, Any]) -> TuneSpec | FunctionSpec:
@@ -63,7 +60,7 @@ class CommandClaims(Claims):
         return made
 
     def boundaries(self) -> list[Boundary]:
-        probes, maximum, rule = without_short_starts(searched(self.probes)), self.spec.max_batch_size, self._rule()
+        probes, maximum, rule = without_short_starts(self.searched), self.spec.max_batch_size, self._rule()
         too_few = [p for p in probes if p.outcome is Outcome.SIZE_LIMIT]
         ended = ended_at([p for p in probes if p not in too_few], maximum) or ended_at(probes, maximum)
         possible = [boundary_cut_short(probes)]
@@ -82,9 +79,14 @@ class CommandClaims(Claims):
         if too_few and low and min(p.batch_size for p in too_few) > low:
             refusal = too_few[0].error_message
             possible.insert(0, Boundary(low, False, None, Reason.SIZE_LIMIT, refusal=refusal))
-        if len(searched(self.probes)) >= MOST_STARTS:
-            possible.insert(0, boundary_of_most_starts(searched(self.probes), self.device))
+        if len(self.searched) >= MOST_STARTS:
+            possible.insert(0, boundary_of_most_starts(self.searched, self.device))
         return [each if each.reason is Reason.TIME_BUDGET else self._with_steps(each) for each in possible]
+
+    @property
+    def training(self) -> Training:
+        """Return what the training showed of itself, with the speeds of its starts."""
+        return self.stored.training
 
     @property
     def is_on_ranks(self) -> bool:
@@ -93,31 +95,34 @@ class CommandClaims(Claims):
 
     def _has_too_few_starts(self, batch_size: int) -> bool:
         """Whether a size has fewer starts than prove anything of ranks."""
-        return sum(p.batch_size == batch_size for p in searched(self.probes)) < STARTS_OF_RANKS
+        return sum(p.batch_size == batch_size for p in self.searched) < STARTS_OF_RANKS
 
     def _with_steps(self, boundary: Boundary) -> Boundary:
         """Return the boundary with the steps that its largest size trained."""
-        made = [p.steps for p in searched(self.probes) if p.fits and p.batch_size == boundary.largest_batch_size]
+        made = [p.steps for p in self.searched if p.fits and p.batch_size == boundary.largest_batch_size]
         return replace(boundary, soak_steps=max(made, default=0))
 
     def _rule(self) -> AllowedSizes | None:
         """Return the rule of the sizes that were searched: the spec's, or a claimed one that the probes may teach."""
-        if self.boundary.allowed_sizes is None or not self._has_learned_sizes(self.boundary):
+        if self.stored.boundary.allowed_sizes is None or not self._has_learned_sizes(self.stored.boundary):
             return self.spec.allowed_sizes
         try:
-            rule = AllowedSizes.parse(self.boundary.allowed_sizes)
+            rule = AllowedSizes.parse(self.stored.boundary.allowed_sizes)
         except SpecError:
             return None  # then the claim is none of the possible boundaries
-        taken, failed = sizes_taken_and_failed(searched(self.probes))
+        taken, failed = sizes_taken_and_failed(self.searched)
         return rule if failed and rule.is_consistent(taken, failed) else None
 
-    def _has_learned_sizes(self, boundary: Boundary) -> bool:
+    def _has_learned_sizes(self, boundary: EndOfSearch) -> bool:
         """Whether the sizes that were searched are not those of the spec."""
         given = self.spec.allowed_sizes
         return boundary.allowed_sizes is not None and boundary.allowed_sizes != (given and given.describe())
 
     def may_starts_differ(self) -> bool:
-        return do_starts_differ(searched(self.probes))  # then no boundary is certified
+        return do_starts_differ(self.searched)  # then no boundary is certified
+
+    def impossible_training(self, boundary: Boundary) -> Iterator[Impossible]:
+        yield from impossible_training(self, self.training, boundary, self.spec.catalogue)
 
     def explained_size(self, boundary: Boundary) -> int | None:
         return None
@@ -128,7 +133,7 @@ class CommandClaims(Claims):
     def samples_of_a_step(self, probe: Probe) -> int:
         """Return those of the nearest number of whole batches."""
         batches = round((probe.samples_per_second or 0) * (probe.step_seconds or 0) / max(probe.batch_size, 1))
-        if probe.batch_size == self.boundary.largest_batch_size:
+        if probe.batch_size == self.stored.boundary.largest_batch_size:
             batches = self.training.micro_batches * self.training.ranks
         return probe.batch_size * max(batches, 1)
 
@@ -141,59 +146,42 @@ class CommandClaims(Claims):
     def least_seconds(self, each: SpeedRound) -> float:
         return 0.0
 
-    def compare(self, facts: Comparison, points: Mapping[int, Point], largest: int) -> Compared:
-        """Decide the pairs of starts again: each round must be the one that the starts before it called for.
-
-        Fewer rounds are accepted, because the time budget may have ended: fewer than six pairs show nothing.
-        """
-        untimed = [p for p in self.probes if p.purpose is not Purpose.TIMING]
-        compared = sizes_to_compare(self.spec, self.device, untimed, largest)
+    def compare(
+        self, known: Comparison, rounds: Sequence[SpeedRound], points: Mapping[int, Point], largest: int
+    ) -> Comparison:
+        compared = sizes_to_compare(self.spec, self.device, self.untimed, largest)
         if isinstance(compared, str):
-            return facts, [Contradiction("speed_rounds", len(self.speed_rounds), f"none: {compared}")]
-        compared = replace(compared, cores=facts.cores)
-        rounds = rounds_of(self.speed_rounds, self.probes)
-        for number, each in enumerate(rounds):
-            step = next_round(compared, rounds[:number])
-            wanted = None if step is None else [step.stage, list(step.sizes)]
-            given = [each.stage, list(each.speeds)]
-            if given != wanted:
-                return facts, [Contradiction(f"speed_rounds[{number}]", given, wanted)]
-        ended = None if TOOK_LONG.read(facts.reason or "") else facts.reason  # another early end cannot be recomputed
-        others, cores = facts.others_cores, facts.cores
-        found = verdict(compared, rounds, ended, seconds=facts.seconds, others_cores=others, cores=cores)
-        return found, []
+            return replace(known, reason=compared)
+        compared = replace(compared, cores=known.cores)
+        ended = None if TOOK_LONG.read(known.reason or "") else known.reason  # only a run knows of another early end
+        others, cores = known.others_cores, known.cores
+        started = rounds_of(rounds, self.probes)
+        return verdict(compared, started, ended, seconds=known.seconds, others_cores=others, cores=cores)
 
-    def untrue_speed(
-        self, path: str, claimed: float, samples: int, seconds: Sequence[float]
-    ) -> Iterator[Contradiction]:
-        yield from differences(path, claimed, samples / fmean(seconds))
+    def timing_of(self, timed: Probe, speed: float | None) -> Probe:
+        samples = timed.batch_size * self.micro_batches(timed.batch_size, 1)
+        speed = speed or samples / fmean(timed.timed_step_seconds)
+        return replace(timed, samples_per_second=speed, step_seconds=samples / speed)
 
-    def untrue_training(self) -> Iterator[Contradiction]:
-        yield from untrue_training(self, self.training, self.spec.catalogue)
+    def to_dict(self, result: RunResult) -> dict[str, Any]:
+        return TuneResult(result, self.training).to_dict()
 
     def may_have_reason(self, reason: str, largest: int) -> bool:
         if (reason == OF_EMULATED) != bool(self.spec.emulated_ranks):
             return False
         if is_one_of(reason, NOTHING_TO_COMPARE):
-            untimed = [p for p in self.probes if p.purpose is not Purpose.TIMING]
-            return reason == sizes_to_compare(self.spec, self.device, untimed, largest)
+            return reason == sizes_to_compare(self.spec, self.device, self.untimed, largest)
         if (ended := PAIRS_ENDED.read(reason)) is not None:
-            pairs = sum(each.stage is Stage.EVALUATION for each in self.speed_rounds)
+            pairs = sum(each.stage is Stage.EVALUATION for each in self.stored.speed_rounds)
             return reason == PAIRS_ENDED.write(count=pairs, least_count=ended["least_count"])
         return is_one_of(reason, OF_STARTS)
 
-    def may_note(self, notes: Sequence[str], claimed: Boundary) -> bool:
-        learned = sum(LEARNED_SIZES.read(each) is not None for each in notes)
-        if learned != self._has_learned_sizes(claimed):
-            return False
-        return all(map(self._is_possible_note, notes))
-
-    def _is_possible_note(self, note: str) -> bool:
+    def may_note(self, note: str) -> bool:
         if PEAK.read(note) is not None:
             return note == self.training.peak
         if (learned := LEARNED_SIZES.read(note)) is not None:
             failed = {str(p.batch_size): error_name(p.error_type) for p in self.probes if p.outcome is Outcome.ERROR}
             sizes, errors = ({*learned[name].split(" and ")} for name in ("failed_sizes", "errors"))
             is_shown = sizes <= failed.keys() and errors <= {*failed.values()}
-            return is_shown and learned["rule"] == self.boundary.allowed_sizes
+            return is_shown and learned["rule"] == self.stored.boundary.allowed_sizes
         return is_one_of(note.removeprefix(WHOLE_RUN), NOTES)

@@ -1,4 +1,4 @@
-"""PURE: decides a race of somebody's own script again from its rounds, and from the facts of today's training.
+"""PURE: the answer of a race of somebody's own script, worked out from its rounds and the facts of today's training.
 
 The lines to paste are written from those facts, never taken from the document.
 """
@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..documents.own_raced import OwnRaced
 from ..errors import SpecError
-from ..race.field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict, mean_others_cores
+from ..race.field import TODAY, Entry, Field, RacedRound, RaceVerdict, mean_others_cores
 from ..race.numbers import UNKNOWN, Numbers
 from ..race.row import VariantRow
-from ..race.rule import decide, does_load_stay
+from ..race.rule import does_load_stay
 from ..race.text import lines_to_paste
 from ..results.savings import savings
 from ..results.speed_rounds import SpeedClaim
@@ -28,7 +28,6 @@ from ..tune.faster.answer import (
     coarsest,
     field_of,
     is_raced,
-    order_of_round,
     race_waits_for_workers,
     row_of,
     step_seconds_on,
@@ -38,21 +37,15 @@ from ..tune.faster.answer import (
     with_start,
 )
 from ..tune.faster.facts import Facts
-from ..tune.faster.result import GOAL, OwnFindings, OwnRaceResult
+from ..tune.faster.result import OwnFindings, OwnRaceResult
 from ..tune.faster.spec import OWN, OwnRaceSpec, read_own_race_spec
 from ..tune.faster.trial import numbers_again
 from ..tune.faster.variants import BY_NAME, WORKERS
-from .contradiction import Contradiction, differences
-from .document import read_claims
+from .document import read_facts
+from .impossible import Impossible, refuse
 from .limits import BATCH_SIZE_MOST, LEAST_STEP_SECONDS, MOST_CORES, MOST_PROCESSES, MOST_RANKS, SLACK_SECONDS
 from .physics import impossible_place
-from .race_rounds import first_wrong_round
 
-_DERIVED = (
-    *("rows", "at_workers", "base", "at_rest", "verdict", "chosen", "chosen_memory_bytes", "chosen_numbers"),
-    *("savings", "lines", "others_cores", "remarks"),
-)
-"""The members that follow from the spec, the facts, the rounds, and what was measured of each row."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,59}", re.ASCII)
 """What a class, a type or a library may be called that a line to paste or a reason names."""
 _PRECISIONS = (None, "highest", "high", "medium")
@@ -60,24 +53,18 @@ _NOT_KEPT = "is missing: the version that raced this kept too little of it to be
 _STARTS_OF_TODAY = 2
 
 
-def contradictions_of_own_race(document: Mapping[str, Any]) -> list[Contradiction]:
-    """List what a race claims beyond its rounds. Raises SpecError for a malformed document, also of an older form."""
+def answer_of_own_race(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document with all that follows from its rounds, and from what was measured of each row.
+
+    Raises SpecError for a malformed one, also of an older form, and ImpossibleFiguresError.
+    """
     if "facts" not in document:
         raise SpecError("facts", _NOT_KEPT)
-    stored, untrue = read_claims(OwnRaced, document)
+    stored = read_facts(OwnRaced, document)
     spec = _read_spec(stored)
     race = _Race(stored, spec, _facts(stored))
-    wrong = [*impossible_place(stored.device, spec.device), *_impossible(stored, spec, race.facts)]
-    wrong += [] if wrong else race.wrong_rounds()
-    if wrong:
-        return [*untrue, *wrong]
-    again = race.decided_again()
-    claimed, recomputed = asdict(stored), asdict(again)
-    for name in _DERIVED:
-        untrue += differences(name, claimed[name], recomputed[name], may_claim_less=False)
-    untrue += differences("headline", stored.headline, again.headline)
-    untrue += differences("goal", stored.goal, GOAL)
-    return untrue
+    refuse([*impossible_place(stored.device, spec.device), *_impossible(stored, spec, race.facts)])
+    return race.answer().to_dict()
 
 
 def _read_spec(stored: OwnRaced) -> OwnRaceSpec:
@@ -116,11 +103,11 @@ def _facts(stored: OwnRaced) -> Facts:
         raise SpecError("device.compute_capability", "is no version") from exc
 
 
-def _impossible(stored: OwnRaced, spec: OwnRaceSpec, facts: Facts) -> Iterator[Contradiction]:
+def _impossible(stored: OwnRaced, spec: OwnRaceSpec, facts: Facts) -> Iterator[Impossible]:
     """Yield what no machine can have measured."""
     today, capacity = stored.today, stored.device.capacity_bytes
     if (limit := stored.device.limit_bytes) is not None:
-        yield Contradiction("device.limit_bytes", limit, None)
+        yield Impossible("device.limit_bytes", limit, None)
     sizes = (1, BATCH_SIZE_MOST) if spec.batch == OWN else (spec.current_batch_size, spec.current_batch_size)
     least_samples = today.batch_size * today.ranks
     for name, value, (low, high) in (
@@ -157,33 +144,33 @@ def _impossible(stored: OwnRaced, spec: OwnRaceSpec, facts: Facts) -> Iterator[C
         ),
     ):
         if not low <= value <= high:
-            yield Contradiction(name, value, [low, high])
+            yield Impossible(name, value, [low, high])
     if not least_samples or today.samples_per_step % least_samples:
-        yield Contradiction("today.samples_per_step", today.samples_per_step, f"a multiple of {least_samples}")
+        yield Impossible("today.samples_per_step", today.samples_per_step, f"a multiple of {least_samples}")
     most = today.samples_per_step / LEAST_STEP_SECONDS
     for name in ("rounds_of_workers", "rounds"):
         for number, each in enumerate(getattr(stored, name)):
             path, least_seconds = f"{name}[{number}]", 0.0
             for place, one in enumerate(each.timed):
                 if not 0 < one.samples_per_second <= most:
-                    yield Contradiction(f"{path}.timed[{place}].samples_per_second", one.samples_per_second, most)
+                    yield Impossible(f"{path}.timed[{place}].samples_per_second", one.samples_per_second, most)
                     continue
                 least_seconds += today.samples_per_step / one.samples_per_second
                 if not 0 <= (one.others_cores or 0.0) <= MOST_CORES:
-                    yield Contradiction(f"{path}.timed[{place}].others_cores", one.others_cores, [0, MOST_CORES])
+                    yield Impossible(f"{path}.timed[{place}].others_cores", one.others_cores, [0, MOST_CORES])
                 if not 0 <= (one.seconds or 0.0) <= each.seconds + SLACK_SECONDS:
-                    yield Contradiction(f"{path}.timed[{place}].seconds", one.seconds, [0, each.seconds])
+                    yield Impossible(f"{path}.timed[{place}].seconds", one.seconds, [0, each.seconds])
             if each.seconds < least_seconds - SLACK_SECONDS:  # each start made a step at least
-                yield Contradiction(f"{path}.seconds", each.seconds, least_seconds)
+                yield Impossible(f"{path}.seconds", each.seconds, least_seconds)
     spent = sum(each.seconds for each in stored.all_rounds)
     if spent > stored.total_seconds + SLACK_SECONDS:
-        yield Contradiction("total_seconds", stored.total_seconds, spent)
+        yield Impossible("total_seconds", stored.total_seconds, spent)
     tried = sum(row.memory_bytes is not None for row in stored.rows)
     starts = (
         _STARTS_OF_TODAY + (today.mask_noise is not None) + tried + sum(len(each.timed) for each in stored.all_rounds)
     )
     if not starts <= stored.starts <= MOST_PROCESSES:
-        yield Contradiction("starts", stored.starts, [starts, MOST_PROCESSES])
+        yield Impossible("starts", stored.starts, [starts, MOST_PROCESSES])
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,16 +207,7 @@ class _Race:
         row = next(each for each in self.stored.rows if each.name == name)
         return is_raced(self._started(row, TODAY))
 
-    def wrong_rounds(self) -> list[Contradiction]:
-        """Return the first round of each race that is none which the rounds before it called for."""
-        wrong = _first_wrong("rounds", self.of_rest, self.stored.rounds)
-        if self.is_waiting:
-            return wrong + _first_wrong("rounds_of_workers", self.of_workers, self.stored.rounds_of_workers)
-        if rounds := self.stored.rounds_of_workers:
-            wrong.append(Contradiction("rounds_of_workers", len(rounds), 0))
-        return wrong
-
-    def decided_again(self) -> OwnRaceResult:
+    def answer(self) -> OwnRaceResult:
         """Return the race with every figure that follows from others computed from them."""
         stored = self.stored
         at_workers = self._at_workers()
@@ -335,14 +313,3 @@ def _failure(row: VariantRow) -> str:
 
 def _verdict(racing: Field, rounds: Sequence[RacedRound], *, ended_before: bool) -> RaceVerdict:
     return NOTHING_TIMED if ended_before and not rounds else verdict_of(racing, rounds)
-
-
-def _first_wrong(path: str, racing: Field, rounds: Sequence[RacedRound]) -> list[Contradiction]:
-    """Return the first wrong round: its starts were in the order of its number, up to one that failed."""
-
-    def is_of(step: NextRound, number: int) -> bool:
-        each, order = rounds[number], order_of_round(step, number)
-        shown = (*(one.entry for one in each.timed), *(() if each.failed is None else (each.failed,)))
-        return shown == (order if each.failed is None else order[: len(shown)])
-
-    return first_wrong_round(path, racing, rounds, decide, is_of)

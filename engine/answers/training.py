@@ -1,4 +1,4 @@
-"""PURE: checks what a tuned command claims to have consumed against its starts.
+"""PURE: checks what a tuned command facts to have consumed against its starts.
 
 Tokens, waiting for data and the facts of a whole run were measured within the starts, and are in no probe.
 """
@@ -8,45 +8,48 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..results.result import Probe, Purpose
+from ..results.result import Boundary, Probe, Purpose
 from ..text.printable import is_line
 from ..text.units import format_bytes
 from ..tune.file_changes import MOST_FILES, MOST_PATH
 from ..tune.notes import PEAK
 from ..tune.speed.alternating_starts import MOST_STARTS, mean_speed
 from ..tune.training import Training
-from .claims import Claims
-from .contradiction import Contradiction, differences
+from .impossible import Impossible, is_same
 from .limits import MOST_RANKS, MOST_TOKENS
+from .size_facts import SizeFacts
 
 MOST_SHOWN = 20
 
 
-def untrue_training(claims: Claims, training: Training, catalogue: Mapping[str, Any] | None) -> Iterator[Contradiction]:
+def impossible_training(
+    facts: SizeFacts, training: Training, boundary: Boundary, catalogue: Mapping[str, Any] | None
+) -> Iterator[Impossible]:
     """Yield the figures of `training` that differ from those of the starts, or from the catalogue's model of a command.
 
     `catalogue` has its settings; None for a training of somebody's own.
     """
-    starts = [p for p in claims.probes if p.purpose is not Purpose.TIMING]
+    starts = [p for p in facts.probes if p.purpose is not Purpose.TIMING]
     is_count = len(starts) <= len(training.starts) <= len(starts) + MOST_STARTS  # those that compare speeds are last
-    if len(training.starts) != claims.timings.processes or not is_count:
-        yield Contradiction("timings.processes", claims.timings.processes, len(training.starts))
+    if len(training.starts) != facts.stored.timings.processes or not is_count:
+        yield Impossible("timings.processes", facts.stored.timings.processes, len(training.starts))
     for number, (probe, start) in enumerate(zip(starts, training.starts, strict=False)):
         seconds = [probe.batch_size, round(probe.wall_seconds, 3)]
-        yield from differences(f"training.starts[{number}]", list(start), seconds, may_claim_less=False)
+        if not is_same(list(start), seconds):
+            yield Impossible(f"training.starts[{number}]", list(start), seconds)
     last = {p.batch_size: p for p in starts}
-    peaks, emulated = training.rank_peaks_bytes, claims.spec.emulated_ranks
+    peaks, emulated = training.rank_peaks_bytes, facts.spec.emulated_ranks
     if emulated:
-        yield from _untrue_emulation(claims, training, len(emulated), emulated[0].size)
+        yield from _impossible_emulation(facts, boundary, training, len(emulated), emulated[0].size)
     elif len(peaks) != training.ranks or training.ranks > MOST_RANKS:
-        yield Contradiction("training.ranks", training.ranks, len(peaks))
+        yield Impossible("training.ranks", training.ranks, len(peaks))
     else:
-        yield from _untrue_catalogue(claims, training, catalogue)
-    largest = last.get(claims.boundary.largest_batch_size or 0)  # where none is known, nothing may be claimed
+        yield from _impossible_ranks(boundary, training, catalogue)
+    largest = last.get(boundary.largest_batch_size or 0)  # where none is known, nothing may be claimed
     peak = None if largest is None else largest.peak_allocated_bytes
     if peaks and max(peaks) != peak:
-        yield Contradiction("training.rank_peaks_bytes", max(peaks), peak)
-    yield from _untrue_peak(training.peak, largest)
+        yield Impossible("training.rank_peaks_bytes", max(peaks), peak)
+    yield from _impossible_peak(training.peak, largest)
     yield from _unlikely_files(training.changed_files)
     for name, value, least, most in (
         ("waiting_for_data_fraction", training.waiting_for_data_fraction, 0, 1),
@@ -54,71 +57,72 @@ def untrue_training(claims: Claims, training: Training, catalogue: Mapping[str, 
         ("micro_batches", training.micro_batches, 0, MOST_TOKENS),
     ):
         if value is not None and not least <= value <= most:
-            yield Contradiction(f"training.{name}", value, [least, most])
+            yield Impossible(f"training.{name}", value, [least, most])
     trained = [size for size, probe in last.items() if probe.fits]
     timed_once = {each.batch_size for each in training.throughputs}
     if len(timed_once) < len(training.throughputs) or not timed_once <= {*trained}:
         sizes = [each.batch_size for each in training.throughputs[:MOST_SHOWN]]
-        yield Contradiction("training.throughputs", sizes, f"at most one of each size that trained: {sorted(trained)}")
+        yield Impossible("training.throughputs", sizes, f"at most one of each size that trained: {sorted(trained)}")
         return
     for number, each in enumerate(training.throughputs):
         # short steps, as at the end of the data, have tokens, and no samples that count
         fastest = MOST_TOKENS if each.samples_per_second is None else each.samples_per_second * MOST_TOKENS
         if not 0 <= (each.tokens_per_second or 0) <= fastest:
             path = f"training.throughputs[{number}].tokens_per_second"
-            yield Contradiction(path, each.tokens_per_second, [0, fastest])
+            yield Impossible(path, each.tokens_per_second, [0, fastest])
         if not 0 <= (each.waiting_fraction or 0.0) <= 1:
-            yield Contradiction(f"training.throughputs[{number}].waiting_fraction", each.waiting_fraction, [0, 1])
+            yield Impossible(f"training.throughputs[{number}].waiting_fraction", each.waiting_fraction, [0, 1])
         timed = last.get(each.batch_size)
         speed = mean_speed(timed) if timed is not None and timed.timed_step_seconds else None
         if timed is not None and each.is_steady != timed.timing_is_steady:
-            yield Contradiction(f"training.throughputs[{number}].is_steady", each.is_steady, timed.timing_is_steady)
+            yield Impossible(f"training.throughputs[{number}].is_steady", each.is_steady, timed.timing_is_steady)
         path = f"training.throughputs[{number}].samples_per_second"
-        if each.samples_per_second is not None and speed is None:
-            yield Contradiction(path, each.samples_per_second, None)
-        yield from differences(path, each.samples_per_second, speed)
+        if each.samples_per_second is not None and (speed is None or not is_same(each.samples_per_second, speed)):
+            yield Impossible(path, each.samples_per_second, speed)
 
 
-def _untrue_catalogue(
-    claims: Claims, training: Training, catalogue: Mapping[str, Any] | None
-) -> Iterator[Contradiction]:
+def _impossible_ranks(
+    boundary: Boundary, training: Training, catalogue: Mapping[str, Any] | None
+) -> Iterator[Impossible]:
     """Yield where real ranks of a model of the catalogue are not those of its command, which are of one host."""
     if catalogue is None:
         return
     of_step = (catalogue["ranks"], catalogue.get("accumulation_steps", 1))
-    wanted = of_step if claims.boundary.largest_batch_size else (0, 0)
+    wanted = of_step if boundary.largest_batch_size else (0, 0)
     if (given := (training.ranks, training.micro_batches)) != wanted:
-        yield Contradiction("training.ranks", list(given), list(wanted))
+        yield Impossible("training.ranks", list(given), list(wanted))
 
 
-def _untrue_emulation(claims: Claims, training: Training, started: int, size: int) -> Iterator[Contradiction]:
+def _impossible_emulation(
+    facts: SizeFacts, boundary: Boundary, training: Training, started: int, size: int
+) -> Iterator[Impossible]:
     """Yield what a device that stood in for ranks cannot claim: other ranks than it started, and any speed."""
-    has_trained = bool(claims.boundary.largest_batch_size)
+    has_trained = bool(boundary.largest_batch_size)
     wanted = (size, started) if has_trained else (0, 0)
     given = (training.ranks, len(training.rank_peaks_bytes))
     if given != wanted:
-        yield Contradiction("training.ranks", list(given), list(wanted))
+        yield Impossible("training.ranks", list(given), list(wanted))
     if min(training.rank_peaks_bytes, default=1) < 1:
-        yield Contradiction("training.rank_peaks_bytes", min(training.rank_peaks_bytes), "the peak of each rank")
-    for number, probe in enumerate(claims.probes):
+        yield Impossible("training.rank_peaks_bytes", min(training.rank_peaks_bytes), "the peak of each rank")
+    for number, probe in enumerate(facts.probes):
         if probe.samples_per_second or probe.step_seconds or probe.timed_step_seconds:
-            yield Contradiction(f"probes[{number}].samples_per_second", probe.samples_per_second, None)
+            yield Impossible(f"probes[{number}].samples_per_second", probe.samples_per_second, None)
 
 
-def _untrue_peak(claimed: str | None, largest: Probe | None) -> Iterator[Contradiction]:
+def _impossible_peak(claimed: str | None, largest: Probe | None) -> Iterator[Impossible]:
     """Yield what is said of the largest size's peak, unless the engine says it so, and of those bytes."""
     if claimed is None:
         return
     held = None if largest is None else format_bytes(largest.peak_allocated_bytes or 0)
     said = PEAK.read(claimed)
     if said is None or said["bytes"] != held:
-        yield Contradiction("training.peak", claimed, None if held is None else f"the peak of {held} is in ...")
+        yield Impossible("training.peak", claimed, None if held is None else f"the peak of {held} is in ...")
 
 
-def _unlikely_files(files: Sequence[str]) -> Iterator[Contradiction]:
+def _unlikely_files(files: Sequence[str]) -> Iterator[Impossible]:
     if len(files) > MOST_FILES:
-        yield Contradiction("training.changed_files", len(files), f"at most {MOST_FILES}")
+        yield Impossible("training.changed_files", len(files), f"at most {MOST_FILES}")
     for number, each in enumerate(files[:MOST_FILES]):
         if not is_line(each, MOST_PATH):
             allowed = f"one line of 1 to {MOST_PATH} printable characters"
-            yield Contradiction(f"training.changed_files[{number}]", each, allowed)
+            yield Impossible(f"training.changed_files[{number}]", each, allowed)

@@ -1,9 +1,9 @@
-"""PURE: decides a race of settings again from its rounds."""
+"""PURE: the answer of a race of settings, worked out from its rounds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from ..documents.raced import Raced
@@ -20,7 +20,7 @@ from ..faster.answer import (
 )
 from ..faster.result import AtSize, FasterResult, Findings, Row
 from ..faster.spec import FasterSpec
-from ..race.field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict, mean_others_cores
+from ..race.field import TODAY, Entry, Field, RacedRound, RaceVerdict, mean_others_cores
 from ..race.lines import lines_of
 from ..race.numbers import judge_difference
 from ..race.rule import decide
@@ -28,22 +28,18 @@ from ..race.variants import CHANGES, NotTried, changes_to_try, field_of, label_o
 from ..results.savings import savings
 from ..results.speed_rounds import SpeedClaim
 from ..spec import RunSpec
-from .contradiction import Contradiction, differences
-from .document import MOST_ENTRIES, read_claims
+from .document import MOST_ENTRIES, read_facts
+from .impossible import Impossible, refuse
 from .limits import LEAST_STEP_SECONDS, MOST_CORES, SLACK_SECONDS
 from .physics import impossible_device
-from .race_rounds import first_wrong_round
-
-_DERIVED = (
-    *("batch_size", "rows", "at_today", "sizes", "at_own_size", "chosen_batch_size", "chosen", "gain", "claim"),
-    *("savings", "lines", "others_cores", "not_tried"),
-)
-"""The members that follow from the spec, the rounds, and what was measured of each row."""
 
 
-def contradictions_of_race(document: Mapping[str, Any]) -> list[Contradiction]:
-    """List what a race claims beyond its rounds. Raises SpecError for a malformed document."""
-    stored, untrue = read_claims(Raced, document)
+def answer_of_race(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document with all that follows from its rounds, and from what was measured of each row.
+
+    Raises SpecError for a malformed one, and ImpossibleFiguresError.
+    """
+    stored = read_facts(Raced, document)
     spec = FasterSpec.from_dict({**stored.spec.to_dict(), "device": stored.device.device})
     today = spec.run_spec()
     changes, not_tried = changes_to_try(today, spec.wanted)
@@ -53,19 +49,10 @@ def contradictions_of_race(document: Mapping[str, Any]) -> list[Contradiction]:
     options = options_of(stored.sizes, today.current_batch_size)
     of_sizes = field_of_sizes(options, cores=stored.cores, shares_cores=shares_cores)
     _check_timed("rounds_of_sizes", stored.rounds_of_sizes, of_sizes)
-    wrong = [*impossible_device(stored.device, today), *_impossible(stored, today)]
-    wrong = wrong or [
-        *_first_wrong("rounds", racing, stored.rounds),
-        *_first_wrong("rounds_of_sizes", of_sizes, stored.rounds_of_sizes),
-    ]
-    if wrong:
-        return [*untrue, *wrong]
-    again = _decided_again(stored, spec, racing, of_sizes, not_tried)
-    claimed, recomputed = asdict(stored), asdict(again)
-    for name in _DERIVED:
-        untrue += differences(name, claimed[name], recomputed[name], may_claim_less=False)
-    untrue += differences("headline", stored.headline, again.headline)
-    return [*untrue, *_not_offered(again)]
+    refuse([*impossible_device(stored.device, today), *_impossible(stored, today)])
+    found = _answer(stored, spec, racing, of_sizes, not_tried)
+    refuse(_not_offered(found))
+    return found.to_dict()
 
 
 def _check_entries(stored: Raced, racing: Field) -> None:
@@ -108,10 +95,10 @@ def _check_timed(path: str, rounds: Sequence[RacedRound], racing: Field) -> None
                 raise SpecError(f"{path}[{number}]", "times what does not race")
 
 
-def _impossible(stored: Raced, today: RunSpec) -> Iterator[Contradiction]:
+def _impossible(stored: Raced, today: RunSpec) -> Iterator[Impossible]:
     """Yield what no machine can have measured."""
     if not 1 <= stored.cores <= MOST_CORES:
-        yield Contradiction("cores", stored.cores, [1, MOST_CORES])
+        yield Impossible("cores", stored.cores, [1, MOST_CORES])
     least = today.current_batch_size * today.accumulation_steps
     most = today.max_batch_size * today.accumulation_steps / LEAST_STEP_SECONDS
     spent = 0.0
@@ -120,55 +107,43 @@ def _impossible(stored: Raced, today: RunSpec) -> Iterator[Contradiction]:
             spent += each.seconds
             path = f"{name}[{number}]"
             if each.seconds < BLOCK_SECONDS * len(each.timed):
-                yield Contradiction(f"{path}.seconds", each.seconds, BLOCK_SECONDS * len(each.timed))
+                yield Impossible(f"{path}.seconds", each.seconds, BLOCK_SECONDS * len(each.timed))
             for place, one in enumerate(each.timed):
                 slowest = least / (each.seconds + SLACK_SECONDS)  # each block made a step at least
                 if not slowest <= one.samples_per_second <= most:
                     path_of_speed = f"{path}.timed[{place}].samples_per_second"
-                    yield Contradiction(path_of_speed, one.samples_per_second, [slowest, most])
+                    yield Impossible(path_of_speed, one.samples_per_second, [slowest, most])
                 if not 0 <= (one.others_cores or 0.0) <= MOST_CORES:
-                    yield Contradiction(f"{path}.timed[{place}].others_cores", one.others_cores, [0, MOST_CORES])
+                    yield Impossible(f"{path}.timed[{place}].others_cores", one.others_cores, [0, MOST_CORES])
                 if one.seconds is not None:  # its blocks take the same time
-                    yield Contradiction(f"{path}.timed[{place}].seconds", one.seconds, None)
+                    yield Impossible(f"{path}.timed[{place}].seconds", one.seconds, None)
     if spent > stored.total_seconds + SLACK_SECONDS:
-        yield Contradiction("total_seconds", stored.total_seconds, spent)
+        yield Impossible("total_seconds", stored.total_seconds, spent)
     if (stored.own_difference or 0.0) < 0:
-        yield Contradiction("own_difference", stored.own_difference, 0)
+        yield Impossible("own_difference", stored.own_difference, 0)
     limit = stored.device.limit_bytes or stored.device.capacity_bytes
     for number, row in enumerate(stored.rows):
         if row.memory_bytes is not None and not 0 < row.memory_bytes <= limit:
-            yield Contradiction(f"rows[{number}].memory_bytes", row.memory_bytes, limit)
+            yield Impossible(f"rows[{number}].memory_bytes", row.memory_bytes, limit)
         is_compiled = today.torch_compile or settings_of_entry(row.entry).get("torch_compile", False)
         if row.compile_seconds is not None and not (is_compiled and 0 <= row.compile_seconds <= stored.total_seconds):
             most_seconds = stored.total_seconds if is_compiled else None
-            yield Contradiction(f"rows[{number}].compile_seconds", row.compile_seconds, most_seconds)
+            yield Impossible(f"rows[{number}].compile_seconds", row.compile_seconds, most_seconds)
         if (row.numbers.largest_difference or 0.0) < 0:
-            yield Contradiction(f"rows[{number}].numbers.largest_difference", row.numbers.largest_difference, 0)
+            yield Impossible(f"rows[{number}].numbers.largest_difference", row.numbers.largest_difference, 0)
         yield from _size(f"rows[{number}]", row.largest_batch_size, today)
     for number, at in enumerate(stored.sizes):
         yield from _size(f"sizes[{number}]", at.largest_batch_size, today)
         if not 0 <= at.batch_size <= (at.largest_batch_size or today.max_batch_size):
-            yield Contradiction(f"sizes[{number}].batch_size", at.batch_size, at.largest_batch_size)
+            yield Impossible(f"sizes[{number}].batch_size", at.batch_size, at.largest_batch_size)
 
 
-def _size(path: str, largest: int | None, today: RunSpec) -> Iterator[Contradiction]:
+def _size(path: str, largest: int | None, today: RunSpec) -> Iterator[Impossible]:
     if largest is not None and not 0 <= largest <= today.max_batch_size:
-        yield Contradiction(f"{path}.largest_batch_size", largest, today.max_batch_size)
+        yield Impossible(f"{path}.largest_batch_size", largest, today.max_batch_size)
 
 
-def _first_wrong(path: str, racing: Field, rounds: Sequence[RacedRound]) -> list[Contradiction]:
-    """Return the first wrong round: its blocks were in random order, and one with a failure times none."""
-
-    def is_of(step: NextRound, number: int) -> bool:
-        each = rounds[number]
-        if each.failed is not None:
-            return each.failed in step.entries and not each.timed
-        return {one.entry for one in each.timed} == set(step.entries)
-
-    return first_wrong_round(path, racing, rounds, decide, is_of)
-
-
-def _decided_again(
+def _answer(
     stored: Raced, spec: FasterSpec, racing: Field, of_sizes: Field, not_tried: tuple[NotTried, ...]
 ) -> FasterResult:
     """Return the race with every figure that follows from others computed from them."""
@@ -228,9 +203,9 @@ def _row_again(row: Row, today: RunSpec, stored: Raced, racing: Field, largest: 
     return replace(found, numbers=numbers, largest_batch_size=largest, reason=reason)
 
 
-def _not_offered(again: FasterResult) -> Iterator[Contradiction]:
+def _not_offered(found: FasterResult) -> Iterator[Impossible]:
     """Yield what is recommended although it failed, or does not train the same."""
-    row = next((each for each in again.rows if each.entry == again.chosen), None)
+    row = next((each for each in found.rows if each.entry == found.chosen), None)
     is_offered = row is not None and row.numbers.is_offered and row.memory_bytes is not None
-    if again.is_found and again.chosen != TODAY and not is_offered:
-        yield Contradiction("chosen", again.chosen, TODAY)
+    if found.is_found and found.chosen != TODAY and not is_offered:
+        yield Impossible("chosen", found.chosen, TODAY)

@@ -1,0 +1,214 @@
+"""The facts of a search for the largest batch size, and the questions that a model and a command answer otherwise."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+from ..documents.estimated import EstimatedCard
+from ..documents.stored import StoredSpec
+from ..errors import SpecError
+from ..results.memory_breakdown import MemoryBreakdown
+from ..results.result import Boundary, DeviceFacts, Outcome, Point, Probe, Purpose, Reason, RunResult, Timings
+from ..results.speed_rounds import SpeedRound
+from ..search.allowed_sizes import AllowedSizes
+from ..search.foreign_memory import bytes_taken_by_others
+from ..search.unguided import Found
+from ..spec import RunSpec, SearchSpec
+from ..speed.comparison import Comparison
+from ..tune.learned_sizes import failed_by_rule
+from ..tune.training import Training
+from .document import MOST_BLOCKS, MOST_SIZES, read_facts
+from .impossible import Impossible
+
+_SEARCHED = (Purpose.SEARCH, Purpose.CONFIRM)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndOfSearch:
+    """How the run says that its search ended: which of the ends that its probes allow it was.
+
+    Where it was not `certified`, the run had a reason that may stand in no probe, as a training that varies.
+    """
+
+    reason: Reason
+    certified: bool
+    largest_batch_size: int | None = None
+    refused_batch_size: int | None = None
+    note: str | None = None
+    allowed_sizes: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """What a comparison of speeds was made beside, and why there was none."""
+
+    reason: str | None = None
+    seconds: float = 0.0
+    others_cores: float | None = None
+    cores: int | None = None
+    left_out_batch_sizes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFacts:
+    """The facts of a search as a document has them."""
+
+    spec: StoredSpec
+    device: DeviceFacts
+    boundary: EndOfSearch
+    probes: tuple[Probe, ...]
+    environment: dict[str, Any]
+    timings: Timings = field(default_factory=Timings)
+    speed: Conditions | None = None
+    speed_rounds: tuple[SpeedRound, ...] = ()
+    estimate: EstimatedCard | None = None
+    memory_breakdown: MemoryBreakdown | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFactsOfACommand(StoredFacts):
+    """The facts of a command or a function, with what its training showed of itself."""
+
+    training: Training
+
+
+@dataclass(frozen=True, slots=True)
+class SizeFacts(ABC):
+    """The facts of a search, with its spec by today's rules."""
+
+    stored: StoredFacts
+    spec: Any
+
+    document: ClassVar[type[StoredFacts]]
+    spec_members: ClassVar[tuple[str, ...]]
+    """Fields of a spec that every version wrote and that pages read: a document that lacks one is refused."""
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document. Raises SpecError, which names the first member that is not as it should be."""
+        stored = read_facts(cls.document, document)
+        _check_rounds(stored.speed_rounds)
+        if stored.estimate is not None:
+            RunSpec.from_dict(stored.estimate.spec.to_dict())
+        spec = cls.read_spec(stored.spec)
+        for name in cls.spec_members:
+            if stored.spec.get(name) is None:
+                raise SpecError(f"spec.{name}", "is missing")
+        return cls(stored, spec)
+
+    @property
+    def device(self) -> DeviceFacts:
+        return self.stored.device
+
+    @property
+    def probes(self) -> tuple[Probe, ...]:
+        return self.stored.probes
+
+    @property
+    def untimed(self) -> list[Probe]:
+        return [p for p in self.probes if p.purpose is not Purpose.TIMING]
+
+    @property
+    def searched(self) -> list[Probe]:
+        return [p for p in self.probes if p.purpose in _SEARCHED]
+
+    @property
+    def limit_bytes(self) -> int:
+        """Return what the training may hold of the device."""
+        return self.device.limit_bytes or self.device.capacity_bytes
+
+    def is_refused_for_memory(self, probe: Probe) -> bool:
+        """Whether a fresh process ran out of memory that no other process held."""
+        is_refused = probe.outcome is Outcome.OUT_OF_MEMORY and probe.fresh_process
+        return is_refused and not bytes_taken_by_others(probe, self.probes, self.device)
+
+    def to_dict(self, result: RunResult) -> dict[str, Any]:
+        """Return the document of the answer."""
+        return result.to_dict()
+
+    @classmethod
+    @abstractmethod
+    def read_spec(cls, spec: Mapping[str, Any]) -> SearchSpec:
+        """Read the spec. Raises SpecError, naming the field."""
+
+    @abstractmethod
+    def boundaries(self) -> list[Boundary]:
+        """Return the boundaries that the probes allow, the strongest first."""
+
+    @abstractmethod
+    def may_starts_differ(self) -> bool:
+        """Whether a size may have trained above one that was refused."""
+
+    @abstractmethod
+    def impossible_training(self, boundary: Boundary) -> Iterator[Impossible]:
+        """Yield what the training says of itself that its starts do not show."""
+
+    @abstractmethod
+    def explained_size(self, boundary: Boundary) -> int | None:
+        """Return the size whose memory is explained; None where no size is known."""
+
+    @abstractmethod
+    def least_soak_steps(self) -> int:
+        """Return the fewest steps that a soak trains."""
+
+    @abstractmethod
+    def samples_of_a_step(self, probe: Probe) -> int:
+        """Return the samples of all ranks and micro-batches."""
+
+    @abstractmethod
+    def micro_batches(self, batch_size: int, unknown: int) -> int:
+        """Return the batches of a step over all ranks; `unknown` where no probe shows them."""
+
+    @abstractmethod
+    def least_seconds(self, each: SpeedRound) -> float:
+        """Return how long a round takes at least."""
+
+    @abstractmethod
+    def compare(
+        self, known: Comparison, rounds: Sequence[SpeedRound], points: Mapping[int, Point], largest: int
+    ) -> Comparison:
+        """Decide the comparison of speeds by its rounds."""
+
+    @abstractmethod
+    def timing_of(self, timed: Probe, speed: float | None) -> Probe:
+        """Return a timing probe with the speed that the comparison has for it; None where it has none."""
+
+    @abstractmethod
+    def may_have_reason(self, reason: str, largest: int) -> bool:
+        """Whether this can be why a run says nothing of speeds. Rounds show why where sizes were compared."""
+
+    @abstractmethod
+    def may_note(self, note: str) -> bool:
+        """Whether a run can have noted this of itself beside what its probes show."""
+
+
+def ended_at(probes: Sequence[Probe], maximum: int, rule: AllowedSizes | None = None) -> Found | None:
+    """Return where the search ended, by the rule of `search.unguided`; None where it did not end.
+
+    With the rule of a script the next size is the next that it allows, and what its own errors ended does not count.
+    """
+    if rule is not None:
+        failed = failed_by_rule(rule, probes)
+        probes = [p for p in probes if p.batch_size not in failed]
+    low = max((p.batch_size for p in probes if p.fits), default=0)
+    high = min((p.batch_size for p in probes if not p.fits and p.batch_size > low), default=None)
+    following = low + 1 if rule is None else rule.at_least(low + 1)
+    if high is None:
+        return Found(low, None) if following is None or following > maximum else None
+    is_fresh = any(p.fresh_process and not p.fits and p.batch_size == high for p in probes)
+    return Found(low, high) if high == following and is_fresh else None
+
+
+def _check_rounds(rounds: Sequence[SpeedRound]) -> None:
+    blocks = 0
+    for place, each in enumerate(rounds):
+        sizes = [block.batch_size for block in each.blocks]
+        blocks += len(sizes)
+        least = 0 if each.left_out is not None else 1
+        if not least <= len(set(sizes)) == len(sizes) <= MOST_SIZES:
+            raise SpecError(f"speed_rounds[{place}].blocks", "must have one block for each size")
+    if blocks > MOST_BLOCKS:
+        raise SpecError("speed_rounds", f"have more than {MOST_BLOCKS:,} blocks: a comparison ends before")

@@ -1,0 +1,151 @@
+"""PURE: the answer of a measurement or a tuned command, worked out from its probes and rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from statistics import median
+from typing import Any
+
+from ..build_result import answer, measured_points
+from ..estimate.prior import error_of
+from ..results.result import Boundary, Probe, Purpose, Reason
+from ..results.speed_rounds import SpeedBlock, SpeedRound
+from ..search.boundary import with_current_size_note
+from ..speed.comparison import Comparison
+from ..speed.reasons import RUN_ENDED
+from .impossible import Impossible, refuse
+from .physics import impossible_figures
+from .size_facts import SizeFacts
+
+MOST_NOTES = 32
+
+
+def answer_of_sizes(kind: type[SizeFacts], document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document with all that follows from its facts.
+
+    Raises SpecError for a malformed one, and ImpossibleFiguresError.
+    """
+    facts = kind.read(document)
+    stored = facts.stored
+    refuse(impossible_figures(facts))
+    rounds, wrong = _rounds_of(facts)
+    refuse(wrong)
+    boundary = boundary_of(facts)
+    refuse(facts.impossible_training(boundary))
+    comparison = _compare(facts, boundary, rounds)
+    result = answer(
+        facts.spec,
+        facts.device,
+        boundary,
+        _probes_with_speeds(facts, comparison),
+        comparison,
+        environment=stored.environment,
+        timings=stored.timings,
+    )
+    if stored.estimate is not None:
+        result = replace(result, estimate=stored.estimate.to_dict(), estimate_error=error_of(stored.estimate, result))
+    explained = stored.memory_breakdown
+    if explained is not None and explained.batch_size == facts.explained_size(boundary):
+        result = replace(result, memory_breakdown=explained)
+    return facts.to_dict(result)
+
+
+def boundary_of(facts: SizeFacts) -> Boundary:
+    """Return the end that the run says, of those that the probes allow; where that is none of them, the nearest.
+
+    Several are possible where time may have ended earlier. The certificate is the probes' own; a run may claim less.
+    """
+    ended = facts.stored.boundary
+    said = (ended.note or "").split("; ") if ended.note else []
+
+    def distance(possible: Boundary) -> tuple[bool, bool, bool, int]:
+        return (
+            possible.largest_batch_size != ended.largest_batch_size,
+            possible.reason is not ended.reason,
+            possible.refused_batch_size != ended.refused_batch_size,
+            len({*_notes(possible)} - {*said}),
+        )
+
+    found = min((with_current_size_note(each, facts.spec) for each in facts.boundaries()), key=distance)
+    shown = _notes(found)
+    more = [note for note in said if note not in shown and facts.may_note(note)]
+    own = [note for note in said if note in shown or note in more]
+    notes = [*own, *(note for note in shown if note not in own)][:MOST_NOTES]
+    return replace(found, certified=found.certified and ended.certified, note="; ".join(dict.fromkeys(notes)) or None)
+
+
+def _notes(boundary: Boundary) -> list[str]:
+    return boundary.note.split("; ") if boundary.note else []
+
+
+def _compare(facts: SizeFacts, boundary: Boundary, rounds: Sequence[SpeedRound]) -> Comparison:
+    """Return what the rounds show. Other work and seconds follow from nothing else, and are as the run says."""
+    largest, said = boundary.largest_batch_size or 0, facts.stored.speed
+    if said is None:
+        return Comparison(reason=RUN_ENDED)
+    reason = said.reason or ""
+    known = Comparison(
+        reason=reason if facts.may_have_reason(reason, largest) else RUN_ENDED,
+        seconds=said.seconds,
+        others_cores=said.others_cores,
+        cores=said.cores,
+        left_out=tuple(sorted(each.left_out for each in rounds if each.left_out is not None)),
+    )
+    is_searched = facts.spec.check_batch_size is None and boundary.reason is not Reason.TIME_BUDGET
+    points = measured_points(facts.untimed, facts.device, largest) if largest and is_searched else {}
+    timed = {block.batch_size for each in rounds for block in each.blocks} | {*known.left_out}
+    if not points or not (rounds or known.seconds):
+        return known
+    if not timed <= points.keys():
+        refuse([Impossible("speed_rounds", sorted(timed), sorted(points))])
+    return replace(facts.compare(known, rounds, points, largest), speed_rounds=tuple(rounds))
+
+
+def _timings_of(facts: SizeFacts) -> dict[int, Probe]:
+    return {p.batch_size: p for p in facts.probes if p.purpose is Purpose.TIMING}
+
+
+def _rounds_of(facts: SizeFacts) -> tuple[list[SpeedRound], list[Impossible]]:
+    """Return the rounds with the medians of the steps that their blocks timed, and what cannot have been timed."""
+    timings, used = _timings_of(facts), dict[int, int]()
+    wrong, rounds = [*_twice(facts, timings)], []
+    for number, each in enumerate(facts.stored.speed_rounds):
+        path, blocks, steps_seconds = f"speed_rounds[{number}]", list[SpeedBlock](), 0.0
+        for place, block in enumerate(each.blocks):
+            size = block.batch_size
+            steps = _steps_of(block, timings.get(size))
+            if not steps or block.first_step < used.get(size, 0):
+                wrong.append(Impossible(f"{path}.blocks[{place}].first_step", block.first_step, "steps, each once"))
+                continue
+            used[size] = block.first_step + block.steps
+            steps_seconds += sum(steps)
+            micro_batches = max(facts.micro_batches(size, block.micro_batches), 1)
+            blocks.append(replace(block, step_seconds=median(steps), micro_batches=micro_batches))
+        least_seconds = max(facts.least_seconds(each), steps_seconds)  # this also bounds the number of rounds
+        if each.seconds < least_seconds * (1 - 1e-6):
+            wrong.append(Impossible(f"{path}.seconds", each.seconds, least_seconds))
+        rounds.append(replace(each, blocks=tuple(blocks)))
+    return rounds, wrong
+
+
+def _twice(facts: SizeFacts, timings: Mapping[int, Probe]) -> Iterator[Impossible]:
+    if len(timings) < sum(p.purpose is Purpose.TIMING for p in facts.probes):
+        yield Impossible("probes", "a size with two timing probes", "one for each size")
+
+
+def _steps_of(block: SpeedBlock, probe: Probe | None) -> Sequence[float]:
+    """Return the steps of a block; empty where the timing probe does not have all of them."""
+    if probe is None or block.first_step < 0 or block.steps < 1:
+        return ()
+    steps = probe.timed_step_seconds[block.first_step : block.first_step + block.steps]
+    return steps if len(steps) == block.steps else ()
+
+
+def _probes_with_speeds(facts: SizeFacts, found: Comparison) -> list[Probe]:
+    speeds = {**found.rough, **{size: speed.value for size, speed in found.speeds.items()}}
+    known = speeds if found.is_measurable else {}
+    return [
+        facts.timing_of(p, known.get(p.batch_size)) if p.purpose is Purpose.TIMING and p.timed_step_seconds else p
+        for p in facts.probes
+    ]

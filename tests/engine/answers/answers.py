@@ -1,0 +1,53 @@
+"""Compares a document with the answer that its facts give."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from engine.answers.command import CommandFacts
+from engine.answers.sizes import boundary_of
+from engine.kinds import answered
+
+RESULTS = Path(__file__).resolve().parents[3] / "benchmarks" / "data" / "results"
+
+
+def originals() -> dict[str, dict[str, Any]]:
+    """Return results of real runs, by their names."""
+    return {path.stem: json.loads(path.read_text())["result"] for path in sorted(RESULTS.glob("*.json"))}
+
+
+def answer_of(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer as JSON has it."""
+    made: dict[str, Any] = json.loads(json.dumps(answered(document)))
+    return made
+
+
+def keeps_its_boundary(document: dict[str, Any]) -> bool:
+    """Whether the starts of a command give the boundary that it has, whatever time they took."""
+    given = json.loads(json.dumps(document))
+    found = asdict(boundary_of(CommandFacts.read(given)))
+    return bool(json.loads(json.dumps(found)) == given["boundary"])
+
+
+def differing(document: dict[str, Any]) -> list[str]:
+    """Name the members of a document that its facts give otherwise; one that a later version added is not counted."""
+    return [path.lstrip(".") for path in _differing(document, answer_of(document), "")]
+
+
+def _differing(given: Any, found: Any, path: str) -> Iterator[str]:
+    if isinstance(given, dict) and isinstance(found, dict):
+        for name in given:
+            yield from _differing(given[name], found.get(name), f"{path}.{name}")
+    elif isinstance(given, (list, tuple)) and isinstance(found, list) and len(given) == len(found):
+        for place, (one, other) in enumerate(zip(given, found, strict=True)):
+            yield from _differing(one, other, f"{path}[{place}]")
+    elif isinstance(given, float) and isinstance(found, (int, float)):
+        if not math.isclose(given, found, rel_tol=1e-9, abs_tol=1e-12):
+            yield path
+    elif given != found:
+        yield path
