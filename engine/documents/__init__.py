@@ -3,5 +3,4 @@
 A document may be of any version, and its spec may be one that today's rules refuse: of a model that is gone.
 
 - `measured`, `estimated`, `validated`: a type for each; a command is a measurement that also has a `training`.
-- `earlier`: what earlier versions wrote -> what it means today.
 """

@@ -70,8 +70,6 @@ def _made() -> dict[str, RunResult]:
     too_large = {"spec": make_spec(current_batch_size=16), "current": None, "speedup": None}
     return {
         "figure": make_timed_result(),
-        "same_speed": make_timed_result(0.97, 1.05, 1.13),
-        "slower": make_timed_result(0.88, 0.9, 0.92),
         "bound": make_bound_result(),
         "ahead": make_ahead_result(),
         "kept": make_kept_result(),

@@ -43,7 +43,6 @@ def by_hand() -> dict[str, RunResult]:
     assert len(headline(read_result(named)).sentence.split()) <= WORDS_MOST
     return {
         "wide": make_bound_result(1.96, 1_234.5),
-        "slower": make_timed_result(0.88, 0.9, 0.92),
         "reason": replace(wordy, speed=replace(wordy.speed, reason=because)),
         "refused": replace(wordy, spec=make_spec(current_batch_size=16), current=None),
         "time": make_result_out_of_time(),
