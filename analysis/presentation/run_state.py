@@ -17,6 +17,7 @@ from analysis.presentation.origin import executor_of
 from analysis.runs.queue.forecast import QueuePosition
 from analysis.runs.queue.remaining_time import RemainingTime
 from analysis.runs.queue.retry_policy import Cause
+from analysis.runs.queue.scheduling import FORECAST_STARTS_MAX
 from engine.progress import PHASE_LABELS
 from engine.report.script_output import STAYED
 from engine.text.time_left import OF_BUDGET, describe_left, describe_most_left
@@ -67,7 +68,9 @@ def describe_phase(run: Run, turn: QueuePosition | None = None) -> str:
 
 def describe_queue_position(turn: QueuePosition) -> str:
     """Write "next, after run 17, in about 4 min", "number 3 in the queue" or "next, when cpu of vm is free"."""
-    parts = ["next" if turn.position == 1 else f"number {turn.position:,} in the queue"]
+    if turn.position is None:
+        return f"more than {FORECAST_STARTS_MAX} runs before it"
+    parts = ["next" if turn.position == 1 else f"number {turn.position} in the queue"]
     if turn.held is not None:
         parts.append(f"when {turn.held.device} of {turn.held.host} is free")
     elif turn.after_run is not None:
@@ -85,7 +88,8 @@ def tab_title(run: Run, steps: str = "", left: str = "", turn: QueuePosition | N
     """
     name = model_name(run.model)
     if run.state == State.QUEUED:
-        place = "waiting" if turn is None else "next" if turn.position == 1 else f"number {turn.position:,}"
+        number = turn and turn.position
+        place = "waiting" if number is None else "next" if number == 1 else f"number {number}"
         return f"{place} · {name}"
     if run.state == State.RUNNING:
         return " · ".join(filter(None, ["stopping" if run.cancel_requested else steps, left, name]))

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from analysis.models import Device, Run, State
 from analysis.runs.queue.placement import request_of, slot_of
-from analysis.runs.queue.scheduling import Expectation, SlotState, WaitingRun, forecast
+from analysis.runs.queue.scheduling import FORECAST_STARTS_MAX, Expectation, SlotState, WaitingRun, forecast
 
 POSITIONS_MAX = 1_000
 """With more runs than this in the queue no position is shown: each forecast would have to read all of them."""
@@ -32,14 +32,15 @@ READ = (
 
 @dataclass(frozen=True, slots=True)
 class QueuePosition:
-    """The position of a waiting run: 1 starts next. `start_at` is None when it is unknown.
+    """The position of a waiting run: 1 starts next, None with more than FORECAST_STARTS_MAX runs before it.
 
+    `start_at` is None when it is unknown.
     `held` is the device that it waits for, where another program holds it; `after_run` is the run that has to end
     first, where no other starts before this one.
     """
 
-    position: int
-    start_at: datetime | None
+    position: int | None
+    start_at: datetime | None = None
     held: Device | None = None
     after_run: int | None = None
 
@@ -66,8 +67,7 @@ _kept: _Forecast | None = None
 def queue_positions(runs: Iterable[Run]) -> dict[int, QueuePosition]:
     """Return the positions of those runs that wait for a device.
 
-    A run that no device may take, or that is very far back, has no position; nor has any run while there are more
-    than POSITIONS_MAX in the queue.
+    A run that no device may take has none; nor has any run while there are more than POSITIONS_MAX in the queue.
     """
     return positions_of({run.pk for run in runs if run.state == State.QUEUED and run.needs_device})
 
@@ -111,8 +111,11 @@ def _forecast_now() -> _Forecast:
         now=now,
         last_started=Run.objects.on_devices().last_started({run.requested_by_id for run in waiting}),
     )
-    positions = {run_id: _position(at, devices, running, now) for run_id, at in expected.items()}
-    return _Forecast(made_at_seconds, frozenset(run.pk for run in waiting), positions)
+    numbers = frozenset(run.pk for run in waiting)
+    far_back = numbers if len(expected) == FORECAST_STARTS_MAX else ()
+    positions = dict.fromkeys(far_back, QueuePosition(None))
+    positions |= {run_id: _position(at, devices, running, now) for run_id, at in expected.items()}
+    return _Forecast(made_at_seconds, numbers, positions)
 
 
 def runs_by_device(running: Iterable[Run], devices: Iterable[Device]) -> dict[int | None, Run]:
