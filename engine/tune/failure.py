@@ -41,7 +41,6 @@ def describe_failure(spec: TuneSpec | FunctionSpec, batch_size: int, ended: Ende
 
 
 def _known_cause(ended: Ended) -> str:
-    """Return what mends a failure that people take for one of their script, by a line anywhere in the output."""
     if ended.log is None:
         return ""
     is_in_layers = ended.changes.protection is Way.LAYERS and os.geteuid() != 0

@@ -95,7 +95,6 @@ def next_allowed(rule: AllowedSizes, step: int | Found, starts: Sequence[Start],
 
 
 def describe_learned(rule: AllowedSizes, probes: Sequence[Probe]) -> str:
-    """Say by which errors a rule was learned."""
     _, failed = sizes_taken_and_failed(probes)
     errors = {error_name(p.error_type) for p in probes if p.batch_size in failed}
     sizes = " and ".join(map(str, sorted(failed)))

@@ -64,7 +64,6 @@ class SearchSoFar:
         return any(each.is_varied or each.is_rising for each in self.watched)
 
     def steps(self, batch_size: int) -> int:
-        """Return for how many steps to read the memory of the next start."""
         return steps_to_watch(self.least_steps, batch_size, self.watched, has_ranks=self.has_ranks)
 
     @property
@@ -81,7 +80,6 @@ class SearchSoFar:
 
     @property
     def most_trained(self) -> int:
-        """The largest size that trained; 0 where none did."""
         return max((s.batch_size for s in self.starts if s.fits), default=0)
 
 

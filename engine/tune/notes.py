@@ -166,7 +166,6 @@ def caveat_of(
 
 
 def left_out(only_read_bytes: int, peak_bytes: int) -> str | None:
-    """Say what was taken for data, if it is much."""
     return LEFT_OUT.write(bytes=format_bytes(only_read_bytes)) if is_much(only_read_bytes, peak_bytes) else None
 
 

@@ -206,7 +206,6 @@ class TuneSpec(Limits):
 
     @property
     def has_placeholder(self) -> bool:
-        """Whether the command holds a place for the batch size."""
         return any(map(BATCH_SIZE_PLACE.search, self.command))
 
     def check_program(self) -> None:
@@ -277,7 +276,6 @@ class TuneSpec(Limits):
 
     @property
     def config(self) -> tuple[str, str] | None:
-        """The config file that holds the batch size, and its key there."""
         if self.batch_in is None:
             return None
         file, _, key = self.batch_in.rpartition(":")
@@ -344,7 +342,6 @@ class FunctionSpec(Limits):
 
     @property
     def batch(self) -> str:
-        """How the batch size gets in: as the argument of the function."""
         return FUNCTION
 
     @property
@@ -359,12 +356,10 @@ class FunctionSpec(Limits):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Where its script may be found."""
         return () if self.script is None else (self.script,)
 
     @property
     def python_path(self) -> tuple[str, ...]:
-        """Folders that a fresh Python finds the function's module in: those that this one has."""
         return tuple(entry for entry in sys.path if entry)
 
     def arguments(self, batch_size: int, *_: str | None) -> list[str]:

@@ -49,7 +49,6 @@ class Today:
 
     @property
     def is_limited_by_loader(self) -> bool:
-        """Whether most of a step is spent waiting for data."""
         return (self.waiting_fraction or 0.0) >= LOADER_LIMITS_FROM
 
 
@@ -87,7 +86,6 @@ class OwnFindings:
 
     @property
     def is_found(self) -> bool:
-        """Whether the training is faster with what was chosen."""
         return bool(self.chosen)
 
     @property
@@ -96,12 +94,10 @@ class OwnFindings:
 
     @property
     def raced(self) -> int:
-        """How many variants were raced."""
         return len({name for r in self.all_rounds for each in r.timed if len(each.entry) == 1 for name in each.entry})
 
     @property
     def savers(self) -> list[VariantRow]:
-        """The changes that take clearly less memory, and are not among the chosen."""
         return memory_savers(self.rows, self.chosen, self.today.memory_bytes, of_memory_only=OF_MEMORY_ONLY)
 
     @property

@@ -200,7 +200,6 @@ class Starts:
         return Trial(evidence, losses, read - began)
 
     def _set(self, names: Iterable[str], *, is_trial: bool) -> dict[str, Any]:
-        """Return what the hook sets, and the variables of the start."""
         chosen = [BY_NAME[name] for name in names]
         variables = {"PYTHONHASHSEED": "0", "TORCHINDUCTOR_CACHE_DIR": self.cache_folder}
         environment = {name: value for name, value in variables.items() if name not in os.environ}

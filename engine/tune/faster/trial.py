@@ -28,7 +28,6 @@ class Trial:
 
     @property
     def compared_losses(self) -> tuple[float, ...]:
-        """The losses of the first optimizer steps."""
         return self.losses[:STEPS]
 
     @property

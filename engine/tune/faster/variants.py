@@ -64,7 +64,6 @@ class Variant:
 
 
 def always(text: str) -> Lines:
-    """Return what writes the same lines whatever was seen."""
     return lambda _: text
 
 

@@ -159,7 +159,6 @@ class Epoch:
             self.watched.evaluations = now.evaluations
 
     def draw(self, iterator: Any, draw: Any) -> Any:
-        """Return the next batch: one of the largest rows, the one that `draw` returns, or the short last one."""
         watched, before = self.watched, self.latest
         if watched.memory is not None:
             return draw(iterator)
@@ -208,7 +207,6 @@ class Epoch:
         return len(self.data) - 1
 
     def is_enough(self, now: Pass, is_evaluation: bool) -> bool:
-        """Whether a pass may end: one of the training after a few steps, one of an evaluation after a while."""
         watched = self.watched
         if is_evaluation:
             is_late = self.data[now.data].is_evaluated or time.monotonic() > now.began + EVALUATION_SECONDS
@@ -232,7 +230,6 @@ class Epoch:
         return False
 
     def largest_batch(self, iterator: Any, now: Pass, drawn: Any) -> Any:
-        """Return a batch of the largest rows instead of the drawn one, if they are known and differ."""
         data, batches = self.data[now.data], iterator._index_sampler
         is_of_one_size = data.known.get("largest") == data.known.get("smallest") and not data.known.get("collated")
         if not data.known["rows"] or is_of_one_size:
@@ -291,7 +288,6 @@ class Epoch:
         return pin.pin_memory(batch, iterator._pin_memory_device) if iterator._pin_memory else batch
 
     def short_batch(self, iterator: Any) -> Any:
-        """Return the last batch of the data, where it is shorter than the others and not dropped."""
         batches = iterator._index_sampler
         size: Any = getattr(batches, "batch_size", None)
         sampler: Any = getattr(batches, "sampler", ())

@@ -35,7 +35,6 @@ class Tensors:
         return id(tensor) in self.noted and self.noted[id(tensor)][0]() is tensor
 
     def addresses(self) -> set[int]:
-        """Return where those are that still exist."""
         return {address for address, _, _ in read.places(self.torch, self.existing())}
 
     def existing(self) -> list[Any]:
@@ -99,7 +98,6 @@ class CpuMemory:
         self.can_count = self._count(True)
 
     def _count(self, is_wanted: bool) -> bool:
-        """Set whether torch counts; return whether it can."""
         with suppress(OSError, ValueError):
             ctypes.c_bool.in_dll(ctypes.CDLL(self.torch._C.__file__), COUNTS).value = is_wanted
             return True

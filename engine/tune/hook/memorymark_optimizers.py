@@ -26,7 +26,6 @@ class Stepped:
         self.made_at[optimizer] = self.steps
 
     def number(self, optimizer: Any) -> int:
-        """Return the number of an optimizer that made a step."""
         known: int | None = self.numbers.get(optimizer)
         if known is None:
             weights = [t for group in optimizer.param_groups for t in group["params"]]

@@ -50,5 +50,4 @@ class Outputs:
 
 
 def _base(tensor: Any) -> Any:
-    """Return what a tensor is a view of; itself where it is none."""
     return tensor if tensor._base is None else tensor._base

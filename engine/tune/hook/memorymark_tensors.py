@@ -44,7 +44,6 @@ def is_image(tensor: Any) -> bool:
 
 
 def channels_last(torch: Any, tensor: Any) -> Any:
-    """Return it with the channels last, if it has channels."""
     return tensor.contiguous(memory_format=torch.channels_last) if is_image(tensor) else tensor
 
 

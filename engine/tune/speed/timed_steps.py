@@ -33,15 +33,12 @@ class Loader:
     ahead: int = 0
 
     def steps_ahead(self, micro_batches: int) -> int:
-        """Return how many steps were fed with batches that were made ahead."""
         return math.ceil(self.ahead / max(micro_batches, 1))
 
     def steps_of_bursts(self, micro_batches: int) -> int:
-        """Return the least number of steps that consume whole bursts."""
         return max(self.workers, 1) // math.gcd(max(self.workers, 1), max(micro_batches, 1))
 
     def settling_steps(self, micro_batches: int) -> int:
-        """Return how many more steps are to be timed than are to count."""
         return self.steps_ahead(micro_batches) + self.steps_of_bursts(micro_batches) - 1
 
 
@@ -78,7 +75,6 @@ class Timing:
     def of(
         cls, step_seconds: Sequence[float], ranks: Sequence[Sequence[Step]], loader: Loader, micro_batches: int
     ) -> Timing:
-        """Read the full steps of rank 0, and how long each rank waited for its data."""
         waiting = max((share for steps in ranks if (share := _waiting(steps)) is not None), default=None)
         tokens = _tokens_per_second(ranks)
         settling = loader.settling_steps(micro_batches) if waiting is not None and waiting >= WAITS_FROM else 0

@@ -27,7 +27,6 @@ UNPROTECTED = Protection()
 def begin_protected(
     spec: TuneSpec | FunctionSpec, files: WrittenFiles, *, may_overwrite: bool = False, outputs: str | None = None
 ) -> Begin:
-    """Return what starts the command of a spec, and say before what becomes of its user's files."""
     for left in recover():
         files.log(f"could not be put back after a start that was killed: {left}", "warning")
     protection = protection_of(spec, may_overwrite=may_overwrite, outputs=outputs)
@@ -101,7 +100,6 @@ class _Guarded:
 
 
 def _kill_those_of(place: Place) -> None:
-    """Kill the processes of a start that no guardian ends any more, by the folder in their environment."""
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if os.fsencode(place.notes) in (entry / "environ").read_bytes():

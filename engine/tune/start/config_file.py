@@ -73,7 +73,6 @@ def _remove_left(folder: Path) -> None:
 
 
 def _remove(folder: Path, prefix: str) -> None:
-    """Remove a copy, and what Python compiled it to."""
     for each in (*folder.glob(f"{prefix}*"), *folder.glob(f"__pycache__/{prefix}*")):
         with suppress(OSError):  # another run removes it, too
             each.unlink()
@@ -88,7 +87,6 @@ def _has_ended(pid: int) -> bool:
 
 
 def _read(spec: TuneSpec, file: str) -> str:
-    """Read the file with its line ends as they are."""
     try:
         with (Path(spec.directory or ".") / file).open("rb") as opened:
             read = opened.read(MOST_BYTES + 1)

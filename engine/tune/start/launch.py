@@ -125,7 +125,6 @@ def start(
 
 
 def _has_shown_all(readings: Sequence[Reading]) -> bool:
-    """Whether a process was watched to its end, and none failed."""
     return any(r.is_done for r in readings) and not any(r.has_failed for r in readings)
 
 

@@ -125,7 +125,6 @@ def journals_folder() -> Path:
 
 
 def next_outputs(outputs: Path, batch_size: int) -> Path:
-    """Return the folder for the copies of the next start."""
     return outputs / f"start-{sum(1 for _ in outputs.glob('start-*')) + 1}-batch-{batch_size}"
 
 

@@ -66,7 +66,6 @@ class View:
     layers: list[str] = field(default_factory=list)
 
     def at(self, path: str) -> str:
-        """Return where a path lies in the new root before the process moves there."""
         return str(self.scratch / "root") + ("" if path == "/" else path)
 
     def below(self, folder: str) -> list[str]:
@@ -92,7 +91,6 @@ class View:
             self.show(path)
 
     def _layer(self, folder: str) -> None:
-        """Mount an overlay over a folder."""
         place = self.scratch / str(len(self.layers))
         (place / "upper").mkdir(parents=True)
         (place / "work").mkdir()
@@ -187,7 +185,6 @@ def mounts() -> dict[str, Mount]:
 
 
 def is_below(path: str, folders: Iterable[str]) -> bool:
-    """Tell whether a path is one of these folders, or in one."""
     return any(path == folder or path.startswith(folder.rstrip("/") + "/") for folder in folders)
 
 
@@ -237,7 +234,6 @@ def _attribute(path: str, name: str) -> bytes | None:
 
 
 def _sockets(view: View) -> Iterator[str]:
-    """Yield the sockets that other programs listen at in a layer, where they could not be reached."""
     with suppress(OSError):
         for line in Path("/proc/net/unix").read_text(errors="surrogateescape").splitlines()[1:]:
             path = line.split(maxsplit=7)[7] if line.count("/") else ""
@@ -252,7 +248,6 @@ def _is_socket(path: str) -> bool:
 
 
 def _move_into(root: str) -> None:
-    """Make `root` the root of this process, and let go of the old one."""
     os.chdir(root)
     call = PIVOT_ROOT.get(platform.machine())
     if call is not None and _libc().syscall(call, b".", b".") == 0:
