@@ -367,14 +367,12 @@ class Allocator:
             taken_bytes[event] = self._live[event][1]
 
     def empty_cache(self) -> None:
-        """Release the segments that are wholly free."""
         self.reserved_bytes -= self._large.release() + self._small.release()
 
     def reset_peaks(self) -> None:
         self.peak_allocated_bytes, self.peak_reserved_bytes = self.allocated_bytes, self.reserved_bytes
 
     def live_blocks(self) -> Iterator[tuple[int, int]]:
-        """Yield the address and size of every live block."""
         return ((address, size) for address, size, _ in self._live.values() if size)
 
     def _reserve(self, pool: _Pool, block_bytes: int) -> tuple[int, int]:

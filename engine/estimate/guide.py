@@ -59,7 +59,6 @@ class EstimateGuide:
             self._expected = self._prior.expectation()
 
     def decide(self, trials: Sequence[Trial], limits: SearchLimits) -> Try | Found:
-        """Decide on the next size, with the estimate while there is one."""
         if (expected := self._expected) is not None:
             step = self._best_effort(lambda: decide(trials, limits, expected))
             if step is not None:

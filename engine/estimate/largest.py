@@ -161,7 +161,6 @@ def candidates_of(spec: RunSpec, setting: LargestOf) -> list[Candidate]:
 
 
 def _relatives(spec: RunSpec) -> list[Candidate]:
-    """Return the models of its family, fewest parameters first, with inputs as large as the requested one's."""
     if spec.config is not None:
         raise SpecError("largest", "a config of your own has no family; search among models of the catalogue")
     own, found = spec.workload, []
@@ -256,7 +255,6 @@ class _Search:
         return self.memory_bytes[place] <= self.room_bytes
 
     def tried(self) -> tuple[TriedValue, ...]:
-        """Return what was tried, in the order of the values."""
         return tuple(
             TriedValue(
                 self.candidates[place].value,
@@ -279,7 +277,6 @@ def largest_of(
     margin_fraction: float,
     report: Report = lambda _: None,
 ) -> Largest:
-    """Search the largest value with which the batch fits with the margin, beginning with the requested one."""
     started, candidates = time.monotonic(), candidates_of(spec, setting)
     search = _Search(candidates, limit_bytes, int(limit_bytes / (1 + margin_fraction)))
     requested = spec.model if setting is LargestOf.MODEL else getattr(spec, setting) or spec.input_size

@@ -153,7 +153,6 @@ class Replays:
         return True
 
     def explained(self, gpu: Gpu | None, batch_size: int, limit_bytes: int | None) -> Peak:
-        """Return the peaks of a size that fits within the limit, and what held the memory there."""
         if limit_bytes is not None and self._is_unmet(gpu, batch_size, limit_bytes):
             limit_bytes = None
         key = (self._decided(gpu, batch_size), batch_size, limit_bytes)

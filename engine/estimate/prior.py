@@ -100,7 +100,6 @@ class PriorEstimate:
         return known or estimate_at(self.replays.model, self.card, batch_size, limit_bytes, replays=self.replays)
 
     def with_sizes(self, batch_sizes: Iterable[int]) -> Estimate:
-        """Return the same estimate, with its figures for these sizes too."""
         sizes = sorted({*batch_sizes, *(at.batch_size for at in self.estimate.at)})
         return replace(self.estimate, at=tuple(self.at(size) for size in sizes))
 

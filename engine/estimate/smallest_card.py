@@ -33,7 +33,6 @@ def cheapest_that_fit(estimates: Iterable[E], samples: int) -> list[E]:
 
 
 def share_of(samples: int, ranks: int) -> int:
-    """Return the samples of each of so many GPUs, rounded up."""
     return -(-samples // ranks)
 
 

@@ -160,7 +160,6 @@ def _efficient(call: _Call) -> Tensor:
 
 
 def _repeated(call: _Call) -> tuple[Tensor, Tensor]:
-    """Return keys and values repeated for every head, where several heads share one."""
     times = call.query.shape[1] // call.key.shape[1]
     if not call.repeats_keys or times == 1:
         return call.key, call.value

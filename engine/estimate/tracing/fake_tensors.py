@@ -122,7 +122,6 @@ class FakeTensors(FakeTensorMode):
         return True
 
     def _made(self, part: _Result, args: Any) -> Any:
-        """Create a result from the cache."""
         source: Any = part.value if part.argument is None else args[part.argument]
         layout = part.layout
         if layout is None:
@@ -150,7 +149,6 @@ class FakeTensors(FakeTensorMode):
         return fake
 
     def _noted(self, func: Any, args: Any, kwargs: Any, result: Any) -> _Notes:
-        """Return what such results can be created from."""
         container = type(result) if type(result) in (tuple, list) else None
         results = result if container else (result,)
         shared = Counter(_storage_of(leaf) for leaf in tree_leaves((args, kwargs)))

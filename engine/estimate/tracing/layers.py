@@ -23,7 +23,6 @@ _NUMBER = re.compile(r"(?:^|(?<=\.))\d+(?=\.|$)")
 
 
 def names_a_layer(path: str) -> bool:
-    """Whether a path of modules holds the number of one."""
     return _NUMBER.search(path) is not None
 
 
@@ -214,7 +213,6 @@ def _read(
 
 
 def _aligned(first: _Trace, second: _Trace, third: _Trace, more: int) -> Iterator[_Place]:
-    """Yield the events of a model with `more` layers than the first trace has."""
     a, b, c = first.tokens, second.tokens, third.tokens
     i = j = k = 0
     while True:

@@ -167,7 +167,6 @@ def followed(recorder: Recorder) -> Iterator[None]:
 
 
 def _within(owner: Any, name: str, context: Callable[[], AbstractContextManager[None]]) -> AbstractContextManager[Any]:
-    """Run a method of `owner` in this context."""
     function = getattr(owner, name)
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -228,7 +227,6 @@ class _BucketStep(TrainingStep):
 def _assigned(
     tensors: list[Any], order: Sequence[int] = (), limits: Sequence[int] = (_FIRST_BUCKET_BYTES, _BUCKET_BYTES)
 ) -> list[list[Tensor]]:
-    """Return the buckets, by DDP's own function: by the tensors' order, or by the one given."""
     indices, _ = _compute_bucket_assignment_by_size(tensors, list(limits), [False] * len(tensors), list(order))
     return [[tensors[index] for index in bucket] for bucket in indices]
 

@@ -214,7 +214,6 @@ def record(
     alike: set[attention.Family] | None = None,
     steps: int = MEMORY_STEPS,
 ) -> Recording:
-    """Record the loading of the model and its steps at one batch size."""
     try:
         with _as_on(conditions, alike):
             return _recorded(make_step, batch_size, conditions, steps)
