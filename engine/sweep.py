@@ -101,7 +101,6 @@ class Sweep(ABC):
         return any(p.fits and p.batch_size < batch_size for p in self.probes)
 
     def points(self, boundary: Boundary) -> dict[int, Point]:
-        """Return the sizes up to the boundary that trained, with their memory."""
         return measured_points(self.probes, self.device, boundary.largest_batch_size or 0)
 
     def next_size_at_reserve(self, boundary: Boundary) -> int | None:
@@ -115,7 +114,6 @@ class Sweep(ABC):
         return describe_known(self.answer(boundary, Comparison(), Timings()))
 
     def say_what_comparing_takes(self, seconds: float) -> None:
-        """Log how long a comparison of speeds is expected to take, how to leave it out, and what others leave of it."""
         left_out = "--no-compare-speed leaves it out"
         said = f"comparing speeds takes {format_duration(seconds)} or less ({left_out})"
         load = None

@@ -124,7 +124,6 @@ def flag(*names: str, panel: str, help: str, **settings: Any) -> RichOption:
 
 
 def argument(name: str, *, panel: str, help: str, required: bool = False, **settings: Any) -> RichArgument:
-    """Declare a parameter by position; help shows the name of its type."""
     return RichArgument([name], panel=panel, help=help, required=required, **settings)
 
 

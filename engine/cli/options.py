@@ -59,7 +59,6 @@ def device_arguments() -> list[click.Parameter]:
 def setting_options(
     spec_class: type, *, only: Collection[str] | None = None, leave_out: Collection[str] = ()
 ) -> list[RichOption]:
-    """Return an option for each setting of a spec but these; one that is not given has the default of the spec."""
     others = {"model", "device", *OF_CONFIG, *leave_out}
     names = settings_of(spec_class) if only is None else only
     return [_setting_option(spec_class, name) for name in names if name not in others]

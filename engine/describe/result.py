@@ -58,7 +58,6 @@ def _larger_sizes(result: RunResult, chosen: Point) -> Iterator[str]:
 
 
 def _none_recommended(result: RunResult, known: KnownSpeed) -> Answer:
-    """Say how far it trains and why no size is recommended; the notes say what keeps the reserve, and what helps."""
     boundary, why, helps = result.boundary, known.said, [*known.notes]
     grade = describe_grade(result.spec.to_dict())
     reach = f"{bound_of(result)} {boundary.largest_batch_size or 0:,} fit{f' ({grade})' if grade else ''}"

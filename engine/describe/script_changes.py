@@ -42,7 +42,6 @@ class Split:
 
     @property
     def bytes_per_sample(self) -> int:
-        """Return what one sample more takes."""
         return self.growing_bytes // self.batch_size
 
 

@@ -37,7 +37,6 @@ class Answer:
 def answer_of(
     batch_size: int, at_today: RaceVerdict, at_own_size: RaceVerdict | None, sizes: Sequence[AtSize]
 ) -> Answer:
-    """Choose between the verdicts at today's `batch_size` and at sizes of their own."""
     if at_own_size is not None and at_own_size.is_found:
         known, own = at_today.gain, at_own_size.gain
         # otherwise the other batch size is not shown to add

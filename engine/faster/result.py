@@ -135,7 +135,6 @@ class FasterResult(Findings):
 
 
 def order_of(rows: Sequence[Row]) -> list[Row]:
-    """Return today's row first, then those with a speed, the fastest first, then the others."""
 
     def speed(row: Row) -> float:
         return row.speed.value if row.speed is not None else row.rough_speed or 0.0

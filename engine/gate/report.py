@@ -58,7 +58,6 @@ def _cell(text: str) -> str:
 
 
 def junit(title: str, rows: Sequence[Row], suspects: Sequence[Difference] | None, doubts: Sequence[str] = ()) -> bytes:
-    """Return the rows as test cases: a regression is a failure; an unknown or doubtful figure is skipped."""
     counts = {verdict: str(sum(r.verdict is verdict for r in rows)) for verdict in Verdict}
     suite = Element("testsuite", name=_xml(title), tests=str(len(rows) + len(doubts)), errors="0")
     suite.set("failures", counts[Verdict.REGRESSED])

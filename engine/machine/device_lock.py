@@ -45,12 +45,10 @@ _TAKER = re.compile(r"^lock:.*\bFLOCK\s+\w+\s+\w+\s+(-?\d+)\s", re.MULTILINE)
 
 
 def default_folder() -> Path:
-    """Return the default folder of the locks: the same for every program of the machine."""
     return Path(tempfile.gettempdir()) / "memorymark-locks"
 
 
 def lock_path(*, device: str, uuid: str | None, host: str | None = None, folder: Path | None = None) -> Path:
-    """Return the lock of a device: by its UUID, or by host and name where it has none."""
     folder = folder or Path(os.environ.get(FOLDER) or default_folder())
     host = host or os.environ.get(HOST) or socket.gethostname()
     return folder / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', uuid or f'{host}-{device}')}.lock"
@@ -185,7 +183,6 @@ def _is_still(path: Path, descriptor: int) -> bool:
 
 
 def _kill_orphans(path: Path) -> list[int]:
-    """Kill the processes that inherited the lock if the one that took it is dead; return their ids."""
     sharing = _sharing(path)
     started = [int(moment) for pid in sharing if (moment := _started(pid)) is not None]
     if not started or any(taker in sharing for taker in sharing.values()):

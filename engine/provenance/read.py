@@ -13,7 +13,6 @@ from .parse import Facts, cgroup_folders, container_facts, lowest_cpu_quota, low
 
 
 def run_facts(environ: Mapping[str, str] = os.environ, root: Path = Path("/")) -> Facts:
-    """Draw the key of a new run, and read its host, start time, job and limits."""
     return {
         "run_key": secrets.token_hex(16),
         "host": socket.gethostname(),

@@ -65,11 +65,9 @@ class RacedRound:
     failed: Entry | None = None
 
     def logarithms(self) -> dict[Entry, float]:
-        """Return the logarithm of the samples a second of each entry."""
         return {each.entry: math.log(each.samples_per_second) for each in self.timed}
 
     def disturbed(self, cores: int) -> frozenset[Entry]:
-        """Return the entries beside whose blocks other work used the machine's cores."""
         return frozenset(each.entry for each in self.timed if (each.others_cores or 0.0) > BUSY_FRACTION * cores)
 
 

@@ -116,7 +116,6 @@ def lines_of(entry: Entry, spec: RunSpec, device_kind: str, batch_size: int | No
 
 
 def distinct(lines: Sequence[Lines]) -> tuple[Lines, ...]:
-    """Return the lines for plain PyTorch, and those of each library that differ from them."""
     plain = next((each.lines for each in lines if each.library == TORCH), ())
     return tuple(each for each in lines if each.library == TORCH or each.lines != plain)
 

@@ -47,7 +47,6 @@ class Numbers:
 
     @property
     def is_offered(self) -> bool:
-        """Whether a variant with these numbers may be recommended."""
         return self.sameness in (Sameness.BITS, Sameness.ROUNDING)
 
 

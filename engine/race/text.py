@@ -76,7 +76,6 @@ def describe_basis(savings: Savings) -> str:
 
 
 def nothing_found(verdicts: Sequence[RaceVerdict]) -> str:
-    """Write why nothing is recommended: nothing gains, or the speeds of these races do not say."""
     is_open = [each for each in verdicts if each.claim is SpeedClaim.NOTHING]
     if not is_open:
         return NO_GAIN

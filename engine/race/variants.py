@@ -141,7 +141,6 @@ def _why_not(spec: RunSpec, change: Change) -> str | None:
 
 
 def settings_of_entry(entry: Entry) -> dict[str, Any]:
-    """Return the settings that the changes of an entry set."""
     return {CHANGES[name].setting: CHANGES[name].value for name in entry}
 
 

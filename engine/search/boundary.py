@@ -61,7 +61,6 @@ def boundary_of_soak(
 
 
 def boundary_of_earlier_run(boundary: Boundary) -> Boundary:
-    """Return the boundary of a run whose speeds are compared again, with a note of where its certificate comes from."""
     return with_note(boundary, OF_EARLIER_RUN)
 
 
@@ -97,7 +96,6 @@ def with_current_size_note(boundary: Boundary, spec: SearchSpec) -> Boundary:
 
 
 def _refused(largest: int, refusal: Probe, probes: Sequence[Probe], device: DeviceFacts) -> Boundary:
-    """Return the boundary between `largest`, which trained, and the size of `refusal`, which did not."""
     boundary = Boundary(
         largest,
         certified=refusal.outcome is Outcome.OUT_OF_MEMORY,

@@ -48,7 +48,6 @@ def next_where_starts_differ(found: Found, probes: Sequence[Probe], memory_bytes
 
 
 def do_starts_differ(probes: Sequence[Probe]) -> bool:
-    """Whether two starts of one size took different memory, or one of them ran out of it."""
     return any(_differ(made) for made in _by_size(probes).values())
 
 

@@ -58,7 +58,6 @@ class Setting:
 
     @property
     def summary(self) -> str:
-        """Return the first sentence of the description, without its full stop."""
         return self.description.partition(". ")[0].removesuffix(".")
 
     @property
@@ -74,7 +73,6 @@ class Setting:
         return f"^(?:{'|'.join([*map(re.escape, self.choices or ()), self.text_values.pattern.pattern])})$"
 
     def text_of(self, value: str) -> str:
-        """Return a value as a form shows it: a choice by its label."""
         return (self.choices or {}).get(value, value)
 
     def describe(self, value: object) -> str:
@@ -87,5 +85,4 @@ class Setting:
 
 
 def setting(role: Role, label: str, description: str, *, default: Any = MISSING, **others: Any) -> Any:
-    """Declare a field of a dataclass together with its description."""
     return field(default=default, metadata={"setting": Setting(role, label, description, **others)})

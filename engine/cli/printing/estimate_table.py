@@ -74,7 +74,6 @@ def _memory_at(made: Estimate, batch_size: int) -> EstimateAt:
 
 
 def _at_batch(estimates: Sequence[Estimate], batch_size: int) -> list[str]:
-    """Return what the column of the batch size holds, of a single GPU with the moment of its peak."""
     all_at = [_memory_at(made, batch_size) for made in estimates]
     crosses = ["x: does not fit."] if any(not at.fits for at in all_at) else []
     if len(all_at) > 1:

@@ -110,7 +110,6 @@ def answer_lines(result: RunResult) -> list[str]:
 
 
 def details(result: RunResult) -> str:
-    """Return further lines: the largest and fastest sizes, the certificate, the time of each part that took any."""
     small_print = [CPU_COUNTS_TENSORS] if result.device.kind == "cpu" else []
     certified = [certificate(result)] if result.largest else []  # else it is the answer
     lines = [*certified, *small_print, *filled_lines(result.memory_breakdown)]
@@ -146,7 +145,6 @@ def _time_taken(timings: Timings) -> list[str]:
 
 
 def filled_lines(breakdown: MemoryBreakdown | None) -> list[str]:
-    """Return what filled the memory: the moment, the largest entries, and what is lost to fragmentation."""
     if breakdown is None:
         return []
     largest = [f"  {describe_entry(entry, breakdown)}" for entry in breakdown.entries[:ENTRIES_SHOWN]]
