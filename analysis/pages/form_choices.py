@@ -68,7 +68,6 @@ def models_by_task() -> list[tuple[str, list[tuple[str, str]]]]:
 
 
 def describe_input_sizes(fields: Mapping[str, forms.Field]) -> None:
-    """Add the defaults of the models to the two fields of the input's size."""
     for name, unit in (("sequence_length", "tokens"), ("image_size", "pixels a side")):
         defaults = {each.id: each.default_input_size for each in WORKLOADS.values() if each.input_field == name}
         sizes = " or ".join(map(str, sorted(set(defaults.values()))))

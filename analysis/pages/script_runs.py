@@ -79,7 +79,6 @@ def scripts_offered(most: int) -> tuple[list[OfferedScript], int]:
 
 
 def commands_offered() -> dict[str, RegisteredCommand]:
-    """Return the commands of this host; none where their file cannot be read."""
     try:
         return dict(registered_commands())
     except SpecError:
@@ -93,7 +92,6 @@ def runs_of(command: RegisteredCommand, most: int = RUNS_OF_A_COMMAND) -> list[S
 
 
 def newest_script_runs() -> list[ScriptRun]:
-    """Return the newest runs of all scripts, also of those that other machines reported."""
     return script_runs(Run.objects.for_history().of_own_scripts().defer("result", "memory_curve")[:NEWEST_SHOWN])
 
 

@@ -72,7 +72,6 @@ def _of_all(
 
 
 def _not_estimated(question: EstimateSpec, known: set[str]) -> tuple[list[str], list[str]]:
-    """Name the GPUs of the catalogue without a stored estimate: those that could have one, those that could not."""
     missing, unable = [], []
     for gpu_id in gpu_ids():
         if gpu_id in known:

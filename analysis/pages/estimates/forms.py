@@ -61,7 +61,6 @@ class QuestionForm(StrictQueryForm):
 
     @property
     def unplaced(self) -> list[QueryProblem]:
-        """Return what is wrong and stands at no field: an unknown parameter, or one that is given twice."""
         return [problem for problem in self.wrong if problem.parameter not in self.errors]
 
     @property

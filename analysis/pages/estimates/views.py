@@ -74,7 +74,6 @@ def _page(request: HttpRequest, form: QuestionForm, more: dict[str, Any], status
 
 
 def _start(request: HttpRequest, form: QuestionForm) -> HttpResponse:
-    """Go to the stored answer or to the run that makes it, and start that run where there is none."""
     user = signed_in_user(request)
     if form.spec is None:
         return _page(request, form, _lists(request, form), status=422)

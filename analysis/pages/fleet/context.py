@@ -97,7 +97,6 @@ def fleet_hosts(
     waiting_counts: Mapping[int, int],
     now: datetime,
 ) -> list[FleetHost]:
-    """Devices ordered by host, each with `takes_runs`; `running` and `waiting_counts` by the number of the device."""
     by_device: dict[int | None, list[QueuedRun]] = defaultdict(list)
     for each in waiting:
         by_device[each.run.requested_device_id].append(each)

@@ -32,5 +32,4 @@ class FleetQuery(StrictQueryForm):
 
     @property
     def day_count(self) -> int:
-        """The number of days; the default where the address names none, or a wrong one."""
         return int(self._valid.get("days") or _DEFAULT_DAYS)

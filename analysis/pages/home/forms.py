@@ -247,7 +247,6 @@ class RunForm(SpecForm):
 
     @property
     def folded_groups(self) -> list[FieldGroup]:
-        """The other settings, by topic."""
         return folded_groups(self, self.TOPICS)
 
     @property
@@ -262,7 +261,6 @@ class RunForm(SpecForm):
 
     @property
     def candidate_devices(self) -> list[Device]:
-        """The devices that could execute the run."""
         place = self.place
         if place.device is not None:
             return [place.device]
@@ -275,11 +273,9 @@ class RunForm(SpecForm):
 
     @property
     def pages(self) -> KindPages:
-        """The pages of the kind of run that it starts."""
         return BY_KIND[self.cleaned_data.get("kind") or self.fields["kind"].initial]
 
     def reads(self, field: str) -> bool:
-        """Whether the kind of run that it starts has this field."""
         return field not in self.pages.form_leaves_out
 
     def submission(self) -> dict[str, Any]:
@@ -304,7 +300,6 @@ class RunForm(SpecForm):
         return RankStarts(**given)
 
     def _given(self, cleaned: dict[str, Any]) -> dict[str, Any]:
-        """Read the spec's keys that were filled in."""
         own = [name for name in cleaned if name not in self.NOT_OF_SPEC]
         given = {name: cleaned[name] for name in own if cleaned[name] not in (None, "")}
         if given.get("like"):  # a form sends every setting: one at its default is left to the profile

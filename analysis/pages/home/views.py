@@ -167,7 +167,6 @@ def _created(form: RunForm, user: Any) -> Run | None:
 
 
 def _describe_limit_taken(form: RunForm, run: Run) -> str:
-    """Say which limit holds where the suggested one was too low, and warn of one that leaves the host no memory."""
     if form.is_limit_dropped:
         needs, default = model_name(run.model), round_bytes(CPU_DEFAULT_LIMIT_BYTES)
         suggested = round_bytes(parse_bytes(form.cleaned_data["suggested_limit"]))

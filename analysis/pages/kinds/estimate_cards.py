@@ -57,7 +57,6 @@ class Cards:
 
     @property
     def all_address(self) -> str:
-        """Return the query string of all GPUs in their first order."""
         return self.asked.urlencode()
 
     @property

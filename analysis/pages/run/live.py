@@ -142,7 +142,6 @@ def live_context(live: Live) -> dict[str, Any]:
 
 
 def estimate_before(attempt: Attempt | None) -> StoredEstimate | None:
-    """Return the estimate made before this attempt, as soon as it is stored."""
     return earlier_estimate((attempt.environment or {}).get("estimate") if attempt else None)
 
 

@@ -65,7 +65,6 @@ class KnownSeries:
 
     @property
     def line_text(self) -> str:
-        """Say in words what the line shows."""
         return f"Largest batch size over {len(self.sizes)} runs: from {self.first} to {self.last}"
 
     @property

@@ -52,6 +52,5 @@ def settings_of(query: SeriesKey) -> list[str]:
 
 
 def _own_settings(samples: Sequence[Sample], query: SeriesKey) -> list[str]:
-    """Describe the newest run of an own script: nothing else of it is known."""
     limit = labels.describe_limit(query.memory_limit_bytes)
     return [*(samples[-1].own_settings if samples else ()), *([limit] if limit else [])]

@@ -34,7 +34,6 @@ CHOICE_FROM_MAX = 500
 
 @require_safe
 def trend(request: HttpRequest) -> HttpResponse:
-    """One series; without a query the series that the newest runs make up."""
     if not request.GET:
         series, more = known_series(newest_measured(CHOICE_FROM_MAX))
         context = {

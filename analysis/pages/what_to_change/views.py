@@ -74,7 +74,6 @@ def changes_estimate(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
 
 @require_POST
 def changes_measure(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
-    """Queue a measurement of each ticked variant: all of them or none."""
     run, user = _run(run_id), signed_in_user(request)
     place = places_offered(Device.objects.enabled().allowing(user)).get(request.POST.get("device", ""))
     if place is None:
