@@ -90,5 +90,4 @@ def badge(run: Run) -> Badge:
 
 
 def text_pixels(text: str) -> int:
-    """Return the width of a text in whole pixels, rounded up."""
     return -(-sum(_WIDTH_OF.get(letter, _WIDEST) for letter in text) * _FONT_PIXELS // 100)

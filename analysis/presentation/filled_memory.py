@@ -129,7 +129,6 @@ def _modules(entry: Entry) -> str:
 
 
 def _place(breakdown: MemoryBreakdown) -> str:
-    """Say what was refused and where, or where the peak was reached."""
     request, live = breakdown.request, bytes_text(breakdown.total_bytes)
     where = describe_place(request)
     ran, needed, were = _PREDICTED if breakdown.method == "estimated" else _MEASURED

@@ -45,7 +45,6 @@ def _speed(point: Point) -> str:
 
 
 def _others(result: StoredResult, kept: Point) -> list[str]:
-    """Name what may make this training faster or larger, of a model's settings; none of it was measured in this run."""
     free, workload = result.free_bytes or 0, stored_workload(result.spec)
     has_room, tries = free >= ROOM_FROM * result.limit_bytes, []
     if result.spec.get("gradient_checkpointing") and has_room:

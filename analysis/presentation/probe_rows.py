@@ -39,7 +39,6 @@ class ProbeLine:
 
     @property
     def samples_per_second(self) -> float | None:
-        """The throughput, where it may be shown."""
         return shown_throughput(self.probe)
 
     @property
@@ -54,7 +53,6 @@ ProbeKey = tuple[int, str, float]
 
 
 def probe_key(probe: ProbeRow) -> ProbeKey:
-    """Return the key that identifies a probe, whether stored as a row or in a result."""
     return (probe.batch_size, str(probe.purpose), probe.wall_seconds)
 
 

@@ -119,7 +119,6 @@ _PROTECTIONS = {
 
 
 def paste(result: StoredResult) -> str | None:
-    """Return the setting to paste, for the library that the model comes from."""
     if result.recommended is None:
         return None
     size, spec = result.recommended.batch_size, trained_settings(result.spec)
@@ -141,7 +140,6 @@ def _samples_per_step_today(result: StoredResult) -> int:
 
 
 def _micro_batches(result: StoredResult) -> int:
-    """Return the fewest micro-batches of the recommended size that have as many samples as a step has today."""
     size = result.recommended.batch_size if result.recommended else 1
     return -(-_samples_per_step_today(result) // size)
 
@@ -166,7 +164,6 @@ def own_setting(spec: Mapping[str, Any], size: int) -> str | None:
 
 
 def paste_note(result: StoredResult) -> str | None:
-    """Say what changes for the optimizer when the setting is pasted."""
     if result.recommended is None or result.recommended.batch_size == result.current_batch_size:
         return None
     size, today = result.recommended.batch_size, _samples_per_step_today(result)
@@ -211,13 +208,11 @@ def training_rows(result: StoredResult) -> list[tuple[str, str]]:
 
 
 def _groups(result: StoredResult, training: Training) -> Iterator[str]:
-    """Yield the global batch of the recommended size and of the largest, with a rank's share."""
     for point in dict.fromkeys(p.batch_size for p in (result.recommended, result.largest) if p is not None):
         yield describe_group(point, training.ranks, training.micro_batches)
 
 
 def loader_limit(result: StoredResult) -> str | None:
-    """Say that the data loader limits the training, where it does."""
     if result.training is None:
         return None
     recommended = result.recommended.batch_size if result.recommended else None
@@ -225,7 +220,6 @@ def loader_limit(result: StoredResult) -> str | None:
 
 
 def estimate_evidence(estimate: StoredEstimate, result: StoredResult) -> CertificateLine:
-    """Return what was predicted before the run, as a line under the certificate."""
     largest, row = estimate.largest_batch_size, compare_to_estimate(estimate, result)[0]
     size, difference = f"{largest:,}" if largest else "no size fits", row.difference
     text = f"Predicted before the run: {size}, {'exact' if difference == SAME else difference}."

@@ -47,7 +47,6 @@ def chip(run: Run) -> Chip:
 
 
 def describe_phase(run: Run, turn: QueuePosition | None = None) -> str:
-    """Describe the current phase in a sentence; `turn` is the queue position of a waiting run, if known."""
     kind = presentation_of(run)
     if run.state == State.QUEUED and kind.waiting:
         return kind.waiting
@@ -99,7 +98,6 @@ def tab_title(run: Run, steps: str = "", left: str = "", turn: QueuePosition | N
 
 
 def is_silent(run: Run) -> bool:
-    """Whether the run is running but its worker has given no sign of life for so long that it may be dead."""
     return run.state == State.RUNNING and (_silent_seconds(run) or 0.0) > settings.RUN_SUSPECT_SECONDS
 
 
@@ -146,7 +144,6 @@ def describe_remaining_time(left: RemainingTime) -> RemainingTimeText:
 
 
 def ending(run: Run, state: State) -> tuple[str, str]:
-    """Return headline and explanation of a run that ended in this state, without a result."""
     title, explanation = presentation_of(run).endings[state]
     if state == State.INTERRUPTED:
         explanation = executor_of(run).why_interrupted or explanation
@@ -154,12 +151,10 @@ def ending(run: Run, state: State) -> tuple[str, str]:
 
 
 def describe_measured(probes: int) -> str:
-    """Say whether there are measurements below."""
     return "The measurements until then are below." if probes else "Nothing had been measured by then."
 
 
 def advice(run: Run) -> list[str]:
-    """Return advice for a run that ended without a result."""
     if run.state == State.CANCELLED:
         return ["Start it again: a new run measures again, and this page stays unchanged."]
     if run.state == State.INTERRUPTED:

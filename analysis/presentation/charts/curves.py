@@ -56,7 +56,6 @@ def memory_points(probes: Iterable[ProbeRow]) -> Points:
 
 
 def speed_points(probes: Iterable[ProbeRow]) -> Points:
-    """Return the samples per second of each size that was timed."""
     return _points(probes, lambda probe: probe.samples_per_second)
 
 
@@ -149,7 +148,6 @@ def speed_dots(
 
 
 def speed_heights(dots: Iterable[PlotPoint]) -> list[float]:
-    """Return the values that the axis must include: the points and the ends of their intervals."""
     return [height for dot in dots for height in (dot.y, *(dot.interval or ()))]
 
 
@@ -193,7 +191,6 @@ _ROLE_WORDS = {
 
 
 def _marks(roles: Roles) -> list[tuple[int, str, bool]]:
-    """Return the batch sizes of the result, each with all its roles as one text, and whether it is recommended."""
     marks = []
     for size in dict.fromkeys(size for size in roles.values() if size is not None):
         held = [role for role in _ROLE_WORDS if roles.get(role) == size]
@@ -203,7 +200,6 @@ def _marks(roles: Roles) -> list[tuple[int, str, bool]]:
 
 
 def _answer(points: Points, roles: Roles, text: Callable[[float], str]) -> tuple[PointLabel, ...]:
-    """Mark the sizes of the result, the recommended one first, and label the last point."""
     labels = []
     for size, words, is_recommended in _marks(roles):
         if size in points:
@@ -220,7 +216,6 @@ def _sizes(traces: Iterable[Trace]) -> list[int]:
 
 
 def _table(traces: Sequence[Trace], text: Callable[[float], str], roles: Roles) -> Table:
-    """Return the table: batch size, a figure for each line, a note."""
     by_trace = [{dot.x: text(dot.y) for dot in trace.dots} for trace in traces]
     notes = {dot.x: "fits" for dot in traces[-1].dots}
     notes |= {size: text for size, text, _ in _marks(roles) if size in notes}

@@ -206,7 +206,6 @@ def _fraction(dimension: Dimension, value: float | str) -> float:
 
 
 def _axis(where: Arrangement, place: int, dimension: Dimension) -> ParallelAxis:
-    """Draw an axis whose texts are short enough to end before the next axis, and do not touch each other."""
     marked = dimension.known
     if not isinstance(marked[0], str):
         numbers = sorted(value for value in marked if not isinstance(value, str))

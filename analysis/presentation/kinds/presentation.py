@@ -60,7 +60,6 @@ class Presentation(Protocol):
         """Return the phases of this run, as far as they are known before; all where it goes another way."""
 
     def doing(self, run: Run) -> str:
-        """Say what a run that is not over does: the title of its live page."""
         return f"Finding the batch size of {model_name(run.model)}"
 
     def race(self, run: Run) -> StoredRace:
@@ -72,7 +71,6 @@ class Presentation(Protocol):
         return False
 
     def settings(self, spec: Mapping[str, Any]) -> list[str]:
-        """Name the settings in short."""
         return describe_settings(spec)
 
     def place(self, run: Run) -> str:
@@ -109,5 +107,4 @@ class Presentation(Protocol):
 
 
 def _device_of(run: Run) -> Device | None:
-    """Return the run's device; of a queued one, also after an earlier attempt, the requested device."""
     return run.requested_device if run.state == State.QUEUED else run.device or run.requested_device
