@@ -38,7 +38,6 @@ _TITLES = {
 
 
 def environment_title(name: str) -> str:
-    """Name a recorded fact as the pages do."""
     return _TITLES.get(name, name.replace("_", " "))
 
 

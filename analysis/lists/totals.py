@@ -145,7 +145,6 @@ def _aggregated(rows: QuerySet[Any], run: str) -> dict[str, Any]:
 
 
 def _sums(run: str) -> dict[str, Any]:
-    """Return what is added up; `run` is the path to the run's columns."""
 
     def of(column: str) -> str:
         return f"{run}{column}"

@@ -79,7 +79,6 @@ class ComparedRun:
 
     @property
     def is_of_ranks(self) -> bool:
-        """Whether several ranks train a model of the catalogue."""
         return bool(self.run.spec.get("catalogue"))
 
     @property

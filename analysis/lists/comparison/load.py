@@ -18,7 +18,6 @@ def stored_runs(ids: tuple[int, ...]) -> list[Run]:
 
 
 def compared_by(runs: Sequence[Run]) -> str:
-    """Return what these runs are compared by: batch sizes where none is named."""
     return presentation_of(runs[0]).compared_by if runs else BATCH_SIZES
 
 

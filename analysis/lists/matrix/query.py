@@ -32,12 +32,10 @@ class MatrixForm(StrictQueryForm):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return the settings as in a spec; two of them are columns of a cell, the others its `settings`."""
         return {name: value for name, value in self.cleaned_data.items() if name not in OF_THE_PAGE}
 
     @property
     def cell_columns(self) -> dict[str, Any]:
-        """Return the columns that every cell of the page has."""
         settings = self.settings
         columns = {name: settings[name] for name in ("precision", "optimizer")}
         return columns | {"settings": settings_key(settings)}
@@ -49,7 +47,6 @@ class MatrixForm(StrictQueryForm):
         return "?" + urlencode({name: 1 if value is True else value for name, value in changes.items()})
 
     def estimate_query(self, model: str, card: str, input_size: int | None = None) -> str:
-        """Fill in the start form for an estimate of this model with these settings, for a card or `all`."""
         field = {WORKLOADS[model].input_field: input_size} if input_size else {}
         return "?" + urlencode({"kind": "estimate", "model": model, "gpu": card, **self.start_fields, **field})
 

@@ -48,7 +48,6 @@ class CardColumn:
 
     @property
     def short_name(self) -> str:
-        """The name for a narrow column: that of a CPU holds its memory limit and its number of cores, too."""
         return re.sub(r" \d+-Core Processor$", "", self.name.partition(" limited to ")[0]) if self.is_cpu else self.name
 
     @property
@@ -101,7 +100,6 @@ class WorkloadRow:
 def matrix_table(
     form: MatrixForm, cells: Iterable[MatrixCell], devices: Iterable[Device], prices: Mapping[str, Price]
 ) -> dict[str, Any]:
-    """Build the table from cells that have the form's settings, and the portal's devices."""
     by_workload: dict[tuple[str, int], dict[str, dict[str, MatrixCell]]] = defaultdict(lambda: defaultdict(dict))
     for cell in cells:
         if cell.model in WORKLOADS:

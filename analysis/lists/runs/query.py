@@ -164,7 +164,6 @@ class HistoryQuery:
 
     @property
     def filter_query(self) -> str:
-        """Filters and order, for the exports."""
         return self.query(columns=None, group_by=None)
 
     @property
@@ -209,7 +208,6 @@ class HistoryQuery:
 
 
 def _shown_in_lists() -> QuerySet[Run]:
-    """Select what a list shows of its runs, and nothing more."""
     return Run.all_runs.for_history().order_by().prefetch_related("tags").defer("result", "error_message")
 
 

@@ -37,7 +37,6 @@ def newest_measured(count: int) -> RunQuerySet:
 
 
 def recommended_speeds(ids: Iterable[int]) -> dict[int, SizedSpeed]:
-    """Read the speed at the recommended size of these runs; those without an interval are left out."""
     rows = Run.objects.filter(pk__in=ids).values_list("pk", KeyTransform("recommended", "result"))
     return {pk: speed for pk, point in rows if (speed := SizedSpeed.of(point))}
 

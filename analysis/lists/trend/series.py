@@ -128,7 +128,6 @@ TIMED_POINTS = ("current", "recommended", "fastest", "largest")
 
 
 def sample_of(run: TrendRun, probes: Sequence[ProbeRow], carried_probes: int) -> Sample:
-    """Read one run with its measured probes."""
     device, words = DeviceFacts.from_dict(dict(run.device_facts)), BY_KIND[run.kind]
     left_out = "" if run.certified else "its limit is not certified"
     return Sample(
@@ -166,7 +165,6 @@ class SizedSpeed:
 
 
 def _speeds(points: Iterable[Mapping[str, Any] | None]) -> dict[int, Interval]:
-    """Read the speeds that have an interval, by batch size."""
     found = (SizedSpeed.of(point) for point in points)
     return {each.batch_size: each.speed for each in found if each}
 
@@ -202,7 +200,6 @@ def _speed_of(samples: Sequence[Sample]) -> Series | None:
 
 
 def followed_batch_size(samples: Sequence[Sample]) -> int | None:
-    """Choose the largest batch size that all of them measured; where there is none, of those that most measured."""
     return _most_frequent(size for sample in samples for size in sample.memory)
 
 
