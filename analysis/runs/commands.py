@@ -75,7 +75,6 @@ class RegisteredCommand:
 
     @property
     def shown(self) -> str:
-        """The function, or the command line without what looks like a secret."""
         return self.function or shlex.join(masked(self.command))
 
     @property
@@ -85,7 +84,6 @@ class RegisteredCommand:
 
     @property
     def python(self) -> str | None:
-        """The Python that runs the function, where the administrator named one."""
         return self.command[0] if self.function and self.command[0] != OWN_PYTHON else None
 
     def spec(self, given: Mapping[str, Any]) -> TuneSpec:

@@ -127,7 +127,6 @@ def _estimate_columns(estimate: EstimatedCard) -> dict[str, Any]:
 
 
 def _graded_estimate_columns(result: Measured) -> dict[str, Any]:
-    """Return the columns of the estimate that was made before a measurement, and its error."""
     error = result.estimate_error or EstimateError(None, None)
     columns = _estimate_columns(EstimatedCard.from_dict(result.estimate)) if result.estimate else {}
     measured = ("device_name", "capacity_bytes")

@@ -25,17 +25,14 @@ BY_KIND = ByKind[Rules](
 
 
 def rules_of(run: Run) -> Rules:
-    """Return the rules of a run's kind."""
     return BY_KIND[run.kind]
 
 
 def kind_of(spec: Spec) -> str:
-    """Return the kind of the runs that a spec requests."""
     return next(kind for kind, rules in BY_KIND.items() if type(spec) in rules.spec_types)
 
 
 def devices_needed(spec: Spec) -> int:
-    """Return how many devices of one host a run of this spec needs together, whatever its kind."""
     return BY_KIND[kind_of(spec)].device_count(spec)
 
 

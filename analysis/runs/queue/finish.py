@@ -87,7 +87,6 @@ def run_cancel(*, run_id: int) -> bool:
 
 
 def run_wants_cancel(*, run_id: int) -> bool:
-    """Whether a cancel was requested for this run."""
     return Run.objects.filter(pk=run_id, cancel_requested=True).exists()
 
 

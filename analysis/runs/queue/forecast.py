@@ -119,7 +119,6 @@ def _forecast_now() -> _Forecast:
 
 
 def runs_by_device(running: Iterable[Run], devices: Iterable[Device]) -> dict[int | None, Run]:
-    """Return the run that holds each of these devices, alone or with others."""
     by_id = {run.pk: run for run in running}
     alone: dict[int | None, Run] = {run.device_id: run for run in by_id.values()}
     return alone | {each.pk: by_id[each.held_for_id] for each in devices if each.held_for_id in by_id}
@@ -181,7 +180,6 @@ def _cards(
 
 
 def _budget(run: Any) -> float | None:
-    """Return the time budget that was read with the run."""
     seconds: float | None = run.budget_seconds
     return seconds
 
@@ -196,7 +194,6 @@ def _seconds_left(run: Run | None, typical: Mapping[str, float | None], now: dat
 
 
 def _allow_lists() -> dict[int, set[int]]:
-    """Return the people who may use each device that has an allow-list."""
     allowed: dict[int, set[int]] = defaultdict(set)
     by_name = Device.objects.filter(allowed_users__isnull=False).order_by().values_list("pk", "allowed_users")
     by_group = Device.objects.filter(allowed_groups__isnull=False).order_by().values_list("pk", "allowed_groups__user")

@@ -122,7 +122,6 @@ class Expectation:
 
 
 def is_wanted(ask: ResourceRequest, card: Slot) -> bool:
-    """Whether this is the requested device, or one of the requested kind and class."""
     if ask.device_id is not None:
         return ask.device_id == card.device_id
     return ask.kind == card.kind and ask.device_class.lower() in card.name.lower()
@@ -150,7 +149,6 @@ def may_run(ask: ResourceRequest, card: Slot, person: int | None) -> bool:
 
 
 def fair_share_order(entries: Iterable[FairShareEntry]) -> list[FairShareEntry]:
-    """Sort by the order in which people get the next device."""
     return sorted(entries, key=_turn)
 
 
@@ -212,7 +210,6 @@ def _starts(
     now: datetime,
     last_started: dict[int | None, datetime],
 ) -> Iterator[tuple[WaitingRun, float | None, int]]:
-    """Yield each start with its time and device, in order; of several devices, the one that it waits for longest."""
     running = Counter(state.person for state in cards if state.is_running)
     states = {state.card.device_id: _Played.of(state) for state in _soonest(cards, _unlike(groups))}
     at = 0.0
@@ -248,7 +245,6 @@ def _starts(
 
 
 def _unlike(groups: Mapping[tuple[int | None, int], Sequence[WaitingRun]]) -> list[WaitingRun]:
-    """Return one run of each person and request."""
     return list({(run.person, run.ask): run for group in groups.values() for run in group}.values())
 
 
