@@ -36,7 +36,6 @@ def may_read(user: User | AnonymousUser | None) -> bool:
 
 
 def may_start(user: User | AnonymousUser | None) -> bool:
-    """Whether the person may start runs, and change their own."""
     return user is not None and user.has_perm(START)
 
 
@@ -46,5 +45,4 @@ def may_manage(user: User | AnonymousUser | None) -> bool:
 
 
 def lacks_role(role: str) -> str:
-    """Return the message to a person who lacks a role."""
     return f"Your account lacks the role {role}. A GPU manager can give it to you."

@@ -92,7 +92,6 @@ def _record_deleted(sender: type[Model], instance: Model, **kwargs: Any) -> None
 
 
 def _list_changed(owner: type[Model], name: str) -> Any:
-    """Create a receiver for one many-to-many list, for changes from either side."""
 
     def receive(instance: Model, action: str, reverse: bool, model: type[Model], pk_set: Any, **kwargs: Any) -> None:
         if action == "pre_clear":  # the list is about to be emptied

@@ -58,7 +58,6 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """Answer a form without its CSRF token with our own error page."""
     return permission_denied(request, PermissionDenied(f"This form is no longer valid. {reason}"))
 
 

@@ -178,7 +178,6 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(kind=RunKind.OWN_RACE)
 
     def answering(self) -> RunQuerySet:
-        """Keep the estimates of what to change."""
         return self.estimating().filter(spec__what_to_change__in=list(Scope))
 
     def held_by(self, run_id: int, token: str) -> RunQuerySet:
@@ -206,7 +205,6 @@ class RunQuerySet(models.QuerySet["Run"]):
         return waiting.of_people_allowed_on(device).order_by("created_at", "id")
 
     def waiting_estimates(self) -> RunQuerySet:
-        """Keep the estimates that a worker of the default queue may start, oldest first."""
         return self.estimating().queued().filter(cancel_requested=False).order_by("created_at", "id")
 
     def grading_estimates(self) -> RunQuerySet:
@@ -241,7 +239,6 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(requested_by=user) if may_start(user) else self.none()
 
     def with_places(self) -> RunQuerySet:
-        """Load the requested and the used devices with their hosts, which every page of a run shows."""
         return self.select_related("device__host", "requested_device__host", "requested_by")
 
     def for_history(self) -> RunQuerySet:
@@ -263,7 +260,6 @@ class MeasurementQuerySet(models.QuerySet["Measurement"]):
     """Stored probes."""
 
     def of(self, run: Run) -> MeasurementQuerySet:
-        """Keep the probes of the run's last attempt, in their order."""
         return self.filter(run=run, attempt=run.attempt).order_by("sequence")
 
 
@@ -271,7 +267,6 @@ class RunLogQuerySet(models.QuerySet["RunLog"]):
     """Log lines."""
 
     def of(self, run: Run) -> RunLogQuerySet:
-        """Keep the log lines of the run's last attempt, in their order."""
         return self.filter(run=run, attempt=run.attempt).order_by("sequence")
 
 

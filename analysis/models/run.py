@@ -268,7 +268,6 @@ class Run(Restorable):
 
     @property
     def published_kind(self) -> str:
-        """The kind that lists and version 1 of the API name: see `run_states.PUBLISHED_KINDS`."""
         return published_kind(self.kind)
 
     @property
@@ -285,7 +284,6 @@ class Run(Restorable):
 
     @property
     def origin(self) -> RunOrigin:
-        """Where it is executed; `analysis.runs.origins` says what follows from that."""
         return RunOrigin.REPORTED if self.reported_from else RunOrigin.HERE
 
     @property

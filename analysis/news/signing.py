@@ -26,7 +26,6 @@ HEADER = "X-MemoryMark-Signature"
 
 
 def current_secret(subscription: Subscription) -> str:
-    """Return the secret that is shown once."""
     return _derive(settings.SECRET_KEY, subscription, subscription.generation)
 
 

@@ -26,7 +26,6 @@ DELIVERIES_SHOWN = 50
 @never_cache
 @require_safe
 def notifications(request: HttpRequest) -> HttpResponse:
-    """Show the person's subscriptions, and the form of a new one."""
     return _list(request, SubscriptionForm(owner=signed_in_user(request)))
 
 
@@ -97,7 +96,6 @@ def subscription_rotate(request: HttpRequest, subscription_id: int) -> HttpRespo
 @for_readers
 @require_POST
 def subscription_delete(request: HttpRequest, subscription_id: int) -> HttpResponseRedirect:
-    """Delete a subscription with its log."""
     services.subscription_delete(subscription=_own(request, subscription_id))
     messages.success(request, "The notifications are deleted. What was on its way is not sent any more.")
     return redirect("notifications")

@@ -115,7 +115,6 @@ def run_left_lying() -> int | None:
 
 
 def _is_requested(runs: QuerySet[Run]) -> Q:
-    """Return the condition for a device that one of these runs requests, by its name or by its kind."""
     by_kind = runs.filter(requested_device=None).values("requested_kind")
     return Q(pk__in=runs.values("requested_device")) | Q(kind__in=by_kind)
 

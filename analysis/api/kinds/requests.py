@@ -95,7 +95,6 @@ class Requests(ABC):
 
 
 def component(name: str) -> dict[str, str]:
-    """Refer to the component of one of the engine's classes."""
     return {"$ref": COMPONENT.format(name=name)}
 
 
@@ -120,7 +119,6 @@ def placed(spec: SpecOnDevice, values: dict[str, Any], user: User | AnonymousUse
 
 
 def requested(values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
-    """Return the arguments of `run_create` that every kind has."""
     return {
         "requested_by": user if user.is_authenticated else None,
         "priority": checked(values, "priority", int, Run.Priority.NORMAL),
