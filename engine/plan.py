@@ -37,7 +37,6 @@ _MEASURING = ("searching", "soaking", "curve")
 
 
 def soak_steps(given: int | None, device_kind: str | None) -> int:
-    """Return the steps that the largest size must train."""
     return given or (SOAK_STEPS_CPU if device_kind == "cpu" else SOAK_STEPS)
 
 

@@ -237,7 +237,6 @@ class WorkerSweep(Sweep):
         return super().search()
 
     def decide(self) -> Try | Found:
-        """Decide by the memory of the sizes run so far, and by the estimate."""
         limits = SearchLimits(
             memory_bytes=self.limit_bytes,
             start=min(self.spec.start_batch_size or self.spec.current_batch_size, self.spec.max_batch_size),

@@ -58,7 +58,6 @@ class Sweep(ABC):
 
     @property
     def limit_bytes(self) -> int:
-        """The memory that the training may use."""
         return self.device.limit_bytes or self.device.capacity_bytes
 
     @property
@@ -93,7 +92,6 @@ class Sweep(ABC):
         return probe
 
     def record(self, probe: Probe, **content: Any) -> None:
-        """Add a probe to those of the run, and emit it."""
         self.probes.append(probe)
         self.execution.emit_event("probe", probe=probe.to_dict(), **content)
 
@@ -110,7 +108,6 @@ class Sweep(ABC):
         return None if size in {p.batch_size for p in self.probes} else size
 
     def known_before_speeds(self, boundary: Boundary) -> str:
-        """Write the largest size, and what today's leaves unused."""
         return describe_known(self.answer(boundary, Comparison(), Timings()))
 
     def say_what_comparing_takes(self, seconds: float) -> None:

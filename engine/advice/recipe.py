@@ -164,7 +164,6 @@ class Recipe:
         return [f"with torch.autograd.graph.save_on_cpu({pinned}):", *(f"    {line}" for line in lines)]
 
     def yours_lines(self, *more: str) -> list[str]:
-        """Name what the reader has to provide: the model, or the name of the model that the code loads, and `more`."""
         loaded = "model_name, num_labels" if self.workload.label_count else "model_name"
         model = loaded if self.adapters.is_quantized else "model"
         yours = [model, "dataset (its samples are dicts of tensors)", "learning_rate", *more]
@@ -174,7 +173,6 @@ class Recipe:
         return lines
 
     def model_lines(self, *, checkpoints: bool = True) -> list[str]:
-        """Return the lines that prepare the model before its optimizer is made: weights, adapters, checkpointing."""
         if self.adapters.is_quantized:
             lines = self._lines_loading_quantized()
         else:
@@ -239,7 +237,6 @@ class Recipe:
 
     @property
     def _loaded_dtype(self) -> str:
-        """Return the type of the weights that are not quantised, as in torch."""
         return "bfloat16" if self.precision == PURE_BF16 else "float32"
 
     def _device_map(self) -> str:

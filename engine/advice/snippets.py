@@ -216,7 +216,6 @@ def lightning(recipe: Recipe) -> Snippet | NoSnippet:
 
 
 def plain_torch(recipe: Recipe) -> Snippet | NoSnippet:
-    """Write the plain training loop, as it was measured."""
     title = "Plain PyTorch"
     if recipe.devices > 1:
         return NoSnippet(

@@ -84,7 +84,6 @@ def describe_known(result: RunResult) -> str:
 
 
 def losses(result: RunResult) -> list[str]:
-    """Return what today's size loses: time where that is known, then memory."""
     return [*filter(None, [time_lost(result), _unused(result)])]
 
 

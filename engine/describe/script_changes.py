@@ -64,7 +64,6 @@ class ScriptChanges:
 
 
 def script_changes(probes: Iterable[Probe]) -> ScriptChanges | None:
-    """Return what to try, the smallest change first; None where no size ran out of memory."""
     tried = list(probes)
     refused = [probe for probe in tried if probe.outcome is Outcome.OUT_OF_MEMORY]
     if not refused:

@@ -151,7 +151,6 @@ def _paged_optimizers(spec: RunSpec) -> list[str]:
 
 
 def _offloaded_state(spec: RunSpec) -> list[bool]:
-    """Return whether the state can be kept on the host, where it is as large as the weights."""
     return [True] if OPTIMIZERS[spec.optimizer].state_copies >= 1 and spec.lora_rank is None else []
 
 

@@ -312,7 +312,6 @@ def _line(
 
 
 def agrees(model: BatchModel, recording: Recording) -> bool:
-    """Whether the model reproduces a trace at a size that it was not made from."""
     if model.skeleton != recording.skeleton or model.at(recording.batch_size).counts != recording.counts:
         return False
     traced, predicted = recording.peak_live_bytes(), model.at(recording.batch_size).peak_live_bytes()

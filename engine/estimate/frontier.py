@@ -79,7 +79,6 @@ class Frontier:
         return describe_budget(self.budget, self.unit)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a document stores."""
         return {"kind": "frontier", **asdict(self), "spec": self.spec.to_dict(), "text": self.text}
 
 

@@ -107,7 +107,6 @@ class Largest:
         return f"{said}; {other} would not.{between}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a document stores."""
         return {**asdict(self), "text": self.text}
 
 

@@ -165,7 +165,6 @@ class Replays:
         return self._explained[key]
 
     def known(self, gpu: Gpu | None) -> dict[int, int]:
-        """Return peaks by batch size, from replays without a limit."""
         wanted = card_of(gpu)
         return {size: peak for (card, size), peak in self._peaks_bytes.items() if card == wanted}
 
@@ -184,7 +183,6 @@ class Replays:
 
 
 def card_of(gpu: Gpu | None) -> CardConstants:
-    """Return the properties of this card that decide the sizes of blocks."""
     return CardConstants() if gpu is None else CardConstants(gpu.cublas_workspace_bytes, gpu.processors)
 
 

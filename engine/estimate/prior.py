@@ -111,7 +111,6 @@ def graded(result: RunResult, prior: PriorEstimate) -> RunResult:
 
 
 def error_of(estimate: Estimate, result: RunResult) -> EstimateError:
-    """Compare the estimate's figures for the largest measured size with what was measured."""
     largest = result.boundary.largest_batch_size
     fitting = _fitting(result)
     point = estimate.at_batch_size(fitting[-1].batch_size) if fitting else None

@@ -19,7 +19,6 @@ def that_fit(estimates: Iterable[E], batch_size: int) -> list[E]:
 
 
 def smallest_gpu(estimates: Iterable[Estimate], batch_size: int) -> str | None:
-    """Return the id of the smallest card in which it fits with the margin; None where it fits none."""
     return next((made.gpu.id for made in that_fit(estimates, batch_size)), None)
 
 

@@ -178,7 +178,6 @@ class _Tried:
                 self.left_out.append(LeftOut(label_of(changes), str(error)))
 
     def whole(self, changes: Changes, found: Evaluated) -> None:
-        """Judge the settings with the whole batch in one step."""
         self._evaluated[changes] = found
         self._add(changes, found, found.peak_bytes(self.batch_size), None)
 

@@ -152,7 +152,6 @@ def _speed(now: Measured, baseline: Measured, demands: Demands) -> Row:
 
 
 def speed_of(point: Point | None) -> Interval | None:
-    """Return the speed of a point with its interval; None where it has none."""
     if point is None or point.samples_per_second_low is None or point.samples_per_second_high is None:
         return None
     low, value, high = point.samples_per_second_low, point.samples_per_second or 0.0, point.samples_per_second_high

@@ -55,7 +55,6 @@ def lock_path(*, device: str, uuid: str | None, host: str | None = None, folder:
 
 
 def inherited_by_child(descriptors: Sequence[int]) -> dict[str, str]:
-    """Return environment variables for a child that uses the devices under these locks."""
     return {INHERITED: ",".join(map(str, descriptors))} if descriptors else {}
 
 
@@ -100,7 +99,6 @@ def held_for_command(
     wait_seconds: float = 0.0,
     on_wait: Callable[[str], None] = lambda _: None,
 ) -> AbstractContextManager[int]:
-    """Hold the device for this command line, or for `work`; or use the locks that its parent holds for it."""
     if inherited := inherited_locks():
         return nullcontext(inherited[0])
     path, work = lock_path(device=facts.device, uuid=facts.uuid), work or " ".join([PROGRAM, *masked(sys.argv[1:])])
@@ -108,7 +106,6 @@ def held_for_command(
 
 
 def sign(descriptor: int, work: str) -> None:
-    """Write the holder and its work into the lock, for people who wait for it."""
     holder = {
         "pid": os.getpid(),
         "host": socket.gethostname(),

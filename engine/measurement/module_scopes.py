@@ -53,7 +53,6 @@ class ModuleScopes:
 
     @property
     def current(self) -> str | None:
-        """The innermost module whose forward pass is running."""
         return self._open[-1][0] if self._open else None
 
     def of_node(self, number: int) -> str | None:
@@ -64,7 +63,6 @@ class ModuleScopes:
         return self._scopes[place]
 
     def of_current_node(self) -> str | None:
-        """Return the module of the node whose backward pass is running."""
         node = torch._C._current_autograd_node()
         return None if node is None else self.of_node(node._sequence_nr())
 

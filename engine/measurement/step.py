@@ -111,7 +111,6 @@ class TrainingStep:
             (self.scaler.scale(loss) if self.scaler else loss).backward()
 
     def _saving(self) -> AbstractContextManager[Any]:
-        """Return what decides where the forward pass saves tensors for the backward pass."""
         if not self.offloads:
             return nullcontext()
         return save_on_cpu(pin_memory=True, device_type=self.device.type)
@@ -161,7 +160,6 @@ class TrainingStep:
 
     @property
     def buckets(self) -> list[Tensor]:
-        """The buckets in which gradients are reduced over several ranks; none on one."""
         return []
 
     def gradients(self) -> list[Tensor]:

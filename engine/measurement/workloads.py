@@ -195,7 +195,6 @@ def _shorten(config: Any, layers: int) -> None:
 
 
 def build_model(spec: RunSpec, layers: int | None = None) -> nn.Module:
-    """Make the model of a catalogue entry or a config, with random weights, and with fewer layers if told so."""
     import_torchvision()
     workload = spec.workload
     make_model, config = _attribute(workload, workload.model_class), _config(spec)
@@ -339,7 +338,6 @@ def blocks_of(model: nn.Module) -> list[nn.Module]:
 
 
 def series_of_blocks(model: nn.Module) -> list[nn.Module]:
-    """Return the blocks of every stack: of an encoder and a decoder those of both."""
     stacks = [blocks for name, blocks in _series(model).items() if name.endswith(".")]
     return [block for blocks in stacks if len(blocks) > 1 for block in blocks] or blocks_of(model)
 

@@ -22,7 +22,6 @@ def run_facts(environ: Mapping[str, str] = os.environ, root: Path = Path("/")) -
 
 
 def place_facts(environ: Mapping[str, str], root: Path) -> Facts:
-    """Read the job, the container and the limits, as far as they are stated."""
     cgroup = _read(root / "proc/self/cgroup")
     mountinfo, containerenv = _read(root / "proc/self/mountinfo"), _read(root / "run/.containerenv")
     facts = slurm_facts(environ) | container_facts(environ, cgroup, mountinfo, containerenv)

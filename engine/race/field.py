@@ -31,7 +31,6 @@ class Field:
     shares_cores: bool = False
 
     def entry(self, changes: Iterable[str]) -> Entry | None:
-        """Return the entry of these changes; None where two of them exclude each other."""
         wanted = frozenset(changes)
         if any(pair <= wanted for pair in self.conflicts):
             return None
@@ -100,7 +99,6 @@ class RaceVerdict:
 
     @property
     def is_found(self) -> bool:
-        """Whether a change is recommended."""
         return self.chosen != TODAY
 
 

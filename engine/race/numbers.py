@@ -78,7 +78,6 @@ def compare_numbers(losses: Sequence[float], today: Sequence[float], own: float 
 
 
 def is_hidden(own: float | None) -> bool:
-    """Whether today's training differs from itself by more than any rounding would show."""
     return own is not None and own > MOST_NOISE
 
 

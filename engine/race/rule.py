@@ -190,7 +190,6 @@ class _Generation:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it has shown enough."""
         count = len(self.rounds)
         if len(self.left) < 2:
             return True
@@ -266,7 +265,6 @@ class _Race:
         return sum(longest.get(entry, max(parts[entry], default=self.unit_seconds)) for entry in entries)
 
     def has_time_for(self, entries: Sequence[Entry], leader: Entry) -> bool:
-        """Whether a round of these entries leaves the evaluation of a leader the time of its fewest rounds."""
         left = ENOUGH_ROUNDS * self.seconds_of(TODAY, leader)
         return self.spent + self.seconds_of(*entries) + left < self.field.most_seconds
 

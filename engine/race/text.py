@@ -71,7 +71,6 @@ def describe_saving(savings: Savings) -> str:
 
 
 def describe_basis(savings: Savings) -> str:
-    """Write what the saving of the headline rests on; empty where it names none."""
     return f"The saving assumes {describe_assumptions(savings)}." if describe_saving(savings) else ""
 
 

@@ -80,7 +80,6 @@ def boundary_of_check(probe: Probe, steps: int, probes: Sequence[Probe], device:
 
 
 def with_note(boundary: Boundary, note: str | None) -> Boundary:
-    """Add a note to those that the boundary has, once."""
     if note is None or (boundary.note and note in boundary.note):
         return boundary
     return replace(boundary, note=f"{boundary.note}; {note}" if boundary.note else note)

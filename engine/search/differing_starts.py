@@ -119,7 +119,6 @@ def boundary_on_ranks(boundary: Boundary, probes: Sequence[Probe]) -> Boundary:
 
 
 def without_short_starts(probes: Sequence[Probe]) -> list[Probe]:
-    """Return the starts without those that trained for clearly fewer steps than another of the same size."""
     most = {p.batch_size: 0 for p in probes}
     for probe in probes:
         most[probe.batch_size] = max(probe.steps, most[probe.batch_size])

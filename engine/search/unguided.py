@@ -184,7 +184,6 @@ def _line(trials: Sequence[Trial], limits: SearchLimits) -> _Line | None:
 
 
 def _is_straight(points: list[tuple[int, int]]) -> bool:
-    """Whether the three largest lie on one line that rises."""
     if len(points) < 3:
         return False
     (b1, m1), (b2, m2), (b3, m3) = points[-3:]

@@ -30,7 +30,6 @@ class TextValues(NamedTuple):
     max_length: int
 
     def has(self, value: str) -> bool:
-        """Whether it may be written so."""
         return len(value) <= self.max_length and self.pattern.fullmatch(value) is not None
 
 
@@ -67,7 +66,6 @@ class Setting:
 
     @property
     def pattern(self) -> str | None:
-        """Return the regular expression of a value that may be written: a choice, or a text beside them."""
         if self.text_values is None:
             return None
         return f"^(?:{'|'.join([*map(re.escape, self.choices or ()), self.text_values.pattern.pattern])})$"

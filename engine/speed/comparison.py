@@ -80,7 +80,6 @@ class Comparison:
 
     @property
     def is_measurable(self) -> bool:
-        """Whether speeds are known well enough to state figures."""
         return self.claim is SpeedClaim.FIGURE
 
     def is_compared(self, batch_size: int) -> bool:

@@ -221,7 +221,6 @@ def does_load_stay(candidates: Candidates, rounds: Sequence[Round]) -> bool:
 def _is_evaluated(
     choice: _Choice, rounds: Sequence[Round], candidates: Candidates, extra_of_selection: float, *, stays: bool
 ) -> bool:
-    """Whether the ratios are known well enough, or cannot be, or the time is up."""
     cores, extra = candidates.cores, _extra_seconds(rounds, EVALUATION_ROUNDS)
     is_few = sum(not r.is_disturbed(cores) for r in rounds) < EVALUATION_ROUNDS
     if is_few and candidates.shares_cores and (stays or extra > QUIET_EXTRA_SECONDS):

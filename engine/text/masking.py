@@ -73,7 +73,6 @@ _HASH = (
 
 
 def masked(command: Sequence[str]) -> list[str]:
-    """Return a command line without its secrets, part by part."""
     parts = (part.replace(_END, " ") for part in command)
     return masked_text(f"{_END}{_END.join(parts)}").split(_END)[1:] if command else []
 

@@ -71,6 +71,5 @@ def _command_by_hand(spec: TuneSpec | FunctionSpec, batch_size: int) -> str:
 
 
 def no_step(probe: Probe) -> WorkloadFailed:
-    """Make the error of a training that came to no optimizer step even at its smallest size."""
     said = describe_error(probe.error_type, probe.error_message)
     return WorkloadFailed(f"the training came to no optimizer step: {said}")

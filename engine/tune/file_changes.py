@@ -57,7 +57,6 @@ class FileChanges:
             )
 
     def describe(self, folder: str) -> str:
-        """Say which of the user's files were changed; empty where none was."""
         changed = [f"{_relative(path, folder)} {what}" for what, path in self.files if what != "new"]
         if not changed:
             return ""

@@ -84,7 +84,6 @@ class SearchSoFar:
 
 
 def next_start(so_far: SearchSoFar) -> int | Found:
-    """Return the size to start next, or where the search has ended."""
     if len(so_far.probes) >= MOST_STARTS:
         return Found(so_far.most_trained, None)
     if not so_far.has_ranks:
@@ -98,7 +97,6 @@ def next_start(so_far: SearchSoFar) -> int | Found:
 
 
 def worst_of_each(starts: Sequence[Start]) -> list[Start]:
-    """Return one start of each size: one that was refused, else the one that took the most."""
     worst: dict[int, Start] = {}
     for start in starts:
         known = worst.pop(start.batch_size, start)
@@ -176,7 +174,6 @@ def start_of(evidence: Evidence, limit_bytes: int | None) -> Start:
 def seconds_of_a_start(
     batch_size: int, probes: Sequence[Probe], data_end: DataEnd | None, seconds_left: float
 ) -> float:
-    """Return how long the next start may take."""
     if not probes:
         return seconds_left
     longest = max(p.wall_seconds for p in probes)

@@ -190,5 +190,4 @@ def describe_dimensions(ranges: Mapping[int, tuple[int, int]], remedy: str) -> s
 
 
 def describe_varied(peaks: Collection[int]) -> str:
-    """Say what steps took that were given inputs of the same shapes."""
     return VARIED_MEMORY.write(least_bytes=format_bytes(min(peaks)), most_bytes=format_bytes(max(peaks)))

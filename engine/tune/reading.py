@@ -161,7 +161,6 @@ class Reading:
 
     @property
     def is_emulated(self) -> bool:
-        """Whether it stood in for its rank alone."""
         return bool(self.data.get("emulated"))
 
     @property
@@ -170,7 +169,6 @@ class Reading:
 
     @property
     def processes(self) -> int:
-        """How many processes of its start train together."""
         return 1 if self.is_emulated else self.world_size
 
     @property
@@ -251,7 +249,6 @@ class Reading:
 
     @property
     def whole_run(self) -> dict[str, Any] | None:
-        """What a whole run saw of the data and the script, and how often its optimizers stepped in what was read."""
         if (seen := self.data.get("whole_run")) is None:
             return None
         steps, is_to_its_end = self.read_steps(), self.data["ended"] in ("exit", SIGNAL)
@@ -260,7 +257,6 @@ class Reading:
 
     @property
     def idle_optimizers(self) -> int:
-        """How many optimizers were made and have made no step."""
         return int(self.data.get("idle_optimizers", 0))
 
     @property

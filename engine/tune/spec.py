@@ -57,7 +57,6 @@ def with_batch_size(part: str, batch_size: int) -> str:
 
 
 def function_command(function: str, python: str | None = None) -> tuple[str, ...]:
-    """Return the command that runs the steps of `package.module:function`; with MemoryMark's own Python by default."""
     if not TARGET.fullmatch(function):
         raise SpecError("function", f"{function[:80]!r} is no package.module:function")
     return (python or OWN_PYTHON, "-m", STEP_MODULE, function, BATCH_SIZE)
@@ -282,7 +281,6 @@ class TuneSpec(Limits):
         return file, key
 
     def arguments(self, batch_size: int, out: str, copy: str | None = None) -> list[str]:
-        """Return the command of one start, with the copy of a config file in its place."""
         parts = self.arguments_by_hand(batch_size, out)
         if self.config is None or copy is None:
             return parts
@@ -337,7 +335,6 @@ class FunctionSpec(Limits):
 
     @property
     def model(self) -> str:
-        """What is tuned, in a word."""
         return _own_name(self.function)
 
     @property
@@ -351,7 +348,6 @@ class FunctionSpec(Limits):
 
     @property
     def directory(self) -> None:
-        """It runs where its program does."""
         return
 
     @property
@@ -363,13 +359,11 @@ class FunctionSpec(Limits):
         return tuple(entry for entry in sys.path if entry)
 
     def arguments(self, batch_size: int, *_: str | None) -> list[str]:
-        """Return the command of one start in a fresh process."""
         return [sys.executable, "-m", STEP_MODULE, self.function, str(batch_size)]
 
     arguments_by_hand = arguments
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for a document."""
         return {**asdict(self), "model": self.model, "batch": self.batch}
 
     @classmethod

@@ -91,7 +91,6 @@ class TuneResult:
 
     @property
     def is_certified(self) -> bool:
-        """Whether the next larger size ran out of memory in a fresh process."""
         return self.result.boundary.certified
 
     @property

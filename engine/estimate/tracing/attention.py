@@ -71,7 +71,6 @@ class _Call:
 
 
 def kernel_of(call: _Call, family: Family) -> Kernel:
-    """Return the first kernel in the card's order that takes this call."""
     if call.query.dim() != 4:
         return "math"
     if family == "cudnn_first" and _cudnn_takes(call):

@@ -194,7 +194,6 @@ def _storage_of(value: Any) -> int | None:
 
 
 def _facts(tensor: FakeTensor) -> tuple[Any, ...]:
-    """Return every property of a tensor without data, except its memory."""
     layout = (tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.untyped_storage().nbytes())
     kind = (tensor.dtype, tensor.layout, tensor.fake_device, tensor.requires_grad, tensor.is_conj(), tensor.is_neg())
     return (*layout, *kind, torch._C._dispatch_key_set(tensor))

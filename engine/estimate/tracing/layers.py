@@ -87,7 +87,6 @@ class Repeated:
     sums: tuple[int, ...]
 
     def recording(self, of: Recording) -> Recording:
-        """Return the deep model's recording at the batch size of a recording of `MIDDLE` layers."""
         sizes_bytes = self._bytes(of.sizes_bytes)
         return Recording(of.batch_size, self.skeleton, sizes_bytes, tuple(of.counts[index] for index in self.sums))
 

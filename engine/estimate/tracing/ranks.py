@@ -177,7 +177,6 @@ def _within(owner: Any, name: str, context: Callable[[], AbstractContextManager[
 
 
 def recorder_of_shards(device_type: str, scopes: ModuleScopes) -> Recorder:
-    """Return the recorder of what rank 0 allocates in each of FSDP2's streams."""
     sharded: Any = importlib.import_module("torch.distributed.tensor")
     return Recorder(device_type, scopes, sharded.DTensor, lambda: _groups[0].streams.number)
 

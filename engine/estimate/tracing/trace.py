@@ -278,7 +278,6 @@ def _rows_of_one_sequence(step: TrainingStep) -> AbstractContextManager[Any]:
 
 @contextmanager
 def _as_on(conditions: Conditions, alike: set[attention.Family] | None) -> Iterator[None]:
-    """Patch everything that must differ while a step is traced, and undo it afterwards."""
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")  # they are about missing devices

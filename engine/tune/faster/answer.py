@@ -89,7 +89,6 @@ def is_excused(names: Entry, numbers: Numbers, facts: Facts) -> bool:
 
 
 def why_not_offered(numbers: Numbers, noise: float | None) -> str:
-    """Say why a change with these numbers is not offered, where two starts of today's training differ by `noise`."""
     if numbers.sameness is Sameness.UNKNOWN:
         return NOT_REPEATABLE if is_hidden(noise) else NO_LOSS
     return DIFFERS if numbers.largest_difference is not None else NOT_FINITE
@@ -139,7 +138,6 @@ def answer_of(at_workers: RaceVerdict | None, at_rest: RaceVerdict | None) -> tu
 
 
 def adds_to(at_workers: RaceVerdict | None, at_rest: RaceVerdict) -> bool:
-    """Whether more than the workers alone gains more: both were compared with today's training, in other rounds."""
     if at_workers is None or at_workers.gain is None or at_rest.gain is None:
         return True
     alone, both = at_workers.gain, at_rest.gain

@@ -149,7 +149,6 @@ class Facts:
 
     @property
     def dtypes(self) -> set[str]:
-        """The types of the parameters."""
         return {each for model in self.models for each in model.dtypes}
 
     @property
@@ -173,7 +172,6 @@ class Facts:
 
     @property
     def kept_fraction(self) -> float:
-        """The share of the peak that outputs took whose backward pass was over, and that were still held."""
         return self.noted.kept_bytes / self.peak_bytes if self.peak_bytes else 0.0
 
 

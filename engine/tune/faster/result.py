@@ -102,7 +102,6 @@ class OwnFindings:
 
     @property
     def sentences(self) -> list[str]:
-        """What is said below the headline: that the loader is the limit, the memory, changes that save it, remarks."""
         today, said = self.today, list[str]()
         if today.is_limited_by_loader and today.waiting_fraction is not None:
             said.append(describe_share_waited(today.waiting_fraction, today.stated_batch_size, self.device.kind))
@@ -134,7 +133,6 @@ class OwnRaceResult(OwnFindings):
 
     @property
     def headline(self) -> str:
-        """Write what was found in a sentence."""
         found = nothing_found([each for each in (self.at_workers, self.verdict) if each is not None])
         if not self.chosen and self.verdict.is_found:
             found = NOT_TOGETHER

@@ -59,7 +59,6 @@ class Starts:
 
     @property
     def batch_size(self) -> int:
-        """Today's: the one that was given, or that the script has."""
         return self.own_size or self.spec.current_batch_size
 
     @property

@@ -50,7 +50,6 @@ class Pass:
         return is_left and watched.forwards > self.forwards and watched.evaluations == self.evaluations
 
     def steps_made(self, watched: Any) -> int:
-        """Return the fewest steps that an optimizer made in it, of those that made any."""
         made = (count - self.steps_before.get(each, 0) for each, count in watched.steps.items())
         return min((count for count in made if count), default=0)
 
@@ -148,7 +147,6 @@ class Epoch:
         return self.noted | seen | {"evaluation_batches": batches}
 
     def has_not_trained(self) -> bool:
-        """Whether the pass that began last has trained nothing so far, as in an evaluation."""
         return bool(self.latest and self.watched.forwards and self.latest.forwards == self.watched.forwards)
 
     def trains(self) -> None:
@@ -278,7 +276,6 @@ class Epoch:
         )
 
     def fetch(self, iterator: Any, rows: Any) -> Any:
-        """Return the batch of these rows, made in the same way as the loader's own batches."""
         kinds, pin = self.torch.utils.data.dataloader._DatasetKind, self.torch.utils.data._utils.pin_memory
         fetcher = kinds.create_fetcher(
             iterator._dataset_kind, iterator._dataset, iterator._auto_collation, iterator._collate_fn, False

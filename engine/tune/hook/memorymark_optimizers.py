@@ -49,5 +49,4 @@ class Stepped:
         return next((number for number in (*alike, *over) if number in alike or number not in living), None)
 
     def ids(self) -> set[int]:
-        """Return those that exist."""
         return set(map(id, self.numbers.keys()))

@@ -88,7 +88,6 @@ def attributes_restored(dataset: Any) -> Iterator[None]:
 
 
 def length_of(value: Any) -> int | None:
-    """Return the number of items; None where that is unknown."""
     try:
         return len(value)
     except (TypeError, NotImplementedError):

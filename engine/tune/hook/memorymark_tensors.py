@@ -39,7 +39,6 @@ def converted(torch: Any, value: Any, given: Any, wanted: Any) -> Any:
 
 
 def is_image(tensor: Any) -> bool:
-    """Whether a tensor has the four dimensions that can be laid out with the channels last."""
     return bool(tensor.ndim == 4 and tensor.is_floating_point())
 
 
@@ -53,7 +52,6 @@ def is_channels_last(torch: Any, tensor: Any) -> bool:
 
 
 def single(torch: Any, tensor: Any) -> Any:
-    """Return it in 32 bits, if it is in 64."""
     return tensor.float() if tensor.dtype is torch.float64 else tensor
 
 

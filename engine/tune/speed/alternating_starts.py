@@ -92,12 +92,10 @@ class Pair:
 
     @property
     def is_claimable(self) -> bool:
-        """Whether the interval is narrow enough to claim its figure."""
         return math.log(self.ratio.spread) <= 2 * CLAIMABLE_HALF_WIDTH
 
 
 def next_round(compared: Compared, rounds: Sequence[StartedRound]) -> RunRound | None:
-    """Return the sizes to start next, in their order; None where enough was started, or the time is up."""
     selection, evaluation = _of_stage(rounds, Stage.SELECTION), _of_stage(rounds, Stage.EVALUATION)
     remaining = _remaining(compared, selection)
     if _is_chosen(remaining, selection):
@@ -123,7 +121,6 @@ def starts_at_most(rounds: Sequence[StartedRound]) -> int:
 
 
 def starts_expected(compared: Compared, rounds: Sequence[StartedRound]) -> list[int]:
-    """Return how many starts each of the rounds to come is expected to have."""
     selection, evaluation = _of_stage(rounds, Stage.SELECTION), _of_stage(rounds, Stage.EVALUATION)
     remaining = _remaining(compared, selection)
     if not _is_chosen(remaining, selection):
@@ -182,7 +179,6 @@ def verdict(
 
 
 def pair_of(base: int, other: int, evaluation: Sequence[StartedRound]) -> Pair:
-    """Return what the pairs of starts show: at least two."""
     ratios = [math.log(r.speeds[other] / r.speeds[base]) for r in evaluation]
     return Pair(base, other, interval_of_rounds(ratios).exp())
 
@@ -275,7 +271,6 @@ def _is_enough(compared: Compared, rounds: Sequence[StartedRound]) -> bool:
 
 
 def _is_ahead(compared: Compared, rounds: Sequence[StartedRound]) -> bool | None:
-    """Return whether the order of the chosen size and today's is shown; None while further pairs may show it."""
     selection, evaluation = _of_stage(rounds, Stage.SELECTION), _of_stage(rounds, Stage.EVALUATION)
     if compared.today is None:
         return False
@@ -311,7 +306,6 @@ def _rough(chosen: int, speeds: Mapping[int, Interval], selection: Sequence[Star
 
 
 def throughput_of(evidence: Evidence) -> Throughput:
-    """Return the speed of the start that gave this evidence."""
     probe = evidence.probe
     return Throughput(
         probe.batch_size,

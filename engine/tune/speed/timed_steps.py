@@ -53,7 +53,6 @@ def settled_steps(step_seconds: Sequence[float], loader: Loader, micro_batches: 
 
 
 def steps_to_time(step_seconds: float | None) -> int:
-    """Return how many steps of such a length to time in each start."""
     least, most = TIMED_STEPS
     return min(max(least, round(TIMED_SECONDS / step_seconds)), most) if step_seconds else least
 
@@ -91,7 +90,6 @@ class Timing:
         return (fmean if self.settling_steps and not self.is_settled else median)(self.step_seconds)
 
     def per_second(self, samples: int) -> float | None:
-        """Return the speed of a training that consumes so many samples in a step."""
         return None if self.typical_seconds is None else samples_per_second(samples, self.typical_seconds)
 
 

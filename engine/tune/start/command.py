@@ -44,7 +44,6 @@ def begin_command(
     *,
     protection: Protection = UNPROTECTED,
 ) -> Running:
-    """Start the command of a spec, under a guardian that keeps its user's files as they are."""
     hook = hook_settings(spec, batch_size, watching, place)
     path = os.pathsep.join((str(HOOK), *spec.python_path, *filter(None, [os.environ.get("PYTHONPATH")])))
     variables = watching.faster["environment"] if watching.faster else {}

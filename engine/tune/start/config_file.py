@@ -65,7 +65,6 @@ def config_copy(spec: TuneSpec | FunctionSpec, batch_size: int, place: Place) ->
 
 
 def _remove_left(folder: Path) -> None:
-    """Remove the copies of runs that were killed."""
     for left in folder.glob(f"{OF_HOST}*"):
         found = re.match(r"\d{1,9}_", left.name.removeprefix(OF_HOST))
         if found and _has_ended(int(found[0][:-1])):

@@ -159,7 +159,6 @@ def _reading(path: Path, _: int) -> Reading:
 
 
 def last_lines(log: Path) -> tuple[str, ...]:
-    """Return the last lines of the script's own output, without what looks like a secret."""
     with log.open("rb") as file:
         skipped = max(log.stat().st_size - LAST_BYTES, 0)
         file.seek(skipped)

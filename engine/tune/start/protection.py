@@ -55,7 +55,6 @@ class Protection:
         }
 
     def describe(self, folder: str) -> str:
-        """Say before the first start what becomes of the user's files."""
         if self.way is Way.LAYERS:
             text = "your files stay as they are: starts see them through a layer, and what they change there disappears"
         elif self.way is Way.SAVING:

@@ -163,7 +163,6 @@ class Saving(Nothing):
 
 
 def keeper_of(settings: dict[str, Any]) -> Keeper:
-    """Return what keeps the files in the way that the settings name."""
     shared = tuple(settings["shared"])
     if settings["protection"] == LAYERS:
         return Layers(scratch=Path(settings["scratch"]), shared=shared)

@@ -69,7 +69,6 @@ class View:
         return str(self.scratch / "root") + ("" if path == "/" else path)
 
     def below(self, folder: str) -> list[str]:
-        """Return the mount points below a folder that no other one of them contains."""
         found = sorted(path for path in self.mounts if path != folder and is_below(path, [folder]))
         return [path for path in found if not any(path != other and is_below(path, [other]) for other in found)]
 
@@ -174,7 +173,6 @@ def _check_owners(folder: str, uid: int, gid: int) -> None:
 
 
 def mounts() -> dict[str, Mount]:
-    """Return the mounts that this process sees, by their paths."""
     found = {}
     for line in Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines():
         left, _, right = line.partition(" - ")
@@ -196,7 +194,6 @@ def written(scratch: Path) -> Iterator[tuple[str, str, Path | None]]:
 
 
 def remove(scratch: Path) -> None:
-    """Remove all layers, whatever modes their folders have."""
     for folder, names, _ in os.walk(scratch):
         for name in names:
             with suppress(OSError):

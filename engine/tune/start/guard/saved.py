@@ -136,7 +136,6 @@ class Journal:
         return left
 
     def _is_own(self, path: str) -> bool:
-        """Tell whether the start made this path itself, or the folder that it lies in."""
         while path != "/":
             if path in self._moved_in:
                 return False
