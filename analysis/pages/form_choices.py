@@ -78,7 +78,6 @@ def describe_input_sizes(fields: Mapping[str, forms.Field]) -> None:
 
 
 def describe_limit(suggested: str | None) -> str:
-    """Say what an empty limit means, and why one is filled in."""
     default, why = round_bytes(CPU_DEFAULT_LIMIT_BYTES), "Such as 24GiB, to pretend a smaller device."
     if suggested:
         why = f"{round_bytes(parse_bytes(suggested))} keeps the first run short."

@@ -66,7 +66,6 @@ class OfferedScript:
 
     @property
     def address(self) -> str:
-        """The form that starts it, filled in with the settings of its last run."""
         filled = f"command={quote(self.name)}" if self.last is None else f"from={self.last.run.pk}"
         return f"{reverse('analysis:commands')}?{filled}#command-{self.name}"
 
@@ -86,7 +85,6 @@ def commands_offered() -> dict[str, RegisteredCommand]:
 
 
 def runs_of(command: RegisteredCommand, most: int = RUNS_OF_A_COMMAND) -> list[ScriptRun]:
-    """Return the newest runs that this portal made of a command."""
     made = Run.objects.for_history().of_command(command.name)
     return script_runs(made.defer("result", "memory_curve")[:most])
 

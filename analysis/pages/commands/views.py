@@ -74,7 +74,6 @@ def commands(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def command_start(request: HttpRequest, name: str) -> HttpResponse:
-    """Queue a run of a command, or show its form again with the errors."""
     if (command := commands_offered().get(name)) is None:
         raise Http404
     devices, _ = devices_offered(request)

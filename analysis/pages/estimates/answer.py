@@ -91,7 +91,6 @@ def _read(found: FoundEstimate, *, is_private: bool) -> StoredEstimate:
 
 
 def _other(cell: MatrixCell) -> tuple[str, str, str]:
-    """Return another stored estimate in words, its answer, and its address; rarer settings have no address."""
     optimizer = OPTIMIZER_LABELS.get(cell.optimizer, cell.optimizer)
     gpu, size = short_device_name(cell.card_name), f"input size {cell.input_size:,}"
     text = " · ".join(filter(None, [gpu, cell.precision, optimizer, size, cell.settings]))

@@ -114,7 +114,6 @@ def _lists(request: HttpRequest, form: QuestionForm) -> dict[str, Any]:
 
 
 def _accuracy() -> dict[str, Any]:
-    """Return the errors by GPU and family of models of the latest measured runs, drawn where there are enough."""
     grades = [_grade(run) for run in Run.objects.grading_estimates()[:GRADES_MAX]]
     groups = groups_of(grades)
     plot = error_plot(groups) if len(grades) >= CHART_FROM else None

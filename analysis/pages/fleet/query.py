@@ -21,13 +21,11 @@ class FleetQuery(StrictQueryForm):
 
     @cached_property
     def _valid(self) -> dict[str, Any]:
-        """The parameters that are right, also where others are wrong."""
         self.full_clean()
         return self.cleaned_data
 
     @property
     def host_name(self) -> str:
-        """The host that is named; empty for all."""
         return str(self._valid.get("host") or "")
 
     @property

@@ -66,7 +66,6 @@ def run_list(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def run_export(request: HttpRequest, form: str) -> HttpResponseBase:
-    """Answer the same runs in the same order as a file."""
     wanted = parse_query(without_empty(request.GET))
     if wanted.problems:
         return _plain("\n".join(map(str, wanted.problems)), 400)
@@ -224,7 +223,6 @@ def _groups(wanted: HistoryQuery) -> dict[str, Any]:
 
 
 def _columns(wanted: HistoryQuery, shown: Sequence[RunLine]) -> tuple[Column, ...]:
-    """Return the columns of the table: of those that nobody chose only the ones that have a value."""
     if not wanted.has_usual_columns:
         return wanted.columns
     filled = filled_columns(shown, wanted.columns)

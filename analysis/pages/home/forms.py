@@ -236,13 +236,11 @@ class RunForm(SpecForm):
 
     @property
     def has_suggested_limit(self) -> bool:
-        """Whether the memory limit is the one that the page filled in, for a short run on a CPU."""
         suggested = self.cleaned_data.get("suggested_limit")
         return bool(suggested) and self.cleaned_data.get("memory_limit_bytes") == suggested
 
     @property
     def common_fields(self) -> list[GroupedField]:
-        """The settings that people change most."""
         return grouped(self, self.OPEN)
 
     @property
@@ -256,7 +254,6 @@ class RunForm(SpecForm):
 
     @property
     def can_be_checked(self) -> bool:
-        """Whether enough fields are valid to check quotas and placement."""
         return self.spec is not None and ("device" in self.cleaned_data or not self.reads("device"))
 
     @property
@@ -343,7 +340,6 @@ class StartForm(StrictQueryForm):
 
     @property
     def filled(self) -> dict[str, Any]:
-        """Return the given values; none if any parameter is wrong."""
         return {} if self.problems else {name: self.cleaned_data[name] for name in self.given}
 
 

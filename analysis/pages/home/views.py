@@ -74,7 +74,6 @@ class RecentRuns:
         return [*self.on_devices, *self.estimates]
 
     def context(self, positions: Mapping[int, QueuePosition]) -> dict[str, Any]:
-        """Return the rows of the page, and the totals, which are read again where these runs changed."""
         rows = history_rows(self.on_devices, positions)
         estimates = history_rows(self.estimates, positions)
         return {"rows": rows, "hidden": empty_columns(rows), "estimates": estimates, "totals": lab_totals(self.all)}

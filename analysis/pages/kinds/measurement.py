@@ -79,7 +79,6 @@ def primary_action(
 
 
 def may_time_again(run: Run, result: StoredResult) -> bool:
-    """Whether the speeds can be compared once more: those of one's own training where that may bring the answer."""
     was_searched = result.largest is not None and (result.recommended is not None or result.lacks_answer)
     if not was_searched or result.speed is None or run.is_reported:
         return False
@@ -191,7 +190,6 @@ def _faster(run: Run, result: StoredResult, money: Savings) -> dict[str, Any]:
 
 
 def _beside_measurement(result: StoredResult) -> dict[str, Any] | None:
-    """Return the estimate made before this measurement, with its error; None without one."""
     if (estimate := earlier_estimate(result.estimate)) is None:
         return None
     how = [row for row in estimate_summary.how_rows(estimate) if row[0] not in ("Memory of the GPU", "Price")]
@@ -215,7 +213,6 @@ def result_plots(result: StoredResult) -> list[Plot]:
 
 
 def environment_rows(result: StoredResult | StoredValidation | StoredRace) -> list[tuple[str, str]]:
-    """Write the stored environment as text, without unknown facts."""
     device = result.device
     rows = [
         ("Device", f"{device.name} ({device.device})"),

@@ -146,7 +146,6 @@ def estimate_before(attempt: Attempt | None) -> StoredEstimate | None:
 
 
 def chart_so_far(run: Run, attempt: Attempt | None, probes: Sequence[Measurement]) -> Chart | None:
-    """Plot the peak memory measured so far, with the limit if the engine has reported it."""
     device = ((attempt.environment or {}).get("device") or {}) if attempt else {}
     roles = {"current": run.spec.get("current_batch_size")}
     limit_bytes = device.get("limit_bytes") if isinstance(device, dict) else None

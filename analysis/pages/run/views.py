@@ -100,7 +100,6 @@ def run_race(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
 
 @require_POST
 def run_pin(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
-    """Make a run a baseline that others are compared with, or undo that."""
     run = read_run(run_id)
     is_baseline = request.POST.get("pin") == "1"
     done = services.runs_set_baseline(run_ids={run.pk}, by=signed_in_user(request), is_baseline=is_baseline)

@@ -44,7 +44,6 @@ class KnownSeries:
 
     @property
     def last(self) -> str:
-        """Write the largest batch size of the last run that counts; empty where none does."""
         return number(self.sizes[-1]) if self.sizes else ""
 
     @property

@@ -43,7 +43,6 @@ def trend_context(
 
 
 def settings_of(query: SeriesKey) -> list[str]:
-    """Describe the series in the format of a run's settings."""
     field = {"image_size": query.input_size, "sequence_length": query.input_size}
     spec = query.parameters | field
     grade = "" if query.emulate_ranks is None else f"{EMULATED} on one device"

@@ -58,7 +58,6 @@ def _page(
 
 @require_POST
 def changes_estimate(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
-    """Queue the estimate of what to change for a run's training."""
     run = _run(run_id)
     form = ChangesForm(request.POST)
     if not form.is_valid():
