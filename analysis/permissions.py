@@ -31,7 +31,6 @@ def signed_in_user(request: HttpRequest | Request) -> User:
 
 
 def may_read(user: User | AnonymousUser | None) -> bool:
-    """Whether the person may see and export runs and devices."""
     return user is not None and user.has_perm(READ)
 
 
@@ -40,7 +39,6 @@ def may_start(user: User | AnonymousUser | None) -> bool:
 
 
 def may_manage(user: User | AnonymousUser | None) -> bool:
-    """Whether the person may change shared data, and other people's runs."""
     return user is not None and user.has_perm(MANAGE)
 
 

@@ -61,7 +61,6 @@ class Failed:
 
 
 def queue_page(request: HttpRequest) -> HttpResponse:
-    """Show the queue. The admin site, which wraps this view, checks the permission."""
     failed = Task.objects.filter(success=False).annotate(stored=Cast("result", TextField())).order_by("-stopped")
     waiting, more = _waiting()
     context = {

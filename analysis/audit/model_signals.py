@@ -53,7 +53,6 @@ TRACKED: Mapping[type[Model], Tracked] = {
 
 
 def start_tracking() -> None:
-    """Connect the receivers, once, when the application is ready."""
     for model, tracked in TRACKED.items():
         pre_save.connect(_remember, sender=model, dispatch_uid="audit")
         post_save.connect(_record_saved, sender=model, dispatch_uid="audit")

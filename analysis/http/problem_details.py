@@ -72,7 +72,6 @@ def problem_response(request: HttpRequest, status: int, detail: str = "", code: 
 
 
 def part(pointer: str, detail: str, code: str = "invalid") -> dict[str, str]:
-    """Return an item of a problem's `errors`, for a part of the body."""
     return {"pointer": pointer, "detail": detail, "code": code}
 
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 def denied_q(person: User) -> Q:
-    """Return the condition for devices that this person's lists exclude."""
     own, group_quotas = Quota.objects.filter(user=person), Quota.objects.filter(group__user=person)
     denied = _excluded_by(own)
     return denied if may_manage(person) else denied | ~Exists(own) & _excluded_by(group_quotas)

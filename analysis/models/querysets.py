@@ -62,7 +62,6 @@ class DeviceQuerySet(models.QuerySet["Device"]):
         return self.annotate(is_up=Exists(living))
 
     def idle(self) -> DeviceQuerySet:
-        """Keep devices without a running run."""
         holding = apps.get_model("analysis", "Run").objects.holding()
         return self.filter(held_for=None).exclude(Exists(holding.filter(device=OuterRef("pk"))))
 
@@ -154,7 +153,6 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(is_trusted=True)
 
     def reported(self) -> RunQuerySet:
-        """Keep the runs that senders on other machines execute."""
         return self.exclude(reported_from="")
 
     def on_devices(self) -> RunQuerySet:
@@ -213,7 +211,6 @@ class RunQuerySet(models.QuerySet["Run"]):
         return graded.defer("result", "spec").order_by("-finished_at", "-id")
 
     def of_people_allowed_on(self, device: Device) -> RunQuerySet:
-        """Keep runs of people who may use the device, by its allow-list and by their quotas."""
         users, groups = device.allowed_users.all(), device.allowed_groups.all()
         listed = get_user_model().objects.filter(Q(pk__in=users.values("pk")) | Q(groups__in=groups.values("pk")))
         listed_runs = self.filter(~Exists(users) & ~Exists(groups) | Q(requested_by__in=listed.values("pk")))
@@ -242,7 +239,6 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.select_related("device__host", "requested_device__host", "requested_by")
 
     def for_history(self) -> RunQuerySet:
-        """Load the rows of a list, without details that lists do not show."""
         return self.with_places().defer("result").newest_first()
 
 

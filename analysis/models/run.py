@@ -258,7 +258,6 @@ class Run(Restorable):
 
     @property
     def needs_device(self) -> bool:
-        """Whether it waits for a device and holds it; any worker of the default queue takes the others."""
         return KINDS[self.kind].uses_device
 
     @property

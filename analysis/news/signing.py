@@ -30,7 +30,6 @@ def current_secret(subscription: Subscription) -> str:
 
 
 def signing_secrets(subscription: Subscription, now: datetime) -> list[str]:
-    """Return every secret that signs at this time: the current one first."""
     generations = [subscription.generation]
     if subscription.rotated_at is not None and now - subscription.rotated_at < OVERLAP:
         generations.append(subscription.generation - 1)

@@ -50,7 +50,6 @@ def subscription_create(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def subscription(request: HttpRequest, subscription_id: int) -> HttpResponse:
-    """Show one subscription with its log; a POST changes it, and enables it again."""
     row = _own(request, subscription_id)
     if request.method != "POST":
         return _detail(request, row, _filled(row))
@@ -69,7 +68,6 @@ def subscription(request: HttpRequest, subscription_id: int) -> HttpResponse:
 @for_readers
 @require_POST
 def subscription_test(request: HttpRequest, subscription_id: int) -> HttpResponseRedirect:
-    """Send a test."""
     row = _own(request, subscription_id)
     try:
         services.subscription_test(subscription=row)

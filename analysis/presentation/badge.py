@@ -60,7 +60,6 @@ class Badge:
 
     @property
     def split(self) -> int:
-        """Where the left half ends."""
         return self.label_pixels + 2 * _PADDING_PIXELS
 
     @property

@@ -46,7 +46,6 @@ def device_cards(devices: Iterable[DeviceWithActivity], waiting_by_device: Mappi
 
 
 def _maintenance(device: DeviceWithActivity) -> str:
-    """Say why the device takes no new runs; empty when it does."""
     if not device.is_up:
         return "no sign of life"
     if device.takes_runs:

@@ -109,7 +109,6 @@ def figures(estimate: StoredEstimate, current_batch_size: int) -> list[tuple[str
 
 
 def _global_batch(estimate: StoredEstimate) -> list[tuple[str, str, str]]:
-    """Return the figure of the samples of one step on all GPUs; none for one GPU."""
     if estimate.spec.ranks == 1 or not estimate.safe_batch_size:
         return []
     size, _, remark = describe_global(estimate, estimate.safe_batch_size).partition(": ")

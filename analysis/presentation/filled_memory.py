@@ -145,7 +145,6 @@ def _place(breakdown: MemoryBreakdown) -> str:
 
 
 def _fragmentation(breakdown: MemoryBreakdown) -> str:
-    """Say what the allocator reserved more than is live; empty where it reserves nothing or that is unknown."""
     if breakdown.cached_bytes is None:
         return ""
     if not breakdown.cached_bytes:

@@ -31,7 +31,6 @@ class Peak:
 
     @property
     def width(self) -> str:
-        """The share as a length of a picture."""
         return self.percent.replace(" ", "")
 
 

@@ -25,7 +25,6 @@ class NothingToGain:
 
 
 def nothing_to_gain(result: StoredResult) -> NothingToGain | None:
-    """Return the explanation; None where another size is recommended, or none."""
     kept = result.recommended
     if kept is None or kept.batch_size != result.current_batch_size or result.is_check:
         return None

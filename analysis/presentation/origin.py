@@ -139,7 +139,6 @@ def origin_text(reported_from: str, person: str | None) -> str | None:
 
 
 def describe_origin(run: Run) -> str | None:
-    """Write where the run comes from; None where that is this portal."""
     return origin_text(run.reported_from, run.requested_by.get_username() if run.requested_by else None)
 
 

@@ -34,7 +34,6 @@ class ProbeLine:
 
     @property
     def phase(self) -> str:
-        """The phase of the peak or of the failure, as text; empty when unknown."""
         return (self.probe.peak_phase or self.probe.failed_phase or "").replace("_", " ")
 
     @property

@@ -71,7 +71,6 @@ def _why_nothing_fits(result: StoredResult) -> str:
 
 
 def describe_reserve(result: StoredResult) -> str:
-    """Say what the recommended size leaves free, and what was requested; empty where either is unknown."""
     if result.recommended is None or result.free_bytes is None or result.speed is None:
         return ""
     share = percent(max(result.free_bytes, 0) / result.limit_bytes)
@@ -86,7 +85,6 @@ def describe_reserve(result: StoredResult) -> str:
 
 
 def describe_timing(result: StoredResult) -> str:
-    """Say how the speeds were compared, and how many rounds were quiet; empty where they were not."""
     speed = result.speed
     if speed is None or duration(speed.seconds) == duration(0):
         return ""
@@ -183,7 +181,6 @@ _LOADER = f"From {round_percent(LOADER_LIMITS_FROM)} on the data loader is the l
 
 
 def training_rows(result: StoredResult) -> list[tuple[str, str]]:
-    """Return what a step of the largest size consumed; empty for a model of the catalogue."""
     training = result.training
     if training is None:
         return []
@@ -227,6 +224,5 @@ def estimate_evidence(estimate: StoredEstimate, result: StoredResult) -> Certifi
 
 
 def timings(result: StoredResult) -> list[tuple[str, float]]:
-    """Return the time of each part of the run that took any: what did not happen has no line."""
     parts = [(name, seconds) for _, name, seconds in parts_of_time(result.timings)]
     return [*parts, ("Whole run", result.timings.total_seconds)]

@@ -79,7 +79,6 @@ class RegisteredCommand:
 
     @property
     def function(self) -> str | None:
-        """What is registered as `package.module:function`; None for a command."""
         return self.spec({}).function
 
     @property

@@ -64,7 +64,6 @@ def calibrations(gpu: str) -> list[dict[str, Any]]:
 
 
 def gpu_of(device: Device) -> Gpu | None:
-    """Find a device's entry in the catalogue; None where there is none, as for a CPU."""
     return match(device.name, device.capacity_bytes) if device.kind == "cuda" else None
 
 

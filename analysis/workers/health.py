@@ -80,7 +80,6 @@ def readiness() -> Readiness:
 
 
 def free_bytes() -> int | None:
-    """Return the free space of this host's data folder; None where it cannot be read."""
     try:
         return shutil.disk_usage(settings.DATA_DIR).free
     except OSError as exc:

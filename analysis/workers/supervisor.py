@@ -240,7 +240,6 @@ class _Watch:
             services.run_fail(**self._lease, code=code, message=message + self._kernel_lines(), exit_status=status)
 
     def _failure(self) -> tuple[str, str]:
-        """Return code and message of an attempt that has no result and was not cancelled."""
         status = self._process.exit_status
         if self._stop is Stop.WORKER_STOPS:
             return Cause.WORKER_STOPPED, "The worker was stopped while this run was under way."
@@ -313,7 +312,6 @@ class _Watch:
 
 
 def cause_of_death(exit_status: int | None) -> str:
-    """Return the cause for an engine that ended without a result or an error."""
     number = ending_signal(exit_status)
     if number is None:
         return "engine_died"

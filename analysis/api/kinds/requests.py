@@ -99,7 +99,6 @@ def component(name: str) -> dict[str, str]:
 
 
 def settings_in(values: dict[str, Any]) -> dict[str, Any]:
-    """Return what belongs to the spec of a run on a device."""
     return {name: value for name, value in values.items() if name not in QUEUE_KEYS}
 
 

@@ -92,7 +92,6 @@ def workload_groups(subjects: Iterable[ComparedRun]) -> list[tuple[str, str]]:
 
 
 def describe_sameness(subjects: Iterable[ComparedRun]) -> str:
-    """Say which weighty facts are the same in all runs with figures, and which were not recorded in each."""
     compared = [subject for subject in subjects if subject.outcome is not None]
     none_has = {name for name in COMPARABILITY_FACTS if {one.facts.get(name) for one in compared} == {NONE}}
     is_known = {
@@ -152,7 +151,6 @@ _NAMED_ALREADY = frozenset({"name", "tried", *OWN})
 
 
 def _of_model(subject: ComparedRun, text: str) -> str:
-    """Return a setting of the training; nobody knows those of one's own script."""
     return NOT_RECORDED if subject.runs_own_code else text
 
 

@@ -121,7 +121,6 @@ def common_batch_size(subjects: Sequence[ComparedRun]) -> int | None:
 
 
 def million_samples_usd(outcome: Outcome) -> float | None:
-    """At the recommended size."""
     return cost_per_million_samples_usd(outcome.price_per_hour_usd, outcome.samples_per_second)
 
 

@@ -72,7 +72,6 @@ class ChangeRow:
 
     @property
     def is_tried(self) -> bool:
-        """Whether any race started it."""
         return any(cell.is_tried for cell in self.cells)
 
 

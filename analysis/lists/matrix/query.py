@@ -41,7 +41,6 @@ class MatrixForm(StrictQueryForm):
         return columns | {"settings": settings_key(settings)}
 
     def address(self, **changed: str) -> str:
-        """Write the same page with something changed, as the query of an address."""
         given = {**self.cleaned_data, **changed}
         changes = {name: value for name, value in given.items() if value != self.fields[name].initial}
         return "?" + urlencode({name: 1 if value is True else value for name, value in changes.items()})
@@ -52,7 +51,6 @@ class MatrixForm(StrictQueryForm):
 
     @property
     def start_fields(self) -> dict[str, Any]:
-        """Return these settings as fields of the start form, the empty ones left out."""
         return {name: 1 if value is True else value for name, value in self.settings.items() if value}
 
 

@@ -52,14 +52,12 @@ class CardColumn:
 
     @property
     def memory(self) -> str:
-        """Its memory; of a CPU the limit, which sets it apart from the same CPU with another one."""
         if self.limit_count > 1:
             return f"{self.limit_count} limits"
         return f"limit {round_bytes(self.memory_bytes)}" if self.is_cpu else bytes_text(self.memory_bytes)
 
     @property
     def label(self) -> str:
-        """What names it where no heading stands above: on a phone, on paper and to a screen reader."""
         return f"{self.short_name}, {self.memory}" if self.is_cpu else self.name
 
 

@@ -128,7 +128,6 @@ class HistoryQuery:
         return Groups(groups, rows, len(found.shown), is_all=found.following is None)
 
     def numbers(self, size: int, after: int | None = None, before: int | None = None) -> Numbers:
-        """Read which runs stand on that page."""
         return numbers_of(self.parts, size=size, after=after, before=before)
 
     @cached_property
@@ -190,7 +189,6 @@ class HistoryQuery:
         return self.query(sort=column.first_sort)
 
     def column_choices(self) -> Iterator[dict[str, Any]]:
-        """Each column with the addresses that show it, hide it, or move it a place."""
         shown = self.column_keys
         for column in self.columns[1:]:
             yield {

@@ -102,13 +102,11 @@ class Series:
         return [(start, end, level * factor) for start, end, level in zip(starts, ends, levels, strict=True)]
 
     def text(self, value: float) -> str:
-        """Write a figure of this series."""
         if self.key == SPEED:
             return f"{rate(value)} samples/s"
         return number(value) if self.key == BOUNDARY else bytes_text(int(value))
 
     def interval_text(self, place: int) -> str:
-        """Write the interval of a value; empty where the figure has none."""
         return rate_range(self.intervals[place].low, self.intervals[place].high) if self.intervals else ""
 
 
@@ -170,7 +168,6 @@ def _speeds(points: Iterable[Mapping[str, Any] | None]) -> dict[int, Interval]:
 
 
 def series_of(samples: Iterable[Sample]) -> list[Series]:
-    """Follow the boundary, and the peak and the speed at one batch size each; none that has no figure at all."""
     usable = [sample for sample in samples if not sample.left_out]
     found = [_boundary_of(usable), _peak_of(usable), _speed_of(usable)]
     return [series for series in found if series is not None]
@@ -204,13 +201,11 @@ def followed_batch_size(samples: Sequence[Sample]) -> int | None:
 
 
 def _most_frequent(sizes: Iterable[int]) -> int | None:
-    """Return the size that occurs most often, the larger of two that occur equally often."""
     counts = Counter(sizes)
     return max(counts, key=lambda size: (counts[size], size), default=None)
 
 
 def version_marks(samples: Sequence[Sample]) -> list[VersionMark]:
-    """Find the runs at which a version changed, oldest first."""
     marks: list[VersionMark] = []
     for before, after in pairwise(samples):
         changes = tuple(change for change in changed(before.facts, after.facts) if change[0] in VERSIONED)

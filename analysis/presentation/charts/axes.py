@@ -68,7 +68,6 @@ def rate_axis(values: Iterable[float], *, is_log: bool) -> Axis:
 
 
 def factor_axis(factors: Iterable[float], *, title: str) -> Axis:
-    """Make the axis of how many times as fast something is, from 0."""
     return _between("factor", title, decimal_ticks(max(factors)), lambda factor: f"{number(factor)}x")
 
 

@@ -60,7 +60,6 @@ def speed_points(probes: Iterable[ProbeRow]) -> Points:
 
 
 def unsteady_sizes(probes: Iterable[ProbeRow]) -> frozenset[int]:
-    """Return the sizes whose latest timing did not become steady."""
     steady = {probe.batch_size: probe.timing_is_steady for probe in probes if probe.samples_per_second is not None}
     return frozenset(size for size, is_steady in steady.items() if is_steady is False)
 
@@ -68,7 +67,6 @@ def unsteady_sizes(probes: Iterable[ProbeRow]) -> frozenset[int]:
 def memory_plot(
     probes: Sequence[ProbeRow], *, limit_bytes: int | None, roles: Roles, estimate: StoredEstimate | None = None
 ) -> Plot | None:
-    """Plot peak memory by batch size; None without any probe that fits."""
     held = memory_points(probes)
     if not held:
         return None
@@ -100,7 +98,6 @@ def memory_plot(
 
 
 def speed_plot(probes: Sequence[ProbeRow], *, roles: Roles, intervals: Intervals = ()) -> Plot | None:
-    """Plot samples per second by batch size, or None where no speed was measured."""
     speeds, unsteady = speed_points(probes), unsteady_sizes(probes)
     if not speeds:
         return None

@@ -106,7 +106,6 @@ class Room:
         return next((placed for label in labels if (placed := self._take(label, point)) is not None), None)
 
     def place_first(self, labels: Iterable[Label]) -> Label | None:
-        """Take the first of these that covers nothing; None where each does."""
         return next((placed for label in labels if (placed := self._take(label, None)) is not None), None)
 
     def _take(self, label: Label, point: Position | None) -> Label | None:
@@ -137,7 +136,6 @@ def text_width(text: str, *, is_bold: bool = False) -> float:
 
 
 def label_at(text: str, x: float, y: float, anchor: str = "start", *, is_bold: bool = False) -> Label:
-    """Make a label whose baseline is at y."""
     width = text_width(text, is_bold=is_bold)
     left = {"start": x, "middle": x - width / 2, "end": x - width}[anchor]
     return Label(text, x, y, anchor, Box(left, y - ASCENT, left + width, y + DESCENT))

@@ -48,7 +48,6 @@ def earlier_result(spec: RunSpec, devices: Iterable[Device]) -> EarlierResult | 
 
 
 def classes_of(devices: Iterable[Device]) -> list[list[Device]]:
-    """Devices of one name and memory together."""
     ordered = sorted(devices, key=lambda device: (device.name, device.capacity_bytes))
     return [list(group) for _, group in groupby(ordered, key=lambda device: (device.name, device.capacity_bytes))]
 
@@ -108,7 +107,6 @@ def stack_of(environment: Mapping[str, Any]) -> Stack:
 
 
 def stored_spec(run: Run) -> RunSpec | None:
-    """Return the run's spec; None for one of an older version that can no longer be read."""
     try:
         return run.run_spec
     except SpecError:

@@ -57,7 +57,6 @@ def changes_estimate(*, run: Run, batch_size: int, scope: str, requested_by: Use
 
 
 def changes_found(run: Run) -> WhatToChange | None:
-    """Read what an estimate found to change; None for a run that has no such part."""
     return read_result(run.result).what_to_change if run.result else None
 
 

@@ -37,6 +37,5 @@ def devices_needed(spec: Spec) -> int:
 
 
 def spec_columns(spec: Spec) -> dict[str, Any]:
-    """Return the columns of a run that its spec decides."""
     kind = kind_of(spec)
     return {"kind": kind, **BY_KIND[kind].spec_columns(spec)}

@@ -49,7 +49,6 @@ class Rules(ABC):
         return placed
 
     def spec_columns(self, spec: Any) -> dict[str, Any]:
-        """Return the columns of a run that its spec decides."""
         columns = {"model": spec.model, "spec": spec.to_dict(), "needs_bytes": spec.memory_limit_bytes}
         return columns | {name: getattr(spec, name) for name in self.copied}
 
@@ -57,7 +56,6 @@ class Rules(ABC):
         return 1
 
     def devices_used(self, found: Any) -> int:
-        """Return how many devices a result of another host was measured on."""
         return 1
 
     def groups_priced(self, run: Run) -> int:

@@ -161,7 +161,6 @@ def typical_seconds(model: str) -> float | None:
 
 
 def _within_budget(seconds: float | None, run: Any) -> float | None:
-    """Bound what runs of a model take by the time that this one may take."""
     return seconds if seconds is None or run.budget_seconds is None else min(seconds, run.budget_seconds)
 
 

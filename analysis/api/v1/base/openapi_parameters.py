@@ -147,7 +147,6 @@ _QUERY_FORMATS = {forms.DateField: "date", forms.DateTimeField: "date-time"}
 
 
 def page_of(name: str, row: Any) -> Any:
-    """Describe a page of a list."""
     # a field of its own for each: a field takes the name it is bound to last
     links = {link: serializers.URLField(allow_null=True) for link in ("next", "previous")}
     return inline_serializer(name, {**links, "results": row(many=True)})
@@ -215,7 +214,6 @@ def _own_of_estimates() -> dict[str, AnyField]:
 
 
 def spec_body(name: str, spec: type[Any], own: Mapping[str, Setting]) -> Any:
-    """Describe a request body: the settings of this spec, those that only it has, and the place in the queue."""
     shared = {field.name: field for field in fields(RunSpec)}
     settings = {
         field.name: _setting(shared[field.name], needs_model=True) if field.name in shared else _own_setting(field, own)

@@ -133,7 +133,6 @@ def _devices(spec: RunSpec, gpu_id: str, user: Any) -> list[Device]:
 
 
 def devices_of_placement(place: Placement, user: Any) -> list[Device]:
-    """Return the one device, or those of the kind and class that this person may use."""
     if place.device:
         return [place.device]
     offered = Device.objects.enabled().allowing(user).defer("calibration").filter(kind=place.kind)
