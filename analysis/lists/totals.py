@@ -129,7 +129,7 @@ def _largest_saving(rows: QuerySet[Any], run: str) -> LargestSaving | None:
 
 
 def _is_saving(run: str) -> Q:
-    """Select what is shown to save: a saving whose interval holds none is not claimed."""
+    """Select only savings whose interval excludes zero."""
     low = f"{run}saving_per_year_usd_low"
     is_shown = Q(**{f"{low}__isnull": True}) | Q(**{f"{low}__gt": 0})
     is_advised = Q(**{f"{run}recommended_batch_size__isnull": False})

@@ -273,7 +273,7 @@ def ids_if_few(rows: models.QuerySet[Any], most: int, column: str = "pk") -> lis
 
 
 def is_partition(device: Device) -> bool:
-    """Whether it is a MIG instance, of which CUDA lets a process see one alone: it is never one of several devices."""
+    """Whether it is a MIG instance: a process sees only one of those, so it never joins a device set."""
     return device.uuid.startswith("MIG-")
 
 

@@ -23,7 +23,7 @@ from .speed import KnownSpeed, others_of, speed_of, time_lost
 
 
 def answer_of(result: RunResult) -> Answer:
-    """Return the answer of a result in which a size trained; of ranks, whose size it is, and the global batch."""
+    """Return the answer where a size trained; for several ranks, the size per rank and the global batch."""
     answer, spec = _answer_of(result), result.spec.to_dict()
     size = answer.batch_size or result.boundary.largest_batch_size or 0
     if not (group := describe_group_of(spec, size)):

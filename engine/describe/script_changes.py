@@ -80,7 +80,7 @@ def _with_costs(changes: tuple[tuple[str, Cost], ...]) -> tuple[tuple[str, str],
 
 
 def _split(fitting: dict[int, Probe]) -> Split | None:
-    """Divide the largest peak by the line through it and a smaller size; None without one whose peak has that phase.
+    """Split the largest peak by a smaller size that peaks in the same phase; None without such a size.
 
     The peak against the batch size is a line only as long as it stays in one phase.
     """

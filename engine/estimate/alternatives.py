@@ -224,7 +224,7 @@ def _changes_to(alternative: Alternative, spec: RunSpec) -> list[Changes]:
 
 
 def lines_together(singles: Sequence[Changes]) -> list[Changes]:
-    """Return all changes of a single line of the loop as one: none of them costs anything, so nobody makes only one."""
+    """Return all free changes of the loop together: there is no reason to make only one."""
     lines = [change for changes in singles for change in changes if change.cost is Cost.ONE_LINE]
     return [tuple(lines)] if len(lines) > 1 else []
 

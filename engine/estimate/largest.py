@@ -180,7 +180,7 @@ def _relatives(spec: RunSpec) -> list[Candidate]:
 
 
 def _round_numbers(bounds: tuple[int, int], digits: int, multiple_of: int = 1) -> set[int]:
-    """Return the multiples in a range that have at most so many binary digits before the zeros, and both its ends."""
+    """Return round numbers in the range (at most `digits` significant bits), and both ends."""
     least, most = bounds
     first, last = -(-least // multiple_of), most // multiple_of
     numbers = (head << zeros for zeros in range(last.bit_length()) for head in range(1, 1 << digits))

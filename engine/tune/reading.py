@@ -60,7 +60,7 @@ class Step:
     loaded: tuple[Shapes, ...] = ()
 
     def holds(self, batch_size: int, axis: int) -> int:
-        """Return how many micro-batches of that size it consumed; 0 where its model was given smaller ones, too.
+        """Return how many micro-batches of that size it consumed; 0 if the model was also given smaller batches.
 
         A loader may draw ahead, and a module may be called twice for one batch, as those of a GAN: the lower count.
         Without a loader the calls of one backward pass are one micro-batch, as those of a recurrent decoder.

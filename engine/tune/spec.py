@@ -164,7 +164,7 @@ class TuneSpec(Limits):
         self._check_config()
 
     def _check_ranks(self) -> None:
-        """Raise SpecError unless the ranks can be stood in for; the speed of such starts is none of real ranks."""
+        """Raise SpecError unless the ranks can be emulated. Their starts say nothing of speed."""
         if wrong := wrong_emulation(self.emulate_ranks, self.rank, self.communication_bytes):
             raise SpecError(*wrong)
         if self.catalogue and self.emulate_ranks not in (None, self.catalogue["ranks"]):

@@ -38,7 +38,7 @@ def validation_columns(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def race_columns(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of a race: it has no figure that a measurement has, as its speed-up is of other settings."""
+    """Return the columns of a race. It has no figures of a measurement: its speed-up compares settings, not sizes."""
     return _device_columns(Raced.from_dict(result).device)
 
 

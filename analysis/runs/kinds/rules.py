@@ -59,7 +59,7 @@ class Rules(ABC):
         return 1
 
     def groups_priced(self, run: Run) -> int:
-        """Return how many times the price of its devices the run has: one that stands in for others, as many times."""
+        """Return the factor on the devices' price: emulated ranks cost as many devices as they stand for."""
         return 1
 
     def spec_to_start(self, run: Run) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def is_raced(row: VariantRow) -> bool:
 
 
 def race_waits_for_workers(today: Today, rows: Mapping[str, VariantRow]) -> bool:
-    """Whether loader workers race alone first: where data is waited for, nothing else can show what it gains."""
+    """Whether loader workers race alone first: while data is waited for, no other change can gain."""
     return today.is_limited_by_loader and WORKERS in rows and rows[WORKERS].reason is None
 
 

@@ -150,7 +150,7 @@ class Epoch:
         return bool(self.latest and self.watched.forwards and self.latest.forwards == self.watched.forwards)
 
     def trains(self) -> None:
-        """Take what ran in evaluation mode on the first batch of a pass for a frozen part of the training."""
+        """Count evaluation-mode modules on a pass's first batch as frozen parts, not as an evaluation."""
         now = self.latest
         is_training = now is self.drawn_last and (not now.has_evaluated or self.data[now.data].noted.get("is_trained"))
         if self.has_not_trained() and is_training:

@@ -359,7 +359,7 @@ def framework() -> str:
 
 
 def is_of_torch(module: Any) -> bool:
-    """Whether the `forward` of its class is one of torch.nn; that of a scripted or traced module is of none."""
+    """Whether the `forward` of its class is one of torch.nn; False for scripted and traced modules."""
     forward = getattr(type(module), "forward", None)
     return str(getattr(forward, "__module__", "")).startswith("torch.nn.")
 

@@ -1,4 +1,4 @@
-"""Counts the steps of an optimizer that is made anew, as in each epoch, as those of one: no other would make enough."""
+"""Counts the steps of optimizers over the same weights together: a script may make a new optimizer each epoch."""
 
 from __future__ import annotations
 

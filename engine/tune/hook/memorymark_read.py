@@ -176,7 +176,7 @@ def _optimizers(torch: Any) -> list[Any]:
 
 
 def objects_of(kind: Any) -> list[Any]:
-    """Return the existing objects of a class. Some lie about theirs by `__class__`, so that is not asked."""
+    """Return the existing objects of a class. Compares `type(x)`: some objects fake `__class__`."""
     return [each for each in gc.get_objects() if issubclass(type(each), kind)]
 
 
@@ -250,7 +250,7 @@ def given_tensors(torch: Any, value: Any) -> list[Any]:
 
 
 def first_with_gradient(torch: Any, value: Any) -> Any:
-    """Return the first tensor in what a module gave that a backward pass goes through; None where there is none."""
+    """Return the first output that requires grad, or None."""
     return next((each for each in _tensors(torch, value) if each.requires_grad), None)
 
 

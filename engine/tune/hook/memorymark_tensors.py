@@ -24,7 +24,7 @@ def changed(torch: Any, value: Any, change: Any) -> Any:
 
 
 def converted(torch: Any, value: Any, given: Any, wanted: Any) -> Any:
-    """Return what a module gave with its tensors of one type in another, as `accelerate` returns those of bf16."""
+    """Return a module's output with tensors of one type cast to another, as `accelerate` casts bf16."""
     if issubclass(type(value), torch.Tensor):
         return value.to(wanted) if value.dtype is given else value
     if isinstance(value, dict):

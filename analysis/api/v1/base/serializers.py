@@ -210,7 +210,7 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
     device = NameOf("device.device")
     host = NameOf("device.host.name")
     outcome = serializers.ChoiceField(State.choices, allow_blank=True, read_only=True, help_text="Empty: not over.")
-    # as a plain JSON field it would be described as anything or null, of which null is both
+    # a plain JSON field would allow null twice in the schema
     devices = serializers.ListField(
         child=serializers.CharField(),
         read_only=True,
