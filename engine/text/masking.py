@@ -22,9 +22,9 @@ _END = "\0"  # of an argument
 _PLACEHOLDER = r"\{(?:batch_size|out)[^{}]{0,40}\}"
 _PIECE = r"(?:[a-z]+|[A-Z]+|[A-Z][a-z]+)?\d{0,8}"
 _SHOWN = (
-    r"(?:[-+]?\d{0,3}(?:\.\d{1,4})?|\de-?\d\d?|\*{3}|\$\(.*|\$\{?[A-Z_][A-Z0-9_]*\}?|\$\d|<[\w|/-]{1,40}>|\[[A-Z]{1,9}\]"
-    r"|(?i:true|false|none|null|yes|no|on|off|auto|missing|invalid|required|failed|found|not|not found|expected)"
-    rf"|(?:{_PLACEHOLDER})+|(?=[~.]{{0,2}}/|\$\w*/|[^\s\0]*\.(?:json|ya?ml|toml|txt|pem|key|pub|crt|env|ini|cfg|py|sh)\b)"
+    r"(?:[-+]?\d{0,3}(?:\.\d{1,4})?|\de-?\d\d?|\*{3}|\$\(.*|(?:Bearer )?\$\{?[A-Z_][A-Z0-9_]*\}?|\$\d|<[\w|/-]{1,40}>"
+    r"|\[[A-Z]{1,9}\]|(?i:true|false|none|null|yes|no|on|off|auto|missing|invalid|required|failed|found|not|not found"
+    rf"|expected)|(?:{_PLACEHOLDER})+|(?=[~.]{{0,2}}/|\$\w*/|[^\s\0]*\.(?:json|ya?ml|toml|txt|pem|key|pub|crt|env|ini|cfg|py|sh)\b)"
     rf"[/._~$-]*(?:{_PIECE}[/._~-]+)*{_PIECE})"
 )
 _WORDS = r"(?:(?:[a-z]{1,11}|[A-Z]{1,11}|[A-Z][a-z]{1,10}|\d{1,5})(?:[][(){}<>:,._|/'\" -]+|\Z))+"
@@ -51,7 +51,7 @@ _TELLS_WHERE = re.compile(
 
 _USER = r"(?:^|[\s\0\"'])(?:--?(?:[\w-]{0,40}[_.-])?(?:user|username|usr)[=\s\0]+|-[A-Za-z]{0,6}[uU][\s\0]*)"
 _PASSWORD_PLACE = re.compile(
-    r"((?:^|[\s\0])-(?:[A-Za-z]{0,3}[abpPw](?:\0|[ \t]+(?!-))|[pw](?=\w{4})))"
+    r"((?:^|(?<!mkdir)[\s\0])-(?:[A-Za-z]{0,3}[abpPw](?:\0|[ \t]+(?!-))|[pw](?=\w{4})))"
     rf"(?!(?:{_SHOWN}|\d{{1,5}}|[\d.]+:\d+(?::\d+)?|(?:gpu|cpu|[ahlv]\d{{2,3}})\d?(?:-\d{{1,3}}g)?)(?:[\s\0]|\Z))"
     r"(?:(?<=\0)[^\0]+|(?<!\0)[^\s\0\"']+)"
 )
@@ -60,7 +60,7 @@ _FORMS = (
     r"(://[^\s\0/:@\"']{0,200}:)(?!\d{1,5}/)[^\s\0\"']{1,400}(?=@)",
     r"(https?://)[^\s\0/:@\"']{1,200}(?=(?::[^\s\0/@]{0,200})?@)",
     r"(?<![\w/:.@-])([\w.-]{1,60}:)[^\s\0/:@\"']{1,100}(?=@[\w-]{1,60}\.)",
-    r"(https?://(?=[^\s\0]{0,60}(?:hook|telegram))[^\s\0/\"']{1,99}/)[^\s\0\"']+",
+    r"(https?://(?:[^\s\0/\"']{0,60}(?:hook|telegram)[^\s\0/\"']{0,60}|[^\s\0\"']{0,99}?hook\w{0,9})/)[^\s\0\"']+",
     r"(https?://[^\s\0?\"']{1,400}\?)[^\s\0\"']+",
     r"(\bBearer\s+)[\w.~+/=-]{8,}",
     r"(\bwandb[\s\0]+login[\s\0]+(?:--?\w[^\s\0]*[\s\0]+)*)(?!-)[^\s\0\"';&|]+",
@@ -99,7 +99,7 @@ def _without_random(found: re.Match[str]) -> str:
     """Return a long run of letters and digits if it is a number, made of words, or a hash by the name before it."""
     text, before = found[0], found.string[max(found.start() - 64, 0) : found.start()]
     is_hash = re.fullmatch("[0-9a-f]+", text) and re.search(_HASH, before)
-    is_words = len(re.sub("[A-Z][a-z]{2,}|[a-z]{3,}", "", text)) <= 4
+    is_words = len(re.sub("[A-Z]{20,}|[A-Z][a-z]{2,}|[a-z]{3,}", "", text)) <= 4
     return text if text.isdigit() or is_hash or is_words else HIDDEN
 
 
@@ -115,6 +115,8 @@ def _by_name(text: str, own: tuple[str, ...]) -> str:
             assert value is not None
             is_whole = starts or found[0].endswith(_END)  # argument
             start, end = (at, (text + _END).index(_END, at)) if is_whole else value.span("value")
+            if allowed != _SHOWN and not value[1] and not is_whole:
+                end = start + len(text[start:end].partition(" ")[0])
             inner = text[start:end]
             hidden = HIDDEN + "".join(re.findall(_PLACEHOLDER, inner))
             shown += text[at:start], inner if re.fullmatch(allowed, inner) else hidden
