@@ -31,20 +31,16 @@ def signed_in_user(request: HttpRequest | Request) -> User:
 
 
 def may_read(user: User | AnonymousUser | None) -> bool:
-    """Whether the person may see and export runs and devices."""
     return user is not None and user.has_perm(READ)
 
 
 def may_start(user: User | AnonymousUser | None) -> bool:
-    """Whether the person may start runs, and change their own."""
     return user is not None and user.has_perm(START)
 
 
 def may_manage(user: User | AnonymousUser | None) -> bool:
-    """Whether the person may change shared data, and other people's runs."""
     return user is not None and user.has_perm(MANAGE)
 
 
 def lacks_role(role: str) -> str:
-    """Return the message to a person who lacks a role."""
     return f"Your account lacks the role {role}. A GPU manager can give it to you."

@@ -13,7 +13,6 @@ torch.set_num_threads(1)  # so other programs disturb its speed little
 
 
 def make_step(batch_size: int) -> Callable[[], None]:
-    """Make model, optimizer and data; return what trains one step."""
     texts, labels = torch.randint(WORDS, (batch_size, LENGTH)), torch.randint(2, (batch_size,))
     embed, classify = nn.Sequential(nn.Embedding(WORDS, WIDTH), nn.ReLU()), nn.Linear(WIDTH, 2)
     optimizer = torch.optim.AdamW([*embed.parameters(), *classify.parameters()])

@@ -78,7 +78,6 @@ class Execution:
         return outcome
 
     def end(self, result: dict[str, Any]) -> None:
-        """Emit that the run has ended, with its result document."""
         self.phase("finished")
         self.emit_event("result", result=result)
 

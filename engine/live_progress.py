@@ -108,7 +108,6 @@ def _turn(progress: Mapping[str, Any], stage: str, at: float) -> Progress:
 
 
 def _measured(progress: Mapping[str, Any], event: Mapping[str, Any], at: float) -> Progress:
-    """Note the first step of each sort that a validation measures."""
     if event.get("purpose") != "memory" or event["step"] != 1:
         return {}
     return {"measured": [*progress.get("measured", ()), at][-_MOST_MEASURED:]}

@@ -37,7 +37,6 @@ _MEASURING = ("searching", "soaking", "curve")
 
 
 def soak_steps(given: int | None, device_kind: str | None) -> int:
-    """Return the steps that the largest size must train."""
     return given or (SOAK_STEPS_CPU if device_kind == "cpu" else SOAK_STEPS)
 
 
@@ -178,7 +177,6 @@ def _probes_left(so_far: SoFar, aim: _Aim, steps: _StepSeconds) -> list[float]:
 
 
 def _curve_left(so_far: SoFar, largest: int) -> list[int]:
-    """Return the sizes below the boundary that are still to be measured, as far as they are known yet."""
     fitted = {p.batch_size for p in so_far.probes if p.fits}
     searched = sorted(p.batch_size for p in so_far.probes if p.fits and p.purpose in _SEARCHED)
     wanted = {*curve_sizes(searched, largest), *([so_far.current_batch_size] * (so_far.current_batch_size <= largest))}
@@ -186,7 +184,6 @@ def _curve_left(so_far: SoFar, largest: int) -> list[int]:
 
 
 def _sizes(so_far: SoFar, aim: _Aim) -> list[int]:
-    """Return the sizes whose speeds will be compared: those that lie well apart."""
     known = {*(p.batch_size for p in so_far.probes if p.fits), *_curve_left(so_far, aim.size), aim.size}
     kept: list[int] = []
     for size in sorted(known, reverse=True):

@@ -29,5 +29,4 @@ def how_to_install(folder: Path) -> str | None:
 
 
 def not_installed(name: str) -> str:
-    """Return the sentence for a module of `MODELS_NEED` that is missing."""
     return f"{name} is not installed for {sys.executable}: the models of the catalogue need memorymark[models]"

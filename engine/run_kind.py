@@ -22,5 +22,4 @@ class RunKind(StrEnum):
 
     @property
     def label(self) -> str:
-        """How pages name it."""
         return self.replace("_", " ").capitalize()

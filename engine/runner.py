@@ -167,7 +167,6 @@ class WorkerSweep(Sweep):
         return boundary, comparison
 
     def _check(self) -> tuple[Boundary, Comparison]:
-        """Run only the requested size, for the steps of a soak run."""
         size = self.spec.check_batch_size or 0
         comparison = Comparison(reason=ONE_SIZE)
         try:
@@ -219,7 +218,6 @@ class WorkerSweep(Sweep):
             self._carry(self.earlier)
 
     def _carry(self, earlier: EarlierAttempt) -> None:
-        """Take over the probes of an earlier attempt, if device and environment are the same."""
         changed = earlier.differences(self.device, self.worker.environment)
         if changed:
             self.execution.log(f"an earlier attempt is not resumed: {' and '.join(changed)} changed")
@@ -239,7 +237,6 @@ class WorkerSweep(Sweep):
         return super().search()
 
     def decide(self) -> Try | Found:
-        """Decide by the memory of the sizes run so far, and by the estimate."""
         limits = SearchLimits(
             memory_bytes=self.limit_bytes,
             start=min(self.spec.start_batch_size or self.spec.current_batch_size, self.spec.max_batch_size),
@@ -250,7 +247,6 @@ class WorkerSweep(Sweep):
         return self.guide.decide(_trials(self.searched), limits)
 
     def _soak(self, boundary: Boundary) -> Boundary:
-        """Run many steps at the boundary in a fresh process; if that fails, go down to a size that succeeds."""
         largest = boundary.largest_batch_size or 0
         steps = soak_steps(self.spec.soak_steps, self.device.kind)
         soaks: list[Probe] = []
@@ -265,7 +261,6 @@ class WorkerSweep(Sweep):
         return boundary_of_soak(boundary, soaks, steps, self.device, when)
 
     def _curve(self, boundary: Boundary) -> None:
-        """Measure the largest size with the reserve, then smaller ones for the curves and to find the fastest."""
         largest = boundary.largest_batch_size or 0
         try:
             for _ in range(EDGE_PROBES):
@@ -284,7 +279,6 @@ class WorkerSweep(Sweep):
             self.execution.log("the time budget ended before the curve was complete", "warning")
 
     def _compare_speeds(self, boundary: Boundary) -> Comparison:
-        """Time today's size, the recommended and the fastest in rounds, in a process of their own."""
         points = self.points(boundary)
         keeping = sizes_with_reserve(points, self.limit_bytes, self.spec.reserve_fraction)
         today, is_cpu = self.spec.current_batch_size, self.device.kind == "cpu"

@@ -223,7 +223,6 @@ def trained_settings(spec: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def shared_setting(name: str) -> Any:
-    """Declare a field that another spec shares with `RunSpec`: the same default, label and bounds."""
     return field(default=DEFAULTS[name], metadata={"setting": SETTINGS[name]})
 
 

@@ -58,7 +58,6 @@ class Sweep(ABC):
 
     @property
     def limit_bytes(self) -> int:
-        """The memory that the training may use."""
         return self.device.limit_bytes or self.device.capacity_bytes
 
     @property
@@ -93,7 +92,6 @@ class Sweep(ABC):
         return probe
 
     def record(self, probe: Probe, **content: Any) -> None:
-        """Add a probe to those of the run, and emit it."""
         self.probes.append(probe)
         self.execution.emit_event("probe", probe=probe.to_dict(), **content)
 
@@ -101,7 +99,6 @@ class Sweep(ABC):
         return any(p.fits and p.batch_size < batch_size for p in self.probes)
 
     def points(self, boundary: Boundary) -> dict[int, Point]:
-        """Return the sizes up to the boundary that trained, with their memory."""
         return measured_points(self.probes, self.device, boundary.largest_batch_size or 0)
 
     def next_size_at_reserve(self, boundary: Boundary) -> int | None:
@@ -111,11 +108,9 @@ class Sweep(ABC):
         return None if size in {p.batch_size for p in self.probes} else size
 
     def known_before_speeds(self, boundary: Boundary) -> str:
-        """Write the largest size, and what today's leaves unused."""
         return describe_known(self.answer(boundary, Comparison(), Timings()))
 
     def say_what_comparing_takes(self, seconds: float) -> None:
-        """Log how long a comparison of speeds is expected to take, how to leave it out, and what others leave of it."""
         left_out = "--no-compare-speed leaves it out"
         said = f"comparing speeds takes {format_duration(seconds)} or less ({left_out})"
         load = None

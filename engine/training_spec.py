@@ -62,7 +62,6 @@ class TrainingSpec(RankSettings, LoopSettings, AdapterSettings, StepSettings, Wo
 
     @property
     def settings_of_profile(self) -> dict[str, Any]:
-        """Return the settings that are as in the profile; none without one."""
         profile = find(self.like).settings if self.like else {}
         return {name: value for name, value in profile.items() if getattr(self, name) == value}
 
@@ -116,7 +115,6 @@ class TrainingSpec(RankSettings, LoopSettings, AdapterSettings, StepSettings, Wo
 
 @contextmanager
 def named_by_profile(spec: TrainingSpec) -> Iterator[None]:
-    """Refuse in the profile's name what a device does not do, where the setting is the profile's."""
     try:
         yield
     except SpecError as error:

@@ -103,13 +103,11 @@ def live_server(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 def alice(db) -> User:
-    """An operator."""
     return make_user("alice", password="alice's password")
 
 
 @pytest.fixture
 def root(db) -> User:
-    """The administrator."""
     return User.objects.create_superuser("root", password="root's password")
 
 

@@ -28,7 +28,6 @@ RARER = [name for name in TRAINING_SETTINGS if name not in ("precision", "optimi
 
 
 def changed_value(name: str) -> object:
-    """A value that is not the default."""
     if choices := SETTINGS[name].choices:
         return next(value for value in choices if value != DEFAULTS[name])
     return True if VALUE_TYPES[name] is bool else RANGES[name][1]

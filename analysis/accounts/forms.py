@@ -57,7 +57,6 @@ class TokenForm(forms.Form):
 
     @property
     def token_fields(self) -> dict[str, Any]:
-        """What `token_create` takes of the valid form."""
         values = self.cleaned_data
         scope, days = values["scope"], values["days"]
         return {

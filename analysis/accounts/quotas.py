@@ -114,7 +114,6 @@ def _too_many_wait(person: User, most: int) -> QuotaExceededError:
 
 
 def _too_many_today(person: User, most: int) -> QuotaExceededError:
-    """Return the refusal, with the time of the next allowed run: when the oldest counted run is 24 hours old."""
     newest = _measured_lately(person).order_by("-created_at", "-id").values_list("pk", "created_at")
     last = list(newest[max(0, most - 1) : most])
     if not last:

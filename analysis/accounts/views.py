@@ -44,7 +44,6 @@ class QuotaLine:
 @never_cache
 @require_safe
 def account(request: HttpRequest) -> HttpResponse:
-    """Show the person's account and rights."""
     return _page(request, TokenForm(person=signed_in_user(request)))
 
 
@@ -89,7 +88,6 @@ def report_token_create(request: HttpRequest) -> HttpResponse:
 @login_required_only
 @require_POST
 def token_revoke_view(request: HttpRequest, token_id: int) -> HttpResponseRedirect:
-    """Revoke one of the person's own tokens."""
     if token_revoke(token_id=token_id, by=signed_in_user(request)):
         messages.success(request, "The token is revoked. Programs that use it are refused from now on.")
     else:

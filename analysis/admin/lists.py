@@ -94,7 +94,6 @@ class Managed(_ModelAdmin[Row]):
         return super().response_action(request, queryset)
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
-        """Redirect to the object's entries in the audit log."""
         address = reverse("admin:analysis_auditentry_changelist")
         return HttpResponseRedirect(f"{address}?target_kind={kind_of(self.model)}&target_id={object_id}")
 

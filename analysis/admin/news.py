@@ -42,7 +42,6 @@ class SubscriptionAdmin(ReadOnly[Subscription]):
         return Managed.has_delete_permission(self, request, obj)
 
     def delete_model(self, request: HttpRequest, obj: Subscription) -> None:
-        """Delete it as its owner would, with an entry in the audit log."""
         subscription_delete(subscription=obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Subscription]) -> None:

@@ -61,7 +61,6 @@ class Failed:
 
 
 def queue_page(request: HttpRequest) -> HttpResponse:
-    """Show the queue. The admin site, which wraps this view, checks the permission."""
     failed = Task.objects.filter(success=False).annotate(stored=Cast("result", TextField())).order_by("-stopped")
     waiting, more = _waiting()
     context = {
@@ -93,7 +92,6 @@ def _lines() -> Iterator[QueueLine]:
 
 
 def _waiting() -> tuple[list[tuple[Run, str]], bool]:
-    """Return the runs that wait, oldest first, with why; and whether there are more."""
     queue = Run.objects.queued().filter(cancel_requested=False)
     runs = list(queue.with_places().defer("result").order_by("-priority", "created_at", "id")[: WAITING_SHOWN + 1])
     has_more, runs = len(runs) > WAITING_SHOWN, runs[:WAITING_SHOWN]

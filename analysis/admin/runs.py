@@ -294,7 +294,6 @@ def _ids(runs: QuerySet[Run]) -> Collection[int]:
 
 
 def _file(runs: QuerySet[Run], form: str) -> StreamingHttpResponse:
-    """Export the ticked runs in the format of the history."""
     ids = _ids(runs)
     record("run.export", target=("run", ""), after={"form": form, "runs": sorted(ids)})
     return run_file(form, [Run.all_runs.filter(pk__in=ids).order_by(*_NEWEST)])

@@ -1,4 +1,4 @@
-"""How runs came from other machines, and whose count: tokens and hosts that GPU managers trust, or did."""
+"""The senders of reported runs: tokens and hosts that GPU managers trust, or did."""
 
 from __future__ import annotations
 

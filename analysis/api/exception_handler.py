@@ -50,7 +50,6 @@ class _QuotaExceededResponse(APIException):
 
 
 def _as_problem(exc: Exception) -> Exception:
-    """Convert exceptions that are not HTTP exceptions to problems."""
     if isinstance(exc, QuotaExceededError):
         detail = part("", str(exc), exc.quota)
         return Problem(
@@ -79,7 +78,6 @@ def _of_model(exc: ValidationError) -> list[dict[str, str]]:
 
 
 def _text(data: Any) -> str:
-    """Write DRF's nested details as one line."""
     if isinstance(data, dict):
         parts = [_text(value) if key == "detail" else f"{key}: {_text(value)}" for key, value in data.items()]
         return "; ".join(parts)

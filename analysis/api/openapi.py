@@ -124,7 +124,6 @@ def with_problems(result: Schema, generator: Any, request: Any, public: bool) ->
 
 
 def first_sentence(text: str) -> str:
-    """Return what a text says first, on one line and without its full stop."""
     return " ".join(text.split()).partition(". ")[0].removesuffix(".")
 
 

@@ -25,7 +25,6 @@ DEFAULT_KIND = RunKind.MEASUREMENT
 
 
 def json_object(request: HttpRequest) -> dict[str, Any]:
-    """Read the body as an object; errors have the messages of the contract."""
     if not request.body.strip():
         raise BadRequest("Request body is required")
     try:

@@ -36,13 +36,11 @@ _cause: ContextVar[WorkCause | None] = ContextVar("memorymark_cause", default=No
 
 
 def cause_now() -> WorkCause:
-    """Return the current cause; outside of a request it is empty."""
     return _cause.get() or WorkCause()
 
 
 @contextmanager
 def caused_by(cause: WorkCause) -> Iterator[WorkCause]:
-    """Set the cause for the duration of the block."""
     token = _cause.set(cause)
     try:
         yield cause
@@ -51,7 +49,6 @@ def caused_by(cause: WorkCause) -> Iterator[WorkCause]:
 
 
 def acting(name: str) -> Any:
-    """Name a part of the portal as the actor of its own actions."""
     return caused_by(WorkCause(name=name))
 
 

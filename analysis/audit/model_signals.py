@@ -53,7 +53,6 @@ TRACKED: Mapping[type[Model], Tracked] = {
 
 
 def start_tracking() -> None:
-    """Connect the receivers, once, when the application is ready."""
     for model, tracked in TRACKED.items():
         pre_save.connect(_remember, sender=model, dispatch_uid="audit")
         post_save.connect(_record_saved, sender=model, dispatch_uid="audit")
@@ -92,7 +91,6 @@ def _record_deleted(sender: type[Model], instance: Model, **kwargs: Any) -> None
 
 
 def _list_changed(owner: type[Model], name: str) -> Any:
-    """Create a receiver for one many-to-many list, for changes from either side."""
 
     def receive(instance: Model, action: str, reverse: bool, model: type[Model], pk_set: Any, **kwargs: Any) -> None:
         if action == "pre_clear":  # the list is about to be emptied

@@ -39,7 +39,6 @@ def record_many(
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the same entry for each target, in one statement."""
     cause = cause_now()
     entries = [_entry(cause, action, target, before, after) for target in targets]
     AuditEntry.objects.bulk_create(entries, batch_size=_BATCH)

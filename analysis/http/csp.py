@@ -22,7 +22,6 @@ _HEADERS = {
 
 
 def policy_with_style(sha256: str) -> str:
-    """Return the policy that also allows one inline style sheet, by its hash in base 64."""
     return _POLICY.replace("style-src 'self'", f"style-src 'self' 'sha256-{sha256}'")
 
 

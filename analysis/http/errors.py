@@ -58,7 +58,6 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """Answer a form without its CSRF token with our own error page."""
     return permission_denied(request, PermissionDenied(f"This form is no longer valid. {reason}"))
 
 
@@ -76,7 +75,6 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def _answer(request: HttpRequest, status: int, message: str) -> HttpResponse | None:
-    """Return a JSON error for a program; None for a browser."""
     if request.path.startswith(VERSIONED):
         return problem_response(request, status, message if status == 503 else "")
     return JsonResponse(error_body(message), status=status) if wants_json(request) else None

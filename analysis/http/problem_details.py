@@ -49,17 +49,14 @@ class Problem(APIException):
 
 
 def bad_field(field: str, detail: str, code: str = "invalid") -> Problem:
-    """Return a 400 for an invalid member of the body."""
     return Problem(400, detail=f"{field}: {detail}", errors=[part(pointer_to(field), detail, code)])
 
 
 def bad_parameter(name: str, detail: str, code: str = "invalid") -> Problem:
-    """Return a 400 for an invalid parameter of the address."""
     return Problem(400, detail=f"{name}: {detail}", errors=[{"parameter": name, "detail": detail, "code": code}])
 
 
 def into_problem(response: Response, exc: Exception, request: Any) -> Response:
-    """Convert the response of DRF's exception handler into a problem."""
     problem = exc if isinstance(exc, Problem) else _problem_of_drf(exc, response)
     response.data = _body(request, problem)
     response.content_type = CONTENT_TYPE
@@ -75,7 +72,6 @@ def problem_response(request: HttpRequest, status: int, detail: str = "", code: 
 
 
 def part(pointer: str, detail: str, code: str = "invalid") -> dict[str, str]:
-    """Return an item of a problem's `errors`, for a part of the body."""
     return {"pointer": pointer, "detail": detail, "code": code}
 
 
@@ -85,7 +81,6 @@ def pointer_to(*path: object) -> str:
 
 
 def _problem_of_drf(exc: Exception, response: Response) -> Problem:
-    """Convert DRF's own exceptions, and Django's 404 and 403, whose text DRF has put into the response."""
     status = response.status_code
     if isinstance(exc, ValidationError):
         errors = list(_flat(exc.detail))
@@ -95,7 +90,6 @@ def _problem_of_drf(exc: Exception, response: Response) -> Problem:
 
 
 def _flat(detail: Any, *path: object) -> Iterator[dict[str, str]]:
-    """Flatten DRF's nested errors, each with a pointer to its part of the body."""
     if isinstance(detail, Mapping):
         for key, value in detail.items():
             yield from _flat(value, *path, *(() if key == _NOT_A_FIELD else (key,)))

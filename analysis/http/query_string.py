@@ -70,7 +70,6 @@ class StrictQueryForm(forms.Form):
 
     @cached_property
     def problems(self) -> tuple[QueryProblem, ...]:
-        """All errors, in the order of the query string, then of the fields."""
         found = list(self._misused())
         seen = {problem.parameter for problem in found}
         for name, errors in self.errors.as_data().items():

@@ -40,7 +40,6 @@ class SuggestingInput(forms.TextInput):
 
 
 def setting_field(name: str, **changed: Any) -> forms.Field:
-    """Make the form field of one setting; `changed` are arguments of it that differ on this page."""
     each, kind = SETTINGS[name], VALUE_TYPES[name]
     options: dict[str, Any] = {"label": each.label, "help_text": each.hint or "", "required": False}
     if each.choices:

@@ -38,7 +38,6 @@ _TITLES = {
 
 
 def environment_title(name: str) -> str:
-    """Name a recorded fact as the pages do."""
     return _TITLES.get(name, name.replace("_", " "))
 
 
@@ -50,7 +49,6 @@ _DIGEST = re.compile(r"\b[0-9a-f]{40,64}\b")
 
 
 def environment_facts(device: DeviceFacts, environment: Mapping[str, Any], carried_probes: int = 0) -> Facts:
-    """Return every recorded fact, by its label on the page; not those that are new with each run."""
     held = device.foreign_used_bytes  # None on a CPU, and without the driver's count
     shared = f"yes, {bytes_text(held)} by others" if held else "yes"
     if not device.is_shared:

@@ -101,7 +101,6 @@ def lab_totals_read() -> LabTotals:
 
 
 def _added(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
-    """Add the figures of the same name; None where neither is known."""
     pairs = {name: (first[name], second[name]) for name in first}
     return {
         name: None if pair == (None, None) else sum(value for value in pair if value is not None)
@@ -120,7 +119,6 @@ def _newest_of_scripts() -> QuerySet[Any]:
 
 
 def _largest_saving(rows: QuerySet[Any], run: str) -> LargestSaving | None:
-    """Find the one that saves most; None where none is shown to save anything."""
     names = ("pk", "model", "recommended_batch_size", "claimed_saving_per_year_usd")
     saving = f"{run}claimed_saving_per_year_usd"
     found = rows.filter(_is_saving(run)).order_by(f"-{saving}").values_list(*(f"{run}{name}" for name in names)).first()
@@ -131,7 +129,7 @@ def _largest_saving(rows: QuerySet[Any], run: str) -> LargestSaving | None:
 
 
 def _is_saving(run: str) -> Q:
-    """Select what is shown to save: a saving whose interval holds none is not claimed."""
+    """Select only savings whose interval excludes zero."""
     low = f"{run}saving_per_year_usd_low"
     is_shown = Q(**{f"{low}__isnull": True}) | Q(**{f"{low}__gt": 0})
     is_advised = Q(**{f"{run}recommended_batch_size__isnull": False})
@@ -145,7 +143,6 @@ def _aggregated(rows: QuerySet[Any], run: str) -> dict[str, Any]:
 
 
 def _sums(run: str) -> dict[str, Any]:
-    """Return what is added up; `run` is the path to the run's columns."""
 
     def of(column: str) -> str:
         return f"{run}{column}"

@@ -72,7 +72,6 @@ def _run_client(program: str, *options: str, file: Path | None = None) -> None:
 
 
 def _address() -> tuple[dict[str, str], str]:
-    """Return the password, for the environment, and the rest of the address as libpq reads it."""
     from psycopg import conninfo, pq  # installed only where the database is PostgreSQL
 
     known = {option.keyword.decode() for option in pq.Conninfo.get_defaults()} - {"options"}

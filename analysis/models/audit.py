@@ -26,7 +26,6 @@ class AuditQuerySet(models.QuerySet["AuditEntry"]):
         raise AuditEntryImmutableError("only retention deletes entries of the audit log")
 
     def purge_before(self, before: datetime, *, limit: int) -> int:
-        """Delete the oldest entries that are older than `before`, at most `limit`."""
         oldest = list(self.filter(recorded_at__lt=before).order_by("pk").values_list("pk", flat=True)[:limit])
         return models.QuerySet(AuditEntry).filter(pk__in=oldest).delete()[0]
 

@@ -126,7 +126,6 @@ class Device(MaintenanceMixin):
 
     @property
     def is_held(self) -> bool:
-        """Whether another program held the device when its worker last gave a sign of life."""
         return bool(self.held_process)
 
     @property

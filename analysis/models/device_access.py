@@ -22,14 +22,12 @@ if TYPE_CHECKING:
 
 
 def denied_q(person: User) -> Q:
-    """Return the condition for devices that this person's lists exclude."""
     own, group_quotas = Quota.objects.filter(user=person), Quota.objects.filter(group__user=person)
     denied = _excluded_by(own)
     return denied if may_manage(person) else denied | ~Exists(own) & _excluded_by(group_quotas)
 
 
 def users_denied(device: Device) -> QuerySet[User]:
-    """Return the people whose lists exclude this device."""
     people = get_user_model().objects.order_by()
     has_list = Quota.objects.filter(devices__isnull=False)
     opens = Quota.objects.filter(Q(devices=None) | Q(devices=device))
@@ -43,6 +41,5 @@ def users_denied(device: Device) -> QuerySet[User]:
 
 
 def _excluded_by(quotas: QuerySet[Quota]) -> Q:
-    """Return the condition that these quotas have lists, all of them, and that none names the device."""
     has_list, has_none = quotas.filter(devices__isnull=False), quotas.filter(devices=None)
     return Q(Exists(has_list)) & ~Exists(has_none) & ~Exists(quotas.filter(devices=OuterRef("pk")))

@@ -38,7 +38,6 @@ class ListPart(Generic[Row]):
         return ListPart(self.queryset, keys, self.figure, self.has_figure, self.is_narrow)
 
     def holds(self, values: Mapping[str, Any]) -> bool:
-        """Whether a row with these values stands in this part, as far as it depends on the figure."""
         return self.figure is None or self.has_figure in (None, values[self.figure] not in (None, ""))
 
 
@@ -108,7 +107,6 @@ def reversed_key(key: str) -> str:
 
 
 def _numbers(parts: Sequence[ListPart[Row]], name: str, cursor: int | None, wanted: int) -> list[int]:
-    """Read the numbers of the `wanted` rows after the cursor, from one part after the other."""
     querysets = [part.rows for part in parts]
     if cursor is not None:
         values = _values_of(parts, name, cursor)

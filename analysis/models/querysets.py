@@ -62,7 +62,6 @@ class DeviceQuerySet(models.QuerySet["Device"]):
         return self.annotate(is_up=Exists(living))
 
     def idle(self) -> DeviceQuerySet:
-        """Keep devices without a running run."""
         holding = apps.get_model("analysis", "Run").objects.holding()
         return self.filter(held_for=None).exclude(Exists(holding.filter(device=OuterRef("pk"))))
 
@@ -154,7 +153,6 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(is_trusted=True)
 
     def reported(self) -> RunQuerySet:
-        """Keep the runs that senders on other machines execute."""
         return self.exclude(reported_from="")
 
     def on_devices(self) -> RunQuerySet:
@@ -178,7 +176,6 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(kind=RunKind.OWN_RACE)
 
     def answering(self) -> RunQuerySet:
-        """Keep the estimates of what to change."""
         return self.estimating().filter(spec__what_to_change__in=list(Scope))
 
     def held_by(self, run_id: int, token: str) -> RunQuerySet:
@@ -206,7 +203,6 @@ class RunQuerySet(models.QuerySet["Run"]):
         return waiting.of_people_allowed_on(device).order_by("created_at", "id")
 
     def waiting_estimates(self) -> RunQuerySet:
-        """Keep the estimates that a worker of the default queue may start, oldest first."""
         return self.estimating().queued().filter(cancel_requested=False).order_by("created_at", "id")
 
     def grading_estimates(self) -> RunQuerySet:
@@ -215,7 +211,6 @@ class RunQuerySet(models.QuerySet["Run"]):
         return graded.defer("result", "spec").order_by("-finished_at", "-id")
 
     def of_people_allowed_on(self, device: Device) -> RunQuerySet:
-        """Keep runs of people who may use the device, by its allow-list and by their quotas."""
         users, groups = device.allowed_users.all(), device.allowed_groups.all()
         listed = get_user_model().objects.filter(Q(pk__in=users.values("pk")) | Q(groups__in=groups.values("pk")))
         listed_runs = self.filter(~Exists(users) & ~Exists(groups) | Q(requested_by__in=listed.values("pk")))
@@ -241,11 +236,9 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(requested_by=user) if may_start(user) else self.none()
 
     def with_places(self) -> RunQuerySet:
-        """Load the requested and the used devices with their hosts, which every page of a run shows."""
         return self.select_related("device__host", "requested_device__host", "requested_by")
 
     def for_history(self) -> RunQuerySet:
-        """Load the rows of a list, without details that lists do not show."""
         return self.with_places().defer("result").newest_first()
 
 
@@ -263,7 +256,6 @@ class MeasurementQuerySet(models.QuerySet["Measurement"]):
     """Stored probes."""
 
     def of(self, run: Run) -> MeasurementQuerySet:
-        """Keep the probes of the run's last attempt, in their order."""
         return self.filter(run=run, attempt=run.attempt).order_by("sequence")
 
 
@@ -271,7 +263,6 @@ class RunLogQuerySet(models.QuerySet["RunLog"]):
     """Log lines."""
 
     def of(self, run: Run) -> RunLogQuerySet:
-        """Keep the log lines of the run's last attempt, in their order."""
         return self.filter(run=run, attempt=run.attempt).order_by("sequence")
 
 
@@ -282,7 +273,7 @@ def ids_if_few(rows: models.QuerySet[Any], most: int, column: str = "pk") -> lis
 
 
 def is_partition(device: Device) -> bool:
-    """Whether it is a MIG instance, of which CUDA lets a process see one alone: it is never one of several devices."""
+    """Whether it is a MIG instance: a process sees only one of those, so it never joins a device set."""
     return device.uuid.startswith("MIG-")
 
 

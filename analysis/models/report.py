@@ -63,7 +63,6 @@ class TrustQuerySet(models.QuerySet["Trust"]):
     """Named queries of trust."""
 
     def given(self) -> TrustQuerySet:
-        """Keep what is not revoked."""
         return self.filter(revoked_at=None)
 
 

@@ -59,7 +59,6 @@ class RetentionRule(models.Model):
 
     @property
     def days_applied(self) -> int | None:
-        """The number of days that is applied: within the limits, whatever value the row has."""
         return None if self.days is None else min(max(self.days, self.days_min), DAYS_MAX)
 
 

@@ -258,7 +258,6 @@ class Run(Restorable):
 
     @property
     def needs_device(self) -> bool:
-        """Whether it waits for a device and holds it; any worker of the default queue takes the others."""
         return KINDS[self.kind].uses_device
 
     @property
@@ -268,7 +267,6 @@ class Run(Restorable):
 
     @property
     def published_kind(self) -> str:
-        """The kind that lists and version 1 of the API name: see `run_states.PUBLISHED_KINDS`."""
         return published_kind(self.kind)
 
     @property
@@ -285,7 +283,6 @@ class Run(Restorable):
 
     @property
     def origin(self) -> RunOrigin:
-        """Where it is executed; `analysis.runs.origins` says what follows from that."""
         return RunOrigin.REPORTED if self.reported_from else RunOrigin.HERE
 
     @property

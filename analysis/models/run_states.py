@@ -39,7 +39,6 @@ A command is a measurement there: it was one before it had a kind, and saved vie
 
 
 def published_kind(kind: str) -> str:
-    """Return the kind under which a run is published."""
     return RunKind.MEASUREMENT.value if kind == RunKind.COMMAND else kind
 
 

@@ -100,7 +100,6 @@ def attempt(parcel: Parcel) -> DeliveryOutcome:
 
 
 def store_outcome(parcel: Parcel, outcome: DeliveryOutcome) -> None:
-    """Store the attempt, and what it means for the delivery and its subscription."""
     with transaction.atomic():
         delivery = Delivery.objects.select_for_update().filter(pk=parcel.delivery_pk).first()
         if delivery is None or delivery.state != DeliveryState.WAITING:

@@ -15,7 +15,6 @@ _EDGE = re.compile(r"(?<!\w)_|_(?!\w)")
 
 
 def one_line(text: str) -> str:
-    """Return text in one bounded line without control characters: the verdict of every body."""
     return printable(" ".join(text.split()), TEXT_MOST)
 
 

@@ -27,14 +27,12 @@ def dispatch_waiting(limit: int = 100) -> int:
 
 
 def deliver_to(event: NewsEvent, run: Run | None, subscriptions: list[Subscription]) -> None:
-    """Store a delivery for each of these subscriptions, due at once."""
     body = body_of(event, run) if subscriptions else {}
     rows = [Delivery(event=event, subscription=each, body=body, due_at=Now()) for each in subscriptions]
     Delivery.objects.bulk_create(rows, ignore_conflicts=True)
 
 
 def wants(subscription: Subscription, event: NewsEvent, run: Run | None) -> bool:
-    """Whether this subscription is for this event. News of devices are everybody's who chose them."""
     if event.kind == NewsKind.DISABLED:
         return bool(subscription.owner_id == event.details["owner"])
     if event.kind not in subscription.kinds or not subscription.owner.is_active or not may_read(subscription.owner):

@@ -42,7 +42,6 @@ class SubscriptionForm(forms.Form):
     )
 
     def __init__(self, *args: Any, owner: User, subscription: Subscription | None = None, **kwargs: Any) -> None:
-        """Offer the person's own and shared views. The channel of an existing subscription stays."""
         if subscription is not None:
             kwargs["initial"] = {
                 **{name: getattr(subscription, name) for name in ("name", "channel", "url", "kinds")},

@@ -17,7 +17,6 @@ _SUBJECT_LENGTH = 120
 
 
 def is_configured() -> bool:
-    """Whether this portal can send mail."""
     return bool(settings.EMAIL_HOST)
 
 

@@ -84,7 +84,6 @@ def describe_end(run: Run, end: State) -> str:
 
 
 def figures_of(run: Run) -> Figures:
-    """Return the figures that the run has, each with its kind, and its interval where it is known."""
     figures: Figures = {}
     for name, kind in _FIGURES.items():
         value = getattr(run, name)

@@ -37,5 +37,4 @@ def next_attempt(
 
 
 def is_to_be_disabled(failing_since: datetime | None, now: datetime) -> bool:
-    """Whether a subscription has failed for so long that nobody seems to be there."""
     return failing_since is not None and now - failing_since >= DISABLED_AFTER

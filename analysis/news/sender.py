@@ -36,7 +36,6 @@ class NewsSender:
         self._devices_at = time.monotonic() + SEEN_LATELY.total_seconds()
 
     def stop(self) -> None:
-        """Request the end; called by a signal's handler."""
         self._is_stopping = True
 
     def work(self) -> None:

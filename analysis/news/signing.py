@@ -26,12 +26,10 @@ HEADER = "X-MemoryMark-Signature"
 
 
 def current_secret(subscription: Subscription) -> str:
-    """Return the secret that is shown once."""
     return _derive(settings.SECRET_KEY, subscription, subscription.generation)
 
 
 def signing_secrets(subscription: Subscription, now: datetime) -> list[str]:
-    """Return every secret that signs at this time: the current one first."""
     generations = [subscription.generation]
     if subscription.rotated_at is not None and now - subscription.rotated_at < OVERLAP:
         generations.append(subscription.generation - 1)

@@ -94,7 +94,6 @@ def subscription_rotate(*, subscription: Subscription) -> str:
 
 
 def subscription_delete(*, subscription: Subscription) -> None:
-    """Delete it with its deliveries and their log."""
     with transaction.atomic():
         record("subscription.delete", target=subscription, before=_audit_details(subscription))
         subscription.delete()

@@ -26,7 +26,6 @@ DELIVERIES_SHOWN = 50
 @never_cache
 @require_safe
 def notifications(request: HttpRequest) -> HttpResponse:
-    """Show the person's subscriptions, and the form of a new one."""
     return _list(request, SubscriptionForm(owner=signed_in_user(request)))
 
 
@@ -51,7 +50,6 @@ def subscription_create(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def subscription(request: HttpRequest, subscription_id: int) -> HttpResponse:
-    """Show one subscription with its log; a POST changes it, and enables it again."""
     row = _own(request, subscription_id)
     if request.method != "POST":
         return _detail(request, row, _filled(row))
@@ -70,7 +68,6 @@ def subscription(request: HttpRequest, subscription_id: int) -> HttpResponse:
 @for_readers
 @require_POST
 def subscription_test(request: HttpRequest, subscription_id: int) -> HttpResponseRedirect:
-    """Send a test."""
     row = _own(request, subscription_id)
     try:
         services.subscription_test(subscription=row)
@@ -97,7 +94,6 @@ def subscription_rotate(request: HttpRequest, subscription_id: int) -> HttpRespo
 @for_readers
 @require_POST
 def subscription_delete(request: HttpRequest, subscription_id: int) -> HttpResponseRedirect:
-    """Delete a subscription with its log."""
     services.subscription_delete(subscription=_own(request, subscription_id))
     messages.success(request, "The notifications are deleted. What was on its way is not sent any more.")
     return redirect("notifications")

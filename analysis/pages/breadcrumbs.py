@@ -56,7 +56,6 @@ def breadcrumbs(request: HttpRequest) -> dict[str, Any]:
 
 
 def _trail(name: str, values: Mapping[str, Any], *, has_query: bool) -> Iterator[Crumb]:
-    """Walk from the page up to its section."""
     if name == "analysis:trend" and has_query:  # a series has the address of the section, with a query
         yield Crumb("Series")
         yield Crumb(_SECTIONS[name], reverse(name))

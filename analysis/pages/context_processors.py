@@ -22,7 +22,6 @@ def fleet_alarm(request: HttpRequest) -> dict[str, Any]:
 
 
 def software_version(request: HttpRequest) -> dict[str, Any]:
-    """Add `software_version`, for the footer of every page."""
     return {"software_version": __version__}
 
 

@@ -68,7 +68,6 @@ class FieldGroup:
 
 
 def grouped(form: forms.Form, names: Iterable[str]) -> list[GroupedField]:
-    """Return these fields of a form, each with the kind of run that reads it."""
     return [GroupedField(form[name], _css_class(name)) for name in names]
 
 

@@ -68,7 +68,6 @@ def models_by_task() -> list[tuple[str, list[tuple[str, str]]]]:
 
 
 def describe_input_sizes(fields: Mapping[str, forms.Field]) -> None:
-    """Add the defaults of the models to the two fields of the input's size."""
     for name, unit in (("sequence_length", "tokens"), ("image_size", "pixels a side")):
         defaults = {each.id: each.default_input_size for each in WORKLOADS.values() if each.input_field == name}
         sizes = " or ".join(map(str, sorted(set(defaults.values()))))
@@ -79,7 +78,6 @@ def describe_input_sizes(fields: Mapping[str, forms.Field]) -> None:
 
 
 def describe_limit(suggested: str | None) -> str:
-    """Say what an empty limit means, and why one is filled in."""
     default, why = round_bytes(CPU_DEFAULT_LIMIT_BYTES), "Such as 24GiB, to pretend a smaller device."
     if suggested:
         why = f"{round_bytes(parse_bytes(suggested))} keeps the first run short."

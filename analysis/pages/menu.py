@@ -46,7 +46,6 @@ class MenuEntry:
 
 
 def menu(request: HttpRequest) -> dict[str, Any]:
-    """Add `menu`, the entries that this reader may open: a context processor."""
     return {"menu": [MenuEntry(title, reverse(name), _current(request, name)) for name, title in _names(request)]}
 
 

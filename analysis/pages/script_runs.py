@@ -66,7 +66,6 @@ class OfferedScript:
 
     @property
     def address(self) -> str:
-        """The form that starts it, filled in with the settings of its last run."""
         filled = f"command={quote(self.name)}" if self.last is None else f"from={self.last.run.pk}"
         return f"{reverse('analysis:commands')}?{filled}#command-{self.name}"
 
@@ -79,7 +78,6 @@ def scripts_offered(most: int) -> tuple[list[OfferedScript], int]:
 
 
 def commands_offered() -> dict[str, RegisteredCommand]:
-    """Return the commands of this host; none where their file cannot be read."""
     try:
         return dict(registered_commands())
     except SpecError:
@@ -87,13 +85,11 @@ def commands_offered() -> dict[str, RegisteredCommand]:
 
 
 def runs_of(command: RegisteredCommand, most: int = RUNS_OF_A_COMMAND) -> list[ScriptRun]:
-    """Return the newest runs that this portal made of a command."""
     made = Run.objects.for_history().of_command(command.name)
     return script_runs(made.defer("result", "memory_curve")[:most])
 
 
 def newest_script_runs() -> list[ScriptRun]:
-    """Return the newest runs of all scripts, also of those that other machines reported."""
     return script_runs(Run.objects.for_history().of_own_scripts().defer("result", "memory_curve")[:NEWEST_SHOWN])
 
 

@@ -31,12 +31,10 @@ class SpecForm(forms.Form):
             self.add_error(None, str(error))
 
     def submission(self) -> dict[str, Any]:
-        """Return the arguments of `services.run_create`, from a valid form."""
         raise NotImplementedError
 
 
 def start_run(request: HttpRequest, form: SpecForm, page: Callable[..., HttpResponse]) -> HttpResponse:
-    """Queue the run and go to its page, or show the form's page again with the errors."""
     user = signed_in_user(request)
     if form.is_valid():
         try:

@@ -11,7 +11,6 @@ from analysis.accounts.rate_limit import RateLimited
 
 
 def too_many_requests(error: RateLimited, form: BaseForm, page: Callable[..., HttpResponse]) -> HttpResponse:
-    """Show the page of the form again, with the error and, for programs, the time to wait."""
     form.add_error(None, str(error))
     response = page(status=429)
     response.headers["Retry-After"] = str(error.retry_after_seconds)

@@ -60,7 +60,6 @@ class Badge:
 
     @property
     def split(self) -> int:
-        """Where the left half ends."""
         return self.label_pixels + 2 * _PADDING_PIXELS
 
     @property
@@ -90,5 +89,4 @@ def badge(run: Run) -> Badge:
 
 
 def text_pixels(text: str) -> int:
-    """Return the width of a text in whole pixels, rounded up."""
     return -(-sum(_WIDTH_OF.get(letter, _WIDEST) for letter in text) * _FONT_PIXELS // 100)

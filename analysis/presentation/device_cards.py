@@ -39,7 +39,6 @@ class DeviceCard:
 
 
 def device_cards(devices: Iterable[DeviceWithActivity], waiting_by_device: Mapping[int, int]) -> list[DeviceCard]:
-    """Return the cards, with the number of runs that wait for each device."""
     return [
         DeviceCard(device, _chip(device, waiting_by_device.get(device.pk, 0)), device.running_id, _note(device))
         for device in devices
@@ -47,7 +46,6 @@ def device_cards(devices: Iterable[DeviceWithActivity], waiting_by_device: Mappi
 
 
 def _maintenance(device: DeviceWithActivity) -> str:
-    """Say why the device takes no new runs; empty when it does."""
     if not device.is_up:
         return "no sign of life"
     if device.takes_runs:
@@ -56,7 +54,6 @@ def _maintenance(device: DeviceWithActivity) -> str:
 
 
 def _note(device: DeviceWithActivity) -> str:
-    """Return the note of its maintenance, who else holds it, and whether others have too much of its memory."""
     maintenance = "" if device.takes_runs else device.maintenance_note or device.host.maintenance_note
     foreign = device.foreign_used_bytes
     is_shared = slot_of(device).is_shared and foreign is not None

@@ -94,7 +94,6 @@ def describe_difference(error_fraction: float | None) -> str:
 
 
 def groups_of(grades: Iterable[Grade]) -> list[Group]:
-    """Group by GPU and family, those with most runs first."""
     found: dict[tuple[str, str], list[Grade]] = defaultdict(list)
     for grade in grades:
         found[grade.gpu, grade.family].append(grade)
@@ -103,7 +102,6 @@ def groups_of(grades: Iterable[Grade]) -> list[Group]:
 
 
 def compare_to_estimate(estimate: StoredEstimate, result: StoredResult) -> list[Beside]:
-    """Return the largest batch size, and the memory of each measured size that was estimated too."""
     rows = [_boundary(estimate, result)]
     for size, probe in sorted(decisive_probes(result.probes).items()):
         point = estimate.at_batch_size(size)

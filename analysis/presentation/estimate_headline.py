@@ -82,7 +82,6 @@ def _count(fitting: Sequence[EstimatedGpu], count: int, spec: Mapping[str, Any],
 
 
 def cheapest_of(prices: Mapping[str, Price]) -> str | None:
-    """Return the id of the GPU with the lowest price; None without any."""
     return min(prices, key=lambda gpu_id: prices[gpu_id].per_hour_usd, default=None)
 
 

@@ -73,7 +73,6 @@ class KindRow:
 
 
 def estimate_bars(estimate: StoredEstimate, current_batch_size: int) -> list[MemoryBar]:
-    """Return the bars of today's size and the largest with the margin."""
     wanted = {"today": ("Today", current_batch_size), "recommended": (WITH_MARGIN, estimate.safe_batch_size)}
     bars = []
     for key, (title, size) in wanted.items():
@@ -110,7 +109,6 @@ def figures(estimate: StoredEstimate, current_batch_size: int) -> list[tuple[str
 
 
 def _global_batch(estimate: StoredEstimate) -> list[tuple[str, str, str]]:
-    """Return the figure of the samples of one step on all GPUs; none for one GPU."""
     if estimate.spec.ranks == 1 or not estimate.safe_batch_size:
         return []
     size, _, remark = describe_global(estimate, estimate.safe_batch_size).partition(": ")
@@ -118,7 +116,6 @@ def _global_batch(estimate: StoredEstimate) -> list[tuple[str, str, str]]:
 
 
 def key_figures(estimate: StoredEstimate, current_batch_size: int) -> tuple[KeyFigure, ...]:
-    """Return what is unused today, which size to use, and that no saving is estimated; none where nothing fits."""
     safe, largest, today = estimate.safe_batch_size, estimate.largest_batch_size, name_today(current_batch_size)
     if not largest:
         return ()
@@ -182,7 +179,6 @@ def kind_rows(points: Sequence[EstimateAt]) -> list[KindRow]:
 
 
 def gpu_rows(estimates: Sequence[StoredEstimate], current_batch_size: int, prices: Mapping[str, Price]) -> list[GpuRow]:
-    """Return the GPUs, those with the largest batch size first, then by memory."""
     most = max((estimate.largest_batch_size for estimate in estimates), default=0)
     ordered = sorted(estimates, key=lambda e: (-e.largest_batch_size, -e.gpu.total_bytes, e.gpu.name))
     fitting = [estimate.gpu.id for estimate in estimates if estimate.safe_batch_size >= current_batch_size]
@@ -217,7 +213,6 @@ def _gpu_row(
 
 
 def how_rows(estimate: StoredEstimate, price: Price | None = None) -> list[tuple[str, str]]:
-    """Return the method of the estimate and its error."""
     gpu = estimate.gpu
     origin = "measured on such a GPU here" if gpu.calibrated else "nominal: no such GPU was calibrated here"
     context = f"{bytes_text(gpu.context_bytes)}, {origin}" if gpu.context_bytes else ""  # a CPU has none

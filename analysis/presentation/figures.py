@@ -51,7 +51,6 @@ def _against(result: StoredResult) -> str:
 
 
 def _own_speed(result: StoredResult, size: Point) -> Figure:
-    """Return the speed of the recommended size, where today's does not run."""
     today = sentence_case(name_today(result.current_batch_size))
     text = f"samples/s at {size.batch_size:,}. {today} does not run here to compare with."
     interval = rate_range(size.samples_per_second_low, size.samples_per_second_high)

@@ -129,7 +129,6 @@ def _modules(entry: Entry) -> str:
 
 
 def _place(breakdown: MemoryBreakdown) -> str:
-    """Say what was refused and where, or where the peak was reached."""
     request, live = breakdown.request, bytes_text(breakdown.total_bytes)
     where = describe_place(request)
     ran, needed, were = _PREDICTED if breakdown.method == "estimated" else _MEASURED
@@ -146,7 +145,6 @@ def _place(breakdown: MemoryBreakdown) -> str:
 
 
 def _fragmentation(breakdown: MemoryBreakdown) -> str:
-    """Say what the allocator reserved more than is live; empty where it reserves nothing or that is unknown."""
     if breakdown.cached_bytes is None:
         return ""
     if not breakdown.cached_bytes:

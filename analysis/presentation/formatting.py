@@ -165,7 +165,6 @@ def since(moment: dt.datetime | None) -> str:
 
 
 def seconds_after(moment: dt.datetime, start: dt.datetime) -> float:
-    """Return the span between two moments, for `duration`."""
     return (moment - start).total_seconds()
 
 

@@ -53,7 +53,6 @@ class FrontierShown:
 
 
 def frontier_shown(stored: Mapping[str, Any], measured: Mapping[int, Measured]) -> FrontierShown:
-    """Return what the page shows of the stored `frontier` of a result."""
     made = StoredFrontier.from_dict(stored)
     rows, heading = made.rows, _HEADINGS[made.unit]
     memory_unit = "MiB" if made.limit_bytes < _IN_MIB_BELOW_BYTES else "GiB"
@@ -88,7 +87,6 @@ def _size_row(row: FrontierRow, measured: Measured | None, memory_unit: str) -> 
 
 
 def frontier_plot(stored: Mapping[str, Any]) -> Plot | None:
-    """Draw the largest batch size by length, also with the margin; None where fewer than two lengths have one."""
     made = StoredFrontier.from_dict(stored)
     rows, heading = [row for row in made.rows if row.safe_batch_size], _HEADINGS[made.unit]
     if len(rows) < 2:

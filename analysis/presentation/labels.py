@@ -43,12 +43,10 @@ def model_name(model: str) -> str:
 
 
 def family_name(model: str) -> str:
-    """Return the family of models, within which estimates have similar errors."""
     return _FAMILIES[WORKLOADS[model].architecture] if model in WORKLOADS else model
 
 
 def describe_settings(spec: Mapping[str, Any], checked: str = "") -> list[str]:
-    """Name the settings of a training, in short; rarer settings with their default are left out."""
     own = stored_workload(spec) if spec.get(CONFIG) else None
     named = [own.name.partition(",")[0]] if own else []
     optimizer = spec["optimizer"]

@@ -31,12 +31,10 @@ class Peak:
 
     @property
     def width(self) -> str:
-        """The share as a length of a picture."""
         return self.percent.replace(" ", "")
 
 
 def stack_probe(result: StoredResult) -> Probe | None:
-    """Return the probe whose memory is shown: of the recommended size, or else the largest with the reserve."""
     shown = result.recommended or result.largest_with_reserve or result.largest
     wanted = shown.batch_size if shown else None
     fitting = (p for p in result.probes if p.batch_size == wanted and p.memory_by_kind is not None)
@@ -44,7 +42,6 @@ def stack_probe(result: StoredResult) -> Probe | None:
 
 
 def stack(result: StoredResult) -> Stack | None:
-    """Return the kinds at the peak of the size that is shown."""
     probe = stack_probe(result)
     if probe is None or probe.memory_by_kind is None:
         return None
@@ -52,7 +49,6 @@ def stack(result: StoredResult) -> Stack | None:
 
 
 def stacks(result: StoredResult) -> list[Stack]:
-    """Return the kinds of every size that fits, on one scale: the limit of the run."""
     probes = [probe for probe in decisive_probes(result.probes).values() if probe.fits and probe.memory_by_kind]
     drawn = (
         memory_stack(probe.batch_size, kinds, peak_phase=probe.peak_phase, whole_bytes=result.limit_bytes)
@@ -63,7 +59,6 @@ def stacks(result: StoredResult) -> list[Stack]:
 
 
 def levels(result: StoredResult) -> list[Level]:
-    """Return allocated, reserved, device-used and the limit at the size that is shown, without unknown figures."""
     probe = stack_probe(result)
     if probe is None:
         return []

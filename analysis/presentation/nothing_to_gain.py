@@ -25,7 +25,6 @@ class NothingToGain:
 
 
 def nothing_to_gain(result: StoredResult) -> NothingToGain | None:
-    """Return the explanation; None where another size is recommended, or none."""
     kept = result.recommended
     if kept is None or kept.batch_size != result.current_batch_size or result.is_check:
         return None
@@ -45,7 +44,6 @@ def _speed(point: Point) -> str:
 
 
 def _others(result: StoredResult, kept: Point) -> list[str]:
-    """Name what may make this training faster or larger, of a model's settings; none of it was measured in this run."""
     free, workload = result.free_bytes or 0, stored_workload(result.spec)
     has_room, tries = free >= ROOM_FROM * result.limit_bytes, []
     if result.spec.get("gradient_checkpointing") and has_room:

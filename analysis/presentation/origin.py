@@ -120,7 +120,6 @@ _BY_ORIGIN: Mapping[RunOrigin, Executor] = {
 
 
 def executor_of(run: Run) -> Executor:
-    """Return what pages say of what executes the run, or executed it last."""
     return _STOPPED_SENDER if run.error_code == Cause.STOPPED else _BY_ORIGIN[run.origin]
 
 
@@ -129,7 +128,6 @@ UNKNOWN = dict.fromkeys(field.name for field in fields(Origin))
 
 
 def origin_members(run: Run) -> dict[str, Any]:
-    """Return the members `origin`, `reported_from` and `is_trusted` of a run."""
     return Origin.of(run).members
 
 
@@ -141,7 +139,6 @@ def origin_text(reported_from: str, person: str | None) -> str | None:
 
 
 def describe_origin(run: Run) -> str | None:
-    """Write where the run comes from; None where that is this portal."""
     return origin_text(run.reported_from, run.requested_by.get_username() if run.requested_by else None)
 
 

@@ -34,12 +34,10 @@ class ProbeLine:
 
     @property
     def phase(self) -> str:
-        """The phase of the peak or of the failure, as text; empty when unknown."""
         return (self.probe.peak_phase or self.probe.failed_phase or "").replace("_", " ")
 
     @property
     def samples_per_second(self) -> float | None:
-        """The throughput, where it may be shown."""
         return shown_throughput(self.probe)
 
     @property
@@ -54,7 +52,6 @@ ProbeKey = tuple[int, str, float]
 
 
 def probe_key(probe: ProbeRow) -> ProbeKey:
-    """Return the key that identifies a probe, whether stored as a row or in a result."""
     return (probe.batch_size, str(probe.purpose), probe.wall_seconds)
 
 

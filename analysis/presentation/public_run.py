@@ -85,7 +85,6 @@ def _spec(spec: Mapping[str, Any], kind: Presentation) -> dict[str, Any]:
 
 
 def _is_own(spec: Mapping[str, Any], kind: Presentation) -> bool:
-    """Whether it trained what somebody wrote themselves."""
     return kind.runs_own_code and not spec.get("catalogue")
 
 

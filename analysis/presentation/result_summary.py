@@ -71,7 +71,6 @@ def _why_nothing_fits(result: StoredResult) -> str:
 
 
 def describe_reserve(result: StoredResult) -> str:
-    """Say what the recommended size leaves free, and what was requested; empty where either is unknown."""
     if result.recommended is None or result.free_bytes is None or result.speed is None:
         return ""
     share = percent(max(result.free_bytes, 0) / result.limit_bytes)
@@ -86,7 +85,6 @@ def describe_reserve(result: StoredResult) -> str:
 
 
 def describe_timing(result: StoredResult) -> str:
-    """Say how the speeds were compared, and how many rounds were quiet; empty where they were not."""
     speed = result.speed
     if speed is None or duration(speed.seconds) == duration(0):
         return ""
@@ -119,7 +117,6 @@ _PROTECTIONS = {
 
 
 def paste(result: StoredResult) -> str | None:
-    """Return the setting to paste, for the library that the model comes from."""
     if result.recommended is None:
         return None
     size, spec = result.recommended.batch_size, trained_settings(result.spec)
@@ -141,7 +138,6 @@ def _samples_per_step_today(result: StoredResult) -> int:
 
 
 def _micro_batches(result: StoredResult) -> int:
-    """Return the fewest micro-batches of the recommended size that have as many samples as a step has today."""
     size = result.recommended.batch_size if result.recommended else 1
     return -(-_samples_per_step_today(result) // size)
 
@@ -166,7 +162,6 @@ def own_setting(spec: Mapping[str, Any], size: int) -> str | None:
 
 
 def paste_note(result: StoredResult) -> str | None:
-    """Say what changes for the optimizer when the setting is pasted."""
     if result.recommended is None or result.recommended.batch_size == result.current_batch_size:
         return None
     size, today = result.recommended.batch_size, _samples_per_step_today(result)
@@ -186,7 +181,6 @@ _LOADER = f"From {round_percent(LOADER_LIMITS_FROM)} on the data loader is the l
 
 
 def training_rows(result: StoredResult) -> list[tuple[str, str]]:
-    """Return what a step of the largest size consumed; empty for a model of the catalogue."""
     training = result.training
     if training is None:
         return []
@@ -211,13 +205,11 @@ def training_rows(result: StoredResult) -> list[tuple[str, str]]:
 
 
 def _groups(result: StoredResult, training: Training) -> Iterator[str]:
-    """Yield the global batch of the recommended size and of the largest, with a rank's share."""
     for point in dict.fromkeys(p.batch_size for p in (result.recommended, result.largest) if p is not None):
         yield describe_group(point, training.ranks, training.micro_batches)
 
 
 def loader_limit(result: StoredResult) -> str | None:
-    """Say that the data loader limits the training, where it does."""
     if result.training is None:
         return None
     recommended = result.recommended.batch_size if result.recommended else None
@@ -225,7 +217,6 @@ def loader_limit(result: StoredResult) -> str | None:
 
 
 def estimate_evidence(estimate: StoredEstimate, result: StoredResult) -> CertificateLine:
-    """Return what was predicted before the run, as a line under the certificate."""
     largest, row = estimate.largest_batch_size, compare_to_estimate(estimate, result)[0]
     size, difference = f"{largest:,}" if largest else "no size fits", row.difference
     text = f"Predicted before the run: {size}, {'exact' if difference == SAME else difference}."
@@ -233,6 +224,5 @@ def estimate_evidence(estimate: StoredEstimate, result: StoredResult) -> Certifi
 
 
 def timings(result: StoredResult) -> list[tuple[str, float]]:
-    """Return the time of each part of the run that took any: what did not happen has no line."""
     parts = [(name, seconds) for _, name, seconds in parts_of_time(result.timings)]
     return [*parts, ("Whole run", result.timings.total_seconds)]

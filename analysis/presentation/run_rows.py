@@ -78,7 +78,6 @@ class HistoryRow:
 
     @property
     def is_bound(self) -> bool:
-        """Whether only a lower bound of the speed-up is claimed."""
         return self.run.speedup is None and self.run.claimed_speedup is not None
 
     @property
@@ -123,7 +122,6 @@ class HistoryRow:
 
 
 def empty_columns(rows: Iterable[HistoryRow]) -> frozenset[str]:
-    """Find the figures that no row has: a list leaves their columns out."""
     filled = {
         name
         for row in rows
@@ -144,7 +142,6 @@ def _device_name(run: Run) -> str:
 
 
 def history_rows(runs: Iterable[Run], positions: Mapping[int, QueuePosition]) -> list[HistoryRow]:
-    """Return the rows in the given order."""
     return [
         HistoryRow(
             run=run,

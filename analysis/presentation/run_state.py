@@ -17,6 +17,7 @@ from analysis.presentation.origin import executor_of
 from analysis.runs.queue.forecast import QueuePosition
 from analysis.runs.queue.remaining_time import RemainingTime
 from analysis.runs.queue.retry_policy import Cause
+from analysis.runs.queue.scheduling import FORECAST_STARTS_MAX
 from engine.progress import PHASE_LABELS
 from engine.report.script_output import STAYED
 from engine.text.time_left import OF_BUDGET, describe_left, describe_most_left
@@ -46,7 +47,6 @@ def chip(run: Run) -> Chip:
 
 
 def describe_phase(run: Run, turn: QueuePosition | None = None) -> str:
-    """Describe the current phase in a sentence; `turn` is the queue position of a waiting run, if known."""
     kind = presentation_of(run)
     if run.state == State.QUEUED and kind.waiting:
         return kind.waiting
@@ -67,7 +67,9 @@ def describe_phase(run: Run, turn: QueuePosition | None = None) -> str:
 
 def describe_queue_position(turn: QueuePosition) -> str:
     """Write "next, after run 17, in about 4 min", "number 3 in the queue" or "next, when cpu of vm is free"."""
-    parts = ["next" if turn.position == 1 else f"number {turn.position:,} in the queue"]
+    if turn.position is None:
+        return f"more than {FORECAST_STARTS_MAX} runs before it"
+    parts = ["next" if turn.position == 1 else f"number {turn.position} in the queue"]
     if turn.held is not None:
         parts.append(f"when {turn.held.device} of {turn.held.host} is free")
     elif turn.after_run is not None:
@@ -85,7 +87,8 @@ def tab_title(run: Run, steps: str = "", left: str = "", turn: QueuePosition | N
     """
     name = model_name(run.model)
     if run.state == State.QUEUED:
-        place = "waiting" if turn is None else "next" if turn.position == 1 else f"number {turn.position:,}"
+        number = turn and turn.position
+        place = "waiting" if number is None else "next" if number == 1 else f"number {number}"
         return f"{place} · {name}"
     if run.state == State.RUNNING:
         return " · ".join(filter(None, ["stopping" if run.cancel_requested else steps, left, name]))
@@ -95,7 +98,6 @@ def tab_title(run: Run, steps: str = "", left: str = "", turn: QueuePosition | N
 
 
 def is_silent(run: Run) -> bool:
-    """Whether the run is running but its worker has given no sign of life for so long that it may be dead."""
     return run.state == State.RUNNING and (_silent_seconds(run) or 0.0) > settings.RUN_SUSPECT_SECONDS
 
 
@@ -142,7 +144,6 @@ def describe_remaining_time(left: RemainingTime) -> RemainingTimeText:
 
 
 def ending(run: Run, state: State) -> tuple[str, str]:
-    """Return headline and explanation of a run that ended in this state, without a result."""
     title, explanation = presentation_of(run).endings[state]
     if state == State.INTERRUPTED:
         explanation = executor_of(run).why_interrupted or explanation
@@ -150,12 +151,10 @@ def ending(run: Run, state: State) -> tuple[str, str]:
 
 
 def describe_measured(probes: int) -> str:
-    """Say whether there are measurements below."""
     return "The measurements until then are below." if probes else "Nothing had been measured by then."
 
 
 def advice(run: Run) -> list[str]:
-    """Return advice for a run that ended without a result."""
     if run.state == State.CANCELLED:
         return ["Start it again: a new run measures again, and this page stays unchanged."]
     if run.state == State.INTERRUPTED:

@@ -45,7 +45,6 @@ class Steps:
 
 
 def run_steps(run: Run, known: SoFar, estimate: StoredEstimate | None, progress: Mapping[str, Any]) -> Steps:
-    """Return the steps of a run that is not over."""
     phases = presentation_of(run).phases(run)
     if run.state != State.RUNNING:
         return Steps(tuple(Step(PHASE_NAMES[name], LATER, "") for name in phases), 0, 0)
@@ -65,7 +64,6 @@ def run_steps(run: Run, known: SoFar, estimate: StoredEstimate | None, progress:
 
 
 def _fact(phase: str, state: str, known: SoFar, estimate: StoredEstimate | None, progress: Mapping[str, Any]) -> str:
-    """Return what is known of a phase that is done or goes on."""
     stage, trying = str(progress.get("stage") or ""), progress.get("batch_size")
     step = f", step {progress['step']}" if state == NOW and progress.get("step") else ""
     if phase == "predicting" and progress.get("cards"):

@@ -75,17 +75,14 @@ class RegisteredCommand:
 
     @property
     def shown(self) -> str:
-        """The function, or the command line without what looks like a secret."""
         return self.function or shlex.join(masked(self.command))
 
     @property
     def function(self) -> str | None:
-        """What is registered as `package.module:function`; None for a command."""
         return self.spec({}).function
 
     @property
     def python(self) -> str | None:
-        """The Python that runs the function, where the administrator named one."""
         return self.command[0] if self.function and self.command[0] != OWN_PYTHON else None
 
     def spec(self, given: Mapping[str, Any]) -> TuneSpec:

@@ -25,7 +25,6 @@ class Price:
     is_of_lab: bool
 
     def times(self, ranks: int) -> Price:
-        """Return the price of so many cards together."""
         return replace(self, per_hour_usd=self.per_hour_usd * ranks)
 
 
@@ -45,12 +44,10 @@ def gpu_total_bytes(gpu_id: str) -> int | None:
 
 
 def gpu_ids() -> list[str]:
-    """Return the ids of the catalogue, in its order."""
     return list(gpus())
 
 
 def gpu_choices() -> list[tuple[str, object]]:
-    """Return the choices of a select: all GPUs, then each GPU, by vendor."""
     by_vendor: dict[str, list[tuple[str, str]]] = {}
     for gpu in gpus().values():
         label = f"{gpu.name} · {format_bytes(gpu.total_bytes)}"
@@ -67,7 +64,6 @@ def calibrations(gpu: str) -> list[dict[str, Any]]:
 
 
 def gpu_of(device: Device) -> Gpu | None:
-    """Find a device's entry in the catalogue; None where there is none, as for a CPU."""
     return match(device.name, device.capacity_bytes) if device.kind == "cuda" else None
 
 

@@ -36,13 +36,11 @@ def parse_event(line: bytes) -> dict[str, Any] | None:
 
 
 def garbage_event(line: bytes) -> dict[str, Any]:
-    """Return a log event that reports a line that is not an event."""
     shown = line[:_SHOWN_OF_GARBAGE].decode(errors="replace").strip()
     return {"event": "log", "level": "warning", "message": f"Skipped a line that is not an event: {shown}"}
 
 
 def is_result(line: bytes) -> bool:
-    """Whether this beginning of a line that was too long is the beginning of a result."""
     return re.match(rb'\s*\{\s*"event"\s*:\s*"result"', line) is not None
 
 

@@ -62,12 +62,10 @@ class EventIntake:
 
     @property
     def failure(self) -> tuple[str, str]:
-        """Return code and message of the error that the engine reported."""
         error = self.error or {}
         return str(error.get("code") or "engine_error")[:40], str(error.get("message") or "no message")
 
     def _storable(self, event: dict[str, Any]) -> dict[str, Any]:
-        """Return the event without what a script printed, where that stays on its host."""
         if self._output_stays_on is None:
             return event
         storable: dict[str, Any] = without_output(event, self._output_stays_on, names_place=True)

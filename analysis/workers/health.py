@@ -80,7 +80,6 @@ def readiness() -> Readiness:
 
 
 def free_bytes() -> int | None:
-    """Return the free space of this host's data folder; None where it cannot be read."""
     try:
         return shutil.disk_usage(settings.DATA_DIR).free
     except OSError as exc:
@@ -115,7 +114,6 @@ def run_left_lying() -> int | None:
 
 
 def _is_requested(runs: QuerySet[Run]) -> Q:
-    """Return the condition for a device that one of these runs requests, by its name or by its kind."""
     by_kind = runs.filter(requested_device=None).values("requested_kind")
     return Q(pk__in=runs.values("requested_device")) | Q(kind__in=by_kind)
 

@@ -25,7 +25,6 @@ class LiveRoom:
     probe_bytes: int
 
     def admitted(self, events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """Yield the events that there is room for; a line of the log in the place of one that is skipped."""
         for event in events:
             if event["event"] == "probe":
                 yield from self._admitted_probe(event)

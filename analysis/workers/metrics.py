@@ -56,7 +56,6 @@ class FleetCollector(Collector):
 
 
 def metrics_text() -> bytes:
-    """Return all metrics in Prometheus' text format."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(FleetCollector())
     return generate_latest(registry)

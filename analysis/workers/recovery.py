@@ -34,7 +34,6 @@ def device_recover(device: Device) -> int:
 
 
 def _take_result(run: Run) -> bool:
-    """Store the result that the dead attempt left; whether there was one that could be stored."""
     left = left_result(run)
     if left is None:
         return False

@@ -31,7 +31,6 @@ def adopt_orphans() -> None:
 
 
 def own_children() -> frozenset[int]:
-    """Return the children of this process; none where the system does not report them."""
     return frozenset(_children(os.getpid()))
 
 

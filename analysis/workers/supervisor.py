@@ -109,7 +109,6 @@ def supervise(
 
 
 def start_engine(run: Run, command: Sequence[str], keep_open: Sequence[int]) -> EngineProcess:
-    """Start the engine for this attempt. It sees only its own cards, and gets what an earlier attempt measured."""
     rules = rules_of(run)
     may_resume = rules.takes_probes and (run.attempt > 1 or run.takes_over_id)
     measured = earlier_attempt(run) if may_resume else None
@@ -139,7 +138,6 @@ def engine_arguments(run: Run) -> list[str]:
 
 
 def _engine_device(run: Run) -> dict[str, str]:
-    """Return the device of the engine's spec: the one card that it sees, or any of several."""
     if run.device_count > 1:
         return {"device": run.requested_kind}
     return {"device": "cuda:0"} if _only_cards(run) else {}
@@ -219,7 +217,6 @@ class _Watch:
 
     @property
     def _last_lines(self) -> Sequence[str]:
-        """The end of its standard error, where an error that quotes a script is printed once more."""
         return [] if self._intake.is_error_cut else self._process.last_lines
 
     def _before_retry(self) -> None:
@@ -243,7 +240,6 @@ class _Watch:
             services.run_fail(**self._lease, code=code, message=message + self._kernel_lines(), exit_status=status)
 
     def _failure(self) -> tuple[str, str]:
-        """Return code and message of an attempt that has no result and was not cancelled."""
         status = self._process.exit_status
         if self._stop is Stop.WORKER_STOPS:
             return Cause.WORKER_STOPPED, "The worker was stopped while this run was under way."
@@ -288,7 +284,6 @@ class _Watch:
             self._is_held_by_kernel = now >= self._kill_at + self._timeouts.kill_seconds
 
     def _write(self, now: float) -> None:
-        """Store new events and the heartbeat, and check for a cancel request; later, if the database is away."""
         try:
             self._require_lease(self._events.store())
             if now >= self._beat_at:
@@ -317,7 +312,6 @@ class _Watch:
 
 
 def cause_of_death(exit_status: int | None) -> str:
-    """Return the cause for an engine that ended without a result or an error."""
     number = ending_signal(exit_status)
     if number is None:
         return "engine_died"

@@ -86,7 +86,6 @@ def wake() -> str:
 
 
 def rewake(device: Device) -> None:
-    """Wake the device's worker if more runs wait; called after the device was released."""
     if Run.objects.waiting_for(device).exists():
         services.worker_wake(device=device)
 
@@ -130,7 +129,6 @@ def estimator_rewake() -> None:
 
 
 def _work(device: Device, descriptor: int, context: WorkerContext) -> tuple[str, Sequence[Device]]:
-    """Run the next run, on this device alone or with others; what came of it, and the devices that are free again."""
     device_recover(device)
     if context.stop_pipe.is_stopping():
         return "stopping", ()

@@ -142,7 +142,6 @@ class Worker:
         return 0
 
     def _recover(self, *, wait_seconds: float) -> None:
-        """Recover the estimates of this host whose process is gone."""
         try:
             estimates_recover(wait_seconds=wait_seconds)
         except DATABASE_AWAY as exc:

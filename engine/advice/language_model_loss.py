@@ -28,7 +28,6 @@ class LanguageModelLoss:
         return [*fused, *(["from torch.utils.checkpoint import checkpoint"] if self._recomputes else [])]
 
     def lines(self) -> list[str]:
-        """Write `compute_loss(model, batch)`."""
         return [
             "def compute_loss(model, batch):",
             '    labels = torch.nn.functional.pad(batch["labels"], (0, 1), value=-100)[:, 1:]',

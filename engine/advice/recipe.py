@@ -89,7 +89,6 @@ class Recipe:
         return self.workload.library == "transformers"
 
     def limit_lines(self) -> list[str]:
-        """Return the line that limits a process to the memory limit; none for a whole card."""
         if self.device_kind != "cuda" or not self.limit_bytes or not self.capacity_bytes:
             return []
         fraction = self.limit_bytes / self.capacity_bytes
@@ -111,7 +110,6 @@ class Recipe:
         return f"{self.torch_optimizer.path}({parameters}, lr=learning_rate{options})"
 
     def optimizer_lines(self, parameters: str) -> list[str]:
-        """Return the lines that make the optimizer; one with modes is put into that of training."""
         modes = ["optimizer.train()  # and optimizer.eval() before an evaluation and before weights are saved"]
         return [f"optimizer = {self.optimizer_call(parameters)}", *(modes if self.torch_optimizer.has_modes else [])]
 
@@ -127,7 +125,6 @@ class Recipe:
         ]
 
     def _lines_stepping_in_backward(self) -> list[str]:
-        """Return the lines with which each optimizer steps and frees a gradient as soon as it is complete."""
         return [
             "",
             "def learn(weight):",
@@ -139,7 +136,6 @@ class Recipe:
         ]
 
     def _lines_keeping_state_on_host(self) -> list[str]:
-        """Return the lines with which the state of a weight's optimizer is on the device during its step alone."""
         pinned = ", pin_memory=True" if self.device_kind == "cuda" else ""
         return [
             "",
@@ -168,7 +164,6 @@ class Recipe:
         return [f"with torch.autograd.graph.save_on_cpu({pinned}):", *(f"    {line}" for line in lines)]
 
     def yours_lines(self, *more: str) -> list[str]:
-        """Name what the reader has to provide: the model, or the name of the model that the code loads, and `more`."""
         loaded = "model_name, num_labels" if self.workload.label_count else "model_name"
         model = loaded if self.adapters.is_quantized else "model"
         yours = [model, "dataset (its samples are dicts of tensors)", "learning_rate", *more]
@@ -178,7 +173,6 @@ class Recipe:
         return lines
 
     def model_lines(self, *, checkpoints: bool = True) -> list[str]:
-        """Return the lines that prepare the model before its optimizer is made: weights, adapters, checkpointing."""
         if self.adapters.is_quantized:
             lines = self._lines_loading_quantized()
         else:
@@ -243,7 +237,6 @@ class Recipe:
 
     @property
     def _loaded_dtype(self) -> str:
-        """Return the type of the weights that are not quantised, as in torch."""
         return "bfloat16" if self.precision == PURE_BF16 else "float32"
 
     def _device_map(self) -> str:

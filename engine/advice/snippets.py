@@ -129,7 +129,6 @@ def _training_with_own_loss(recipe: Recipe, made: str) -> list[str]:
 
 
 def _training_with_offload(recipe: Recipe, made: str) -> list[str]:
-    """Write a Trainer that keeps in the host's memory what a forward pass saves."""
     return [
         "",
         "class OffloadingTrainer(Trainer):",
@@ -177,7 +176,6 @@ def accelerate(recipe: Recipe) -> Snippet | NoSnippet:
 
 
 def lightning(recipe: Recipe) -> Snippet | NoSnippet:
-    """Write the training as a module of Lightning."""
     title = "Lightning"
     if (reason := _not_with_own_steps(recipe)) is not None:
         return NoSnippet(title, reason)
@@ -218,7 +216,6 @@ def lightning(recipe: Recipe) -> Snippet | NoSnippet:
 
 
 def plain_torch(recipe: Recipe) -> Snippet | NoSnippet:
-    """Write the plain training loop, as it was measured."""
     title = "Plain PyTorch"
     if recipe.devices > 1:
         return NoSnippet(
@@ -301,14 +298,12 @@ def _mode(recipe: Recipe) -> str:
 
 
 def _not_with_own_steps(recipe: Recipe) -> str | None:
-    """Return why a library that makes the optimizer's step itself has no snippet."""
     if recipe.frees_gradients:
         return STEPS_AFTER_BACKWARD
     return OPTIMIZER_OF_EACH if recipe.offloads_optimizer else _no_fp16(recipe)
 
 
 def _not_freed_here(recipe: Recipe) -> str | None:
-    """Return why gradients cannot be freed during the backward pass with this global batch."""
     if recipe.frees_gradients and (recipe.accumulation_steps > 1 or recipe.devices > 1):
         return "gradients that are freed at once cannot be added up over micro-batches or devices"
     return None

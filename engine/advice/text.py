@@ -27,7 +27,6 @@ def describe_speed(pair: BatchPair) -> str:
 
 
 def describe_plan(advice: Advice) -> str:
-    """Describe whether a pair makes the global batch, and if not, which global batches are near."""
     plan = advice.global_batch
     on = f" on {plan.devices:,} devices" if plan.devices > 1 else ""
     if plan.is_sensible:
@@ -43,7 +42,6 @@ def describe_plan(advice: Advice) -> str:
 
 
 def describe_learning_rate(advice: Advice) -> str:
-    """Name the rules for the learning rate of another global batch, none of which is applied."""
     if not advice.learning_rate_rules:
         return "The optimizer sees as many samples a step as today, so the learning rate can stay."
     size, today = advice.global_batch.size, advice.today_global_batch_size
@@ -70,7 +68,6 @@ def pair_line(pair: BatchPair, devices: int) -> str:
 
 
 def advice_lines(advice: Advice) -> list[str]:
-    """Return the whole advice, with the names of the code but not the code."""
     plan = advice.global_batch
     factors = "micro-batch x accumulation steps" + (" x devices" if plan.devices > 1 else "")
     margin = "margin" if advice.kind == ESTIMATED else "reserve"

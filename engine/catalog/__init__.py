@@ -97,7 +97,6 @@ class Workload:
 
     @property
     def is_text(self) -> bool:
-        """Whether the size of its input is counted in tokens."""
         return self.task in _COUNTED_IN_TOKENS
 
     @property
@@ -119,7 +118,6 @@ class Workload:
 
     @property
     def input_field(self) -> str:
-        """The setting that changes the input's size: a name of RunSpec."""
         return "sequence_length" if self.is_text else "image_size"
 
 

@@ -284,7 +284,6 @@ def _dimension(name: str, value: Any) -> int | list[int]:
 
 
 def _token_sizes(config: GivenConfig) -> tuple[int, tuple[int, int]]:
-    """Return the default length of a sample and the allowed ones."""
     values, known = config.values, MODEL_TYPES[config.model_type]
     positions = next((values[name] for name in _POSITIONS if name in values), 512)
     longest = min(positions - known.positions_offset, _ROTARY_TOKENS_MAX)

@@ -11,7 +11,6 @@ from .from_config import read_config
 
 
 def is_own_training(spec: Mapping[str, Any]) -> bool:
-    """Whether this spec is the user's own command or function, not a catalogue model."""
     return "command" in spec or "function" in spec
 
 

@@ -71,7 +71,6 @@ def _write(
     suspects: Sequence[Difference] | None,
     doubts: Sequence[str],
 ) -> None:
-    """Print the comparison, and write it where the options and the CI job request it."""
     table = markdown(title, rows, suspects, doubts)
     say(table if options.markdown == "-" else "\n".join([title, *lines(rows, suspects, doubts)]))
     summary = options.markdown or os.environ.get("GITHUB_STEP_SUMMARY")

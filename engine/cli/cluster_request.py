@@ -37,7 +37,6 @@ class CardChoice:
 
 
 def request_lines(choice: CardChoice, scheduler: str) -> list[str]:
-    """Return the lines to paste, with comments about their basis and what to check."""
     return (_slurm if scheduler == SLURM else _kubernetes)(choice)
 
 

@@ -107,7 +107,6 @@ class Offered(click.Choice[str]):
     """A choice that suggests the nearest one."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the choice as it was typed; fail with a suggestion where there is none."""
         if value not in self.choices:
             self.fail(not_offered(value, tuple(map(str, self.choices))), param, ctx)
         return str(value)
@@ -124,7 +123,6 @@ def flag(*names: str, panel: str, help: str, **settings: Any) -> RichOption:
 
 
 def argument(name: str, *, panel: str, help: str, required: bool = False, **settings: Any) -> RichArgument:
-    """Declare a parameter by position; help shows the name of its type."""
     return RichArgument([name], panel=panel, help=help, required=required, **settings)
 
 

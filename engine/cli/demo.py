@@ -54,7 +54,6 @@ def _show(found: TuneResult) -> None:
 
 
 def picture(result: RunResult) -> list[str]:
-    """Draw the memory of today's size, the recommended and the largest as bars of the limit."""
     waste, points = result.waste, (result.recommended, result.largest)
     unused = waste.at_current_bytes
     rows = {} if unused is None else {result.current_batch_size: ("today", waste.capacity_bytes - unused)}

@@ -75,7 +75,6 @@ def _faster(options: SimpleNamespace) -> int:
 
 
 def table_of(result: FasterResult, width: int | None) -> list[str]:
-    """Return the table: today's row first, then the fastest."""
     headings = ("what", "speed", "memory", "largest", "numbers", "compiling", "")
     rows = [
         (

@@ -101,7 +101,6 @@ def _by_estimate(options: SimpleNamespace, names: Mapping[str, str]) -> int:
 
 
 def _specs(options: SimpleNamespace) -> tuple[list[RunSpec], bool]:
-    """Return the training on each number of GPUs that is compared, and whether any was named."""
     given = settings_given(options)
     counts, strategy = given.pop("ranks", None), given.pop("strategy", "")
     if counts is None:
@@ -152,7 +151,6 @@ def _by_result(options: SimpleNamespace, names: Mapping[str, str]) -> int:
 
 
 def choice_of_estimate(made: Estimate, batch_size: int, *, host_bytes: int | None) -> CardChoice:
-    """Return the GPU of an estimate as a request, with the smallest slice of it that is enough."""
     ranks = made.spec.ranks
     card, at = gpus.find(made.gpu.id), made.at_batch_size(share_of(batch_size, ranks))
     assert at is not None  # it was requested

@@ -98,7 +98,6 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def command(arguments: Sequence[str]) -> int:
-    """Run one command, and print why it is refused or fails; the exit status."""
     if not arguments:
         say(OVERVIEW, sys.stderr, end="")
         return SpecError.exit_status
@@ -161,7 +160,6 @@ def _version() -> click.Option:
 
 
 def _describe(error: click.UsageError, verb: str) -> str:
-    """Write an error of the arguments in one line, with what lists the right ones."""
     text = " ".join(error.format_message().split())
     text = text if text.endswith((".", "?", "?)")) else f"{text}."
     if isinstance(error, click.NoSuchCommand):

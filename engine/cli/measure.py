@@ -113,7 +113,6 @@ def _measure_ranks(spec: RunSpec, starts: RankStarts, options: SimpleNamespace) 
 
 
 def _earlier(options: SimpleNamespace) -> EarlierAttempt | None:
-    """Read an earlier attempt from standard input, if --resume is given."""
     if options.resume is None:
         return None
     if options.resume != "-":

@@ -59,7 +59,6 @@ def device_arguments() -> list[click.Parameter]:
 def setting_options(
     spec_class: type, *, only: Collection[str] | None = None, leave_out: Collection[str] = ()
 ) -> list[RichOption]:
-    """Return an option for each setting of a spec but these; one that is not given has the default of the spec."""
     others = {"model", "device", *OF_CONFIG, *leave_out}
     names = settings_of(spec_class) if only is None else only
     return [_setting_option(spec_class, name) for name in names if name not in others]
@@ -101,7 +100,6 @@ def spec_option() -> RichOption:
 
 
 def output_options() -> list[RichOption]:
-    """Return the options of every command that holds a device: where the result goes, and whether to wait."""
     file_help = "Also write exit status and result to this file"
     return [
         wait_option(),
@@ -183,7 +181,6 @@ def config_given(options: SimpleNamespace) -> dict[str, Any]:
 
 
 def settings_given(options: SimpleNamespace, settings: Iterable[str] = SETTINGS) -> dict[str, Any]:
-    """Return the settings given on the command line; the others have the default of the spec."""
     device, device_option = getattr(options, "device", None), getattr(options, "device_option", None)
     if device and device_option and device != device_option:
         raise SpecError("device", f"given twice: {device} and {device_option}")
@@ -216,7 +213,6 @@ def in_range(batch_size: int) -> int:
 
 
 def spec_given(given: dict[str, Any], document: str | None) -> dict[str, Any]:
-    """Return the settings that `--spec` holds as JSON, or those of the single options where there is none."""
     if document is None and "model" not in given:
         raise SpecError("model", "is required, such as bert")
     if document is None:

@@ -105,7 +105,6 @@ def measure_starts(
     keep_outputs: str | None = None,
     show: Callable[[TuneResult], None] = show_result,
 ) -> int:
-    """Tune what a spec says, and print the result; the exit status."""
     from ..tune.devices import devices_held, devices_seen  # here, so that arguments are refused before
     from ..tune.run import tune
 
@@ -142,7 +141,6 @@ def measure_starts(
 
 
 def training_lines(result: TuneResult) -> list[str]:
-    """Return the throughput of each size where it may be stated, and whether the data loader limits it."""
     lines = [_throughput_line(each) for each in stated_throughputs(result.result, result.training)]
     loader = describe_loader(result.training.throughputs, result.recommended_batch_size, result.result.device.kind)
     spec, of_largest = result.result.spec.to_dict(), result.training.rank_peaks_bytes
@@ -196,7 +194,6 @@ def _spec_of_command(command: list[str], given: dict[str, Any]) -> TuneSpec:
 def _spec_of_function(
     *, function: str, python: str | None = None, warm: bool = False, command: list[str], given: dict[str, Any]
 ) -> TuneSpec | FunctionSpec:
-    """Return the spec of a function that is started as a command is, or by a server that has imported it."""
     if command:
         raise SpecError("function", "is tuned in place of a command: leave out what stands behind --")
     if "batch" in given:

@@ -90,7 +90,6 @@ def say_found(result: OwnRaceResult) -> None:
 
 
 def _lines_below(result: OwnRaceResult) -> list[str]:
-    """Return what stands below the headline: the loader, memory, remarks, what was compared."""
     basis = filter(None, [describe_basis(result.savings)])
     size = result.today.stated_batch_size
     what = "as it is" if size is None else f"with batch {size}"

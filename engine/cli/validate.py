@@ -57,7 +57,6 @@ def _validate(options: SimpleNamespace) -> int:
 
 
 def validated(spec: ValidationSpec, run: Reported, *, waits: bool = False) -> ValidationResult:
-    """Run the validation while the device is held for it."""
     from ..measurement.device import facts_of  # imports torch
     from ..validation.measure import validate
 
@@ -90,7 +89,6 @@ def lines_of(result: ValidationResult) -> list[str]:
 
 
 def _line_of(event: Mapping[str, Any]) -> str | None:
-    """Return the line of a phase, or of what is waited for; the checks themselves are printed at the end."""
     is_begun = event["event"] == "phase" and event["phase"] != "finished"
     is_shown = is_begun or bool(event.get("is_waiting"))
     return event_line(event) if is_shown else None

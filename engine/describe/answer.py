@@ -26,10 +26,8 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """The sentence with its notes."""
         return " ".join([self.sentence, *self.notes])
 
 
 def is_short(sentence: str) -> bool:
-    """Whether a sentence can lead: it has at most `WORDS_MOST` words."""
     return len(sentence.split()) <= WORDS_MOST

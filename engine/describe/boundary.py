@@ -111,7 +111,6 @@ def _failed_size(boundary: Boundary) -> str:
 
 
 def _what_ends(result: RunResult) -> str:
-    """Say what ended below the limit of memory."""
     if any(p.error_type == DATA_EXHAUSTED for p in result.probes):
         return f"the data ends there, {_memory_left(result)}"
     if result.boundary.allowed_sizes and result.boundary.refused_batch_size is None:
@@ -145,7 +144,6 @@ def answer_of_check(result: RunResult) -> Answer:
 
 
 def check_answer(result: RunResult) -> str:
-    """Return the answer of a check with what it took, as one text."""
     return answer_of_check(result).text
 
 
@@ -167,7 +165,6 @@ class CertificateLine:
 
 
 def _open_end(result: RunResult) -> CertificateLine:
-    """Say what is known above the largest size where no certificate is: the smallest that was refused, if any."""
     largest = result.boundary.largest_batch_size or 0
     refused = min((p.batch_size for p in result.probes if not p.fits and p.batch_size > largest), default=None)
     probe = refusing_probe(result.probes, refused)
@@ -179,7 +176,6 @@ def _open_end(result: RunResult) -> CertificateLine:
 
 
 def certificate_lines(result: RunResult) -> list[CertificateLine]:
-    """Return the certificate in lines: what fits, what was refused, and what is unknown."""
     boundary, lines, (_, trained) = result.boundary, [], verbs(result.spec)
     if boundary.largest_batch_size:
         shortly = f"{trained}; it was not run again for longer"

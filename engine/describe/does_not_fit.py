@@ -28,7 +28,6 @@ _SMALLER_EVALUATION = "A smaller batch in the evaluation, where the script sets 
 
 
 def ways_to_fit(result: RunResult) -> tuple[str | None, list[str]]:
-    """Return how much memory a model that does not fit needed, where known, and what may make it fit."""
     if result.largest is not None or result.boundary.reason is Reason.FOREIGN_MEMORY:
         return None, []
     spec, device = trained_settings(result.spec.to_dict()), result.device

@@ -19,7 +19,6 @@ def describe_grade(spec: Mapping[str, Any]) -> str:
 
 
 def describe_emulation(spec: Mapping[str, Any], device_kind: str) -> list[str]:
-    """Say what stood in for what, and what was kept free for it; empty where nothing was emulated."""
     started = _started(spec)
     if not started:
         return []

@@ -51,7 +51,6 @@ def key_line(result: RunResult) -> str:
 
 
 def _lost(result: RunResult) -> KeyFigure:
-    """Return the time that is lost today where it is known, else the memory that is unused."""
     today, waste, least = result.current_batch_size, result.waste, speed_of(result).least
     capacity = format_bytes(waste.capacity_bytes).replace(".0 ", " ")
     unused = None if waste.at_current_fraction is None else format_percent(waste.at_current_fraction)

@@ -15,5 +15,4 @@ def describe_like(profile: str) -> str:
 
 
 def profile_lines(like: str) -> list[str]:
-    """Return the line that says where the settings are from that were not given; none without a profile."""
     return [f"Settings of {describe_like(like)}"] if like else []

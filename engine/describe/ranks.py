@@ -20,7 +20,6 @@ HOW_COMPARED = "typically 3.7 %, at worst 12.8 % in 14 published figures; within
 
 
 def ranks_rows(estimate: Estimate) -> list[tuple[str, str]]:
-    """Return what there is to say of several GPUs: whose figures, and what is sharded; nothing of one GPU."""
     spec = estimate.spec
     if spec.ranks == 1:
         return []

@@ -23,7 +23,7 @@ from .speed import KnownSpeed, others_of, speed_of, time_lost
 
 
 def answer_of(result: RunResult) -> Answer:
-    """Return the answer of a result in which a size trained; of ranks, whose size it is, and the global batch."""
+    """Return the answer where a size trained; for several ranks, the size per rank and the global batch."""
     answer, spec = _answer_of(result), result.spec.to_dict()
     size = answer.batch_size or result.boundary.largest_batch_size or 0
     if not (group := describe_group_of(spec, size)):
@@ -58,7 +58,6 @@ def _larger_sizes(result: RunResult, chosen: Point) -> Iterator[str]:
 
 
 def _none_recommended(result: RunResult, known: KnownSpeed) -> Answer:
-    """Say how far it trains and why no size is recommended; the notes say what keeps the reserve, and what helps."""
     boundary, why, helps = result.boundary, known.said, [*known.notes]
     grade = describe_grade(result.spec.to_dict())
     reach = f"{bound_of(result)} {boundary.largest_batch_size or 0:,} fit{f' ({grade})' if grade else ''}"
@@ -85,7 +84,6 @@ def describe_known(result: RunResult) -> str:
 
 
 def losses(result: RunResult) -> list[str]:
-    """Return what today's size loses: time where that is known, then memory."""
     return [*filter(None, [time_lost(result), _unused(result)])]
 
 

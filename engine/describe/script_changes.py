@@ -42,7 +42,6 @@ class Split:
 
     @property
     def bytes_per_sample(self) -> int:
-        """Return what one sample more takes."""
         return self.growing_bytes // self.batch_size
 
 
@@ -65,7 +64,6 @@ class ScriptChanges:
 
 
 def script_changes(probes: Iterable[Probe]) -> ScriptChanges | None:
-    """Return what to try, the smallest change first; None where no size ran out of memory."""
     tried = list(probes)
     refused = [probe for probe in tried if probe.outcome is Outcome.OUT_OF_MEMORY]
     if not refused:
@@ -82,7 +80,7 @@ def _with_costs(changes: tuple[tuple[str, Cost], ...]) -> tuple[tuple[str, str],
 
 
 def _split(fitting: dict[int, Probe]) -> Split | None:
-    """Divide the largest peak by the line through it and a smaller size; None without one whose peak has that phase.
+    """Split the largest peak by a smaller size that peaks in the same phase; None without such a size.
 
     The peak against the batch size is a line only as long as it stays in one phase.
     """

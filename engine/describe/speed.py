@@ -38,7 +38,6 @@ class KnownSpeed:
 
     @property
     def is_gain(self) -> bool:
-        """Whether another size is shown to be faster than today's."""
         return self.least is not None or self.factor == FASTER
 
 

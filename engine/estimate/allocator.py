@@ -104,7 +104,6 @@ class _Pool:
         return address, size
 
     def preferred(self, index: int) -> int:
-        """Choose by best fit: the first block that is large enough."""
         return index
 
     def give(self, address: int, size: int) -> None:
@@ -232,7 +231,6 @@ class _ExpandablePool(_Pool):
 
 
 def make_pools(expandable_segments: bool) -> tuple[_Pool, _Pool]:
-    """Return the empty pools of small and of large requests."""
     if expandable_segments:
         return _ExpandablePool(0, SMALL_SEGMENT_BYTES), _ExpandablePool(_LARGE_POOL_ADDRESS, LARGE_SEGMENT_BYTES)
     return _Pool(0, BLOCK_BYTES), _Pool(_LARGE_POOL_ADDRESS, SMALL_REQUEST_BYTES + 1)
@@ -367,14 +365,12 @@ class Allocator:
             taken_bytes[event] = self._live[event][1]
 
     def empty_cache(self) -> None:
-        """Release the segments that are wholly free."""
         self.reserved_bytes -= self._large.release() + self._small.release()
 
     def reset_peaks(self) -> None:
         self.peak_allocated_bytes, self.peak_reserved_bytes = self.allocated_bytes, self.reserved_bytes
 
     def live_blocks(self) -> Iterator[tuple[int, int]]:
-        """Yield the address and size of every live block."""
         return ((address, size) for address, size, _ in self._live.values() if size)
 
     def _reserve(self, pool: _Pool, block_bytes: int) -> tuple[int, int]:

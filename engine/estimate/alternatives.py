@@ -108,7 +108,6 @@ def _fixed(*values: Any) -> ValuesOf:
 
 
 def _fractions_of_input(name: str) -> ValuesOf:
-    """Return a half and a quarter of the input's size, as whole multiples that the model takes."""
 
     def sizes(spec: RunSpec) -> list[int]:
         workload = spec.workload
@@ -127,7 +126,6 @@ def _lighter_optimizers(spec: RunSpec) -> list[str]:
 
 
 def _released(spec: RunSpec) -> list[str]:
-    """Return whether outputs can be released where they are large: logits of tokens or pixels, and caches."""
     return [RELEASED] if spec.workload.has_cache or spec.workload.task == "image-segmentation" else []
 
 
@@ -138,7 +136,6 @@ def _without_cache(spec: RunSpec) -> list[bool]:
 
 
 def _chunks(spec: RunSpec) -> list[int]:
-    """Return the chunks that the loss of a language model can be divided into, where it is not."""
     is_long = spec.workload.task == "text-generation" and spec.input_size > _CHUNK_TOKENS
     return [_CHUNK_TOKENS] if is_long and spec.loss_chunk_tokens is None else []
 
@@ -149,13 +146,11 @@ def _freed_gradients(spec: RunSpec) -> list[str]:
 
 
 def _paged_optimizers(spec: RunSpec) -> list[str]:
-    """Return the optimizer that pages the requested one's state, where that is as large as the weights."""
     usual = "adamw" if spec.optimizer == "adamw-fused" else spec.optimizer
     return [name for name, each in OPTIMIZERS.items() if each.unpaged == usual and spec.lora_rank is None]
 
 
 def _offloaded_state(spec: RunSpec) -> list[bool]:
-    """Return whether the state can be kept on the host, where it is as large as the weights."""
     return [True] if OPTIMIZERS[spec.optimizer].state_copies >= 1 and spec.lora_rank is None else []
 
 
@@ -164,7 +159,6 @@ _CHUNK_TOKENS = 128
 
 
 def _fewer_adapters(spec: RunSpec) -> list[str]:
-    """Return the next targets with fewer layers; none where no adapters are trained, or those of named layers."""
     order = list(TARGETS)
     if spec.lora_rank is None or spec.lora_targets not in order:
         return []
@@ -172,12 +166,10 @@ def _fewer_adapters(spec: RunSpec) -> list[str]:
 
 
 def _double_quantisation(spec: RunSpec) -> list[str]:
-    """Return the same format with double quantisation, where it has none."""
     return [] if spec.four_bit_format.endswith(DOUBLE) else [f"{spec.four_bit_format}{DOUBLE}"]
 
 
 def _output_layer(spec: RunSpec) -> list[bool]:
-    """Return whether the output layer can go into 4 bits as well: of a language model whose other layers are."""
     return [True] if spec.load_in_4bit and spec.workload.task == "text-generation" else []
 
 
@@ -224,7 +216,6 @@ def single_changes(spec: RunSpec) -> list[Changes]:
 
 
 def _changes_to(alternative: Alternative, spec: RunSpec) -> list[Changes]:
-    """Return the changes to each of its values other than the requested one, each after the changes that it needs."""
     firsts: list[Changes] = [()]
     if (needs := alternative.needs) is not None and getattr(spec, needs) == DEFAULTS[needs]:
         firsts = [changes for each in ALTERNATIVES if each.setting == needs for changes in _changes_to(each, spec)]
@@ -233,7 +224,7 @@ def _changes_to(alternative: Alternative, spec: RunSpec) -> list[Changes]:
 
 
 def lines_together(singles: Sequence[Changes]) -> list[Changes]:
-    """Return all changes of a single line of the loop as one: none of them costs anything, so nobody makes only one."""
+    """Return all free changes of the loop together: there is no reason to make only one."""
     lines = [change for changes in singles for change in changes if change.cost is Cost.ONE_LINE]
     return [tuple(lines)] if len(lines) > 1 else []
 

@@ -90,13 +90,11 @@ class Recording:
     counts: Counts = ()
 
     def sums(self) -> Iterator[tuple[int, Reduction]]:
-        """Yield the block of each sum's buffer, and the sum."""
         for buffer, (results, inputs) in zip(self.skeleton.sum_buffers, self.counts, strict=True):
             yield buffer.block, Reduction(results, inputs, buffer.is_inner, buffer.vector, buffer.accumulator_bytes)
 
     @property
     def last_step_repeats(self) -> bool:
-        """Whether the last step allocated the same blocks as the one before it."""
         before, last = self._first_blocks()[-2:]
         blocks, sizes_bytes = self.skeleton.blocks, self.sizes_bytes
         return blocks[before:last] == blocks[last:] and sizes_bytes[before:last] == sizes_bytes[last:]
@@ -305,7 +303,6 @@ def affine_model(
 def _line(
     first: Sequence[int], second: Sequence[int], at: tuple[int, int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Return the bases and whole slopes of the lines through pairs of values."""
     step = at[1] - at[0]
     differences = [b - a for a, b in zip(first, second, strict=True)]
     if any(difference % step for difference in differences):
@@ -315,7 +312,6 @@ def _line(
 
 
 def agrees(model: BatchModel, recording: Recording) -> bool:
-    """Whether the model reproduces a trace at a size that it was not made from."""
     if model.skeleton != recording.skeleton or model.at(recording.batch_size).counts != recording.counts:
         return False
     traced, predicted = recording.peak_live_bytes(), model.at(recording.batch_size).peak_live_bytes()

@@ -69,7 +69,6 @@ class Calibration:
 
     @classmethod
     def read(cls, path: Path) -> Calibration:
-        """Read the file that `calibrate --json` wrote."""
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as exc:

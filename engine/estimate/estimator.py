@@ -147,7 +147,6 @@ class Estimator:
         return able
 
     def _replays_for(self, gpu: Gpu | None) -> Replays:
-        """Trace the steps by which this card is predicted, once for all cards that run the same kernels."""
         if not self._replays:
             self._execution.stage("importing torch")
         from .tracing import attention, trace

@@ -76,11 +76,9 @@ class Frontier:
 
     @property
     def text(self) -> str:
-        """Write the budget as a sentence, with its margin."""
         return describe_budget(self.budget, self.unit)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a document stores."""
         return {"kind": "frontier", **asdict(self), "spec": self.spec.to_dict(), "text": self.text}
 
 
@@ -104,7 +102,6 @@ def specs_of(spec: RunSpec, input_sizes: Sequence[int]) -> list[RunSpec]:
 
 
 def grid_of(spec: RunSpec) -> tuple[int, ...]:
-    """Return the batch sizes of the surface."""
     return tuple(size for size in GRID if size <= spec.max_batch_size)
 
 
@@ -132,7 +129,6 @@ def budget_of(rows: Sequence[FrontierRow], margin_fraction: float) -> Budget | N
 
 
 def describe_budget(budget: Budget | None, unit: str) -> str:
-    """Write the budget as a rule for a sampler."""
     if budget is None:
         return f"No budget of {unit}: at one of these sizes not even one sample fits."
     low, high = f"{budget.from_input_size:,}", f"{budget.to_input_size:,}"

@@ -37,13 +37,11 @@ class EstimateGuide:
         self._expected: ExpectedMemory | None = None
 
     def trace(self, trace: Callable[[float], dict[str, Any]], seconds_left: float) -> None:
-        """Trace the steps, within `TRACE_SECONDS` and the remaining time."""
         seconds = min(TRACE_SECONDS, seconds_left)
         if seconds > 0:
             self._model = self._best_effort(lambda: BatchModel.from_dict(trace(seconds)))
 
     def estimate(self, device: DeviceFacts, environment: dict[str, Any]) -> Estimate | None:
-        """Return the estimate for the opened device; None without a trace."""
         if (model := self._model) is None:
             return None
         before = time.monotonic()
@@ -59,7 +57,6 @@ class EstimateGuide:
             self._expected = self._prior.expectation()
 
     def decide(self, trials: Sequence[Trial], limits: SearchLimits) -> Try | Found:
-        """Decide on the next size, with the estimate while there is one."""
         if (expected := self._expected) is not None:
             step = self._best_effort(lambda: decide(trials, limits, expected))
             if step is not None:
@@ -68,7 +65,6 @@ class EstimateGuide:
         return decide(trials, limits, None)
 
     def graded(self, result: RunResult) -> RunResult:
-        """Add the estimate and its error to the result."""
         if (prior := self._prior) is None:
             return result
         return self._best_effort(lambda: graded(result, prior)) or result

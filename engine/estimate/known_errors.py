@@ -115,7 +115,6 @@ def known_error(spec: RunSpec, gpu: Gpu | None) -> KnownError | None:
 
 
 def _on_cards(family: Architecture, trained: str) -> KnownError | None:
-    """Return the error of trainings of a family in which this much is trained."""
     measured = KNOWN.get(("measured", family)) if trained == ALL_WEIGHTS else None
     published = PUBLISHED.get((family, trained))
     if published is None:

@@ -107,7 +107,6 @@ class Largest:
         return f"{said}; {other} would not.{between}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a document stores."""
         return {**asdict(self), "text": self.text}
 
 
@@ -161,7 +160,6 @@ def candidates_of(spec: RunSpec, setting: LargestOf) -> list[Candidate]:
 
 
 def _relatives(spec: RunSpec) -> list[Candidate]:
-    """Return the models of its family, fewest parameters first, with inputs as large as the requested one's."""
     if spec.config is not None:
         raise SpecError("largest", "a config of your own has no family; search among models of the catalogue")
     own, found = spec.workload, []
@@ -182,7 +180,7 @@ def _relatives(spec: RunSpec) -> list[Candidate]:
 
 
 def _round_numbers(bounds: tuple[int, int], digits: int, multiple_of: int = 1) -> set[int]:
-    """Return the multiples in a range that have at most so many binary digits before the zeros, and both its ends."""
+    """Return round numbers in the range (at most `digits` significant bits), and both ends."""
     least, most = bounds
     first, last = -(-least // multiple_of), most // multiple_of
     numbers = (head << zeros for zeros in range(last.bit_length()) for head in range(1, 1 << digits))
@@ -256,7 +254,6 @@ class _Search:
         return self.memory_bytes[place] <= self.room_bytes
 
     def tried(self) -> tuple[TriedValue, ...]:
-        """Return what was tried, in the order of the values."""
         return tuple(
             TriedValue(
                 self.candidates[place].value,
@@ -279,7 +276,6 @@ def largest_of(
     margin_fraction: float,
     report: Report = lambda _: None,
 ) -> Largest:
-    """Search the largest value with which the batch fits with the margin, beginning with the requested one."""
     started, candidates = time.monotonic(), candidates_of(spec, setting)
     search = _Search(candidates, limit_bytes, int(limit_bytes / (1 + margin_fraction)))
     requested = spec.model if setting is LargestOf.MODEL else getattr(spec, setting) or spec.input_size

@@ -65,7 +65,6 @@ def _used_bytes(device: torch.device) -> int:
 
 
 def _watch_tenant(device: torch.device) -> tuple[dict[str, int], int]:
-    """Return the tenant's report, and the memory in use while it runs."""
     command = [sys.executable, "-m", __spec__.name, str(device)]
     tenant = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     guard = threading.Timer(_TENANT_SECONDS, tenant.kill)
@@ -86,7 +85,6 @@ def _watch_tenant(device: torch.device) -> tuple[dict[str, int], int]:
 
 
 def _run_tenant(name: str) -> None:
-    """Open the card, load the usual kernels, report the memory taken, and wait for the end of standard input."""
     device = torch.device(name)
     taken = _workspaces(device)
     _train_small_model(device)

@@ -153,7 +153,6 @@ class Replays:
         return True
 
     def explained(self, gpu: Gpu | None, batch_size: int, limit_bytes: int | None) -> Peak:
-        """Return the peaks of a size that fits within the limit, and what held the memory there."""
         if limit_bytes is not None and self._is_unmet(gpu, batch_size, limit_bytes):
             limit_bytes = None
         key = (self._decided(gpu, batch_size), batch_size, limit_bytes)
@@ -166,7 +165,6 @@ class Replays:
         return self._explained[key]
 
     def known(self, gpu: Gpu | None) -> dict[int, int]:
-        """Return peaks by batch size, from replays without a limit."""
         wanted = card_of(gpu)
         return {size: peak for (card, size), peak in self._peaks_bytes.items() if card == wanted}
 
@@ -185,7 +183,6 @@ class Replays:
 
 
 def card_of(gpu: Gpu | None) -> CardConstants:
-    """Return the properties of this card that decide the sizes of blocks."""
     return CardConstants() if gpu is None else CardConstants(gpu.cublas_workspace_bytes, gpu.processors)
 
 

@@ -100,7 +100,6 @@ class PriorEstimate:
         return known or estimate_at(self.replays.model, self.card, batch_size, limit_bytes, replays=self.replays)
 
     def with_sizes(self, batch_sizes: Iterable[int]) -> Estimate:
-        """Return the same estimate, with its figures for these sizes too."""
         sizes = sorted({*batch_sizes, *(at.batch_size for at in self.estimate.at)})
         return replace(self.estimate, at=tuple(self.at(size) for size in sizes))
 
@@ -112,7 +111,6 @@ def graded(result: RunResult, prior: PriorEstimate) -> RunResult:
 
 
 def error_of(estimate: Estimate, result: RunResult) -> EstimateError:
-    """Compare the estimate's figures for the largest measured size with what was measured."""
     largest = result.boundary.largest_batch_size
     fitting = _fitting(result)
     point = estimate.at_batch_size(fitting[-1].batch_size) if fitting else None

@@ -91,7 +91,6 @@ def _first_step(skeleton: Skeleton) -> int:
 
 
 def decided_sizes(card: CardConstants, recording: Recording) -> tuple[int, tuple[int, ...]]:
-    """Return the sizes that the card decides: of a workspace, and of each sum's buffer."""
     if card.processors is None:
         return card.workspace_bytes, ()
     buffer_of = cache(partial(buffer_bytes, processors=card.processors))  # layers repeat the same sums
@@ -99,7 +98,6 @@ def decided_sizes(card: CardConstants, recording: Recording) -> tuple[int, tuple
 
 
 def sizes_on(card: CardConstants, recording: Recording) -> list[int]:
-    """Return the sizes of all blocks, including those that the card decides."""
     workspace_bytes, buffers_bytes = decided_sizes(card, recording)
     sizes = list(recording.sizes_bytes)
     for index in recording.skeleton.workspaces:

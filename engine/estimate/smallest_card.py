@@ -19,7 +19,6 @@ def that_fit(estimates: Iterable[E], batch_size: int) -> list[E]:
 
 
 def smallest_gpu(estimates: Iterable[Estimate], batch_size: int) -> str | None:
-    """Return the id of the smallest card in which it fits with the margin; None where it fits none."""
     return next((made.gpu.id for made in that_fit(estimates, batch_size)), None)
 
 
@@ -33,7 +32,6 @@ def cheapest_that_fit(estimates: Iterable[E], samples: int) -> list[E]:
 
 
 def share_of(samples: int, ranks: int) -> int:
-    """Return the samples of each of so many GPUs, rounded up."""
     return -(-samples // ranks)
 
 

@@ -32,7 +32,6 @@ class StreamAllocator(Allocator):
         self._play_one_by_one(events, sizes_bytes, taken_bytes)
 
     def empty_cache(self) -> None:
-        """Release the segments of every stream that are wholly free."""
         self.reserved_bytes -= sum(large.release() + small.release() for small, large in self._pools.values())
 
     def _enter(self, key: Hashable) -> None:

@@ -134,7 +134,6 @@ class Estimate:
         return self.gpu.name if self.spec.ranks == 1 else f"{self.spec.ranks} x {self.gpu.name}"
 
     def global_batch_size(self, size: int) -> int:
-        """Return the samples of one optimizer step, on all GPUs together, where each micro-batch has `size`."""
         return size * self.spec.ranks * self.spec.accumulation_steps
 
     def at_batch_size(self, batch_size: int) -> EstimateAt | None:

@@ -113,7 +113,6 @@ class WhatToChange:
 
     @property
     def advised(self) -> list[Variant]:
-        """Return the variants of the advice, in its order."""
         by_label = {variant.label: variant for variant in self.variants}
         return [by_label[label] for label in self.advice]
 
@@ -166,7 +165,6 @@ class _Tried:
         return any(variant.is_safe for variant in self.variants)
 
     def all_of(self, candidates: Sequence[Changes], enough: int | None = None) -> None:
-        """Estimate each candidate; stop when `enough` variants are safe."""
         started = time.monotonic()
         for number, changes in enumerate(candidates):
             if enough is not None and sum(variant.is_safe for variant in self.variants) >= enough:
@@ -180,7 +178,6 @@ class _Tried:
                 self.left_out.append(LeftOut(label_of(changes), str(error)))
 
     def whole(self, changes: Changes, found: Evaluated) -> None:
-        """Judge the settings with the whole batch in one step."""
         self._evaluated[changes] = found
         self._add(changes, found, found.peak_bytes(self.batch_size), None)
 

@@ -37,7 +37,6 @@ class Answer:
 def answer_of(
     batch_size: int, at_today: RaceVerdict, at_own_size: RaceVerdict | None, sizes: Sequence[AtSize]
 ) -> Answer:
-    """Choose between the verdicts at today's `batch_size` and at sizes of their own."""
     if at_own_size is not None and at_own_size.is_found:
         known, own = at_today.gain, at_own_size.gain
         # otherwise the other batch size is not shown to add
@@ -48,18 +47,15 @@ def answer_of(
 
 
 def options_of(sizes: Iterable[AtSize], batch_size: int) -> dict[str, AtSize]:
-    """Return what races against today's training at a larger size, by the name that it has in those rounds."""
     return {each.option: each for each in sizes if each.batch_size > batch_size}
 
 
 def field_of_sizes(options: Mapping[str, AtSize], *, cores: int, shares_cores: bool) -> Field:
-    """Return the field of the race of sizes, in which each option excludes the others."""
     conflicts = frozenset(map(frozenset, combinations(options, 2)))
     return Field(tuple(options), conflicts, cores=cores, shares_cores=shares_cores)
 
 
 def with_speed(at: AtSize, rounds: Sequence[RacedRound], field: Field) -> AtSize:
-    """Add what the race of sizes found of these settings."""
     speed, rough_speed = known_ratio((at.option,), rounds, field)
     return replace(at, speed=speed, rough_speed=rough_speed)
 
@@ -70,7 +66,6 @@ def not_reached(field: Field, admitted: Collection[Entry]) -> tuple[NotTried, ..
 
 
 def with_figures(row: Row, spec: RunSpec, rounds: Sequence[RacedRound], field: Field, sizes: Iterable[AtSize]) -> Row:
-    """Add to what was measured of a row alone what follows from its changes and from the rounds."""
     entry = row.entry
     speed, rough_speed = known_ratio(entry, rounds, field) if entry != TODAY else (None, None)
     kinds = {CHANGES[name].kind for name in entry}
@@ -91,7 +86,6 @@ def with_figures(row: Row, spec: RunSpec, rounds: Sequence[RacedRound], field: F
 
 
 def tolerance_of(spec: RunSpec, today: RunSpec) -> float:
-    """Return the largest difference of losses, as a share, that the precisions of two trainings explain."""
     return max(ROUNDING_TOLERANCES[each.precision] for each in (spec, today))
 
 

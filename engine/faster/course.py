@@ -34,7 +34,6 @@ class Course:
     rng: random.Random = field(default_factory=lambda: random.Random(0))  # noqa: S311 - the order of blocks
 
     def raced(self) -> RaceVerdict:
-        """Time rounds until there is a verdict, or the time is up."""
         try:
             while isinstance(step := decide(self._in_time(), self.rounds), NextRound):
                 self.rounds.append(self._round(step))

@@ -111,7 +111,6 @@ class FasterResult(Findings):
 
     @property
     def headline(self) -> str:
-        """Write what was found in a sentence, or why nothing is claimed."""
         if not self.is_found:
             if not self._is_any_compared and not self.at_today.ended_early:
                 return NONE_COMPARED
@@ -126,7 +125,6 @@ class FasterResult(Findings):
 
     @property
     def _is_any_compared(self) -> bool:
-        """Whether a change has a speed against today's training."""
         return any(row.speed is not None or row.rough_speed is not None for row in self.rows)
 
     def to_dict(self) -> dict[str, Any]:
@@ -135,7 +133,6 @@ class FasterResult(Findings):
 
 
 def order_of(rows: Sequence[Row]) -> list[Row]:
-    """Return today's row first, then those with a speed, the fastest first, then the others."""
 
     def speed(row: Row) -> float:
         return row.speed.value if row.speed is not None else row.rough_speed or 0.0

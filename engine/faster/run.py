@@ -205,7 +205,6 @@ class _Running:
         return self.admitted[entry].reason
 
     def _admit(self, entry: Entry) -> Admitted:
-        """Find out what is known of an entry before it races."""
         self.execution.check_deadline()
         self.execution.stage(f"admitting {label_of_entry(entry)}")
         most_seconds, left = SHARE_OF_ADMISSION * self.spec.time_budget_seconds, self.execution.seconds_left
@@ -251,7 +250,6 @@ class _Running:
         return Admitted(numbers, probe.memory_bytes, compiling, reason)
 
     def _sizes(self, verdict: RaceVerdict, changes: tuple[Change, ...]) -> tuple[list[AtSize], Course | None]:
-        """Search the largest batch size of today's settings and of the leader, and line them up for a race."""
         names = {change.name for change in changes}
         leader = verdict.leader
         wanted: list[Entry] = [TODAY, leader]
@@ -285,7 +283,6 @@ class _Running:
         return None if CHECKPOINTING in leader else field_.entry([*leader, CHECKPOINTING])
 
     def _searched(self, entry: Entry, seconds: float) -> AtSize:
-        """Search an entry's largest size, and take the largest that keeps the reserve."""
         label = label_of_entry(entry)
         self.execution.stage(f"searching the largest batch size of {label}")
         spec = replace(self._spec_of(entry), time_budget_seconds=max(seconds, 1.0))
@@ -366,6 +363,5 @@ class _Running:
             yield with_figures(row, self.base, course.rounds, course.racing, sizes)
 
     def _at_size(self, at: AtSize, course: Course) -> AtSize:
-        """Add what the race of sizes found of these settings, and why it does not race any more."""
         raced = with_speed(at, course.rounds, course.racing)
         return replace(raced, reason=at.reason or course.reasons.get((at.option,)))

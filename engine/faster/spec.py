@@ -58,7 +58,6 @@ class FasterSpec(TrainingSpec):
         return cls(**{name: getattr(spec, name) for name in SETTINGS if name in RUN_SETTINGS})
 
     def run_spec(self) -> RunSpec:
-        """Return today's training, as the engine measures it."""
         return RunSpec(**{name: getattr(self, name) for name in RUN_SETTINGS if name in SETTINGS})
 
 

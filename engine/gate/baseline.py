@@ -71,7 +71,6 @@ def _found(place: str, now: Measured, is_from_portal: bool) -> Baseline:
 
 
 def _newest_runs(portal: str, now: Measured) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the newest finished runs of this model and card that the portal measured itself or trusts."""
     wanted = {"model": now.spec.get("model"), "gpu": now.device.name, "kind": "measurement", "state": "finished"}
     wanted |= {"origin": "here-or-trusted"}
     wanted |= {name: now.spec[name] for name in _FILTERS if now.spec.get(name) is not None}

@@ -127,7 +127,6 @@ def _judge_size(boundary: Boundary, *, is_smaller: bool, reason: str) -> tuple[V
 
 
 def _memory(now: Measured, baseline: Measured, demands: Demands) -> Row:
-    """Compare at the largest size that trained in both."""
     points, before = now.points(), baseline.points()
     size = max(points.keys() & before.keys(), default=0)
     held = (points[size].memory_bytes, before[size].memory_bytes) if size else (None, None)
@@ -139,7 +138,6 @@ def _memory(now: Measured, baseline: Measured, demands: Demands) -> Row:
 
 
 def _speed(now: Measured, baseline: Measured, demands: Demands) -> Row:
-    """Compare at the recommended size of each, which is what a training would use."""
     name = "samples a second, recommended size"
     speeds = speed_of(now.recommended), speed_of(baseline.recommended)
     texts = _describe_speed(speeds[0], now.recommended), _describe_speed(speeds[1], baseline.recommended)
@@ -154,7 +152,6 @@ def _speed(now: Measured, baseline: Measured, demands: Demands) -> Row:
 
 
 def speed_of(point: Point | None) -> Interval | None:
-    """Return the speed of a point with its interval; None where it has none."""
     if point is None or point.samples_per_second_low is None or point.samples_per_second_high is None:
         return None
     low, value, high = point.samples_per_second_low, point.samples_per_second or 0.0, point.samples_per_second_high

@@ -19,12 +19,10 @@ _UNCHANGED = "No recorded version or setting is other than in the baseline."
 
 
 def is_regression(rows: Sequence[Row]) -> bool:
-    """Whether one figure is worse than allowed."""
     return any(row.verdict is Verdict.REGRESSED for row in rows)
 
 
 def lines(rows: Sequence[Row], suspects: Sequence[Difference] | None, doubts: Sequence[str] = ()) -> list[str]:
-    """Return the report for a terminal. `suspects` is None where there is no baseline, or no regression."""
     texts = [f"{r.name}: {r.now}; baseline or demand: {r.baseline} ({r.reason})" for r in rows]
     found = [f"[WARN] {printable(doubt, _LINE_MOST)}" for doubt in doubts]
     found += [f"[{_MARKS[r.verdict]}] {printable(text, _LINE_MOST)}" for r, text in zip(rows, texts, strict=True)]
@@ -35,7 +33,6 @@ def lines(rows: Sequence[Row], suspects: Sequence[Difference] | None, doubts: Se
 
 
 def markdown(title: str, rows: Sequence[Row], suspects: Sequence[Difference] | None, doubts: Sequence[str] = ()) -> str:
-    """Return a heading, the warnings, a table and the suspects, for the summary of a job."""
     head = ["| Figure | Now | Baseline or demand | Verdict | Why |", "| --- | --- | --- | --- | --- |"]
     warnings = [line for doubt in doubts for line in (f"> **Warning:** {_cell(doubt)}", "")]
     parts = [f"### {_cell(title)}", "", *warnings, *head]
@@ -58,7 +55,6 @@ def _cell(text: str) -> str:
 
 
 def junit(title: str, rows: Sequence[Row], suspects: Sequence[Difference] | None, doubts: Sequence[str] = ()) -> bytes:
-    """Return the rows as test cases: a regression is a failure; an unknown or doubtful figure is skipped."""
     counts = {verdict: str(sum(r.verdict is verdict for r in rows)) for verdict in Verdict}
     suite = Element("testsuite", name=_xml(title), tests=str(len(rows) + len(doubts)), errors="0")
     suite.set("failures", counts[Verdict.REGRESSED])
@@ -80,5 +76,4 @@ def junit(title: str, rows: Sequence[Row], suspects: Sequence[Difference] | None
 
 
 def _xml(text: str) -> str:
-    """Remove the characters that XML cannot hold."""
     return _NO_XML.sub("", text)

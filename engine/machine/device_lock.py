@@ -45,19 +45,16 @@ _TAKER = re.compile(r"^lock:.*\bFLOCK\s+\w+\s+\w+\s+(-?\d+)\s", re.MULTILINE)
 
 
 def default_folder() -> Path:
-    """Return the default folder of the locks: the same for every program of the machine."""
     return Path(tempfile.gettempdir()) / "memorymark-locks"
 
 
 def lock_path(*, device: str, uuid: str | None, host: str | None = None, folder: Path | None = None) -> Path:
-    """Return the lock of a device: by its UUID, or by host and name where it has none."""
     folder = folder or Path(os.environ.get(FOLDER) or default_folder())
     host = host or os.environ.get(HOST) or socket.gethostname()
     return folder / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', uuid or f'{host}-{device}')}.lock"
 
 
 def inherited_by_child(descriptors: Sequence[int]) -> dict[str, str]:
-    """Return environment variables for a child that uses the devices under these locks."""
     return {INHERITED: ",".join(map(str, descriptors))} if descriptors else {}
 
 
@@ -102,7 +99,6 @@ def held_for_command(
     wait_seconds: float = 0.0,
     on_wait: Callable[[str], None] = lambda _: None,
 ) -> AbstractContextManager[int]:
-    """Hold the device for this command line, or for `work`; or use the locks that its parent holds for it."""
     if inherited := inherited_locks():
         return nullcontext(inherited[0])
     path, work = lock_path(device=facts.device, uuid=facts.uuid), work or " ".join([PROGRAM, *masked(sys.argv[1:])])
@@ -110,7 +106,6 @@ def held_for_command(
 
 
 def sign(descriptor: int, work: str) -> None:
-    """Write the holder and its work into the lock, for people who wait for it."""
     holder = {
         "pid": os.getpid(),
         "host": socket.gethostname(),
@@ -185,7 +180,6 @@ def _is_still(path: Path, descriptor: int) -> bool:
 
 
 def _kill_orphans(path: Path) -> list[int]:
-    """Kill the processes that inherited the lock if the one that took it is dead; return their ids."""
     sharing = _sharing(path)
     started = [int(moment) for pid in sharing if (moment := _started(pid)) is not None]
     if not started or any(taker in sharing for taker in sharing.values()):

@@ -12,7 +12,6 @@ HOST_RESERVE_BYTES = 512 * MIB
 
 
 def lines_of(path: Path) -> list[str]:
-    """Return the lines of a file of the kernel; none where it is missing."""
     try:
         return path.read_text().splitlines()
     except OSError:

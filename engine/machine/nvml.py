@@ -173,7 +173,6 @@ def visible_uuids(nvml: Any, visible_devices: str | None, order: str | None) -> 
 
 
 def _cards(nvml: Any) -> Iterator[tuple[int, Any]]:
-    """Yield the index and handle of every card that answers."""
     count = 0
     with suppress(nvml.NVMLError):  # no driver here
         nvml.nvmlInit()
@@ -193,7 +192,6 @@ def _has_mig_enabled(nvml: Any, card: Any) -> bool:
 
 
 def _devices_of(nvml: Any, card: Any) -> Iterator[Any]:
-    """Yield the handles of the devices that can compute: the card, or its instances."""
     if not _has_mig_enabled(nvml, card):
         yield card
         return

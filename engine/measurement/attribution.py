@@ -137,7 +137,6 @@ class _AttributedRun:
         return found, refused is not None
 
     def _at_beginning(self) -> TracedStep:
-        """Return what is live before a step: weights, state, and what the step before returned."""
         model = self.bench.built.model
         fixed = [LiveBlock(t.nbytes, PARAMETERS, path) for path, t in weights_of(model)]
         fixed += [LiveBlock(t.nbytes, STATE, path, OPTIMIZER_STEP) for path, t in state_of(model, self.step.state)]
@@ -158,7 +157,6 @@ class _AttributedRun:
         return TracedStep((), max(known, counted), fixed, carried)
 
     def _with_ending(self, begun: TracedStep, events: list[TracedEvent]) -> TracedStep:
-        """Add the events, and the addresses of the tensors after the step."""
         had_state = any(block.kind == STATE for block in begun.fixed)
         state = [] if had_state else state_of(self.bench.built.model, self.step.state)
         return replace(
@@ -175,7 +173,6 @@ def _by_address(tensors: Iterable[tuple[str, Tensor]]) -> dict[int, str | None]:
 
 
 def _saved(tensor: Tensor) -> Tensor:
-    """Note in the trace that autograd saves this tensor's block, and save it unchanged."""
     if tensor.layout is torch.strided:
         with record_function(f"{_SAVED}{tensor.untyped_storage().data_ptr()}"):
             pass

@@ -26,7 +26,6 @@ _MEL_BINS, _SOUND_FRAMES = 80, 3000
 
 
 def make_batch(spec: RunSpec, batch_size: int, device: torch.device) -> Batch:
-    """Return new random inputs of the workload, whose first dimension is `batch_size`."""
     return _BATCHES[spec.workload.task](spec, batch_size, device)
 
 

@@ -28,7 +28,6 @@ def compile_for_each_size(model: nn.Module) -> None:
 
 
 def graphs_compiled() -> int:
-    """Return how many graphs this process has compiled so far."""
     from torch._dynamo.utils import counters
 
     return int(counters["stats"]["unique_graphs"])

@@ -19,7 +19,6 @@ from ..spec import RunSpec
 
 
 def main() -> None:
-    """Read a spec from standard input, and write the answer as one line."""
     die_with_parent()
     prefer_as_oom_victim()
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")

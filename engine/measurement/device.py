@@ -74,7 +74,6 @@ def open_device(spec: RunSpec, idle_beside_bytes: int | None = None) -> Device:
 
 
 def facts_of(name: str) -> DeviceFacts:
-    """Return what is known about a device without using it."""
     return _device(name).facts()
 
 
@@ -118,7 +117,6 @@ class Device(ABC):
         check_precision(spec.precision, self.name, self.compute_capability)
 
     def open(self, idle_beside_bytes: int | None) -> None:
-        """Make the device ready for use, where that is necessary."""
         return
 
     def apply_limit(self, limit_bytes: int | None) -> None:
@@ -174,7 +172,6 @@ class Device(ABC):
         return None
 
     def settings(self) -> dict[str, Any]:
-        """Return the administrator's settings of the device that change memory or speed."""
         return {}
 
     def facts(self) -> DeviceFacts:

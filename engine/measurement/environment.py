@@ -69,7 +69,6 @@ def check_environment(spec: RunSpec, device_type: str) -> None:
 
 
 def environment(spec: RunSpec, device: Device) -> dict[str, Any]:
-    """Return the environment as JSON; a comparison of two runs begins with its differences."""
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),

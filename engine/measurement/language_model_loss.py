@@ -102,7 +102,6 @@ def _inputs(batch: Batch) -> Batch:
 
 
 def _next_tokens(batch: Batch) -> Tensor:
-    """Return for each token the one that follows it: the labels, moved by one."""
     return nn.functional.pad(batch["labels"], (0, 1), value=NOT_LEARNED)[:, 1:]
 
 

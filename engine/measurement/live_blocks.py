@@ -95,7 +95,6 @@ def explain(step: TracedStep, limit_bytes: int | None) -> LiveMoment:
 
 
 def after(step: TracedStep) -> dict[int, LiveBlock]:
-    """Return the blocks that are live at the end of the step, by address."""
     return _replayed(step, len(step.events))[0]
 
 
@@ -146,7 +145,6 @@ def _replayed(step: TracedStep, until: int) -> tuple[dict[int, LiveBlock], int]:
 
 
 def _last_allocations(events: Iterable[TracedEvent]) -> dict[int, int]:
-    """Return the index of the last allocation at each address: the one that is live after the step."""
     return {event.address: place for place, event in enumerate(events) if event.size_bytes > 0}
 
 

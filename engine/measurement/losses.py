@@ -43,7 +43,6 @@ def train_losses(bench: Bench, batch_size: int, steps: int, progress: Progress =
 
 
 def without_dropout(model: nn.Module) -> None:
-    """Set every probability of dropping something to 0, also those that a config or an attribute holds."""
     for module in model.modules():
         for holder in (module, getattr(module, "config", None)):
             for name, value in list(getattr(holder, "__dict__", {}).items()):

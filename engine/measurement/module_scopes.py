@@ -39,7 +39,6 @@ class ModuleScopes:
 
     @contextmanager
     def followed(self) -> Iterator[None]:
-        """Attach the hooks, and remove them in the end."""
         with ExitStack() as stack:
             for module, path in self._paths.items():
                 # the pre-hook runs before all others, the hook after them: what they allocate belongs to the module
@@ -50,12 +49,10 @@ class ModuleScopes:
             yield
 
     def begin_step(self) -> None:
-        """Forget the nodes of the previous step."""
         self._numbers, self._scopes = [], []
 
     @property
     def current(self) -> str | None:
-        """The innermost module whose forward pass is running."""
         return self._open[-1][0] if self._open else None
 
     def of_node(self, number: int) -> str | None:
@@ -66,7 +63,6 @@ class ModuleScopes:
         return self._scopes[place]
 
     def of_current_node(self) -> str | None:
-        """Return the module of the node whose backward pass is running."""
         node = torch._C._current_autograd_node()
         return None if node is None else self.of_node(node._sequence_nr())
 
@@ -93,23 +89,19 @@ _LARGEST_NUMBER = 2**63
 
 
 def gradients_of(model: nn.Module) -> list[tuple[str, Tensor]]:
-    """Return every gradient with the module of its parameter."""
     return [(path, p.grad) for path, p in _parameters(model) if p.grad is not None]
 
 
 def state_of(model: nn.Module, tensors_of: Callable[[nn.Parameter], Iterable[Tensor]]) -> list[tuple[str, Tensor]]:
-    """Return every tensor that persists for a parameter from step to step, with the module of the parameter."""
     return [(path, tensor) for path, parameter in _parameters(model) for tensor in tensors_of(parameter)]
 
 
 def weights_of(model: nn.Module) -> list[tuple[str, Tensor]]:
-    """Return every parameter and buffer with its module, each once."""
     buffers = ((path, buffer) for module, path in paths_of(model).items() for buffer in module.buffers(recurse=False))
     return [*_parameters(model), *_each_once(buffers)]
 
 
 def _parameters(model: nn.Module) -> list[tuple[str, nn.Parameter]]:
-    """Return every parameter once, with the first module that has it."""
     return _each_once((path, p) for module, path in paths_of(model).items() for p in module.parameters(recurse=False))
 
 

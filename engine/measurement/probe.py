@@ -78,7 +78,6 @@ class Meter:
         self.read()
 
     def marked(self, phase: str) -> AbstractContextManager[Any]:
-        """Return what surrounds a phase of the step while it is measured."""
         return self._counted(phase)
 
     def read(self) -> None:
@@ -206,7 +205,6 @@ def _peak_by_kind(bench: Bench, step: TrainingStep, batch_size: int) -> memory_t
 
 
 def recorded(phase: str) -> AbstractContextManager[Any]:
-    """Mark a phase in the profiler's trace, where `read_trace` finds it."""
     return record_function(_MARK + phase)
 
 
@@ -240,7 +238,6 @@ def profiled_step(
 
 
 def read_trace(trace: profile, device_type: str) -> tuple[list[memory_timeline.Event], list[memory_timeline.Phase]]:
-    """Flatten the profiler's tree: the allocator's events on the device, and the marked phases."""
     events, phases = [], []
     assert trace.profiler is not None
     assert trace.profiler.kineto_results is not None
@@ -258,7 +255,6 @@ def read_trace(trace: profile, device_type: str) -> tuple[list[memory_timeline.E
 
 
 def outcome_of(exc: Exception, device: Device) -> Outcome:
-    """Classify an exception on this device, with the memory that was free when it was raised."""
     free_bytes = read_if_possible(device.free_bytes)
     outcome = classify(type(exc).__name__, str(exc), free_bytes=free_bytes, total_bytes=device.capacity_bytes)
     return outcome or Outcome.ERROR

@@ -28,7 +28,6 @@ _WEIGHTS_DEVIATION = 0.02
 
 @contextmanager
 def linear_layers_without_weights() -> Iterator[None]:
-    """Create new linear layers without memory in the context; `quantize` fills them with random weights."""
     with patch.object(nn.Linear, "__init__", partialmethod(nn.Linear.__init__, device="meta")):
         yield
 
@@ -121,7 +120,6 @@ def eight_bit_linear(weight: Tensor, bias: Tensor | None) -> Linear8bitLt:
 
 
 def _filled(tensor: Tensor, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Return loaded weights on the device, or random ones where none were loaded."""
     if tensor.device.type == "meta":
         return torch.empty(tensor.shape, dtype=dtype, device=device).normal_(std=_WEIGHTS_DEVIATION)
     return tensor.detach().to(device, dtype)

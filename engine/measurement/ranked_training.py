@@ -26,7 +26,6 @@ SEED = 0
 
 
 def main(settings: str, batch_size: int) -> None:
-    """Train steps of this batch size until the process is ended."""
     spec, device = RunSpec.from_dict(json.loads(settings)), _device()
     is_nvidia = device.type == "cuda" and not torch.version.hip
     check_precision(spec.precision, str(device), torch.cuda.get_device_capability(device) if is_nvidia else None)

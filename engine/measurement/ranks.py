@@ -41,7 +41,6 @@ def step_of_this_rank(spec: RunSpec, built: Built, device: torch.device) -> Trai
 
 
 def sharded_step(spec: RunSpec, built: Built, device: torch.device, mesh: Any) -> TrainingStep:
-    """Return the step of a rank whose weights are sharded over a mesh."""
     shard(spec, built.model, mesh)
     step = TrainingStep(spec, built, device)
     step.autocast_dtype = None  # the policy of the shards decides it
@@ -49,7 +48,6 @@ def sharded_step(spec: RunSpec, built: Built, device: torch.device, mesh: Any) -
 
 
 def shard(spec: RunSpec, model: nn.Module, mesh: Any) -> None:
-    """Shard each layer and then the rest, as `fully_shard` is used."""
     fsdp = importlib.import_module("torch.distributed.fsdp")
     halves = {"param_dtype": torch.bfloat16, "reduce_dtype": torch.float32} if spec.precision == "bf16" else {}
     policy = fsdp.MixedPrecisionPolicy(**halves)

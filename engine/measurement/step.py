@@ -98,7 +98,6 @@ class TrainingStep:
             self._optimizer_step()
 
     def _learn_from_micro_batch(self, batch_size: int, phase: PhaseMarker, *, is_first: bool) -> None:
-        """Add the gradients of one micro-batch to the existing ones."""
         batch = self.built.make_batch(batch_size)
         if any(tensor.shape[0] != batch_size for tensor in batch.values()):
             raise WorkloadFailed(f"the batch does not have {batch_size} samples in every tensor")
@@ -112,7 +111,6 @@ class TrainingStep:
             (self.scaler.scale(loss) if self.scaler else loss).backward()
 
     def _saving(self) -> AbstractContextManager[Any]:
-        """Return what decides where the forward pass saves tensors for the backward pass."""
         if not self.offloads:
             return nullcontext()
         return save_on_cpu(pin_memory=True, device_type=self.device.type)
@@ -151,7 +149,6 @@ class TrainingStep:
             raise WorkloadFailed("the optimizer skipped its step (gradients not finite): nothing was measured")
 
     def state(self, parameter: nn.Parameter) -> list[Tensor]:
-        """Return the tensors that persist on the device from step to step for a parameter: its state and average."""
         own = self.of_weights.get(parameter) if self.of_weights else self.optimizer
         state = state_on(self.device, own, parameter)
         return [*state, *([self.averages[parameter]] if parameter in self.averages else [])]
@@ -163,19 +160,16 @@ class TrainingStep:
 
     @property
     def buckets(self) -> list[Tensor]:
-        """The buckets in which gradients are reduced over several ranks; none on one."""
         return []
 
     def gradients(self) -> list[Tensor]:
         return [p.grad for p in self.built.model.parameters() if p.grad is not None]
 
     def carried_tensors(self) -> list[Tensor]:
-        """Return what the last step left and the next one will replace: logits, caches, the loss."""
         return _tensors_in([self.outputs, self.loss])
 
 
 def _tensors_in(value: Any) -> list[Tensor]:
-    """Return every tensor that `value` holds: in containers, and in attributes of objects such as a key-value cache."""
     found, seen, waiting = [], set(), [value]
     while waiting:
         one = waiting.pop()

@@ -131,7 +131,6 @@ def _is_enough(step_seconds: Sequence[float], least_seconds: float) -> bool:
 
 
 def warm_up(device: Device, step: TrainingStep, batch_size: int, progress: Progress = no_progress) -> None:
-    """Train untimed until the device has been busy for its warm-up time."""
     deadline = time.perf_counter() + device.warm_up_seconds
     number = 0
     while time.perf_counter() < deadline:

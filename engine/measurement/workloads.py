@@ -126,7 +126,6 @@ def _inputs(spec: RunSpec, batch_size: int, device: torch.device) -> Batch:
 
 
 def transformer(model: nn.Module, make_batch: Callable[[int], Batch]) -> Built:
-    """Wrap a model of transformers, which takes the batch as arguments and returns the loss with its outputs."""
     return Built(model, make_batch, lambda batch: model(**batch), lambda outputs, _: outputs.loss)
 
 
@@ -186,7 +185,6 @@ def equal_layers(spec: RunSpec) -> int | None:
 
 
 def _of_each_layer(config: Any, layers: int | None) -> dict[str, list[Any]]:
-    """Return the lists of a config that have a value for each layer."""
     return {name: value for name, value in vars(config).items() if isinstance(value, list) and len(value) == layers}
 
 
@@ -197,7 +195,6 @@ def _shorten(config: Any, layers: int) -> None:
 
 
 def build_model(spec: RunSpec, layers: int | None = None) -> nn.Module:
-    """Make the model of a catalogue entry or a config, with random weights, and with fewer layers if told so."""
     import_torchvision()
     workload = spec.workload
     make_model, config = _attribute(workload, workload.model_class), _config(spec)
@@ -216,7 +213,6 @@ def build_model(spec: RunSpec, layers: int | None = None) -> nn.Module:
 
 
 def _config(spec: RunSpec) -> dict[str, Any]:
-    """Return the entry's changes to the library's default configuration, with the input size where it is needed."""
     workload, config = spec.workload, dict(spec.workload.config)
     if workload.library == "transformers" and workload.label_count is not None:
         config["num_labels"] = workload.label_count
@@ -329,7 +325,6 @@ def _channels_last(tensor: Tensor) -> Tensor:
 
 
 def _freeze(model: nn.Module, count: int) -> None:
-    """Freeze every weight up to the end of the first `count` blocks, in the order in which the model defines them."""
     *_, last = blocks_of(model)[count - 1].parameters()
     for parameter in model.parameters():
         parameter.requires_grad_(False)
@@ -343,7 +338,6 @@ def blocks_of(model: nn.Module) -> list[nn.Module]:
 
 
 def series_of_blocks(model: nn.Module) -> list[nn.Module]:
-    """Return the blocks of every stack: of an encoder and a decoder those of both."""
     stacks = [blocks for name, blocks in _series(model).items() if name.endswith(".")]
     return [block for blocks in stacks if len(blocks) > 1 for block in blocks] or blocks_of(model)
 

@@ -13,7 +13,6 @@ from .parse import Facts, cgroup_folders, container_facts, lowest_cpu_quota, low
 
 
 def run_facts(environ: Mapping[str, str] = os.environ, root: Path = Path("/")) -> Facts:
-    """Draw the key of a new run, and read its host, start time, job and limits."""
     return {
         "run_key": secrets.token_hex(16),
         "host": socket.gethostname(),
@@ -23,7 +22,6 @@ def run_facts(environ: Mapping[str, str] = os.environ, root: Path = Path("/")) -
 
 
 def place_facts(environ: Mapping[str, str], root: Path) -> Facts:
-    """Read the job, the container and the limits, as far as they are stated."""
     cgroup = _read(root / "proc/self/cgroup")
     mountinfo, containerenv = _read(root / "proc/self/mountinfo"), _read(root / "run/.containerenv")
     facts = slurm_facts(environ) | container_facts(environ, cgroup, mountinfo, containerenv)

@@ -31,7 +31,6 @@ class Field:
     shares_cores: bool = False
 
     def entry(self, changes: Iterable[str]) -> Entry | None:
-        """Return the entry of these changes; None where two of them exclude each other."""
         wanted = frozenset(changes)
         if any(pair <= wanted for pair in self.conflicts):
             return None
@@ -65,11 +64,9 @@ class RacedRound:
     failed: Entry | None = None
 
     def logarithms(self) -> dict[Entry, float]:
-        """Return the logarithm of the samples a second of each entry."""
         return {each.entry: math.log(each.samples_per_second) for each in self.timed}
 
     def disturbed(self, cores: int) -> frozenset[Entry]:
-        """Return the entries beside whose blocks other work used the machine's cores."""
         return frozenset(each.entry for each in self.timed if (each.others_cores or 0.0) > BUSY_FRACTION * cores)
 
 
@@ -102,7 +99,6 @@ class RaceVerdict:
 
     @property
     def is_found(self) -> bool:
-        """Whether a change is recommended."""
         return self.chosen != TODAY
 
 

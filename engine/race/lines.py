@@ -42,7 +42,6 @@ _CHECKPOINTED_BLOCKS = (
 
 
 def without_cache(module: str = "model") -> str:
-    """Write the line that puts off the cache of a decoder."""
     return f"{module}.config.use_cache = False"
 
 
@@ -107,7 +106,6 @@ class Lines:
 
 
 def lines_of(entry: Entry, spec: RunSpec, device_kind: str, batch_size: int | None = None) -> tuple[Lines, ...]:
-    """Return the lines of the changes of an entry to a training, and of another batch size, for each library."""
     table = _table(spec, entry, device_kind)
     return tuple(
         Lines(library, title, _of([table[name] for name in entry], library, batch_size))
@@ -116,7 +114,6 @@ def lines_of(entry: Entry, spec: RunSpec, device_kind: str, batch_size: int | No
 
 
 def distinct(lines: Sequence[Lines]) -> tuple[Lines, ...]:
-    """Return the lines for plain PyTorch, and those of each library that differ from them."""
     plain = next((each.lines for each in lines if each.library == TORCH), ())
     return tuple(each for each in lines if each.library == TORCH or each.lines != plain)
 

@@ -20,8 +20,7 @@ STEPS = 5
 MOST_NOISE = ROUNDING_TOLERANCES["bf16"]
 """A training whose own losses differ by more is seeded by nothing that is set here: no variant can be compared."""
 OWN_FACTOR = 3.0
-"""A difference up to this many times that of today's training to itself is not the variant's: it is the machine's, or
-that of other random numbers."""
+"""A difference up to this many times that of today's training to itself is noise, or of other random numbers."""
 
 
 class Sameness(StrEnum):
@@ -47,7 +46,6 @@ class Numbers:
 
     @property
     def is_offered(self) -> bool:
-        """Whether a variant with these numbers may be recommended."""
         return self.sameness in (Sameness.BITS, Sameness.ROUNDING)
 
 
@@ -79,7 +77,6 @@ def compare_numbers(losses: Sequence[float], today: Sequence[float], own: float 
 
 
 def is_hidden(own: float | None) -> bool:
-    """Whether today's training differs from itself by more than any rounding would show."""
     return own is not None and own > MOST_NOISE
 
 

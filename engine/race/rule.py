@@ -66,7 +66,6 @@ Logarithms = dict[Entry, float]
 
 
 def decide(field: Field, rounds: Sequence[RacedRound]) -> NextRound | RaceVerdict:
-    """Return what to time next, or the verdict."""
     race = _Race(field, rounds)
     entries: list[Entry] = [TODAY, *((change,) for change in field.changes)]
     leader, gains, tried = TODAY, dict[str, float](), set(entries)
@@ -132,7 +131,6 @@ class _Known:
 
 
 def _known(rounds: Sequence[RacedRound], cores: int, outlying: float = OUTLYING) -> list[_Known]:
-    """Read the rounds of one generation, or of the evaluation."""
     fastest: Logarithms = {}
     for r in rounds:
         for entry, value in r.logarithms().items():
@@ -148,7 +146,6 @@ def _known(rounds: Sequence[RacedRound], cores: int, outlying: float = OUTLYING)
 
 
 def _ratios(entry: Entry, other: Entry, known: Sequence[_Known], enough: int = ENOUGH_QUIET) -> list[float]:
-    """Return the logarithms of how many times as fast `entry` was: of undisturbed rounds if they are enough."""
     both = [k for k in known if {entry, other} <= k.logarithms.keys()]
     quiet = [k for k in both if {entry, other} <= k.quiet]
     return [k.logarithms[entry] - k.logarithms[other] for k in (quiet if len(quiet) >= enough else both)]
@@ -174,12 +171,10 @@ class _Generation:
 
     @property
     def best(self) -> Entry:
-        """Return the entry that was the fastest, by its ratios to the first one."""
         return max(self.left, key=lambda entry: (self.ratio(entry, self.left[0]).value, -len(entry)))
 
     @property
     def rival(self) -> Entry:
-        """Return the entry that the others are held against."""
         return TODAY if self.number == 0 else self.best
 
     def _is_out(self, entry: Entry) -> bool:
@@ -195,7 +190,6 @@ class _Generation:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it has shown enough."""
         count = len(self.rounds)
         if len(self.left) < 2:
             return True
@@ -271,7 +265,6 @@ class _Race:
         return sum(longest.get(entry, max(parts[entry], default=self.unit_seconds)) for entry in entries)
 
     def has_time_for(self, entries: Sequence[Entry], leader: Entry) -> bool:
-        """Whether a round of these entries leaves the evaluation of a leader the time of its fewest rounds."""
         left = ENOUGH_ROUNDS * self.seconds_of(TODAY, leader)
         return self.spent + self.seconds_of(*entries) + left < self.field.most_seconds
 
@@ -297,7 +290,6 @@ class _Race:
         return RaceVerdict(TODAY, TODAY, SpeedClaim.NOTHING, None, len(own), quiet, ended_early=is_cut)
 
     def evaluated(self, leader: Entry) -> NextRound | RaceVerdict:
-        """Return the next round of the evaluation, or the verdict."""
         own = [r for r in self.rounds if r.stage is Stage.EVALUATION and {TODAY, leader} <= r.logarithms().keys()]
         quiet = sum(not r.disturbed(self.field.cores) for r in own)
         known_rounds = _known(own, self.field.cores, outlying=math.inf)
@@ -325,7 +317,6 @@ class _Race:
         return RaceVerdict(leader if is_chosen else TODAY, leader, claim, gain, len(ratios), quiet)
 
     def _is_known(self, ratios: Sequence[float], count: int, quiet: int) -> bool:
-        """Whether the evaluation is precise enough, or further rounds would not make it so."""
         if count < ENOUGH_ROUNDS or count >= MOST_ROUNDS_EVALUATION:
             return count >= MOST_ROUNDS_EVALUATION
         if count % LOOK_EVERY or (self.field.shares_cores and quiet < ENOUGH_ROUNDS):
@@ -334,7 +325,6 @@ class _Race:
 
 
 def _grown(field: Field, leader: Entry, gains: dict[str, float], generation: int) -> list[Entry]:
-    """Return the combinations that race in the next generation."""
     order = list(gains)
     if generation == 0:
         grown, together = list[Entry | None](), list[str]()

@@ -71,12 +71,10 @@ def describe_saving(savings: Savings) -> str:
 
 
 def describe_basis(savings: Savings) -> str:
-    """Write what the saving of the headline rests on; empty where it names none."""
     return f"The saving assumes {describe_assumptions(savings)}." if describe_saving(savings) else ""
 
 
 def nothing_found(verdicts: Sequence[RaceVerdict]) -> str:
-    """Write why nothing is recommended: nothing gains, or the speeds of these races do not say."""
     is_open = [each for each in verdicts if each.claim is SpeedClaim.NOTHING]
     if not is_open:
         return NO_GAIN

@@ -116,7 +116,6 @@ class NotTried:
 
 
 def changes_to_try(spec: RunSpec, wanted: Iterable[str] = ()) -> tuple[tuple[Change, ...], tuple[NotTried, ...]]:
-    """Return the changes that race, and those that are left out; only the wanted ones, where some are."""
     names = tuple(wanted) or tuple(CHANGES)
     tried, left_out = list[Change](), list[NotTried]()
     for name in names:
@@ -141,7 +140,6 @@ def _why_not(spec: RunSpec, change: Change) -> str | None:
 
 
 def settings_of_entry(entry: Entry) -> dict[str, Any]:
-    """Return the settings that the changes of an entry set."""
     return {CHANGES[name].setting: CHANGES[name].value for name in entry}
 
 

@@ -46,7 +46,6 @@ class Broadcasts:
         return f"{group.replace('/', '_')}-{number}" if number <= MOST_KEPT else ""
 
     def keep(self, key: str, value: Any) -> None:
-        """Keep what this rank has broadcast."""
         if self.folder is not None and key:
             path = self.folder / key
             with suppress(OSError, TypeError, AttributeError, pickle.PicklingError):
@@ -92,7 +91,6 @@ class EmulatedGroup(_Group):  # type: ignore[misc]
 
     @property
     def pg_name(self) -> str:
-        """The older name of `group_name`."""
         return self.named
 
     def shutdown(self) -> None:
@@ -105,7 +103,6 @@ class EmulatedGroup(_Group):  # type: ignore[misc]
         """Wait for nobody."""
 
     def allreduce(self, tensors: Any, opts: Any = None, timeout: Any = None) -> Work:
-        """Reduce as if each rank held this one's tensors."""
         for tensor in _listed(tensors):
             _reduce(tensor, opts, self.ranks)
         return _done(tensors)
@@ -227,7 +224,6 @@ class EmulatedGroup(_Group):  # type: ignore[misc]
         return _done(tensors)
 
     def recv(self, tensors: Any, *source: Any) -> Work:
-        """Receive what the tensors hold already."""
         return _done(tensors)
 
     def recv_anysource(self, tensors: Any, *tag: Any) -> Work:
@@ -274,7 +270,6 @@ def _reduce(tensor: Any, opts: Any, ranks: int) -> None:
 
 
 def _name_and_factor(operation: Any) -> tuple[str, Any]:
-    """Return the name of a reduction, and the factor of a scaled sum."""
     kind, factor = operation, None
     if isinstance(operation, ReduceOp):
         state: Any = operation.__getstate__()
@@ -353,7 +348,6 @@ def _object_collectives(c10d: Any, broadcasts: Broadcasts) -> dict[str, Callable
     """Return the collectives of objects whose result only their root knows; torch's own do for the others."""
 
     def known(group: Any, source: int | None, group_source: int | None, own: Any) -> Any:
-        """Return the object of the root: this rank's own, or what the root left when it was emulated."""
         group = group or c10d._get_default_group()
         root = source if group_source is None else c10d.get_global_rank(group, group_source)
         key = f"object-{broadcasts.next_of('object-' + group.group_name)}"

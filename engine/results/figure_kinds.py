@@ -36,7 +36,6 @@ FIGURE_KINDS: dict[str, str] = {
 
 
 def grade_of(spec: Mapping[str, Any]) -> str:
-    """Return what a run with this spec did: measured, or emulated where a device stood in for ranks."""
     return EMULATED if spec.get("emulate_ranks") else MEASURED
 
 

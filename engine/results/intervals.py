@@ -43,7 +43,6 @@ class Interval:
         return Interval(self.value - below, self.value, self.value + above)
 
     def exp(self) -> Interval:
-        """Turn an interval of logarithms into one of ratios."""
         return Interval(math.exp(self.low), math.exp(self.value), math.exp(self.high))
 
 

@@ -144,7 +144,6 @@ def entries_of(blocks: Iterable[LiveBlock], total_bytes: int) -> tuple[Entry, ..
 
 
 def _of_modules(blocks: Iterable[LiveBlock]) -> list[Entry]:
-    """Add up the blocks of the same kind, module and phase."""
     groups: dict[tuple[str, str | None, str | None], list[LiveBlock]] = {}
     for block in blocks:
         if block.size_bytes:
@@ -158,7 +157,6 @@ def _of_modules(blocks: Iterable[LiveBlock]) -> list[Entry]:
 
 
 def _joined(entries: Iterable[Entry]) -> list[Entry]:
-    """Join the layers that differ only in their number, but not one that is far larger than the others."""
     groups: dict[tuple[str, str | None, str | None], list[Entry]] = {}
     for entry in entries:
         groups.setdefault((entry.kind, layer_pattern(entry.module), entry.phase), []).append(entry)
@@ -175,7 +173,6 @@ def _joined(entries: Iterable[Entry]) -> list[Entry]:
 
 
 def _shortened(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    """Return the largest entries, then the rest joined to one entry for each kind."""
     kept, rest = list(entries[:MOST_ENTRIES]), entries[MOST_ENTRIES:]
     for kind in CONTENT_LABELS:
         joined = [entry for entry in rest if entry.kind == kind]

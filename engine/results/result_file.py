@@ -25,7 +25,6 @@ class Document(Protocol):
 
 
 def write_result(path: Path, exit_status: int, result: Document, *, mode: int = 0o666) -> None:
-    """Write a result with its exit status, as `write_content` does."""
     write_content(path, {"exit_status": exit_status, "result": result.to_dict()}, mode=mode)
 
 

@@ -43,7 +43,6 @@ class AllowedSizes:
 
     @classmethod
     def of(cls, sizes: Collection[int]) -> AllowedSizes:
-        """Make the rule of a list of sizes."""
         return cls(Rule.LISTED, listed=tuple(sorted({*sizes})))
 
     @classmethod
@@ -127,7 +126,6 @@ class AllowedSizes:
         return up if up is not None and up < below else None
 
     def is_consistent(self, taken: Collection[int], failed: Collection[int]) -> bool:
-        """Whether the script took only sizes that this allows, and failed only with others."""
         return all(map(self.allows, taken)) and not any(map(self.allows, failed))
 
 
@@ -138,7 +136,6 @@ def _divisors(number: int) -> list[int]:
 
 
 def boundary_among(boundary: Boundary, rule: AllowedSizes) -> Boundary:
-    """Return a boundary that was searched among the sizes of a rule."""
     boundary = replace(boundary, allowed_sizes=rule.describe())
     if boundary.reason is Reason.MAX_BATCH_SIZE and rule.at_least((boundary.largest_batch_size or 0) + 1) is None:
         none = "is no larger one" if rule.rule is Rule.LISTED else f"are no larger {rule.describe()}"

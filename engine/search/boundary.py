@@ -61,7 +61,6 @@ def boundary_of_soak(
 
 
 def boundary_of_earlier_run(boundary: Boundary) -> Boundary:
-    """Return the boundary of a run whose speeds are compared again, with a note of where its certificate comes from."""
     return with_note(boundary, OF_EARLIER_RUN)
 
 
@@ -81,7 +80,6 @@ def boundary_of_check(probe: Probe, steps: int, probes: Sequence[Probe], device:
 
 
 def with_note(boundary: Boundary, note: str | None) -> Boundary:
-    """Add a note to those that the boundary has, once."""
     if note is None or (boundary.note and note in boundary.note):
         return boundary
     return replace(boundary, note=f"{boundary.note}; {note}" if boundary.note else note)
@@ -97,7 +95,6 @@ def with_current_size_note(boundary: Boundary, spec: SearchSpec) -> Boundary:
 
 
 def _refused(largest: int, refusal: Probe, probes: Sequence[Probe], device: DeviceFacts) -> Boundary:
-    """Return the boundary between `largest`, which trained, and the size of `refusal`, which did not."""
     boundary = Boundary(
         largest,
         certified=refusal.outcome is Outcome.OUT_OF_MEMORY,

@@ -48,7 +48,6 @@ def next_where_starts_differ(found: Found, probes: Sequence[Probe], memory_bytes
 
 
 def do_starts_differ(probes: Sequence[Probe]) -> bool:
-    """Whether two starts of one size took different memory, or one of them ran out of it."""
     return any(_differ(made) for made in _by_size(probes).values())
 
 
@@ -120,7 +119,6 @@ def boundary_on_ranks(boundary: Boundary, probes: Sequence[Probe]) -> Boundary:
 
 
 def without_short_starts(probes: Sequence[Probe]) -> list[Probe]:
-    """Return the starts without those that trained for clearly fewer steps than another of the same size."""
     most = {p.batch_size: 0 for p in probes}
     for probe in probes:
         most[probe.batch_size] = max(probe.steps, most[probe.batch_size])

@@ -86,7 +86,6 @@ def _refused_leaps(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _unguided_step(trials: Sequence[Trial], leaps: list[Trial], limits: SearchLimits) -> Try | Found:
-    """Return the plain search's next step, without the sizes that a refused leap already rules out."""
     seen = [t for t in trials if t not in leaps]
     while isinstance(step := unguided.decide(seen, limits), Try):
         known = next((t for t in reversed(leaps) if t.batch_size <= step.batch_size and t not in seen), None)
@@ -130,7 +129,6 @@ class _Corrected:
         return _last(fits, low, limits.maximum)
 
     def below(self, low: int) -> tuple[tuple[int, int], ...]:
-        """Return two sizes well below `low`, which make a line with it."""
         return tuple((size, int(self.memory_bytes(size))) for size in (low // 2, low * 3 // 4) if 1 <= size < low)
 
 
@@ -166,7 +164,6 @@ def _size_with(expected: ExpectedMemory, wanted_bytes: int, near: int) -> float:
 
 
 def _last(holds: Callable[[int], bool], low: int, maximum: int) -> int:
-    """Return the largest size up to `maximum` for which `holds`, going up from `low`, for which it does."""
     step = 1
     while low + step < maximum and holds(low + step):
         low, step = low + step, 2 * step
@@ -174,7 +171,6 @@ def _last(holds: Callable[[int], bool], low: int, maximum: int) -> int:
 
 
 def _last_below(holds: Callable[[int], bool], high: int) -> int:
-    """Return the largest size below `high` for which `holds`, going down from `high`; 1 if there is none."""
     step = 1
     while high - step > 1 and not holds(high - step):
         high, step = high - step, 2 * step

@@ -14,7 +14,6 @@ NEAR = 1.05
 
 
 def allowed_bytes(limit_bytes: int, reserve_fraction: float) -> int:
-    """Return what the recommended size may take."""
     return int(limit_bytes * (1 - reserve_fraction))
 
 

@@ -94,7 +94,6 @@ def decide(trials: Sequence[Trial], limits: SearchLimits) -> Try | Found:
 
 
 def _grow(trials: Sequence[Trial], fitted: list[int], limits: SearchLimits) -> Try:
-    """Choose a larger size, while none was refused."""
     low = fitted[-1]
     if low < limits.start:
         return _try(limits.start, low, limits)
@@ -116,7 +115,6 @@ def _grow(trials: Sequence[Trial], fitted: list[int], limits: SearchLimits) -> T
 
 
 def _close_in(trials: Sequence[Trial], fitted: list[int], refused: list[int], limits: SearchLimits) -> Try:
-    """Choose a size strictly between the largest that fitted and the smallest that was refused."""
     low, high = fitted[-1] if fitted else 0, refused[0]
     middle = math.isqrt(low * high) if high > 4 * low else (low + high) // 2
     line = _line(trials, limits)
@@ -141,7 +139,6 @@ def _step_up(trials: Sequence[Trial], fitted: list[int], limits: SearchLimits) -
 
 
 def _step_down(refused: list[int]) -> int:
-    """Return how far to go below the smallest refused size: wider each time one near it was refused too."""
     distance = refused[1] - refused[0] if len(refused) > 1 else refused[0]
     if distance <= max(2, refused[0] * NEAR * 4):
         return 2 * distance
@@ -187,7 +184,6 @@ def _line(trials: Sequence[Trial], limits: SearchLimits) -> _Line | None:
 
 
 def _is_straight(points: list[tuple[int, int]]) -> bool:
-    """Whether the three largest lie on one line that rises."""
     if len(points) < 3:
         return False
     (b1, m1), (b2, m2), (b3, m3) = points[-3:]

@@ -118,7 +118,6 @@ class AdapterSettings:
 
     @property
     def is_quantized(self) -> bool:
-        """Whether the frozen base weights are stored in 4 or in 8 bits."""
         return self.load_in_4bit or self.load_in_8bit
 
     def take_lora_targets(self) -> None:

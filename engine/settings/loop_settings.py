@@ -72,5 +72,4 @@ class LoopSettings:
 
     @property
     def has_own_loss(self) -> bool:
-        """Whether the loss differs from the one that a language model of transformers returns."""
         return self.loss_chunk_tokens is not None or self.half_precision_loss or self.liger_loss

@@ -26,7 +26,6 @@ class FourBits(NamedTuple):
 
     @classmethod
     def of(cls, settings: AdapterSettings, precision: str) -> Self:
-        """Read the settings of a training in this precision."""
         quant_type, _, double = settings.four_bit_format.partition("-")
         computes_in = settings.four_bit_compute
         if computes_in == AUTO:

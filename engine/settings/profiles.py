@@ -158,7 +158,6 @@ def settings_like(name: str, given: Mapping[str, Any], workload: Workload, input
 
 
 def of_profile(error: SpecError, profile: str, settings: Mapping[str, Any]) -> SpecError:
-    """Return the error as one of `like`, where the refused setting is one that only the profile has."""
     name = error.field
     if name is None or name not in settings:
         return error

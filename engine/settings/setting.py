@@ -30,7 +30,6 @@ class TextValues(NamedTuple):
     max_length: int
 
     def has(self, value: str) -> bool:
-        """Whether it may be written so."""
         return len(value) <= self.max_length and self.pattern.fullmatch(value) is not None
 
 
@@ -58,7 +57,6 @@ class Setting:
 
     @property
     def summary(self) -> str:
-        """Return the first sentence of the description, without its full stop."""
         return self.description.partition(". ")[0].removesuffix(".")
 
     @property
@@ -68,13 +66,11 @@ class Setting:
 
     @property
     def pattern(self) -> str | None:
-        """Return the regular expression of a value that may be written: a choice, or a text beside them."""
         if self.text_values is None:
             return None
         return f"^(?:{'|'.join([*map(re.escape, self.choices or ()), self.text_values.pattern.pattern])})$"
 
     def text_of(self, value: str) -> str:
-        """Return a value as a form shows it: a choice by its label."""
         return (self.choices or {}).get(value, value)
 
     def describe(self, value: object) -> str:
@@ -87,5 +83,4 @@ class Setting:
 
 
 def setting(role: Role, label: str, description: str, *, default: Any = MISSING, **others: Any) -> Any:
-    """Declare a field of a dataclass together with its description."""
     return field(default=default, metadata={"setting": Setting(role, label, description, **others)})

@@ -72,7 +72,6 @@ def _is_written_well(value: str, of: Setting) -> bool:
 
 
 def not_offered(value: str, offered: Sequence[str], texts: TextValues | None = None) -> str:
-    """Write that a value is not offered: the nearest that are, or all of them, where they are few."""
     nearest = _nearest(value.strip().lower(), offered)
     names = ", ".join(filter(None, offered)) if len(offered) <= _MOST_LISTED else ""
     if texts is not None:
@@ -85,14 +84,12 @@ def not_offered(value: str, offered: Sequence[str], texts: TextValues | None = N
 
 
 def unknown_key(key: str, names: Sequence[str]) -> str:
-    """Write which keys are nearest to one that is none, or all that are allowed."""
     nearest = _nearest(key[:80], names)
     advice = f"did you mean {' or '.join(nearest)}?" if nearest else f"allowed are {', '.join(names)}"
     return f"unknown key; {advice}"
 
 
 def _nearest(typed: str, offered: Sequence[str]) -> list[str]:
-    """Return the offered values that are alike, without those that are far less so than the first."""
     found = get_close_matches(typed, offered)
     alike = [SequenceMatcher(None, each, typed).ratio() for each in found]  # as get_close_matches compares
     return [each for each, ratio in zip(found, alike, strict=True) if ratio >= alike[0] - _AS_ALIKE]

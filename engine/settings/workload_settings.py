@@ -86,6 +86,5 @@ class WorkloadSettings:
         return self.workload.default_input_size if size is None else size
 
     def with_input_size(self, size: int) -> Self:
-        """Return the same settings with inputs of this size, which is a length or the side of an image."""
         changed: dict[str, Any] = {self.workload.input_field: size}
         return replace(self, **changed)

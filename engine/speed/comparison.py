@@ -80,11 +80,9 @@ class Comparison:
 
     @property
     def is_measurable(self) -> bool:
-        """Whether speeds are known well enough to state figures."""
         return self.claim is SpeedClaim.FIGURE
 
     def is_compared(self, batch_size: int) -> bool:
-        """Whether the size was timed together with the others."""
         return batch_size in self.speeds or batch_size in self.rough
 
 
@@ -243,7 +241,6 @@ def reason_to_log(found: Comparison, *, shares_cores: bool) -> str | None:
 
 
 def comparison_lines(found: Comparison, *, shares_cores: bool) -> list[str]:
-    """Return the log lines of a comparison that ended."""
     reason_line = reason_to_log(found, shares_cores=shares_cores)
     lines = [] if reason_line is None else [reason_line]
     if found.left_out:

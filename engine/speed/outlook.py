@@ -66,7 +66,6 @@ def outlook(rounds: Sequence[Round], candidates: Candidates) -> Outlook | None:
 
 
 def _seconds_of(rounds: Sequence[Round]) -> float:
-    """Return how long the next round takes: a size that dropped out takes no time in it."""
     if not rounds:
         return 0.0
     sizes = len(rounds[-1].blocks)
@@ -74,7 +73,6 @@ def _seconds_of(rounds: Sequence[Round]) -> float:
 
 
 def _as_evaluation(selection: Sequence[Round]) -> float:
-    """Return how long a round of evaluation will take, from those of the selection: fewer sizes, in longer blocks."""
     blocks = len(selection[-1].blocks)
     each = _seconds_of(selection) / blocks
     longer = BLOCK_SECONDS[Stage.EVALUATION] - BLOCK_SECONDS[Stage.SELECTION]
@@ -82,7 +80,6 @@ def _as_evaluation(selection: Sequence[Round]) -> float:
 
 
 def _selection_left(rounds: Sequence[Round], extra: float) -> int:
-    """Return how many more rounds the selection is expected to take."""
     done, seconds = len(rounds), _seconds_of(rounds)
     fewest = max(SELECTION_ROUNDS - done, 0)
     if len(rounds[-1].blocks) == 1:

@@ -124,7 +124,6 @@ class Round:
         return (self.others_cores or 0.0) > BUSY_FRACTION * cores
 
     def stored(self) -> SpeedRound:
-        """Return the round as a result stores it."""
         blocks = (
             SpeedBlock(
                 b.batch_size, median(b.step_seconds), b.first_step, len(b.step_seconds), b.others_cores, b.micro_batches

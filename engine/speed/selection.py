@@ -94,7 +94,6 @@ def decide(candidates: Candidates, rounds: Sequence[Round]) -> RunRound | SpeedV
 
 
 def _without_left_out(candidates: Candidates, rounds: Sequence[Round]) -> tuple[Candidates, list[Round]]:
-    """Return the candidates that are left, and the rounds with only their blocks."""
     gone = {r.left_out for r in rounds if r.left_out is not None}
     if not gone:
         return candidates, list(rounds)
@@ -172,7 +171,6 @@ class _Choice:
 
 
 def _remaining(candidates: Candidates, rounds: Sequence[Speeds]) -> list[int]:
-    """Return the sizes still in the running: those of the last round, less those it showed to be clearly slower."""
     if not rounds:
         return sorted(candidates.sizes)
     sizes, count = list(rounds[-1]), len(rounds)
@@ -223,7 +221,6 @@ def does_load_stay(candidates: Candidates, rounds: Sequence[Round]) -> bool:
 def _is_evaluated(
     choice: _Choice, rounds: Sequence[Round], candidates: Candidates, extra_of_selection: float, *, stays: bool
 ) -> bool:
-    """Whether the ratios are known well enough, or cannot be, or the time is up."""
     cores, extra = candidates.cores, _extra_seconds(rounds, EVALUATION_ROUNDS)
     is_few = sum(not r.is_disturbed(cores) for r in rounds) < EVALUATION_ROUNDS
     if is_few and candidates.shares_cores and (stays or extra > QUIET_EXTRA_SECONDS):
@@ -301,13 +298,11 @@ def _advice(choice: _Choice, claim: SpeedClaim, gain: Interval | None) -> tuple[
 
 
 def _used(rounds: Sequence[Round], cores: int) -> list[Speeds]:
-    """Return the rounds that no other work disturbed if they are enough, else all."""
     quiet = [r for r in rounds if not r.is_disturbed(cores)]
     return [r.speeds() for r in (quiet if len(quiet) >= EVALUATION_ROUNDS else rounds)]
 
 
 def _samples_per_second(choice: _Choice, rounds: Sequence[Speeds]) -> dict[int, Interval]:
-    """Return the speed of each evaluated size, by its ratio to a reference that was measured in the same rounds."""
     reference = choice.current or choice.recommended
     level = interval([speeds[reference] for speeds in rounds]).value
     found = {}
@@ -324,7 +319,6 @@ def _reported(logarithm: Interval) -> Interval:
 
 
 def _rough(choice: _Choice, reference_speed: float, selection: Sequence[Speeds]) -> dict[int, float]:
-    """Return samples a second of the sizes that only the selection timed, by their ratio to the recommended size."""
     found = {}
     for size in {s for speeds in selection for s in speeds} - set(choice.evaluated):
         ratios = [speeds[size] - speeds[choice.recommended] for speeds in selection if size in speeds]
@@ -338,7 +332,6 @@ def _ratio(size: int, other: int, rounds: Sequence[Speeds]) -> Interval:
 
 
 def _compared(size: int, other: int, rounds: Sequence[Speeds]) -> Interval:
-    """Return `_ratio`, widened where the rounds contradict each other."""
     return interval_of_rounds([speeds[size] - speeds[other] for speeds in rounds])
 
 
@@ -355,5 +348,4 @@ def interval_of_rounds(logarithms: Sequence[float]) -> Interval:
 
 
 def _extra_seconds(rounds: Sequence[Round], fewest: int) -> float:
-    """Return what the rounds beyond the fewest took."""
     return sum(r.seconds for r in rounds[fewest:])

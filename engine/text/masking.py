@@ -1,9 +1,8 @@
-"""Hides secrets on a command line and in lines of output. PURE, but for further names from the environment.
+"""Shows of command lines and output what can be no secret, and hides the rest. PURE, but for a lab's own names.
 
-Where a name stands before a value, both decide: behind a strong name (`password`, `HF_TOKEN`) only what is plainly no
-secret is shown, behind a weak one (`--key`, `--token`) words are, too. Behind a harmless name reading goes on at once,
-so that `--env=HF_TOKEN=X` is seen. Then come the places where programs take a secret, and the forms of secrets.
-Masking a masked text changes nothing, so that two masked commands can be compared.
+Shown are names of options, numbers, paths, addresses without password and query, and words. Behind the name of a secret
+and where clients take passwords (`-p X`), only a switch, a small number, a path or a variable is shown; behind `--key`
+and `--token`, which many a training has, a short word, too. Masking a masked text changes nothing.
 """
 
 from __future__ import annotations
@@ -18,113 +17,62 @@ from ..errors import SpecError
 HIDDEN = "***"
 NAMES_VARIABLE = "MEMORYMARK_SECRET_NAMES"
 """Environment variable with further words that mark a name as secret, separated by commas; set by an administrator."""
-_OWN_NAME = re.compile(r"[a-z0-9_.-]{1,40}", re.ASCII)
-
 _END = "\0"  # of an argument
+
+_PLACEHOLDER = r"\{(?:batch_size|out)[^{}]{0,40}\}"
+_PIECE = r"(?:[a-z]+|[A-Z]+|[A-Z][a-z]+)?\d{0,8}"
+_SHOWN = (
+    r"(?:[-+]?\d{0,3}(?:\.\d{1,4})?|\de-?\d\d?|\*{3}|\$\(.*|(?:Bearer )?\$\{?[A-Z_][A-Z0-9_]*\}?|\$\d|<[\w|/-]{1,40}>"
+    r"|\[[A-Z]{1,9}\]|(?i:true|false|none|null|yes|no|on|off|auto|missing|invalid|required|failed|found|not|not found"
+    rf"|expected)|(?:{_PLACEHOLDER})+|(?=[~.]{{0,2}}/|\$\w*/|[^\s\0]*\.(?:json|ya?ml|toml|txt|pem|key|pub|crt|env|ini|cfg|py|sh)\b)"
+    rf"[/._~$-]*(?:{_PIECE}[/._~-]+)*{_PIECE})"
+)
+_WORDS = r"(?:(?:[a-z]{1,11}|[A-Z]{1,11}|[A-Z][a-z]{1,10}|\d{1,5})(?:[][(){}<>:,._|/'\" -]+|\Z))+"
 _NAMED = re.compile(
-    r"""(?<!\w)(?P<name>(?P<option>--?)?(?(option)|(?:(?i:api|access|secret|auth|private)\ (?=(?i:key|token)))?)
-        [A-Za-z_]\w*+(?:[.-]\w++){0,8})
-    (?P<sign>\\{0,4}["']?\]?\s{0,3}(?:[:=]=?>?|\b(?:is|was)\s)\s{0,3}(?:(?i:bearer|basic|digest|token)[ ]+)?
-        |(?(option)(?:[ \t]+|\0)|(?!)))
-    """,
-    re.VERBOSE,
+    r"(?<!\w)(?P<name>(?P<option>--?)?(?(option)|(?:(?i:api|access|secret|auth|private) (?=(?i:key|token)))?)"
+    r"[A-Za-z_]\w*+(?:[.-]\w++){0,8})"
+    r"(?:\\{0,4}[\"']?\]?\s{0,3}(?:[:=]=?>?|\b(?:is|was)\s)\s{0,3}|(?(option)(?:[ \t]+|\0)(?!-(?![^-\s\0]*\d))|(?!)))"
 )
 _VALUE = re.compile(
-    r"""(\\*["'])?(?P<value>(?(1)[^\0\n]*?(?=(?<!\\)\1|[\0\n]|\Z)
-    |(?:[\[({][^\0\n\])}]*+[\])}]*+)?(?:[^\s\0"',;&|]|["'](?=\w)|[,;&|](?![\w.-]{1,60}[=:])(?=[^\s\0]))*+))""",
-    re.VERBOSE,
+    r"(\\*[\"'])?(?P<value>(?(1)[^\0\n]*?(?=(?<!\\)\1|[\0\n]|\Z)"
+    rf"|(?:{_SHOWN}(?=[\s\0,;)\]}}\"']|\Z)|(?<=:\ )(?!\d+[\s,}}]|{{)[^\0\n]+"
+    r"|(?:[\[({][^\0\n\])}]*+)?(?:[^\s\0\"',;&|]|[\"'](?=\w)|[,;&|](?![\w.-]{1,60}[=:])(?=[^\s\0]))*+)))"
 )
-_ARGUMENT = re.compile(r"()(?P<value>[^\0]*)")
-_SCRIPT = ("-c\0", "-lc\0")
-_DASHED = re.compile(r"-(?=[^-\s\0]*\d)[A-Za-z][\w+/=.-]{7,}")
-_INNER = re.compile(r"(?P<name>[A-Za-z_][A-Za-z_.-]{0,60})[\"']?(?::\s{0,3}|=)[^\s\0=]")
-_USER = re.compile(r"--?(?:[\w.-]*[_.-])?(?:user|username|usr)|-[fikLsSv]{0,6}[uU]")
-_GIVES_USER = re.compile(rf"(?:{_USER.pattern}) [^-]\S*(?<!\.py)|.* (?:{_USER.pattern})=.*")
-_USER_OF_PAIR = re.compile(r"(?!\d+:\d)[^\s\0:/$=\"']{1,64}:")
-_CONTAINERS = re.compile(r"\b(?:docker|podman|nerdctl|apptainer|singularity|enroot)\b")
-"""Programs with a user and a group behind `--user`."""
-
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_STRONG = re.compile(
-    ".*(?:passw(?:or)?d|passphrase|passcode|pswd|pwd|secrets?|credentials?|apikeys?|accesskey|cookies?|auth|bearer"
-    "|authorization)|pw|psw|creds?|(?:db|pg|smtp|user|admin|root|proxy|mail|ftp)pass"
+_SECRET = re.compile(
+    "passw|passphrase|passcode|pswd|pwd|secret|credential|_creds?_|_psw_|_pw_|_login_|cookie|auth_|authoriz|bearer|apikey|accesskey|_api_\\Z"
+    "|[a-z]_pass_|(?:db|pg|smtp|user|admin|root|proxy|mail|ftp)pass_|_(?:api|access|private|ssh|encryption|license|client|service|account"
+    "|signing|master|db|wandb|hf|hub|aws|openai|anthropic|minio|azure|comet|neptune|clearml|mlflow|gcp|google|github|gitlab|slack)_.*(?:key|token)"
 )
-_WEAK = re.compile(r".*(?:keys?|tokens?)|pass|login")
-_SERVICE = re.compile(
-    "api|access|private|wandb|hf|hub|huggingface|aws|openai|azure|ssh|encryption|license|client|service|account|signing"
-    "|master|admin|comet|neptune|clearml|mlflow|gcp|google|anthropic|minio|github|gitlab|slack|db"
-)
-"""Beside one of these words, every key and token is a secret."""
-_LOCATION = re.compile(
-    "files?|filename|path|stdin|env|fd|dir|folder|var|variable|cmd|command|helper|error|exception|warning|type|mode"
-    "|method|scheme|provider|ur[li]|hosts?|port|node|shell"
+_TELLS_WHERE = re.compile(
+    "_(?:files?|filename|path|stdin|env|fd|dir|folder|var|variable|cmd|command|helper|error|exception|warning|type|mode|method"
+    "|scheme|provider|ur[li]|hosts?|port|node|shell)_\\Z"
 )
 """A name that ends with one of these words tells where a secret lies, of what kind it is, or an error about it."""
-_COUNT = re.compile(
-    "(?:n|num|max|min)(?:token|key)?|per|dims?|size|seed|p?rng|random|len|length|count|limit|budget|ids?"
-)
-_PLACEHOLDER = re.compile(r"\{(?:batch_size|out)[^{}]*\}")
-_INNOCENT = re.compile(
-    r"(?i:[-+]?\d{0,3}(?:\.\d{1,4})?|\d(?:\.\d+)?e-?\d\d?|true|false|none|null|nil|yes|not?|on|off|all|auto|ok|missing"
-    r"|invalid|required|failed|found|expected)|\*\*\*|\$(?:\(.*|\{?[A-Z_][A-Z0-9_]*\}?|\d)|<[\w|/-]{1,40}>"
-    rf"|(?:{_PLACEHOLDER.pattern})+"
-)
-_PATH = re.compile(r"(?:~|\.\.?|\$\{?[A-Z_]+\}?)?/.*|.+\.(?:json|ya?ml|toml|txt|pem|key|pub|crt|env|ini|cfg|py|sh)")
-_PIECE = re.compile(r"(?:[a-z]+|[A-Z]+|[A-Z][a-z]+)?\d{0,8}")
-_PLAIN_WORD = re.compile(r"[a-z]{0,11}|[A-Z]{1,11}|[A-Z][a-z]{1,10}")
-_WORDS_MOST = 24
-_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e\+?\d+)?[kmbgt]?", re.IGNORECASE)
-_ADDRESS = re.compile(r"[\"']?[a-z][\w+]{1,20}://|\{[\"']?\w{1,40}[\"']?:")
 
-_PROGRAM = re.compile(
-    r"(mysql\w*|mariadb|mongo\w*|sshpass|login)|(curl)|(redis-cli)|(ldapsearch)|(sqlcmd)|docker|podman|apptainer"
-    r"|singularity|s(?:run|batch|alloc|queue|info|acct|control|sh|cp|ftp|udo|u)|psql|pg_dump|runuser"
+_USER = r"(?:^|[\s\0\"'])(?:--?(?:[\w-]{0,40}[_.-])?(?:user|username|usr)[=\s\0]+|-[A-Za-z]{0,6}[uU][\s\0]*)"
+_PASSWORD_PLACE = re.compile(
+    r"((?:^|(?<!mkdir)[\s\0])-(?:[A-Za-z]{0,3}[abpPw](?:\0|[ \t]+(?!-))|[pw](?=\w{4})))"
+    rf"(?!(?:{_SHOWN}|\d{{1,5}}|[\d.]+:\d+(?::\d+)?|(?:gpu|cpu|[ahlv]\d{{2,3}})\d?(?:-\d{{1,3}}g)?)(?:[\s\0]|\Z))"
+    r"(?:(?<=\0)[^\0]+|(?<!\0)[^\s\0\"']+)"
 )
-_ITS_SECRET = ("(?!)", r"-\w*?p(.*)", r"-\w*?[ub](.*)", "-a(.*)", r"-\w*?w(.*)", "-P(.*)")
-"""The option whose value is a secret, joined or behind, for each group of programs or subcommands."""
-
-_FORMS = tuple(
-    re.compile(form)
-    for form in (
-        r"(://[^\s\0/:@\"']{0,200}:)(?!\d{1,5}/)[^\s\0\"']{1,400}(?=@)",
-        r"(https?://)(?![a-z._-]{1,15}[:@])[^\s\0/:@\"']{6,200}(?=(?::[^\s\0/@]{0,200})?@)",
-        r"(?<![\w/:.@-])([\w.-]{1,60}:)[^\s\0/:@\"']{1,100}(?=@(?:[\w-]{1,60}\.){1,6}(?:[A-Za-z]{2,}|\d+\.\d+\.\d+)\b)",
-        r"(https://(?:hooks\.slack\.com/\w+|\w*\.?discord(?:app)?\.com/api/webhooks|[\w.-]{1,99}\.office(?:365)?\.com/webhook\w*"
-        r"|api\.telegram\.org)/)[^\s\0\"']+",
-        r"([?&](?:[\w-]{0,20}-)?(?:sig|signature|code)=)[^&\s\0\"']+",
-        r"(\b(?:Bearer|Basic)\s+)(?=[^\s\0]*?(?:[\d=]|[a-z][A-Z]))[\w.~+/=-]{8,}",
-        r"(?i)(\bcookie:\s*)(?=[^\0\n\"'=]*=)[^\0\n\"']+",
-        r"(\bwandb[\s\0]+login[\s\0]+(?:--?\w[^\s\0]*[\s\0]+)*)(?!-)[^\s\0\"';&|]+",
-        r"()-----BEGIN [A-Z ]*PRIVATE KEY-----[^\0]*",
-        r"((?<![A-Za-z0-9]))(?:(?:hf|api_org|gh[pousr]|[sr]k_(?:live|test)|whsec|dop_v1|npm|r8|gsk|wandb_v1)_[A-Za-z0-9]{16,}"
-        r"|(?:github_pat|mm_[rwp]|mm_whsec)_[\w-]{20,}|(?:glpat|pypi|nvapi)-[\w-]{16,}|sk-(?=[\w-]{0,40}\d)[\w-]{20,}"
-        r"|(?:AKIA|ASIA)[0-9A-Z]{16}|AIza[\w-]{30,}|xox[abeprs]-[\w-]{10,}|ya29\.[\w-]{20,}|dapi[0-9a-f]{30,}(?:-\d)?"
-        r"|SG\.[\w-]{10,}\.[\w-]{10,}|\d{8,10}:AA[\w-]{33}|eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?)",
-    )
-)  # fmt: skip
-_HEX = re.compile(r"(?<![\w@/])(?=\d*[a-fA-F])(?:[0-9a-f]{8}|[0-9A-F]{8}){4}(?:[0-9a-fA-F]{8}|[0-9a-fA-F]{32})?(?!\w)")
-_HASH = re.compile(
-    r"(?i)(?<![a-z])(?:rev|ref|commit|sha|md5|hash|version|tag|branch|digest|checksum|fingerprint|etag|snapshot|u?u?id|run"
-    r"|ckpt|checkpoint|resume|parent|exp|trial|job|session|artifact|model|data|config|code|base|git)[\w.-]*[\s\0=:\"'@]*\Z"
-    r"|(?<!\w)git[\s\0]"
+_FORMS = (
+    rf"({_USER}[^\s\0:/=$\"']{{1,64}}:)(?!\d{{1,5}}\b)[^\s\0\"']+",
+    r"(://[^\s\0/:@\"']{0,200}:)(?!\d{1,5}/)[^\s\0\"']{1,400}(?=@)",
+    r"(https?://)[^\s\0/:@\"']{1,200}(?=(?::[^\s\0/@]{0,200})?@)",
+    r"(?<![\w/:.@-])([\w.-]{1,60}:)[^\s\0/:@\"']{1,100}(?=@[\w-]{1,60}\.)",
+    r"(https?://(?:[^\s\0/\"']{0,60}(?:hook|telegram)[^\s\0/\"']{0,60}|[^\s\0\"']{0,99}?hook\w{0,9})/)[^\s\0\"']+",
+    r"(https?://[^\s\0?\"']{1,400}\?)[^\s\0\"']+",
+    r"(\bBearer\s+)[\w.~+/=-]{8,}",
+    r"(\bwandb[\s\0]+login[\s\0]+(?:--?\w[^\s\0]*[\s\0]+)*)(?!-)[^\s\0\"';&|]+",
+    r"()-----BEGIN [A-Z ]*PRIVATE KEY-----[^\0]*",
+    r"((?<![A-Za-z0-9]))(?:xox\w-|SG\.|eyJ|glpat-|sk-(?=[\w-]{0,40}\d))[\w.-]{10,}",
 )
-_OPTION_OR_VARIABLE = re.compile(r"(?:(?<!\w)-[\w.-]+|(?<!\w)[A-Z][A-Z0-9_]*)[\s\0=:\"']*\Z")
-"""As many hexadecimal digits as a key has, a commit, a checksum or a run has, too: the words before tell which."""
-_RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9+_-]{19,}={0,2}")
-_CHUNK = re.compile(r"[A-Za-z0-9]{20,}")
-_HEX_ALONE = re.compile(r"(?:0x|g)?[0-9a-fA-F]+|[A-Za-z]+")
-_SECOND_LETTERS = (
-    "abcdgilmnprstuy baeflsu caefhiklot dabdeilopsu eacdefilmnpqrstx faeiop gbcehiprs habeiot iacdefglmnorstvz kbe "
-    "laeilorstuy mabeilop nacdefgilostuv obcdklmnoprstuvw paeiloprtuxy quw racdegimnorst sadehiopstux tacefhioprstuy "
-    "uaelmnprst vaeilq wadiv xlmpt ze"
+_HASH = (
+    r"(?i:(?<![a-z])(?:rev|commit|sha|md5|hash|checksum|checkout|digest|id|exp|run|resume)[\w.-]*[\s\0=:\"'@]*|[/@])\Z"
 )
-"""Each first letter with those that follow it in nine of ten pairs of documented Python, and in abbreviations."""
-_PAIRS_LEAST, _ODD_PAIRS = 4, 0.45
-_COMMON = frozenset(group[0] + second for group in _SECOND_LETTERS.split() for second in group[1:])
 
 
 def masked(command: Sequence[str]) -> list[str]:
-    """Return a command line without its secrets, part by part."""
     parts = (part.replace(_END, " ") for part in command)
     return masked_text(f"{_END}{_END.join(parts)}").split(_END)[1:] if command else []
 
@@ -132,122 +80,68 @@ def masked(command: Sequence[str]) -> list[str]:
 def masked_text(text: str) -> str:
     """Return text without the secrets in it: lines of output, an error, or a script given to `sh -c`."""
     for form in _FORMS:
-        text = form.sub(rf"\1{HIDDEN}", text)
-    is_hinted = _END in text or "wandb" in text.lower()
-    text = _HEX.sub(lambda found: HIDDEN if _is_key(found, is_hinted) else found[0], text)
-    text = _RUN.sub(lambda found: HIDDEN if any(map(_is_random, _CHUNK.findall(found[0]))) else found[0], text)
-    return _by_place(_by_name(text, secret_names(os.environ)))
+        text = re.sub(form, rf"\1{HIDDEN}", text)
+    text = _by_name(re.sub("[A-Za-z0-9]{20,}", _without_random, text), secret_names(os.environ))
+    return "".join(map(_without_passwords, re.split(r"([;|&\n])", text)))
 
 
 def secret_names(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the words that an administrator added. Raises SpecError for an invalid one."""
     names = tuple(name for part in environ.get(NAMES_VARIABLE, "").split(",") if (name := part.strip().lower()))
     for name in names:
-        if not _OWN_NAME.fullmatch(name) or name.startswith("-"):
-            raise SpecError(
-                NAMES_VARIABLE,
-                f"{name[:80]!r} must be up to 40 letters, digits and _ . -, as `pin`; commas separate names",
-            )
+        if not re.fullmatch("[a-z0-9_.][a-z0-9_.-]{0,39}", name):
+            said = "must be up to 40 letters, digits and _ . -, as `pin`; commas separate names"
+            raise SpecError(NAMES_VARIABLE, f"{name[:80]!r} {said}")
     return names
+
+
+def _without_random(found: re.Match[str]) -> str:
+    """Return a long run of letters and digits if it is a number, made of words, or a hash by the name before it."""
+    text, before = found[0], found.string[max(found.start() - 64, 0) : found.start()]
+    is_hash = re.fullmatch("[0-9a-f]+", text) and re.search(_HASH, before)
+    is_words = len(re.sub("[A-Z]{20,}|[A-Z][a-z]{2,}|[a-z]{3,}", "", text)) <= 4
+    return text if text.isdigit() or is_hash or is_words else HIDDEN
 
 
 def _by_name(text: str, own: tuple[str, ...]) -> str:
     """Hide values behind names. What was read as a value is not read again, so the time is linear."""
-    shown, at, has_groups = [], 0, bool(_CONTAINERS.search(text))
+    shown, at = [], 0
     while found := _NAMED.search(text, at):
-        name, start = found["name"], found.end()
-        weight = _weight(name[-99:], own)
-        if not has_groups and _USER.fullmatch(name) and (user := _USER_OF_PAIR.match(text, start)):
-            weight, start = "strong", user.end()
-        if not weight or _is_no_value(found, weight, own):
-            shown.append(text[at:start])
-            at = start
-            continue
-        starts_argument = text.endswith(_END, 0, found.start()) and not text.endswith(_SCRIPT, 0, found.start())
-        is_whole = found["sign"] == _END or starts_argument
-        value = (_ARGUMENT if is_whole else _VALUE).match(text, start)
-        assert value is not None
-        inner = value["value"]
-        if not value[1] and not is_whole:
-            inner = inner.rstrip(",;:.`" if set("([{") & set(inner) else ",;:.`)]}")
-        secret = HIDDEN + "".join(_PLACEHOLDER.findall(inner))
-        shown += [text[at : value.start("value")], inner if _is_plain(name, inner, weight) else secret]
-        at = value.start("value") + len(inner)
+        shown.append(text[at : found.end()])
+        at, allowed = found.end(), _shown_behind(found["name"][-99:], own)
+        if allowed:
+            starts = text.endswith(_END, 0, found.start()) and not text.endswith(("-c\0", "-lc\0"), 0, found.start())
+            value = _VALUE.match(text, at)
+            assert value is not None
+            is_whole = starts or found[0].endswith(_END)  # argument
+            start, end = (at, (text + _END).index(_END, at)) if is_whole else value.span("value")
+            if allowed != _SHOWN and not value[1] and not is_whole:
+                end = start + len(text[start:end].partition(" ")[0])
+            inner = text[start:end]
+            hidden = HIDDEN + "".join(re.findall(_PLACEHOLDER, inner))
+            shown += text[at:start], inner if re.fullmatch(allowed, inner) else hidden
+            at = end
     return "".join(shown) + text[at:]
 
 
-def _is_no_value(found: re.Match[str], weight: str, own: tuple[str, ...]) -> bool:
-    """Whether another option stands behind a name, or another name whose value is the secret, or an address."""
-    text, start = found.string, found.end()
-    if not found["sign"].strip(f" \t{_END}"):
-        return text.startswith("-", start) and not _DASHED.match(text, start)
-    inner = _INNER.match(text, start)
-    return bool(inner and _weight(inner["name"], own)) or (weight == "weak" and bool(_ADDRESS.match(text, start)))
-
-
 @lru_cache(maxsize=1_024)
-def _weight(name: str, own: tuple[str, ...]) -> str:
-    """Return `strong` or `weak` for the name of a secret, else an empty text."""
-    found = _WORD.findall(name)
-    words = [word.lower() for word in found]
-    if any(each in words or (not each.isalnum() and each in name.lower()) for each in own):
-        return "strong"
-    if words and _LOCATION.fullmatch(words[-1]):
+def _shown_behind(name: str, own: tuple[str, ...]) -> str:
+    """Return an expression of the values that are shown behind a secret's name, else an empty text."""
+    found = [word.lower() for word in re.findall("[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name)]
+    words = f"_{'_'.join(found)}_"
+    if any(each in found or (not each.isalnum() and each in name.lower()) for each in own):
+        return _SHOWN
+    if _TELLS_WHERE.search(words):
         return ""
-    if any(map(_STRONG.fullmatch, words)):
-        return "strong"
-    weak = [word for word in found if _WEAK.fullmatch(word.lower())] + found[-1:] * (words[-1:] == ["api"])
-    is_variable = any(word.isupper() and not word.endswith("S") for word in weak)
-    if weak and (is_variable or any(map(_SERVICE.fullmatch, words[:-1])) or ("pass" in words and len(words) > 1)):
-        return "strong"
-    return "weak" if weak else ""
+    if _SECRET.search(words) or (name.rpartition(".")[2].isupper() and re.search("(?:key|token|pass)_", words)):
+        return _SHOWN
+    if re.search("(?:key|token)s_", words):
+        return rf"{_SHOWN}|\d+(?:\.\d+)?[])}}]*|{_WORDS}"
+    return rf"{_SHOWN}|(?=.{{1,24}}\Z){_WORDS}" if re.search("(?:key|token|_pass)_", words) else ""
 
 
-def _is_plain(name: str, value: str, weight: str) -> bool:
-    """Whether the value of a secret's name is none: a truth value, a count, a path, or for a weak name, words."""
-    if _INNOCENT.fullmatch(value):
-        return True
-    if _PATH.fullmatch(value):
-        return all(map(_PIECE.fullmatch, re.split(r"[/._~${}-]+", value)))
-    words = [word.lower() for word in _WORD.findall(name)]
-    is_counted = any(_COUNT.fullmatch(w) or (weight == "weak" and w.endswith(("tokens", "keys"))) for w in words)
-    if is_counted and _NUMBER.fullmatch(value):
-        return True
-    items = re.split(r"[\[\](){}<>,;|/*+\s'\"]+", value)
-    return weight == "weak" and all(
-        len(item) <= _WORDS_MOST and all(map(_PLAIN_WORD.fullmatch, re.split("[_.-]", item))) for item in items
-    )
-
-
-def _by_place(text: str) -> str:
-    """Hide what programs read as a secret by its place, as the `-p X` of mysql."""
-    words = re.split(r"([\s\0]+)", text) + [""]
-    option, hides, is_whole, before = None, False, False, ""
-    for place in range(0, len(words), 2):
-        word, after = words[place : place + 2]
-        if hides and not word.startswith("-"):
-            words[place], hides = HIDDEN, is_whole and after != _END
-        elif option and (found := re.fullmatch(option, word)):
-            hides, is_whole = not found[1], after == _END
-            words[place] = f"{word[: found.start(1)]}{HIDDEN}" if found[1] else word
-        elif program := _PROGRAM.fullmatch(word.strip("\"'(`").rpartition("/")[2]):
-            option = _ITS_SECRET[program.lastindex or 0]
-        elif option is None and _GIVES_USER.fullmatch(f"{before} {word}"):
-            option = "-p()"  # `-u train.py` of Python gives none
-        if "\n" in after or word.endswith(";") or word in ("&&", "||", "|"):
-            option, hides = None, False
-        before = word
-    return "".join(words)
-
-
-def _is_key(found: re.Match[str], is_hinted: bool) -> bool:
-    """Whether hexadecimal digits may be a key: no name of a hash stands before, and in prose, that of an option."""
-    before = found.string[max(found.start() - 64, 0) : found.start()]
-    return not _HASH.search(before) and (is_hinted or bool(_OPTION_OR_VARIABLE.search(before)))
-
-
-def _is_random(text: str) -> bool:
-    """Whether the letters of this text follow each other as in no word."""
-    pairs = [each[at : at + 2] for each in re.findall("[a-z]{2,}", text.lower()) for at in range(len(each) - 1)]
-    is_long = len(pairs) >= _PAIRS_LEAST and not _HEX_ALONE.fullmatch(text)
-    return is_long and sum(pair not in _COMMON for pair in pairs) >= _ODD_PAIRS * len(pairs)
+def _without_passwords(command: str) -> str:
+    """Hide what stands where clients take passwords: before a script's own options, or anywhere if a user is given."""
+    script = None if re.search(_USER, command) else re.search(r"\bpython|\.py\b|[\s\0]-m[\s\0]", command)
+    end = script.start() if script else len(command)
+    return _PASSWORD_PLACE.sub(rf"\1{HIDDEN}", command[:end]) + command[end:]

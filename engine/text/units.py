@@ -99,5 +99,4 @@ def format_duration(seconds: float) -> str:
 
 
 def sentence_case(text: str) -> str:
-    """Return the text as a sentence begins; its other letters stay as they are."""
     return f"{text[:1].upper()}{text[1:]}"

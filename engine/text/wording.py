@@ -48,7 +48,6 @@ class Wording:
         object.__setattr__(self, "parts", parts or {})
 
     def write(self, **parts: object) -> str:
-        """Write the sentence with these parts."""
         return self.template.format(**parts)
 
     def read(self, text: str) -> dict[str, str] | None:

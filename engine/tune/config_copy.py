@@ -140,7 +140,6 @@ def _place_in_toml(text: str, path: tuple[str | int, ...]) -> slice:
 
 
 def _leaves(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
-    """Yield what dicts, tuples of pairs, and lists hold, with the names and numbers that lead there."""
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else value
     if pairs is value and not isinstance(value, tuple):
         yield path, value
@@ -177,7 +176,6 @@ def _values_of_python(text: str, _: str) -> Iterator[_Value]:
 
 
 def _assigned(block: ast.AST, scope: str) -> Iterator[tuple[str, ast.expr]]:
-    """Yield each target with its value; those of a class below its name, those of a function by their own."""
     for node in ast.iter_child_nodes(block):
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
@@ -203,7 +201,6 @@ def _name_of(target: ast.expr) -> str | None:
 
 
 def _parts_of(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
-    """Yield what a value consists of: the keywords of a call, the entries of a literal dict, list or tuple."""
     if isinstance(node, ast.Call):
         yield from ((each.arg, each.value) for each in node.keywords if each.arg)
     elif isinstance(node, ast.Dict):

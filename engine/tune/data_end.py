@@ -28,7 +28,6 @@ class DataEnd:
 
     @property
     def largest(self) -> int:
-        """The largest size whose optimizer step one pass can feed."""
         return self.rows // self.micro_batches
 
     @property

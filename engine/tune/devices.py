@@ -71,7 +71,6 @@ def others_on_cards(spec: Limits) -> dict[str, dict[str, Any]]:
 
 
 def _uuids_seen(spec: Limits) -> tuple[str, ...]:
-    """Return the UUIDs of the cards of NVIDIA that a training with this spec will see."""
     if not spec.device.startswith(("auto", "cuda")):
         return ()
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -108,7 +107,6 @@ def check_is_watched(reading: Reading) -> None:
 def environment_of(
     spec: TuneSpec | FunctionSpec, trained: Reading, device: DeviceFacts, started_as: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the versions and the script of a training, and how its run was started."""
     armed = next(mark for mark in trained.data["marks"] if mark[1] == "armed")
     versions = {"torch": armed[2], "python": trained.data["python"]}
     script = {**script_facts(spec.files, spec.directory), "batch": spec.batch}
@@ -125,14 +123,12 @@ def check_kind(spec: Limits, device: DeviceFacts) -> None:
 
 
 def cpu_facts(spec: Limits) -> DeviceFacts:
-    """Return this host's CPU as the device of a training."""
     capacity_bytes = host.memory_bytes()
     limit_bytes = spec.memory_limit_bytes or min(CPU_DEFAULT_LIMIT_BYTES, capacity_bytes)
     return DeviceFacts("cpu", "cpu", host.cpu_model() or "CPU", capacity_bytes, limit_bytes)
 
 
 def script_facts(command: Sequence[str], directory: str | None = None) -> dict[str, Any]:
-    """Return the name, digest and commit of the script of a command that is started in `directory`, as far as known."""
     scripts = (Path(directory or "", part) for part in command if part.endswith((".py", ".sh")))
     script = next((path for path in scripts if path.is_file()), None)
     if script is None:

@@ -69,7 +69,6 @@ class Ended:
 
     @property
     def last_words(self) -> str:
-        """What was seen of it last, and the last lines of its output, to be set behind a message."""
         return f"; seen last: {self.seen.text}{self.last_lines}" if self.seen else self.last_lines
 
 
@@ -118,12 +117,10 @@ class Evidence:
 
     @property
     def peak(self) -> str:
-        """What held the peak, in words."""
         return describe_peak(self.probe.peak_phase, self.peak_shape, self.probe.peak_allocated_bytes or 0)
 
     @property
     def steps_to_time(self) -> int:
-        """How many steps to time in a later start of that size."""
         return steps_to_time(self.probe.step_seconds) + self.settling_steps
 
 
@@ -305,7 +302,6 @@ def _measured(
 
 
 def _refused(readings: Sequence[Reading], ended: Ended, batch_size: int, unit: Unit) -> Probe | None:
-    """Return the probe of a start that failed: out of memory, a size limit, or another error."""
     failed = sorted((r for r in readings if r.has_failed), key=lambda r: not r.has_trained)
     outcomes = [(_outcome(r), r) for r in failed]
     known = next(((outcome, r) for outcome, r in outcomes if outcome is not None), None)
@@ -337,7 +333,6 @@ def _beside_bytes(readings: Iterable[Reading]) -> int | None:
 
 
 def _error_of(reading: Reading) -> tuple[str, str]:
-    """Return type and message of the error that ended a training, the script's own words behind their marker."""
     if reading.data["error_type"] == NO_BATCH:
         return NO_BATCH, reading.empty_passes or ""
     message = masked_text(reading.data["error_message"] or "")
@@ -351,7 +346,6 @@ def _outcome(reading: Reading) -> Outcome | None:
 
 
 def _unseen(readings: Sequence[Reading], ended: Ended) -> CommandUntunable:
-    """Return why there is nothing to judge: the hook saw no torch, or too few steps."""
     if not readings and not (ended.seen and ended.seen.has_torch):
         has_python = ended.seen is not None and ended.seen.processes > 0
         why = "Python ran with the hook and did not import it" if has_python else KEPT_OUT
@@ -380,7 +374,6 @@ def _out_of_data(batch_size: int, message: str, ended: Ended) -> Probe:
 
 
 def _ended_as(outcome: Outcome, error_type: str, message: str, batch_size: int, ended: Ended) -> Probe:
-    """Return the probe of a start that did not train this size, and why."""
     return Probe(
         batch_size,
         outcome,

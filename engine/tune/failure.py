@@ -41,7 +41,6 @@ def describe_failure(spec: TuneSpec | FunctionSpec, batch_size: int, ended: Ende
 
 
 def _known_cause(ended: Ended) -> str:
-    """Return what mends a failure that people take for one of their script, by a line anywhere in the output."""
     if ended.log is None:
         return ""
     is_in_layers = ended.changes.protection is Way.LAYERS and os.geteuid() != 0
@@ -72,6 +71,5 @@ def _command_by_hand(spec: TuneSpec | FunctionSpec, batch_size: int) -> str:
 
 
 def no_step(probe: Probe) -> WorkloadFailed:
-    """Make the error of a training that came to no optimizer step even at its smallest size."""
     said = describe_error(probe.error_type, probe.error_message)
     return WorkloadFailed(f"the training came to no optimizer step: {said}")

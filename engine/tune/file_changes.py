@@ -57,7 +57,6 @@ class FileChanges:
             )
 
     def describe(self, folder: str) -> str:
-        """Say which of the user's files were changed; empty where none was."""
         changed = [f"{_relative(path, folder)} {what}" for what, path in self.files if what != "new"]
         if not changed:
             return ""
@@ -65,7 +64,6 @@ class FileChanges:
         return f"undone, as after each start: {', '.join(changed[:FILES_NAMED])}{more}"
 
     def written(self, folder: str) -> tuple[str, ...]:
-        """Return the files that were written, by their paths below the folder of the start where they lie there."""
         return tuple(sorted(_relative(path, folder) for what, path in self.files if what != "removed"))
 
 
@@ -91,7 +89,6 @@ class WrittenFiles:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """Those that a result names."""
         return tuple(sorted(self.paths)[:MOST_FILES])
 
 

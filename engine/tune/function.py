@@ -60,7 +60,6 @@ def tune_function(
 
 
 def _spec_of(make_step: MakeStep | str, limits: dict[str, Any]) -> tuple[FunctionSpec, Begin | None]:
-    """Return the spec, and what makes its starts where that is no fresh process."""
     if isinstance(make_step, str):
         if not TARGET.fullmatch(make_step):
             raise SpecError("make_step", f"{make_step[:80]!r} is no package.module:function")

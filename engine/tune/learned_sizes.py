@@ -25,7 +25,6 @@ _DIVISION = re.compile(r"divi[ds]|multiple|remainder|%", re.IGNORECASE)
 
 
 def sizes_taken_and_failed(probes: Sequence[Probe]) -> tuple[set[int], set[int]]:
-    """Return the sizes that came as far as memory decides, and those that ended with an error of the script's own."""
     ended = (Outcome.FITS, Outcome.OUT_OF_MEMORY)
     taken = {p.batch_size for p in probes if p.outcome in ended}
     failed = {p.batch_size for p in probes if p.outcome is Outcome.ERROR and p.error_type not in UNKNOWN_TO_THE_SCRIPT}
@@ -85,7 +84,6 @@ def _rules_named(probes: Sequence[Probe]) -> Iterator[AllowedSizes]:
 
 
 def next_allowed(rule: AllowedSizes, step: int | Found, starts: Sequence[Start], maximum: int) -> int | Found:
-    """Return the allowed size to start in place of `step`, or where the search among them has ended."""
     if isinstance(step, Found):
         return step
     low = max((s.batch_size for s in starts if s.fits), default=0)
@@ -95,7 +93,6 @@ def next_allowed(rule: AllowedSizes, step: int | Found, starts: Sequence[Start],
 
 
 def describe_learned(rule: AllowedSizes, probes: Sequence[Probe]) -> str:
-    """Say by which errors a rule was learned."""
     _, failed = sizes_taken_and_failed(probes)
     errors = {error_name(p.error_type) for p in probes if p.batch_size in failed}
     sizes = " and ".join(map(str, sorted(failed)))

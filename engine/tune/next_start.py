@@ -64,7 +64,6 @@ class SearchSoFar:
         return any(each.is_varied or each.is_rising for each in self.watched)
 
     def steps(self, batch_size: int) -> int:
-        """Return for how many steps to read the memory of the next start."""
         return steps_to_watch(self.least_steps, batch_size, self.watched, has_ranks=self.has_ranks)
 
     @property
@@ -81,12 +80,10 @@ class SearchSoFar:
 
     @property
     def most_trained(self) -> int:
-        """The largest size that trained; 0 where none did."""
         return max((s.batch_size for s in self.starts if s.fits), default=0)
 
 
 def next_start(so_far: SearchSoFar) -> int | Found:
-    """Return the size to start next, or where the search has ended."""
     if len(so_far.probes) >= MOST_STARTS:
         return Found(so_far.most_trained, None)
     if not so_far.has_ranks:
@@ -100,7 +97,6 @@ def next_start(so_far: SearchSoFar) -> int | Found:
 
 
 def worst_of_each(starts: Sequence[Start]) -> list[Start]:
-    """Return one start of each size: one that was refused, else the one that took the most."""
     worst: dict[int, Start] = {}
     for start in starts:
         known = worst.pop(start.batch_size, start)
@@ -178,7 +174,6 @@ def start_of(evidence: Evidence, limit_bytes: int | None) -> Start:
 def seconds_of_a_start(
     batch_size: int, probes: Sequence[Probe], data_end: DataEnd | None, seconds_left: float
 ) -> float:
-    """Return how long the next start may take."""
     if not probes:
         return seconds_left
     longest = max(p.wall_seconds for p in probes)

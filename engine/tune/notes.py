@@ -166,7 +166,6 @@ def caveat_of(
 
 
 def left_out(only_read_bytes: int, peak_bytes: int) -> str | None:
-    """Say what was taken for data, if it is much."""
     return LEFT_OUT.write(bytes=format_bytes(only_read_bytes)) if is_much(only_read_bytes, peak_bytes) else None
 
 
@@ -191,5 +190,4 @@ def describe_dimensions(ranges: Mapping[int, tuple[int, int]], remedy: str) -> s
 
 
 def describe_varied(peaks: Collection[int]) -> str:
-    """Say what steps took that were given inputs of the same shapes."""
     return VARIED_MEMORY.write(least_bytes=format_bytes(min(peaks)), most_bytes=format_bytes(max(peaks)))

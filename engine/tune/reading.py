@@ -60,7 +60,7 @@ class Step:
     loaded: tuple[Shapes, ...] = ()
 
     def holds(self, batch_size: int, axis: int) -> int:
-        """Return how many micro-batches of that size it consumed; 0 where its model was given smaller ones, too.
+        """Return how many micro-batches of that size it consumed; 0 if the model was also given smaller batches.
 
         A loader may draw ahead, and a module may be called twice for one batch, as those of a GAN: the lower count.
         Without a loader the calls of one backward pass are one micro-batch, as those of a recurrent decoder.
@@ -113,7 +113,6 @@ class Step:
         return [size for count, size in shapes if count == largest and size < batch_size]
 
     def has_drawn(self, batch_size: int) -> bool:
-        """Whether a loader gave a batch of that size."""
         return any(shape[:1] == (batch_size,) for shape in self.batches)
 
     def _is_divided(self, batch_size: int) -> bool:
@@ -133,20 +132,16 @@ class Step:
         return {shape[1 - axis] for shape in shapes if len(shape) == 2 and shape[axis] == batch_size}
 
     def shapes_given(self) -> dict[Any, Shapes]:
-        """Return the largest shapes that each module was given, by its count of parameters, the largest one first."""
         modules = sorted({count for count, _ in self.given}, reverse=True)
         return {count: _largest(shapes for each, shapes in self.given if each == count) for count in modules}
 
     def shapes_loaded(self) -> dict[Any, Shapes]:
-        """Return the largest shapes of the loaders' batches."""
         return {"loaded": _largest(self.loaded)} if self.loaded else {}
 
     def seen(self) -> set[int]:
-        """Return the leading dimensions that the step was given."""
         return {shape[0] for shape in self._given()}
 
     def _given(self) -> list[tuple[int, ...]]:
-        """Return the known shapes of what the modules were given; of the batches where none of a module is known."""
         return [shape for _, shape, _ in self.forwards if shape] or [shape for shape in self.batches if shape]
 
 
@@ -166,17 +161,14 @@ class Reading:
 
     @property
     def is_emulated(self) -> bool:
-        """Whether it stood in for its rank alone."""
         return bool(self.data.get("emulated"))
 
     @property
     def has_group(self) -> bool:
-        """Whether it joined a process group."""
         return bool(self.data.get("has_group"))
 
     @property
     def processes(self) -> int:
-        """How many processes of its start train together."""
         return 1 if self.is_emulated else self.world_size
 
     @property
@@ -230,7 +222,6 @@ class Reading:
 
     @property
     def cards(self) -> int:
-        """How many cards this process computed on."""
         return int(self.data.get("cards", 1))
 
     @property
@@ -246,12 +237,10 @@ class Reading:
 
     @property
     def only_read_bytes(self) -> int:
-        """What it held before the training on a CPU, outside of data sets, and was taken for data."""
         return int(self.data.get("only_read_bytes", 0))
 
     @property
     def trainings(self) -> int:
-        """How many threads trained at the same time."""
         return int(self.data.get("trainings", 1))
 
     def set_by(self) -> set[str]:
@@ -260,7 +249,6 @@ class Reading:
 
     @property
     def whole_run(self) -> dict[str, Any] | None:
-        """What a whole run saw of the data and the script, and how often its optimizers stepped in what was read."""
         if (seen := self.data.get("whole_run")) is None:
             return None
         steps, is_to_its_end = self.read_steps(), self.data["ended"] in ("exit", SIGNAL)
@@ -269,7 +257,6 @@ class Reading:
 
     @property
     def idle_optimizers(self) -> int:
-        """How many optimizers were made and have made no step."""
         return int(self.data.get("idle_optimizers", 0))
 
     @property
@@ -287,7 +274,6 @@ class Reading:
 
     @property
     def empty_passes(self) -> str | None:
-        """What ended it, or the loop in it, where its last passes over a loader gave no batch at all."""
         count, rows = self.data.get("empty_passes") or (0, None)
         of = "" if rows is None else f" of {rows:,} rows"
         return f"its DataLoader{of} gave no batch in {count} {'pass' if count == 1 else 'passes'}" if count else None
@@ -379,7 +365,6 @@ class Reading:
 
 
 def _largest(found: Iterable[Shapes]) -> Shapes:
-    """Return the largest size of each dimension of each tensor, of several calls."""
     each_tensor = zip(*found, strict=False)
     return [[max(sizes) for sizes in zip(*shapes, strict=False)] for shapes in each_tensor]
 

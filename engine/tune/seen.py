@@ -91,9 +91,9 @@ def trained_side_by_side(processes: Collection[Seen]) -> int:
 
 
 def is_another_about_to_train(notes: Path) -> bool:
-    """Whether a process that runs has all that a training needs and has made no step: a launcher or a worker has not.
+    """Whether a running process has loaded all that a training needs, and has made no step. Launchers load less.
 
-    None where one has made a step: that there is another training is known then.
+    None where one has made a step: then another training is known.
     """
     running = [each for each in read_seen(notes) if not each.ended]
     return not any(each.steps for each in running) and any(each.forwards or each.optimizers for each in running)

@@ -57,7 +57,6 @@ def with_batch_size(part: str, batch_size: int) -> str:
 
 
 def function_command(function: str, python: str | None = None) -> tuple[str, ...]:
-    """Return the command that runs the steps of `package.module:function`; with MemoryMark's own Python by default."""
     if not TARGET.fullmatch(function):
         raise SpecError("function", f"{function[:80]!r} is no package.module:function")
     return (python or OWN_PYTHON, "-m", STEP_MODULE, function, BATCH_SIZE)
@@ -165,7 +164,7 @@ class TuneSpec(Limits):
         self._check_config()
 
     def _check_ranks(self) -> None:
-        """Raise SpecError unless the ranks can be stood in for; the speed of such starts is none of real ranks."""
+        """Raise SpecError unless the ranks can be emulated. Their starts say nothing of speed."""
         if wrong := wrong_emulation(self.emulate_ranks, self.rank, self.communication_bytes):
             raise SpecError(*wrong)
         if self.catalogue and self.emulate_ranks not in (None, self.catalogue["ranks"]):
@@ -206,7 +205,6 @@ class TuneSpec(Limits):
 
     @property
     def has_placeholder(self) -> bool:
-        """Whether the command holds a place for the batch size."""
         return any(map(BATCH_SIZE_PLACE.search, self.command))
 
     def check_program(self) -> None:
@@ -277,14 +275,12 @@ class TuneSpec(Limits):
 
     @property
     def config(self) -> tuple[str, str] | None:
-        """The config file that holds the batch size, and its key there."""
         if self.batch_in is None:
             return None
         file, _, key = self.batch_in.rpartition(":")
         return file, key
 
     def arguments(self, batch_size: int, out: str, copy: str | None = None) -> list[str]:
-        """Return the command of one start, with the copy of a config file in its place."""
         parts = self.arguments_by_hand(batch_size, out)
         if self.config is None or copy is None:
             return parts
@@ -339,12 +335,10 @@ class FunctionSpec(Limits):
 
     @property
     def model(self) -> str:
-        """What is tuned, in a word."""
         return _own_name(self.function)
 
     @property
     def batch(self) -> str:
-        """How the batch size gets in: as the argument of the function."""
         return FUNCTION
 
     @property
@@ -354,27 +348,22 @@ class FunctionSpec(Limits):
 
     @property
     def directory(self) -> None:
-        """It runs where its program does."""
         return
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Where its script may be found."""
         return () if self.script is None else (self.script,)
 
     @property
     def python_path(self) -> tuple[str, ...]:
-        """Folders that a fresh Python finds the function's module in: those that this one has."""
         return tuple(entry for entry in sys.path if entry)
 
     def arguments(self, batch_size: int, *_: str | None) -> list[str]:
-        """Return the command of one start in a fresh process."""
         return [sys.executable, "-m", STEP_MODULE, self.function, str(batch_size)]
 
     arguments_by_hand = arguments
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for a document."""
         return {**asdict(self), "model": self.model, "batch": self.batch}
 
     @classmethod

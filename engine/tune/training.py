@@ -91,7 +91,6 @@ class TuneResult:
 
     @property
     def is_certified(self) -> bool:
-        """Whether the next larger size ran out of memory in a fresh process."""
         return self.result.boundary.certified
 
     @property
@@ -122,13 +121,11 @@ def describe_loader(throughputs: tuple[Throughput, ...], batch_size: int | None,
 
 
 def describe_waiting(waiting_fraction: float, batch_size: int, device_kind: str) -> str:
-    """Say that the loader is the limit, and what helps."""
     share = describe_share_waited(waiting_fraction, batch_size, device_kind)
     return f"{share} More loader workers or cheaper preprocessing help more than a larger batch."
 
 
 def describe_share_waited(waiting_fraction: float, batch_size: int | None, device_kind: str) -> str:
-    """Say that the loader is the limit, at a batch size that is known."""
     what = "computation" if device_kind == "cpu" else "GPU"
     with_batch = "" if batch_size is None else f" with batch {batch_size}"
     return (

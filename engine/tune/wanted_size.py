@@ -47,11 +47,9 @@ class Unit:
     budget: str | None = None
 
     def given(self, batch_size: int) -> int:
-        """Return how much a training is given that uses this size."""
         return self.rows * batch_size + self.constant
 
     def held(self, step: Step, batch_size: int) -> int:
-        """Return how many micro-batches of this size a step consumed."""
         return max(step.holds(self.given(batch_size), axis) for axis in self.axes)
 
     def micro_batches(self, steps: Sequence[Step], batch_size: int) -> tuple[int, int] | None:
@@ -82,7 +80,6 @@ class Unit:
         return {(most - self.constant) // self.rows}
 
     def describe(self) -> str | None:
-        """Say what a sample is, where it is not one row."""
         if self.budget:
             return FILLS_A_BUDGET.write(unit=self.budget)
         if self.axes == AXES:
@@ -96,7 +93,6 @@ ONE_ROW = Unit()
 
 
 def unit_given(sizes: str | None) -> Unit:
-    """Return the unit of sizes that count tokens or the like; one row of any others."""
     return Unit(axes=(BUDGET,), budget=sizes) if sizes in BUDGETS else ONE_ROW
 
 
@@ -120,7 +116,6 @@ def unit_of(sizes: Mapping[int, Sequence[Reading]]) -> Unit | None:
 
 
 def _most_given(readings: Sequence[Reading], axis: int) -> dict[int, int]:
-    """Return the most that each module was given in a step, by its count of parameters."""
     most: dict[int, int] = {}
     for step in (step for r in readings for step in r.steps() if not step.is_timed):
         for module, rows in step.most_given(axis).items():
@@ -214,7 +209,6 @@ def _listed(sizes: Collection[int]) -> str:
 
 
 def _what_it_does(trained: Sequence[Reading], seen: Sequence[int], batch_size: int, honoured: Collection[int]) -> str:
-    """Say what a script does with a size that its data could feed; `honoured` are other sizes that it trained with."""
     cards = trained[0].cards
     if cards > 1 and list(seen) == [batch_size * cards]:
         return f"nn.DataParallel divides its batches among {cards} GPUs: use --device cuda:0, or torchrun"
@@ -228,7 +222,6 @@ def _what_it_does(trained: Sequence[Reading], seen: Sequence[int], batch_size: i
 
 
 def _parts(trained: Sequence[Reading], batch_size: int) -> int:
-    """Return into how many equal parts each batch was cut; 1 where it was not."""
     seen = {size for r in trained for step in r.steps() if not step.is_timed for size in step.seen()}
     part = seen.pop() if len(seen) == 1 else 0
     return batch_size // part if part and batch_size % part == 0 else 1

@@ -25,7 +25,6 @@ class Unseen:
     weights: int = 0
 
     def describe(self, steps: int) -> str:
-        """Say what `steps` steps cannot have met."""
         batches, loaders = self.pass_batches or 0, self.unused_loaders
         of_a_pass = f" of a pass of {batches:,}" if batches > steps else ""
         parts = ["later passes and stages"]
@@ -57,7 +56,6 @@ def describe_whole_run(seen: Mapping[str, Any]) -> str:
 
 
 def _describe_stages(seen: Mapping[str, Any]) -> Iterator[str]:
-    """Yield how far into the script the start went, and what that left out."""
     passes, steps, batches = seen["passes"], seen["least_steps"], seen["pass_batches"]
     if seen["is_to_its_end"]:
         yield notes.TO_ITS_END.write(passes=f", {passes} passes of training" if passes else "")

@@ -188,7 +188,6 @@ class _ForwardOnly(TrainingStep):
 
 @contextmanager
 def _named_failure(spec: ValidationSpec) -> Iterator[None]:
-    """Turn whatever goes wrong with the model into the engine's own error, in a sentence."""
     try:
         yield
     except EngineError:

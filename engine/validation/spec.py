@@ -26,7 +26,6 @@ REFERENCES = {"fp32": "fp64"}
 
 
 def reference_of(precision: str) -> str:
-    """Return the precision whose gradients count as right: the next more exact one."""
     return REFERENCES.get(precision, "fp32")
 
 

@@ -100,7 +100,6 @@ class ValidationResult:
 
 
 def overall(verdicts: Sequence[Verdict]) -> Verdict:
-    """Failed where one failed; passed only where every check passed."""
     if Verdict.FAILED in verdicts:
         return Verdict.FAILED
     return Verdict.PASSED if verdicts and set(verdicts) == {Verdict.PASSED} else Verdict.WARNING

@@ -79,7 +79,6 @@ class WorkerHandle:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether the next probe would be the first of its process."""
         return self._session_probes == 0
 
     def trace(self, seconds: float) -> dict[str, Any]:

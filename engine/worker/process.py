@@ -117,7 +117,6 @@ def _can_fork() -> bool:
 
 
 def _serve(first: dict[str, Any], facts: DeviceFacts, out: TextIO) -> None:
-    """Trace; or open the device and the model once, then run probes and blocks until the close message."""
     if first["do"] == "trace":
         _trace(RunSpec.from_dict(first["spec"]), facts, out)
         return
@@ -136,7 +135,6 @@ def _serve(first: dict[str, Any], facts: DeviceFacts, out: TextIO) -> None:
 
 
 def _serve_in_fork(first: dict[str, Any], facts: DeviceFacts, out: TextIO) -> None:
-    """Run one session or trace in a fork of this process, and report how it ended."""
     pid = os.fork()
     if pid == 0:
         die_with_parent()
@@ -177,7 +175,6 @@ def _trace(spec: RunSpec, facts: DeviceFacts, out: TextIO) -> None:
 
 
 def _open(spec: RunSpec, *, describe: bool, idle_beside_bytes: int | None) -> tuple[Requests, dict[str, Any]]:
-    """Open the device; return the handlers of its requests, and its description."""
     import torch
 
     from ..measurement.attribution import attribute
@@ -214,7 +211,6 @@ def _open(spec: RunSpec, *, describe: bool, idle_beside_bytes: int | None) -> tu
 def _requests(
     run_probe: Callable[..., Probe], timer: BlockTimer | None, attribute: Callable[..., MemoryBreakdown | None] | None
 ) -> Requests:
-    """Return the handlers of a session's requests; without timing and explaining if the model did not fit."""
 
     def probe(**request: Any) -> dict[str, Any]:
         return {"event": "probe", "probe": run_probe(**request).to_dict()}
@@ -243,7 +239,6 @@ def _opened_device(spec: RunSpec, idle_beside_bytes: int | None) -> Device:
 
 
 def _model_does_not_fit(error_type: str, text: str, device: Device, batch_size: int, **_: Any) -> Probe:
-    """Return the result of any probe where the device has no room for the model itself."""
     from ..measurement.probe import read_if_possible
 
     return Probe(

@@ -74,7 +74,6 @@ def test_every_page_that_takes_a_post_is_tried_above():
 
 
 def pages(patterns: Any = None, before: str = "") -> list[tuple[str, Any]]:
-    """Every address of a page of ours, with its view."""
     found = []
     for pattern in patterns or get_resolver().url_patterns:
         route = before + str(pattern.pattern)
@@ -86,7 +85,6 @@ def pages(patterns: Any = None, before: str = "") -> list[tuple[str, Any]]:
 
 
 def methods_of(view: Any) -> tuple[str, ...]:
-    """What `require_http_methods` was given, out of its closure."""
     while view is not None:
         for cell in getattr(view, "__closure__", None) or ():
             if isinstance(cell.cell_contents, list) and set(cell.cell_contents) <= {"GET", "HEAD", "POST"}:

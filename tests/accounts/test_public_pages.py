@@ -28,7 +28,6 @@ SECRETS = ("alice", "paper-7", "do not tell", "shelf-3", "secret-host")
 
 @pytest.fixture
 def run(alice, settings) -> Run:
-    """A finished run that alice wrote on, on a host with a name."""
     settings.PUBLIC_READ_ONLY = True
     run = make_measured_run(make_device("secret-host"), stack={"host": "secret-host"})
     Run.objects.update(requested_by=alice)
@@ -37,7 +36,6 @@ def run(alice, settings) -> Run:
 
 
 def browser() -> Client:
-    """A guest, who names HTML as browsers do."""
     return Client(headers={"accept": "text/html"})
 
 

@@ -28,7 +28,6 @@ def boss_client(boss) -> Client:
 
 
 def form_of(client: Client, person: User) -> dict[str, object]:
-    """What the browser would send back unchanged."""
     form = client.get(f"/admin/auth/user/{person.pk}/change/").context["adminform"].form
     values = {name: form.get_initial_for_field(field, name) for name, field in form.fields.items()}
     values["groups"] = list(person.groups.values_list("pk", flat=True))

@@ -26,7 +26,6 @@ def ask(client: Client, size: Any, *, waits: bool = False, **changes: Any) -> An
 
 
 def finish_check(run: Run, *, fits: bool) -> None:
-    """End a claimed run as the engine ends one that checks one size."""
     size, device = run.spec["check_batch_size"], run.requested_device
     found = make_result(spec=run.run_spec, environment=STACK, fastest=None, recommended=None)
     facts = DeviceFacts(device.device, device.kind, device.name, device.capacity_bytes)

@@ -125,7 +125,6 @@ def kind_of(value: Any) -> str:
 
 
 def said(text: str) -> Any:
-    """JSON as what it holds, other text as it is."""
     try:
         return json.loads(text)
     except ValueError:

@@ -32,7 +32,6 @@ def operations(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def addresses(resolver: URLResolver, prefix: str = "") -> set[str]:
-    """Return the addresses of all routes, with `{pk}` for what stands in angle brackets."""
     found: set[str] = set()
     for each in resolver.url_patterns:
         path = prefix + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", str(each.pattern))
@@ -41,7 +40,6 @@ def addresses(resolver: URLResolver, prefix: str = "") -> set[str]:
 
 
 def enums_in(part: Any) -> Iterator[list[Any]]:
-    """Every closed list of values, wherever it stands."""
     if isinstance(part, dict):
         if isinstance(part.get("enum"), list):
             yield part["enum"]

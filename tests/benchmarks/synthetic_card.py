@@ -47,7 +47,6 @@ def probe(batch_size: int, purpose: str = "search", outcome: str = "fits", **fie
 
 
 def result(largest: int | None = N, certified: bool = True, reason: str = "out_of_memory", **fields: Any) -> dict:
-    """A result of the engine, as far as it is judged."""
     boundary = {
         "largest_batch_size": largest,
         "certified": certified,

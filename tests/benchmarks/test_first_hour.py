@@ -34,7 +34,6 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def hour(path: Path, seconds: float = 3600, **fields: Any) -> first_hour.FirstHour:
-    """One call of the script."""
     return first_hour.FirstHour("cuda:0", machine(**fields), Answers(path), time.monotonic() + seconds, False)
 
 

@@ -31,13 +31,11 @@ WAIT_MILLISECONDS = 60_000
 
 
 def find_chromium() -> str | None:
-    """The first Chromium on the path."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 @contextmanager
 def launched(binary: str) -> Iterator[Browser]:
-    """A headless browser, closed at the end."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=binary, args=list(FLAGS))
         yield browser
@@ -66,7 +64,6 @@ class Visitor:
 
     @property
     def foreign_requests(self) -> list[str]:
-        """Addresses on any other host."""
         return [address for address in self.requests if not address.startswith((self.site, "data:", "blob:"))]
 
     @property
@@ -86,7 +83,6 @@ class Visitor:
         self.page.set_viewport_size({"width": width, "height": height})
 
     def log_in(self, name: str, password: str) -> None:
-        """By the login page."""
         self.open("/login/")
         self.page.locator("#id_username").fill(name)
         self.page.locator("#id_password").fill(password)

@@ -49,11 +49,9 @@ def visit(chromium: Browser) -> Iterator[Visit]:
 
 @pytest.fixture
 def window(visit: Visit, live_server: Any, alice: User) -> Visitor:
-    """A window in which alice is logged in to a served portal."""
     return visit(live_server.url, alice)
 
 
 @pytest.fixture
 def phone(visit: Visit, live_server: Any, alice: User) -> Visitor:
-    """The same on a phone."""
     return visit(live_server.url, alice, PHONE)

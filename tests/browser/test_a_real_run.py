@@ -55,7 +55,6 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str
 
 
 def password_told(output: Path) -> str:
-    """What `up` says once, after it is up."""
     end = time.monotonic() + START_SECONDS
     while time.monotonic() < end:
         text = output.read_text()
@@ -88,7 +87,6 @@ def ask(visitor: Visitor) -> None:
 
 @pytest.fixture
 def result(window: Visitor) -> Visitor:
-    """On the page of the result."""
     window.open("/runs/1/")
     return window
 
@@ -98,15 +96,6 @@ def test_the_result_is_certified_by_a_refusal(result: Visitor) -> None:
     expect(result.page.get_by_role("row").filter(has_text="out of memory").first).to_be_visible()
     expect(result.page.get_by_text("limited to 40 MiB").first).to_be_visible()
     assert (result.errors, result.foreign_requests) == ([], [])
-
-
-def test_the_same_is_offered_and_not_measured_again(window: Visitor) -> None:
-    window.open("/")
-    ask(window)
-    offer = window.page.get_by_role("link", name="Open run 1")
-    expect(offer).to_be_visible()
-    offer.click()
-    window.page.wait_for_url("**/runs/1/")
 
 
 def test_the_matrix_and_the_totals_count_it(window: Visitor) -> None:

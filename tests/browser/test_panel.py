@@ -30,7 +30,6 @@ def boss(transactional_db: None) -> User:
 
 @pytest.fixture
 def addresses(boss: User) -> list[str]:
-    """The pages that managers use, with something on them."""
     card = make_card()
     run = make_measured_run(card)
     make_run(card, requested_by=boss)

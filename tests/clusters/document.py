@@ -10,11 +10,9 @@ _BLOCK = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.DOTALL | re.
 
 
 def section(title: str) -> str:
-    """The text below a heading, up to the next one of its level."""
     text = (ROOT / "docs" / "clusters.md").read_text(encoding="utf-8")
     return text.split(f"\n## {title}\n")[1].partition("\n## ")[0]
 
 
 def blocks(title: str) -> list[tuple[str, str]]:
-    """The blocks of a section as (language and file name, text)."""
     return [(found["kind"], found["text"]) for found in _BLOCK.finditer(section(title))]

@@ -82,14 +82,12 @@ def stand_in_environment() -> dict[str, str]:
 
 
 def cache() -> Path:
-    """Where everything is kept; several gigabytes are welcome there."""
     named = os.environ.get("MEMORYMARK_CUDA_STAND_IN")
     users = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return Path(named) if named else users / "memorymark" / "cuda_stand_in"
 
 
 def torch_version() -> str:
-    """The version that MemoryMark pins."""
     pinned = re.search(r"^torch==(\S+)$", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
     if pinned is None:
         raise CannotBuild("requirements.txt pins no torch")
@@ -129,7 +127,6 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _fetch(requirement: str, folder: Path) -> None:
-    """Download a wheel and unpack it."""
     options = ["-q", "--no-deps", "--only-binary", ":all:", "--dest", str(folder)]
     _run([sys.executable, "-m", "pip", "download", *options, requirement], f"{requirement} could not be downloaded")
     for wheel in folder.glob("*.whl"):
@@ -183,7 +180,6 @@ def _wanted(libraries: Path) -> dict[str, dict[str, str]]:
 
 
 def _home(symbol: str) -> str:
-    """The library of a symbol without a version."""
     known = next((home for start, home in HOMES.items() if symbol.startswith(start)), "")
     return known or ("libcuda.so" if re.match(r"cu[A-Z]", symbol) else "")
 

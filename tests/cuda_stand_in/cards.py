@@ -31,7 +31,6 @@ _SCRUBBED = ("STAND_IN_", "CUDA_", "NVIDIA_", "PYTORCH_", "TORCH_", "CUBLAS_", "
 
 
 def uuid(card: int = 0) -> str:
-    """How CUDA and NVML name a card."""
     text = bytes(range(0x10 * (card + 1), 0x10 * (card + 1) + 16)).hex()
     return f"GPU-{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
@@ -63,7 +62,6 @@ class Cards:
         self.set(**knobs)
 
     def run(self, *command: str, seconds: float = 300, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run a program on the cards."""
         return subprocess.run(
             command,
             env={**self.environment, **environment},
@@ -81,7 +79,6 @@ class Cards:
         return self.run(*ENGINE, *arguments, **environment)
 
     def tenant(self) -> Tenant:
-        """Another process on these cards, which holds nothing yet."""
         self._tenants.append(Tenant(self.environment))
         return self._tenants[-1]
 
@@ -132,7 +129,6 @@ class Tenant:
         return self._tell("give")
 
     def end(self) -> None:
-        """Be killed: the context goes, too."""
         self._process.kill()
         self._process.communicate()
 

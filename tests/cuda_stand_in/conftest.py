@@ -24,7 +24,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def built() -> dict[str, str]:
-    """The environment of the stand-in, built if need be."""
     try:
         return stand_in_environment()
     except CannotBuild as exc:

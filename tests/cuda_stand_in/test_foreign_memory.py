@@ -19,7 +19,6 @@ TENANT_BYTES = 9 * GIB // 4
 
 @pytest.fixture(scope="module")
 def alone(warm: WarmEngine) -> RunResult:
-    """The run that nobody disturbs."""
     return warm.measure(CARD, **SHORT)
 
 

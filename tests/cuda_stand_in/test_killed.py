@@ -37,7 +37,6 @@ def probe(worker: WorkerHandle, seconds: float = 60) -> Probe:
 
 @contextmanager
 def killer(warm: WarmEngine) -> Iterator[None]:
-    """Kills the session as soon as it hangs in the driver, from another thread."""
 
     def wait_and_kill() -> None:
         while not (hanging := [line for line in warm.cards.log if " hangs in " in line]):

@@ -17,7 +17,6 @@ OF_NCCL = 688 * MIB
 
 
 def tuned(cards: Cards, *options: str, strategy: str, launcher: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The answer for ranks of eight on a card of 2 GiB."""
     cards.set(memory=2 * GIB)
     tune = (sys.executable, "-m", "engine", "tune", "--json", "--emulate-ranks", "8")
     command = (sys.executable, *launcher, SCRIPT, "--batch-size", "{batch_size}", "--strategy", strategy)

@@ -24,7 +24,6 @@ def python_of(document: Path) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Install `memorymark` with its public names, as `pip install` does."""
     memorymark = ModuleType("memorymark")
     vars(memorymark).update({name: getattr(public, name) for name in public.__all__})
     vars(memorymark)["measure"] = partial(public.measure, worker=FakeWorker(60), estimates=False)

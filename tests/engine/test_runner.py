@@ -85,14 +85,6 @@ def test_the_curve_adds_at_most_six_sizes_and_the_edge_of_the_reserve_all_of_the
     assert max(sizes) < 60_000
 
 
-def test_the_answer_is_the_smallest_within_three_percent_of_the_fastest():
-    result = run(FakeWorker(528, step_seconds=lambda size: 0.001 * max(size, 64)))
-    assert result.fastest.samples_per_second == pytest.approx(1000)
-    assert result.recommended.batch_size == 64
-    assert result.speedup == pytest.approx(4)
-    assert result.batch_size_ratio == 4
-
-
 def test_nothing_fits_and_the_result_says_so():
     result = run(FakeWorker(0))
     assert result.boundary.reason is Reason.DOES_NOT_FIT

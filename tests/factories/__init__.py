@@ -56,7 +56,6 @@ def make_device(host: Host | str = "lab", **columns: Any) -> Device:
 
 
 def make_card(number: int = 0, host: Host | str = "lab", **columns: Any) -> Device:
-    """A CUDA device that is up."""
     defaults = {"name": "NVIDIA A100-SXM4-80GB", "compute_capability": "8.0", "last_seen_at": timezone.now()}
     return make_device(host, device=f"cuda:{number}", kind="cuda", **{**defaults, **columns})
 
@@ -89,7 +88,6 @@ def make_validation(device: Device | None = None, *, requested_by: User | None =
 
 
 def make_claimed_validation(device: Device | None = None, **fields: Any) -> Run:
-    """A running validation, with its token."""
     run = make_validation(device, **fields)
     claimed = services.run_claim(device=run.requested_device, owner="tester", run_id=run.pk)
     assert claimed is not None
@@ -97,7 +95,6 @@ def make_claimed_validation(device: Device | None = None, **fields: Any) -> Run:
 
 
 def make_claimed_estimate(gpu: str = "a10", **fields: Any) -> Run:
-    """A running estimate, with its token."""
     make_estimate(gpu, **fields)
     claimed = services.estimate_claim(owner="lab:1")
     assert claimed is not None
@@ -105,7 +102,6 @@ def make_claimed_estimate(gpu: str = "a10", **fields: Any) -> Run:
 
 
 def make_claimed_run(device: Device | None = None, **fields: Any) -> Run:
-    """A running run, with its token."""
     run = make_run(device, **fields)
     claimed = services.run_claim(device=run.requested_device, owner="tester", run_id=run.pk)
     assert claimed is not None

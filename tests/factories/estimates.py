@@ -24,7 +24,6 @@ def estimated_at(
 
 
 def estimate_of_card(card: dict[str, Any], largest: int, safe: int, **members: Any) -> dict[str, Any]:
-    """One card's part of an estimate."""
     gpu = {"context_bytes": 0, "calibrated": False, **card}
     sizes = {"largest_batch_size": largest, "safe_batch_size": safe, "limit_bytes": gpu["total_bytes"], "at": []}
     how = {"margin_fraction": 0.0, "limits": "memory", "method": "fake_cuda", "known_error": None, "seconds": 1.0}

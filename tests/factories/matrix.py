@@ -20,7 +20,6 @@ from tests.factories.results import result
 
 
 def card(gpu: str = "a100-40gb") -> Device:
-    """The device of this class, made on its first use."""
     known = gpus()[gpu]
     found = Device.objects.filter(name=known.torch_names[0]).first()
     number = Device.objects.count()
@@ -37,7 +36,6 @@ def measured(gpu: str = "a100-40gb", largest: int = 20, speed: float = 100.0, **
 
 
 def measured_on_ranks(gpu: str = "a100-40gb", largest: int = 20, speed: float = 100.0, **request: Any) -> Run:
-    """A finished run of several ranks on cards of this class, as the database has it."""
     run, spec = measured(gpu, largest, speed), requested_spec({"model": "bert-tiny", **request})
     run.refresh_from_db()
     assert isinstance(spec, TuneSpec)
@@ -50,7 +48,6 @@ def measured_on_ranks(gpu: str = "a100-40gb", largest: int = 20, speed: float = 
 
 
 def estimated(*gpu_ids: str, largest: int = 50, **spec: Any) -> Run:
-    """One estimate for these cards."""
     run = make_claimed_estimate("all" if len(gpu_ids) > 1 else gpu_ids[0], **spec)
     known = [gpus()[gpu] for gpu in gpu_ids]
     cards = [{"id": gpu.id, "name": gpu.name, "total_bytes": gpu.total_bytes} for gpu in known]

@@ -16,21 +16,18 @@ from tests.factories.estimates import estimate_of_card, estimated_at
 
 
 def page(client: Client, run: Run, query: str = "") -> str:
-    """The HTML of a run's page."""
     response = client.get(run.get_absolute_url() + query)
     assert response.status_code == 200
     return response.content.decode()
 
 
 def words(html: str) -> str:
-    """What a reader sees of the main part, on one line."""
     main = re.search(r"<main.*</main>", html, re.DOTALL)
     assert main is not None
     return " ".join(re.sub(r"<script.*?</script>|<[^>]+>", " ", main[0], flags=re.DOTALL).split())
 
 
 def finished(result: RunResult, device: Device | None = None, **fields: Any) -> Run:
-    """A run with this result; `fields` of the spec it was asked for with."""
     run = make_claimed_run(device, **fields)
     services.run_finish(run_id=run.pk, token=run.token, result=result.to_dict())
     return run

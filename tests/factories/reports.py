@@ -34,7 +34,6 @@ def make_run_key() -> str:
 
 
 def make_probes() -> tuple[Probe, ...]:
-    """Four and eight fit, nine do not; eight ran for longer."""
     four, eight = _fitting(4), _fitting(8)
     refused = make_refusal(9, fresh_process=True, peak_allocated_bytes=GIB + MIB)
     return four, eight, refused, _fitting(8, purpose=Purpose.SOAK, fresh_process=True, steps=SOAK_STEPS_CPU)
@@ -59,7 +58,6 @@ def make_document(run_key: str = "", *, host: str = HOST, result: RunResult | No
 
 
 def make_events(probes: Sequence[Probe] = ()) -> list[dict[str, Any]]:
-    """What the engine says until these probes are known."""
     environment = dict(STACK)
     begun: list[dict[str, Any]] = [
         {"event": "started", "seconds": 0.0, "schema": 1, "spec": make_spec().to_dict()},
@@ -99,7 +97,6 @@ class SendingClient:
 
 
 def make_reported_run(owner: User, **members: Any) -> Run:
-    """A finished run that came as a document, with a token of its own."""
     answered = SendingClient(owner).send_result(make_document(**members))
     assert answered.status_code == 201, answered.content
     return Run.objects.with_places().get(pk=answered.json()["id"])

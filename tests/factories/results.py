@@ -103,7 +103,6 @@ def finished_estimate(answer: dict[str, Any] | None = None) -> Run:
 
 
 def subject(number: int, answer: RunResult | None = None, **columns: Any) -> ComparedRun:
-    """A subject without a database: the run is not stored."""
     answer = answer or result()
     columns = {"state": "finished", "model": "bert-tiny", "spec": answer.spec.to_dict(), **columns}
     return compared_run_of(Run(pk=number, result=answer.to_dict(), **columns))

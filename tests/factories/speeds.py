@@ -108,7 +108,6 @@ def make_ahead_result(**fields: Any) -> RunResult:
 
 
 def undisturbed(result: RunResult) -> RunResult:
-    """The same result, timed while no other program ran."""
     assert result.speed is not None
     return replace(result, speed=replace(result.speed, others_cores=0.0, quiet_rounds=result.speed.rounds))
 

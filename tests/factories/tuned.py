@@ -18,7 +18,6 @@ COMMAND = ("python", "train.py", "{batch_size}")
 
 
 def tuned(result: RunResult, spec: TuneSpec, **fields: Any) -> Run:
-    """A finished run of a command, as the database has it."""
     consumed = Training(1, 1, (9,), None, 0.1, ((4, 1.0),), ())
     document = {**replace(result, spec=spec).to_dict(), "training": asdict(consumed)}
     run = make_claimed_run()

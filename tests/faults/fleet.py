@@ -57,7 +57,6 @@ class Server:
         self.starts += 1
 
     def end(self) -> None:
-        """Kill the whole session, as a service manager does with what is left of a service."""
         if self.process is not None:
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -116,7 +115,6 @@ class Fleet:
         return self._start(environment, [str(look_seconds), str(frozen_seconds), str(device.pk)])
 
     def serve_without_device(self, host: str, *, look_seconds: float, frozen_seconds: float) -> Server:
-        """Start a default worker of this host."""
         return self._start({"MEMORYMARK_HOST": host}, [str(look_seconds), str(frozen_seconds)])
 
     def _start(self, environment: dict[str, str], arguments: list[str]) -> Server:
@@ -138,7 +136,6 @@ class Fleet:
         return run
 
     def run_of_several(self, count: int, *words: str) -> Run:
-        """A queued run of so many cards of one host."""
         run = make_run_of_several(count)
         self.tell(run, *words)
         return run
@@ -189,7 +186,6 @@ class Fleet:
         return file.read_text() if file.exists() else ""
 
     def told(self) -> str:
-        """The end of what the workers said, and the runs as they stand."""
         logs = [f"--- {server.log.name}\n{server.log.read_text()[-3000:]}" for server in self.servers]
         try:
             runs = list(Run.objects.values_list("pk", "state", "attempt", "error_code", "error_message"))
@@ -209,7 +205,6 @@ class Fleet:
 
 
 def children(pid: int) -> list[int]:
-    """Live children of a process, oldest first."""
     try:
         listed = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
@@ -225,7 +220,6 @@ def is_alive(pid: int) -> bool:
 
 
 def engines(folder: Path) -> list[int]:
-    """Live engines whose results go below this folder."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):

@@ -72,7 +72,6 @@ def test_a_frozen_worker_is_replaced(fleet: Fleet):
 
 
 def stop(server: Server, *, whole_group: bool) -> float:
-    """SIGTERM; how many seconds it took to leave in order."""
     server.is_kept = False
     asked_at = time.monotonic()
     (os.killpg if whole_group else os.kill)(server.main, signal.SIGTERM)

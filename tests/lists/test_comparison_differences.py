@@ -91,7 +91,6 @@ def test_what_is_new_with_each_run_is_no_difference() -> None:
 
 
 def script(number: int, *words: str, environment: dict[str, str] | None = None) -> ComparedRun:
-    """A tuned script, of whose settings nothing is known."""
     limits = {"current_batch_size": 4, "reserve_fraction": make_spec().reserve_fraction}
     spec = {"command": ["python", "train.py", *words], "name": "train", **limits}
     return subject(number, result(environment=environment), kind="command", model="train", spec=spec)

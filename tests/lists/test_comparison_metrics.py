@@ -59,7 +59,6 @@ def test_speeds_within_the_noise_are_about_the_same() -> None:
 
 
 def timed(low: float, value: float, high: float, **columns: Any) -> ComparedRun:
-    """A run whose recommended size had this speed."""
     answer = result()
     assert answer.recommended is not None
     point = replace(

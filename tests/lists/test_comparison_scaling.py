@@ -17,7 +17,6 @@ ALONE = timed(96, 100, 104)
 
 
 def on_ranks(ranks: int, low: float, value: float, high: float, **settings: Any) -> ComparedRun:
-    """A run of the catalogue's model on several GPUs, as a report of it stores its spec."""
     trained = make_spec(**settings).to_dict() | {"ranks": ranks, "strategy": "ddp"}
     spec = {"command": ["python"], "model": "bert-tiny, ddp", "catalogue": trained}
     found = timed(low, value, high, spec=spec)

@@ -28,7 +28,6 @@ def _host_with_a_cpu(monkeypatch: pytest.MonkeyPatch, settings) -> None:
 
 
 def analyze(settings: Any, mode: str, *options: str) -> tuple[int, str]:
-    """Run the command with the fake engine in this mode; returns exit status and output."""
     settings.ENGINE_COMMAND = (*FAKE_ENGINE, mode)
     out = StringIO()
     with pytest.raises(SystemExit) as ended:

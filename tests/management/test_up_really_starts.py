@@ -69,7 +69,6 @@ class Installation:
             return str(database.execute("SELECT state FROM analysis_run WHERE id=?", [run_id]).fetchone()[0])
 
     def attempts(self, run_id: int) -> list[str]:
-        """Why each attempt so far gave no result; empty for one that goes on."""
         with self._database() as database:
             found = database.execute("SELECT cause FROM analysis_attempt WHERE run_id=? ORDER BY number", [run_id])
             return [cause for (cause,) in found]
@@ -80,7 +79,6 @@ class Installation:
 
     @contextmanager
     def _database(self) -> Iterator[sqlite3.Connection]:
-        """The installation's own database, from outside."""
         with closing(sqlite3.connect(self.folder / "memorymark.sqlite3", timeout=20)) as database, database:
             yield database
 

@@ -19,7 +19,6 @@ COMMAND = TuneSpec(("train", "--batch={batch_size}")).to_dict()
 
 @pytest.fixture
 def kinds() -> dict[str, int]:
-    """Store a run of each kind, the command first; returns their numbers."""
     command = Run.objects.create(kind="command", model="train", spec=COMMAND, state="failed")
     validation = Run.objects.create(kind="validation", model="bert-tiny", spec={}, state="failed")
     estimate = Run.objects.create(kind="estimate", model="bert-tiny", spec={}, state="failed")

@@ -26,7 +26,6 @@ Behave = Callable[[BaseHTTPRequestHandler], None]
 
 
 def answer(status: int, **headers: str) -> Behave:
-    """Answer every request with this status."""
 
     def behave(handler: BaseHTTPRequestHandler) -> None:
         handler.send_response(status)
@@ -81,7 +80,6 @@ def receiving(host: str = "127.0.0.1", tls: ssl.SSLContext | None = None) -> Ite
 
 
 def is_signed(received: Received, secret: str) -> bool:
-    """Whether one of the signatures is this secret's, written without the portal's own code."""
     parts = [part.split("=", 1) for part in received.headers["X-MemoryMark-Signature"].split(",")]
     moment = next(value for name, value in parts if name == "t")
     digest = hmac.new(secret.encode(), f"{moment}.".encode() + received.body, hashlib.sha256).hexdigest()

@@ -180,7 +180,6 @@ class TestMessages:
 
 @pytest.fixture
 def reported(alice: User) -> Any:
-    """A finished reported run whose estimate called a size safe that did not fit."""
     run = make_reported_run(alice)
     Run.objects.filter(pk=run.pk).update(result={**(run.result or {}), "estimate": estimate(safe=500)})
     return Run.objects.with_places().get(pk=run.pk)

@@ -88,7 +88,6 @@ def test_who_may_ask_for_estimates_without_a_login_finds_them_on_the_login_page(
 
 
 def way(client: Client, address: str) -> list[tuple[str, str]]:
-    """The steps from the section to the page, with their addresses."""
     text = client.get(address, headers={"accept": "text/html"}).content.decode()
     found = re.search(r'<nav class="crumbs[^>]*aria-label="Breadcrumb">(.*?)</nav>', text, re.DOTALL)
     steps = re.findall(

@@ -16,7 +16,6 @@ CARD = DeviceFacts("cuda:0", "cuda", "NVIDIA A100-SXM4-40GB", 40 * GIB, limit_by
 
 
 def kept(**fields: Any) -> StoredResult:
-    """Four is used today, and recommended."""
     result = make_timed_result(0.98, 1.0, 1.02)
     return read_result(replace(result, recommended=result.current, **fields).to_dict())
 

@@ -26,7 +26,6 @@ def bob(db) -> User:
 
 
 def submit(place: Placement = ANY_CARD, by: User | None = None, *, precision: str = "fp32", **columns: object) -> Run:
-    """`columns` are those of `run_create`, or of the spec."""
     known = ("priority", "accepts_shared_device", "uses_device_price")
     asked = {name: columns.pop(name) for name in known if name in columns}
     return services.run_create(spec=make_spec(precision=precision, **columns), place=place, requested_by=by, **asked)

@@ -32,7 +32,6 @@ def cards(monkeypatch: pytest.MonkeyPatch) -> list[Device]:
 
 
 def claim_set(first: Device) -> Run | None:
-    """What the device's worker starts, on this device alone or with others."""
     found = services.claim_next(device=first, owner="worker")
     return services.set_claim(wanted=found, owner="worker") if isinstance(found, DeviceSet) else found
 

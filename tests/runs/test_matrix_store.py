@@ -14,7 +14,6 @@ pytestmark = pytest.mark.django_db
 
 
 def cells() -> dict[tuple[str, str], int]:
-    """Kind and card -> run."""
     return {(cell.kind, cell.card): cell.run_id for cell in MatrixCell.objects.all()}
 
 
@@ -48,11 +47,6 @@ def test_a_restored_older_run_does_not_push_out_a_newer_one(root: User) -> None:
     services.runs_delete(run_ids={older.pk}, by=root)
     services.runs_restore(run_ids={older.pk}, by=root)
     assert cells() == {("measured", "a100-40gb"): newer.pk}
-
-
-def test_a_deleted_last_run_leaves_the_cell_empty(root: User) -> None:
-    services.runs_delete(run_ids={measured().pk}, by=root)
-    assert cells() == {}
 
 
 def test_a_deleted_estimate_of_all_cards_leaves_one_of_a_single_card(root: User) -> None:

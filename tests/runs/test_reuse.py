@@ -8,7 +8,6 @@ import pytest
 from django.test import Client
 
 from analysis.models import Attempt, Device, Run
-from analysis.runs import services
 from analysis.runs.earlier.reuse import earlier_result
 from engine.text.units import GIB
 from tests.factories import make_card, make_device, make_measured_run, make_spec
@@ -17,7 +16,6 @@ pytestmark = pytest.mark.django_db
 
 
 def offered(device: Device, **fields: Any) -> int | None:
-    """The number of the run that is offered for this spec on this device."""
     found = earlier_result(make_spec(**{"current_batch_size": 4, **fields}), [device])
     return found.run.pk if found else None
 
@@ -89,13 +87,6 @@ def test_a_stack_that_has_moved_on_is_not_offered() -> None:
 def test_what_proves_nothing_of_the_card_is_not_offered(columns: dict[str, Any]) -> None:
     card = make_card()
     Run.objects.filter(pk=make_measured_run(card).pk).update(**columns)
-    assert offered(card) is None
-
-
-def test_a_deleted_run_is_not_offered(alice: Any) -> None:
-    card = make_card()
-    run = make_measured_run(card, requested_by=alice)
-    services.runs_delete(run_ids=[run.pk], by=alice)
     assert offered(card) is None
 
 

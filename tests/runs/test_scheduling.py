@@ -8,7 +8,8 @@ from itertools import product
 import pytest
 
 from analysis.models import Run
-from analysis.runs.queue.forecast import queue_positions
+from analysis.presentation.run_state import describe_phase
+from analysis.runs.queue.forecast import QueuePosition, queue_positions
 from analysis.runs.queue.placement import request_of, slot_of
 from analysis.runs.queue.scheduling import (
     FORECAST_STARTS_MAX,
@@ -83,10 +84,6 @@ def test_a_run_that_no_device_may_take_has_no_position():
     assert expected == {2: Expectation(1, 0)}
 
 
-def test_a_long_queue_is_looked_at_only_as_far_as_it_can_be_told():
-    assert len(played([waiting(number) for number in range(3 * FORECAST_STARTS_MAX)])) == FORECAST_STARTS_MAX
-
-
 @pytest.mark.django_db
 def test_the_database_and_the_forecast_agree_on_what_may_start_where(alice):
     cards = [
@@ -131,6 +128,16 @@ def test_what_runs_is_expected_to_take_as_long_as_runs_of_its_model_did():
     turn = queue_positions([next_run := make_run(card)])[next_run.pk]
     assert turn.position == 1
     assert abs(turn.start_at - under_way.started_at - timedelta(minutes=10)) < timedelta(seconds=5)
+
+
+@pytest.mark.django_db
+def test_of_a_run_far_back_only_that_is_said():
+    make_card()
+    runs = [submit() for _ in range(FORECAST_STARTS_MAX + 1)]
+    turns = queue_positions(runs)
+    *_, last, far = (turns[run.pk] for run in runs)
+    assert (last.position, far) == (FORECAST_STARTS_MAX, QueuePosition(None))
+    assert describe_phase(runs[-1], far) == "Waiting: more than 50 runs before it."
 
 
 @pytest.mark.django_db

@@ -30,14 +30,12 @@ SPEC = make_spec(current_batch_size=4, memory_limit_bytes=GIB, device="cpu")
 
 @pytest.fixture
 def own_device() -> Any:
-    """A device of this portal, of the same class and with the same software as the sender's."""
     device = make_device()
     make_measured_run(device, stack=STACK, optimizer="sgd")
     return device
 
 
 def counts_for(run: Run, device: Any) -> dict[str, bool]:
-    """What this run decides."""
     reused = earlier_result(SPEC, [device])
     known = fit_known(replace(SPEC, check_batch_size=8), [device])
     return {

@@ -60,14 +60,6 @@ def test_one_beyond_its_time_is_stopped():
     assert (late.state, late.error_code) == (State.FAILED, "time_out")
 
 
-def test_a_cancelled_one_ends_cancelled():
-    run = make_claimed_validation()
-    services.run_cancel(run_id=run.pk)
-    supervise(run, command=[*FAKE_ENGINE, "wait"], timeouts=QUICK)
-    run.refresh_from_db()
-    assert run.state == State.CANCELLED
-
-
 def test_it_is_in_no_matrix_and_no_later_run_reuses_it():
     run = ended()
     assert not MatrixCell.objects.exists()

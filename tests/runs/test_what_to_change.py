@@ -35,7 +35,6 @@ def evaluated(spec: RunSpec) -> Evaluated:
 
 
 def answered(gpu: str = "cpu", **spec: object) -> Run:
-    """A finished estimate of what to change."""
     run = make_claimed_estimate(gpu, what_to_change=Scope.SINGLE, **spec)
     found = what_to_change(run.run_spec, 64, evaluated, Scope.SINGLE)
     made = estimate_of(run.run_spec, find("a10"))

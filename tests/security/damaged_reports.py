@@ -120,14 +120,12 @@ class Seen:
 
 
 def base_documents() -> list[bytes]:
-    """Return documents that are believed: of each kind, with and without rounds, breakdown and estimate."""
     contents = [document_of(HonestWorker(90, not_together=frozenset({90}))), document_of(HonestWorker(0))]
     bodies = [json.dumps(content).encode() for content in (*originals().values(), *contents)]
     return [*bodies, make_document(), make_function_document()]
 
 
 def named(body: bytes) -> Document:
-    """Return a copy of a document with a run key of its own."""
     content = json.loads(body)
     result = content.get("result", content)
     result["environment"] |= {"run_key": make_run_key(), "host": HOST, "started_at": STARTED_AT}
@@ -135,7 +133,6 @@ def named(body: bytes) -> Document:
 
 
 def damage(rng: random.Random, document: Any, times: int) -> None:
-    """Change a JSON value at up to `times` places."""
     for _ in range(times):
         place, key = _place(rng, document)
         if place is None:

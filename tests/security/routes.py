@@ -175,7 +175,6 @@ class Portal:
         return self.rows[value] if value in (FINISHED, UNDER_WAY, DEVICE) else value
 
     def read(self, person: str, method: str, route: str) -> str:
-        """What the answer says."""
         client = Client(raise_request_exception=False)
         client.cookies = SimpleCookie(self._cookies.get(person, ""))
         return getattr(client, method.lower())(self.address(method, route)).content.decode()

@@ -27,7 +27,6 @@ def sender(alice: User) -> SendingClient:
 
 
 def body_of(document: dict[str, Any]) -> bytes:
-    """The bytes of a document with an origin of its own."""
     origin = {"run_key": make_run_key(), "host": HOST, "started_at": STARTED_AT}
     environment = {**document["environment"], **origin}
     return json.dumps({"exit_status": 0, "result": {**document, "environment": environment}}).encode()

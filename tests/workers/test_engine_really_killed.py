@@ -31,7 +31,6 @@ ENDS = [
 
 
 def processes_of_engine() -> dict[str, int]:
-    """By part: each started the next."""
     found, parent = {}, os.getpid()
     for part in PARTS:
         parent = next(pid for pid in children(parent) if "engine" in Path(f"/proc/{pid}/cmdline").read_text())

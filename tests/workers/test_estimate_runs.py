@@ -39,14 +39,12 @@ def default_worker(monkeypatch: pytest.MonkeyPatch, settings) -> tasks.WorkerCon
 
 @pytest.fixture
 def dead_pid() -> int:
-    """Return the number of a process that has just ended."""
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     return process.pid
 
 
 def tasks_queued() -> list[str]:
-    """The tasks that wait in the default queue."""
     return [SignedPackage.loads(row.payload)["func"] for row in OrmQ.objects.filter(key="memorymark")]
 
 
@@ -182,20 +180,6 @@ def test_a_predictor_that_crashes_gets_one_more_try():
     run = watch("crash")
     assert (run.state, run.attempt) == (State.QUEUED, 1)
     assert tasks_queued() == ["analysis.workers.tasks.estimate"] * 2
-
-
-def test_a_cancel_ends_it():
-    run = make_claimed_estimate()
-    services.run_cancel(run_id=run.pk)
-    supervise(run, command=[*FAKE_ENGINE, "wait"], timeouts=QUICK)
-    run.refresh_from_db()
-    assert run.state == State.CANCELLED
-
-
-def test_a_waiting_one_is_cancelled_at_once():
-    run = make_estimate()
-    assert services.run_cancel(run_id=run.pk)
-    assert services.estimate_claim(owner="lab:1") is None
 
 
 def test_a_worker_that_stops_gives_it_back():

@@ -41,7 +41,6 @@ def watch(
 
 
 def watch_again(run: Run, mode: str) -> Run:
-    """The next attempt of a run that was given back."""
     claimed = services.run_claim(device=run.device, owner="tester", run_id=run.pk)
     assert claimed is not None
     supervise(claimed, command=[*FAKE_ENGINE, mode], timeouts=QUICK)

@@ -130,7 +130,6 @@ def _errors(*statuses: int) -> dict[int, Any]:
 
 
 def _described(view: type, **methods: Any) -> type:
-    """Make a copy of this view with a description; the view that serves requests stays as it is."""
     return extend_schema_view(**methods)(type(view.__name__, (view,), {"__doc__": view.__doc__}))
 
 

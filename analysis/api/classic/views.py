@@ -131,7 +131,6 @@ def _of_nobody(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _spec_keys(body: dict[str, Any]) -> dict[str, Any]:
-    """Convert the contract's body to keys of RunSpec; refuse `model_name` with the contract's exact messages."""
     name = body.get("model_name")
     if name is None or name == "":
         raise BadRequest("model_name is required")

@@ -95,12 +95,10 @@ class Requests(ABC):
 
 
 def component(name: str) -> dict[str, str]:
-    """Refer to the component of one of the engine's classes."""
     return {"$ref": COMPONENT.format(name=name)}
 
 
 def settings_in(values: dict[str, Any]) -> dict[str, Any]:
-    """Return what belongs to the spec of a run on a device."""
     return {name: value for name, value in values.items() if name not in QUEUE_KEYS}
 
 
@@ -120,7 +118,6 @@ def placed(spec: SpecOnDevice, values: dict[str, Any], user: User | AnonymousUse
 
 
 def requested(values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
-    """Return the arguments of `run_create` that every kind has."""
     return {
         "requested_by": user if user.is_authenticated else None,
         "priority": checked(values, "priority", int, Run.Priority.NORMAL),

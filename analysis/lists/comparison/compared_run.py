@@ -79,7 +79,6 @@ class ComparedRun:
 
     @property
     def is_of_ranks(self) -> bool:
-        """Whether several ranks train a model of the catalogue."""
         return bool(self.run.spec.get("catalogue"))
 
     @property
@@ -137,7 +136,6 @@ class ComparedRun:
 
     @property
     def grade(self) -> str:
-        """Whether its figures were measured, or emulated on one device."""
         return grade_of(self.run.spec)
 
     @property
@@ -149,7 +147,6 @@ class ComparedRun:
 
 
 def compared_run_of(run: Run, carried_probes: int = 0) -> ComparedRun:
-    """Read a stored run; `carried_probes` is how many of its probes an earlier attempt measured."""
     if not run.result:
         return ComparedRun(run, {}, None)
     if presentation_of(run).is_predicted:

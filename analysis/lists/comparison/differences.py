@@ -48,7 +48,6 @@ class Mismatch:
 
 
 def setting_rows(subjects: Sequence[ComparedRun]) -> list[Row]:
-    """Return every setting of the specs, the most important first."""
     rows = [Row("Model", tuple(subject.model_name for subject in subjects))]
     rows.append(Row("Input", tuple(_of_model(subject, _input(subject.spec)) for subject in subjects)))
     for name, each in SETTINGS.items():
@@ -67,7 +66,6 @@ def setting_rows(subjects: Sequence[ComparedRun]) -> list[Row]:
 
 
 def environment_rows(subjects: Sequence[ComparedRun]) -> list[Row]:
-    """Return every recorded fact of the environment; a run without a result has none."""
     names = dict.fromkeys([*COMPARABILITY_FACTS, *(name for subject in subjects for name in subject.facts)])
     rows = [Row(name, tuple(subject.facts.get(name, NOT_RECORDED) for subject in subjects)) for name in names]
     return [row for row in rows if set(row.values) != {NOT_RECORDED}]
@@ -94,7 +92,6 @@ def workload_groups(subjects: Iterable[ComparedRun]) -> list[tuple[str, str]]:
 
 
 def describe_sameness(subjects: Iterable[ComparedRun]) -> str:
-    """Say which weighty facts are the same in all runs with figures, and which were not recorded in each."""
     compared = [subject for subject in subjects if subject.outcome is not None]
     none_has = {name for name in COMPARABILITY_FACTS if {one.facts.get(name) for one in compared} == {NONE}}
     is_known = {
@@ -154,12 +151,10 @@ _NAMED_ALREADY = frozenset({"name", "tried", *OWN})
 
 
 def _of_model(subject: ComparedRun, text: str) -> str:
-    """Return a setting of the training; nobody knows those of one's own script."""
     return NOT_RECORDED if subject.runs_own_code else text
 
 
 def _other(subject: ComparedRun, key: str) -> str:
-    """Write a part of the spec that is no setting: for a script its command, as a shell reads it."""
     value = subject.spec.get(key)
     is_of_other_kind = (key in _OF_SCRIPTS) != subject.runs_own_code
     if value is None and (is_of_other_kind or key in _OF_SCRIPTS):
@@ -179,7 +174,6 @@ _WITHOUT = {"memory_limit_bytes": "none", "reserve_fraction": "not requested", "
 
 
 def _setting(spec: Spec, name: str) -> str:
-    """Write one setting as text; one that the run does not have has its default."""
     value = spec.get(name)
     if value is None and name in _WITHOUT:
         return _WITHOUT[name]

@@ -10,5 +10,4 @@ from analysis.lists.comparison.scaling import scaling_rows
 
 
 def figure_rows(subjects: Sequence[ComparedRun], baseline: ComparedRun | None) -> list[MetricRow]:
-    """Return the rows of each run's own figures, then how trainings on several GPUs scale."""
     return [*metric_rows(subjects, baseline), *scaling_rows(subjects)]

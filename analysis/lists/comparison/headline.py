@@ -33,7 +33,6 @@ def compare_headline(subjects: Sequence[ComparedRun], baseline: ComparedRun | No
 
 
 def _names(subjects: Sequence[ComparedRun]) -> dict[int, str]:
-    """Name each run by the one setting in which all of them differ, else by its number."""
     differing = [row for row in setting_rows(subjects) if row.differs]
     if len(differing) == 1 and differing[0].name in _NAMING and len(set(differing[0].values)) == len(subjects):
         return {subject.run_id: value for subject, value in zip(subjects, differing[0].values, strict=True)}

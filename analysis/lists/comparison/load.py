@@ -18,7 +18,6 @@ def stored_runs(ids: tuple[int, ...]) -> list[Run]:
 
 
 def compared_by(runs: Sequence[Run]) -> str:
-    """Return what these runs are compared by: batch sizes where none is named."""
     return presentation_of(runs[0]).compared_by if runs else BATCH_SIZES
 
 
@@ -30,13 +29,11 @@ def batch_sizes_only(runs: list[Run]) -> list[Run]:
 
 
 def carried_probe_counts(ids: tuple[int, ...]) -> dict[int, int]:
-    """How many probes of each run's last attempt were measured in an earlier one."""
     carried = Measurement.objects.filter(run__in=ids, is_carried=True, attempt=F("run__attempt"))
     return dict(carried.order_by().values_list("run_id").annotate(Count("pk")))
 
 
 def in_order(runs: Mapping[int, Run], ids: Sequence[int]) -> list[Run]:
-    """Put the runs in the order of the address; one that is not stored is refused by its number."""
     missing = [str(run_id) for run_id in ids if run_id not in runs]
     if missing:
         raise BadQuery(QueryProblem("ids", f"there is no run {', '.join(missing[:10])}"))

@@ -105,7 +105,6 @@ class MetricRow:
 
 
 def metric_rows(subjects: Sequence[ComparedRun], baseline: ComparedRun | None) -> list[MetricRow]:
-    """All metrics, the ones at the largest batch size that every run measured last."""
     safe = [_SAFE] if any(subject.outcome and subject.is_predicted for subject in subjects) else []
     of_ranks = _OF_RANKS if any(subject.outcome and subject.outcome.ranks > 1 for subject in subjects) else ()
     metrics = [LARGEST, *safe, *_METRICS, *of_ranks, *_at_common(common_batch_size(subjects))]
@@ -122,7 +121,6 @@ def common_batch_size(subjects: Sequence[ComparedRun]) -> int | None:
 
 
 def million_samples_usd(outcome: Outcome) -> float | None:
-    """At the recommended size."""
     return cost_per_million_samples_usd(outcome.price_per_hour_usd, outcome.samples_per_second)
 
 

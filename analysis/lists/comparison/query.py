@@ -74,7 +74,6 @@ class CompareQuery:
         return cls(**CompareForm.read(query).cleaned_data)
 
     def address(self, **changed: Any) -> str:
-        """Write the same view with these parts changed, as the query of an address."""
         parts = {"ids": self.ids, "baseline": self.baseline, "x": self.x, "y": self.y} | changed
         parts["ids"] = ",".join(map(str, parts["ids"]))
         return "?" + urlencode({name: value for name, value in parts.items() if value is not None}, safe=",")

@@ -45,7 +45,6 @@ class ComparedRace:
 
     @property
     def savers(self) -> tuple[str, ...]:
-        """The labels of what is offered for less memory."""
         return tuple(each.label for each in self.race.savers) if self.race else ()
 
 
@@ -73,12 +72,10 @@ class ChangeRow:
 
     @property
     def is_tried(self) -> bool:
-        """Whether any race started it."""
         return any(cell.is_tried for cell in self.cells)
 
 
 def compared_races(runs: Iterable[Run]) -> list[ComparedRace]:
-    """Read stored races, in their order."""
     return [_compared_race(run, number) for number, run in enumerate(runs)]
 
 
@@ -102,7 +99,6 @@ def _counted(verdict: str, labels: Iterable[str], most: int, races: int) -> list
 
 
 def change_rows(races: Sequence[ComparedRace]) -> list[ChangeRow]:
-    """Return a row for each change that any race has: first what most races tried, then in the order of the races."""
     columns = [_cells(each.race) for each in races]
     labels = list(dict.fromkeys(label for cells in columns for label in cells))
     rows = [ChangeRow(label, tuple(cells.get(label, ChangeCell()) for cells in columns)) for label in labels]
@@ -121,7 +117,6 @@ def _compared_race(run: Run, number: int) -> ComparedRace:
 
 
 def _cells(race: StoredRace | None) -> dict[str, ChangeCell]:
-    """Return what a race showed of each change, by its label."""
     if race is None:
         return {}
     cells = {each.row.label: _cell(each, race) for each in race.rows if each.row.entry != TODAY}

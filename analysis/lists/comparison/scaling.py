@@ -45,7 +45,6 @@ def efficiency(several: ComparedRun, alone: ComparedRun) -> Range | None:
 
 
 def _cell(subject: ComparedRun, subjects: Sequence[ComparedRun]) -> Cell:
-    """Compare with the first run of the same training on one GPU of the same kind."""
     if _ranks(subject) == 1:
         return Cell("–", None, None)
     alone = (other for other in subjects if _ranks(other) == 1 and _is_same_training(subject, other))
@@ -66,7 +65,6 @@ def _ranks(subject: ComparedRun) -> int:
 
 
 def _settings(subject: ComparedRun) -> dict[str, Any]:
-    """Return what is trained, however many GPUs do it: the settings of a run, with their defaults."""
     spec = subject.spec
     settings = {name: spec.get(name) or DEFAULTS.get(name) for name in _OF_TRAINING}
     if workload := WORKLOADS.get(str(spec.get("model"))):

@@ -9,7 +9,6 @@ from analysis.lists.matrix.table import ShownCell, WorkloadRow
 
 
 def mark_cheapest_that_fits(rows: Sequence[WorkloadRow], batch_size: int) -> list[WorkloadRow]:
-    """Mark in each row the cells with the lowest price an hour; none where fewer than two cards have a price."""
     return [replace(row, cells=_marked(row.cells, batch_size)) for row in rows]
 
 

@@ -10,7 +10,7 @@ from analysis.lists.matrix.table import CardColumn, ShownCell, WorkloadRow
 
 
 def join_limits(cards: Sequence[CardColumn], rows: Sequence[WorkloadRow]) -> tuple[list[CardColumn], list[WorkloadRow]]:
-    """Return the columns and rows with one column for each CPU: a cell is that of the largest limit that has one."""
+    """Join the columns of each CPU into one, whose cells are those of the largest memory limit that has any."""
     places: dict[tuple[str, bool], list[int]] = defaultdict(list)
     for place, card in enumerate(cards):
         places[(card.short_name if card.is_cpu else card.key, card.is_cpu)].append(place)

@@ -12,6 +12,5 @@ _ORIGIN = ("run__reported_from", "run__is_trusted", "run__requested_by__username
 
 
 def stored_cells(form: MatrixForm) -> QuerySet[MatrixCell]:
-    """Find the cells of these settings, each with the origin of its run; nothing else of a run is loaded."""
     cells = MatrixCell.objects.filter(**form.cell_columns)
     return cells.select_related("run__requested_by").only(*_OWN, *_ORIGIN)

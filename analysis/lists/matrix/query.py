@@ -32,30 +32,25 @@ class MatrixForm(StrictQueryForm):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return the settings as in a spec; two of them are columns of a cell, the others its `settings`."""
         return {name: value for name, value in self.cleaned_data.items() if name not in OF_THE_PAGE}
 
     @property
     def cell_columns(self) -> dict[str, Any]:
-        """Return the columns that every cell of the page has."""
         settings = self.settings
         columns = {name: settings[name] for name in ("precision", "optimizer")}
         return columns | {"settings": settings_key(settings)}
 
     def address(self, **changed: str) -> str:
-        """Write the same page with something changed, as the query of an address."""
         given = {**self.cleaned_data, **changed}
         changes = {name: value for name, value in given.items() if value != self.fields[name].initial}
         return "?" + urlencode({name: 1 if value is True else value for name, value in changes.items()})
 
     def estimate_query(self, model: str, card: str, input_size: int | None = None) -> str:
-        """Fill in the start form for an estimate of this model with these settings, for a card or `all`."""
         field = {WORKLOADS[model].input_field: input_size} if input_size else {}
         return "?" + urlencode({"kind": "estimate", "model": model, "gpu": card, **self.start_fields, **field})
 
     @property
     def start_fields(self) -> dict[str, Any]:
-        """Return these settings as fields of the start form, the empty ones left out."""
         return {name: 1 if value is True else value for name, value in self.settings.items() if value}
 
 

@@ -48,19 +48,16 @@ class CardColumn:
 
     @property
     def short_name(self) -> str:
-        """The name for a narrow column: that of a CPU holds its memory limit and its number of cores, too."""
         return re.sub(r" \d+-Core Processor$", "", self.name.partition(" limited to ")[0]) if self.is_cpu else self.name
 
     @property
     def memory(self) -> str:
-        """Its memory; of a CPU the limit, which sets it apart from the same CPU with another one."""
         if self.limit_count > 1:
             return f"{self.limit_count} limits"
         return f"limit {round_bytes(self.memory_bytes)}" if self.is_cpu else bytes_text(self.memory_bytes)
 
     @property
     def label(self) -> str:
-        """What names it where no heading stands above: on a phone, on paper and to a screen reader."""
         return f"{self.short_name}, {self.memory}" if self.is_cpu else self.name
 
 
@@ -101,7 +98,6 @@ class WorkloadRow:
 def matrix_table(
     form: MatrixForm, cells: Iterable[MatrixCell], devices: Iterable[Device], prices: Mapping[str, Price]
 ) -> dict[str, Any]:
-    """Build the table from cells that have the form's settings, and the portal's devices."""
     by_workload: dict[tuple[str, int], dict[str, dict[str, MatrixCell]]] = defaultdict(lambda: defaultdict(dict))
     for cell in cells:
         if cell.model in WORKLOADS:

@@ -51,7 +51,6 @@ _MOMENTS = [FIELDS.index(name) for name in ("created_at", "started_at", "finishe
 
 
 def run_file(form: str, querysets: Iterable[QuerySet[Run]]) -> StreamingHttpResponse:
-    """Answer these runs as a file, csv or json, which is written while the rows are read."""
     file = StreamingHttpResponse(
         json_chunks(querysets) if form == "json" else csv_chunks(querysets),
         content_type="application/json" if form == "json" else "text/csv; charset=utf-8",

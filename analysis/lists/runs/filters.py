@@ -231,7 +231,6 @@ class RunFilter(FilterSet):
         return runs.filter(Exists(self._filtered(Run.all_runs.filter(pk=OuterRef("pk")).order_by(), given, names)))
 
     def _filtered(self, runs: QuerySet[Run], given: dict[str, Any], names: tuple[str, ...]) -> QuerySet[Run]:
-        """Apply those of these filters that are given."""
         for name in names:
             if name in given:
                 runs = self.filters[name].filter(runs, given[name])
@@ -260,11 +259,9 @@ class RunFilter(FilterSet):
         return runs.filter(Exists(_tagged(value).filter(run=OuterRef("pk"))))
 
     def with_words(self, runs: QuerySet[Run], name: str, value: str) -> QuerySet[Run]:
-        """Find runs in whose name, note, model or card each word of the text begins a word."""
         return with_words(runs, search_terms(value))
 
     def _offered(self, name: str, values: Iterable[str], label: Callable[[str], str]) -> list[tuple[str, str]]:
-        """Return the choices, including a requested value that is no longer offered."""
         chosen: str | None = self.form[name].value()
         known = list(values)
         also = [chosen] if chosen and chosen not in known else []
@@ -290,5 +287,4 @@ def _subset(filters: type[RunFilter], names: frozenset[str]) -> type[RunFilter]:
 
 
 def _tagged(tag: Tag) -> QuerySet[Any]:
-    """Select the rows that put this tag on runs."""
     return Run.tags.through.objects.filter(tag=tag)

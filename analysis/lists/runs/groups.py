@@ -94,7 +94,6 @@ class Group:
 
 
 def grouped(numbers: Sequence[int], by: str) -> list[Group]:
-    """Group these runs; the groups, and the runs in each, have the order of the numbers."""
     grouping, found = GROUPINGS[by], _values(numbers, by)
     groups: dict[str, Group] = {}
     for number in numbers:
@@ -112,7 +111,6 @@ def grouped(numbers: Sequence[int], by: str) -> list[Group]:
 
 
 def _values(numbers: Sequence[int], by: str) -> dict[int, list[Values]]:
-    """Read each run once, but for each of its tags where they are what is grouped by."""
     columns = (*_FIGURES, *GROUPINGS[by].columns)
     runs = Run.all_runs.filter(pk__in=numbers).order_by().values(*columns)
     if by != _TAG:

@@ -128,7 +128,6 @@ class HistoryQuery:
         return Groups(groups, rows, len(found.shown), is_all=found.following is None)
 
     def numbers(self, size: int, after: int | None = None, before: int | None = None) -> Numbers:
-        """Read which runs stand on that page."""
         return numbers_of(self.parts, size=size, after=after, before=before)
 
     @cached_property
@@ -164,7 +163,6 @@ class HistoryQuery:
 
     @property
     def filter_query(self) -> str:
-        """Filters and order, for the exports."""
         return self.query(columns=None, group_by=None)
 
     @property
@@ -191,7 +189,6 @@ class HistoryQuery:
         return self.query(sort=column.first_sort)
 
     def column_choices(self) -> Iterator[dict[str, Any]]:
-        """Each column with the addresses that show it, hide it, or move it a place."""
         shown = self.column_keys
         for column in self.columns[1:]:
             yield {
@@ -209,7 +206,6 @@ class HistoryQuery:
 
 
 def _shown_in_lists() -> QuerySet[Run]:
-    """Select what a list shows of its runs, and nothing more."""
     return Run.all_runs.for_history().order_by().prefetch_related("tags").defer("result", "error_message")
 
 

@@ -37,13 +37,11 @@ def newest_measured(count: int) -> RunQuerySet:
 
 
 def recommended_speeds(ids: Iterable[int]) -> dict[int, SizedSpeed]:
-    """Read the speed at the recommended size of these runs; those without an interval are left out."""
     rows = Run.objects.filter(pk__in=ids).values_list("pk", KeyTransform("recommended", "result"))
     return {pk: speed for pk, point in rows if (speed := SizedSpeed.of(point))}
 
 
 def ids_of_series(query: SeriesKey) -> list[int]:
-    """Find the newest runs of the series, one more than is shown."""
     settings = dict(query.settings)
     columns = {name: settings.get(name, "") for name in ("precision", "optimizer")}
     same = measured_runs().filter(model=query.model_of_runs, device_name=query.gpu, **columns)
@@ -52,7 +50,6 @@ def ids_of_series(query: SeriesKey) -> list[int]:
 
 
 def samples_of(ids: Iterable[int]) -> list[Sample]:
-    """Read the runs, oldest first, with their measured probes and small parts of their results."""
     ids = list(ids)
     runs = Run.objects.filter(pk__in=ids, finished_at__isnull=False).order_by("finished_at", "pk")
     rows = runs.values(
@@ -79,6 +76,5 @@ def _run_of(row: dict[str, Any]) -> TrendRun:
 
 
 def acknowledgements_of(ids: Iterable[int]) -> dict[tuple[int, str], TrendAcknowledgement]:
-    """Read the notes on the steps that begin with one of these runs, by run and metric."""
     rows = TrendAcknowledgement.objects.filter(run__in=ids).select_related("acknowledged_by")
     return {(row.run_id, row.metric): row for row in rows}

@@ -59,7 +59,6 @@ class TrendForm(StrictQueryForm):
 
     @property
     def series(self) -> SeriesKey:
-        """Return the series that a valid form names."""
         values = self.cleaned_data
         where = {name: values[name] for name in ("memory_limit_bytes", "emulate_ranks")}
         if values["own_script"]:

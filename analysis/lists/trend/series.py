@@ -102,13 +102,11 @@ class Series:
         return [(start, end, level * factor) for start, end, level in zip(starts, ends, levels, strict=True)]
 
     def text(self, value: float) -> str:
-        """Write a figure of this series."""
         if self.key == SPEED:
             return f"{rate(value)} samples/s"
         return number(value) if self.key == BOUNDARY else bytes_text(int(value))
 
     def interval_text(self, place: int) -> str:
-        """Write the interval of a value; empty where the figure has none."""
         return rate_range(self.intervals[place].low, self.intervals[place].high) if self.intervals else ""
 
 
@@ -128,7 +126,6 @@ TIMED_POINTS = ("current", "recommended", "fastest", "largest")
 
 
 def sample_of(run: TrendRun, probes: Sequence[ProbeRow], carried_probes: int) -> Sample:
-    """Read one run with its measured probes."""
     device, words = DeviceFacts.from_dict(dict(run.device_facts)), BY_KIND[run.kind]
     left_out = "" if run.certified else "its limit is not certified"
     return Sample(
@@ -166,13 +163,11 @@ class SizedSpeed:
 
 
 def _speeds(points: Iterable[Mapping[str, Any] | None]) -> dict[int, Interval]:
-    """Read the speeds that have an interval, by batch size."""
     found = (SizedSpeed.of(point) for point in points)
     return {each.batch_size: each.speed for each in found if each}
 
 
 def series_of(samples: Iterable[Sample]) -> list[Series]:
-    """Follow the boundary, and the peak and the speed at one batch size each; none that has no figure at all."""
     usable = [sample for sample in samples if not sample.left_out]
     found = [_boundary_of(usable), _peak_of(usable), _speed_of(usable)]
     return [series for series in found if series is not None]
@@ -202,18 +197,15 @@ def _speed_of(samples: Sequence[Sample]) -> Series | None:
 
 
 def followed_batch_size(samples: Sequence[Sample]) -> int | None:
-    """Choose the largest batch size that all of them measured; where there is none, of those that most measured."""
     return _most_frequent(size for sample in samples for size in sample.memory)
 
 
 def _most_frequent(sizes: Iterable[int]) -> int | None:
-    """Return the size that occurs most often, the larger of two that occur equally often."""
     counts = Counter(sizes)
     return max(counts, key=lambda size: (counts[size], size), default=None)
 
 
 def version_marks(samples: Sequence[Sample]) -> list[VersionMark]:
-    """Find the runs at which a version changed, oldest first."""
     marks: list[VersionMark] = []
     for before, after in pairwise(samples):
         changes = tuple(change for change in changed(before.facts, after.facts) if change[0] in VERSIONED)

@@ -109,7 +109,6 @@ def _cheapest_cuts(heights: Sequence[float], price: float) -> list[int]:
 
 
 def _spread(sums: Sequence[float], squares: Sequence[float], start: int, stop: int) -> float:
-    """Sum the squared distances of these points from their mean."""
     total = sums[stop] - sums[start]
     return squares[stop] - squares[start] - total**2 / (stop - start)
 
@@ -127,7 +126,6 @@ def _moved_to_edges(cuts: list[int], values: Sequence[float]) -> list[int]:
 
 
 def _far_enough_apart(cuts: list[int]) -> list[int]:
-    """Drop the cuts that have too few points before or behind them."""
     chosen = [0]
     for cut in cuts[1:-1]:
         if min(cut - chosen[-1], cuts[-1] - cut) >= POINTS_PER_SIDE_MIN:

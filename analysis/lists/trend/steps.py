@@ -33,7 +33,6 @@ class StepFound:
 
     @property
     def origin(self) -> Origin:
-        """The origin of the first run after the step."""
         return self.after.origin
 
     @property

@@ -39,7 +39,6 @@ def held_since(since: datetime) -> list[Held]:
 
 
 def _numbers(hosts: set[int]) -> dict[tuple[int, str], int]:
-    """Return the devices of these hosts by their names; those whose runs held several are looked up so."""
     if not hosts:
         return {}
     rows = Device.objects.filter(host__in=hosts).values_list("host", "device", "pk")

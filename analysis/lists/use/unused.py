@@ -71,12 +71,10 @@ class Unused:
 
 
 def by_person(runs: Sequence[MeasuredSetting]) -> list[Unused]:
-    """Add up by person, the one who leaves most unused first; None are the runs of nobody's account."""
     return _added_up(runs, lambda run: run.person)
 
 
 def by_person_and_day(runs: Sequence[MeasuredSetting]) -> dict[tuple[str | None, date], Unused]:
-    """Add up by person and the day (UTC) on which the run ended."""
     groups: dict[tuple[str | None, date], list[MeasuredSetting]] = defaultdict(list)
     for run in runs:
         if run.day is not None:
@@ -85,12 +83,10 @@ def by_person_and_day(runs: Sequence[MeasuredSetting]) -> dict[tuple[str | None,
 
 
 def by_training(runs: Sequence[MeasuredSetting]) -> list[Unused]:
-    """Add up by model of the catalogue or own script, the one that leaves most unused first."""
     return _added_up(runs, lambda run: (run.training, run.is_own))
 
 
 def _added_up(runs: Iterable[MeasuredSetting], key: Callable[[MeasuredSetting], Hashable]) -> list[Unused]:
-    """Add up runs that are given newest first."""
     groups: dict[Hashable, list[MeasuredSetting]] = defaultdict(list)
     for run in runs:
         groups[key(run)].append(run)

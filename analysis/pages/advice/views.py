@@ -59,7 +59,6 @@ def _refusal(error: SpecError) -> str:
 
 
 def advice_context(made: Advice) -> dict[str, Any]:
-    """Return the advice as texts and rows."""
     devices = made.global_batch.devices
     rows = [
         {"pair": pair, "speed": text.describe_speed(pair), "is_chosen": pair == made.chosen}

@@ -66,17 +66,14 @@ class CommandForm(SpecForm):
 
     @property
     def offers_limit_only(self) -> bool:
-        """Whether a run may leave out the comparison of speeds."""
         return "compare_speed" in self.command.settings
 
     @property
     def shown_fields(self) -> list[forms.BoundField]:
-        """The fields that most people fill in."""
         return [field for field in self if field.name in _PROMINENT]
 
     @property
     def folded_fields(self) -> list[forms.BoundField]:
-        """The fields that the page folds away."""
         return [field for field in self if field.name not in _PROMINENT]
 
     @property

@@ -41,7 +41,6 @@ class ScriptCard:
 
     @property
     def limit_took(self) -> str:
-        """Write how long the newest run took that compared no speeds."""
         return self._took(compares_speed=False)
 
     def _took(self, *, compares_speed: bool) -> str:
@@ -75,7 +74,6 @@ def commands(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def command_start(request: HttpRequest, name: str) -> HttpResponse:
-    """Queue a run of a command, or show its form again with the errors."""
     if (command := commands_offered().get(name)) is None:
         raise Http404
     devices, _ = devices_offered(request)
@@ -91,7 +89,6 @@ def _page(
     first: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    """Show the page. The command that was chosen or is wrong stands first, where it is seen."""
     devices, _ = devices_offered(request)
     cards, load = [], warn_of_load(devices)
     for command in sorted(commands_offered().values(), key=lambda each: each.name != first):

@@ -70,7 +70,6 @@ def compare_context(runs: Sequence[Run], carried: Mapping[int, int], query: Comp
 
 
 def _rows(subjects: Sequence[ComparedRun], baseline: ComparedRun | None, heads: Sequence[Any]) -> dict[str, Any]:
-    """Return the tables; `lines` is the one of many runs, turned around: a run a line."""
     all_metrics = figure_rows(subjects, baseline)
     with_figures = [row for row in all_metrics if any(cell.is_known for cell in row.cells)]
     shared = [row for row in with_figures if sum(cell.is_known for cell in row.cells) > 1]

@@ -53,7 +53,6 @@ def _settings(subjects: Sequence[ComparedRun]) -> list[Dimension]:
 
 
 def _of_runs(subjects: Sequence[ComparedRun]) -> list[Dimension]:
-    """Return the figures that a run's row has: they compare it with its own size of today."""
     at_least = frozenset(place for place, one in enumerate(subjects) if one.run.speedup is None)
     speedups = tuple(one.run.claimed_speedup for one in subjects)
     return [

@@ -26,7 +26,6 @@ class Offer:
 
 
 def offers(named: Sequence[Run]) -> list[Offer]:
-    """Return the named runs, then the newest of the same models, then the newest of all that compare with them."""
     by = compared_by(named)
     kinds = [kind for kind, shown in BY_KIND.items() if shown.compared_by == by and not shown.not_compared]
     chosen, models = {run.pk for run in named}, {run.model for run in named}
@@ -40,6 +39,5 @@ def offers(named: Sequence[Run]) -> list[Offer]:
 
 
 def _found(races: Sequence[Run]) -> dict[int, str]:
-    """Return what each race found; lists leave out the results, which are long."""
     whole = Run.objects.in_bulk([run.pk for run in races])
     return {pk: presentation_of(run).found(run) for pk, run in whole.items() if run.state == State.FINISHED}

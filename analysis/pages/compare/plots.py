@@ -28,7 +28,6 @@ def compare_plots(subjects: Sequence[ComparedRun], query: CompareQuery) -> list[
 
 
 def memory_plot(subjects: Sequence[ComparedRun], *, is_log_x: bool, is_log_y: bool) -> Plot | None:
-    """Peak memory by batch size of all runs, each card's limit, and every out-of-memory on it."""
     traces = [_memory_trace(one, one.outcome) for one in subjects if one.outcome and one.outcome.memory]
     if not traces:
         return None
@@ -53,7 +52,6 @@ def memory_plot(subjects: Sequence[ComparedRun], *, is_log_x: bool, is_log_y: bo
 
 
 def speed_plot(subjects: Sequence[ComparedRun], *, is_log_x: bool, is_log_y: bool) -> Plot | None:
-    """Plot samples per second by batch size of all runs; an estimate has none."""
     traces = []
     for one in subjects:
         if (outcome := one.outcome) and outcome.speed:
@@ -78,7 +76,6 @@ def speed_plot(subjects: Sequence[ComparedRun], *, is_log_x: bool, is_log_y: boo
 
 
 def tradeoff_plot(subjects: Sequence[ComparedRun]) -> Plot | None:
-    """Speed against peak memory: one point for each batch size of which both were measured."""
     traces = [trace for trace in map(_tradeoff_trace, subjects) if trace.dots]
     points = [(dot.x, dot.y) for trace in traces for dot in _on_line(trace)]
     if not points:
@@ -129,7 +126,6 @@ def _tradeoff_trace(subject: ComparedRun) -> Trace:
 
 
 def _on_line(trace: Trace) -> list[PlotPoint]:
-    """Return the points whose speed is sure; all where none is."""
     return [dot for dot in trace.dots if dot.is_on_line] or list(trace.dots)
 
 
@@ -140,7 +136,6 @@ def _names(traces: Sequence[Trace]) -> tuple[PointLabel, ...]:
 
 
 def _limits(subjects: Sequence[ComparedRun]) -> list[ReferenceLine]:
-    """Draw one line for each memory limit, with its runs where there are several limits."""
     runs: dict[int, list[int]] = {}
     for subject in subjects:
         if subject.outcome and subject.outcome.memory and subject.outcome.limit_bytes:
@@ -167,7 +162,6 @@ def _curves_table(subjects: Sequence[ComparedRun], read: Callable[[Outcome], Cur
 
 
 def _table_text(outcome: Outcome | None, read: Callable[[Outcome], Curve], text: Text, size: int) -> str:
-    """Write a figure; a size that was not tried is a dash, and one that ran out of memory says so."""
     if outcome is None:
         return "–"
     value = read(outcome).get(size)

@@ -20,7 +20,6 @@ _COLUMNS = ("Race", "Change", "Speed", "Interval", "Memory")
 
 
 def races_context(runs: Sequence[Run], query: CompareQuery) -> dict[str, Any]:
-    """Return the context of a page of races; more than CHARTED_MAX have no chart."""
     races = compared_races(runs)
     subjects = [each.subject for each in races]
     plot = races_plot(races) if len(races) <= CHARTED_MAX else None
@@ -67,7 +66,6 @@ def races_plot(races: Sequence[ComparedRace]) -> Plot | None:
 
 
 def _dots(each: ComparedRace) -> tuple[PlotPoint, ...]:
-    """Return a point for each change of a race whose speed has an interval."""
     race = each.race
     if race is None:
         return ()

@@ -72,7 +72,6 @@ def _of_all(
 
 
 def _not_estimated(question: EstimateSpec, known: set[str]) -> tuple[list[str], list[str]]:
-    """Name the GPUs of the catalogue without a stored estimate: those that could have one, those that could not."""
     missing, unable = [], []
     for gpu_id in gpu_ids():
         if gpu_id in known:
@@ -92,7 +91,6 @@ def _read(found: FoundEstimate, *, is_private: bool) -> StoredEstimate:
 
 
 def _other(cell: MatrixCell) -> tuple[str, str, str]:
-    """Return another stored estimate in words, its answer, and its address; rarer settings have no address."""
     optimizer = OPTIMIZER_LABELS.get(cell.optimizer, cell.optimizer)
     gpu, size = short_device_name(cell.card_name), f"input size {cell.input_size:,}"
     text = " · ".join(filter(None, [gpu, cell.precision, optimizer, size, cell.settings]))

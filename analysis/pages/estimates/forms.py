@@ -61,17 +61,14 @@ class QuestionForm(StrictQueryForm):
 
     @property
     def unplaced(self) -> list[QueryProblem]:
-        """Return what is wrong and stands at no field: an unknown parameter, or one that is given twice."""
         return [problem for problem in self.wrong if problem.parameter not in self.errors]
 
     @property
     def wrong(self) -> tuple[QueryProblem, ...]:
-        """Return what is wrong with the question; empty for one that can be answered."""
         return (*self.problems, *([self.refusal] if self.refusal else ()))
 
     @property
     def address(self) -> str:
-        """Return the query string that asks this again, without what is a default."""
         query = QueryDict(mutable=True)
         for name in ("model", "gpu", "current_batch_size"):
             query[name] = str(self[name].value())
@@ -81,7 +78,6 @@ class QuestionForm(StrictQueryForm):
         return query.urlencode()
 
     def refuse(self, field: str, message: str) -> QueryProblem:
-        """Note what a valid form cannot have, at its field where it has one."""
         problem = QueryProblem(field, message.removeprefix(f"{field}: ").rstrip("."))
         if field in self.fields:
             self.add_error(field, problem.message)

@@ -42,7 +42,6 @@ class LatestEstimate:
 
     @property
     def size(self) -> int | None:
-        """The largest batch size there with the reserve; of an estimate for one GPU that on this GPU."""
         return self.smallest.shown_batch_size if self.smallest else self.row.run.estimated_safe_batch_size
 
 
@@ -54,7 +53,6 @@ def latest_estimates(runs: Sequence[Run]) -> list[LatestEstimate]:
 
 
 def _smallest(cells: Iterable[MatrixCell], runs: dict[int, Run]) -> dict[int, MatrixCell]:
-    """Find the card with the least memory that fits today's batch size, of each run whose cells are the newest."""
     found: dict[int, list[MatrixCell]] = defaultdict(list)
     for cell in cells:
         if (cell.shown_batch_size or 0) >= (runs[cell.run_id].spec.get("current_batch_size") or 1):

@@ -74,7 +74,6 @@ def _page(request: HttpRequest, form: QuestionForm, more: dict[str, Any], status
 
 
 def _start(request: HttpRequest, form: QuestionForm) -> HttpResponse:
-    """Go to the stored answer or to the run that makes it, and start that run where there is none."""
     user = signed_in_user(request)
     if form.spec is None:
         return _page(request, form, _lists(request, form), status=422)
@@ -115,7 +114,6 @@ def _lists(request: HttpRequest, form: QuestionForm) -> dict[str, Any]:
 
 
 def _accuracy() -> dict[str, Any]:
-    """Return the errors by GPU and family of models of the latest measured runs, drawn where there are enough."""
     grades = [_grade(run) for run in Run.objects.grading_estimates()[:GRADES_MAX]]
     groups = groups_of(grades)
     plot = error_plot(groups) if len(grades) >= CHART_FROM else None

@@ -5,6 +5,7 @@ Pure functions of rows that the view has read. Memory in use is as the device's 
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -96,7 +97,6 @@ def fleet_hosts(
     waiting_counts: Mapping[int, int],
     now: datetime,
 ) -> list[FleetHost]:
-    """Devices ordered by host, each with `takes_runs`; `running` and `waiting_counts` by the number of the device."""
     by_device: dict[int | None, list[QueuedRun]] = defaultdict(list)
     for each in waiting:
         by_device[each.run.requested_device_id].append(each)
@@ -131,8 +131,8 @@ def _with(device: Device, together: Sequence[Device]) -> str:
 
 def waiting_runs(runs: Iterable[Run], positions: Mapping[int, QueuePosition]) -> list[QueuedRun]:
     """Return the runs in the order of their start, as far as that is known."""
-    far = 10**9
-    ordered = sorted(runs, key=lambda run: (positions[run.pk].position if run.pk in positions else far, run.pk))
+    numbers = {number: turn.position for number, turn in positions.items()}
+    ordered = sorted(runs, key=lambda run: (numbers.get(run.pk) or math.inf, run.pk))
     return [
         QueuedRun(
             run,

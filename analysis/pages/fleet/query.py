@@ -21,16 +21,13 @@ class FleetQuery(StrictQueryForm):
 
     @cached_property
     def _valid(self) -> dict[str, Any]:
-        """The parameters that are right, also where others are wrong."""
         self.full_clean()
         return self.cleaned_data
 
     @property
     def host_name(self) -> str:
-        """The host that is named; empty for all."""
         return str(self._valid.get("host") or "")
 
     @property
     def day_count(self) -> int:
-        """The number of days; the default where the address names none, or a wrong one."""
         return int(self._valid.get("days") or _DEFAULT_DAYS)

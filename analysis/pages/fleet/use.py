@@ -53,7 +53,6 @@ class MemoryPicture:
 
     @property
     def description(self) -> str:
-        """Describe the picture in a sentence."""
         mean, most = bytes_text(self.mean_bytes), bytes_text(self.most_bytes)
         return f"Memory in use on {self.device_name} by day: {mean} on average, {most} at most"
 
@@ -72,7 +71,6 @@ class BusyPicture:
 
     @property
     def description(self) -> str:
-        """Describe the picture in a sentence."""
         return f"{self.device_name} busy by day: {self.text} of the time that was read"
 
 
@@ -100,7 +98,6 @@ class DevicePicture:
 
     @property
     def description(self) -> str:
-        """Describe the picture of its use in a sentence."""
         return f"Use of {self.device.name} by day: {self.share_text} of the time since {self.use.days[0].day}"
 
 
@@ -119,7 +116,6 @@ class PersonPicture:
 
     @property
     def description(self) -> str:
-        """Describe the picture in a sentence."""
         return f"Use by {self.name} by day: {self.hours_text} since {self.use.days[0].day}"
 
 
@@ -133,7 +129,6 @@ class UnusedRow:
 
 
 def use_context(devices: Sequence[Device], now: datetime, *, host: str, day_count: int) -> dict[str, Any]:
-    """Read and add up what runs of the last days used, on these devices."""
     since, names = first_moment(now, day_count), {device.pk: device for device in devices}
     held = held_since(since)
     measured = settings_measured_since(since)

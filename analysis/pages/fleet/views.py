@@ -25,7 +25,6 @@ REPORTED_MAX = 50
 
 @require_safe
 def fleet(request: HttpRequest) -> HttpResponse:
-    """Show all hosts or the one that `?host=` names, and the use of the last `?days=`."""
     query = FleetQuery(request.GET)
     hosts = list(Host.objects.filter(pk__in=Device.objects.values("host")).values_list("name", flat=True))
     context = _context(query) | {"host_names": hosts, "query": query}

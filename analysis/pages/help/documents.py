@@ -52,7 +52,6 @@ class HelpDocument:
 
     @property
     def title(self) -> str:
-        """Return the heading that the file begins with."""
         return self.page.title
 
 
@@ -63,7 +62,6 @@ def documents() -> dict[str, HelpDocument]:
 
 
 def documents_by_group() -> list[tuple[DocumentGroup, list[HelpDocument]]]:
-    """Return the documents in the order of the help page."""
     found = documents()
     return [(group, [found[name] for name in group.names if name in found]) for group in GROUPS]
 

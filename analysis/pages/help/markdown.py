@@ -124,7 +124,6 @@ def _plain(inline: Token) -> str:
 
 
 def _sections(title: str, body: Sequence[Token], headings: Sequence[Heading]) -> Iterator[TextSection]:
-    """Yield the text under each heading; rows of a table and blocks of code count as text."""
     by_anchor = {heading.anchor: heading for heading in headings}
     name, anchor, texts, prose, in_heading = title, "", list[str](), list[str](), False
     for token in body:
@@ -182,7 +181,6 @@ def _align_by_class(token: Token) -> None:
 
 
 def _for_the_page(tokens: Sequence[Token]) -> Iterator[Token]:
-    """Let a wide table scroll in itself, and give code a copy button."""
     for token in tokens:
         if token.type == "table_open":
             attributes = {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": "Table"}

@@ -17,7 +17,6 @@ from analysis.pages.kinds import BY_KIND
 @login_required_only
 @require_safe
 def help_page(request: HttpRequest) -> HttpResponse:
-    """Explain the pages and the words, list the documents by purpose, and search them."""
     question = request.GET.get("q", "").strip()
     context = {
         "kinds": [(f"{kind}s", f"{kind.label}s", each.help_text) for kind, each in BY_KIND.items() if each.help_text],

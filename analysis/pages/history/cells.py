@@ -76,7 +76,6 @@ class RunLine:
 
 
 def lines(runs: Iterable[Run], positions: Mapping[int, QueuePosition], columns: tuple[Column, ...]) -> list[RunLine]:
-    """Return the lines in the given order. The first column is the line's heading."""
     keys = {column.key for column in columns}
     return [_line(row, columns[1:], keys) for row in history_rows(runs, positions)]
 
@@ -212,7 +211,6 @@ def _small(text: str) -> SafeString:
 
 
 def _figure(text: Callable[[float | None], str], path: str) -> Callable[[HistoryRow], str]:
-    """Write a figure with its own formatter; an unknown one is empty."""
 
     def content(row: HistoryRow) -> str:
         value = getattr(row.run, path)

@@ -46,7 +46,6 @@ COMPARE = "compare"
 
 @require_safe
 def run_list(request: HttpRequest) -> HttpResponse:
-    """Show one page of the requested runs, with the requested order and columns."""
     given = without_empty(request.GET)
     if given != request.GET:
         return redirect(_address(given.urlencode(safe=",:/")))
@@ -67,7 +66,6 @@ def run_list(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def run_export(request: HttpRequest, form: str) -> HttpResponseBase:
-    """Answer the same runs in the same order as a file."""
     wanted = parse_query(without_empty(request.GET))
     if wanted.problems:
         return _plain("\n".join(map(str, wanted.problems)), 400)
@@ -83,7 +81,6 @@ def run_export(request: HttpRequest, form: str) -> HttpResponseBase:
 
 @require_POST
 def run_annotate(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
-    """Store name, note and tags of a run, from its page."""
     run = get_object_or_404(Run.objects.only("pk"), pk=run_id)
     tags = request.POST.get("tags", "").replace(",", " ").split()
     name, note = (request.POST.get(field, "") for field in ("name", "note"))
@@ -124,7 +121,6 @@ def runs_change(request: HttpRequest) -> HttpResponseRedirect:
 
 @require_POST
 def view_save(request: HttpRequest) -> HttpResponseRedirect:
-    """Save the current view under a name."""
     given = without_empty(QueryDict(request.POST.get("view", "")))
     query = parse_query(given).query()
     name, is_shared = request.POST.get("name", ""), bool(request.POST.get("shared"))
@@ -140,7 +136,6 @@ def view_save(request: HttpRequest) -> HttpResponseRedirect:
 
 @require_POST
 def view_delete(request: HttpRequest, view_id: int) -> HttpResponseRedirect:
-    """Delete a saved view; runs are not affected."""
     if not services.saved_view_delete(view_id=view_id, by=signed_in_user(request)):
         messages.error(request, "The view was not deleted: it is another person’s, or deleted already.")
     return redirect("analysis:runs")
@@ -208,7 +203,6 @@ def _context(request: HttpRequest, wanted: HistoryQuery, page: Page[Run]) -> dic
 
 
 def _groups(wanted: HistoryQuery) -> dict[str, Any]:
-    """Return the groups, each with its lines and the address of its own list."""
     found = wanted.groups()
     positions = queue_positions(found.rows.values())
     shown = {line.run.pk: line for line in lines(found.rows.values(), positions, wanted.columns)}
@@ -229,7 +223,6 @@ def _groups(wanted: HistoryQuery) -> dict[str, Any]:
 
 
 def _columns(wanted: HistoryQuery, shown: Sequence[RunLine]) -> tuple[Column, ...]:
-    """Return the columns of the table: of those that nobody chose only the ones that have a value."""
     if not wanted.has_usual_columns:
         return wanted.columns
     filled = filled_columns(shown, wanted.columns)
@@ -237,7 +230,6 @@ def _columns(wanted: HistoryQuery, shown: Sequence[RunLine]) -> tuple[Column, ..
 
 
 def _heads(wanted: HistoryQuery, columns: Iterable[Column]) -> list[dict[str, Any]]:
-    """Describe the table's header: each column, its sort direction, and the link of its title."""
     ways = {True: "descending", False: "ascending"}
     return [
         {
@@ -261,7 +253,6 @@ def _report(request: HttpRequest, done: str, answer: BulkResult) -> None:
 
 
 def _plain(text: str, status: int) -> HttpResponse:
-    """Answer with text instead of a file."""
     return HttpResponse(f"{text}\n", status=status, content_type="text/plain; charset=utf-8")
 
 

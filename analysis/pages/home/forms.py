@@ -236,18 +236,15 @@ class RunForm(SpecForm):
 
     @property
     def has_suggested_limit(self) -> bool:
-        """Whether the memory limit is the one that the page filled in, for a short run on a CPU."""
         suggested = self.cleaned_data.get("suggested_limit")
         return bool(suggested) and self.cleaned_data.get("memory_limit_bytes") == suggested
 
     @property
     def common_fields(self) -> list[GroupedField]:
-        """The settings that people change most."""
         return grouped(self, self.OPEN)
 
     @property
     def folded_groups(self) -> list[FieldGroup]:
-        """The other settings, by topic."""
         return folded_groups(self, self.TOPICS)
 
     @property
@@ -257,12 +254,10 @@ class RunForm(SpecForm):
 
     @property
     def can_be_checked(self) -> bool:
-        """Whether enough fields are valid to check quotas and placement."""
         return self.spec is not None and ("device" in self.cleaned_data or not self.reads("device"))
 
     @property
     def candidate_devices(self) -> list[Device]:
-        """The devices that could execute the run."""
         place = self.place
         if place.device is not None:
             return [place.device]
@@ -275,11 +270,9 @@ class RunForm(SpecForm):
 
     @property
     def pages(self) -> KindPages:
-        """The pages of the kind of run that it starts."""
         return BY_KIND[self.cleaned_data.get("kind") or self.fields["kind"].initial]
 
     def reads(self, field: str) -> bool:
-        """Whether the kind of run that it starts has this field."""
         return field not in self.pages.form_leaves_out
 
     def submission(self) -> dict[str, Any]:
@@ -304,7 +297,6 @@ class RunForm(SpecForm):
         return RankStarts(**given)
 
     def _given(self, cleaned: dict[str, Any]) -> dict[str, Any]:
-        """Read the spec's keys that were filled in."""
         own = [name for name in cleaned if name not in self.NOT_OF_SPEC]
         given = {name: cleaned[name] for name in own if cleaned[name] not in (None, "")}
         if given.get("like"):  # a form sends every setting: one at its default is left to the profile
@@ -348,7 +340,6 @@ class StartForm(StrictQueryForm):
 
     @property
     def filled(self) -> dict[str, Any]:
-        """Return the given values; none if any parameter is wrong."""
         return {} if self.problems else {name: self.cleaned_data[name] for name in self.given}
 
 

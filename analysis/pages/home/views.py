@@ -74,7 +74,6 @@ class RecentRuns:
         return [*self.on_devices, *self.estimates]
 
     def context(self, positions: Mapping[int, QueuePosition]) -> dict[str, Any]:
-        """Return the rows of the page, and the totals, which are read again where these runs changed."""
         rows = history_rows(self.on_devices, positions)
         estimates = history_rows(self.estimates, positions)
         return {"rows": rows, "hidden": empty_columns(rows), "estimates": estimates, "totals": lab_totals(self.all)}
@@ -167,7 +166,6 @@ def _created(form: RunForm, user: Any) -> Run | None:
 
 
 def _describe_limit_taken(form: RunForm, run: Run) -> str:
-    """Say which limit holds where the suggested one was too low, and warn of one that leaves the host no memory."""
     if form.is_limit_dropped:
         needs, default = model_name(run.model), round_bytes(CPU_DEFAULT_LIMIT_BYTES)
         suggested = round_bytes(parse_bytes(form.cleaned_data["suggested_limit"]))

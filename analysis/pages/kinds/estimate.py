@@ -83,7 +83,6 @@ def _one_card(estimate: StoredEstimate, run: Run, current: int, user: User | Non
 
 
 def _largest(run: Run) -> dict[str, Any]:
-    """Return the part about the largest value of a setting, whose answer is the title; empty where none was asked."""
     stored = (run.result or {}).get("largest")
     if not stored:
         return {}
@@ -92,7 +91,6 @@ def _largest(run: Run) -> dict[str, Any]:
 
 
 def _frontier(run: Run, user: User | None) -> dict[str, Any]:
-    """Return the part about several lengths; empty for an estimate without them."""
     stored = (run.result or {}).get("frontier")
     if not stored:
         return {}

@@ -52,17 +52,14 @@ class Cards:
 
     @property
     def question(self) -> list[tuple[str, str]]:
-        """Return the other parameters, for the form that filters."""
         return [(name, value) for name, values in self.asked.lists() for value in values]
 
     @property
     def all_address(self) -> str:
-        """Return the query string of all GPUs in their first order."""
         return self.asked.urlencode()
 
     @property
     def unpriced(self) -> int:
-        """Return how many of the shown GPUs have no known price."""
         return sum(row.price is None for row in self.rows)
 
     @property
@@ -70,7 +67,6 @@ class Cards:
         return _DEFAULT if self.form.problems else str(self.form.cleaned_data["sort"] or _DEFAULT)
 
     def address(self, sort: str) -> str:
-        """Return the query string of the same GPUs in another order."""
         query = self.asked.copy()
         for name, values in self.form.given.lists():
             query.setlist(name, values)

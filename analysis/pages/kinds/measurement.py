@@ -79,7 +79,6 @@ def primary_action(
 
 
 def may_time_again(run: Run, result: StoredResult) -> bool:
-    """Whether the speeds can be compared once more: those of one's own training where that may bring the answer."""
     was_searched = result.largest is not None and (result.recommended is not None or result.lacks_answer)
     if not was_searched or result.speed is None or run.is_reported:
         return False
@@ -87,7 +86,6 @@ def may_time_again(run: Run, result: StoredResult) -> bool:
 
 
 def _result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dict[str, Any]:
-    """Return the result, in the order of the page."""
     shown, (need, suggestions) = figures(result, assumed.savings), ways_to_fit(result)
     gain = nothing_to_gain(result)
     evidence = _evidence(run, result, assumed.savings)
@@ -137,26 +135,22 @@ def _result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dic
 
 
 def _again_command(run: Run, result: StoredResult) -> str:
-    """Return the command that times a script again where it ran, where that may bring the answer."""
     if result.training is None or run.is_startable or not (result.lacks_answer and was_compared(result)):
         return ""
     return again_command(run.spec, f"{settings.PUBLIC_URL}/" if settings.PUBLIC_URL else "")
 
 
 def _rounds_chart(result: StoredResult) -> Chart | None:
-    """Return the rounds where they are all that is known of the speeds."""
     plot = None if result.is_speed_measurable else rounds_plot(result.speed_rounds, result.current_batch_size)
     return chart_of(plot) if plot else None
 
 
 def _ranks(result: StoredResult) -> list[RankPeak]:
-    """Return what each rank held; nothing of a training in one process."""
     training = result.training
     return rank_peaks(result.spec, training.rank_peaks_bytes) if training else []
 
 
 def _evidence(run: Run, result: StoredResult, money: Savings) -> dict[str, Any]:
-    """Return the evidence of the result; `money` has the assumptions of the page."""
     certificate = certificate_lines(result)
     if estimate := earlier_estimate(result.estimate):
         certificate.append(result_summary.estimate_evidence(estimate, result))
@@ -185,7 +179,6 @@ def _evidence(run: Run, result: StoredResult, money: Savings) -> dict[str, Any]:
 
 
 def _faster(run: Run, result: StoredResult, money: Savings) -> dict[str, Any]:
-    """Return what the card of faster settings needs: the newest race of them, or the command that races a script."""
     is_script = run.kind == RunKind.COMMAND
     raced = newest_race_of_script(run) if is_script else newest_race(run)
     answer, may_race = "", run.is_startable and not run.is_reported and not is_script
@@ -197,7 +190,6 @@ def _faster(run: Run, result: StoredResult, money: Savings) -> dict[str, Any]:
 
 
 def _beside_measurement(result: StoredResult) -> dict[str, Any] | None:
-    """Return the estimate made before this measurement, with its error; None without one."""
     if (estimate := earlier_estimate(result.estimate)) is None:
         return None
     how = [row for row in estimate_summary.how_rows(estimate) if row[0] not in ("Memory of the GPU", "Price")]
@@ -211,7 +203,6 @@ def _beside_measurement(result: StoredResult) -> dict[str, Any] | None:
 
 
 def result_plots(result: StoredResult) -> list[Plot]:
-    """Return the plots of memory, with the earlier estimate, and of speed, if measured."""
     estimate = earlier_estimate(result.estimate)
     peak = memory_plot(result.probes, limit_bytes=result.limit_bytes, roles=result.roles, estimate=estimate)
     # where speeds could not be distinguished, their curve would show the load of other work
@@ -222,7 +213,6 @@ def result_plots(result: StoredResult) -> list[Plot]:
 
 
 def environment_rows(result: StoredResult | StoredValidation | StoredRace) -> list[tuple[str, str]]:
-    """Write the stored environment as text, without unknown facts."""
     device = result.device
     rows = [
         ("Device", f"{device.name} ({device.device})"),

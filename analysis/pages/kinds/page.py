@@ -34,12 +34,10 @@ class KindPages(Protocol):
     """What that form offers to start with the settings of such a run."""
 
     def form_settings(self, run: Run) -> Mapping[str, Any]:
-        """Return the settings with which that form begins, to start such a run with other ones."""
         settings: dict[str, Any] = run.spec
         return settings
 
     def change_address(self, run: Run) -> str:
-        """Return the address of the form that starts such a run with other settings; empty where no form does."""
         return f"{reverse('home')}?from={run.pk}"
 
     def result_page(self, run: Run, query: QueryDict, user: User | None = None) -> Page:

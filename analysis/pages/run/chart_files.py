@@ -52,7 +52,6 @@ def chart_file(run: Run, key: str) -> ChartFile | None:
 
 
 def _kinds(stacks: Sequence[Stack], result: StoredResult, more_pixels: int) -> dict[str, Any]:
-    """Give a row for each size, the legend above them."""
     return {
         "rows": [(index * ROW_PIXELS, stack) for index, stack in enumerate(stacks)],
         "legend": [(20 + index * LEGEND_PIXELS, piece) for index, piece in enumerate(stacks[0].slices)],

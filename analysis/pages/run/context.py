@@ -13,7 +13,6 @@ from analysis.presentation.stored.unreadable import UnreadableError
 
 
 def run_context(run: Run) -> dict[str, Any]:
-    """Return the context of every run page, in any state."""
     kind = presentation_of(run)
     return {
         "run": run,
@@ -32,12 +31,10 @@ def run_context(run: Run) -> dict[str, Any]:
 
 
 def over_context(run: Run) -> dict[str, Any]:
-    """Return the context of every run that is over: the end of its log, and its attempts."""
     return {"log_lines": last_log_lines(run), "attempts": attempts_shown(run)}
 
 
 def ended_context(run: Run) -> dict[str, Any]:
-    """Return the context of a run that ended without a result."""
     title, explanation = run_state.ending(run, State(run.state))
     if presentation_of(run).shows_probes:
         measured = Measurement.objects.of(run).count()
@@ -46,7 +43,6 @@ def ended_context(run: Run) -> dict[str, Any]:
 
 
 def unreadable_context(run: Run, why: UnreadableError) -> dict[str, Any]:
-    """Return the context of a finished run whose result cannot be read: what is known of it without that."""
     return {
         "title": f"The result of run {run.pk} cannot be read",
         "explanation": f"It is stored as it came, and its JSON can be downloaded. {why}.",
@@ -76,5 +72,4 @@ def attempts_shown(run: Run) -> list[Attempt]:
 
 
 def last_log_lines(run: Run) -> list[RunLog]:
-    """Read the newest lines, oldest first."""
     return list(RunLog.objects.of(run).reverse()[:LOG_LINES_SHOWN])[::-1]

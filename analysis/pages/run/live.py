@@ -142,12 +142,10 @@ def live_context(live: Live) -> dict[str, Any]:
 
 
 def estimate_before(attempt: Attempt | None) -> StoredEstimate | None:
-    """Return the estimate made before this attempt, as soon as it is stored."""
     return earlier_estimate((attempt.environment or {}).get("estimate") if attempt else None)
 
 
 def chart_so_far(run: Run, attempt: Attempt | None, probes: Sequence[Measurement]) -> Chart | None:
-    """Plot the peak memory measured so far, with the limit if the engine has reported it."""
     device = ((attempt.environment or {}).get("device") or {}) if attempt else {}
     roles = {"current": run.spec.get("current_batch_size")}
     limit_bytes = device.get("limit_bytes") if isinstance(device, dict) else None

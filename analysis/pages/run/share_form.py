@@ -35,7 +35,6 @@ class ShareForm(forms.Form):
 
 
 def share_context(run: Run, user: User | None) -> dict[str, Any]:
-    """Return the links of the run for a person who may share it; nothing for others."""
     if user is None or not is_shareable(run):
         return {}
     if not Run.objects.changeable_by(user).filter(pk=run.pk).exists():

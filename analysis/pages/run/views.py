@@ -59,7 +59,6 @@ def run_live(request: HttpRequest, run_id: int) -> HttpResponse:
 
 @require_POST
 def run_cancel(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
-    """Cancel a run."""
     run = read_run(run_id)
     answer = services.runs_cancel_by(run_ids={run.pk}, by=signed_in_user(request))
     if answer.not_allowed:
@@ -71,7 +70,6 @@ def run_cancel(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
 
 @require_POST
 def run_repeat(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
-    """Repeat a run with the same spec and placement; `only` the timing, or with the speeds compared."""
     run, user = read_run(run_id), signed_in_user(request)
     try:
         check_rate_limit(CREATE, user)
@@ -102,7 +100,6 @@ def run_race(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
 
 @require_POST
 def run_pin(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
-    """Make a run a baseline that others are compared with, or undo that."""
     run = read_run(run_id)
     is_baseline = request.POST.get("pin") == "1"
     done = services.runs_set_baseline(run_ids={run.pk}, by=signed_in_user(request), is_baseline=is_baseline)
@@ -126,7 +123,6 @@ def run_chart(request: HttpRequest, run_id: int, key: str) -> HttpResponse:
 
 
 def render_ended(request: HttpRequest, run: Run, more: Mapping[str, Any] | None = None) -> HttpResponse:
-    """Render the page of a run that is over, with what `more` adds to its context."""
     template, page = _page_of(run, request)
     shared = share_context(run, _person(request))
     context = run_page.run_context(run) | run_page.over_context(run) | page | shared | dict(more or {})

@@ -81,7 +81,6 @@ def _not_found(request: HttpRequest) -> HttpResponse:
 
 @by_link
 def shared_run(request: HttpRequest, run: Run, link: ShareLink, secret: str) -> HttpResponse:
-    """Show the result of the run, with its charts and their tables."""
     template, more = pages_of(run).result_page(run, QueryDict())
     more = {name: value for name, value in more.items() if name not in _INTERNAL}
     share = {"ends_at": link.ends_at, "secret": secret}
@@ -90,7 +89,6 @@ def shared_run(request: HttpRequest, run: Run, link: ShareLink, secret: str) -> 
 
 @by_link
 def shared_chart(request: HttpRequest, run: Run, link: ShareLink, secret: str, key: str) -> HttpResponse:
-    """Answer one chart of the run as a separate picture."""
     drawing = chart_file(run, key)
     if drawing is None:
         raise Http404

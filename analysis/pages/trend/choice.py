@@ -44,7 +44,6 @@ class KnownSeries:
 
     @property
     def last(self) -> str:
-        """Write the largest batch size of the last run that counts; empty where none does."""
         return number(self.sizes[-1]) if self.sizes else ""
 
     @property
@@ -65,7 +64,6 @@ class KnownSeries:
 
     @property
     def line_text(self) -> str:
-        """Say in words what the line shows."""
         return f"Largest batch size over {len(self.sizes)} runs: from {self.first} to {self.last}"
 
     @property

@@ -43,7 +43,6 @@ def trend_context(
 
 
 def settings_of(query: SeriesKey) -> list[str]:
-    """Describe the series in the format of a run's settings."""
     field = {"image_size": query.input_size, "sequence_length": query.input_size}
     spec = query.parameters | field
     grade = "" if query.emulate_ranks is None else f"{EMULATED} on one device"
@@ -52,6 +51,5 @@ def settings_of(query: SeriesKey) -> list[str]:
 
 
 def _own_settings(samples: Sequence[Sample], query: SeriesKey) -> list[str]:
-    """Describe the newest run of an own script: nothing else of it is known."""
     limit = labels.describe_limit(query.memory_limit_bytes)
     return [*(samples[-1].own_settings if samples else ()), *([limit] if limit else [])]

@@ -53,7 +53,6 @@ def _dot(series: Series, place: int, base: float) -> PlotPoint:
 
 
 def _thresholds(series: Series, base: float, dots: Sequence[PlotPoint]) -> list[ReferenceLine]:
-    """Draw from which figure on a lasting change is a step for the worse; the last one has its figure next to it."""
     lines = series.thresholds
     return [
         ReferenceLine(
@@ -69,7 +68,6 @@ def _thresholds(series: Series, base: float, dots: Sequence[PlotPoint]) -> list[
 
 
 def _medians(series: Series, base: float, dots: Sequence[PlotPoint]) -> tuple[ReferenceLine, ...]:
-    """Draw a line over each stretch; the first and those that are a step have their figure next to it."""
     labelled = {0, *(step.index for step in series.steps)}
     return tuple(
         ReferenceLine(
@@ -84,7 +82,6 @@ def _medians(series: Series, base: float, dots: Sequence[PlotPoint]) -> tuple[Re
 
 
 def _version_marks(marks: Sequence[VersionMark], dots: Sequence[PlotPoint]) -> list[Annotation]:
-    """Return the version marks within the chart: a run that is in no chart may lie before it."""
     first, last = dots[0].x, dots[-1].x
     return [
         Annotation(_seconds(mark.sample), str(mark.number)) for mark in marks if first <= _seconds(mark.sample) <= last

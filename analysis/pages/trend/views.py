@@ -34,7 +34,6 @@ CHOICE_FROM_MAX = 500
 
 @require_safe
 def trend(request: HttpRequest) -> HttpResponse:
-    """One series; without a query the series that the newest runs make up."""
     if not request.GET:
         series, more = known_series(newest_measured(CHOICE_FROM_MAX))
         context = {
@@ -58,7 +57,6 @@ def trend(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def trend_acknowledge(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
-    """Store a note on the step that begins with this run."""
     run = get_object_or_404(measured_runs(), pk=run_id)
     metric, note = request.POST.get("metric", ""), request.POST.get("note", "").strip()
     if metric not in METRICS or not note:
@@ -69,7 +67,6 @@ def trend_acknowledge(request: HttpRequest, run_id: int) -> HttpResponseRedirect
 
 
 def _note(request: HttpRequest, run: Run, metric: str, note: str) -> None:
-    """Store the note, or report why it was not stored."""
     try:
         if services.step_acknowledge(run=run, metric=metric, note=note, acknowledged_by=signed_in_user(request)):
             return

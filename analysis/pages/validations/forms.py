@@ -87,12 +87,10 @@ class ValidationForm(SpecForm):
 
     @property
     def common_fields(self) -> list[GroupedField]:
-        """The device, the batch size and the settings that people change most."""
         return grouped(self, ("device", "batch_size", *COMMON))
 
     @property
     def folded_groups(self) -> list[FieldGroup]:
-        """The other settings, by topic."""
         return folded_groups(self, self.TOPICS)
 
     def clean(self) -> dict[str, Any]:
@@ -111,12 +109,10 @@ class ValidationForm(SpecForm):
 
     @property
     def _has_limit_of_another_model(self) -> bool:
-        """Whether the memory limit is the one that the page filled in, and another model was chosen."""
         suggested, model = (self.cleaned_data.get(name) for name in ("suggested_limit", "model"))
         return bool(suggested) and model != REHEARSAL_MODEL and self.cleaned_data.get("memory_limit_bytes") == suggested
 
     def submission(self) -> dict[str, Any]:
-        """Return the arguments of `services.run_create`, from a valid form."""
         return {"spec": self.spec, "place": self.places[self.cleaned_data["device"]][1]}
 
 

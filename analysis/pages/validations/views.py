@@ -24,7 +24,6 @@ LATEST = 20
 
 @require_safe
 def validations(request: HttpRequest) -> HttpResponse:
-    """Show the form, empty or with the settings of an earlier validation: `?from=<run>`."""
     query = ValidationQuery(without_empty(request.GET))
     for problem in query.problems:
         messages.error(request, f"{problem}.")
@@ -37,7 +36,6 @@ def validations(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def validation_start(request: HttpRequest) -> HttpResponse:
-    """Queue a validation, or show the form again with its errors."""
     devices, _ = devices_offered(request)
     form = ValidationForm(request.POST, devices=devices)
     return start_run(request, form, partial(_page, request, form))

@@ -17,7 +17,6 @@ from engine.spec import MAX_BATCH_SIZE
 
 
 def changes_context(run: Run, user: User | None) -> dict[str, Any]:
-    """Return the part of a finished estimate: what was found, or the form that finds it out."""
     found = changes_found(run)
     if found is None:
         is_refused = (run.estimated_safe_batch_size or 0) < int(run.spec["current_batch_size"])

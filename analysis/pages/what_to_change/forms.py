@@ -38,7 +38,6 @@ class ChangesForm(forms.Form):
     scope = forms.ChoiceField(label="What is tried", choices=SCOPES, required=False)
 
     def clean_scope(self) -> str:
-        """Return the scope; left out it is the first of the list."""
         return self.cleaned_data["scope"] or SCOPES[0][0]
 
 

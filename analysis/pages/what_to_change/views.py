@@ -58,7 +58,6 @@ def _page(
 
 @require_POST
 def changes_estimate(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
-    """Queue the estimate of what to change for a run's training."""
     run = _run(run_id)
     form = ChangesForm(request.POST)
     if not form.is_valid():
@@ -74,7 +73,6 @@ def changes_estimate(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
 
 @require_POST
 def changes_measure(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
-    """Queue a measurement of each ticked variant: all of them or none."""
     run, user = _run(run_id), signed_in_user(request)
     place = places_offered(Device.objects.enabled().allowing(user)).get(request.POST.get("device", ""))
     if place is None:

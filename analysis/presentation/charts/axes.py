@@ -47,7 +47,6 @@ def batch_axis(sizes: Iterable[int], *, is_log: bool) -> Axis:
 
 
 def bytes_axis(values: Iterable[float], *, is_log: bool, title: str = "peak memory") -> Axis:
-    """Bytes, in powers of two."""
     known = list(values)
     if is_log:
         return _powers_of_two("bytes", f"{title} (log scale)", known, _bytes_tick, _TICKS_MAX)
@@ -55,7 +54,6 @@ def bytes_axis(values: Iterable[float], *, is_log: bool, title: str = "peak memo
 
 
 def rate_axis(values: Iterable[float], *, is_log: bool) -> Axis:
-    """Make the axis of samples per second."""
     title, known = "samples per second", [value for value in values if value > 0] or [1.0]
     if not is_log:
         return _between("rate", title, decimal_ticks(max(known)), number)
@@ -70,7 +68,6 @@ def rate_axis(values: Iterable[float], *, is_log: bool) -> Axis:
 
 
 def factor_axis(factors: Iterable[float], *, title: str) -> Axis:
-    """Make the axis of how many times as fast something is, from 0."""
     return _between("factor", title, decimal_ticks(max(factors)), lambda factor: f"{number(factor)}x")
 
 

@@ -56,12 +56,10 @@ def memory_points(probes: Iterable[ProbeRow]) -> Points:
 
 
 def speed_points(probes: Iterable[ProbeRow]) -> Points:
-    """Return the samples per second of each size that was timed."""
     return _points(probes, lambda probe: probe.samples_per_second)
 
 
 def unsteady_sizes(probes: Iterable[ProbeRow]) -> frozenset[int]:
-    """Return the sizes whose latest timing did not become steady."""
     steady = {probe.batch_size: probe.timing_is_steady for probe in probes if probe.samples_per_second is not None}
     return frozenset(size for size, is_steady in steady.items() if is_steady is False)
 
@@ -69,7 +67,6 @@ def unsteady_sizes(probes: Iterable[ProbeRow]) -> frozenset[int]:
 def memory_plot(
     probes: Sequence[ProbeRow], *, limit_bytes: int | None, roles: Roles, estimate: StoredEstimate | None = None
 ) -> Plot | None:
-    """Plot peak memory by batch size; None without any probe that fits."""
     held = memory_points(probes)
     if not held:
         return None
@@ -101,7 +98,6 @@ def memory_plot(
 
 
 def speed_plot(probes: Sequence[ProbeRow], *, roles: Roles, intervals: Intervals = ()) -> Plot | None:
-    """Plot samples per second by batch size, or None where no speed was measured."""
     speeds, unsteady = speed_points(probes), unsteady_sizes(probes)
     if not speeds:
         return None
@@ -149,7 +145,6 @@ def speed_dots(
 
 
 def speed_heights(dots: Iterable[PlotPoint]) -> list[float]:
-    """Return the values that the axis must include: the points and the ends of their intervals."""
     return [height for dot in dots for height in (dot.y, *(dot.interval or ()))]
 
 
@@ -193,7 +188,6 @@ _ROLE_WORDS = {
 
 
 def _marks(roles: Roles) -> list[tuple[int, str, bool]]:
-    """Return the batch sizes of the result, each with all its roles as one text, and whether it is recommended."""
     marks = []
     for size in dict.fromkeys(size for size in roles.values() if size is not None):
         held = [role for role in _ROLE_WORDS if roles.get(role) == size]
@@ -203,7 +197,6 @@ def _marks(roles: Roles) -> list[tuple[int, str, bool]]:
 
 
 def _answer(points: Points, roles: Roles, text: Callable[[float], str]) -> tuple[PointLabel, ...]:
-    """Mark the sizes of the result, the recommended one first, and label the last point."""
     labels = []
     for size, words, is_recommended in _marks(roles):
         if size in points:
@@ -220,7 +213,6 @@ def _sizes(traces: Iterable[Trace]) -> list[int]:
 
 
 def _table(traces: Sequence[Trace], text: Callable[[float], str], roles: Roles) -> Table:
-    """Return the table: batch size, a figure for each line, a note."""
     by_trace = [{dot.x: text(dot.y) for dot in trace.dots} for trace in traces]
     notes = {dot.x: "fits" for dot in traces[-1].dots}
     notes |= {size: text for size, text, _ in _marks(roles) if size in notes}

@@ -118,7 +118,6 @@ class Chart:
 
 
 def chart_of(plot: Plot) -> Chart:
-    """Draw a plot in both widths."""
     return Chart(plot, (draw(plot, WIDE), draw(plot, NARROW)))
 
 
@@ -139,7 +138,6 @@ class _Frame:
 
     @property
     def floor(self) -> int:
-        """Where the lowest value stands: above the foot, where marks are named."""
         return self.bottom - (FOOT if any(not mark.is_step for mark in self.plot.marks) else 0)
 
     def x(self, value: float) -> float:
@@ -190,7 +188,6 @@ def draw(plot: Plot, size: Size) -> Drawing:
 
 
 def _fill(room: Room, frame: _Frame, rules: Iterable[Rule]) -> None:
-    """Note every line and every shape that a text must not cover."""
     for trace in frame.plot.traces:
         radius = DOT_RADIUS * (DENSE_SCALE if trace.is_dense else 1)
         room.shapes += [around(frame.place(dot), radius) for dot in trace.dots]
@@ -210,7 +207,6 @@ def _fill(room: Room, frame: _Frame, rules: Iterable[Rule]) -> None:
 
 
 def _texts(room: Room, frame: _Frame) -> Iterator[Text]:
-    """Vertical marks first, which have one place each, then the levels, then the points in the order of the plot."""
     plot = frame.plot
     for mark in sorted(plot.marks, key=lambda mark: mark.x):
         # texts of steps stand above the plot, those of others inside at its foot, so that the two never meet
@@ -249,7 +245,6 @@ def _x_ticks(frame: _Frame) -> tuple[Text, ...]:
 
 
 def _fine_ticks(frame: _Frame, shown: tuple[Text, ...]) -> tuple[Text, ...]:
-    """Return the ticks of a batch axis that have no label, and every size that was run."""
     if frame.plot.x.quantity != "batch":
         return ()
     runs = {dot.x: f"{dot.x:,.0f}" for trace in frame.plot.traces for dot in (*trace.dots, *trace.crosses)}
@@ -260,7 +255,6 @@ def _fine_ticks(frame: _Frame, shown: tuple[Text, ...]) -> tuple[Text, ...]:
 
 
 def _x_tick(value: float, text: str, frame: _Frame) -> Text:
-    """Centred under its value, with the air to its neighbour in its box."""
     label = label_at(text, frame.x(value), frame.bottom + 20, "middle")
     beyond = max(0.0, label.box.right - (frame.size.width - 2))
     label = label_at(text, label.x - beyond, label.y, "middle")
@@ -290,7 +284,6 @@ def _dot(dot: PlotPoint, frame: _Frame) -> Shape:
 
 
 def _rules(frame: _Frame) -> list[Rule]:
-    """Draw the line of each level, and that of each mark, which ends above its text."""
     rules = []
     for level in frame.plot.levels:
         start, end = _ends(level, frame)

@@ -13,7 +13,6 @@ _TRACES = 8
 
 
 def error_plot(groups: Sequence[Group]) -> Plot | None:
-    """Return the plot; None while no estimate has an error."""
     shown = groups[:_TRACES]
     if not shown:
         return None

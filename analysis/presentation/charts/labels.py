@@ -41,7 +41,6 @@ class Box:
         )
 
     def holds(self, other: Box) -> bool:
-        """Whether the other box lies inside."""
         return (
             self.left <= other.left
             and self.right >= other.right
@@ -68,7 +67,6 @@ class Box:
         return enters < leaves
 
     def nearest(self, point: Position) -> Position:
-        """Return the place of the box that is closest to a point."""
         return min(max(point[0], self.left), self.right), min(max(point[1], self.top), self.bottom)
 
 
@@ -95,7 +93,6 @@ class Room:
     lines: list[Segment] = field(default_factory=list)
 
     def is_free(self, box: Box) -> bool:
-        """Whether a text there would cover nothing."""
         return (
             self.inside.holds(box)
             and not _meets(box.overlaps, self.texts)
@@ -109,7 +106,6 @@ class Room:
         return next((placed for label in labels if (placed := self._take(label, point)) is not None), None)
 
     def place_first(self, labels: Iterable[Label]) -> Label | None:
-        """Take the first of these that covers nothing; None where each does."""
         return next((placed for label in labels if (placed := self._take(label, None)) is not None), None)
 
     def _take(self, label: Label, point: Position | None) -> Label | None:
@@ -140,7 +136,6 @@ def text_width(text: str, *, is_bold: bool = False) -> float:
 
 
 def label_at(text: str, x: float, y: float, anchor: str = "start", *, is_bold: bool = False) -> Label:
-    """Make a label whose baseline is at y."""
     width = text_width(text, is_bold=is_bold)
     left = {"start": x, "middle": x - width / 2, "end": x - width}[anchor]
     return Label(text, x, y, anchor, Box(left, y - ASCENT, left + width, y + DESCENT))
@@ -172,7 +167,6 @@ def _near(text: str, point: Position, is_bold: bool) -> Iterator[Label]:
 
 
 def _anywhere(text: str, point: Position, is_bold: bool, inside: Box) -> Iterator[Label]:
-    """Every place of a coarse grid, the nearest to the point first."""
     half = text_width(text, is_bold=is_bold) / 2
     columns = range(math.ceil(inside.left + half), math.floor(inside.right - half) + 1, 16)
     rows = range(math.ceil(inside.top + ASCENT), math.floor(inside.bottom - DESCENT) + 1, 14)
@@ -181,7 +175,6 @@ def _anywhere(text: str, point: Position, is_bold: bool, inside: Box) -> Iterato
 
 
 def _leader(box: Box, point: Position) -> Segment | None:
-    """Join the ring around a point to the side of the box that faces it, where they are apart."""
     near = box.nearest(point)
     distance = math.dist(near, point)
     if distance < LEADER_FROM:

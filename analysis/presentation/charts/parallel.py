@@ -138,7 +138,6 @@ class _Wide:
         return Label(_px(LEFT + self.step * axis), "22.0", text, "middle")
 
     def tick(self, axis: int, fraction: float, text: str) -> tuple[Label, Span]:
-        """Return the text of a value, and how much of the axis it takes."""
         x, y = self.point(axis, fraction)
         return Label(_px(x + 7), _px(y - 7), text), (y - TICK_APART / 2, y + TICK_APART / 2)
 
@@ -171,7 +170,6 @@ Arrangement = _Wide | _Narrow
 
 
 def parallel_chart(runs: Sequence[ParallelRun], dimensions: Sequence[Dimension]) -> ParallelChart | None:
-    """Draw the dimensions in which the runs differ; None where these are fewer than two."""
     shown = [dimension for dimension in dimensions if len(dimension.known) > 1]
     if len(shown) < 2:
         return None
@@ -206,7 +204,6 @@ def _fraction(dimension: Dimension, value: float | str) -> float:
 
 
 def _axis(where: Arrangement, place: int, dimension: Dimension) -> ParallelAxis:
-    """Draw an axis whose texts are short enough to end before the next axis, and do not touch each other."""
     marked = dimension.known
     if not isinstance(marked[0], str):
         numbers = sorted(value for value in marked if not isinstance(value, str))

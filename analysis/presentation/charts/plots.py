@@ -37,7 +37,6 @@ class SeriesStyle:
         return cls(f"series-{place % COLOURS} dash-{place % DASHES}", MARKERS[place % len(MARKERS)])
 
     def classes(self, *, is_predicted: bool) -> str:
-        """Return the classes of a line; the points of an estimate are hollow."""
         return f"{self.css_class} is-estimate" if is_predicted else self.css_class
 
 
@@ -78,7 +77,6 @@ class Trace:
 
     @property
     def kind(self) -> str:
-        """Whether its points were measured, emulated or estimated."""
         return ESTIMATED if self.is_predicted else EMULATED if self.is_emulated else MEASURED
 
     @property
@@ -95,7 +93,6 @@ class Trace:
 
     @property
     def strokes(self) -> list[list[PlotPoint]]:
-        """The groups of points that are joined by a line."""
         joined: list[list[PlotPoint]] = []
         for dot in (dot for dot in self.dots if self.has_line and dot.is_on_line):
             if joined and dot.is_joined:

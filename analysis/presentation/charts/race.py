@@ -14,7 +14,6 @@ AS_TODAY = Interval(1.0, 1.0, 1.0)
 
 
 def race_plot(rows: list[Row], size_of_today: str) -> Plot | None:
-    """Draw the changes with a speed and an interval; None where there is none beside today's training."""
     known = [
         (row, speed, row.memory_bytes)
         for row in rows

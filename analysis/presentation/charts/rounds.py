@@ -11,7 +11,6 @@ from engine.results.speed_rounds import SpeedRound, Stage
 
 
 def rounds_plot(rounds: Sequence[SpeedRound], today: int) -> Plot | None:
-    """Draw the rounds of today's size and the one that was compared with it; None where there are none."""
     speeds = [
         {b.batch_size: b.batch_size * b.micro_batches / b.step_seconds for b in each.blocks if b.step_seconds > 0}
         for each in rounds

@@ -55,7 +55,6 @@ def tiles(sizes: Sequence[float]) -> list[Tile]:
 
 
 def _row_length(sizes: Sequence[float], short: float) -> int:
-    """Return how many of the first sizes make a row along the short side: as long as its worst shape gets no worse."""
     best, total = float("inf"), 0.0
     for count, size in enumerate(sizes, 1):
         total += size

@@ -24,7 +24,6 @@ BY_KIND = ByKind[Presentation](
 
 
 def presentation_of(run: Run) -> Presentation:
-    """Return how pages present a run of this kind."""
     return BY_KIND[run.kind]
 
 

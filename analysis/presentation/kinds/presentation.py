@@ -60,7 +60,6 @@ class Presentation(Protocol):
         """Return the phases of this run, as far as they are known before; all where it goes another way."""
 
     def doing(self, run: Run) -> str:
-        """Say what a run that is not over does: the title of its live page."""
         return f"Finding the batch size of {model_name(run.model)}"
 
     def race(self, run: Run) -> StoredRace:
@@ -68,11 +67,9 @@ class Presentation(Protocol):
         raise UnreadableError("result", f"{self.noun} {run.pk} is no race")
 
     def compares_speeds(self, spec: Mapping[str, Any]) -> bool:
-        """Whether it was to find out which batch size is faster."""
         return False
 
     def settings(self, spec: Mapping[str, Any]) -> list[str]:
-        """Name the settings in short."""
         return describe_settings(spec)
 
     def place(self, run: Run) -> str:
@@ -86,12 +83,10 @@ class Presentation(Protocol):
         return f"any {name}" if run.device_count == 1 else f"{describe_several(name, run.device_count)} of one host"
 
     def place_bytes(self, run: Run) -> int | None:
-        """Return the memory of that device; None while any device is possible."""
         device = _device_of(run)
         return device.capacity_bytes if device else None
 
     def card(self, run: Run) -> str:
-        """Return the card of a finished run, with its memory where the catalogue does not have it."""
         device = run.device or Device(name=run.device_name, capacity_bytes=run.capacity_bytes or 0)
         if known := gpu_of(device):
             return short_device_name(known.name)
@@ -99,7 +94,6 @@ class Presentation(Protocol):
         return "CPU" if device.kind == "cpu" else name
 
     def badge_claim(self, run: Run) -> tuple[str, str]:
-        """Write what the badge of a finished run claims, and choose its colour."""
         if run.boundary_reason == Reason.DOES_NOT_FIT:
             return "does not fit", DOES_NOT_FIT
         if not run.largest_batch_size:
@@ -109,5 +103,4 @@ class Presentation(Protocol):
 
 
 def _device_of(run: Run) -> Device | None:
-    """Return the run's device; of a queued one, also after an earlier attempt, the requested device."""
     return run.requested_device if run.state == State.QUEUED else run.device or run.requested_device

@@ -70,7 +70,6 @@ def cells_of_ranks(run: FinishedRun) -> list[Cell]:
 
 
 def estimated_cells(run: FinishedRun) -> list[Cell]:
-    """Return the columns of an estimate's cells, one for each card."""
     if run.result is None or run.model not in WORKLOADS or run.spec.get("memory_limit_bytes") is not None:
         return []
     reserve = run.spec.get("reserve_fraction", RESERVE_FRACTION)

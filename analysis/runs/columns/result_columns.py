@@ -38,7 +38,7 @@ def validation_columns(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def race_columns(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of a race: it has no figure that a measurement has, as its speed-up is of other settings."""
+    """Return the columns of a race. It has no figures of a measurement: its speed-up compares settings, not sizes."""
     return _device_columns(Raced.from_dict(result).device)
 
 
@@ -127,7 +127,6 @@ def _estimate_columns(estimate: EstimatedCard) -> dict[str, Any]:
 
 
 def _graded_estimate_columns(result: Measured) -> dict[str, Any]:
-    """Return the columns of the estimate that was made before a measurement, and its error."""
     error = result.estimate_error or EstimateError(None, None)
     columns = _estimate_columns(EstimatedCard.from_dict(result.estimate)) if result.estimate else {}
     measured = ("device_name", "capacity_bytes")

@@ -28,7 +28,6 @@ def run_settings_keep(*, run: Run) -> None:
 
 
 def settings_of(spec: Mapping[str, Any]) -> list[str]:
-    """Return the rows of a spec, with the input size of the model's default spelled out."""
     values = {name: spec.get(name) for name in FILTERED}
     if (workload := stored_workload(spec)) is not None and values[workload.input_field] is None:
         values[workload.input_field] = workload.default_input_size

@@ -21,5 +21,4 @@ def search_terms(text: str) -> list[str]:
 
 
 def stored_words(*texts: str) -> str:
-    """Return the terms that a search finds a run by, short and frequently searched texts first."""
     return " ".join(search_terms(" ".join(texts))[:WORDS_PER_RUN])

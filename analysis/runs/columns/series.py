@@ -50,7 +50,6 @@ class SeriesKey:
 
     @property
     def model_of_runs(self) -> str:
-        """What runs of the series are called in their column of the model: ranks of one are named with them."""
         named = {**dict(self.settings), "model": self.model}
         return name_of(named) if named.get("strategy") else self.model
 
@@ -64,7 +63,6 @@ class SeriesKey:
 
     @property
     def address(self) -> str:
-        """Return the series as the query of an address; defaults are left out."""
         defaults = {**DEFAULTS, "input_size": default_input_size(self.model), "model": None}
         given = {name: value for name, value in self.parameters.items() if value != defaults.get(name)}
         if self.is_own_script:

@@ -44,12 +44,10 @@ def stored_estimates(spec: RunSpec, gpu: str) -> list[FoundEstimate]:
 
 
 def other_cells(spec: RunSpec, gpu: str) -> list[MatrixCell]:
-    """Return a few cells of this model with other settings, to offer where the question itself has no answer."""
     return list(_cells(gpu).filter(model=spec.model).order_by("-answered_at")[:_OTHERS_MAX])
 
 
 def estimate_like(spec: EstimateSpec, *states: State) -> Run | None:
-    """Find the newest estimate in one of these states of the same training on the same GPU."""
     made = Run.objects.estimating().filter(
         state__in=states, model=spec.training.model, gpu=spec.gpu, cancel_requested=False
     )

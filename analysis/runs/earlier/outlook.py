@@ -63,7 +63,6 @@ def outlook(spec: RunSpec, devices: Iterable[Device]) -> Outlook:
 
 
 def waiting_for(devices: Sequence[Device]) -> int:
-    """Count the runs that wait for any of these devices."""
     kinds = {device.kind for device in devices}
     wanted = Q(requested_device__in=devices) | Q(requested_device=None, requested_kind__in=kinds)
     return Run.objects.on_devices().queued().filter(wanted, cancel_requested=False).count()
@@ -73,7 +72,6 @@ _TIMES = ("started_at", "finished_at")
 
 
 def _rows_like(spec: RunSpec, device_name: str) -> list[Run]:
-    """Return the newest runs of the same series, without their results."""
     wanted = _series(spec.to_dict(), device_name)
     finished = (
         Run.objects.measuring()
@@ -92,13 +90,11 @@ def _rows_like(spec: RunSpec, device_name: str) -> list[Run]:
 
 
 def _series(spec: dict[str, object], device_name: str) -> SeriesKey:
-    """Return the series, with the limit that a CPU run has where none is given made explicit."""
     limit = spec.get("memory_limit_bytes") or (CPU_DEFAULT_LIMIT_BYTES if spec.get("device") == "cpu" else None)
     return SeriesKey.of_run({**spec, "memory_limit_bytes": limit}, device_name)
 
 
 def _estimated(spec: RunSpec, devices: Iterable[Device]) -> KnownSize | None:
-    """Find the newest estimate for a whole card among these devices: they have cells in the matrix."""
     cards = {gpu.id for device in devices if (gpu := gpu_of(device)) is not None}
     if not cards or spec.memory_limit_bytes is not None:
         return None

@@ -38,7 +38,6 @@ def race_start(*, run: Run, requested_by: User) -> Run:
 
 
 def newest_race(run: Run) -> Run | None:
-    """Find the newest finished race of the run's settings, limit and batch size on its device."""
     return _newest(Run.objects.racing(), run, _COMPARED)
 
 

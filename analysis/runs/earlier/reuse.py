@@ -48,13 +48,11 @@ def earlier_result(spec: RunSpec, devices: Iterable[Device]) -> EarlierResult | 
 
 
 def classes_of(devices: Iterable[Device]) -> list[list[Device]]:
-    """Devices of one name and memory together."""
     ordered = sorted(devices, key=lambda device: (device.name, device.capacity_bytes))
     return [list(group) for _, group in groupby(ordered, key=lambda device: (device.name, device.capacity_bytes))]
 
 
 def _result_of_class(spec: RunSpec, same: Sequence[Device]) -> EarlierResult | None:
-    """Find the newest result on the devices of one name and memory: `same`."""
     wanted = part_without(spec, NOT_MEASURED)
     for run, stored, environment in runs_with_todays_software(spec, same, certified=True):
         if part_without(stored, NOT_MEASURED) == wanted:
@@ -66,7 +64,6 @@ def _result_of_class(spec: RunSpec, same: Sequence[Device]) -> EarlierResult | N
 def runs_with_todays_software(
     spec: RunSpec, same: Sequence[Device], **conditions: Any
 ) -> Iterator[tuple[Run, RunSpec, Mapping[str, Any]]]:
-    """Yield the newest runs on equal devices with software that one of them has now: run, spec and environment."""
     # the stack of each device's last run: this process cannot import torch to find out
     ran_here = Attempt.objects.filter(device=OuterRef("pk"), run__reported_from="")
     ended = ran_here.filter(ended_at__isnull=False, environment__isnull=False)
@@ -110,7 +107,6 @@ def stack_of(environment: Mapping[str, Any]) -> Stack:
 
 
 def stored_spec(run: Run) -> RunSpec | None:
-    """Return the run's spec; None for one of an older version that can no longer be read."""
     try:
         return run.run_spec
     except SpecError:

@@ -57,12 +57,10 @@ def changes_estimate(*, run: Run, batch_size: int, scope: str, requested_by: Use
 
 
 def changes_found(run: Run) -> WhatToChange | None:
-    """Read what an estimate found to change; None for a run that has no such part."""
     return read_result(run.result).what_to_change if run.result else None
 
 
 def newest_changes(run: Run) -> Run | None:
-    """Find the newest finished estimate of what to change for a training like the run's, in the same place."""
     place, spec = rules_of(run).place(run), stored_spec(run)
     if place is None or spec is None:
         return None
@@ -160,7 +158,6 @@ def _measured_on(run: Run, found: WhatToChange, same: list[Device]) -> Iterator[
 
 
 def newest_measured(spec: RunSpec, same: list[Device]) -> Measured | None:
-    """Find the newest run of this training on these devices, whatever batch size it was compared with."""
     return _measured(spec, _newest_by_settings(spec, same))
 
 

@@ -29,7 +29,6 @@ def runs_delete(*, run_ids: Collection[int], by: User) -> BulkResult:
 
 
 def runs_restore(*, run_ids: Collection[int], by: User) -> BulkResult:
-    """Show deleted runs in the lists again."""
     mine = Run.all_runs.changeable_by(by).filter(pk__in=run_ids)
     count = mine.count()
     with transaction.atomic():

@@ -24,7 +24,6 @@ _IDS_AT_ONCE = 500
 
 
 def runs_old(before: datetime) -> RunQuerySet:
-    """Find runs that ended, or were last restored, before then."""
     ended = Run.objects.filter(
         finished_at__isnull=False, finished_at__lt=before, state__in=TERMINAL_STATES, is_baseline=False
     )
@@ -32,7 +31,6 @@ def runs_old(before: datetime) -> RunQuerySet:
 
 
 def runs_deleted(before: datetime) -> RunQuerySet:
-    """Find runs that were deleted before then."""
     return Run.all_runs.filter(deleted_at__isnull=False, deleted_at__lt=before, is_baseline=False).order_by()
 
 

@@ -73,7 +73,6 @@ def rules() -> list[RetentionRule]:
 
 
 def retain(*, seconds: float | None = None, beat: Callable[[], None] = lambda: None) -> list[Applied]:
-    """Apply every rule now."""
     clock = _Clock(seconds, beat)
     applied = [_apply(rule, clock) for rule in rules()]
     _tidy(clock)
@@ -180,7 +179,6 @@ _BATCHES: Mapping[str, Callable[[RetentionRule, datetime], tuple[int, bool]]] = 
 
 
 def _tidy(clock: _Clock) -> None:
-    """Remove expired sessions and other traces, and update the statistics by which SQLite chooses indexes."""
     now = database_now()
     _delete(Session.objects.filter(expire_date__lt=now), clock)
     _delete(AccessAttempt.objects.filter(attempt_time__lt=now - _TRACES), clock)

@@ -25,21 +25,17 @@ BY_KIND = ByKind[Rules](
 
 
 def rules_of(run: Run) -> Rules:
-    """Return the rules of a run's kind."""
     return BY_KIND[run.kind]
 
 
 def kind_of(spec: Spec) -> str:
-    """Return the kind of the runs that a spec requests."""
     return next(kind for kind, rules in BY_KIND.items() if type(spec) in rules.spec_types)
 
 
 def devices_needed(spec: Spec) -> int:
-    """Return how many devices of one host a run of this spec needs together, whatever its kind."""
     return BY_KIND[kind_of(spec)].device_count(spec)
 
 
 def spec_columns(spec: Spec) -> dict[str, Any]:
-    """Return the columns of a run that its spec decides."""
     kind = kind_of(spec)
     return {"kind": kind, **BY_KIND[kind].spec_columns(spec)}

@@ -45,25 +45,21 @@ class Rules(ABC):
         return self.engine.read_spec(run.spec)
 
     def placed(self, spec: Any, device: str) -> Spec:
-        """Return the spec for this device, or for any of this kind of device."""
         placed: Spec = replace(spec, device=device)
         return placed
 
     def spec_columns(self, spec: Any) -> dict[str, Any]:
-        """Return the columns of a run that its spec decides."""
         columns = {"model": spec.model, "spec": spec.to_dict(), "needs_bytes": spec.memory_limit_bytes}
         return columns | {name: getattr(spec, name) for name in self.copied}
 
     def device_count(self, spec: Any) -> int:
-        """Return how many devices of one host a run of this spec needs together."""
         return 1
 
     def devices_used(self, found: Any) -> int:
-        """Return how many devices a result of another host was measured on."""
         return 1
 
     def groups_priced(self, run: Run) -> int:
-        """Return how many times the price of its devices the run has: one that stands in for others, as many times."""
+        """Return the factor on the devices' price: emulated ranks cost as many devices as they stand for."""
         return 1
 
     def spec_to_start(self, run: Run) -> dict[str, Any]:
@@ -84,7 +80,6 @@ class Rules(ABC):
         raise SpecError("run", "only a training of one's own can leave the speeds out")
 
     def without_secrets(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the result with what looks like a secret hidden."""
         return result
 
     @abstractmethod
@@ -92,15 +87,12 @@ class Rules(ABC):
         """Return the figures of a result that lists filter and sort on. Raises ValueError for another document."""
 
     def exit_status(self, found: Any) -> int:
-        """Return the status with which the engine ends after this result."""
         return exit_status(found)
 
     def cells(self, run: FinishedRun) -> list[Cell]:
-        """Return the cells that a finished run gives the matrix."""
         return []
 
     def is_shareable(self, run: Run) -> bool:
-        """Whether a link can show the result of a finished run."""
         return True
 
     def place(self, run: Run) -> Place | None:

@@ -83,7 +83,6 @@ def runs_set_baseline(*, run_ids: Collection[int], by: User, is_baseline: bool) 
 
 
 def _tag(name: str) -> Tag:
-    """Return the row of this tag, created on its first use."""
     row = Tag(name=name.strip().lower()[: TAG_LENGTH + 1])
     found = Tag.objects.filter(name=row.name).first()
     if found is None:

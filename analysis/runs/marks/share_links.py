@@ -85,7 +85,6 @@ def share_link_withdraw(*, link_id: int, by: User) -> bool:
 
 
 def share_links_of(user: User) -> ShareLinkQuerySet:
-    """Find the links of the runs that this person may change, also of deleted ones."""
     return ShareLink.objects.filter(run__in=Run.all_runs.changeable_by(user).order_by().values("pk"))
 
 

@@ -83,7 +83,6 @@ def estimate_claim(*, owner: str) -> Run | None:
 
 
 def _next(waiting: RunQuerySet, peers: RunQuerySet, device: Device) -> Run | DeviceSet | None:
-    """Lock the next row; or return the devices of a run of several, where the rule starts that here."""
     groups = _groups(waiting)
     if all(device_count == 1 for device_count, *_ in groups):
         return _first_locked(waiting, _standings(groups, peers))
@@ -117,7 +116,6 @@ def _locked(waiting: RunQuerySet) -> Run | None:
 
 
 def _groups(waiting: RunQuerySet) -> list[tuple[Any, ...]]:
-    """List number of devices, person, priority and oldest run of those that may start here."""
     columns = waiting.order_by().values_list("device_count", "requested_by", "priority")
     return list(columns.annotate(Min("created_at")))
 

@@ -82,7 +82,6 @@ def run_create(
 
 
 def wake_for(*, run: Run) -> None:
-    """Wake the worker of the requested device, or a few workers that could start the run now."""
     if not run.needs_device:
         estimator_wake()
         return

@@ -94,7 +94,6 @@ def _waiting_run(run: Any) -> WaitingRun:
 
 
 def _seats(devices: Iterable[Device], running: Sequence[Any], now: datetime) -> list[Seat]:
-    """Return the devices, each with the time until it is free at the latest."""
     offered = sorted(devices, key=lambda each: (each.host.name, each.kind, index_of(each)))
     by_device, seats = runs_by_device(running, offered), []
     for device in offered:

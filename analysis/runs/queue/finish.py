@@ -87,7 +87,6 @@ def run_cancel(*, run_id: int) -> bool:
 
 
 def run_wants_cancel(*, run_id: int) -> bool:
-    """Whether a cancel was requested for this run."""
     return Run.objects.filter(pk=run_id, cancel_requested=True).exists()
 
 
@@ -143,7 +142,7 @@ def _requeue(run: Run, exit_status: int | None, attempt_columns: Mapping[str, An
 
 
 def _release(run: Run) -> None:
-    """Give back the devices that it held together; that of a run of one device is free by its state."""
+    """Give back the devices that it held together; a single device is free once the run's state changes."""
     if run.device_count > 1:
         Device.objects.filter(held_for=run).update(held_for=None)
 

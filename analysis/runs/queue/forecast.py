@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from analysis.models import Device, Run, State
 from analysis.runs.queue.placement import request_of, slot_of
-from analysis.runs.queue.scheduling import Expectation, SlotState, WaitingRun, forecast
+from analysis.runs.queue.scheduling import FORECAST_STARTS_MAX, Expectation, SlotState, WaitingRun, forecast
 
 POSITIONS_MAX = 1_000
 """With more runs than this in the queue no position is shown: each forecast would have to read all of them."""
@@ -32,14 +32,15 @@ READ = (
 
 @dataclass(frozen=True, slots=True)
 class QueuePosition:
-    """The position of a waiting run: 1 starts next. `start_at` is None when it is unknown.
+    """The position of a waiting run: 1 starts next, None with more than FORECAST_STARTS_MAX runs before it.
 
+    `start_at` is None when it is unknown.
     `held` is the device that it waits for, where another program holds it; `after_run` is the run that has to end
     first, where no other starts before this one.
     """
 
-    position: int
-    start_at: datetime | None
+    position: int | None
+    start_at: datetime | None = None
     held: Device | None = None
     after_run: int | None = None
 
@@ -66,8 +67,7 @@ _kept: _Forecast | None = None
 def queue_positions(runs: Iterable[Run]) -> dict[int, QueuePosition]:
     """Return the positions of those runs that wait for a device.
 
-    A run that no device may take, or that is very far back, has no position; nor has any run while there are more
-    than POSITIONS_MAX in the queue.
+    A run that no device may take has none; nor has any run while there are more than POSITIONS_MAX in the queue.
     """
     return positions_of({run.pk for run in runs if run.state == State.QUEUED and run.needs_device})
 
@@ -111,12 +111,14 @@ def _forecast_now() -> _Forecast:
         now=now,
         last_started=Run.objects.on_devices().last_started({run.requested_by_id for run in waiting}),
     )
-    positions = {run_id: _position(at, devices, running, now) for run_id, at in expected.items()}
-    return _Forecast(made_at_seconds, frozenset(run.pk for run in waiting), positions)
+    numbers = frozenset(run.pk for run in waiting)
+    far_back = numbers if len(expected) == FORECAST_STARTS_MAX else ()
+    positions = dict.fromkeys(far_back, QueuePosition(None))
+    positions |= {run_id: _position(at, devices, running, now) for run_id, at in expected.items()}
+    return _Forecast(made_at_seconds, numbers, positions)
 
 
 def runs_by_device(running: Iterable[Run], devices: Iterable[Device]) -> dict[int | None, Run]:
-    """Return the run that holds each of these devices, alone or with others."""
     by_id = {run.pk: run for run in running}
     alone: dict[int | None, Run] = {run.device_id: run for run in by_id.values()}
     return alone | {each.pk: by_id[each.held_for_id] for each in devices if each.held_for_id in by_id}
@@ -159,7 +161,6 @@ def typical_seconds(model: str) -> float | None:
 
 
 def _within_budget(seconds: float | None, run: Any) -> float | None:
-    """Bound what runs of a model take by the time that this one may take."""
     return seconds if seconds is None or run.budget_seconds is None else min(seconds, run.budget_seconds)
 
 
@@ -178,7 +179,6 @@ def _cards(
 
 
 def _budget(run: Any) -> float | None:
-    """Return the time budget that was read with the run."""
     seconds: float | None = run.budget_seconds
     return seconds
 
@@ -193,7 +193,6 @@ def _seconds_left(run: Run | None, typical: Mapping[str, float | None], now: dat
 
 
 def _allow_lists() -> dict[int, set[int]]:
-    """Return the people who may use each device that has an allow-list."""
     allowed: dict[int, set[int]] = defaultdict(set)
     by_name = Device.objects.filter(allowed_users__isnull=False).order_by().values_list("pk", "allowed_users")
     by_group = Device.objects.filter(allowed_groups__isnull=False).order_by().values_list("pk", "allowed_groups__user")

@@ -57,14 +57,12 @@ def placement_find(name: str, device_class: str = "", user: User | AnonymousUser
 
 
 def placement_of(run: Run) -> Placement:
-    """Return the placement that a stored run requested."""
     if run.requested_device is not None:
         return Placement(device=run.requested_device)
     return Placement(kind=run.requested_kind, device_class=run.requested_device_class)
 
 
 def request_of(run: Run) -> ResourceRequest:
-    """Convert a run's columns to what scheduling reads."""
     return ResourceRequest(
         device_id=run.requested_device_id,
         kind=run.requested_kind,

@@ -72,7 +72,6 @@ def measurements_add(*, run_id: int, token: str, measured: Sequence[Measured]) -
 
 
 def measurement_add(*, run_id: int, token: str, probe: Probe, sequence: int, is_carried: bool = False) -> bool:
-    """Store one probe as soon as it is known."""
     return measurements_add(run_id=run_id, token=token, measured=[Measured(sequence, probe, is_carried)])
 
 

@@ -81,7 +81,6 @@ def so_far(run: Run, attempt: Attempt | None, probes: Sequence[Measurement]) -> 
 
 
 def progress_of(attempt: Attempt | None) -> dict[str, Any]:
-    """Return the stored progress of an attempt; empty before the engine's first event."""
     return read_progress(attempt.progress) if attempt else {}
 
 

@@ -94,7 +94,6 @@ def _of_one_group(devices: Iterable[int], group: Mapping[int, Hashable], count: 
 def _soonest(
     devices: Iterable[int], group: Mapping[int, Hashable], free_after: Mapping[int, float | None], count: int
 ) -> dict[int, float]:
-    """Return the devices of one group that are all free soonest, each with the moment at which all are."""
     by_group: dict[Hashable, list[tuple[float, int]]] = defaultdict(list)
     for each in devices:
         if (seconds := free_after[each]) is not None:

@@ -7,18 +7,18 @@ longest ago (never: first); then the oldest run. Runs without a person count as 
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from heapq import nsmallest
 from itertools import chain
 
 from analysis.models.querysets import FOREIGN_SHARE_MAX
 from analysis.runs.queue.reservation import Seat, starts
 
-FORECAST_STARTS_MAX = 500
+FORECAST_STARTS_MAX = 50
 """How far ahead the forecast looks: beyond that, an expected start would be a guess."""
 
 _ASSUMED_SECONDS = 300.0  # assumed for a model without a finished run: it orders the forecast, but gives no times
@@ -122,7 +122,6 @@ class Expectation:
 
 
 def is_wanted(ask: ResourceRequest, card: Slot) -> bool:
-    """Whether this is the requested device, or one of the requested kind and class."""
     if ask.device_id is not None:
         return ask.device_id == card.device_id
     return ask.kind == card.kind and ask.device_class.lower() in card.name.lower()
@@ -150,7 +149,6 @@ def may_run(ask: ResourceRequest, card: Slot, person: int | None) -> bool:
 
 
 def fair_share_order(entries: Iterable[FairShareEntry]) -> list[FairShareEntry]:
-    """Sort by the order in which people get the next device."""
     return sorted(entries, key=_turn)
 
 
@@ -190,17 +188,15 @@ def _turn(standing: FairShareEntry) -> tuple[int, int, bool, float, datetime, in
 
 def forecast(
     waiting: Sequence[WaitingRun],
-    cards: Iterable[SlotState],
+    cards: Sequence[SlotState],
     *,
     now: datetime,
-    last_started: dict[int | None, datetime],
+    last_started: Mapping[int | None, datetime],
 ) -> dict[int, Expectation]:
-    """Simulate the queue. Runs that no device may take, or that are too far back, are left out."""
+    """Simulate the queue, up to FORECAST_STARTS_MAX starts. Runs that no device may take are left out."""
     expected: dict[int, Expectation] = {}
     begun = set[int]()
-    queue = _Queue(waiting, now, last_started)
-    play = _starts if all(run.device_count == 1 for run in waiting) else _starts_of_several
-    for run, seconds, device_id in play(queue, list(cards)):
+    for run, seconds, device_id in _starts(by_turn(waiting), cards, now, dict(last_started)):
         expected[run.run_id] = Expectation(len(expected) + 1, seconds, device_id, device_id not in begun)
         begun.add(device_id)
         if len(expected) == FORECAST_STARTS_MAX:
@@ -208,55 +204,61 @@ def forecast(
     return expected
 
 
-def _starts(queue: _Queue, cards: list[SlotState]) -> Iterator[tuple[WaitingRun, float | None, int]]:
-    """Yield each start with its time and device, in order: the device that is free first takes the next run."""
-    is_known = [card.seconds_left is not None for card in cards]
-    holder = [card.person for card in cards]
-    free = [(_assumed(card.seconds_left), number) for number, card in enumerate(cards)]
-    heapq.heapify(free)
-    queue.running.update(card.person for card in cards if card.is_running)
-    has_run = [card.is_running for card in cards]
-    while free:
-        at, number = heapq.heappop(free)
-        if has_run[number]:
-            queue.running[holder[number]] -= 1
-            has_run[number] = False
-        run = queue.take(cards[number].card, at)
-        if run is None:
-            continue  # no waiting run may run here, and a forecast gets no new ones
-        yield run, at if is_known[number] else None, cards[number].card.device_id
-        has_run[number], holder[number] = True, run.person
-        is_known[number] = is_known[number] and run.typical_seconds is not None
-        heapq.heappush(free, (at + _assumed(run.typical_seconds), number))
+def _starts(
+    groups: dict[tuple[int | None, int], list[WaitingRun]],
+    cards: Sequence[SlotState],
+    now: datetime,
+    last_started: dict[int | None, datetime],
+) -> Iterator[tuple[WaitingRun, float | None, int]]:
+    running = Counter(state.person for state in cards if state.is_running)
+    states = {state.card.device_id: _Played.of(state) for state in _soonest(cards, _unlike(groups))}
+    at = 0.0
 
+    def may_use(run: WaitingRun, device_id: int) -> bool:
+        return may_run(run.ask, states[device_id].card, run.person)
 
-def _starts_of_several(queue: _Queue, cards: list[SlotState]) -> Iterator[tuple[WaitingRun, float | None, int]]:
-    """Yield the same where some runs need several devices; the device is the one that they wait for longest."""
-    states = {state.card.device_id: _Played.of(state) for state in cards}
-    queue.running.update(state.person for state in cards if state.is_running)
-    at, groups = 0.0, by_turn(queue.runs())
     while any(groups.values()):
-        for state in states.values():
+        unlike = _unlike(groups)
+        for number, state in list(states.items()):
             if state.is_running and state.free_at <= at:
                 state.is_running = False
-                queue.running[state.person] -= 1
+                running[state.person] -= 1
+            if state.free_at <= at and not any(may_use(run, number) for run in unlike):
+                del states[number]  # a forecast gets no new runs
         seats = [Seat(number, state.card.group, state.free_after(at)) for number, state in states.items()]
-        order = in_order(groups, queue.running, queue.last_started)
-        start = next(starts(order, seats, lambda run, each: may_run(run.ask, states[each].card, run.person)), None)
+        start = next(starts(in_order(groups, running, last_started), seats, may_use), None)
         if start is None:
             later = [state.free_at for state in states.values() if state.free_at > at]
             if not later:
                 return
             at = min(later)
             continue
-        queue.remove(start.run, at)
-        groups[start.run.person, start.run.priority].remove(start.run)
-        taken = [states[each] for each in start.device_ids]
+        run, taken = start.run, [states[each] for each in start.device_ids]
+        groups[run.person, run.priority].remove(run)
+        running[run.person] += run.device_count
+        last_started[run.person] = now + timedelta(seconds=at)
         is_known = all(state.is_known for state in taken)
         last = max(start.device_ids, key=lambda each: states[each].free_at)
         for state in taken:
-            state.begin(start.run, at, is_known)
-        yield start.run, at if is_known else None, last
+            state.begin(run, at, is_known)
+        yield run, at if is_known else None, last
+
+
+def _unlike(groups: Mapping[tuple[int | None, int], Sequence[WaitingRun]]) -> list[WaitingRun]:
+    return list({(run.person, run.ask): run for group in groups.values() for run in group}.values())
+
+
+def _soonest(cards: Sequence[SlotState], runs: Sequence[WaitingRun]) -> list[SlotState]:
+    """Return the devices that may get one of the first starts: of a large fleet, few."""
+    most = FORECAST_STARTS_MAX * max((run.device_count for run in runs), default=1)
+    needed = dict[int, SlotState]()
+    for run in runs:
+        usable = (state for state in cards if may_run(run.ask, state.card, run.person))
+        few = (
+            usable if run.device_count > 1 else nsmallest(most, usable, key=lambda state: _assumed(state.seconds_left))
+        )
+        needed |= {state.card.device_id: state for state in few}
+    return [state for state in cards if state.card.device_id in needed]
 
 
 @dataclass(slots=True)
@@ -288,43 +290,3 @@ class _Played:
 
 def _assumed(seconds: float | None) -> float:
     return _ASSUMED_SECONDS if seconds is None else seconds
-
-
-class _Queue:
-    """Waiting runs, grouped by equal order and placement, so that a step looks at groups, not at every run."""
-
-    def __init__(self, waiting: Iterable[WaitingRun], now: datetime, last_started: dict[int | None, datetime]) -> None:
-        self.now = now
-        self.last_started = dict(last_started)
-        self.running: Counter[int | None] = Counter()
-        self.groups: dict[tuple[int | None, int, ResourceRequest], deque[WaitingRun]] = defaultdict(deque)
-        for run in sorted(waiting, key=lambda run: (run.created_at, run.run_id)):
-            self.groups[run.person, run.priority, run.ask].append(run)
-
-    def take(self, card: Slot, at_seconds: float) -> WaitingRun | None:
-        """Take the run that this device starts next, and count it as its person's last start."""
-        offered = [key for key in self.groups if may_run(key[2], card, key[0])]
-        if not offered:
-            return None
-        key = min(offered, key=self._turn)
-        run = self.groups[key][0]
-        self.remove(run, at_seconds)
-        return run
-
-    def runs(self) -> list[WaitingRun]:
-        return [run for group in self.groups.values() for run in group]
-
-    def remove(self, run: WaitingRun, at_seconds: float) -> None:
-        """Count a run as its person's last start."""
-        key = run.person, run.priority, run.ask
-        self.groups[key].remove(run)
-        if not self.groups[key]:
-            del self.groups[key]
-        self.running[run.person] += run.device_count
-        self.last_started[run.person] = self.now + timedelta(seconds=at_seconds)
-
-    def _turn(self, key: tuple[int | None, int, ResourceRequest]) -> tuple[object, ...]:
-        person, priority, _ = key
-        oldest = self.groups[key][0]
-        running, last_started_at = self.running[person], self.last_started.get(person)
-        return (*_turn(FairShareEntry(person, priority, oldest.created_at, running, last_started_at)), oldest.run_id)

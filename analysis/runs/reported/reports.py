@@ -131,7 +131,6 @@ def _reported_device(host_name: str, facts: DeviceFacts) -> Device:
 
 
 def results_known(person: User, sha256s: Collection[str]) -> dict[str, Run]:
-    """Return the run of each document that this person sent, by its digest."""
     sent = Run.all_runs.filter(report__reported_by=person, report__document_sha256__in=sha256s)
     runs = sent.select_related("report").defer("result")
     return {str(run.report.document_sha256): run for run in runs}

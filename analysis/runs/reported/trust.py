@@ -71,7 +71,6 @@ def _of(trust: Trust) -> RunQuerySet:
 
 
 def _apply(runs: RunQuerySet, **columns: bool) -> None:
-    """Change these runs, and what the matrix says of their cards."""
     numbers = list(runs.values_list("pk", flat=True))
     for first in range(0, len(numbers), _RENEWED_AT_ONCE):
         some = numbers[first : first + _RENEWED_AT_ONCE]

@@ -11,7 +11,6 @@ ADVICE_SHOWN = 5
 
 
 def change_lines(found: WhatToChange, width: int | None = None) -> list[str]:
-    """Return the advice, then the table of everything that was estimated, then what was left out."""
     rows = [
         (
             variant.label,

@@ -164,7 +164,6 @@ class Console:
             living.refresh()
 
     def _finding(self, phase: str, progress: Mapping[str, Any]) -> str:
-        """Return what only the events of this run show of a finished phase."""
         if phase == "preparing":
             return self._device
         if phase == "timing" and progress.get("round"):

@@ -43,7 +43,6 @@ def title(spec: RunSpec, leave_out: Collection[str] = ()) -> str:
 
 
 def answer(estimates: Sequence[Estimate], batch_size: int | None = None) -> str:
-    """Return the answer in a sentence: how far one GPU reaches, or on how many of several a batch size fits."""
     if len(estimates) == 1:
         return f"ESTIMATE for {estimates[0].place}: {describe_estimate(estimates[0])}."
     shown = batch_size or estimates[0].spec.current_batch_size
@@ -74,7 +73,6 @@ def _memory_at(made: Estimate, batch_size: int) -> EstimateAt:
 
 
 def _at_batch(estimates: Sequence[Estimate], batch_size: int) -> list[str]:
-    """Return what the column of the batch size holds, of a single GPU with the moment of its peak."""
     all_at = [_memory_at(made, batch_size) for made in estimates]
     crosses = ["x: does not fit."] if any(not at.fits for at in all_at) else []
     if len(all_at) > 1:
@@ -93,7 +91,6 @@ def _at_batch(estimates: Sequence[Estimate], batch_size: int) -> list[str]:
 
 
 def notes(estimates: Sequence[Estimate], seconds: float) -> list[str]:
-    """Return how sure the figures are, how they were made, and how to measure them."""
     first = estimates[0]
     versions = ", ".join(f"{name} {version}" for name, version in first.versions.items() if version)
     because = first.approximate_because

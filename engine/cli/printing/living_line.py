@@ -79,7 +79,6 @@ class LivingLine:
         write_styled(self._console, "\n".join(wrapped([text], self._console.width)), style)
 
     def refresh(self) -> None:
-        """Draw it now, not only at the next turn."""
         self._live.refresh()
 
     def end(self) -> None:

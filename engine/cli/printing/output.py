@@ -59,12 +59,10 @@ def print_json(content: Any) -> None:
 
 
 def info_event(text: str) -> dict[str, Any]:
-    """Return the event of a line for people, before anything is measured."""
     return event_of("log", level="info", message=text)
 
 
 def print_failure(error: EngineError, *, started: float, events: bool) -> int:
-    """Print why a command that measures ended, also as an event where those are wanted; the exit status."""
     if events:
         print_json(event_of("error", time.monotonic() - started, error=error.to_dict()))
     say_error(f"{error}{'; --wait-for-device waits until it is free' if isinstance(error, DeviceBusy) else ''}")

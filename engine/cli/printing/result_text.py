@@ -27,7 +27,6 @@ ENTRIES_SHOWN = 3
 
 
 def say_result(result: RunResult, more: Sequence[str] = ()) -> None:
-    """Print the answer in two bold lines, the details and what else is known, and last the closing block."""
     width = width_of(sys.stdout)
     say("")
     say("\n".join(wrapped(answer_lines(result), width, hanging="")), style=BOLD)
@@ -93,14 +92,12 @@ def _savings(result: RunResult) -> str:
 
 
 def say_check(result: RunResult, more: Sequence[str] = ()) -> None:
-    """Print whether the one size that was run trains, in bold, what filled the memory, and what else is known."""
     width = width_of(sys.stdout)
     say("\n".join(wrapped([check_answer(result)], width, hanging="")), style=BOLD)
     say_lines(wrapped([*filled_lines(result.memory_breakdown), *change_lines_after(result), *more], width))
 
 
 def answer_lines(result: RunResult) -> list[str]:
-    """Return the answer in two lines: the sentence that also leads a page, then how far it trains, with the notes."""
     if result.largest is None:
         return [certificate(result)]
     answer, (trains, _), boundary = answer_of(result), verbs(result.spec), result.boundary
@@ -110,7 +107,6 @@ def answer_lines(result: RunResult) -> list[str]:
 
 
 def details(result: RunResult) -> str:
-    """Return further lines: the largest and fastest sizes, the certificate, the time of each part that took any."""
     small_print = [CPU_COUNTS_TENSORS] if result.device.kind == "cpu" else []
     certified = [certificate(result)] if result.largest else []  # else it is the answer
     lines = [*certified, *small_print, *filled_lines(result.memory_breakdown)]
@@ -146,7 +142,6 @@ def _time_taken(timings: Timings) -> list[str]:
 
 
 def filled_lines(breakdown: MemoryBreakdown | None) -> list[str]:
-    """Return what filled the memory: the moment, the largest entries, and what is lost to fragmentation."""
     if breakdown is None:
         return []
     largest = [f"  {describe_entry(entry, breakdown)}" for entry in breakdown.entries[:ENTRIES_SHOWN]]

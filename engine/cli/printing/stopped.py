@@ -38,7 +38,6 @@ def stored_by_then(paths: Sequence[Path]) -> str:
 
 
 def describe_stop(notes: Sequence[str]) -> str:
-    """Write what is said of a command that is stopped, from the notes of what stopped it: what is known, and stored."""
     stored = [note for note in notes if note.startswith(STORED)] or ["No result is stored."]
     return " ".join(["Stopped.", *(note for note in notes if note and note not in stored), *stored])
 

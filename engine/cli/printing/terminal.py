@@ -26,7 +26,6 @@ _drawing: RichConsole | None = None
 
 
 def say(text: str, stream: TextIO | None = None, *, end: str = "\n", style: str = "") -> None:
-    """Print lines to standard output, or to a stream, and flush it. The style is for a terminal alone."""
     stream = sys.stdout if stream is None else stream
     shown = printable_lines(text)
     if stream.isatty() and (style or _drawing is not None):

@@ -71,7 +71,6 @@ class _Call:
 
 
 def kernel_of(call: _Call, family: Family) -> Kernel:
-    """Return the first kernel in the card's order that takes this call."""
     if call.query.dim() != 4:
         return "math"
     if family == "cudnn_first" and _cudnn_takes(call):
@@ -160,7 +159,6 @@ def _efficient(call: _Call) -> Tensor:
 
 
 def _repeated(call: _Call) -> tuple[Tensor, Tensor]:
-    """Return keys and values repeated for every head, where several heads share one."""
     times = call.query.shape[1] // call.key.shape[1]
     if not call.repeats_keys or times == 1:
         return call.key, call.value

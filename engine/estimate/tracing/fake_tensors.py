@@ -122,7 +122,6 @@ class FakeTensors(FakeTensorMode):
         return True
 
     def _made(self, part: _Result, args: Any) -> Any:
-        """Create a result from the cache."""
         source: Any = part.value if part.argument is None else args[part.argument]
         layout = part.layout
         if layout is None:
@@ -150,7 +149,6 @@ class FakeTensors(FakeTensorMode):
         return fake
 
     def _noted(self, func: Any, args: Any, kwargs: Any, result: Any) -> _Notes:
-        """Return what such results can be created from."""
         container = type(result) if type(result) in (tuple, list) else None
         results = result if container else (result,)
         shared = Counter(_storage_of(leaf) for leaf in tree_leaves((args, kwargs)))
@@ -196,7 +194,6 @@ def _storage_of(value: Any) -> int | None:
 
 
 def _facts(tensor: FakeTensor) -> tuple[Any, ...]:
-    """Return every property of a tensor without data, except its memory."""
     layout = (tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.untyped_storage().nbytes())
     kind = (tensor.dtype, tensor.layout, tensor.fake_device, tensor.requires_grad, tensor.is_conj(), tensor.is_neg())
     return (*layout, *kind, torch._C._dispatch_key_set(tensor))

@@ -23,7 +23,6 @@ _NUMBER = re.compile(r"(?:^|(?<=\.))\d+(?=\.|$)")
 
 
 def names_a_layer(path: str) -> bool:
-    """Whether a path of modules holds the number of one."""
     return _NUMBER.search(path) is not None
 
 
@@ -88,7 +87,6 @@ class Repeated:
     sums: tuple[int, ...]
 
     def recording(self, of: Recording) -> Recording:
-        """Return the deep model's recording at the batch size of a recording of `MIDDLE` layers."""
         sizes_bytes = self._bytes(of.sizes_bytes)
         return Recording(of.batch_size, self.skeleton, sizes_bytes, tuple(of.counts[index] for index in self.sums))
 
@@ -214,7 +212,6 @@ def _read(
 
 
 def _aligned(first: _Trace, second: _Trace, third: _Trace, more: int) -> Iterator[_Place]:
-    """Yield the events of a model with `more` layers than the first trace has."""
     a, b, c = first.tokens, second.tokens, third.tokens
     i = j = k = 0
     while True:

@@ -167,7 +167,6 @@ def followed(recorder: Recorder) -> Iterator[None]:
 
 
 def _within(owner: Any, name: str, context: Callable[[], AbstractContextManager[None]]) -> AbstractContextManager[Any]:
-    """Run a method of `owner` in this context."""
     function = getattr(owner, name)
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -178,7 +177,6 @@ def _within(owner: Any, name: str, context: Callable[[], AbstractContextManager[
 
 
 def recorder_of_shards(device_type: str, scopes: ModuleScopes) -> Recorder:
-    """Return the recorder of what rank 0 allocates in each of FSDP2's streams."""
     sharded: Any = importlib.import_module("torch.distributed.tensor")
     return Recorder(device_type, scopes, sharded.DTensor, lambda: _groups[0].streams.number)
 
@@ -228,7 +226,6 @@ class _BucketStep(TrainingStep):
 def _assigned(
     tensors: list[Any], order: Sequence[int] = (), limits: Sequence[int] = (_FIRST_BUCKET_BYTES, _BUCKET_BYTES)
 ) -> list[list[Tensor]]:
-    """Return the buckets, by DDP's own function: by the tensors' order, or by the one given."""
     indices, _ = _compute_bucket_assignment_by_size(tensors, list(limits), [False] * len(tensors), list(order))
     return [[tensors[index] for index in bucket] for bucket in indices]
 

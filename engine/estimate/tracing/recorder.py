@@ -117,7 +117,6 @@ class Recorder(TorchDispatchMode):
         self._phase = None
 
     def mark(self, kind: str, tensors: Iterable[tuple[str | None, Tensor]]) -> None:
-        """Assign kinds and the modules of their parameters to blocks, now that the tensors are known."""
         for module, tensor in tensors:
             known = self._live.get(_of_this_rank(tensor).untyped_storage()._cdata)
             if known is not None:
@@ -142,7 +141,6 @@ class Recorder(TorchDispatchMode):
             self._is_paused = False
 
     def resized(self, tensor: Tensor, kind: str, operator: str) -> None:
-        """Record that a tensor's storage was resized, which frees it, or allocates it anew."""
         known = self._live.get(tensor.untyped_storage()._cdata)
         if known is not None:
             self._free(tensor.untyped_storage()._cdata, known[0])
@@ -183,7 +181,6 @@ class Recorder(TorchDispatchMode):
         return result
 
     def _kernel_made_of_others(self, operator: str) -> torch._C.DispatchKey | None:
-        """Return the dispatch key of a kernel that allocates only through other operators, if this operator has one."""
         if operator == _MULTIPLY_4_BITS:
             return torch._C.DispatchKey.CompositeExplicitAutograd
         if self._device_type == "cpu" and operator.startswith("bitsandbytes::optimizer"):
@@ -191,7 +188,6 @@ class Recorder(TorchDispatchMode):
         return None
 
     def _note_sum(self, result: Tensor, summed: Tensor, dims: Sequence[int] | None = None) -> None:
-        """Record the buffer for the partial results of a sum, which is freed when the sum is done."""
         reduced = dims or range(summed.dim())
         sum_ = reduction_of(summed.shape, summed.stride(), reduced, result.element_size())
         if sum_ is not None:
@@ -201,7 +197,6 @@ class Recorder(TorchDispatchMode):
             self._counts.append((sum_.results, sum_.inputs))
 
     def _track_convolution(self, result: Any, operator: str, operands: Any) -> None:
-        """Record the results, and the copies that are made for each of them."""
         for number, tensor in enumerate(result if isinstance(result, tuple) else (result,)):
             if not isinstance(tensor, Tensor):
                 continue
@@ -211,7 +206,6 @@ class Recorder(TorchDispatchMode):
             self._pass_through(copies.leaving, operator)
 
     def _pass_through(self, sizes_bytes: list[int], operator: str) -> None:
-        """Record blocks that are allocated and freed inside an operator."""
         kind = ACTIVATIONS if self._phase == FORWARD else TEMPORARIES
         for index in [self._add(kind, size, operator) for size in sizes_bytes]:
             self._events.append(~index)
@@ -258,7 +252,6 @@ class Recorder(TorchDispatchMode):
 
 
 def _of_this_rank(tensor: Tensor) -> Tensor:
-    """Return the part of a sharded tensor that this rank holds; any other tensor as it is."""
     part: Tensor = getattr(tensor, "_local_tensor", tensor)
     return part
 

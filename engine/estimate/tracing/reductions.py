@@ -62,7 +62,6 @@ def buffer_bytes(sum_: Reduction, processors: Processors) -> int:
 
 
 def _block(sum_: Reduction) -> tuple[int, int]:
-    """Return the width and height of a block of threads."""
     most = MOST_THREADS // sum_.vector
     inputs = sum_.inputs // VECTOR if sum_.is_inner and sum_.inputs > VECTORIZED_FROM else sum_.inputs
     across, down = (inputs, sum_.results) if sum_.is_inner else (sum_.results // sum_.vector, inputs)
@@ -100,7 +99,6 @@ def _vector(shape: Sequence[int], strides: Sequence[int], inner: list[int], oute
 
 
 def _power_of_two(number: int) -> int:
-    """Return the largest power of two that is not above `number`."""
     return 1 << max(number.bit_length() - 1, 0)
 
 

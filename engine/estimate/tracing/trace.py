@@ -214,7 +214,6 @@ def record(
     alike: set[attention.Family] | None = None,
     steps: int = MEMORY_STEPS,
 ) -> Recording:
-    """Record the loading of the model and its steps at one batch size."""
     try:
         with _as_on(conditions, alike):
             return _recorded(make_step, batch_size, conditions, steps)
@@ -279,7 +278,6 @@ def _rows_of_one_sequence(step: TrainingStep) -> AbstractContextManager[Any]:
 
 @contextmanager
 def _as_on(conditions: Conditions, alike: set[attention.Family] | None) -> Iterator[None]:
-    """Patch everything that must differ while a step is traced, and undo it afterwards."""
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")  # they are about missing devices

@@ -21,7 +21,6 @@ _KEPT = frozenset({Role.TRAINING, Role.WORKLOAD})
 
 
 def ranked_command(spec: RunSpec, batch_size: str) -> tuple[str, ...]:
-    """Return the command that trains what a spec says, on as many ranks."""
     trained = {name: value for name, value in spec.to_dict().items() if _is_of_training(name, value)}
     settings = json.dumps({"model": spec.model, **trained}, separators=(",", ":"))
     return (*_FIRST, f"--nproc-per-node={spec.ranks}", "-m", _MODULE, settings, batch_size)

@@ -70,7 +70,6 @@ def ranked_spec(spec: RunSpec, starts: RankStarts = AS_THEY_ARE) -> TuneSpec:
 
 
 def request_in(stored_spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `requested_spec` reads of this stored spec, which trains a model of the catalogue."""
     trained = stored_spec["catalogue"]
     found = {name: stored_spec[name] for name in (*_SHARED, *OF_STARTS, "communication_bytes")}
     found["price_per_hour_usd"] /= _devices_priced(

@@ -36,7 +36,6 @@ NOT_STARTED = "their losses were compared one by one only, as their start failed
 
 
 def row_of(variant: Variant, facts: Facts) -> VariantRow:
-    """Return the row of a variant before it was started; its reason says why it will not be."""
     reason = variant.why_not(facts)
     return VariantRow(name=variant.name, label=variant.label, lines=variant.lines_for(facts), reason=reason)
 
@@ -51,7 +50,6 @@ def with_start(
     noise: float | None,
     compile_seconds: float | None,
 ) -> VariantRow:
-    """Return the row with what its first start showed; its reason says why it is not offered."""
     is_elsewhere = is_excused((row.name,), numbers, facts)
     return replace(
         row,
@@ -73,7 +71,6 @@ def _rows_draw_elsewhere(names: Entry, facts: Facts) -> bool:
 
 
 def _masks_otherwise(names: Entry, numbers: Numbers, facts: Facts) -> bool:
-    """Whether the variants draw other masks, and the losses differ by no more than those explain."""
     if not (facts.draws_masks and any(BY_NAME[name].masks_otherwise for name in names)):
         return False
     most = math.inf if facts.mask_noise is None else OWN_FACTOR * facts.mask_noise  # None: of an older version
@@ -92,19 +89,17 @@ def is_excused(names: Entry, numbers: Numbers, facts: Facts) -> bool:
 
 
 def why_not_offered(numbers: Numbers, noise: float | None) -> str:
-    """Say why a change with these numbers is not offered, where two starts of today's training differ by `noise`."""
     if numbers.sameness is Sameness.UNKNOWN:
         return NOT_REPEATABLE if is_hidden(noise) else NO_LOSS
     return DIFFERS if numbers.largest_difference is not None else NOT_FINITE
 
 
 def is_raced(row: VariantRow) -> bool:
-    """Whether a variant that was started trains the same, and may be faster."""
     return row.reason is None and row.memory_bytes is not None and not BY_NAME[row.name].saves_memory_only
 
 
 def race_waits_for_workers(today: Today, rows: Mapping[str, VariantRow]) -> bool:
-    """Whether loader workers race alone first: where data is waited for, nothing else can show what it gains."""
+    """Whether loader workers race alone first: while data is waited for, no other change can gain."""
     return today.is_limited_by_loader and WORKERS in rows and rows[WORKERS].reason is None
 
 
@@ -127,7 +122,6 @@ def order_of_round(step: NextRound, number: int) -> tuple[Entry, ...]:
 def with_speed(
     row: VariantRow, rounds: Sequence[RacedRound], racing: Field, *, base: Entry, step_seconds: float
 ) -> VariantRow:
-    """Return the row of a variant that raced on top of the base, with its speed beside that."""
     # with a base, the evaluation compares with today's own training
     alike = [each for each in rounds if not base or each.stage is Stage.SELECTION]
     speed, rough_speed = known_ratio((row.name,), alike, racing)
@@ -144,7 +138,6 @@ def answer_of(at_workers: RaceVerdict | None, at_rest: RaceVerdict | None) -> tu
 
 
 def adds_to(at_workers: RaceVerdict | None, at_rest: RaceVerdict) -> bool:
-    """Whether more than the workers alone gains more: both were compared with today's training, in other rounds."""
     if at_workers is None or at_workers.gain is None or at_rest.gain is None:
         return True
     alone, both = at_workers.gain, at_rest.gain
@@ -168,7 +161,6 @@ def together(chosen: Entry, numbers: Numbers | None, facts: Facts, noise: float 
 
 
 def coarsest(names: Iterable[str]) -> str:
-    """Return the type that rounds most of what these variants round to."""
     order, wanted = ("fp32", "tf32", "bf16"), set(names)
     return max((each.rounds_as for each in VARIANTS if each.name in wanted), key=order.index, default=order[0])
 

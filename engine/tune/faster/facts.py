@@ -136,7 +136,6 @@ class Facts:
 
     @property
     def workers(self) -> int:
-        """The fewest workers that a loader of the training had."""
         return min((each.workers for each in self.loaders), default=0)
 
     @property
@@ -150,7 +149,6 @@ class Facts:
 
     @property
     def dtypes(self) -> set[str]:
-        """The types of the parameters."""
         return {each for model in self.models for each in model.dtypes}
 
     @property
@@ -167,16 +165,13 @@ class Facts:
 
     @property
     def optimizer(self) -> str:
-        """The class of most optimizers, to name what has no other form."""
         return Counter(each.name for each in self.optimizers).most_common(1)[0][0] if self.optimizers else ""
 
     def names_of_optimizers(self, form: str) -> list[str]:
-        """Return the classes of the optimizers that can have a form, each once."""
         return list(dict.fromkeys(each.name for each in self.optimizers if getattr(each, form)))
 
     @property
     def kept_fraction(self) -> float:
-        """The share of the peak that outputs took whose backward pass was over, and that were still held."""
         return self.noted.kept_bytes / self.peak_bytes if self.peak_bytes else 0.0
 
 

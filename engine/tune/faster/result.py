@@ -49,7 +49,6 @@ class Today:
 
     @property
     def is_limited_by_loader(self) -> bool:
-        """Whether most of a step is spent waiting for data."""
         return (self.waiting_fraction or 0.0) >= LOADER_LIMITS_FROM
 
 
@@ -87,7 +86,6 @@ class OwnFindings:
 
     @property
     def is_found(self) -> bool:
-        """Whether the training is faster with what was chosen."""
         return bool(self.chosen)
 
     @property
@@ -96,17 +94,14 @@ class OwnFindings:
 
     @property
     def raced(self) -> int:
-        """How many variants were raced."""
         return len({name for r in self.all_rounds for each in r.timed if len(each.entry) == 1 for name in each.entry})
 
     @property
     def savers(self) -> list[VariantRow]:
-        """The changes that take clearly less memory, and are not among the chosen."""
         return memory_savers(self.rows, self.chosen, self.today.memory_bytes, of_memory_only=OF_MEMORY_ONLY)
 
     @property
     def sentences(self) -> list[str]:
-        """What is said below the headline: that the loader is the limit, the memory, changes that save it, remarks."""
         today, said = self.today, list[str]()
         if today.is_limited_by_loader and today.waiting_fraction is not None:
             said.append(describe_share_waited(today.waiting_fraction, today.stated_batch_size, self.device.kind))
@@ -138,7 +133,6 @@ class OwnRaceResult(OwnFindings):
 
     @property
     def headline(self) -> str:
-        """Write what was found in a sentence."""
         found = nothing_found([each for each in (self.at_workers, self.verdict) if each is not None])
         if not self.chosen and self.verdict.is_found:
             found = NOT_TOGETHER

@@ -131,7 +131,6 @@ class _Faster:
         return self.starts.known_facts
 
     def _today(self, first: Trial) -> Today:
-        """Start today's training once more, or twice: by how much its own losses differ from start to start."""
         self.noise = self._noise_to(first, "second")
         if self.facts.draws_masks:
             self.starts.facts = replace(
@@ -171,7 +170,6 @@ class _Faster:
         return verdict
 
     def _raced(self, variants: Sequence[Variant], beside: Trial, rounds: list[RacedRound]) -> RaceVerdict:
-        """Try these variants on top of the base, and race those that train the same."""
         try:
             self._try(variants, beside)
         except TimeIsUp:
@@ -180,7 +178,6 @@ class _Faster:
         return self._race([each.name for each in variants if is_raced(self.rows[each.name])], rounds)
 
     def _try(self, variants: Sequence[Variant], beside: Trial) -> None:
-        """Start each variant once."""
         for variant in variants:
             row, name = self.rows[variant.name], variant.name
             try:
@@ -222,7 +219,6 @@ class _Faster:
         return step
 
     def _round(self, step: NextRound, place: int, number: int) -> RacedRound:
-        """Start each entry once."""
         timed, began, failed = [], time.monotonic(), None
         workers = max(self.facts.workers_to_try, self.facts.workers)
         for entry in order_of_round(step, place):
@@ -279,7 +275,6 @@ class _Faster:
         )
 
     def _together(self, first: Trial, chosen: Entry) -> tuple[int | None, Numbers | None]:
-        """Return the memory and the numbers of all that was chosen; of several they are measured by one more start."""
         if len(chosen) < 2:
             row = self.rows[chosen[0]] if chosen else None
             return (row.memory_bytes, row.numbers) if row else (None, None)

@@ -44,7 +44,6 @@ class OwnRaceSpec(TuneSpec):
 
     @property
     def variants(self) -> tuple[Variant, ...]:
-        """The variants that are wanted, in the order of the table."""
         return tuple(each for each in VARIANTS if not self.tried or each.name in self.tried)
 
 

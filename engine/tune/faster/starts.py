@@ -59,7 +59,6 @@ class Starts:
 
     @property
     def batch_size(self) -> int:
-        """Today's: the one that was given, or that the script has."""
         return self.own_size or self.spec.current_batch_size
 
     @property
@@ -200,7 +199,6 @@ class Starts:
         return Trial(evidence, losses, read - began)
 
     def _set(self, names: Iterable[str], *, is_trial: bool) -> dict[str, Any]:
-        """Return what the hook sets, and the variables of the start."""
         chosen = [BY_NAME[name] for name in names]
         variables = {"PYTHONHASHSEED": "0", "TORCHINDUCTOR_CACHE_DIR": self.cache_folder}
         environment = {name: value for name, value in variables.items() if name not in os.environ}

@@ -28,7 +28,6 @@ class Trial:
 
     @property
     def compared_losses(self) -> tuple[float, ...]:
-        """The losses of the first optimizer steps."""
         return self.losses[:STEPS]
 
     @property
@@ -41,7 +40,7 @@ class Trial:
 
 
 def settled_speed(evidence: Evidence, workers: int) -> float:
-    """Return the samples a second of the timed steps, less those that the loader's workers had made batches for."""
+    """Return the samples a second of the timed steps, without those fed from batches made in advance."""
     steps = evidence.probe.timed_step_seconds
     later = steps if evidence.is_settled else steps[workers * QUEUE :] or steps
     return samples_of_a_step(evidence.probe) / fmean(later)

@@ -58,13 +58,11 @@ class Variant:
     masks_otherwise: bool = False
 
     def lines_for(self, facts: Facts) -> str:
-        """Return the lines to paste in the framework that was seen."""
         framework = _OTHER_NAMES.get(facts.noted.framework, facts.noted.framework)
         return self.lines.get(framework, self.lines[TORCH])(facts)
 
 
 def always(text: str) -> Lines:
-    """Return what writes the same lines whatever was seen."""
     return lambda _: text
 
 
@@ -199,7 +197,6 @@ def _named(modules: Iterable[OutermostModule]) -> str:
 
 
 def _of_each(facts: Facts) -> str:
-    """Write the end of a line that is for several modules, as each of them was set."""
     return f"  # each module that the training calls: {_named(facts.models)}" if len(facts.models) > 1 else ""
 
 
@@ -235,7 +232,6 @@ def _compiled_by_a_trainer(facts: Facts) -> str:
 
 
 def _without_cache(facts: Facts) -> str:
-    """Write a line for each config with the setting: a decoder may have a copy of its own."""
     paths = dict.fromkeys(path for model in facts.models if model.uses_cache for path in model.cached_by or ("",))
     return "\n".join(without_cache(f"model.{path}" if path else "model") for path in paths)
 

@@ -12,7 +12,6 @@ import memorymark_watch
 
 
 def goes_to_loaders(watched: Any, kind: Any) -> None:
-    """Make each loader of a class that is given a batch size use the one to be tried."""
     make = kind.__init__
 
     def made(loader: Any, dataset: Any, batch_size: Any = 1, *others: Any, **options: Any) -> None:

@@ -29,13 +29,11 @@ def see_compiled(torch: Any, run: Any) -> None:
 
 
 def is_compiled(module: Any) -> bool:
-    """Whether a module was compiled: as a whole, its calls, or a function that it holds."""
     kind: Any = getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", ())
     is_in_place = getattr(module, "_compiled_call_impl", None) is not None
     return isinstance(module, kind) or is_in_place or any(map(_is_compiled_function, vars(module).values()))
 
 
 def _is_compiled_function(value: Any) -> bool:
-    """Whether it is what torch.compile made of a function, and not one that is left out of compiling."""
     held = getattr(value, "__dict__", {})  # some classes make up attributes that they are asked for
     return "_torchdynamo_orig_callable" in held and not held.get("_torchdynamo_disable")

@@ -50,7 +50,6 @@ class Pass:
         return is_left and watched.forwards > self.forwards and watched.evaluations == self.evaluations
 
     def steps_made(self, watched: Any) -> int:
-        """Return the fewest steps that an optimizer made in it, of those that made any."""
         made = (count - self.steps_before.get(each, 0) for each, count in watched.steps.items())
         return min((count for count in made if count), default=0)
 
@@ -148,18 +147,16 @@ class Epoch:
         return self.noted | seen | {"evaluation_batches": batches}
 
     def has_not_trained(self) -> bool:
-        """Whether the pass that began last has trained nothing so far, as in an evaluation."""
         return bool(self.latest and self.watched.forwards and self.latest.forwards == self.watched.forwards)
 
     def trains(self) -> None:
-        """Take what ran in evaluation mode on the first batch of a pass for a frozen part of the training."""
+        """Count evaluation-mode modules on a pass's first batch as frozen parts, not as an evaluation."""
         now = self.latest
         is_training = now is self.drawn_last and (not now.has_evaluated or self.data[now.data].noted.get("is_trained"))
         if self.has_not_trained() and is_training:
             self.watched.evaluations = now.evaluations
 
     def draw(self, iterator: Any, draw: Any) -> Any:
-        """Return the next batch: one of the largest rows, the one that `draw` returns, or the short last one."""
         watched, before = self.watched, self.latest
         if watched.memory is not None:
             return draw(iterator)
@@ -208,7 +205,6 @@ class Epoch:
         return len(self.data) - 1
 
     def is_enough(self, now: Pass, is_evaluation: bool) -> bool:
-        """Whether a pass may end: one of the training after a few steps, one of an evaluation after a while."""
         watched = self.watched
         if is_evaluation:
             is_late = self.data[now.data].is_evaluated or time.monotonic() > now.began + EVALUATION_SECONDS
@@ -232,7 +228,6 @@ class Epoch:
         return False
 
     def largest_batch(self, iterator: Any, now: Pass, drawn: Any) -> Any:
-        """Return a batch of the largest rows instead of the drawn one, if they are known and differ."""
         data, batches = self.data[now.data], iterator._index_sampler
         is_of_one_size = data.known.get("largest") == data.known.get("smallest") and not data.known.get("collated")
         if not data.known["rows"] or is_of_one_size:
@@ -281,7 +276,6 @@ class Epoch:
         )
 
     def fetch(self, iterator: Any, rows: Any) -> Any:
-        """Return the batch of these rows, made in the same way as the loader's own batches."""
         kinds, pin = self.torch.utils.data.dataloader._DatasetKind, self.torch.utils.data._utils.pin_memory
         fetcher = kinds.create_fetcher(
             iterator._dataset_kind, iterator._dataset, iterator._auto_collation, iterator._collate_fn, False
@@ -291,7 +285,6 @@ class Epoch:
         return pin.pin_memory(batch, iterator._pin_memory_device) if iterator._pin_memory else batch
 
     def short_batch(self, iterator: Any) -> Any:
-        """Return the last batch of the data, where it is shorter than the others and not dropped."""
         batches = iterator._index_sampler
         size: Any = getattr(batches, "batch_size", None)
         sampler: Any = getattr(batches, "sampler", ())

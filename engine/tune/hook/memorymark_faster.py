@@ -187,7 +187,6 @@ class Faster:
         kind.__init__ = made
 
     def set_models(self) -> None:
-        """Run each outermost module of the training as `around` says."""
         torch = self.torch
         call = torch.nn.Module._call_impl
 
@@ -360,7 +359,7 @@ def framework() -> str:
 
 
 def is_of_torch(module: Any) -> bool:
-    """Whether the `forward` of its class is one of torch.nn; that of a scripted or traced module is of none."""
+    """Whether the `forward` of its class is one of torch.nn; False for scripted and traced modules."""
     forward = getattr(type(module), "forward", None)
     return str(getattr(forward, "__module__", "")).startswith("torch.nn.")
 
@@ -374,13 +373,11 @@ def matmul_precision(torch: Any) -> str | None:
 
 
 def _takes(kind: Any, name: str) -> bool:
-    """Whether a class of optimizer can be given an option, and makes its step as torch does."""
     of_torch = str(getattr(kind.step, "__module__", "")).startswith("torch.optim")
     return of_torch and name in inspect.signature(kind.__init__).parameters
 
 
 def _optimizers_with(torch: Any, name: str) -> list[Any]:
-    """Return the optimizers of torch that take an option."""
     kinds = [each for each in vars(torch.optim).values() if isinstance(each, type)]
     return [each for each in kinds if name in inspect.signature(each).parameters]
 

@@ -35,7 +35,6 @@ class Tensors:
         return id(tensor) in self.noted and self.noted[id(tensor)][0]() is tensor
 
     def addresses(self) -> set[int]:
-        """Return where those are that still exist."""
         return {address for address, _, _ in read.places(self.torch, self.existing())}
 
     def existing(self) -> list[Any]:
@@ -71,7 +70,6 @@ class Held:
         return read.is_counted(tensor) and address not in self.made_early
 
     def end(self) -> None:
-        """Count what the training wrote, too, and no more what torch does not count and is gone."""
         of_data_sets = data_addresses(self.torch)
         for address, size, each in read.places(self.torch, self.before.written()):
             if address not in of_data_sets:
@@ -99,7 +97,6 @@ class CpuMemory:
         self.can_count = self._count(True)
 
     def _count(self, is_wanted: bool) -> bool:
-        """Set whether torch counts; return whether it can."""
         with suppress(OSError, ValueError):
             ctypes.c_bool.in_dll(ctypes.CDLL(self.torch._C.__file__), COUNTS).value = is_wanted
             return True
@@ -116,7 +113,6 @@ class CpuMemory:
             self.profile = self.torch.profiler.profile(activities=kinds, profile_memory=True).__enter__()
 
     def mark(self, number: int) -> None:
-        """Put a mark of the watch among the events."""
         if self.profile is not None:
             with self.torch.autograd.profiler.record_function(f"{MARK}{number}"):
                 pass
@@ -129,7 +125,6 @@ class CpuMemory:
         return profile
 
     def end(self) -> None:
-        """Read the events, and count no longer: that takes time."""
         if (profile := self.forget()) is not None:
             self.events = _events(profile)
             self.held.end()
@@ -163,7 +158,6 @@ def _times_written(tensor: Any) -> int | None:
 
 
 def data_addresses(torch: Any) -> set[int]:
-    """Return the tensors that data sets and loaders hold themselves or in plain containers."""
     loaders = torch.utils.data.dataloader
     kinds = (torch.utils.data.Dataset, loaders.DataLoader, loaders._BaseDataLoaderIter)
     owners = read.objects_of(kinds)

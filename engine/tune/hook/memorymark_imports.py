@@ -83,7 +83,6 @@ class Execution:
 
 
 def is_being_run(module: Any) -> bool:
-    """Whether the module's own code is still on the stack of a thread."""
     for thread_frame in sys._current_frames().values():
         frame: Any = thread_frame
         while frame is not None:

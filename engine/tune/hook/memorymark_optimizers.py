@@ -1,4 +1,4 @@
-"""Counts the steps of an optimizer that is made anew, as in each epoch, as those of one: no other would make enough."""
+"""Counts the steps of optimizers over the same weights together: a script may make a new optimizer each epoch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ class Stepped:
         self.made_at[optimizer] = self.steps
 
     def number(self, optimizer: Any) -> int:
-        """Return the number of an optimizer that made a step."""
         known: int | None = self.numbers.get(optimizer)
         if known is None:
             weights = [t for group in optimizer.param_groups for t in group["params"]]
@@ -50,5 +49,4 @@ class Stepped:
         return next((number for number in (*alike, *over) if number in alike or number not in living), None)
 
     def ids(self) -> set[int]:
-        """Return those that exist."""
         return set(map(id, self.numbers.keys()))

@@ -28,7 +28,7 @@ class Outputs:
         self.given = []
 
     def held(self) -> list[Any]:
-        """Count and return those that have been gone back through and are still held."""
+        """Return the outputs still alive after their backward pass, and record their bytes."""
         found = [each for reference in self.old if (each := reference()) is not None]
         self.kept_bytes = max(self.kept_bytes, sum(each.numel() * each.element_size() for each in found))
         self.old = [weakref.ref(each) for each in found]
@@ -50,5 +50,4 @@ class Outputs:
 
 
 def _base(tensor: Any) -> Any:
-    """Return what a tensor is a view of; itself where it is none."""
     return tensor if tensor._base is None else tensor._base

@@ -30,7 +30,6 @@ class Raised:
         scripted.__call__ = self.followed(scripted.__call__)
 
     def followed(self, function: Any, begin: Any = lambda: None) -> Any:
-        """Return the function, which calls `begin` first, and counts the failures that it ends with."""
 
         @wraps(function)
         def called(*arguments: Any, **options: Any) -> Any:
@@ -44,6 +43,5 @@ class Raised:
         return called
 
     def failed(self) -> None:
-        """Count a failure, also any that a forward pass ends with."""
         if self.count is not None:
             self.count += 1

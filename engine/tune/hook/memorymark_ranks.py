@@ -34,7 +34,6 @@ LAUNCHER = "torch.distributed.launcher.api"
 
 
 def stand_in(watched: Any, torch: Any) -> None:
-    """Make every process group of this process an emulated one."""
     settings = watched.settings["emulated"]
     if not torch.distributed.is_available():
         refuse(watched, "a PyTorch without torch.distributed")

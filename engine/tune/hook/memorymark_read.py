@@ -72,14 +72,12 @@ def card_memory(torch: Any, peaks: Any, device: Any = None, cards: Any = ()) -> 
 
 
 def _fullness(torch: Any, peaks: Any, number: int) -> float:
-    """Return the share of a card's memory that this process has reserved at most."""
     peak = peaks.count(torch, number).get("reserved_bytes.all.peak", 0)
     total = torch.cuda.get_device_properties(number).total_memory
     return float(peak / total)
 
 
 def cards_of(module: Any) -> set[int]:
-    """Return the numbers of the cards that a module computes on: those of its parameters, and of its replicas."""
     devices = {each.device for each in module.parameters()}
     replicas = {each for each in getattr(module, "device_ids", None) or () if isinstance(each, int)}
     return replicas | {each.index for each in devices if each.type == "cuda" and each.index is not None}
@@ -178,7 +176,7 @@ def _optimizers(torch: Any) -> list[Any]:
 
 
 def objects_of(kind: Any) -> list[Any]:
-    """Return the existing objects of a class. Some lie about theirs by `__class__`, so that is not asked."""
+    """Return the existing objects of a class. Compares `type(x)`: some objects fake `__class__`."""
     return [each for each in gc.get_objects() if issubclass(type(each), kind)]
 
 
@@ -213,7 +211,6 @@ def places(torch: Any, tensors: Any) -> list[tuple[int, int, Any]]:
 
 
 def _tensors(torch: Any, value: Any) -> Iterator[Any]:
-    """Yield the tensors in a value, in their order."""
     return (each for each in _leaves(torch, value) if issubclass(type(each), torch.Tensor))
 
 
@@ -253,7 +250,7 @@ def given_tensors(torch: Any, value: Any) -> list[Any]:
 
 
 def first_with_gradient(torch: Any, value: Any) -> Any:
-    """Return the first tensor in what a module gave that a backward pass goes through; None where there is none."""
+    """Return the first output that requires grad, or None."""
     return next((each for each in _tensors(torch, value) if each.requires_grad), None)
 
 
@@ -279,7 +276,6 @@ def inputs_of(torch: Any, value: Any) -> tuple[list[int] | None, int | None, lis
 
 
 def shapes_of(torch: Any, value: Any) -> list[list[int]]:
-    """Return all dimensions of the first tensors in what a module is given, or in a batch."""
     return [list(each.shape) for each in given_tensors(torch, value)[:_SOME_SHAPES]]
 
 
@@ -300,7 +296,6 @@ def _described_images(torch: Any, value: Any) -> list[Any] | None:
 
 
 def _is_one_row(torch: Any, described: Any) -> bool:
-    """Whether a dict beyond doubt describes one row, and is no batch."""
     tensors = [each for each in described.values() if torch.is_tensor(each)]
     has_alone = any(isinstance(each, (str, int, float)) for each in described.values())
     return has_alone or not all(t.ndim for t in tensors) or len({len(t) for t in tensors}) > 1

@@ -61,7 +61,6 @@ def largest_rows(
 
 
 def _is_as_known(dataset: Any, known: Any) -> bool:
-    """Whether the rows of a data set still have the sizes that an earlier start saw."""
     if known["count"] != length_of(dataset):
         return False
     try:
@@ -89,7 +88,6 @@ def attributes_restored(dataset: Any) -> Iterator[None]:
 
 
 def length_of(value: Any) -> int | None:
-    """Return the number of items; None where that is unknown."""
     try:
         return len(value)
     except (TypeError, NotImplementedError):
@@ -168,7 +166,6 @@ def _ordered_by_collated(dataset: Any, collate: Any, rows: list[int], seconds: f
 def _totals(
     shapes: Callable[[int], list[tuple[int, ...]]], rows: Iterable[int], until: float
 ) -> tuple[dict[int, int], dict[int, tuple[int, int]]]:
-    """Return the elements of each row by its number, and the largest of each part and dimension with its row."""
     totals: dict[int, int] = {}
     largest: dict[int, tuple[int, int]] = {}
     for row in rows:
@@ -192,7 +189,6 @@ def has_text(value: Any) -> bool:
 
 
 def elements(value: Any) -> list[int]:
-    """Return how many elements each part of a row has."""
     return [prod(shape) for shape in shapes_of(value)]
 
 

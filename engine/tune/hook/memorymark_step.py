@@ -20,7 +20,6 @@ CALLS_WITHOUT_STEP = 100
 
 
 def run(make_step: Any, batch_size: int, watched: Any) -> None:
-    """Make the step of this batch size and run it until the watch ends the process."""
     watched.arm(importlib.import_module("torch"))
     step, calls = make_step(batch_size), 0
     if not callable(step):
@@ -59,7 +58,6 @@ def live_as_fork(make_step: Any, batch_size: int, settings: Any, environment: An
 
 
 def _detach(log: str) -> None:
-    """Leave the program's session, terminal and output; write to the file `log`."""
     os.setsid()
     for descriptor, path, flags in ((0, os.devnull, os.O_RDONLY), (1, log, os.O_WRONLY | os.O_APPEND)):
         opened = os.open(path, flags)

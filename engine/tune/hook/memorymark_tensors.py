@@ -24,7 +24,7 @@ def changed(torch: Any, value: Any, change: Any) -> Any:
 
 
 def converted(torch: Any, value: Any, given: Any, wanted: Any) -> Any:
-    """Return what a module gave with its tensors of one type in another, as `accelerate` returns those of bf16."""
+    """Return a module's output with tensors of one type cast to another, as `accelerate` casts bf16."""
     if issubclass(type(value), torch.Tensor):
         return value.to(wanted) if value.dtype is given else value
     if isinstance(value, dict):
@@ -39,12 +39,10 @@ def converted(torch: Any, value: Any, given: Any, wanted: Any) -> Any:
 
 
 def is_image(tensor: Any) -> bool:
-    """Whether a tensor has the four dimensions that can be laid out with the channels last."""
     return bool(tensor.ndim == 4 and tensor.is_floating_point())
 
 
 def channels_last(torch: Any, tensor: Any) -> Any:
-    """Return it with the channels last, if it has channels."""
     return tensor.contiguous(memory_format=torch.channels_last) if is_image(tensor) else tensor
 
 
@@ -54,7 +52,6 @@ def is_channels_last(torch: Any, tensor: Any) -> bool:
 
 
 def single(torch: Any, tensor: Any) -> Any:
-    """Return it in 32 bits, if it is in 64."""
     return tensor.float() if tensor.dtype is torch.float64 else tensor
 
 

@@ -32,7 +32,6 @@ class Turns:
         self.trainings = 1
 
     def step(self) -> bool:
-        """Note a step of this thread; whether others step between two of its own."""
         now = threading.get_ident()
         if now in self.threads[:-1]:
             self.trainings = len({each.ident for each in threading.enumerate()} & {*self.threads})

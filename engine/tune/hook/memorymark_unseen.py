@@ -23,7 +23,6 @@ class Unseen:
             self.pass_batches = length_of(iterator._index_sampler)
 
     def note(self, torch: Any, trained: Any) -> None:
-        """Note the batches of a pass, unused loaders, and the frozen weights of all that the modules `trained` have."""
         loaders = read.objects_of(torch.utils.data.DataLoader)
         weights = {id(each): each for module in trained for each in module.parameters()}
         self.noted = {

@@ -19,7 +19,6 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def run_the_users_own() -> None:
-    """Run the `sitecustomize` that would have been imported without this one."""
     elsewhere = [entry for entry in sys.path if os.path.abspath(entry or ".") != HERE]
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", elsewhere)
     if spec is not None and spec.loader is not None:

@@ -92,12 +92,10 @@ class Pair:
 
     @property
     def is_claimable(self) -> bool:
-        """Whether the interval is narrow enough to claim its figure."""
         return math.log(self.ratio.spread) <= 2 * CLAIMABLE_HALF_WIDTH
 
 
 def next_round(compared: Compared, rounds: Sequence[StartedRound]) -> RunRound | None:
-    """Return the sizes to start next, in their order; None where enough was started, or the time is up."""
     selection, evaluation = _of_stage(rounds, Stage.SELECTION), _of_stage(rounds, Stage.EVALUATION)
     remaining = _remaining(compared, selection)
     if _is_chosen(remaining, selection):
@@ -119,12 +117,10 @@ def does_load_stay(compared: Compared, rounds: Sequence[StartedRound]) -> bool:
 
 
 def starts_at_most(rounds: Sequence[StartedRound]) -> int:
-    """Return how many more starts there can be."""
     return MOST_STARTS - sum(len(r.speeds) for r in rounds)
 
 
 def starts_expected(compared: Compared, rounds: Sequence[StartedRound]) -> list[int]:
-    """Return how many starts each of the rounds to come is expected to have."""
     selection, evaluation = _of_stage(rounds, Stage.SELECTION), _of_stage(rounds, Stage.EVALUATION)
     remaining = _remaining(compared, selection)
     if not _is_chosen(remaining, selection):
@@ -183,13 +179,11 @@ def verdict(
 
 
 def pair_of(base: int, other: int, evaluation: Sequence[StartedRound]) -> Pair:
-    """Return what the pairs of starts show: at least two."""
     ratios = [math.log(r.speeds[other] / r.speeds[base]) for r in evaluation]
     return Pair(base, other, interval_of_rounds(ratios).exp())
 
 
 def rounds_of(rounds: Sequence[SpeedRound], probes: Sequence[Probe]) -> list[StartedRound]:
-    """Return the rounds of a result, with the speeds of the steps that its timing probes hold."""
     steps = {p.batch_size: p.timed_step_seconds for p in probes if p.purpose is Purpose.TIMING}
     found = []
     for each in rounds:
@@ -209,7 +203,6 @@ def mean_speed(probe: Probe) -> float:
 
 
 def samples_of_a_step(probe: Probe) -> float:
-    """Return the samples of all ranks and micro-batches."""
     return (probe.samples_per_second or 0.0) * (probe.step_seconds or 0.0)
 
 
@@ -223,13 +216,11 @@ def _in_turn(sizes: Sequence[int], count: int) -> tuple[int, ...]:
 
 
 def _logarithms(compared: Compared, selection: Sequence[StartedRound]) -> list[dict[int, float]]:
-    """Return the speeds that a size is chosen by: those of the search's starts first."""
     rounds = [{size: compared.by_start[size] for size in compared.others}, *(r.speeds for r in selection)]
     return [{size: math.log(speed) for size, speed in each.items()} for each in rounds]
 
 
 def _remaining(compared: Compared, selection: Sequence[StartedRound]) -> list[int]:
-    """Return the sizes of the last round, less those that every round showed to be clearly slower than another."""
     if not selection:
         return list(compared.others)
     speeds, sizes = _logarithms(compared, selection), sorted(selection[-1].speeds)
@@ -280,7 +271,6 @@ def _is_enough(compared: Compared, rounds: Sequence[StartedRound]) -> bool:
 
 
 def _is_ahead(compared: Compared, rounds: Sequence[StartedRound]) -> bool | None:
-    """Return whether the order of the chosen size and today's is shown; None while further pairs may show it."""
     selection, evaluation = _of_stage(rounds, Stage.SELECTION), _of_stage(rounds, Stage.EVALUATION)
     if compared.today is None:
         return False
@@ -291,7 +281,6 @@ def _is_ahead(compared: Compared, rounds: Sequence[StartedRound]) -> bool | None
 
 
 def _most_pairs(selection: Sequence[StartedRound]) -> int:
-    """Return how many pairs there can be: an even number, in the starts that the selection leaves."""
     return (MOST_STARTS - sum(len(r.speeds) for r in selection)) // 4 * 2
 
 
@@ -303,14 +292,12 @@ def _claim(compared: Compared, pair: Pair) -> SpeedClaim:
 
 
 def _speeds(pair: Pair, evaluation: Sequence[StartedRound]) -> dict[int, Interval]:
-    """Return the samples a second of both sizes. Their ratio is that of the pairs."""
     own, others = (interval([math.log(r.speeds[s]) for r in evaluation]).exp() for s in (pair.base, pair.other))
     value = own.value * pair.ratio.value
     return {pair.base: own, pair.other: Interval(min(others.low, value), value, max(others.high, value))}
 
 
 def _rough(chosen: int, speeds: Mapping[int, Interval], selection: Sequence[StartedRound]) -> dict[int, float]:
-    """Return the samples a second of the sizes that were in the selection alone, by their ratio to the chosen one."""
     found = {}
     for size in {s for r in selection for s in r.speeds} - speeds.keys():
         ratios = [r.speeds[size] / r.speeds[chosen] for r in selection if size in r.speeds]
@@ -319,7 +306,6 @@ def _rough(chosen: int, speeds: Mapping[int, Interval], selection: Sequence[Star
 
 
 def throughput_of(evidence: Evidence) -> Throughput:
-    """Return the speed of the start that gave this evidence."""
     probe = evidence.probe
     return Throughput(
         probe.batch_size,

@@ -41,7 +41,6 @@ class InTurns:
     others_cores: list[float | None] = field(default_factory=list)
 
     def compare(self) -> Comparison:
-        """Time rounds of starts until there is a verdict, or no time is left."""
         self.compared = replace(self.compared, cores=len(usable_cores()))
         began, ended = time.monotonic(), None
         try:
@@ -79,7 +78,6 @@ class InTurns:
         return StartedRound(step.stage, speeds, seconds, _mean(self.others_cores[first:]))
 
     def _number(self, stage: Stage) -> int:
-        """Return the number of the next round of that stage."""
         return sum(r.stage is stage for r in self.rounds) + 1
 
     def _speed(self, batch_size: int) -> float:
@@ -93,7 +91,6 @@ class InTurns:
         return mean_speed(probe)
 
     def _say(self, step: RunRound, spent: float) -> None:
-        """Say what is started next; where not even one more round fits in the time that is left, it is up."""
         longest = max((r.seconds / len(r.speeds) for r in self.rounds), default=self.compared.start_seconds)
         left = self.seconds_left()
         if left < longest * len(step.sizes):
@@ -112,7 +109,6 @@ class InTurns:
         )
 
     def _stored(self) -> Iterator[SpeedRound]:
-        """Yield each round as a result holds it."""
         timed_steps, probes = Counter[int](), iter(zip(self.timed, self.others_cores, strict=True))
         for each in self.rounds:
             blocks = []
@@ -131,7 +127,6 @@ def _mean(others_cores: Sequence[float | None]) -> float | None:
 
 
 def timing_of(speed: float | None, starts: Sequence[Probe]) -> Probe:
-    """Return the probe of a size that was timed by several starts."""
     first, steps = starts[0], tuple(s for p in starts for s in p.timed_step_seconds)
     samples_per_second = speed if speed else samples_of_a_step(first) / fmean(steps)
     return Probe(

@@ -33,15 +33,12 @@ class Loader:
     ahead: int = 0
 
     def steps_ahead(self, micro_batches: int) -> int:
-        """Return how many steps were fed with batches that were made ahead."""
         return math.ceil(self.ahead / max(micro_batches, 1))
 
     def steps_of_bursts(self, micro_batches: int) -> int:
-        """Return the least number of steps that consume whole bursts."""
         return max(self.workers, 1) // math.gcd(max(self.workers, 1), max(micro_batches, 1))
 
     def settling_steps(self, micro_batches: int) -> int:
-        """Return how many more steps are to be timed than are to count."""
         return self.steps_ahead(micro_batches) + self.steps_of_bursts(micro_batches) - 1
 
 
@@ -56,7 +53,6 @@ def settled_steps(step_seconds: Sequence[float], loader: Loader, micro_batches: 
 
 
 def steps_to_time(step_seconds: float | None) -> int:
-    """Return how many steps of such a length to time in each start."""
     least, most = TIMED_STEPS
     return min(max(least, round(TIMED_SECONDS / step_seconds)), most) if step_seconds else least
 
@@ -78,7 +74,6 @@ class Timing:
     def of(
         cls, step_seconds: Sequence[float], ranks: Sequence[Sequence[Step]], loader: Loader, micro_batches: int
     ) -> Timing:
-        """Read the full steps of rank 0, and how long each rank waited for its data."""
         waiting = max((share for steps in ranks if (share := _waiting(steps)) is not None), default=None)
         tokens = _tokens_per_second(ranks)
         settling = loader.settling_steps(micro_batches) if waiting is not None and waiting >= WAITS_FROM else 0
@@ -95,7 +90,6 @@ class Timing:
         return (fmean if self.settling_steps and not self.is_settled else median)(self.step_seconds)
 
     def per_second(self, samples: int) -> float | None:
-        """Return the speed of a training that consumes so many samples in a step."""
         return None if self.typical_seconds is None else samples_per_second(samples, self.typical_seconds)
 
 

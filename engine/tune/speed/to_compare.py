@@ -32,7 +32,6 @@ MOST_BETWEEN = 4  # starts to find the bend and its neighbours
 def sizes_to_compare(
     spec: TuneSpec | FunctionSpec, device: DeviceFacts, probes: Sequence[Probe], largest: int
 ) -> Compared | str:
-    """Return what to compare, or why there is nothing to. `probes` are those of the search, none of a timing."""
     today = spec.current_batch_size
     points = measured_points(probes, device, largest)
     if not is_today_known(today, probes):
@@ -62,7 +61,6 @@ def sizes_to_compare(
 def start_speeds(
     spec: TuneSpec | FunctionSpec, device: DeviceFacts, probes: Sequence[Probe], largest: int
 ) -> dict[int, float]:
-    """Return the samples a second of the start of today's size and of each that keeps the reserve, in rising order."""
     points = measured_points(probes, device, largest)
     reserve = reserve_of(spec, device, probes, largest)
     keeping = sizes_with_reserve(points, device.limit_bytes or device.capacity_bytes, reserve)

@@ -27,7 +27,6 @@ UNPROTECTED = Protection()
 def begin_protected(
     spec: TuneSpec | FunctionSpec, files: WrittenFiles, *, may_overwrite: bool = False, outputs: str | None = None
 ) -> Begin:
-    """Return what starts the command of a spec, and say before what becomes of its user's files."""
     for left in recover():
         files.log(f"could not be put back after a start that was killed: {left}", "warning")
     protection = protection_of(spec, may_overwrite=may_overwrite, outputs=outputs)
@@ -45,7 +44,6 @@ def begin_command(
     *,
     protection: Protection = UNPROTECTED,
 ) -> Running:
-    """Start the command of a spec, under a guardian that keeps its user's files as they are."""
     hook = hook_settings(spec, batch_size, watching, place)
     path = os.pathsep.join((str(HOOK), *spec.python_path, *filter(None, [os.environ.get("PYTHONPATH")])))
     variables = watching.faster["environment"] if watching.faster else {}
@@ -101,7 +99,6 @@ class _Guarded:
 
 
 def _kill_those_of(place: Place) -> None:
-    """Kill the processes of a start that no guardian ends any more, by the folder in their environment."""
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if os.fsencode(place.notes) in (entry / "environ").read_bytes():

@@ -65,7 +65,6 @@ def config_copy(spec: TuneSpec | FunctionSpec, batch_size: int, place: Place) ->
 
 
 def _remove_left(folder: Path) -> None:
-    """Remove the copies of runs that were killed."""
     for left in folder.glob(f"{OF_HOST}*"):
         found = re.match(r"\d{1,9}_", left.name.removeprefix(OF_HOST))
         if found and _has_ended(int(found[0][:-1])):
@@ -73,7 +72,6 @@ def _remove_left(folder: Path) -> None:
 
 
 def _remove(folder: Path, prefix: str) -> None:
-    """Remove a copy, and what Python compiled it to."""
     for each in (*folder.glob(f"{prefix}*"), *folder.glob(f"__pycache__/{prefix}*")):
         with suppress(OSError):  # another run removes it, too
             each.unlink()
@@ -88,7 +86,6 @@ def _has_ended(pid: int) -> bool:
 
 
 def _read(spec: TuneSpec, file: str) -> str:
-    """Read the file with its line ends as they are."""
     try:
         with (Path(spec.directory or ".") / file).open("rb") as opened:
             read = opened.read(MOST_BYTES + 1)

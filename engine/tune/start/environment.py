@@ -41,7 +41,6 @@ def hook_settings(
 
 
 def environment_of(device: str, batch_size: int) -> dict[str, str]:
-    """Return what a start adds to the caller's own environment: the batch size, the device, and no tracker."""
     trackers = {name: value for name, value in TRACKERS_OFF.items() if name not in os.environ}
     devices = visible_devices(device, os.environ.get("CUDA_VISIBLE_DEVICES"))
     return {**trackers, VARIABLE: str(batch_size), **devices}

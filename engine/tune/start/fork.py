@@ -76,7 +76,6 @@ def check_fork(name: str) -> None:
 
 
 def begin_fork(make_step: MakeStep, spec: FunctionSpec) -> Callable[[int, Watching, Place], Forked]:
-    """Return what starts `make_step` in forks of this program."""
     return partial(_fork, make_step, spec, _threads_of_a_fork(), protection_of(spec))
 
 

@@ -125,7 +125,6 @@ def start(
 
 
 def _has_shown_all(readings: Sequence[Reading]) -> bool:
-    """Whether a process was watched to its end, and none failed."""
     return any(r.is_done for r in readings) and not any(r.has_failed for r in readings)
 
 
@@ -160,7 +159,6 @@ def _reading(path: Path, _: int) -> Reading:
 
 
 def last_lines(log: Path) -> tuple[str, ...]:
-    """Return the last lines of the script's own output, without what looks like a secret."""
     with log.open("rb") as file:
         skipped = max(log.stat().st_size - LAST_BYTES, 0)
         file.seek(skipped)

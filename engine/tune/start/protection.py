@@ -55,7 +55,6 @@ class Protection:
         }
 
     def describe(self, folder: str) -> str:
-        """Say before the first start what becomes of the user's files."""
         if self.way is Way.LAYERS:
             text = "your files stay as they are: starts see them through a layer, and what they change there disappears"
         elif self.way is Way.SAVING:
@@ -125,7 +124,6 @@ def journals_folder() -> Path:
 
 
 def next_outputs(outputs: Path, batch_size: int) -> Path:
-    """Return the folder for the copies of the next start."""
     return outputs / f"start-{sum(1 for _ in outputs.glob('start-*')) + 1}-batch-{batch_size}"
 
 

@@ -22,7 +22,6 @@ from .launch import LOOK_SECONDS, Place, Watching
 
 
 def main(settings: dict[str, Any], parent: int) -> None:
-    """Serve requests until the input ends."""
     die_with_parent(parent)
     out = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
     os.dup2(2, 1)  # what the module prints is no answer

@@ -26,7 +26,6 @@ def post(client: Client, *, content_type: str = "application/json", remote: str 
 
 @pytest.fixture
 def local(settings) -> None:
-    """A server that was started for this machine alone."""
     settings.SERVES_THIS_MACHINE_ONLY = True
     make_device()
 

@@ -74,15 +74,6 @@ def test_estimate_of_several_cards_needs_the_name_of_one(capsys, tmp_path):
     assert printed(capsys, str(estimates), "--gpu", "t4")[0] == 0
 
 
-@pytest.mark.parametrize("content", ["[]", "3", '{"a": 1}', "{", '{"spec": {}}'])
-def test_file_that_holds_no_result_is_refused(capsys, tmp_path, content):
-    path = tmp_path / "other.json"
-    path.write_text(content)
-    status, _, error = printed(capsys, str(path))
-    assert status == 2
-    assert error.startswith(("error: result: ", "error: gpu: "))
-
-
 def test_library_that_cannot_train_this_is_refused_with_those_that_can(capsys, result):
     status, _, error = printed(capsys, result, "--code", "torchtitan")
     assert status == 2

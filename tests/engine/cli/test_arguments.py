@@ -28,7 +28,6 @@ RARE = (
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """What a command that succeeds prints."""
     assert main(list(arguments)) == 0
     return capsys.readouterr().out
 
@@ -265,7 +264,6 @@ def test_a_file_that_is_no_result_is_refused_as_one(tmp_path: Path, capsys) -> N
 
 
 def parsed(command: Command, *arguments: str) -> dict[str, object]:
-    """The values of a command's parameters."""
     return command.make_context("memorymark", list(arguments)).params
 
 

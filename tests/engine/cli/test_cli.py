@@ -15,7 +15,6 @@ from engine.cli.printing.result_text import answer_lines, details, say_result, s
 from engine.describe.boundary import certificate
 from engine.results.intervals import Interval
 from engine.results.result import (
-    CPU_COUNTS_TENSORS,
     Boundary,
     DeviceFacts,
     Outcome,
@@ -304,12 +303,6 @@ def test_what_was_not_measured_is_said_to_be_so():
 )
 def test_every_boundary_has_a_true_sentence(boundary, words):
     assert words in certificate(result(boundary=boundary))
-
-
-def test_the_certificate_of_a_cpu_says_what_its_limit_does_not_count():
-    on_cpu = details(result(device=DeviceFacts("cpu", "cpu", "A CPU", 8 * GIB)))
-    assert on_cpu.splitlines()[1] == CPU_COUNTS_TENSORS
-    assert CPU_COUNTS_TENSORS not in details(result())
 
 
 def test_a_model_that_does_not_fit_is_told_how_much_it_needed_and_what_may_help():

@@ -144,11 +144,6 @@ def test_no_card_can_be_found_while_it_estimates(traces, capsys, monkeypatch):
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "0"
 
 
-def test_an_exact_batch_size_is_answered(traces, capsys):
-    document = json.loads(run(capsys, "bert-tiny", "--gpu", "a10", "--batch-size", "48", "--json").out)
-    assert 48 in [at["batch_size"] for at in document["at"]]
-
-
 def test_a_card_may_be_given_by_its_memory_alone(traces, capsys):
     document = json.loads(run(capsys, "bert-tiny", "--memory", "24GiB", "--json").out)
     assert document["gpu"]["total_bytes"] == 24 * GIB

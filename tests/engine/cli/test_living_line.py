@@ -104,7 +104,6 @@ def test_a_file_gets_a_line_for_each_phase_and_probe_and_nothing_that_controls(t
 
 
 def starts_of_a_command() -> list[dict[str, Any]]:
-    """Return the events of three starts of 25 s, the last of which takes 3 min so far; it is seen every 5 s."""
     ended = [event for n, size in enumerate((16, 512)) for event in started(size, 25.0 * n, 25.0)]
     alive = [
         event("progress", float(at), batch_size=900, purpose="search", stage="memory", step=0)

@@ -43,7 +43,6 @@ def has_ended(group: int) -> bool:
 
 
 def end_of_a_command_whose_reader_leaves(*arguments: str) -> tuple[int, bytes, int]:
-    """Exit status, standard error and group of a command of which one line is read."""
     with start("-m", "engine", *arguments) as engine:
         assert engine.stdout.readline()
         engine.stdout.close()

@@ -41,7 +41,6 @@ def portal() -> Iterator[LoopbackPortal]:
 
 
 def run(folder: Path, *arguments: str, url: str | None = None, token: str = TOKEN) -> tuple[int, Any, str]:
-    """Run a command of the engine in a folder; its exit status, the JSON that it printed, its standard error."""
     reporting = {"MEMORYMARK_TOKEN": token} | ({} if url is None else {"MEMORYMARK_REPORT_TO": url})
     environment = {**os.environ, **reporting, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "engine", *arguments]

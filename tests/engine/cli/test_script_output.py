@@ -37,7 +37,6 @@ raise ValueError("patient alice has value 42")
 
 
 def tune(folder: Path, portal: LoopbackPortal, *options: str, script: str = SCRIPT) -> tuple[Any, str]:
-    """Tune a script that fails at once; the JSON that is printed, and standard error."""
     (folder / "train.py").write_text(script)
     own = {"MEMORYMARK_REPORT_TO": portal.url, "MEMORYMARK_TOKEN": TOKEN, "MEMORYMARK_LOCK_DIR": str(folder / "locks")}
     own["XDG_CACHE_HOME"] = str(folder / "cache")

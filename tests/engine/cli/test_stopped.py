@@ -18,7 +18,6 @@ class Result:
 
 
 def stopped(error: type[BaseException], reporting: Reporting, *, results: int) -> int:
-    """Carry out runs one after another, of which the last is stopped; the exit status."""
 
     def command() -> int:
         for number in range(results + 1):

@@ -41,7 +41,6 @@ memory_bandwidth_gb_per_second = 500
 
 @pytest.fixture
 def own_catalogue(tmp_path, monkeypatch):
-    """Writes the lab's own file and puts it in force."""
 
     def write(text: str) -> Path:
         path = tmp_path / f"own-{len(text)}.toml"

@@ -94,7 +94,6 @@ def test_a_lock_that_was_not_really_inherited_is_taken(monkeypatch, value):
 
 
 def overwrite(content: bytes) -> None:
-    """Write into the lock as any user of the machine may."""
     path_of_cpu().write_bytes(content)
 
 

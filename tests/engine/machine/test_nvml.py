@@ -265,7 +265,6 @@ def test_what_the_driver_does_not_say_is_unknown():
 
 
 def card_of_torch(monkeypatch, visible: str) -> device.Accelerator:
-    """An accelerator as torch would present one, on a machine that may have none."""
     monkeypatch.setattr(device, "pynvml", FakeNvml(cut_up("GPU-cut", instance("MIG-1"))))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     properties = SimpleNamespace(name="A card", total_memory=9, major=9, minor=0, uuid="1234")

@@ -16,36 +16,9 @@ from engine.text.masking import HIDDEN, NAMES_VARIABLE, masked, masked_text, sec
 
 BASE32, BASE36, BASE62 = f"{ascii_uppercase}234567", f"{ascii_lowercase}{digits}", f"{ascii_letters}{digits}"
 N = 40_000
-HOSTILE: tuple[str, ...] = (
-    "a",
-    "=",
-    "-",
-    "a:",
-    "a@",
-    "http://",
-    "a.-",
-    "key:",
-    "key=",
-    "key='",
-    "key=\"'",
-    "--key ",
-    "-u ",
-    "-u a:",
-    "a_",
-)
-HOSTILE += (
-    "mysql -p ",
-    "key=[",
-    "password: ",
-    "key=a,",
-    "://a:",
-    "wandb login -",
-    "?sig=",
-    "Bearer ",
-    "key: {a",
-    "eyJ",
-)
-HOSTILE += ("0a1b2c3d", "0a1b2c3d0a1b2c3d0a1b2c3d0a1b2c3d ")
+HOSTILE = ("a", "=", "-", "a:", "a@", "http://", "a.-", "key:", "key=", "key='", "key=\"'", "--key ", "-u ", "-u a:",
+    "a_", "mysql -p ", "key=[", "password: ", "key=a,", "://a:", "wandb login -", "?sig=", "Bearer ", "key: {a", "eyJ",
+    "0a1b2c3d", "0a1b2c3d0a1b2c3d0a1b2c3d0a1b2c3d ")  # fmt: skip
 
 
 def lines(name: str) -> list[str]:

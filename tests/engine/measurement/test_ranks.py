@@ -33,6 +33,5 @@ def test_a_step_of_each_strategy_learns(strategy: str) -> None:
 
 
 def _local(weight: Any) -> torch.Tensor:
-    """Return what this rank holds of a weight."""
     held: torch.Tensor = getattr(weight, "_local_tensor", weight)
     return held.detach()

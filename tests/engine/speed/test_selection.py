@@ -35,7 +35,6 @@ def compare(
     seconds: float = 1.0,
     candidates: Candidates | None = None,
 ) -> tuple[SpeedVerdict, list[Round]]:
-    """Runs a comparison on a made-up machine."""
     candidates = candidates or Candidates(tuple(sizes), current, frozenset(s for s in sizes if s <= keep), cores=2)
     rounds: list[Round] = []
     while isinstance(step := decide(candidates, rounds), RunRound):

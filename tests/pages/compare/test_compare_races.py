@@ -27,7 +27,6 @@ SLOWER = {"step_seconds": lambda size: 0.025 * size, "factors": {"fused": 0.9, "
 
 
 def race(**changed: Any) -> Run:
-    """Store a finished race of these speeds."""
     found, _ = raced(**changed)
     run = make_measured_run(make_device(f"lab-{Run.objects.count()}"))
     kept = {"kind": RunKind.RACE, "state": State.FINISHED, "spec": found.spec.to_dict(), "result": found.to_dict()}
@@ -36,7 +35,6 @@ def race(**changed: Any) -> Run:
 
 
 def own_race(*tried: str, **changed: Any) -> Run:
-    """Store a finished race of a made-up script."""
     found, _ = raced_script(*tried, **changed)
     run = make_measured_run(make_device(f"lab-{Run.objects.count()}"))
     kept = {"kind": RunKind.OWN_RACE, "spec": found.spec.to_dict(), "result": found.to_dict()}

@@ -12,7 +12,6 @@ from django.test.utils import CaptureQueriesContext
 
 from analysis.models import GpuPrice, Run
 from analysis.permissions import VIEWER
-from analysis.runs import services
 from engine.estimate.gpus import gpus
 from tests.factories import make_claimed_estimate, make_user
 from tests.factories.estimates import make_stored_estimate
@@ -67,12 +66,6 @@ def test_the_default_length_given_explicitly_is_the_same_question(alice_client: 
 
 def test_an_estimate_under_a_memory_limit_answers_nothing_else(alice_client: Client) -> None:
     make_stored_estimate(memory_limit_bytes=8 * 2**30)
-    assert "Not estimated yet" in asked(alice_client)
-
-
-def test_a_deleted_estimate_answers_no_longer(alice_client: Client, alice) -> None:
-    run = make_stored_estimate(requested_by=alice)
-    services.runs_delete(run_ids={run.pk}, by=alice)
     assert "Not estimated yet" in asked(alice_client)
 
 

@@ -18,7 +18,6 @@ SCRIPT = {"command": ["python", "mine.py", "{batch_size}"], "name": "mine.py"}
 
 
 def headings(client: Client, query: str) -> list[str]:
-    """The headings, each on one line."""
     response = client.get(f"/runs/?{query}")
     assert response.status_code == 200
     found = re.findall(r'<th scope="rowgroup".*?</th>', response.content.decode(), re.DOTALL)

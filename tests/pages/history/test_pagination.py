@@ -23,7 +23,6 @@ def page_of(sort: str = "-created", size: int = 4, **place: int | None) -> Page[
 
 
 def walk(sort: str) -> list[int]:
-    """The numbers of all pages, one after the other."""
     found, after = [], None
     while True:
         page = page_of(sort, after=after)

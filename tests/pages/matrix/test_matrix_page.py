@@ -241,10 +241,6 @@ def test_the_database_is_asked_as_often_for_many_cells_as_for_one_and_loads_no_r
     assert not any(column in query["sql"] for query in many for column in large)
 
 
-def test_it_needs_a_login(client: Client) -> None:
-    assert client.get("/matrix/").status_code == 302
-
-
 def test_a_disabled_card_is_not_called_the_fleets(alice_client: Client) -> None:
     card("a10")
     Device.objects.update(enabled=False)

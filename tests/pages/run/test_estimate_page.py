@@ -55,7 +55,6 @@ def form_data(**values: Any) -> dict[str, Any]:
 
 
 def finished(gpu: str = "a10", **changes: Any) -> Run:
-    """A finished estimate; `changes` go into each card's answer."""
     run = make_claimed_estimate(gpu, model="bert")
     cards = list(gpus().values()) if gpu == "all" else [gpus()[gpu]]
     result = {"estimates": [estimate_of(run.run_spec, card) | changes for card in cards]}

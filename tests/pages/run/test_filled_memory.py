@@ -90,12 +90,6 @@ def test_a_peak_is_not_called_a_refusal() -> None:
     assert "refused" not in filled.place
 
 
-def test_a_refusal_that_nothing_measured_is_predicted() -> None:
-    filled = filled_memory(breakdown(LOGITS, method="estimated", step=None))
-    assert filled is not None
-    assert filled.place.startswith("It would run out of memory at lm_head in backward")
-
-
 def test_nothing_known_shows_nothing() -> None:
     assert filled_memory(None) is None
     assert filled_memory(breakdown()) is None

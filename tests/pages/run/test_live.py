@@ -208,7 +208,6 @@ def test_a_worker_that_is_not_heard_of_is_said(alice_client: Client) -> None:
 
 
 def earlier(seconds: int, **spec: Any) -> Run:
-    """A finished run of the same card that took so long."""
     run = finished(make_result(), make_device(f"host {Run.objects.count()}"), **spec)
     Run.objects.filter(pk=run.pk).update(started_at=F("finished_at") - timedelta(seconds=seconds))
     return run
@@ -253,7 +252,6 @@ def at_phase(run: Run, phase: str, **progress: Any) -> None:
 
 
 def step_now(html: str) -> str:
-    """The step that is marked as the current one, with its fact."""
     marked = re.findall(r'<li class="is-now" aria-current="step">(.*?)</li>', html, re.DOTALL)
     assert len(marked) == 1
     return " ".join(re.sub(r"<[^>]+>", " ", marked[0]).split())

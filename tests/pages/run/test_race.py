@@ -22,7 +22,6 @@ pytestmark = pytest.mark.django_db
 
 
 def ended() -> Run:
-    """A finished race in which two changes gain and one fails."""
     found, _ = raced(factors=FAST, fails=frozenset({"compile"}))
     run = services.run_create(spec=found.spec, place=Placement(device=make_device()), requested_by=make_user("ann"))
     claimed = services.run_claim(device=run.requested_device, owner="tester", run_id=run.pk)

@@ -31,7 +31,6 @@ from tests.factories.pages import finished, page, prior_estimate, words
 from tests.factories.speeds import (
     make_bound_result,
     make_kept_result,
-    make_result_out_of_time,
     make_timed_result,
     make_unmeasurable_result,
 )
@@ -254,15 +253,6 @@ def test_without_a_claim_none_is_recommended_and_the_speeds_can_be_timed_again(a
         assert absent not in text.split("Probes 3")[0]
     assert "<h1>Up to 8 fit. None" in html  # no number stands in green
     assert ("bar-recommended" in html, "bar-waste" in html) == (False, True)
-
-
-def test_a_run_out_of_time_recommends_nothing_and_asks_for_more_time(alice_client: Client) -> None:
-    html = page(alice_client, finished(make_result_out_of_time()))
-    text = words(html)
-    assert "At least 8 fit. None is recommended: the run ended before the speeds were compared." in text
-    assert "A longer time budget lets the search end" in text
-    assert "Setting to paste" not in text
-    assert 'value="timing"' not in html  # without a limit there is nothing to time again
 
 
 def test_a_lower_bound_is_a_claim_with_its_money_and_its_interval(alice_client: Client) -> None:

@@ -62,7 +62,6 @@ def shared(run: Run, by: User, days: int | None = 30) -> tuple[ShareLink, str]:
 
 
 def read_all(client: Client, address: str) -> dict[str, str]:
-    """The page, its badge, and every chart file that it leads to."""
     html = client.get(address, headers={"accept": "text/html"}).content.decode()
     charts = re.findall(r'href="(/share/[^"]+\.svg)"', html)
     paths = [f"{address.rstrip('/')}.svg", *charts]

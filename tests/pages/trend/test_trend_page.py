@@ -147,7 +147,6 @@ def test_new_versions_are_numbered_on_the_charts_and_listed(alice_client: Client
 
 
 def timed(speed: float, low: float = 0.99, high: float = 1.01, **fields: Any) -> RunResult:
-    """A result whose largest size was timed in enough rounds for an interval."""
     plain = result(8, **fields)
     assert plain.largest is not None
     point = replace(

@@ -30,7 +30,6 @@ EXAMPLES = settings(max_examples=60, deadline=None, derandomize=True)
 
 
 def faults(drawing: Drawing) -> list[tuple[str, str]]:
-    """Each pair of texts that overlap, and each text that covers something or leaves the picture."""
     texts = (*drawing.x_ticks, *drawing.y_ticks, *drawing.titles, *drawing.texts)
     picture = Box(0, 0, drawing.size.width, drawing.size.height)
     found = [(one.text, other.text) for one, other in combinations(texts, 2) if one.box.overlaps(other.box)]

@@ -110,7 +110,6 @@ ANY_OBJECTS = {"type": "array", "items": {"type": "object", "additionalPropertie
 
 
 def parameters_of(form: type[StrictQueryForm]) -> list[OpenApiParameter]:
-    """Describe the parameters of an address, read off the form that checks them."""
     return [_parameter(name, field, many=name in form.repeatable) for name, field in form.base_fields.items()]
 
 
@@ -148,7 +147,6 @@ _QUERY_FORMATS = {forms.DateField: "date", forms.DateTimeField: "date-time"}
 
 
 def page_of(name: str, row: Any) -> Any:
-    """Describe a page of a list."""
     # a field of its own for each: a field takes the name it is bound to last
     links = {link: serializers.URLField(allow_null=True) for link in ("next", "previous")}
     return inline_serializer(name, {**links, "results": row(many=True)})
@@ -161,7 +159,6 @@ def all_of(name: str, row: Any, base: Any) -> Any:
 
 
 def run_parameters(filters: type[RunFilter]) -> list[OpenApiParameter]:
-    """Describe the parameters of a list of runs."""
     return parameters_of(type(filters().form))
 
 
@@ -190,7 +187,6 @@ def run_body(name: str, *, needs_model: bool = True, asks_size: bool = False) ->
 
 
 def _own_of_measurements() -> dict[str, AnyField]:
-    """Describe what a request of a measurement of several ranks may have beside the training."""
     options: dict[str, dict[str, Any]] = {
         name: {"required": False, "allow_null": True, "help_text": of.description} for name, of in OF_STARTS.items()
     }
@@ -205,7 +201,6 @@ def _own_of_measurements() -> dict[str, AnyField]:
 
 
 def _own_of_estimates() -> dict[str, AnyField]:
-    """Describe what a request of an estimate may have beside the training."""
     text = {name: each.description for name, each in OF_ESTIMATES.items()}
     sizes = serializers.IntegerField(min_value=1)
     return {
@@ -219,7 +214,6 @@ def _own_of_estimates() -> dict[str, AnyField]:
 
 
 def spec_body(name: str, spec: type[Any], own: Mapping[str, Setting]) -> Any:
-    """Describe a request body: the settings of this spec, those that only it has, and the place in the queue."""
     shared = {field.name: field for field in fields(RunSpec)}
     settings = {
         field.name: _setting(shared[field.name], needs_model=True) if field.name in shared else _own_setting(field, own)
@@ -229,7 +223,6 @@ def spec_body(name: str, spec: type[Any], own: Mapping[str, Setting]) -> Any:
 
 
 def _queue_fields() -> dict[str, AnyField]:
-    """Describe the place in the queue that a run on a device may ask for."""
     return {
         "device_class": serializers.CharField(
             required=False, help_text="Requested card: part of its name, such as A100."
@@ -240,7 +233,6 @@ def _queue_fields() -> dict[str, AnyField]:
 
 
 def _own_setting(field: Field[Any], own: Mapping[str, Setting]) -> AnyField:
-    """Describe a setting that a RunSpec does not have."""
     each = own[field.name]
     options: dict[str, Any] = {"required": False, "help_text": each.description}
     if each.choices:
@@ -252,7 +244,6 @@ def _own_setting(field: Field[Any], own: Mapping[str, Setting]) -> AnyField:
 
 
 def command_setting(name: str) -> AnyField:
-    """Describe a setting of a command's run: as that of any run, where they share it."""
     field = next((field for field in fields(RunSpec) if field.name == name), None)
     return serializers.BooleanField(required=False) if field is None else _setting(field, needs_model=False)
 

@@ -33,7 +33,6 @@ class PageForm(StrictQueryForm):
 
 
 def place_of(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Read which page is meant, as arguments of `page_of`."""
     return {"size": parameters["limit"], "after": parameters["after"], "before": parameters["before"]}
 
 

@@ -13,12 +13,14 @@ from analysis.api.v1.run.result_schema import RESULT, SPEC
 from analysis.models import PUBLISHED_KINDS, Attempt, Measurement, Run, State, Tag
 from analysis.presentation.device_hold import holder_text
 from analysis.presentation.origin import Origin, describe_origin
-from analysis.runs.queue.forecast import POSITIONS_MAX, QueuePosition
+from analysis.runs.queue.forecast import QueuePosition
 from analysis.runs.queue.remaining_time import seconds_left_of
+from analysis.runs.queue.scheduling import FORECAST_STARTS_MAX
 from engine.results.result import MemoryByKind
 
 _POSITION = (
-    f"1 starts next. null: the run does not wait, or more than {POSITIONS_MAX:,} runs wait. Not part of the ETag."
+    f"1 starts next. null: the run does not wait, or more than {FORECAST_STARTS_MAX} runs are before it. "
+    "Not part of the ETag."
 )
 _HELD_BY = (
     "What holds the device that the run waits for: the work and the process of a program that is no run of this "
@@ -208,7 +210,7 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
     device = NameOf("device.device")
     host = NameOf("device.host.name")
     outcome = serializers.ChoiceField(State.choices, allow_blank=True, read_only=True, help_text="Empty: not over.")
-    # as a plain JSON field it would be described as anything or null, of which null is both
+    # a plain JSON field would allow null twice in the schema
     devices = serializers.ListField(
         child=serializers.CharField(),
         read_only=True,

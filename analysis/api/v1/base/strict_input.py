@@ -44,7 +44,6 @@ class StrictJSONParser(BaseParser):
 
 
 def body_object(request: Request) -> dict[str, Any]:
-    """Read the body as an object; no body is an empty one."""
     if not isinstance(request.data, dict):
         raise Problem(400, detail="The body must be a JSON object.")
     return dict(request.data)

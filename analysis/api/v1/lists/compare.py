@@ -188,7 +188,6 @@ def _settings(stored: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _facts(subject: ComparedRun, carried: int) -> dict[str, Any]:
-    """Return the recorded facts of a run, unchanged."""
     if subject.outcome is None:
         return {}
     result = read_result(subject.run.result or {})

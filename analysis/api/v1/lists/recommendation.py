@@ -69,7 +69,6 @@ class RecommendationSerializer(OriginSerializer):
 
 
 def _field(name: str) -> forms.Field:
-    """Make the field of a setting, with the engine's bounds and default."""
     described = {"label": "", "help_text": SETTINGS[name].description}
     options: dict[str, Any] = {**described, "initial": DEFAULTS.get(name), "required": name not in DEFAULTS}
     if name in RANGES and name != "memory_limit_bytes":  # which may be text such as 24GiB
@@ -134,7 +133,6 @@ def _devices(spec: RunSpec, gpu_id: str, user: Any) -> list[Device]:
 
 
 def devices_of_placement(place: Placement, user: Any) -> list[Device]:
-    """Return the one device, or those of the kind and class that this person may use."""
     if place.device:
         return [place.device]
     offered = Device.objects.enabled().allowing(user).defer("calibration").filter(kind=place.kind)

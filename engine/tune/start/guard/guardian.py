@@ -163,7 +163,6 @@ class Saving(Nothing):
 
 
 def keeper_of(settings: dict[str, Any]) -> Keeper:
-    """Return what keeps the files in the way that the settings name."""
     shared = tuple(settings["shared"])
     if settings["protection"] == LAYERS:
         return Layers(scratch=Path(settings["scratch"]), shared=shared)
@@ -198,13 +197,11 @@ def main(settings: dict[str, Any], command: list[str]) -> int:
 
 
 def _tell(settings: dict[str, Any], changes: Iterable[Change], refused: str, left: list[str]) -> None:
-    """Write what was done to files, for the one who started the command."""
     told = {"files": [change[:2] for change in changes], "refused": refused, "left": left}
     Path(settings["changes"]).write_text(json.dumps(told | {"protection": settings["protection"]}))
 
 
 def try_ways(settings: dict[str, Any]) -> dict[str, str]:
-    """Return the first of the ways that works here, by a process that does no more; why layers do not."""
     why = ""
     for way in settings["ways"]:
         reading, writing = os.pipe()
@@ -224,7 +221,6 @@ def try_ways(settings: dict[str, Any]) -> dict[str, str]:
 
 
 def _tell_whether(keeper: Keeper, writing: int) -> None:
-    """Try a way in this process, which then ends; a file is made and removed where it would be started."""
     try:
         keeper.enter()
         if isinstance(keeper, Layers) and os.access(".", os.W_OK):
@@ -247,7 +243,6 @@ def _enters(keeper: Keeper) -> Callable[[], None]:
 
 
 def _keep_outputs(changes: Iterable[Change], folder: Path, out: Path) -> None:
-    """Copy what the command wrote: by its path below the folder that it was started in, or below its own `out`."""
     for what, path, content in changes:
         if what == "removed" or content is None:
             continue
@@ -259,7 +254,6 @@ def _keep_outputs(changes: Iterable[Change], folder: Path, out: Path) -> None:
 
 
 def _end_all(process: subprocess.Popen[bytes]) -> None:
-    """Kill what is left below this process, until nothing is."""
     until = time.monotonic() + DEATH_SECONDS
     while time.monotonic() < until:
         left = _descendants(os.getpid()) or ({process.pid} if process.poll() is None else set())

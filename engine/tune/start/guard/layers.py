@@ -66,11 +66,9 @@ class View:
     layers: list[str] = field(default_factory=list)
 
     def at(self, path: str) -> str:
-        """Return where a path lies in the new root before the process moves there."""
         return str(self.scratch / "root") + ("" if path == "/" else path)
 
     def below(self, folder: str) -> list[str]:
-        """Return the mount points below a folder that no other one of them contains."""
         found = sorted(path for path in self.mounts if path != folder and is_below(path, [folder]))
         return [path for path in found if not any(path != other and is_below(path, [other]) for other in found)]
 
@@ -92,7 +90,6 @@ class View:
             self.show(path)
 
     def _layer(self, folder: str) -> None:
-        """Mount an overlay over a folder."""
         place = self.scratch / str(len(self.layers))
         (place / "upper").mkdir(parents=True)
         (place / "work").mkdir()
@@ -176,7 +173,6 @@ def _check_owners(folder: str, uid: int, gid: int) -> None:
 
 
 def mounts() -> dict[str, Mount]:
-    """Return the mounts that this process sees, by their paths."""
     found = {}
     for line in Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines():
         left, _, right = line.partition(" - ")
@@ -187,7 +183,6 @@ def mounts() -> dict[str, Mount]:
 
 
 def is_below(path: str, folders: Iterable[str]) -> bool:
-    """Tell whether a path is one of these folders, or in one."""
     return any(path == folder or path.startswith(folder.rstrip("/") + "/") for folder in folders)
 
 
@@ -199,7 +194,6 @@ def written(scratch: Path) -> Iterator[tuple[str, str, Path | None]]:
 
 
 def remove(scratch: Path) -> None:
-    """Remove all layers, whatever modes their folders have."""
     for folder, names, _ in os.walk(scratch):
         for name in names:
             with suppress(OSError):
@@ -237,7 +231,6 @@ def _attribute(path: str, name: str) -> bytes | None:
 
 
 def _sockets(view: View) -> Iterator[str]:
-    """Yield the sockets that other programs listen at in a layer, where they could not be reached."""
     with suppress(OSError):
         for line in Path("/proc/net/unix").read_text(errors="surrogateescape").splitlines()[1:]:
             path = line.split(maxsplit=7)[7] if line.count("/") else ""
@@ -252,7 +245,6 @@ def _is_socket(path: str) -> bool:
 
 
 def _move_into(root: str) -> None:
-    """Make `root` the root of this process, and let go of the old one."""
     os.chdir(root)
     call = PIVOT_ROOT.get(platform.machine())
     if call is not None and _libc().syscall(call, b".", b".") == 0:

@@ -47,7 +47,6 @@ class Journal:
         self._count = 0
 
     def is_shared(self, path: str) -> bool:
-        """Tell whether a path may change for good."""
         return any(path == each or path.startswith(each.rstrip("/") + "/") for each in self._shared)
 
     def before_write(self, path: str, *, is_emptied: bool = False) -> None:
@@ -78,7 +77,6 @@ class Journal:
         self._own.add(path)
 
     def before_making(self, path: str) -> None:
-        """Note a path that is about to be made, where there is nothing."""
         if self.is_shared(path) or self._is_own(path) or _status(path) is not None:
             return
         self._know_folder(path)
@@ -138,7 +136,6 @@ class Journal:
         return left
 
     def _is_own(self, path: str) -> bool:
-        """Tell whether the start made this path itself, or the folder that it lies in."""
         while path != "/":
             if path in self._moved_in:
                 return False
@@ -148,7 +145,6 @@ class Journal:
         return False
 
     def _know_folder(self, path: str) -> None:
-        """Note the times of the folder that holds a path, once."""
         folder = os.path.dirname(path)
         status = _status(folder)
         is_known = folder in self._known or self._is_own(folder)
@@ -216,7 +212,6 @@ def recover(folder: Path) -> list[str]:
 
 
 def undo(journal: Path) -> list[str]:
-    """Put back what a journal says, and remove it; what could not be put back, in words."""
     ways: dict[str, Callable[[str, str, list[int]], None]] = {
         "saved": _put_back,
         "made": lambda path, _, __: _remove(path),
@@ -299,7 +294,6 @@ def _remove(path: str, keep: int = -1) -> None:
 
 
 def _mark(path: str, facts: list[int]) -> None:
-    """Set the mode, owner and times of a path to what they were."""
     _, mode, uid, gid, accessed_ns, changed_ns = facts
     status = os.lstat(path)
     if (status.st_uid, status.st_gid) != (uid, gid):
@@ -315,7 +309,6 @@ def _facts(status: os.stat_result) -> tuple[int, ...]:
 
 
 def _is_of_this_user(status: os.stat_result) -> bool:
-    """Tell whether this user may set the mode and times of what has this status."""
     return os.geteuid() in (0, status.st_uid)
 
 

@@ -101,7 +101,6 @@ def receive(listener: int) -> Call | None:
 
 
 def answer(listener: int, call: Call, error: int = 0) -> None:
-    """Let the call go on, or fail with an error number."""
     flags = 0 if error else _CONTINUE
     with suppress(OSError):  # its process has ended
         fcntl.ioctl(listener, _SEND, _ANSWER.pack(call.number, 0, -error, flags))
