@@ -31,9 +31,10 @@ class Turns:
         self.threads: list[int] = []
         self.trainings = 1
 
-    def step(self) -> bool:
+    def step(self, running: int | None) -> bool:
+        """Note a step of this thread; whether others step between two of its own, or one runs forward now."""
         now = threading.get_ident()
-        if now in self.threads[:-1]:
-            self.trainings = len({each.ident for each in threading.enumerate()} & {*self.threads})
+        if now in self.threads[:-1] or running not in (None, now):
+            self.trainings = len({each.ident for each in threading.enumerate()} & {*self.threads, now, running})
         self.threads = [*(each for each in self.threads if each != now), now]
         return self.trainings > 1

@@ -333,7 +333,7 @@ class Watch:
         self.mark("step", optimizer, *own)
         self.given = Given()
         self.passes.goes_on()
-        if self.turns.step():
+        if self.turns.step(self.thread if self.depth else None):
             self.end("done")
         fewest = self.least_steps()
         if self.memory is None:

@@ -34,7 +34,7 @@ def train(steps):
         optimizer.step()
 
 
-trainings = [threading.Thread(target=train, args=[300]) for _ in range(2 if kind == "threads" else 1)]
+trainings = [threading.Thread(target=train, args=[30]) for _ in range(2 if kind == "threads" else 1)]
 for training in trainings:
     training.start()
 for training in trainings:
