@@ -236,7 +236,7 @@ class StartSweep(Sweep):
             rows_folder=self.rows_folder,
         )
         readings, ended = self._start(batch_size, watching, purpose)
-        if any(reading.is_ended_by_cut for reading in readings):
+        if any(r.is_ended_by_cut for r in readings):
             self.execution.log("the script draws a fixed number of batches: its passes are not shortened", "warning")
             readings, ended = self._start(batch_size, watching, purpose)
         if ended.timed_out_after_seconds is not None and self.execution.seconds_left <= 0:
@@ -252,6 +252,8 @@ class StartSweep(Sweep):
         except SizeUnclear as unclear:
             other = other_size(unclear, batch_size, self.so_far)
             self.execution.log(f"{unclear.what}; batch {other} is started, too: it may tell how the size is used")
+            if unclear.least:
+                return self.execute(other, purpose)
             found, how = self._start(other, watching, purpose)
             self.unit = unit_of_two(unclear, {batch_size: readings, other: found})
             self.record(replace(self._judge(found, how, other), purpose=purpose))
@@ -263,17 +265,16 @@ class StartSweep(Sweep):
     def _judge(self, readings: list[Reading], ended: Ended, batch_size: int) -> Probe:
         short = self.so_far.wants_more_steps & {batch_size}
         evidence = self.evidence[batch_size] = self._evidence(readings, ended, batch_size)
-        probe = evidence.probe
         is_still = not self.so_far.is_varied and not any(e.caveat for e in self.evidence.values())
         if self._is_on_cpu and self.ranks == 1 and is_still:
-            probes = (*self.probes, probe)
+            probes = (*self.probes, evidence.probe)
             check_memory_rises({p.batch_size: p.peak_allocated_bytes for p in probes if p.peak_allocated_bytes})
         if evidence.most_samples is not None:  # it says nothing of memory
             self.most_samples = evidence.most_samples
         else:
             self.starts = [s for s in self.starts if s.batch_size not in short]
             self.starts.append(start_of(evidence, self.seen_device.limit_bytes if self.seen_device else None))
-        return probe
+        return evidence.probe
 
     def _start(self, batch_size: int, watching: Watching, purpose: Purpose) -> tuple[list[Reading], Ended]:
         seconds = seconds_of_a_start(batch_size, self.probes, self.so_far.data_end, self.execution.seconds_left)
@@ -289,9 +290,8 @@ class StartSweep(Sweep):
 
     def _start_near_the_bend(self, largest: int) -> None:
         """Start today's size, if it should train, and sizes up to where more samples make the training no faster."""
-        today = self.spec.current_batch_size
         with self._losing_nothing("a size to compare"):
-            if today < largest and today not in self.evidence:
+            if (today := self.spec.current_batch_size) < largest and today not in self.evidence:
                 self.probe(today, Purpose.CURVE)
             self._time_whole_starts()
             if isinstance(sizes_to_compare(self.spec, self.device, self.probes, largest), str):
@@ -327,8 +327,8 @@ class StartSweep(Sweep):
         if isinstance(compared, str):
             return Comparison(reason=compared)
         self.say_what_comparing_takes(sum(starts_expected(compared, [])) * compared.start_seconds)
-        execution = self.execution
-        self.in_turns = InTurns(compared, self._timed_start, execution.emit_event, lambda: execution.seconds_left)
+        run = self.execution
+        self.in_turns = InTurns(compared, self._timed_start, run.emit_event, lambda: run.seconds_left)
         found = self.in_turns.compare()
         for probe in self.in_turns.probes(found):
             self.record(probe)

@@ -124,11 +124,14 @@ def _most_given(readings: Sequence[Reading], axis: int) -> dict[int, int]:
 
 
 class SizeUnclear(CommandUntunable):
-    """One start does not show what the training does with its size; a start with another size may. `what` was seen."""
+    """One start does not show what the training does with its size; a start with another size may.
 
-    def __init__(self, what: str, why: str) -> None:
+    `what` was seen; `least` is the size to start instead, where this one was a budget too small for one sample.
+    """
+
+    def __init__(self, what: str, why: str, least: int | None = None) -> None:
         super().__init__(IGNORED, f"{what}{why}")
-        self.what = what
+        self.what, self.least = what, least
 
 
 def is_consumed_alike(steps: Sequence[Step], batch_size: int, unit: Unit) -> bool:
@@ -175,11 +178,11 @@ def end_of_data(
     largest = max(seen, default=0)
     what = f"started with batch size {batch_size}, the training was given {_listed(seen)}"
     if unit.budget:
-        raise CommandUntunable(
-            IGNORED,
-            f"{what} {unit.budget}: a budget is never exceeded, and filled by more than half; "
-            "--current-batch-size names one that the script trains with",
+        why = (
+            f" {unit.budget}: a budget is never exceeded, and filled by more than half; "
+            "--current-batch-size names one that the script trains with"
         )
+        raise SizeUnclear(what, why, 2 * largest) if largest > batch_size else CommandUntunable(IGNORED, what + why)
     if not seen and not any(step.forwards for step in watched):
         remedy = "call model.train() first" if has_evaluated else NO_MODULE
         raise CommandUntunable(IGNORED, f"{what}: no module ran in training mode; {remedy}")
@@ -236,10 +239,10 @@ def _divided(parts: int, has_all: bool) -> str:
 def other_size(unclear: SizeUnclear, batch_size: int, so_far: SearchSoFar) -> int:
     """Return the size to start beside this one: half of it, which takes no more memory. Raises where there is none."""
     half = batch_size // 2
-    if (rule := so_far.allowed) is not None:
-        size = rule.at_most(half) or rule.at_least(batch_size + 1)
+    if unclear.least or (rule := so_far.allowed) is None:
+        size = unclear.least or half or batch_size + 1
     else:
-        size = half or batch_size + 1
+        size = rule.at_most(half) or rule.at_least(batch_size + 1)
     if so_far.most_trained or size is None or size > so_far.maximum:
         raise unclear
     return size

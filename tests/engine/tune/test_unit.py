@@ -148,11 +148,11 @@ def test_batches_that_may_be_filled_up_to_a_number_of_tokens_are_told_what_to_ad
         tuned(monkeypatch, start, current_batch_size=512)
 
 
-@pytest.mark.parametrize("first", [512, 8_192], ids=["trains", "is refused"])
+@pytest.mark.parametrize("first", [512, 8_192, 8], ids=["trains", "is refused", "below the longest sentence"])
 def test_a_budget_of_tokens_is_certified_by_three_starts_of_many_steps(
     monkeypatch: pytest.MonkeyPatch, first: int
 ) -> None:
-    start, starts = varying(lambda size, length: size // length, lambda size, _: 100 * size)
+    start, starts = varying(lambda size, length: max(size // length, 1), lambda size, _: 100 * size)
     found = tuned(monkeypatch, start, current_batch_size=first, sizes="tokens")
     boundary = found.result.boundary
     assert (boundary.largest_batch_size, boundary.refused_batch_size, boundary.certified) == (4_050, 4_051, True)
