@@ -55,6 +55,7 @@ ROWS_OF_A_SAMPLE = Wording(
         "more": ("", Wording(", with {count} more beside them")),
     },
 )
+NO_ROWS = "no rows were seen in it: that it uses the batch size is shown by its memory alone, which rises with it"
 FILLS_A_BUDGET = Wording(
     "the batch size is a budget of {unit}, and batches were watched that fill it by more than half",
     {"unit": BUDGETS},
@@ -138,7 +139,7 @@ OF_WHOLE_RUN: tuple[Text, ...] = (
     *(CHECKPOINT, NO_CHECKPOINT, SHORT_BATCH, TO_ITS_END, PASSES, NOT_SHORTENED),
 )
 NOTES: tuple[Text, ...] = (
-    *(MORE_THAN_WATCHED, VARIED_DIMENSIONS, VARIED_MEMORY, STILL_ROSE, ROWS_OF_A_SAMPLE, FILLS_A_BUDGET),
+    *(MORE_THAN_WATCHED, VARIED_DIMENSIONS, VARIED_MEMORY, STILL_ROSE, ROWS_OF_A_SAMPLE, NO_ROWS, FILLS_A_BUDGET),
     *(GROWS, EVALUATION_KEEPS, IDLE_OPTIMIZERS, REFUSED, LEFT_OUT, *OF_WHOLE_RUN),
 )
 """All but those that a document is compared with: the peak, and the sizes that a script takes."""

@@ -32,6 +32,8 @@ TOTAL = -2
 """Stands for the rows of all calls of a step together."""
 BUDGET = -3
 """Stands for the items of one call, as tokens, of which there are up to so many and more than half as many."""
+UNSEEN = -4
+"""Stands for rows that are in no input, as of a training without modules."""
 
 Shapes = Sequence[Sequence[int]]
 """All dimensions of the first tensors of an input."""
@@ -70,6 +72,8 @@ class Step:
         if axis == BY_LOADER:
             is_whole = all(rows == batch_size for rows in self.drawn) and not self._is_divided(batch_size)
             return len(self.drawn) if is_whole and batch_size not in self.seen() else 0
+        if axis == UNSEEN:
+            return int(not self._given())
         if axis < BY_LOADER:
             most = max(self.most_given(axis).values(), default=0)
             return int(most == batch_size if axis == TOTAL else batch_size < 2 * most <= 2 * batch_size)

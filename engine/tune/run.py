@@ -35,7 +35,7 @@ from .learned_sizes import describe_learned
 from .next_size import Start
 from .next_start import MOST_STARTS, STEPS, SearchSoFar, next_start, seconds_of_a_start, start_of
 from .parts import describe_parts
-from .reading import Reading
+from .reading import UNSEEN, Reading
 from .script_error import UNKNOWN_TO_THE_SCRIPT, is_same_error
 from .spec import FunctionSpec, TuneSpec
 from .speed.alternating_starts import starts_expected, throughput_of
@@ -267,8 +267,8 @@ class StartSweep(Sweep):
         evidence = self.evidence[batch_size] = self._evidence(readings, ended, batch_size)
         is_still = not self.so_far.is_varied and not any(e.caveat for e in self.evidence.values())
         if self._is_on_cpu and self.ranks == 1 and is_still:
-            probes = (*self.probes, evidence.probe)
-            check_memory_rises({p.batch_size: p.peak_allocated_bytes for p in probes if p.peak_allocated_bytes})
+            peaks = ((p.batch_size, p.peak_allocated_bytes) for p in (*self.probes, evidence.probe))
+            check_memory_rises({size: peak for size, peak in peaks if peak}, shows_size=UNSEEN in self.unit.axes)
         if evidence.most_samples is not None:  # it says nothing of memory
             self.most_samples = evidence.most_samples
         else:

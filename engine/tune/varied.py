@@ -96,14 +96,14 @@ def _ranges(steps: Sequence[Mapping[Any, Shapes]]) -> dict[int, tuple[int, int]]
     return {}
 
 
-def check_memory_rises(peaks: Mapping[int, int]) -> None:
+def check_memory_rises(peaks: Mapping[int, int], *, shows_size: bool = False) -> None:
     """Raise CommandUntunable where the peak of a batch size is clearly below that of a smaller one.
 
     For peaks counted by the allocator's own events. Where they differ from start to start, or with what is computed,
-    two neighbouring sizes prove no boundary.
+    two neighbouring sizes prove no boundary. Where the peak alone `shows_size`, one of twice the size has to be higher.
     """
     for (smaller, more), (larger, fewer) in pairwise(sorted(peaks.items())):
-        if fewer < more * (1 - CLEAR_FALL):
+        if fewer < more * (1 - CLEAR_FALL) or (shows_size and larger >= 2 * smaller and fewer <= more):
             raise CommandUntunable(
                 MEMORY_VARIES,
                 f"batch {smaller} took {format_bytes(more)} and batch {larger} {format_bytes(fewer)}: "

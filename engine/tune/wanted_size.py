@@ -17,8 +17,8 @@ from ..errors import CommandUntunable
 from ..search.allowed_sizes import BUDGETS
 from ..text.wording import error_name
 from .next_start import SearchSoFar
-from .notes import FILLS_A_BUDGET, ROWS_OF_A_SAMPLE
-from .reading import BUDGET, BY_LOADER, TOTAL, Reading, Step
+from .notes import FILLS_A_BUDGET, NO_ROWS, ROWS_OF_A_SAMPLE
+from .reading import BUDGET, BY_LOADER, TOTAL, UNSEEN, Reading, Step
 
 AXES = (0, 1, BY_LOADER)
 LEAST_FULL_STEPS = 2  # the second step of Adam holds more than the first
@@ -84,6 +84,8 @@ class Unit:
             return FILLS_A_BUDGET.write(unit=self.budget)
         if self.axes == AXES:
             return None
+        if UNSEEN in self.axes:
+            return NO_ROWS
         more = f", with {self.constant:,} more beside them" if self.constant else ""
         calls = " in several calls" if TOTAL in self.axes else ""
         return ROWS_OF_A_SAMPLE.write(count=f"{self.rows:,}", s="s" * (self.rows > 1), calls=calls, more=more)
@@ -183,9 +185,11 @@ def end_of_data(
             "--current-batch-size names one that the script trains with"
         )
         raise SizeUnclear(what, why, 2 * largest) if largest > batch_size else CommandUntunable(IGNORED, what + why)
+    why = ""
     if not seen and not any(step.forwards for step in watched):
-        remedy = "call model.train() first" if has_evaluated else NO_MODULE
-        raise CommandUntunable(IGNORED, f"{what}: no module ran in training mode; {remedy}")
+        why = f": no module ran in training mode; {'call model.train() first' if has_evaluated else NO_MODULE}"
+        if has_evaluated:
+            raise CommandUntunable(IGNORED, f"{what}{why}")
     if any(step.is_timed and step.holds(unit.given(batch_size), 0) for each in steps for step in each):
         raise CommandUntunable(
             IGNORED, f"{what}; after the steps whose memory was read it was: more --soak-steps read more"
@@ -197,8 +201,7 @@ def end_of_data(
             f"{what}: its batches grow from step to step; --soak-steps reads the steps until a ramp has ended, "
             "and a replay buffer is filled before the first step",
         )
-    why = ""
-    if any((r.rows_of_a_pass or 0) > largest for r in trained):
+    if seen and any((r.rows_of_a_pass or 0) > largest for r in trained):
         why = f": {_what_it_does(trained, seen, batch_size, honoured)}"
     elif batch_size > largest > max(honoured, default=largest):
         return f"{what}: the data has no more", largest
@@ -265,6 +268,8 @@ def unit_of_two(unclear: SizeUnclear, sizes: Mapping[int, Sequence[Reading]]) ->
     if unit is not None and not (is_of_calls and (is_divided or not _takes_more(done))):
         return unit
     given = [_given(readings) for readings in done.values()]
+    if not any(given) and _takes_more(done):
+        return Unit(axes=(UNSEEN,))
     is_used = given[0] != given[1] and all(ONE_ROW.micro_batches(r.steps(), other) for r in done[other])
     if unit is None and not is_divided and is_used:
         return ONE_ROW
@@ -275,7 +280,7 @@ def unit_of_two(unclear: SizeUnclear, sizes: Mapping[int, Sequence[Reading]]) ->
 
 def _why_unclear(first: Sequence[int], other: Sequence[int]) -> str:
     if not first and not other:
-        return "no tensor, list of texts or object with tensors, by which its rows could be counted"
+        return f"no tensor, list of texts or object with tensors, nor does its memory rise with the size; {NO_MODULE}"
     if max(len(first), len(other)) > 1:
         return "if the size counts no rows but tokens, nodes, frames or points, add --sizes tokens"
     if first == other:

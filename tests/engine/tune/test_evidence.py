@@ -355,6 +355,8 @@ def test_a_smaller_batch_that_took_clearly_more_memory_is_no_answer() -> None:
         check_memory_rises({123: 6_359_028, 16: 7_216_440, 240: 10_479_024})
     assert refused.value.code == "memory_varies"
     assert "batch 16 took 6.9 MiB and batch 123 6.1 MiB" in str(refused.value)
+    with pytest.raises(CommandUntunable):
+        check_memory_rises({16: 1_000, 32: 1_000}, shows_size=True)
 
 
 def drawn(rows: list[int | None], given: int) -> Reading:

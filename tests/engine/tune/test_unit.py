@@ -9,6 +9,7 @@ from engine.errors import CommandUntunable
 from engine.results.result import Outcome
 from engine.tune import run
 from engine.tune.evidence import Ended
+from engine.tune.notes import NO_ROWS
 from engine.tune.reading import BUDGET, TOTAL, Reading
 from engine.tune.spec import TuneSpec
 from engine.tune.start.launch import Watching
@@ -64,6 +65,15 @@ def test_what_grows_in_exact_proportion_to_the_size_is_certified_as_the_size(
     assert (found.largest_batch_size, found.is_certified, found.result.boundary.note) == (40, True, note)
     assert [size for size, _ in found.training.starts][:2] == [8, 16]
     assert found.training.micro_batches == 1
+
+
+def test_a_training_without_a_module_is_measured_where_its_memory_rises_with_the_size(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = tuned(monkeypatch, training(lambda _: []))
+    assert (found.largest_batch_size, found.is_certified, found.result.boundary.note) == (40, True, NO_ROWS)
+    with pytest.raises(CommandUntunable, match="given nothing, and nothing with 8: .*functions alone"):
+        tuned(monkeypatch, training(lambda _: [], lambda _: 10_000))
 
 
 @pytest.mark.parametrize(
