@@ -37,7 +37,7 @@ from .next_start import MOST_STARTS, STEPS, SearchSoFar, next_start, seconds_of_
 from .parts import describe_parts
 from .reading import UNSEEN, Reading
 from .script_error import UNKNOWN_TO_THE_SCRIPT, is_same_error
-from .spec import FunctionSpec, TuneSpec
+from .spec import FUNCTION, FunctionSpec, TuneSpec
 from .speed.alternating_starts import starts_expected, throughput_of
 from .speed.in_turns import InTurns, timing_of
 from .speed.to_compare import MOST_BETWEEN, size_to_start, sizes_to_compare, start_speeds
@@ -355,7 +355,7 @@ class StartSweep(Sweep):
             ended,
             batch_size,
             limit_bytes=limit_bytes,
-            batch=self.spec.batch,
+            batch=FUNCTION if self.spec.catalogue else self.spec.batch,  # neither has a whole run
             honoured=honoured,
             data_end=data_end_of(self.evidence.values()),
             emulated=[each.rank for each in self.spec.emulated_ranks],

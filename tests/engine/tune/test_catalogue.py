@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,12 +16,14 @@ from engine.results.result import DeviceFacts, Outcome
 from engine.settings.rank_settings import RankStarts
 from engine.spec import RunSpec
 from engine.text.units import GIB
+from engine.tune import run
 from engine.tune.catalogue.spec import check_devices, on_seen_device, ranked_spec, request_in, requested_spec
 from engine.tune.emulated.starts import start_ranks
-from engine.tune.evidence import evidence_of
+from engine.tune.evidence import Ended, evidence_of
 from engine.tune.spec import TEMPLATE, TuneSpec, read_tuned_spec
 from engine.tune.start.command import begin_command
 from engine.tune.start.launch import Watching, start
+from tests.engine.tune.test_evidence import reading, steps
 
 WATCHING = Watching(5, timed_steps=3)
 CONFIG = json.dumps({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 1000})
@@ -174,3 +177,16 @@ def test_a_rank_of_the_catalogue_is_seen_and_holds_what_an_emulated_one_does() -
     readings, ended = start_ranks(once, WATCHING, emulated.emulated_ranks, seconds=300)
     alone = evidence_of(readings, ended, 8, limit_bytes=GIB, batch=TEMPLATE, honoured=(), emulated=(1,))
     assert (alone.world_size, alone.ranks[0]) == (2, pytest.approx(evidence.ranks[1], rel=0.002))
+
+
+def test_a_model_of_the_catalogue_has_no_whole_run_to_go_on_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    def started(_: object, size: int, *__: object, **___: object) -> Any:
+        ranks = [
+            reading(steps(size), rank=rank, peak=10_000_000 * size, world_size=2, python="3.11.7") for rank in (0, 1)
+        ]
+        return ranks, Ended(wall_seconds=1.0)
+
+    monkeypatch.setattr(run, "start", started)
+    spec = replace(ranked_spec(ranks(memory_limit_bytes=405_000_000)), device="auto", compare_speed=False)
+    found = run.tune(spec)
+    assert (found.largest_batch_size, found.training.unseen) == (40, None)
