@@ -33,6 +33,10 @@ VARIED_MEMORY = Wording(
     "a later one may take more"
 )
 STILL_ROSE = Wording("of {count} steps that were watched a late one took more than all before it: later ones may, too")
+REFUSED_LATE = Wording(
+    "{count} ran out of memory in its step {step_count}, where a stage of the training may have begun: "
+    "smaller ones may come to it later"
+)
 GROWS = Wording(
     "each step left {bytes} more behind than the one before: if that goes on, the training runs out of memory later"
 )
@@ -139,7 +143,16 @@ OF_WHOLE_RUN: tuple[Text, ...] = (
     *(CHECKPOINT, NO_CHECKPOINT, SHORT_BATCH, TO_ITS_END, PASSES, NOT_SHORTENED),
 )
 NOTES: tuple[Text, ...] = (
-    *(MORE_THAN_WATCHED, VARIED_DIMENSIONS, VARIED_MEMORY, STILL_ROSE, ROWS_OF_A_SAMPLE, NO_ROWS, FILLS_A_BUDGET),
+    *(
+        MORE_THAN_WATCHED,
+        VARIED_DIMENSIONS,
+        VARIED_MEMORY,
+        STILL_ROSE,
+        REFUSED_LATE,
+        ROWS_OF_A_SAMPLE,
+        NO_ROWS,
+        FILLS_A_BUDGET,
+    ),
     *(GROWS, EVALUATION_KEEPS, IDLE_OPTIMIZERS, REFUSED, LEFT_OUT, *OF_WHOLE_RUN),
 )
 """All but those that a document is compared with: the peak, and the sizes that a script takes."""

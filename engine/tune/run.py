@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 from ..errors import CommandUntunable, NoScratch, TimeIsUp, WorkloadFailed
@@ -44,7 +44,7 @@ from .speed.to_compare import MOST_BETWEEN, size_to_start, sizes_to_compare, sta
 from .start.command import begin_protected
 from .start.launch import Begin, Watching, start
 from .training import TuneResult, training_of
-from .varied import MEMORY_VARIES, check_memory_rises
+from .varied import MEMORY_VARIES, check_memory_rises, describe_late_refusal
 from .wanted_size import ONE_ROW, SizeUnclear, Unit, other_size, unit_given, unit_of_two
 from .whole_run import describe_whole_run
 
@@ -165,10 +165,9 @@ class StartSweep(Sweep):
         if self.seen_device is None:  # not even batch 1 came as far as a training step
             raise no_step(self.probes[-1])
         says = boundary_on_ranks if self.ranks > 1 and not self.so_far.is_varied else boundary_where_starts_differ
-        if len(self.searched) >= MOST_STARTS:
-            boundary = boundary_of_most_starts(self.searched, self.device)
-        else:
-            boundary = says(super().found(step), self.searched)
+        is_ended = len(self.searched) >= MOST_STARTS
+        boundary = boundary_of_most_starts(self.searched, self.device) if is_ended else super().found(step)
+        boundary = boundary if is_ended else says(boundary, self.searched)
         if step.refused is None and step.largest == self.most_samples:
             refusal = next(p.error_message for p in self.probes if p.outcome is Outcome.SIZE_LIMIT)
             boundary = replace(boundary, reason=Reason.SIZE_LIMIT, refusal=refusal)
@@ -179,10 +178,11 @@ class StartSweep(Sweep):
         if (of_largest := self.evidence.get(boundary.largest_batch_size or 0)) is None:
             return boundary
         made = [p.steps for p in self.searched if p.fits and p.batch_size == boundary.largest_batch_size]
-        boundary = with_note(replace(boundary, soak_steps=max(made)), self.unit.describe())
-        if of_largest.whole_run is not None:
-            boundary = with_note(boundary, f"{describe_whole_run(of_largest.whole_run)}; {of_largest.peak}")
-        return with_note(with_note(boundary, of_largest.caveat), of_largest.left_out)
+        seen = of_largest.whole_run
+        whole_run = None if seen is None else f"{describe_whole_run(seen)}; {of_largest.peak}"
+        late = describe_late_refusal(self.so_far.watched, boundary)
+        said = (self.unit.describe(), whole_run, of_largest.caveat, of_largest.left_out, late)
+        return reduce(with_note, said, replace(boundary, soak_steps=max(made)))
 
     def _start_at_the_reserve(self, boundary: Boundary) -> None:
         """Measure the largest size that keeps the reserve: the one to recommend."""

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from ..errors import CommandUntunable
+from ..results.result import Boundary
 from ..search.stillness import Watched, has_fallen, is_rising, last_rise
 from ..text.units import format_bytes
 from . import notes
@@ -66,6 +67,15 @@ def differences_of(
     is_varied = has_varied or bool(given) or len({*longest}) > 1
     watched = Watched(batch_size, len(read), seconds, is_varied, is_rising(peaks), last_rise(peaks))
     return Differences(tuple(said), watched)
+
+
+def describe_late_refusal(watched: Sequence[Watched], boundary: Boundary) -> str | None:
+    """Say that the next size rose in a late step only, as where a stage begins that the largest has not come to."""
+    sizes = {each.batch_size: each for each in watched}
+    largest, refused = sizes.get(boundary.largest_batch_size or 0), sizes.get(boundary.refused_batch_size or 0)
+    if largest is None or refused is None or not refused.is_rising or 2 * largest.rose_at > refused.rose_at:
+        return None
+    return notes.REFUSED_LATE.write(count=refused.batch_size, step_count=refused.rose_at)
 
 
 ROWS_OF_ONE_SIZE, ROWS_DIFFER = "one size", "differ"

@@ -6,6 +6,7 @@ Who adds a reason or a note adds its wording: otherwise a portal refuses the doc
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -83,10 +84,13 @@ def test_every_reason_is_one_that_a_document_may_give() -> None:
 def test_every_note_of_a_training_is_written_by_a_function_of_this_test() -> None:
     """The notes of `engine/search` are decided again from the probes."""
     given = {ast.unparse(each) for where, each in in_calls("with_note", place=1) if not where.startswith("search/")}
-    assert given == {
-        "f'{describe_whole_run(of_largest.whole_run)}; {of_largest.peak}'",
+    said = re.search(r"said = \((.*)\)\n", (ROOT / "tune" / "run.py").read_text())
+    assert said is not None
+    assert given | {*said[1].split(", ")} == {
+        "whole_run",
         "of_largest.caveat",
         "of_largest.left_out",
+        "late",
         "self.unit.describe()",
         "describe_learned(rule, self.searched)",
     }, "write it from engine/tune/notes.py, and try it here"
@@ -106,6 +110,7 @@ SAID = [
     notes.describe_lengths([8, 12_000], True, ""),
     notes.describe_dimensions({2: (8, 9), 3: (24, 56), 4: (24, 56)}, notes.FIXED),
     notes.describe_varied([900, 3 * 2**30]),
+    notes.REFUSED_LATE.write(count=31, step_count=194),
     notes.STILL_ROSE.write(count=40),
 ]
 CAVEATS = [([], 0, 0, 0), (SAID[:2], 3 * 2**20, 5, 2, 1), (SAID[2:], 900, 2**40, 1, 3)]

@@ -2,18 +2,21 @@
 
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine.results.result import Outcome
+from engine.results.result import Boundary, Outcome, Reason
+from engine.search.stillness import Watched
 from engine.tune.evidence import Ended, Evidence, evidence_of
 from engine.tune.reading import Reading
 from engine.tune.spec import TuneSpec
 from engine.tune.start.command import begin_command
 from engine.tune.start.launch import Watching, start
+from engine.tune.varied import describe_late_refusal
 from tests.engine.tune.test_evidence import CARD, judged, marks_of, reading, steps
 from tests.engine.tune.test_replay import memory_of
 
@@ -63,6 +66,14 @@ def test_a_late_step_that_takes_more_is_told() -> None:
     assert found.watched is not None
     assert found.watched.is_rising
     assert "of 5 steps that were watched a late one took more" in (found.caveat or "")
+
+
+def test_a_next_size_that_rose_in_a_late_step_only_is_told() -> None:
+    watched = [Watched(30, 200, 0.1, is_varied=False, is_rising=False, rose_at=2)]
+    watched.append(Watched(31, 200, 0.1, is_varied=False, is_rising=True, rose_at=194))
+    boundary = Boundary(30, True, 31, Reason.OUT_OF_MEMORY)
+    assert (describe_late_refusal(watched, boundary) or "").startswith("31 ran out of memory in its step 194")
+    assert describe_late_refusal(watched, replace(boundary, refused_batch_size=32)) is None
 
 
 def test_what_runs_between_two_steps_counts_to_neither() -> None:
