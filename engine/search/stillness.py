@@ -82,7 +82,8 @@ def steps_to_watch(least: int, batch_size: int, starts: Collection[Watched], *, 
 
     It ends by itself after `MOST_SECONDS`; ranks, which have to make the same number, are given what should take that.
     """
-    wanted = [max(VARIED_TIMES * least, each.steps) for each in starts if each.is_varied]
+    varied = [each.steps for each in starts if each.is_varied]
+    wanted = [max(VARIED_TIMES * least, steps, MOST_STEPS * (steps >= STILL_STEPS)) for steps in varied]
     wanted += [RISING_TIMES * each.steps for each in starts if each.is_rising]
     wanted += [ROSE_TIMES * each.rose_at for each in starts if each.rose_at > least]
     if not wanted:

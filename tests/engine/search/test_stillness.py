@@ -33,6 +33,7 @@ def test_growth_by_a_step_that_is_kept_is_rounding() -> None:
     [
         ([watched()], 5),
         ([watched(), watched(is_varied=True)], 40),
+        ([watched(is_varied=True, steps=100)], MOST_STEPS),
         ([watched(is_rising=True)], 20),
         ([watched(is_rising=True, steps=80)], MOST_STEPS),
         ([watched(is_varied=True, step_seconds=4.0)], 40),
