@@ -7,7 +7,7 @@ lies below shows that the steps do not all compute the same, whatever the cause:
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 ROUNDING = 4096
 """One part of so many is an allocator's rounding, as of a card's blocks, or a step's loss that is kept."""
@@ -25,7 +25,8 @@ STILL_STEPS, STILL_SECONDS = 100, 3.0
 class Watched:
     """The steps of one start whose memory was read: how many, how long one took, and whether it was still.
 
-    `rose_at` is the number of the last step that took more than all before it.
+    `rose_at` is the number of the last step that took more than all before it, `inputs` the shape that a step was
+    given, but for the batch size.
     """
 
     batch_size: int
@@ -34,6 +35,13 @@ class Watched:
     is_varied: bool
     is_rising: bool
     rose_at: int = 0
+    inputs: tuple[int, ...] = ()
+
+
+def marked_by_inputs(starts: Collection[Watched]) -> list[Watched]:
+    """Return the starts, all marked as varied where their inputs differ, as where each draws an image side once."""
+    differ = len({each.inputs for each in starts if each.inputs}) > 1
+    return [replace(each, is_varied=True) if differ else each for each in starts]
 
 
 def is_more(peak_bytes: int, other_bytes: int) -> bool:

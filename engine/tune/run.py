@@ -19,7 +19,7 @@ from ..results.stats import decisive_probes
 from ..search.allowed_sizes import boundary_among
 from ..search.boundary import boundary_of_most_starts, with_note
 from ..search.differing_starts import boundary_on_ranks, boundary_where_starts_differ
-from ..search.stillness import STILL_STEPS
+from ..search.stillness import STILL_STEPS, marked_by_inputs
 from ..search.unguided import Found, Try
 from ..spec import SCHEMA
 from ..speed.comparison import Comparison, reason_to_log
@@ -151,7 +151,7 @@ class StartSweep(Sweep):
             data_end=data_end_of(self.evidence.values()),
             given=self.spec.allowed_sizes,
             has_ranks=self.ranks > 1,
-            watched=[e.watched for e in self.evidence.values() if e.watched is not None],
+            watched=marked_by_inputs([e.watched for e in self.evidence.values() if e.watched is not None]),
             least_steps=max(self.spec.soak_steps or STEPS, LEAST_STEPS),
         )
 
@@ -265,7 +265,7 @@ class StartSweep(Sweep):
     def _judge(self, readings: list[Reading], ended: Ended, batch_size: int) -> Probe:
         short = self.so_far.wants_more_steps & {batch_size}
         evidence = self.evidence[batch_size] = self._evidence(readings, ended, batch_size)
-        is_still = not self.so_far.is_varied and not any(e.caveat for e in self.evidence.values())
+        is_still = not any(e.caveat or (e.watched and e.watched.is_varied) for e in self.evidence.values())
         if self._is_on_cpu and self.ranks == 1 and is_still:
             peaks = ((p.batch_size, p.peak_allocated_bytes) for p in (*self.probes, evidence.probe))
             check_memory_rises({size: peak for size, peak in peaks if peak}, shows_size=UNSEEN in self.unit.axes)

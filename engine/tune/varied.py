@@ -65,7 +65,8 @@ def differences_of(
         said.append(notes.STILL_ROSE.write(count=len(peaks)))
     seconds = (read[-1].ended_at - read[0].ended_at) / (len(read) - 1) if len(read) > 1 else 0.0
     is_varied = has_varied or bool(given) or len({*longest}) > 1
-    watched = Watched(batch_size, len(read), seconds, is_varied, is_rising(peaks), last_rise(peaks))
+    inputs = _inputs(read[full[-1]], axis) if full and axis >= 0 and first.whole_run is None else ()
+    watched = Watched(batch_size, len(read), seconds, is_varied, is_rising(peaks), last_rise(peaks), inputs)
     return Differences(tuple(said), watched)
 
 
@@ -87,6 +88,12 @@ def _looked_through(whole_run: Mapping[str, Any] | None) -> str | None:
     if not data or not all(each["looked"] and not each["is_text"] for each in data):
         return None
     return ROWS_OF_ONE_SIZE if all(each.get("largest") == each.get("smallest") for each in data) else ROWS_DIFFER
+
+
+def _inputs(step: Step, axis: int) -> tuple[int, ...]:
+    """Return the shape that the largest module was given, without the batch's dimension."""
+    first = next((shapes[0] for shapes in step.shapes_given().values() if shapes), ())
+    return (*first[:axis], *first[axis + 1 :])
 
 
 def _ranges(steps: Sequence[Mapping[Any, Shapes]]) -> dict[int, tuple[int, int]]:

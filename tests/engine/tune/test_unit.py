@@ -1,6 +1,7 @@
 """What a sample of the batch size is for a training is told by two sizes, and each later start has to hold to it."""
 
 from collections.abc import Callable
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -177,6 +178,22 @@ def test_the_first_size_of_a_unit_is_started_again_where_its_steps_differed(monk
     assert (boundary.largest_batch_size, boundary.refused_batch_size, boundary.certified) == (20, 21, True)
     assert starts[:3] == [(20, 5, 0), (10, 5, 0), (20, 40, 0)]
     assert boundary.soak_steps == 40
+
+
+def test_inputs_that_differ_from_start_to_start_mark_a_training_as_varied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a script draws its image side once, when it begins."""
+    sides = cycle([32, 48])
+
+    def start(_: object, size: int, *__: object, **___: object) -> tuple[list[Reading], Ended]:
+        side = next(sides)
+        (found,), ended = training(lambda size: [size], lambda size: 300 * size * side)(None, size)
+        for mark in found.data["marks"]:
+            mark += [[], False, [[size, 3, side, side]]] if mark[1] == "forward" else []
+        return [found], ended
+
+    boundary = tuned(monkeypatch, start).result.boundary
+    assert not boundary.certified
+    assert "no exact limit is known" in (boundary.note or "")
 
 
 def test_a_budget_that_the_script_does_not_use_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
