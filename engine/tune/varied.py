@@ -50,9 +50,9 @@ def differences_of(
     longest = [max(each) for each in lengths if each]
     given, loaded = (_ranges([of(read[number]) for number in full]) for of in (Step.shapes_given, Step.shapes_loaded))
     has_varied = has_fallen(of_full)
-    if (rows := _looked_through(first.whole_run)) is not None:  # the largest rows were among those that were trained
+    if (are_alike := _are_rows_alike(first.whole_run)) is not None:  # the largest were among those that were trained
         longest, loaded = [], {}
-        has_varied, given = has_varied and rows == ROWS_OF_ONE_SIZE, given if rows == ROWS_OF_ONE_SIZE else {}
+        has_varied, given = has_varied and are_alike, given if are_alike else {}
     remedy = "" if first.whole_run is not None else notes.LONGEST
     said = []
     if len({*longest}) > 1:
@@ -79,15 +79,12 @@ def describe_late_refusal(watched: Sequence[Watched], boundary: Boundary) -> str
     return notes.REFUSED_LATE.write(count=refused.batch_size, step_count=refused.rose_at)
 
 
-ROWS_OF_ONE_SIZE, ROWS_DIFFER = "one size", "differ"
-
-
-def _looked_through(whole_run: Mapping[str, Any] | None) -> str | None:
-    """Return whether the rows of a training differ in size, where a whole run looked them through."""
+def _are_rows_alike(whole_run: Mapping[str, Any] | None) -> bool | None:
+    """Return whether the rows of a training have one size; None where no whole run looked them through."""
     data = [each for each in whole_run["data"] if each.get("is_trained")] if whole_run is not None else []
     if not data or not all(each["looked"] and not each["is_text"] for each in data):
         return None
-    return ROWS_OF_ONE_SIZE if all(each.get("largest") == each.get("smallest") for each in data) else ROWS_DIFFER
+    return all(each.get("largest") == each.get("smallest") for each in data)
 
 
 def _inputs(step: Step, axis: int) -> tuple[int, ...]:

@@ -241,10 +241,9 @@ def _divided(parts: int, has_all: bool) -> str:
 
 def other_size(unclear: SizeUnclear, batch_size: int, so_far: SearchSoFar) -> int:
     """Return the size to start beside this one: half of it, which takes no more memory. Raises where there is none."""
-    half = batch_size // 2
-    if unclear.least or (rule := so_far.allowed) is None:
-        size = unclear.least or half or batch_size + 1
-    else:
+    half, rule = batch_size // 2, so_far.allowed
+    size: int | None = unclear.least or half or batch_size + 1
+    if rule is not None and not unclear.least:
         size = rule.at_most(half) or rule.at_least(batch_size + 1)
     if so_far.most_trained or size is None or size > so_far.maximum:
         raise unclear
