@@ -44,6 +44,8 @@ RESULTS = ROOT / "benchmarks" / "results" / "tune_corpus.cpu.jsonl"
 BRUTE_FORCE = RESULTS.with_name("tune_corpus_brute_force.cpu.jsonl")
 NEIGHBOURS, STEPS, LATER = 4, 5, 200
 EXACT, OPEN, NOT_HONOURED = "exact", "not certified", "batch_size_ignored"
+EITHER = f"{EXACT} or {OPEN}"
+"""As the starts of a script without a seed agree, or do not."""
 TORCHRUN = "-m torch.distributed.run --nproc-per-node 2"
 TRAINER = "--output_dir {out} --use_cpu true --report_to none --disable_tqdm true --num_train_epochs 100"
 PICTURES, SEQUENCES = "PYTHON DIR/picture_loops.py", "PYTHON DIR/sequence_loops.py"
@@ -118,7 +120,7 @@ CORPUS = {
     "sentence_pairs": Case("PYTHON DIR/sentence_pairs.py {batch_size} {out}"),
     "accelerate_nlp": Case("PYTHON DIR/accelerate_nlp.py --cpu {out}", batch="dataloader"),
     "sft_packed": Case(f"PYTHON DIR/trl_sft.py {TRAINER} --packing true --max_length 64", limit_mib=64, batch="hf"),
-    "multiscale": Case(f"{PICTURES} multiscale --batch-size {{batch_size}}", OPEN),
+    "multiscale": Case(f"{PICTURES} multiscale --batch-size {{batch_size}}", EITHER),
     "multiscale_soaked": Case(f"{PICTURES} multiscale --batch-size {{batch_size}}", options=("--soak-steps", "40")),
     "progressive": Case(f"{PICTURES} progressive --batch-size {{batch_size}}"),
     "segmentation": Case(f"{PICTURES} segmentation --batch-size {{batch_size}}"),
@@ -215,7 +217,7 @@ def case(name: str) -> dict[str, Any]:
         line |= {"came_out": error["code"], "message": error["message"]}
     else:
         line |= answered(document, this)
-    line["is_as_expected"] = line["came_out"] == this.expected
+    line["is_as_expected"] = line["came_out"] in this.expected.split(" or ")
     with RESULTS.open("a") as file:
         file.write(json.dumps(line) + "\n")
     print(json.dumps(line), flush=True)
