@@ -78,7 +78,7 @@ def main() -> int:
         return 2
     if arguments.portal:
         return _pictures(Portal(arguments.portal.rstrip("/"), arguments.password), binary, arguments.every)
-    with tempfile.TemporaryDirectory(prefix="memorymark-pictures-") as folder, _served(Path(folder)) as portal:
+    with tempfile.TemporaryDirectory(prefix="memorymark-pictures-") as folder, served(Path(folder)) as portal:
         _measure(portal)
         return _pictures(portal, binary, arguments.every)
 
@@ -92,7 +92,7 @@ def _arguments() -> argparse.Namespace:
 
 
 @contextmanager
-def _served(folder: Path) -> Iterator[Portal]:
+def served(folder: Path) -> Iterator[Portal]:
     """A portal of its own: data, lock folder and the script that it may start lie in `folder`."""
     commands = folder / "commands.toml"
     (folder / "train.py").write_text(SCRIPT.read_text())
@@ -136,12 +136,12 @@ def _measure(portal: Portal) -> None:
         portal.post("runs/", {"model": MODEL, **SMALL}),
         portal.post("runs/", {"model": MODEL, **SMALL, "optimizer": "sgd"}),
     ]
-    _wait_for(portal, measured)
+    wait_for(portal, measured)
     # an estimate is a minute of CPU: beside a run on the CPU it would disturb the timing
-    _wait_for(portal, [portal.post("estimates/", {"model": model, "gpu": "all"}) for model in ESTIMATED])
+    wait_for(portal, [portal.post("estimates/", {"model": model, "gpu": "all"}) for model in ESTIMATED])
 
 
-def _wait_for(portal: Portal, runs: list[Any]) -> None:
+def wait_for(portal: Portal, runs: list[Any]) -> None:
     """Wait until each run has ended, and say how."""
     for run in runs:
         ends_at = time.monotonic() + RUN_SECONDS

@@ -1,0 +1,87 @@
+"""Trains one batch size in a plain loop, and prints the median seconds of a step: the product times nothing here.
+
+    python benchmarks/plain_steps.py TRAINING SIZE STEPS [CHANGE ...]
+
+TRAINING is `demo`, a model of the catalogue, or a script's path. A script runs again where it ends before its steps are
+made. The changes are options of its optimizer, or `workers`.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+FIRST, STEPS, PAIRS = 3, 50, 4
+"""The first steps do not count: the optimizer makes its state, caches fill."""
+WORKERS = {"num_workers": 2, "persistent_workers": True}
+
+
+def main(training: str, size: int, steps: int, changes: list[str]) -> None:
+    """Train, and end the process from inside its last step, wherever the training is."""
+    adamw, loader = torch.optim.AdamW, torch.utils.data.DataLoader
+    torch.optim.AdamW = partial(adamw, **{name: True for name in changes if name != "workers"})  # type: ignore
+    torch.utils.data.DataLoader = partial(loader, **(WORKERS if "workers" in changes else {}))  # type: ignore
+    ends: list[float] = []
+
+    def note(*_: object) -> None:
+        ends.append(time.monotonic())
+        if len(ends) == FIRST + steps:
+            print(statistics.median(b - a for a, b in zip(ends[FIRST - 1 :], ends[FIRST:], strict=False)), flush=True)
+            os._exit(0)
+
+    register_optimizer_step_post_hook(note)
+    sys.argv = [training, str(size)]
+    step = _step_of(training, size)
+    while True:
+        step()
+
+
+def _step_of(training: str, size: int) -> Callable[[], object]:
+    if training.endswith(".py"):
+        return partial(runpy.run_path, training)
+    if training == "demo":
+        from engine.demo import make_step
+
+        return make_step(size)
+    from engine import RunSpec
+    from engine.measurement.workloads import build
+
+    built = build(RunSpec(training, device="cpu"), torch.device("cpu"))
+    optimizer, batch = torch.optim.AdamW(built.model.parameters()), built.make_batch(size)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        built.loss(built.forward(batch), batch).backward()
+        optimizer.step()
+
+    return step
+
+
+def ratios(training: str, size: int, changes: list[str], today: int) -> list[float]:
+    """Return how many times as fast as today's training this is, in each pair of starts that take turns."""
+
+    def speed(size: int, *changes: str) -> float:
+        command = [sys.executable, __file__, training, str(size), str(STEPS), *changes]
+        return size / float(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+
+    found = []
+    for turn in range(PAIRS):
+        pair = [(size, *changes), (today,)]
+        speeds = {each: speed(*each) for each in (pair if turn % 2 else pair[::-1])}
+        found.append(speeds[size, *changes] / speeds[today,])
+    return found
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])
