@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-WORDS, LENGTH, WIDTH = 20_000, 128, 128
+WORDS, LENGTH, WIDTH = 5_000, 32, 128
 
 torch.set_num_threads(1)  # so other programs disturb its speed little
 
