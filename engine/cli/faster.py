@@ -79,7 +79,7 @@ def table_of(result: FasterResult, width: int | None) -> list[str]:
     rows = [
         (
             row.label,
-            "1" if not row.entry else speed_text(row.speed, row.rough_speed) or NONE,
+            "1" if not row.entry else speed_text(row.speed, row.rough_speed, result.at_today) or NONE,
             NONE if row.memory_bytes is None else format_bytes(row.memory_bytes),
             NONE if row.largest_batch_size is None else f"{row.largest_batch_size:,}",
             describe_numbers(row.numbers),
@@ -91,7 +91,7 @@ def table_of(result: FasterResult, width: int | None) -> list[str]:
     sizes = [
         (
             f"{each.label}, batch {each.batch_size:,}",
-            speed_text(each.speed, each.rough_speed) or NONE,
+            speed_text(each.speed, each.rough_speed, result.at_own_size) or NONE,
             "",
             "",
             "",
@@ -108,7 +108,7 @@ def table_of(result: FasterResult, width: int | None) -> list[str]:
 
 
 def notes_of(result: FasterResult) -> list[str]:
-    rough = "Without an interval: too few rounds, or other programs used the cores."
+    rough = '"About": of too few rounds. "Not known": other programs used the cores.'
     own = "to the bit" if result.own_difference == 0 else f"within {result.own_difference or 0:.1e}"
     notes = [
         "",

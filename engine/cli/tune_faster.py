@@ -78,7 +78,7 @@ def say_found(result: OwnRaceResult) -> None:
     say("\n".join(wrapped([result.headline], width, hanging="")), style=BOLD)
     say_lines(wrapped(_lines_below(result), width))
     tried = [row for row in result.rows if row.memory_bytes is not None]
-    rows = [cells(row, result.today.memory_bytes) for row in tried]
+    rows = [cells(row, result.today.memory_bytes, result.verdict) for row in tried]
     if rows:
         say_lines(["", *table_lines(HEADINGS, rows, width, right=FIGURES)])
     left_out = [f"{row.label}: {row.reason}." for row in result.rows if row.memory_bytes is None and row.reason]

@@ -12,6 +12,7 @@ from ..results.savings import describe_assumptions
 from ..results.speed_rounds import SpeedClaim
 from ..results.stats import NOISE_FRACTION
 from ..speed.claim import describe_lower_bound
+from ..speed.order import LEAST_RATIO
 from ..speed.rounds import describe_busy_rounds
 from ..text.units import (
     format_bytes,
@@ -82,7 +83,7 @@ def nothing_found(verdicts: Sequence[RaceVerdict]) -> str:
         return "Nothing is claimed: the time budget ended before the fastest change was compared with today's training."
     busy = [text for each in is_open if (text := describe_busy_rounds(each.rounds, each.quiet_rounds))]
     if busy:
-        return f"Nothing is claimed: {busy[0]}, which slows the changes down unequally. Try again on a quiet machine."
+        return f"Nothing is claimed: {busy[0]}. Try a quiet machine."
     return "Nothing is claimed: the speeds of the fastest change and of today's training vary too much here."
 
 
@@ -96,13 +97,18 @@ def describe_speed(speed: Interval) -> str:
     return f"{speed.value:.2f}x [{low:.2f}, {high:.2f}]"
 
 
-def speed_text(speed: Interval | None, rough_speed: float | None) -> str:
-    """Write "1.06x [1.04, 1.09]", or "about 1.1x" where no interval is known; empty where it was not measured."""
-    return describe_rough(rough_speed) if speed is None else describe_speed(speed)
+def speed_text(speed: Interval | None, rough_speed: float | None, verdict: RaceVerdict | None) -> str:
+    """Write "1.06x [1.04, 1.09]", or "about 1.1x" where no interval is known; empty where it was not measured.
 
-
-def describe_rough(speed: float | None) -> str:
-    return "" if speed is None else f"about {speed:.1f}x"
+    Beside other programs, which slow changes down unequally, a row has no factor where the `verdict` has none.
+    """
+    if speed is not None or rough_speed is None:
+        return "" if speed is None else describe_speed(speed)
+    if verdict is None or describe_busy_rounds(verdict.rounds, verdict.quiet_rounds) is None:
+        return f"about {rough_speed:.1f}x"
+    if rough_speed < 1 / LEAST_RATIO:
+        return "slower"
+    return "faster" if verdict.claim is SpeedClaim.AHEAD and rough_speed > LEAST_RATIO else "not known"
 
 
 def describe_compiling(seconds: float, steps: int | None) -> str:
@@ -121,14 +127,14 @@ def pays_after(compile_seconds: float | None, speed: Interval | None, step_secon
     return math.ceil(round(compile_seconds / (step_seconds * (1 - 1 / speed.value)), 6))
 
 
-def cells(row: VariantRow, today_bytes: int | None) -> tuple[str, ...]:
+def cells(row: VariantRow, today_bytes: int | None, verdict: RaceVerdict) -> tuple[str, ...]:
     """Return the cells of a row under `HEADINGS`; what is not known is empty, and a reason stands under the numbers."""
     memory = "" if row.memory_bytes is None else format_bytes(row.memory_bytes)
     if row.memory_bytes is not None and today_bytes:
         memory += f" ({(row.memory_bytes / today_bytes - 1) * 100:+.0f} %)"
     compiling = "" if row.compile_seconds is None else describe_compiling(row.compile_seconds, row.pays_after_steps)
     label = f"{row.label} (both with {' + '.join(row.beside)})" if row.beside else row.label
-    return (label, speed_text(row.speed, row.rough_speed), memory, _numbers(row), compiling)
+    return (label, speed_text(row.speed, row.rough_speed, verdict), memory, _numbers(row), compiling)
 
 
 def lines_to_paste(chosen: Entry, rows: Sequence[VariantRow]) -> list[str]:

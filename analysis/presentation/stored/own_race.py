@@ -73,7 +73,8 @@ def _shown(row: Row, read: OwnRaced) -> RaceRow:
     own = next((each for each in read.rows if (each.name,) == row.entry), None)
     is_elsewhere = own.draws_elsewhere if own else is_excused(row.entry, row.numbers, read.known_facts)
     numbers = describe_numbers(row.numbers, draws_elsewhere=is_elsewhere)
-    return RaceRow(row, speed_text(row.speed, row.rough_speed), numbers, is_on_top=own is not None and bool(own.beside))
+    speed = speed_text(row.speed, row.rough_speed, read.verdict)
+    return RaceRow(row, speed, numbers, is_on_top=own is not None and bool(own.beside))
 
 
 def _row(row: VariantRow) -> Row:

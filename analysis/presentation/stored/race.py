@@ -165,10 +165,10 @@ def _read_race(result: Mapping[str, Any]) -> StoredRace:
         chosen_batch_size=read.chosen_batch_size,
         batch_size=read.batch_size,
         rows=tuple(
-            RaceRow(row, speed_text(row.speed, row.rough_speed), describe_numbers(row.numbers))
+            RaceRow(row, speed_text(row.speed, row.rough_speed, read.at_today), describe_numbers(row.numbers))
             for row in order_of(read.rows)
         ),
-        sizes=tuple(_size_row(each, read.batch_size) for each in read.sizes if each.batch_size or each.reason),
+        sizes=tuple(_size_row(each, read) for each in read.sizes if each.batch_size or each.reason),
         not_tried=read.not_tried,
         lines=distinct(read.lines),
         rounds=sum(each.failed is None for each in (*read.rounds, *read.rounds_of_sizes)),
@@ -179,10 +179,6 @@ def _read_race(result: Mapping[str, Any]) -> StoredRace:
     )
 
 
-def _size_row(at: AtSize, today: int) -> SizeRow:
-    is_larger = at.batch_size > today
-    return SizeRow(
-        at,
-        speed_text(at.speed, at.rough_speed),
-        at.reason or ("" if is_larger else "not larger than today’s: not raced"),
-    )
+def _size_row(at: AtSize, read: Raced) -> SizeRow:
+    note = at.reason or ("" if at.batch_size > read.batch_size else "not larger than today’s: not raced")
+    return SizeRow(at, speed_text(at.speed, at.rough_speed, read.at_own_size), note)

@@ -132,14 +132,14 @@ def test_compiling_on_top_of_the_workers_pays_by_the_steps_that_they_left() -> N
     row = next(each for each in result.rows if each.name == "compile")
     assert (result.chosen, row.beside) == (("workers", "compile"), ("workers",))
     assert row.pays_after_steps == pays_after(row.compile_seconds, row.speed, 0.01)
-    assert cells(row, None)[0] == "torch.compile (both with workers)"
+    assert cells(row, None, result.verdict)[0] == "torch.compile (both with workers)"
 
 
 def test_more_workers_where_there_are_some_may_draw_other_numbers() -> None:
     loaders = {"loaders": [[1, False, False, True, 9]]}
     result, _ = raced("workers", noted=loaders, waits=True, off={"workers": 0.1})
     assert (result.chosen, result.rows[0].draws_elsewhere) == (("workers",), True)
-    assert "other random numbers" in cells(result.rows[0], None)[3]
+    assert "other random numbers" in cells(result.rows[0], None, result.verdict)[3]
 
 
 def test_where_data_is_waited_for_the_workers_are_raced_first_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,7 +194,7 @@ def test_nothing_found_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_beside_a_busy_machine_nothing_is_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
     result, _ = raced("fused", machine=Busy)
     assert (result.chosen, result.rows[0].speed, len(result.rounds)) == ((), None, 3)
-    assert cells(result.rows[0], None)[1] == "about 2.0x"
+    assert cells(result.rows[0], None, result.verdict)[1] == "not known"
     assert result.headline.startswith("Nothing is claimed: other programs ran in ")
 
 
