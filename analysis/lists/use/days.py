@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
@@ -26,7 +26,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class DayOfUse:
-    """One day (UTC) of one device. `of_hours` are those of the day that are over: 24, of today less."""
+    """One day (UTC) of one device. `of_hours` are those that are over and in which it was known: 24, of today less."""
 
     day: date
     hours: float
@@ -73,30 +73,34 @@ def first_moment(now: datetime, count: int) -> datetime:
     return datetime.combine(now.astimezone(UTC).date() - DAY * (count - 1), time.min, UTC)
 
 
-def use_by_day(spans: Iterable[Held], device_ids: Iterable[int], now: datetime, count: int) -> list[DeviceUse]:
-    """Add up the spans by device and day, for each of these devices. Time in which two runs overlap counts once."""
+def use_by_day(
+    spans: Iterable[Held], known_since: Mapping[int, datetime], now: datetime, count: int
+) -> list[DeviceUse]:
+    """Add up the spans by device and day, for each device that is known. Time in which two runs overlap counts once."""
     begins = first_moment(now, count)
     by_device: dict[int, list[Held]] = defaultdict(list)
     for span in spans:
         if span.ends > begins and span.begins < now:
             by_device[span.device_id].append(span)
-    return [_use_of(device_id, by_device[device_id], begins, now, count) for device_id in device_ids]
+    return [_use_of(each, by_device[each], since, begins, now, count) for each, since in known_since.items()]
 
 
-def use_by_person(spans: Iterable[Held], device_ids: Iterable[int], now: datetime, count: int) -> list[PersonUse]:
+def use_by_person(
+    spans: Iterable[Held], known_since: Mapping[int, datetime], now: datetime, count: int
+) -> list[PersonUse]:
     """Add up the spans on these devices by person and day, who used most first.
 
     `of_hours` are those of the devices that the person used.
     """
-    devices, by_person = set(device_ids), defaultdict[str | None, list[Held]](list)
+    by_person = defaultdict[str | None, list[Held]](list)
     for span in spans:
-        if span.device_id in devices:
+        if span.device_id in known_since:
             by_person[span.person].append(span)
     begins = first_moment(now, count)
     people = (
         _person(
             name,
-            use_by_day(own, {span.device_id for span in own}, now, count),
+            use_by_day(own, {span.device_id: known_since[span.device_id] for span in own}, now, count),
             sum(not span.is_further for span in own if span.ends > begins and span.begins < now),
         )
         for name, own in by_person.items()
@@ -112,7 +116,9 @@ def _person(name: str | None, uses: list[DeviceUse], run_count: int) -> PersonUs
     return PersonUse(name, tuple(days), run_count)
 
 
-def _use_of(device_id: int, spans: list[Held], begins: datetime, now: datetime, count: int) -> DeviceUse:
+def _use_of(
+    device_id: int, spans: list[Held], since: datetime, begins: datetime, now: datetime, count: int
+) -> DeviceUse:
     hours: dict[date, float] = defaultdict(float)
     reached = begins
     for span in sorted(spans, key=lambda span: span.begins):
@@ -124,7 +130,9 @@ def _use_of(device_id: int, spans: list[Held], begins: datetime, now: datetime, 
             at = stop
         reached = max(reached, end)
     starts = [begins + DAY * index for index in range(count)]
-    days = (DayOfUse(each.date(), hours[each.date()], _hours(min(now, each + DAY) - each)) for each in starts)
+    since = min([since, *(span.begins for span in spans)])
+    over = (max(timedelta(), min(now, each + DAY) - max(each, since)) for each in starts)
+    days = (DayOfUse(each.date(), hours[each.date()], _hours(span)) for each, span in zip(starts, over, strict=True))
     return DeviceUse(device_id, tuple(days), len(spans))
 
 

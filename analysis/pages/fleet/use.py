@@ -130,14 +130,15 @@ class UnusedRow:
 
 def use_context(devices: Sequence[Device], now: datetime, *, host: str, day_count: int) -> dict[str, Any]:
     since, names = first_moment(now, day_count), {device.pk: device for device in devices}
+    known = {device.pk: device.host.registered_at for device in devices}
     held = held_since(since)
     measured = settings_measured_since(since)
     runs = [run for run in measured[:RUNS_MAX] if not host or run.device_id in names]
-    used = sorted(use_by_day(held[:HELD_MAX], names, now, day_count), key=lambda use: -use.hours)
+    used = sorted(use_by_day(held[:HELD_MAX], known, now, day_count), key=lambda use: -use.hours)
     pictured = used[:PICTURES_MAX]
     memory = memory_since([use.device_id for use in pictured], since)
     people, trainings = by_person(runs), by_training(runs)
-    users = use_by_person(held[:HELD_MAX], names, now, day_count)
+    users = use_by_person(held[:HELD_MAX], known, now, day_count)
     most = max((day.hours for user in users[:PICTURES_MAX] for day in user.days), default=0.0)
     unused = by_person_and_day(runs)
     return {
