@@ -9,6 +9,7 @@ from typing import Any
 from analysis.presentation.formatting import bytes_text
 from engine.provenance.parse import OF_ONE_RUN
 from engine.results.result import DeviceFacts
+from engine.text.units import sentence_case
 
 NOT_RECORDED, NONE = "not recorded", "none"
 MAY_AFFECT_FIGURES = (
@@ -31,14 +32,21 @@ _TITLES = {
     "compute_capability": "Compute capability",
     "cuda": "CUDA",
     "hip": "HIP",
+    "cudnn": "cuDNN",
+    "cpu_threads": "CPU threads",
+    "float32_matmul_precision": "Precision of float32 products",
+    "memorymark_revision": "MemoryMark revision",
     "allocator_settings": "Allocator settings",
     "is_shared": "Shared device",
     "carried_probes": "Carried-over probes",
 }
+_PACKAGES = frozenset({"torch", "torchvision", "transformers", "diffusers", "peft"})
 
 
 def environment_title(name: str) -> str:
-    return _TITLES.get(name, name.replace("_", " "))
+    if name in _PACKAGES:
+        return name
+    return _TITLES.get(name, sentence_case(name.replace("_", " ")))
 
 
 COMPARABILITY_FACTS = tuple(map(environment_title, MAY_AFFECT_FIGURES))

@@ -50,12 +50,16 @@ class Device(MaintenanceMixin):
     device = models.CharField(max_length=20, help_text="The engine's name of the device: cuda:0, xpu:0, mps:0, cpu.")
     kind = models.CharField(max_length=10)
     name = models.CharField(max_length=200)
-    uuid = models.CharField(max_length=100, blank=True, default="")
+    uuid = models.CharField("UUID", max_length=100, blank=True, default="")
     capacity_bytes = models.BigIntegerField()
     driver = models.CharField(max_length=100, blank=True, default="")
     compute_capability = models.CharField(max_length=20, blank=True, default="")
     price_per_hour_usd = models.FloatField(
-        null=True, blank=True, validators=[MinValueValidator(0)], help_text="Used for the cost and savings of new runs."
+        "price per hour, US$",
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0)],
+        help_text="Used for the cost and savings of new runs.",
     )
     enabled = models.BooleanField(default=True, help_text="Only enabled devices take new runs.")
     allowed_users = models.ManyToManyField(
@@ -99,7 +103,7 @@ class Device(MaintenanceMixin):
     )
 
     is_reported = models.BooleanField(
-        default=False, editable=False, help_text="Named by a reported run alone: no worker, takes no runs."
+        "reported", default=False, editable=False, help_text="Named by a reported run alone: no worker, takes no runs."
     )
 
     objects = DeviceManager()

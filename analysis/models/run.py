@@ -191,7 +191,9 @@ class Run(Restorable):
     note = models.TextField(blank=True, default="")
     tags = models.ManyToManyField(Tag, blank=True, related_name="runs")
     is_baseline = models.BooleanField(
-        default=False, help_text="Pinned: other runs are compared with it, and it is never deleted automatically."
+        "baseline",
+        default=False,
+        help_text="Pinned: other runs are compared with it, and it is never deleted automatically.",
     )
     deleted_at = models.DateTimeField(
         null=True, blank=True, help_text="When the run was deleted. It is in no list and can be restored."

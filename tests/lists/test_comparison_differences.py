@@ -78,7 +78,7 @@ def test_what_was_not_recorded_is_no_difference() -> None:
 def test_a_change_names_both_sides_the_weighty_ones_first() -> None:
     before = environment_facts(CARD, {**ENVIRONMENT, "python": "3.11"})
     after = environment_facts(replace(CARD, driver="590.1"), {**ENVIRONMENT, "python": "3.12"})
-    assert changed(before, after) == [("Driver", "580.65", "590.1"), ("python", "3.11", "3.12")]
+    assert changed(before, after) == [("Driver", "580.65", "590.1"), ("Python", "3.11", "3.12")]
 
 
 def test_what_is_new_with_each_run_is_no_difference() -> None:
@@ -87,7 +87,7 @@ def test_what_is_new_with_each_run_is_no_difference() -> None:
         for key in "ab"
     )
     assert changed(first, second) == []
-    assert first["slurm partition"] == "gpu"
+    assert first["Slurm partition"] == "gpu"
 
 
 def script(number: int, *words: str, environment: dict[str, str] | None = None) -> ComparedRun:

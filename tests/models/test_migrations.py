@@ -14,7 +14,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from analysis.first_rows import make_first_rows
 from analysis.models import RetentionRule
 
-NAMES = ("0001_portal", "0002_text_index")
+NAMES = ("0001_portal", "0002_text_index", "0003_readable_names")
 
 
 @pytest.mark.django_db
@@ -34,7 +34,7 @@ def test_the_first_migration_can_be_taken_back_and_applied_again():
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_database_that_applied_each_earlier_migration_has_nothing_to_apply():
-    portal, text_index = (import_module(f"analysis.migrations.{name}").Migration for name in NAMES)
+    portal, text_index = (import_module(f"analysis.migrations.{name}").Migration for name in NAMES[:2])
     recorder = MigrationRecorder(connection)
     for name in NAMES:
         recorder.record_unapplied("analysis", name)

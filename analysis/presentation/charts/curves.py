@@ -75,13 +75,12 @@ def memory_plot(
     is_reserved = any(probe.peak_reserved_bytes is not None for probe in probes)
     crosses = tuple(PlotPoint(size, top, f"batch {size:,}: out of memory") for size in refused)
     main = Trace("Reserved from the device" if is_reserved else "Peak memory", _MEMORY, _memory_dots(held), crosses)
-    others = []
+    traces = [main]
     if is_reserved:
         allocated = _points(probes, lambda probe: probe.peak_allocated_bytes)
-        others.append(Trace("Allocated by tensors", _ALLOCATED, _memory_dots(allocated, " allocated")))
-    if estimate is not None:
-        others += _estimated(estimate, {*held, *refused})
-    traces = (*others, main)
+        traces.insert(0, Trace("Allocated by tensors", _ALLOCATED, _memory_dots(allocated, " allocated")))
+    if estimate is not None:  # rings, drawn over the dots that they foretold
+        traces += _estimated(estimate, {*held, *refused})
     heights = [top, *(dot.y for trace in traces for dot in trace.dots)]
     refusal = [PointLabel(size, top, f"{size:,} out of memory", "label-refused") for size in refused[:1]]
     return Plot(
@@ -90,8 +89,8 @@ def memory_plot(
         sentence=_memory_sentence(held, refused, limit_bytes),
         x=batch_axis(_sizes(traces), is_log=True),
         y=bytes_axis(heights, is_log=False),
-        traces=traces,
-        table=_table(traces, _bytes, roles),
+        traces=tuple(traces),
+        table=_table(traces, main, _bytes, roles),
         levels=(ReferenceLine(limit_bytes, f"limit {round_bytes(limit_bytes)}"),) if limit_bytes else (),
         labels=(*refusal, *_answer(held, roles, _bytes)),
     )
@@ -119,7 +118,7 @@ def speed_plot(probes: Sequence[ProbeRow], *, roles: Roles, intervals: Intervals
         x=batch_axis(_sizes([main]), is_log=True),
         y=rate_axis(speed_heights(dots), is_log=False),
         traces=(main,),
-        table=_table([main], rate, roles),
+        table=_table([main], main, rate, roles),
         labels=_answer(speeds, roles, lambda value: f"{rate(value)} samples/s"),
     )
 
@@ -212,11 +211,11 @@ def _sizes(traces: Iterable[Trace]) -> list[int]:
     return sorted({int(dot.x) for trace in traces for dot in (*trace.dots, *trace.crosses)})
 
 
-def _table(traces: Sequence[Trace], text: Callable[[float], str], roles: Roles) -> Table:
+def _table(traces: Sequence[Trace], main: Trace, text: Callable[[float], str], roles: Roles) -> Table:
     by_trace = [{dot.x: text(dot.y) for dot in trace.dots} for trace in traces]
-    notes = {dot.x: "fits" for dot in traces[-1].dots}
+    notes = {dot.x: "fits" for dot in main.dots}
     notes |= {size: text for size, text, _ in _marks(roles) if size in notes}
-    notes |= {cross.x: "out of memory" for cross in traces[-1].crosses}
+    notes |= {cross.x: "out of memory" for cross in main.crosses}
     rows = tuple(
         (f"{size:,}", *(texts.get(size, "not measured") for texts in by_trace), notes.get(size, "not tested"))
         for size in _sizes(traces)

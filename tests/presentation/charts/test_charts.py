@@ -158,14 +158,14 @@ def estimate(*sizes: int) -> StoredEstimate:
 def test_estimates_are_joined_only_where_no_size_was_run_between_them() -> None:
     trace = next(trace for trace in memory(estimate=estimate(1, 8, 16, 421, 422)).traces if trace.is_predicted)
     assert [[dot.x for dot in stroke] for stroke in trace.strokes] == [[1, 8, 16], [421, 422]]
-    assert len(draw(memory(estimate=estimate(1, 8, 16, 421)), WIDE).traces[0].dots) == 4
+    assert len(draw(memory(estimate=estimate(1, 8, 16, 421)), WIDE).traces[-1].dots) == 4
 
 
 def test_an_estimate_is_drawn_hollow_and_never_called_measured() -> None:
     plot = memory(estimate=estimate(1, 421))
     assert plot.kinds == "measured and estimated"
-    assert "is-estimate" in plot.traces[0].css_class
-    assert all(dot.text.endswith("estimated") for dot in plot.traces[0].dots)
+    assert "is-estimate" in plot.traces[-1].css_class  # over the dots that were measured
+    assert all(dot.text.endswith("estimated") for dot in plot.traces[-1].dots)
 
 
 @pytest.mark.parametrize(
