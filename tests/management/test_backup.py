@@ -11,7 +11,7 @@ from django.core.management.base import CommandError
 
 from analysis.management import database_copy
 from analysis.models import Run
-from tests.factories import make_run
+from tests.factories import make_card, make_run
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -41,6 +41,14 @@ def test_neither_overwrites_unasked_nor_takes_what_is_no_backup(tmp_path: Path) 
         call_command("restore", tmp_path / "missing", force=True)
     with pytest.raises(CommandError, match="cannot be written"):
         call_command("backup", tmp_path / "missing" / "backup")
+    assert Run.objects.get() == run
+
+
+def test_nothing_is_restored_below_a_worker_that_lives(tmp_path: Path) -> None:
+    call_command("backup", tmp_path / "backup")
+    run = make_run(device=make_card())
+    with pytest.raises(CommandError, match="the worker of NVIDIA A100-SXM4-80GB was alive within the last 60 s"):
+        call_command("restore", tmp_path / "backup", force=True)
     assert Run.objects.get() == run
 
 
