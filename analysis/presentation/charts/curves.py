@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from analysis.presentation.charts.axes import batch_axis, bytes_axis, rate_axis
-from analysis.presentation.charts.plots import Plot, PlotPoint, PointLabel, ReferenceLine, SeriesStyle, Table, Trace
+from analysis.presentation.charts.plots import (
+    RING,
+    Plot,
+    PlotPoint,
+    PointLabel,
+    ReferenceLine,
+    SeriesStyle,
+    Table,
+    Trace,
+)
 from analysis.presentation.formatting import bytes_text, rate, rate_range, round_bytes
 from analysis.presentation.stored.estimate import StoredEstimate
 from engine.results.result import Outcome, Purpose
@@ -19,7 +28,7 @@ Roles = Mapping[str, int | None]
 """The recommended, the fastest, the largest and the current batch size."""
 
 _MEMORY, _ALLOCATED = SeriesStyle("line-memory"), SeriesStyle("line-allocated")
-_SPEED, _ESTIMATED = SeriesStyle("line-speed"), SeriesStyle("line-estimated")
+_SPEED, _ESTIMATED = SeriesStyle("line-speed"), SeriesStyle("line-estimated", RING)
 
 
 class ProbeRow(Protocol):

@@ -17,6 +17,7 @@ MARKERS = (
     "M0-5.4 1.4-1.9 5.1-1.7 2.3.7 3.2 4.4 0 2.4-3.2 4.4-2.3.7-5.1-1.7-1.4-1.9Z",
 )
 """Circle, square, diamond, triangle up and down, pentagon, star: paths around the origin."""
+RING = "M-7 0A7 7 0 1 1 7 0A7 7 0 1 1-7 0Z"
 COLOURS, DASHES = 8, 5
 """Numbers of styles in static/css/charts.css; people with colour blindness can distinguish the colours, too."""
 
