@@ -66,6 +66,8 @@ def test_two_setups_add_up() -> None:
 def test_what_was_never_measured_is_not_zero(alice_client: Client) -> None:
     totals = lab_totals_read()
     assert (totals.advised_bytes, totals.largest_saving, totals.saving_per_year_usd) == (None, None, None)
+    assert "Totals of this lab" not in text_of(alice_client)
+    make_estimate()
     assert words(text_of(alice_client)).count("not measured") >= 2
 
 
