@@ -52,6 +52,9 @@ class HistoryForm(RunOrderForm):
             self.fields["q"].widget.attrs["placeholder"] = "Search name, note, model, GPU"
 
 
+COUNTED_MAX = 10_000
+
+
 class HistoryFilter(RunFilter):
     """The filters of the page, with its other parameters."""
 
@@ -119,6 +122,11 @@ class HistoryQuery:
     def page(self, size: int, after: int | None = None, before: int | None = None) -> Page[Run]:
         """Read what a list shows of a page of these runs, and nothing more. Raises BadQuery for a run that is gone."""
         return page_of(self.parts, _shown_in_lists(), size=size, after=after, before=before)
+
+    @property
+    def count(self) -> int:
+        """How many runs there are; of more than `COUNTED_MAX` one more than that."""
+        return sum(part.queryset.order_by()[: COUNTED_MAX + 1].count() for part in self.parts)
 
     def groups(self) -> Groups:
         """Group the first runs of this view, and read what a list shows of those under the headings."""

@@ -29,7 +29,7 @@ from analysis.http.query_string import BadQuery, is_row_id, without_empty
 from analysis.lists.runs.columns import Column
 from analysis.lists.runs.export import run_file
 from analysis.lists.runs.filters import RunFilter
-from analysis.lists.runs.query import HistoryQuery, parse_query
+from analysis.lists.runs.query import COUNTED_MAX, HistoryQuery, parse_query
 from analysis.models import Run, SavedView, Tag
 from analysis.models.keyset import Page
 from analysis.pages.history.cells import RunLine, filled_columns, has_line, lines
@@ -192,6 +192,8 @@ def _context(request: HttpRequest, wanted: HistoryQuery, page: Page[Run]) -> dic
         "is_first_page": wanted.after is None and wanted.before is None,
         "charted": [run.pk for run in page.rows if has_line(run)],
         "older": wanted.query(after=page.following) if page.following else None,
+        "count": wanted.count if page.following or page.preceding else None,
+        "counted_max": COUNTED_MAX,
         "newer": wanted.query(before=page.preceding) if page.preceding else None,
         "first": wanted.query(),
         "views": SavedView.objects.filter(Q(owner=request.user) | Q(is_shared=True)).select_related("owner"),

@@ -106,6 +106,12 @@ def test_who_only_reads_can_compare_and_nothing_else(client):
     assert re.findall(r'name="action" value="(\w+)"', text) == ["compare"]
 
 
+def test_a_list_of_several_pages_says_how_many_runs_it_has(alice_client):
+    store(51)
+    assert "51 runs" in words(page(alice_client))
+    assert "51 runs" in words(page(alice_client, f"?after={Run.objects.order_by('-pk')[49].pk}"))
+
+
 def test_the_links_to_further_pages_keep_filters_order_and_columns(alice_client):
     store(60)
     text = page(alice_client, "?model=bert-tiny&sort=created&columns=run,state")
