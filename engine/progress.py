@@ -27,7 +27,7 @@ _PHASES = {
     "sizing": ("searching the batch sizes of today's settings and of the fastest", "Batch sizes"),
     "racing_sizes": ("racing them at their own batch sizes", "Race of sizes"),
     "tracing": ("tracing training steps on tensors without data: no device is used", "Trace"),
-    "predicting": ("predicting memory for each card", "Predict"),
+    "predicting": ("predicting memory for each GPU", "Predict"),
 }
 PHASE_LABELS = {phase: label for phase, (label, _) in _PHASES.items()} | {"finished": "finished"}
 """The phases of a run and of an estimate, as text for logs and pages."""

@@ -69,7 +69,7 @@ def _fact(phase: str, state: str, known: SoFar, estimate: StoredEstimate | None,
     if phase == "predicting" and progress.get("cards"):
         if state == NOW and stage:  # other settings or sizes, after the card
             return stage
-        return f"{progress['cards_done']} of {progress['cards']} card{'' if progress['cards'] == 1 else 's'}"
+        return f"{progress['cards_done']} of {progress['cards']} GPU{'' if progress['cards'] == 1 else 's'}"
     if phase == "searching":
         return searched(known.probes, trying if state == NOW else None) + step
     if state == NOW:

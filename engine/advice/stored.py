@@ -40,5 +40,5 @@ def _one_of(found: Estimated, gpu: str | None) -> EstimatedCard:
     if gpu is None and len(by_id) == 1:
         return found.estimates[0]
     if gpu not in by_id:
-        raise SpecError("gpu", f"name one card of this estimate: {', '.join(by_id)}")
+        raise SpecError("gpu", f"name one GPU of this estimate: {', '.join(by_id)}")
     return by_id[gpu]

@@ -45,7 +45,7 @@ class Calibration:
         least, most = _CONTEXT_BYTES
         if not least <= self.context_bytes <= most:
             text = (
-                f"a context of {format_bytes(self.context_bytes)} is implausible; measure again while the card is idle"
+                f"a context of {format_bytes(self.context_bytes)} is implausible; measure again while the GPU is idle"
             )
             raise SpecError("calibration", text)
 
@@ -102,7 +102,7 @@ def context_bytes(used_before: int, used_with_it: int, used_after: int, reserved
     """
     if abs(used_after - used_before) > _TOLERANCE_BYTES:
         raise EngineError(
-            f"another process changed the card's memory by {format_bytes(abs(used_after - used_before))} "
+            f"another process changed the GPU's memory by {format_bytes(abs(used_after - used_before))} "
             "while it was measured; measure again while no other process uses it"
         )
     return used_with_it - used_before - reserved_bytes

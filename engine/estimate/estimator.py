@@ -52,7 +52,7 @@ class Estimator:
         """
         for name, is_wanted in (("what_to_change", scope), ("frontier", input_sizes), ("largest", largest)):
             if is_wanted and len(gpus) != 1:
-                raise SpecError(name, "is for one card: name it")
+                raise SpecError(name, "is for one GPU: name it")
         if largest is not None:
             candidates_of(self._spec, largest)  # refuses before anything is traced
         ids = ["cpu" if gpu is None else gpu.id for gpu in gpus]

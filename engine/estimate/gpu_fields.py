@@ -22,7 +22,7 @@ _CAPABILITY = re.compile(r"(\d{1,2})\.(\d)", re.ASCII)
 def checked_card(gpu_id: str, table: Mapping[str, Any]) -> dict[str, Any]:
     """Check every value in the table of one card. Raises SpecError naming card and field."""
     if not _ID.fullmatch(gpu_id):
-        raise SpecError(gpu_id[:80], "is no id for a card: small letters, digits and dashes, 40 at most")
+        raise SpecError(gpu_id[:80], "is no id for a GPU: small letters, digits and dashes, 40 at most")
     for key in table:
         if key not in _CHECKS:
             raise SpecError(f"{gpu_id}.{key[:80]}", f"unknown field; there are {', '.join(_CHECKS)}")

@@ -109,7 +109,7 @@ def of_memory(total_bytes: int) -> Gpu:
         raise SpecError("memory", f"{format_bytes(total_bytes)} is no GPU's memory; {allowed}")
     return Gpu(
         id=f"memory-{total_bytes}",
-        name=f"a card with {format_bytes(total_bytes)}",
+        name=f"a GPU with {format_bytes(total_bytes)}",
         vendor="nvidia",
         total_bytes=total_bytes,
         is_total_exact=True,
@@ -170,7 +170,7 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
         raise SpecError(OWN_CATALOGUE, f"{path} cannot be read: {exc}") from exc
     for gpu_id, table in tables.items():
         if not isinstance(table, dict):
-            raise SpecError(gpu_id[:80], f"in {path}: write a table per card, [{gpu_id}]")
+            raise SpecError(gpu_id[:80], f"in {path}: write a table per GPU, [{gpu_id}]")
     return tables
 
 

@@ -37,20 +37,20 @@ class EstimateSpec:
     gpu: str = setting(
         Role.ESTIMATE,
         "GPU to estimate for",
-        "Of an estimate: a card of /api/v1/gpus/, all of them, or cpu.",
+        "Of an estimate: a GPU of /api/v1/gpus/, all of them, or cpu.",
         default=ALL_GPUS,
     )
     what_to_change: str = setting(
         Role.ESTIMATE,
         "What to change",
-        "Of an estimate for one card: also estimate other settings, and name the smallest changes with which "
+        "Of an estimate for one GPU: also estimate other settings, and name the smallest changes with which "
         "current_batch_size fits. first: up to the first that does; single: each by itself; grid: all.",
         default="",
     )
     frontier: tuple[int, ...] = setting(
         Role.ESTIMATE,
         "Lengths or image sizes to compare",
-        f"Of an estimate for one card: 2 to {MAX_LENGTHS} different lengths (of images: sizes in pixels a side). "
+        f"Of an estimate for one GPU: 2 to {MAX_LENGTHS} different lengths (of images: sizes in pixels a side). "
         "The largest batch at each is estimated too, with a budget of tokens or pixels a batch: `result.frontier`.",
         default=(),
         hint=f"For one GPU: 2 to {MAX_LENGTHS} sizes, the largest batch at each, and a budget of tokens or pixels per "
@@ -59,7 +59,7 @@ class EstimateSpec:
     largest: str = setting(
         Role.ESTIMATE,
         "Search the largest",
-        "Of an estimate for one card: search the largest value of this setting (model: the largest of its family) "
+        "Of an estimate for one GPU: search the largest value of this setting (model: the largest of its family) "
         "with which current_batch_size (then 1 where left out) fits with the margin: `result.largest`.",
         default="",
         hint="For one GPU: the largest with which your batch size today fits with the margin.",
@@ -77,7 +77,7 @@ class EstimateSpec:
                 raise SpecError(name, f"must be one of {', '.join(offered)}")
         for name in ("what_to_change", "frontier", "largest"):
             if getattr(self, name) and self.gpu == ALL_GPUS:
-                raise SpecError(name, "is for one card: name it in gpu")
+                raise SpecError(name, "is for one GPU: name it in gpu")
         if len(set(self.frontier)) != len(self.frontier):
             raise SpecError("frontier", f"give each size once: 2 to {MAX_LENGTHS} different ones, such as 128,256,512")
         if self.frontier:

@@ -53,13 +53,13 @@ class Estimate(Requests):
         whole = {
             "title": "Estimates",
             "type": "object",
-            "description": "The result of an estimate: an estimate for each card.",
+            "description": "The result of an estimate: an estimate for each GPU.",
             "required": ["estimates"],
             "properties": {
                 "estimates": {"type": "array", "items": component(self.result_type.__name__)},
                 "smallest_gpu": {
                     "type": ["string", "null"],
-                    "description": "Of several cards: that with the least memory in which `current_batch_size` fits "
+                    "description": "Of several GPUs: that with the least memory in which `current_batch_size` fits "
                     "with the margin; null where it fits none.",
                 },
             },

@@ -63,7 +63,7 @@ class GpuSerializer(serializers.Serializer[Gpu]):
     vendor = serializers.ChoiceField(["nvidia", "amd"])
     total_bytes = serializers.IntegerField()
     is_total_exact = serializers.BooleanField(
-        help_text="Whether the total was read from such a card, and not from the vendor's data."
+        help_text="Whether the total was read from such a GPU, and not from the vendor's data."
     )
     total_source = serializers.CharField(allow_null=True)
     compute_capability = serializers.CharField(allow_null=True)

@@ -35,7 +35,7 @@ class DeviceSerializer(serializers.ModelSerializer[Device]):
     """A device, with the facts that its worker reported last."""
 
     host = serializers.CharField(source="host.name")
-    gpu = serializers.SerializerMethodField(help_text="Id of the card in /api/v1/gpus/; null if it is not there.")
+    gpu = serializers.SerializerMethodField(help_text="Id of the GPU in /api/v1/gpus/; null if it is not there.")
     drained = serializers.SerializerMethodField(
         help_text="Whether the device or its host is drained: it takes no new runs."
     )
@@ -45,9 +45,7 @@ class DeviceSerializer(serializers.ModelSerializer[Device]):
     )
     is_alive = serializers.SerializerMethodField(help_text="Whether its worker gave a sign of life in the last minute.")
     memory_age_seconds = serializers.SerializerMethodField(help_text="Age of the figure of memory in use.")
-    is_calibrated = serializers.SerializerMethodField(
-        help_text="Whether estimates use constants measured on this card."
-    )
+    is_calibrated = serializers.SerializerMethodField(help_text="Whether estimates use constants measured on this GPU.")
     running_run = serializers.IntegerField(
         source="running_id", allow_null=True, help_text="Id of the run that it executes now."
     )

@@ -25,11 +25,11 @@ _LOCK_SECONDS = 5.0
 class Command(BaseCommand):
     """Calibrates one card, or all cards of this host."""
 
-    help = "Measure the memory of a card's context and libraries, for more accurate estimates of such cards."
+    help = "Measure the memory of a GPU's context and libraries, for more accurate estimates of such GPUs."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--device", help="UUID of the card, or cuda:0, ...; default: every NVIDIA or AMD card of this host"
+            "--device", help="UUID of the GPU, or cuda:0, ...; default: every NVIDIA or AMD GPU of this host"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -45,7 +45,7 @@ class Command(BaseCommand):
             self.stdout.write("This host has no GPU: there is nothing to calibrate. A CPU has no context to measure.")
         for card in cards:
             if card.kind != "cuda":
-                raise CommandError(f"{card} is not an NVIDIA or AMD card and cannot be calibrated")
+                raise CommandError(f"{card} is not an NVIDIA or AMD GPU and cannot be calibrated")
             self._calibrate(card)
 
     def _calibrate(self, card: Device) -> None:
@@ -61,6 +61,6 @@ class Command(BaseCommand):
         use = (
             "estimates use it from now on"
             if calibration.gpu_id
-            else "the catalogue does not have this card, so there are no estimates for it"
+            else "the catalogue does not have this GPU, so there are no estimates for it"
         )
         self.stdout.write(f"{card}: context {context}; {use}")

@@ -70,7 +70,7 @@ def test_estimate_of_several_cards_needs_the_name_of_one(capsys, tmp_path):
     estimates = tmp_path / "estimates.json"
     estimates.write_text(json.dumps([estimate_of(RunSpec("bert"), gpus()[name]) for name in ("a10", "t4")]))
     status, _, error = printed(capsys, str(estimates))
-    assert (status, error) == (2, "error: --gpu: name one card of this estimate: a10, t4\n")
+    assert (status, error) == (2, "error: --gpu: name one GPU of this estimate: a10, t4\n")
     assert printed(capsys, str(estimates), "--gpu", "t4")[0] == 0
 
 

@@ -276,12 +276,12 @@ def test_frontier_is_part_of_the_result_that_the_portal_reads(traces, capsys):
 def test_frontier_in_events_is_for_one_card(traces, capsys):
     refused = run(capsys, "bert-tiny", "--gpu", "all", "--frontier", "64,128", "--events")
     assert refused.status == SpecError.exit_status
-    assert "frontier: is for one card" in refused.err
+    assert "frontier: is for one GPU" in refused.err
 
 
 def test_the_largest_value_is_the_answer_in_the_first_line(traces, capsys):
     lines = run(capsys, "gpt2-lm", "--memory", "1GiB", "--largest", "sequence-length").out.splitlines()
-    assert lines[1].startswith("ESTIMATE for a card with 1.0 GiB: at batch 1, ")
+    assert lines[1].startswith("ESTIMATE for a GPU with 1.0 GiB: at batch 1, ")
     assert " tokens fit with the margin of 21.9 %; " in lines[1]
     assert "128 tokens" not in lines[3]
     assert any(" tokens " in line and line.endswith("does not fit") for line in lines[4:])
@@ -307,7 +307,7 @@ def test_the_largest_value_is_part_of_the_result_that_the_portal_reads(traces, c
     [
         (["--gpu", "a10", "--largest", "image-size"], "has no --image-size; it takes --sequence-length"),
         (["--gpu", "a10", "--largest", "lora-rank"], "give the --lora-rank to start from"),
-        (["--gpu", "all", "--largest", "model"], "--largest: is for one card"),
+        (["--gpu", "all", "--largest", "model"], "--largest: is for one GPU"),
         (["--gpu", "a10", "--largest", "model", "--frontier", "64,128"], "cannot be given together"),
     ],
 )

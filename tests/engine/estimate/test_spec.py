@@ -56,7 +56,7 @@ def test_what_is_largest_is_searched_for_a_batch_of_one_where_none_is_given() ->
 
 
 def test_what_is_largest_is_asked_of_one_card() -> None:
-    with pytest.raises(SpecError, match="largest: is for one card"):
+    with pytest.raises(SpecError, match="largest: is for one GPU"):
         EstimateSpec(TRAINING, largest="model")
 
 

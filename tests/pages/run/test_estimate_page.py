@@ -222,7 +222,7 @@ def test_the_cards_are_counted_while_the_estimate_runs(alice_client):
     progress["ends_at"] = (timezone.now() + timedelta(seconds=127)).timestamp()
     services.progress_set(run_id=run.pk, token=run.token, progress=progress)
     text = page(alice_client, run.get_absolute_url())
-    assert "12 of 34 cards" in text
+    assert "12 of 34 GPUs" in text
     assert "<title>2 of 2 · 2 min left · BERT base · MemoryMark</title>" in text
 
 
@@ -312,7 +312,7 @@ def test_the_list_on_the_home_page_labels_it(alice_client):
 def test_an_attempt_without_a_device_is_shown(alice_client):
     run = make_claimed_estimate()
     services.run_fail(run_id=run.pk, token=run.token, code="internal", message="gone")
-    assert '<td data-label="Device">none</td>' in page(alice_client, run.get_absolute_url())
+    assert '<td data-label="Device">–</td>' in page(alice_client, run.get_absolute_url())
 
 
 def measured_with_estimate(**changes: Any) -> Run:

@@ -30,7 +30,7 @@ from engine.kinds import read_result
 
 _VERDICT = (
     "`same` where the two intervals overlap, where speeds are within 3 %, or where they differ by less than 0.05 %. "
-    "Empty where neither is better, as between an estimate and a measurement or two memory limits of one card, and "
+    "Empty where neither is better, as between an estimate and a measurement or two memory limits of one GPU, and "
     "where there is no comparison, as between different models or two lower bounds."
 )
 

@@ -82,7 +82,7 @@ class MatrixCellSerializer(OriginSerializer):
     )
     is_fastest = serializers.BooleanField()
     is_cheapest = serializers.BooleanField()
-    refusal = serializers.CharField(help_text="Why this card cannot run these settings. Empty: it can.")
+    refusal = serializers.CharField(help_text="Why this GPU cannot run these settings. Empty: it can.")
 
 
 class MatrixRowSerializer(serializers.Serializer[WorkloadRow]):

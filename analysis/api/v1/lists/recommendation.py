@@ -85,11 +85,11 @@ def _field(name: str) -> forms.Field:
 class RecommendationForm(StrictQueryForm):
     """The settings of a run that change what is measured, and where."""
 
-    gpu = forms.CharField(label="", required=False, help_text="Instead of device: any card of this type in the portal.")
+    gpu = forms.CharField(label="", required=False, help_text="Instead of device: any GPU of this type in the portal.")
 
     def clean(self) -> None:
         if {"gpu", "device"} <= self.given.keys():
-            self.add_error("gpu", "name a device or a card, not both")
+            self.add_error("gpu", "name a device or a GPU, not both")
 
     @property
     def spec(self) -> RunSpec:

@@ -32,7 +32,7 @@ _BODY: Any = inline_serializer(
             help_text="Labels of `what_to_change.variants` in the estimate's result.",
         ),
         "device": serializers.CharField(required=False, help_text="As in RunRequest. Default: auto."),
-        "device_class": serializers.CharField(required=False, help_text="Part of the card's name, such as A100."),
+        "device_class": serializers.CharField(required=False, help_text="Part of the GPU's name, such as A100."),
     },
 )
 _ANSWER: Any = inline_serializer("MeasureChangesAnswer", {"runs": RunSerializer(many=True)})

@@ -152,7 +152,7 @@ class CurvePointSerializer(serializers.Serializer[Any]):
 class CurveSerializer(serializers.Serializer[Any]):
     """Memory and speed by batch size on one card."""
 
-    gpu = serializers.CharField(allow_null=True, help_text="Name of the card; null until the run has a device.")
+    gpu = serializers.CharField(allow_null=True, help_text="Name of the GPU; null until the run has a device.")
     capacity_bytes = serializers.IntegerField(allow_null=True)
     limit_bytes = serializers.IntegerField(allow_null=True, help_text="Memory that the run may use.")
     points = CurvePointSerializer(many=True)
