@@ -61,7 +61,6 @@ def measure(
     keep: Keep = lambda _: None,
     estimates: bool = True,
     explains: bool = True,
-    compares: bool = True,
     calibration: Calibration | None = None,
     hold: Hold | None = None,
     started_as: Mapping[str, Any] | None = None,
@@ -72,7 +71,7 @@ def measure(
     boundary of a finished run only the speeds are compared again.
     `keep` stores the result before its event is emitted; an OSError of it is logged, and the run continues.
     `estimates`: begin with an estimate, so that the search starts near the boundary. A failed estimate is logged.
-    `explains`: end with one more process, which finds out what filled the memory. `compares`: compare the speeds.
+    `explains`: end with one more process, which finds out what filled the memory.
     `calibration`: that of this class of card, for the estimate. `started_as`: `run_facts()`, where read before.
     `hold` holds the device during the run, so that no other run disturbs it; it is called with the device's facts.
     """
@@ -92,7 +91,6 @@ def measure(
             earlier=earlier,
             estimates=estimates,
             explains=explains,
-            compares=compares,
         )
         return execution.finish(sweep.run(), keep)
 
@@ -124,7 +122,6 @@ class WorkerSweep(Sweep):
     earlier: EarlierAttempt | None
     estimates: bool
     explains: bool
-    compares: bool = True
     carried: int = 0
     known_boundary: Boundary | None = None
     tolerated_beside_bytes: int = 0
@@ -160,7 +157,7 @@ class WorkerSweep(Sweep):
         if boundary.largest_batch_size:
             if self.known_boundary is None:
                 self.execution.timed("curve", lambda: self._curve(boundary))
-            if not self.compares:
+            if not self.spec.compare_speed:
                 return boundary, Comparison(reason=LEFT_OUT)
             known = self.known_before_speeds(boundary)
             comparison = self.execution.timed("timing", lambda: self._compare_speeds(boundary), known=known)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 from .errors import SpecError
 from .ranks.emulation import EmulatedRank
+from .settings.rank_settings import check_compares
 from .settings.setting import Role, setting
 from .settings.spec_checks import check_settings, settings_of, value_types
 from .text.today import DEFAULT_BATCH_SIZE
@@ -179,9 +180,12 @@ class RunSpec(TrainingSpec):
         bounds=(0, 10_000_000),
         metavar="N",
     )
+    compare_speed: bool = True
+    """Whether speeds are compared: without that no size is recommended. Requested as a member of `RankStarts`."""
 
     def __post_init__(self) -> None:
         take_config(self)
+        check_compares(self.compare_speed)
         self.take_lora_targets()
         check_settings(self)
         check_start(self.start_batch_size, self.max_batch_size)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -58,11 +57,10 @@ def _measure(options: SimpleNamespace) -> int:
     if starts.emulate_ranks is not None and options.spec is not None:
         raise SpecError("emulate_ranks", "goes with single options, not with --spec")
     spec = spec_of(with_ranks(settings_given(options), starts), options.spec)
-    of_ranks = (
-        replace(starts, compare_speed=None) if spec.ranks == 1 else starts
-    )  # one device compares within a process
-    if not isinstance(spec_of_starts(spec, of_ranks), RunSpec):
+    measured = spec_of_starts(spec, starts)
+    if not isinstance(measured, RunSpec):
         return _measure_ranks(spec, starts, options)
+    spec = measured
     from ..runner import measure  # here, so that arguments are refused before it is loaded
 
     reporting = Reporting.of(options)
@@ -83,7 +81,6 @@ def _measure(options: SimpleNamespace) -> int:
                 keep=lambda result: run.keep(exit_status(result), result),
                 estimates=not options.no_estimate,
                 explains=not options.no_breakdown,
-                compares=options.compare_speed is not False,
                 calibration=None if options.calibration is None else Calibration.read(options.calibration),
                 hold=device_hold(run.emit, waits=options.wait_for_device),
                 started_as=run.started_as,

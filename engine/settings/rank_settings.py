@@ -64,7 +64,10 @@ class RankSettings:
 
 @dataclass(frozen=True, slots=True)
 class RankStarts:
-    """How ranks are measured: as their own starts, or by one device that stands in for them. Raises SpecError."""
+    """How ranks are measured, by their own starts or one device for all, and whether speeds are compared.
+
+    Raises SpecError.
+    """
 
     emulate_ranks: int | None = setting(
         Role.LIMIT,
@@ -86,19 +89,24 @@ class RankStarts:
     compare_speed: bool | None = setting(
         Role.LIMIT,
         "Compare speeds",
-        "Compare speeds, by 12 to 24 more starts; without them no size is recommended. Left out: yes.",
+        "Compare speeds, of starts by 12 to 24 more; without that no size is recommended. Left out: yes.",
         default=None,
-        hint="Of several ranks: 12 to 24 more starts. Without it, no size is recommended.",
+        hint="Without it, only the limit is found, and no size is recommended.",
     )
 
     def __post_init__(self) -> None:
         if self.rank is not None and not isinstance(self.rank, (list, tuple)):
             raise SpecError("rank", "must be a list of ranks, such as [0, 1, 7]")
-        if not isinstance(self.compare_speed, bool | None):
-            raise SpecError("compare_speed", "must be true or false")
+        check_compares(self.compare_speed is None or self.compare_speed)
         number, (least, most) = self.emulate_ranks, OF_STARTS["emulate_ranks"].bounds or (0, 0)
         if number is not None and not (type(number) is int and least <= number <= most):
             raise SpecError("emulate_ranks", f"must be a whole number from {least} to {most:,}")
+
+
+def check_compares(compare_speed: object) -> None:
+    """Raise SpecError where the member says neither yes nor no."""
+    if not isinstance(compare_speed, bool):
+        raise SpecError("compare_speed", "must be true or false")
 
 
 OF_STARTS = settings_of(RankStarts)

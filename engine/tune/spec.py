@@ -15,6 +15,7 @@ from ..errors import SpecError
 from ..program import IMPORTED_FROM, PROGRAM
 from ..ranks.emulation import EmulatedRank, emulated_ranks, wrong_emulation
 from ..search.allowed_sizes import BUDGETS, AllowedSizes
+from ..settings.rank_settings import check_compares
 from ..settings.spec_checks import check_settings, given_fields, not_offered
 from ..spec import check_start, shared_setting
 from ..text.masking import HIDDEN, masked
@@ -87,8 +88,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         check_settings(self)
-        if not isinstance(self.compare_speed, bool):
-            raise SpecError("compare_speed", "must be true or false")
+        check_compares(self.compare_speed)
         check_device_name(self.device)
         check_start(self.start_batch_size, self.max_batch_size)
         self._check_texts(may_be_null=("sizes",))

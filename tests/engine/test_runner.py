@@ -42,7 +42,7 @@ def test_what_is_known_is_said_before_the_speeds_are_compared_and_comparing_can_
     at = next(n for n, e in enumerate(events) if e.get("phase") == "timing")
     assert events[at]["known"].startswith("Up to 528 fit, certified. Unused at the default 16: ")
     assert "(--no-compare-speed leaves it out)" in events[at + 1]["message"]
-    alone = measure(RunSpec("bert-tiny"), worker=FakeWorker(528), estimates=False, compares=False)
+    alone = measure(RunSpec("bert-tiny", compare_speed=False), worker=FakeWorker(528), estimates=False)
     assert (alone.boundary.largest_batch_size, alone.recommended) == (528, None)
     assert answer_of(alone).sentence == "Up to 528 fit. None is recommended: the speeds were not compared."
 

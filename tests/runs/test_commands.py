@@ -18,7 +18,7 @@ from analysis.runs.kinds import devices_needed
 from analysis.runs.queue.placement import Placement
 from analysis.workers.supervisor import engine_arguments
 from engine.errors import SpecError
-from tests.factories import make_card, make_claimed_run, make_device
+from tests.factories import make_card, make_claimed_estimate, make_device
 
 TRAIN = '[[command]]\nname = "tagger"\ncommand = ["python", "train.py", "--token=abc123", "{batch_size}"]\n'
 FUNCTION = '[[command]]\nname = "tagger"\nfunction = "lab.train:make_step"\n'
@@ -233,7 +233,7 @@ def test_a_command_that_left_the_speeds_out_runs_again_with_them(register) -> No
     assert services.run_again(run=run, requested_by=None).spec["compare_speed"] is False
     assert services.run_again(run=run, requested_by=None, compares_speeds=True).spec["compare_speed"] is True
     with pytest.raises(SpecError, match="leave the speeds out"):
-        services.run_again(run=make_claimed_run(make_device("other")), requested_by=None, compares_speeds=True)
+        services.run_again(run=make_claimed_estimate(), requested_by=None, compares_speeds=True)
 
 
 def made_run() -> Run:

@@ -26,7 +26,7 @@ from analysis.workers.tasks import rewake
 from engine.catalog import workload_ids
 from engine.errors import DeviceBusy, EngineError
 from engine.settings.spec_checks import is_of_bytes
-from engine.spec import VALUE_TYPES, RunSpec
+from engine.spec import SETTINGS, VALUE_TYPES, RunSpec
 
 _INTERRUPTED_EXIT_STATUS = 130
 
@@ -39,11 +39,11 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("model", help=f"one of {', '.join(workload_ids())}")
         for field in fields(RunSpec):
-            if field.name != "model":
+            if field.name != "model" and field.name in SETTINGS:
                 _add_option(parser, field)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        given = {f.name: options[f.name] for f in fields(RunSpec) if options[f.name] is not None}
+        given = {name: options[name] for name in SETTINGS if options[name] is not None}
         try:
             spec = RunSpec.from_dict(given)
             refuse_unmigrated()

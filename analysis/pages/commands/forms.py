@@ -21,7 +21,6 @@ from engine.ranks.emulation import FEWEST_RANKS, MOST_RANKS
 from engine.spec import DEFAULTS, SETTINGS
 from engine.tune.spec import TuneSpec
 
-LIMIT_ONLY = "limit_only"
 """The name of the button that starts a run without its comparison of speeds."""
 _TEXT_FIELDS = ("memory_limit_bytes",)
 _PROMINENT = ("device", "current_batch_size", "memory_limit_bytes")
@@ -84,7 +83,7 @@ class CommandForm(SpecForm):
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         given = {name: value for name in self.command.settings if (value := cleaned.get(name)) not in (None, "")}
-        if self.offers_limit_only and self.data.get(LIMIT_ONLY):
+        if self.offers_limit_only and self.data.get("limit_only"):
             given["compare_speed"] = False
         try:
             self.spec = self.command.spec(given)

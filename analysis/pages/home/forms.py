@@ -292,7 +292,7 @@ class RunForm(SpecForm):
     def _starts(self) -> RankStarts:
         """Read how ranks are to be measured; nothing for estimates. Raises SpecError."""
         given = {name: self.cleaned_data.get(name) or None for name in OF_STARTS if self.reads(name)}
-        if given.get("compare_speed") == NO_COMPARISON:
+        if self.data.get("limit_only") or given.get("compare_speed") == NO_COMPARISON:
             given["compare_speed"] = False
         return RankStarts(**given)
 

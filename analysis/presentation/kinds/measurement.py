@@ -60,7 +60,9 @@ class Measurement(Presentation):
             return CHECKING_PHASES
         # a run that takes over another one searches after all where the device or the software changed
         is_timing_only = run.takes_over_id is not None and run.phase in ("", *TIMING_PHASES)
-        return TIMING_PHASES if is_timing_only else MEASURING_PHASES
+        if is_timing_only:
+            return TIMING_PHASES
+        return tuple(each for each in MEASURING_PHASES if each != "timing" or self.compares_speeds(run.spec))
 
     def compares_speeds(self, spec: Mapping[str, Any]) -> bool:
-        return True
+        return bool(spec.get("compare_speed", True))

@@ -44,8 +44,8 @@ class StoredResult(Measured):
 
     @property
     def compares_speeds(self) -> bool:
-        """Whether the run was to compare speeds: always, but of a command not where that was turned off."""
-        return self.training is None or bool(self.spec.get("compare_speed"))
+        """Whether the run was to compare speeds."""
+        return bool(self.spec.get("compare_speed", True))
 
     @property
     def grade(self) -> str:

@@ -19,6 +19,7 @@ MEASURED, DERIVED = "measured", "derived"
 _NOT_OF_ONE_SIZE = {
     *NOT_MEASURED,
     *("check_batch_size", "current_batch_size", "max_batch_size", "start_batch_size", "soak_steps", "reserve_fraction"),
+    "compare_speed",
 }
 _REFUSALS = (Reason.OUT_OF_MEMORY, Reason.DOES_NOT_FIT)
 

@@ -35,7 +35,14 @@ if TYPE_CHECKING:
 MEASURED_MAX = 20
 """Runs that one request may start."""
 # what is searched, and what it is compared with, changes neither the largest batch size nor the speed of a size
-_NOT_OF_SETTINGS = (*NOT_MEASURED, "current_batch_size", "check_batch_size", "start_batch_size", "soak_steps")
+_NOT_OF_SETTINGS = (
+    *NOT_MEASURED,
+    "current_batch_size",
+    "check_batch_size",
+    "start_batch_size",
+    "soak_steps",
+    "compare_speed",
+)
 _ACCUMULATION = "accumulation_steps"
 _BUDGET_SECONDS = DEFAULTS["time_budget_seconds"]
 _Of = TypeVar("_Of")

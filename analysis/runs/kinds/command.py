@@ -69,9 +69,6 @@ class Command(Rules):
             raise SpecError("command", f"{spec.model} {text}")
         return asdict(spec)
 
-    def comparing_speeds(self, spec: TuneSpec) -> TuneSpec:
-        return replace(spec, compare_speed=True)
-
     def without_secrets(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
         return without_secrets(result)
 

@@ -59,7 +59,7 @@ def run_again(
         if not rules_of(run).takes_probes:
             raise SpecError("run", "a command compares its speeds in starts of its own: run it again as a whole")
     spec = rules_of(run).requested(run)
-    if compares_speeds:
+    if compares_speeds or is_timing_only:
         spec = rules_of(run).comparing_speeds(spec)
     with transaction.atomic():
         again = run_create(

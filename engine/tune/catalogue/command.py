@@ -27,7 +27,7 @@ def ranked_command(spec: RunSpec, batch_size: str) -> tuple[str, ...]:
 
 
 def _is_of_training(name: str, value: Any) -> bool:
-    return SETTINGS[name].role in _KEPT and value != DEFAULTS.get(name)
+    return name in SETTINGS and SETTINGS[name].role in _KEPT and value != DEFAULTS.get(name)
 
 
 def settings_in(command: Sequence[str]) -> dict[str, Any] | None:

@@ -43,10 +43,9 @@ def spec_of_starts(spec: RunSpec, starts: RankStarts) -> RunSpec | TuneSpec:
     """Return what is measured: the training on one device, or the starts of its ranks. Raises SpecError."""
     if spec.ranks > 1:
         return ranked_spec(spec, starts)
-    for name in ("rank", "compare_speed"):
-        if getattr(starts, name) is not None:
-            raise SpecError(name, "is for several ranks: give 2 or more, or emulate_ranks")
-    return spec
+    if starts.rank is not None:
+        raise SpecError("rank", "is for several ranks: give 2 or more, or emulate_ranks")
+    return spec if starts.compare_speed is None else replace(spec, compare_speed=starts.compare_speed)
 
 
 def ranked_spec(spec: RunSpec, starts: RankStarts = AS_THEY_ARE) -> TuneSpec:

@@ -15,7 +15,7 @@ from analysis.runs.marks.share_links import share_link_create
 from engine.describe.answer import WORDS_MOST
 from engine.results.result import Boundary, Reason, RunResult
 from engine.tune.spec import TuneSpec
-from tests.factories import make_claimed_run, make_result, make_result_that_does_not_fit, make_spec
+from tests.factories import make_card, make_claimed_run, make_result, make_result_that_does_not_fit, make_spec
 from tests.factories.pages import finished, page, words
 from tests.factories.speeds import (
     make_bound_result,
@@ -72,6 +72,20 @@ RESULTS = {
         "See what to change",
     ),
 }
+
+
+def test_a_model_of_which_only_the_limit_was_wanted_has_its_speeds_compared_next(alice_client: Client) -> None:
+    card = make_card()
+    form = {"kind": "measurement", "model": "bert", "precision": "fp32", "optimizer": "adamw", "limit_only": "1"}
+    alice_client.post("/runs/new/", {**form, "current_batch_size": "4", "device": card.pk})
+    assert Run.objects.get().spec["compare_speed"] is False
+    spec = make_spec(compare_speed=False)
+    run = finished(replace(make_unmeasurable_result(), spec=spec), card, compare_speed=False)
+    assert green_in(page(alice_client, run)) == ["Compare speeds"]
+    only = re.search(r'name="only" value="(\w+)">Compare speeds', page(alice_client, run))
+    alice_client.post(f"/runs/{run.pk}/repeat/", {"only": only[1] if only else ""})
+    again = Run.objects.latest("pk")
+    assert (again.takes_over_id, again.spec["compare_speed"]) == (run.pk, True)
 
 
 @pytest.mark.parametrize("name", RESULTS)

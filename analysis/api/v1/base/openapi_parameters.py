@@ -167,7 +167,7 @@ def run_body(name: str, *, needs_model: bool = True, asks_size: bool = False) ->
 
     What is sent is checked by RunSpec itself. `asks_size`: it asks of one `batch_size` whether that fits.
     """
-    settings = {field.name: _setting(field, needs_model) for field in fields(RunSpec)}
+    settings = {field.name: _setting(field, needs_model) for field in fields(RunSpec) if field.name in SETTINGS}
     if asks_size:
         del settings["check_batch_size"]
         low, high = RANGES["check_batch_size"]
@@ -214,7 +214,7 @@ def _own_of_estimates() -> dict[str, AnyField]:
 
 
 def spec_body(name: str, spec: type[Any], own: Mapping[str, Setting]) -> Any:
-    shared = {field.name: field for field in fields(RunSpec)}
+    shared = {field.name: field for field in fields(RunSpec) if field.name in SETTINGS}
     settings = {
         field.name: _setting(shared[field.name], needs_model=True) if field.name in shared else _own_setting(field, own)
         for field in fields(spec)
@@ -225,7 +225,7 @@ def spec_body(name: str, spec: type[Any], own: Mapping[str, Setting]) -> Any:
 def _queue_fields() -> dict[str, AnyField]:
     return {
         "device_class": serializers.CharField(
-            required=False, help_text="Requested card: part of its name, such as A100."
+            required=False, help_text="Requested GPU: part of its name, such as A100."
         ),
         "priority": serializers.ChoiceField(Run.Priority.choices, required=False),
         "accepts_shared_device": serializers.BooleanField(required=False),
@@ -244,7 +244,7 @@ def _own_setting(field: Field[Any], own: Mapping[str, Setting]) -> AnyField:
 
 
 def command_setting(name: str) -> AnyField:
-    field = next((field for field in fields(RunSpec) if field.name == name), None)
+    field = next((field for field in fields(RunSpec) if field.name == name and name in SETTINGS), None)
     return serializers.BooleanField(required=False) if field is None else _setting(field, needs_model=False)
 
 

@@ -14,6 +14,7 @@ from analysis.api.run_request import DEFAULT_KIND, REQUESTED_KINDS
 from analysis.models import Run
 from engine.catalog import WORKLOADS, Workload
 from engine.settings.adapter_settings import NEEDED
+from engine.settings.rank_settings import OF_STARTS
 from engine.settings.spec_checks import is_of_bytes
 from engine.settings.step_settings import FULL
 from engine.settings.workload_settings import DEVICE_NAMES
@@ -44,7 +45,9 @@ def run_schema() -> Schema:
 
 def spec_properties() -> Schema:
     """Return the schema of the spec's fields. Works even if the lab's catalogue of cards is invalid."""
-    return {field.name: _property(field) for field in fields(RunSpec)}
+    compares = {"type": "boolean", "default": True, "description": OF_STARTS["compare_speed"].description}
+    settings = {field.name: _property(field) for field in fields(RunSpec) if field.name in SETTINGS}
+    return {**settings, "compare_speed": compares}
 
 
 def settings_of(workload: Workload) -> list[str]:
@@ -96,7 +99,7 @@ def _queue_properties() -> Schema:
             "type": "string",
             "maxLength": class_length,
             "default": "",
-            "description": "Part of the card's name, such as A100: any device of that name will do.",
+            "description": "Part of the GPU's name, such as A100: any device of that name will do.",
         },
         "priority": {
             "enum": Run.Priority.values,
@@ -106,7 +109,7 @@ def _queue_properties() -> Schema:
         "accepts_shared_device": {
             "type": "boolean",
             "default": False,
-            "description": "Start although other processes use the card: such a run is no baseline.",
+            "description": "Start although other processes use the GPU: such a run is no baseline.",
         },
     }
 
