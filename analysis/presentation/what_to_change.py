@@ -61,7 +61,6 @@ class Changes:
 
 
 def changes_shown(found: WhatToChange, measured: Mapping[str, Measured]) -> Changes:
-    """Return what the page shows."""
     base, size = measured.get(found.requested.label), f"batch {found.batch_size:,}"
     title = f"What to change so that {size} fits" if found.advice else f"No change that was tried makes {size} fit"
     rows = {variant.label: _row(variant, measured.get(variant.label), base) for variant in found.variants}

@@ -140,7 +140,6 @@ def _training_with_offload(recipe: Recipe, made: str) -> list[str]:
 
 
 def accelerate(recipe: Recipe) -> Snippet | NoSnippet:
-    """Write the training loop for Accelerate."""
     title = "Accelerate"
     if (reason := _no_fp16(recipe) or _no_own_loss(recipe) or _not_freed_here(recipe)) is not None:
         return NoSnippet(title, reason)

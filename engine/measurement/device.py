@@ -161,7 +161,6 @@ class Device(ABC):
         return None
 
     def free_bytes(self) -> int | None:
-        """Return what the process could still allocate."""
         return None
 
     def allocator_retries(self) -> int | None:

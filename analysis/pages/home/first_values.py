@@ -7,7 +7,7 @@ from typing import Any
 
 from analysis.models import ALL_GPUS, PUBLISHED_KINDS, Device, Run, RunKind
 from analysis.pages.form_choices import place_value
-from analysis.pages.home.forms import NO_COMPARISON, RunForm
+from analysis.pages.home.forms import RunForm
 from analysis.pages.kinds import BY_KIND, pages_of
 from analysis.presentation.formatting import exact_bytes_text
 from analysis.runs.gpu_catalog import gpu_of
@@ -45,8 +45,6 @@ def values_of(run: Run, kind: str = "", devices: Iterable[Device] = ()) -> dict[
     known = {name: value for name, value in spec.items() if name in RunForm.base_fields and value is not None}
     if "rank" in known:
         known["rank"] = ",".join(map(str, known["rank"]))
-    if "compare_speed" in known:
-        known["compare_speed"] = "" if known["compare_speed"] else NO_COMPARISON
     if "memory_limit_bytes" in known:
         known["memory_limit_bytes"] = exact_bytes_text(known["memory_limit_bytes"])
     if run.requested_kind == "cpu" and known.get("memory_limit_bytes") == REHEARSAL_LIMIT:

@@ -46,8 +46,7 @@ from engine.spec import CHOICES, DEFAULTS, RANGES, SETTINGS, RunSpec
 from engine.tune.catalogue.spec import spec_of_starts, with_ranks
 
 _SILENT_NAMED = 3
-NO_COMPARISON = "no"
-"""The choice of a measurement of ranks without a comparison of speeds."""
+_STARTS = ("emulate_ranks", "rank")
 
 
 @with_fields(
@@ -119,12 +118,6 @@ class RunForm(SpecForm):
     rank = forms.CharField(
         label=OF_STARTS["rank"].label, required=False, max_length=400, help_text=OF_STARTS["rank"].hint or ""
     )
-    compare_speed = forms.ChoiceField(
-        label=OF_STARTS["compare_speed"].label,
-        choices=[("", "yes"), (NO_COMPARISON, "no")],
-        required=False,
-        help_text=OF_STARTS["compare_speed"].hint or "",
-    )
     like = setting_field("like")
     largest = forms.ChoiceField(
         label=OF_ESTIMATES["largest"].label,
@@ -159,7 +152,7 @@ class RunForm(SpecForm):
             ("price_per_hour_usd", "hours_per_run", "runs_per_year"),
             "These are assumptions. They convert the measured speed-up into savings and do not affect measurements.",
         ),
-        Topic("Starts of several GPUs", tuple(OF_STARTS)),
+        Topic("Starts of several GPUs", _STARTS),
         Topic("Search and queue", ("time_budget_seconds", "reserve_percent", "frontier", *QUEUE)),
     )
     SEARCHED = {"model": "Search models", "gpu": "Search GPUs"}
@@ -291,8 +284,8 @@ class RunForm(SpecForm):
     @property
     def _starts(self) -> RankStarts:
         """Read how ranks are to be measured; nothing for estimates. Raises SpecError."""
-        given = {name: self.cleaned_data.get(name) or None for name in OF_STARTS if self.reads(name)}
-        if self.data.get("limit_only") or given.get("compare_speed") == NO_COMPARISON:
+        given = {name: self.cleaned_data.get(name) or None for name in _STARTS if self.reads(name)}
+        if self.data.get("limit_only"):
             given["compare_speed"] = False
         return RankStarts(**given)
 

@@ -90,7 +90,6 @@ def poll_seconds(idle_seconds: float) -> int:
 
 
 def read_live(run: Run, before: Seen) -> Live:
-    """Read the parts that change, each once."""
     turn = queue_positions([run]).get(run.pk)
     attempt = run.attempts.filter(number=run.attempt).first()
     probes = list(Measurement.objects.of(run))

@@ -36,7 +36,6 @@ def share_create(request: HttpRequest, run_id: int) -> HttpResponse:
 
 @require_POST
 def share_withdraw(request: HttpRequest, link_id: int) -> HttpResponseRedirect:
-    """End a link at once."""
     link = get_object_or_404(ShareLink, pk=link_id)
     if share_link_withdraw(link_id=link_id, by=signed_in_user(request)):
         messages.success(request, "The link is withdrawn. It and its badge answer “not found” from now on.")

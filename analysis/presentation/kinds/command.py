@@ -45,6 +45,3 @@ class Command(Measurement):
     def badge_claim(self, run: Run) -> tuple[str, str]:
         claim, colour = super().badge_claim(run)
         return (f"{claim}, {EMULATED}", colour) if run.spec.get("emulate_ranks") else (claim, colour)
-
-    def compares_speeds(self, spec: Mapping[str, Any]) -> bool:
-        return bool(spec.get("compare_speed"))

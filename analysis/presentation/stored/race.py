@@ -119,7 +119,6 @@ class StoredRace:
 
     @property
     def today_bytes(self) -> int | None:
-        """The peak memory of today's training."""
         return next((each.row.memory_bytes for each in self.rows if each.row.entry == TODAY), None)
 
     def memory_change(self, row: Row) -> float | None:

@@ -33,7 +33,6 @@ class StoredResult(Measured):
 
     @property
     def is_speed_measurable(self) -> bool:
-        """Whether figures of speed may be stated."""
         return self.claim is SpeedClaim.FIGURE
 
     @property

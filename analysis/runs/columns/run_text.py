@@ -21,7 +21,6 @@ _FINDS = {
 
 
 def run_text_keep(*, run_id: int) -> None:
-    """Store the run's current search terms."""
     columns = ("name", "note", "model", "device_name")
     row = Run.all_runs.filter(pk=run_id).values_list(*columns).first()
     if row is not None:

@@ -34,7 +34,7 @@ def shown(client: Client, address: str) -> Any:
 
 
 def test_ranks_on_a_cpu_are_queued_and_their_pages_say_what_they_are(alice_client: Client, cpu: Device) -> None:
-    start(alice_client, cpu, memory_limit_bytes="256MiB", compare_speed="no")
+    start(alice_client, cpu, memory_limit_bytes="256MiB", limit_only="1")
     run = Run.objects.get()
     assert (run.model, run.device_count, run.spec["compare_speed"]) == ("bert-tiny, ddp on 2 ranks", 1, False)
     for address in (run.get_absolute_url(), "/", "/runs/", "/fleet/"):

@@ -117,7 +117,6 @@ def _refuse_again(run: Run) -> None:
 
 
 def _refuse_a_body(request: Request) -> None:
-    """Refuse a body, which would be ignored."""
     body: Any = request.data
     if body:
         raise Problem(400, detail="This action takes no body; to change settings, use clone/.", code="unknown")

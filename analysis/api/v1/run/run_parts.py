@@ -244,6 +244,5 @@ def _poll(run: Run) -> dict[str, str]:
 
 
 def state_members(run: Run) -> dict[str, Any]:
-    """Return the data of StateMembers."""
     names = ("state", "phase", "attempt", "is_over")
     return {"run": run.pk, **origin_members(run), **{name: getattr(run, name) for name in names}}

@@ -70,12 +70,10 @@ def run_row(run: Run) -> Row:
 
 
 def measurement_rows(probes: QuerySet[Measurement]) -> list[Row]:
-    """Read probes as `MeasurementSerializer` answers them."""
     return _rows_of(MeasurementSerializer, probes)
 
 
 def attempt_rows(attempts: QuerySet[Attempt]) -> list[Row]:
-    """Read attempts as `AttemptSerializer` answers them."""
     return _rows_of(AttemptSerializer, attempts)
 
 

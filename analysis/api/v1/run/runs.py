@@ -294,7 +294,6 @@ class RunAnswer:
         return etag_of(self.summary, run.note, run.error_message, probes)
 
     def response(self, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-        """Answer the data of RunDetailSerializer."""
         run, turn = self.run, queue_positions([self.run]).get(self.run.pk)
         body = {
             **self.summary,
