@@ -54,7 +54,6 @@ class NewsSender:
         threads.shutdown(wait=False, cancel_futures=True)
 
     def look(self, threads: ThreadPoolExecutor) -> None:
-        """Do everything that is due now."""
         self._store_done()
         if time.monotonic() >= self._devices_at:
             self._devices_at = time.monotonic() + _DEVICES_SECONDS

@@ -46,7 +46,6 @@ class StoredSpec(dict[str, Any]):
             raise AttributeError(name) from None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as it was stored."""
         return dict(self)
 
 
