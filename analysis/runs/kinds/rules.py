@@ -79,7 +79,8 @@ class Rules(ABC):
         """Return the spec with the comparison of speeds. Raises SpecError where there is none."""
         if not hasattr(spec, "compare_speed"):
             raise SpecError("run", "only a measurement can leave the speeds out")
-        return replace(spec, compare_speed=True)
+        comparing: Spec = replace(spec, compare_speed=True)
+        return comparing
 
     def without_secrets(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
         return result
