@@ -44,7 +44,6 @@ class Execution:
 
     @property
     def seconds_silent(self) -> float:
-        """The seconds since the last event."""
         return time.monotonic() - self._emitted_at
 
     def restart_clock(self, seconds: float) -> None:

@@ -64,7 +64,6 @@ class Allowance:
 
 
 def allowance_of(scope: str, who: str) -> Allowance:
-    """Return the remaining allowance, without counting."""
     rate, now = settings.THROTTLES[scope], time()
     row = Throttle.objects.filter(scope=scope, who=who)
     free_at_seconds = max(row.values_list("free_at_seconds", flat=True).first() or now, now)

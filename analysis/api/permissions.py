@@ -35,7 +35,6 @@ class _Right(BasePermission):
         raise NotImplementedError
 
     def role(self, is_safe: bool) -> str:
-        """Return the lowest role that has the right."""
         raise NotImplementedError
 
 

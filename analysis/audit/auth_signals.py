@@ -15,7 +15,6 @@ USER = "user"
 
 
 def start_listening() -> None:
-    """Connect the receivers, once, when the application is ready."""
     signals.user_logged_in.connect(_signed_in, dispatch_uid="audit")
     signals.user_logged_out.connect(_signed_out, dispatch_uid="audit")
     signals.user_login_failed.connect(_failed, dispatch_uid="audit")

@@ -76,7 +76,6 @@ def part(pointer: str, detail: str, code: str = "invalid") -> dict[str, str]:
 
 
 def pointer_to(*path: object) -> str:
-    """Write a JSON pointer (RFC 6901)."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
 
 

@@ -73,7 +73,6 @@ def page_of(parts: Sequence[ListPart[Row]], rows: QuerySet[Row], **place: Any) -
 def numbers_of(
     parts: Sequence[ListPart[Row]], *, size: int, after: int | None = None, before: int | None = None
 ) -> Numbers:
-    """Read which rows stand on such a page."""
     if before is not None:
         found = _numbers([part.reversed for part in reversed(parts)], "before", before, size + 1)
         if len(found) <= size:

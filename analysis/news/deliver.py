@@ -127,7 +127,6 @@ def store_outcome(parcel: Parcel, outcome: DeliveryOutcome) -> None:
 
 
 def _take(pk: int) -> Parcel | None:
-    """Take this delivery, unless another sender was quicker."""
     lease = timedelta(seconds=2 * settings.NEWS_TIMEOUT_SECONDS + _LOOKUP_SECONDS)
     due = Delivery.objects.filter(pk=pk, state=DeliveryState.WAITING, due_at__lte=Now())
     if not due.update(due_at=Now() + lease, attempts_made=F("attempts_made") + 1):

@@ -59,7 +59,6 @@ class SubscriptionForm(forms.Form):
 
     @property
     def wish(self) -> Wish:
-        """What was chosen, once the form is valid."""
         values = self.cleaned_data
         view = self._views.get(values["view"])
         return Wish(values["name"], values["channel"], values["kinds"], values["url"].strip(), view)

@@ -34,7 +34,6 @@ _NAME_WORDS = 6
 
 
 def headline(result: StoredResult) -> Answer:
-    """Return the answer: one short sentence with its notes."""
     if result.is_check:  # one size was run: there is nothing to choose
         return answer_of_check(result)
     if result.largest is None:

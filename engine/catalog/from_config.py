@@ -307,7 +307,6 @@ def describe_count(parameter_count: int) -> str:
 
 
 def _check_shape(config: dict[Any, Any]) -> None:
-    """Refuse deep nesting and very many values, without recursion."""
     level: list[Any] = [config]
     seen = 0
     for _ in range(DEPTH_MAX):

@@ -93,7 +93,6 @@ def _share(text: str) -> float:
 
 
 def _size(text: str) -> int:
-    """Read a size such as 24GiB, in bytes."""
     try:
         return parse_bytes(text)
     except ValueError as exc:

@@ -110,5 +110,4 @@ def _assumed_host_memory(choice: CardChoice, option: str) -> list[str]:
 
 
 def _gib(size_bytes: int) -> int:
-    """Round up to whole GiB."""
     return -(-size_bytes // GIB)

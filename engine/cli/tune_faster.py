@@ -64,7 +64,6 @@ def spec_of(options: SimpleNamespace, command: Sequence[str]) -> OwnRaceSpec:
 
 
 def tried_of(text: str | None) -> tuple[str, ...]:
-    """Read the names of `--try a,b,c`."""
     names = tuple(name for each in (text or "").split(",") if (name := each.strip()))
     for name in names:
         if name not in BY_NAME:

@@ -45,7 +45,6 @@ def trains_with(result: RunResult, size: int, trains: str = "trains") -> str:
 
 
 def certificate(result: RunResult) -> str:
-    """Return the evidence of the result, in one sentence."""
     boundary, (_, trained) = result.boundary, verbs(result.spec)
     largest = boundary.largest_batch_size
     if boundary.reason is Reason.DOES_NOT_FIT:

@@ -74,7 +74,6 @@ class Estimated:
 
     @property
     def spec(self) -> StoredSpec:
-        """What was requested, the same for each card."""
         return self.estimates[0].spec
 
     @classmethod

@@ -78,7 +78,6 @@ class Measured(RunResult):
 
     @property
     def total_seconds(self) -> float:
-        """How long the run took by its own clock."""
         return self.timings.total_seconds
 
     def recorded_facts(self) -> dict[str, Any]:
@@ -88,7 +87,6 @@ class Measured(RunResult):
         return {"device_name": self.device.name, **{name: device.get(name) for name in _OF_THE_DEVICE}, **lasting}
 
     def points(self) -> dict[int, Point]:
-        """Return every size that trained, with its memory."""
         return {size: Point.of(p, self.device) for size, p in decisive_probes(self.probes).items() if p.fits}
 
 

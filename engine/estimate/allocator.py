@@ -107,7 +107,6 @@ class _Pool:
         return index
 
     def give(self, address: int, size: int) -> None:
-        """Free a block; it merges with its free neighbours."""
         end = address + size
         before = self.start_of.pop(address, None)
         if before is not None:
@@ -136,7 +135,6 @@ class _Pool:
         return wanted_bytes
 
     def release(self) -> int:
-        """Release every wholly free segment, and return the bytes."""
         released = 0
         for address, size in list(self.size_at.items()):
             if self.segments.get(address) == size:

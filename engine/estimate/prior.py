@@ -94,7 +94,6 @@ class PriorEstimate:
         )
 
     def at(self, batch_size: int) -> EstimateAt:
-        """Return what is predicted for exactly this size."""
         known = self.estimate.at_batch_size(batch_size)
         limit_bytes = self.estimate.limit_bytes
         return known or estimate_at(self.replays.model, self.card, batch_size, limit_bytes, replays=self.replays)

@@ -94,7 +94,6 @@ class Findings:
 
     @property
     def deciding(self) -> RaceVerdict:
-        """The verdict whose rounds alone decide the headline."""
         is_own_size = self.chosen_batch_size != self.batch_size
         return self.at_own_size if is_own_size and self.at_own_size is not None else self.at_today
 

@@ -96,7 +96,6 @@ def _stat(folder: Path) -> tuple[int, int]:
 
 
 def usable_cores() -> set[int]:
-    """Return the cores that this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return os.sched_getaffinity(0)
     return set(range(os.cpu_count() or 1))

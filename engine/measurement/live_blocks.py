@@ -105,7 +105,6 @@ def _request(step: TracedStep, place: int) -> Request:
 
 
 def _totals(step: TracedStep) -> list[int]:
-    """Return the live bytes after each event."""
     live = {address: block.size_bytes for address, block in step.carried.items()}
     now, totals = step.base_bytes, []
     for event in step.events:

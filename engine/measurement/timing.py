@@ -98,7 +98,6 @@ class BlockTimer:
 
 
 def one_step(device: Device, step: TrainingStep, batch_size: int) -> float:
-    """Return the seconds of one whole step."""
     device.synchronize()
     before = time.perf_counter()
     step.begin()

@@ -111,7 +111,6 @@ class MemoryBreakdown:
     seconds: float | None = None
 
     def taking(self, seconds: float) -> MemoryBreakdown:
-        """Return the same, with the seconds it took."""
         return replace(self, seconds=round(seconds, 3))
 
     def to_dict(self) -> dict[str, Any]:

@@ -92,7 +92,6 @@ class CommandForm(SpecForm):
         return cleaned
 
     def submission(self) -> dict[str, Any]:
-        """Return the arguments of `services.run_create`, from a valid form."""
         place = self.places[self.cleaned_data["device"]][1]
         is_own_price = self.cleaned_data.get("price_per_hour_usd") is None
         return {"spec": self.spec, "place": place, "uses_device_price": is_own_price}

@@ -32,7 +32,6 @@ def help_page(request: HttpRequest) -> HttpResponse:
 @login_required_only
 @require_safe
 def document(request: HttpRequest, name: str) -> HttpResponse:
-    """Show one document with its table of contents."""
     found = documents().get(name)
     if found is None:
         raise Http404

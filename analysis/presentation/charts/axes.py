@@ -111,7 +111,6 @@ def decimal_ticks(highest: float, at_most: int = 6) -> list[float]:
 def _between(
     quantity: str, title: str, values: list[float], text: Callable[[float], str], *, is_log: bool = False
 ) -> Axis:
-    """Begin and end at the outer ticks."""
     return Axis(quantity, title, values[0], values[-1], tuple((value, text(value)) for value in values), is_log)
 
 

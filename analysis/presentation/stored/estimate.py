@@ -33,7 +33,6 @@ class StoredEstimate(EstimatedCard):
 
     @property
     def points(self) -> tuple[EstimateAt, ...]:
-        """The sizes that were estimated, in rising order."""
         return tuple(sorted(self.at, key=lambda at: at.batch_size))
 
     @property

@@ -43,7 +43,6 @@ class StoredResult(Measured):
 
     @property
     def compares_speeds(self) -> bool:
-        """Whether the run was to compare speeds."""
         return bool(self.spec.get("compare_speed", True))
 
     @property
@@ -58,7 +57,6 @@ class StoredResult(Measured):
 
     @property
     def is_check(self) -> bool:
-        """Whether one size was run, and no limit searched."""
         return self.spec.get("check_batch_size") is not None
 
     @property
@@ -68,7 +66,6 @@ class StoredResult(Measured):
 
     @property
     def free_bytes(self) -> int | None:
-        """The memory that the recommended size leaves free."""
         if self.recommended is None or self.recommended.memory_bytes is None:
             return None
         return self.limit_bytes - self.recommended.memory_bytes
@@ -104,7 +101,6 @@ class StoredResult(Measured):
 
     @property
     def current_is_refused(self) -> bool:
-        """Whether today's size is known not to fit."""
         return is_today_refused(self)
 
     @property

@@ -133,7 +133,6 @@ class Recorder(TorchDispatchMode):
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Record nothing in the context."""
         self._is_paused = True
         try:
             yield

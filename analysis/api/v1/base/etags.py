@@ -22,7 +22,6 @@ def etag_of(summary: Mapping[str, Any], *others: Any) -> str:
 
 
 def is_known(request: Request, etag: str) -> bool:
-    """Whether the client has this answer already (If-None-Match)."""
     known = [tag.removeprefix("W/") for tag in parse_etags(request.headers.get("If-None-Match", ""))]
     return etag in known or known == ["*"]
 

@@ -29,7 +29,6 @@ SPEC: Schema = {"anyOf": [component(name) for name in dict.fromkeys(each.spec_na
 
 
 def engine_components() -> dict[str, Schema]:
-    """Return the schemas by the names of their components."""
     types = dict.fromkeys(each.result_type for each in BY_KIND.values())
     _, found = msgspec.json.schema_components(types, schema_hook=_of_protocol, ref_template=COMPONENT)
     for name, added in (item for each in BY_KIND.values() for item in each.described_result().items()):

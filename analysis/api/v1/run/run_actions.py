@@ -111,7 +111,6 @@ class RunRestore(StrictView):
 
 
 def _refuse_again(run: Run) -> None:
-    """Refuse to start here what somebody reported."""
     if reason := rules_of(run).not_again(run):
         raise Problem(409, detail=f"run: {reason}", code="state")
 

@@ -128,7 +128,6 @@ class RunExport(StrictView):
     read_throttle_scope = "export"
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[Any, str]:
-        """Choose the format by the address and ignore Accept."""
         return super().perform_content_negotiation(request, force=True)
 
     def read_query(self, query: QueryDict) -> HistoryQuery:

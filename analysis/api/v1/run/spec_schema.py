@@ -27,7 +27,6 @@ _UNITS = {"_bytes": "bytes", "_seconds": "seconds", "_usd": "US dollars", "_batc
 
 
 def run_schema() -> Schema:
-    """Return the schema of the body of `POST /api/v1/runs/`."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Run",
@@ -124,7 +123,6 @@ def _of_kind(kind: str) -> Schema:
 
 
 def _of_model(workload: Workload) -> Schema:
-    """Describe what holds for this model alone."""
     narrowed: Schema = {name: {"const": default} for name, default in _refused_by(workload).items()}
     narrowed[workload.input_field] = input_schema(workload)
     if workload.block_count:
