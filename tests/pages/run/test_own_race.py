@@ -131,11 +131,7 @@ def test_its_events_are_followed_while_it_runs(client: Client, ann: User) -> Non
     assert "limited to" not in page
 
 
-def test_a_forged_race_of_a_script_and_one_of_an_older_form_are_refused(ann: User) -> None:
-    forged = document_of("one that gains")
-    forged["headline"] = "9x as fast."
-    answer = SendingClient(ann).send_result(body_of(forged))
-    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/headline")
+def test_a_race_of_a_script_of_an_older_form_is_refused(ann: User) -> None:
     older = document_of("one that gains")
     del older["facts"]
     answer = SendingClient(ann).send_result(body_of(older))
