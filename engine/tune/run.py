@@ -265,7 +265,7 @@ class StartSweep(Sweep):
     def _judge(self, readings: list[Reading], ended: Ended, batch_size: int) -> Probe:
         short = self.so_far.wants_more_steps & {batch_size}
         evidence = self.evidence[batch_size] = self._evidence(readings, ended, batch_size)
-        is_still = not any(e.caveat or (e.watched and e.watched.is_varied) for e in self.evidence.values())
+        is_still = not self.so_far.is_varied and not any(e.caveat for e in self.evidence.values())
         if self._is_on_cpu and self.ranks == 1 and is_still:
             peaks = ((p.batch_size, p.peak_allocated_bytes) for p in (*self.probes, evidence.probe))
             check_memory_rises({size: peak for size, peak in peaks if peak}, shows_size=UNSEEN in self.unit.axes)
