@@ -91,7 +91,7 @@ def test_a_card_that_a_run_uses_is_left_alone():
 
 def test_a_cpu_is_refused_by_name():
     make_device()
-    with pytest.raises(CommandError, match="not an NVIDIA or AMD card"):
+    with pytest.raises(CommandError, match="not an NVIDIA or AMD GPU"):
         said("--device", "cpu")
 
 

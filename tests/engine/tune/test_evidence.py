@@ -8,7 +8,6 @@ from engine.text.own_words import SAID
 from engine.tune.evidence import Ended, Evidence, evidence_of
 from engine.tune.reading import BY_LOADER, Reading
 from engine.tune.seen import KEPT_OUT, LastSeen
-from engine.tune.varied import check_memory_rises
 from engine.tune.whole_run import describe_peak
 from tests.engine.tune.test_replay import counted, memory_of
 
@@ -346,17 +345,6 @@ def test_the_optimizer_s_own_peak_is_told_from_what_grows_with_the_batch() -> No
     events = [[1, 0], [2, 10, 50], [3, 10, -50], [4, 1], [5, 11, 400], [6, 11, -400], [7, 2]]
     memory = memory_of(events, marks)
     assert (memory.peak_bytes, memory.phase, memory.batch_peak_bytes) == (500, "optimizer_step", 150)
-
-
-def test_a_smaller_batch_that_took_clearly_more_memory_is_no_answer() -> None:
-    """As on a CPU with sharded parameters, where it hangs on when the ranks wait for each other."""
-    check_memory_rises({16: 1_000, 32: 1_000, 64: 995, 128: 2_000})
-    with pytest.raises(CommandUntunable) as refused:
-        check_memory_rises({123: 6_359_028, 16: 7_216_440, 240: 10_479_024})
-    assert refused.value.code == "memory_varies"
-    assert "batch 16 took 6.9 MiB and batch 123 6.1 MiB" in str(refused.value)
-    with pytest.raises(CommandUntunable):
-        check_memory_rises({16: 1_000, 32: 1_000}, shows_size=True)
 
 
 def drawn(rows: list[int | None], given: int) -> Reading:

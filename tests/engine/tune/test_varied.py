@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from engine.errors import CommandUntunable
 from engine.results.result import Boundary, Outcome, Reason
 from engine.search.stillness import Watched
 from engine.tune.evidence import Ended, Evidence, evidence_of
@@ -16,7 +17,7 @@ from engine.tune.reading import Reading
 from engine.tune.spec import TuneSpec
 from engine.tune.start.command import begin_command
 from engine.tune.start.launch import Watching, start
-from engine.tune.varied import describe_late_refusal
+from engine.tune.varied import check_memory_rises, describe_late_refusal
 from tests.engine.tune.test_evidence import CARD, judged, marks_of, reading, steps
 from tests.engine.tune.test_replay import memory_of
 
@@ -170,3 +171,14 @@ def test_a_loader_that_gives_no_batch_in_a_loop_that_goes_on_is_named_at_once() 
         Outcome.SIZE_LIMIT,
         "its DataLoader of 64 rows gave no batch in 8 passes",
     )
+
+
+def test_a_smaller_batch_that_took_clearly_more_memory_is_no_answer() -> None:
+    """As on a CPU with sharded parameters, where it hangs on when the ranks wait for each other."""
+    check_memory_rises({16: 1_000, 32: 1_000, 64: 995, 128: 2_000})
+    with pytest.raises(CommandUntunable) as refused:
+        check_memory_rises({123: 6_359_028, 16: 7_216_440, 240: 10_479_024})
+    assert refused.value.code == "memory_varies"
+    assert "batch 16 took 6.9 MiB and batch 123 6.1 MiB" in str(refused.value)
+    with pytest.raises(CommandUntunable):
+        check_memory_rises({16: 1_000, 32: 1_000}, shows_size=True)
