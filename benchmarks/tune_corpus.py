@@ -94,7 +94,7 @@ CORPUS = {
     "packed": Case("PYTHON DIR/packed.py {batch_size}", NOT_HONOURED),
     "skips_first_steps": Case("PYTHON DIR/mixed_precision.py {batch_size} 30"),
     "warms_up_3": Case("PYTHON DIR/warm_up.py {batch_size} 3"),
-    "warms_up_5": Case("PYTHON DIR/warm_up.py {batch_size} 5", NOT_HONOURED),
+    "warms_up_5": Case("PYTHON DIR/warm_up.py {batch_size} 5"),
     "halves_once": Case("PYTHON DIR/halving.py {batch_size} keep", NOT_HONOURED),
     "halves_each": Case("PYTHON DIR/halving.py {batch_size} again", NOT_HONOURED),
     "ignores": Case("PYTHON DIR/ignores.py {batch_size}", NOT_HONOURED),

@@ -1,4 +1,4 @@
-"""PURE: checks what a tuned command facts to have consumed against its starts.
+"""PURE: finds what a tuned command cannot have consumed, by its starts.
 
 Tokens, waiting for data and the facts of a whole run were measured within the starts, and are in no probe.
 """
