@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +23,8 @@ from .protection import GUARDIAN, Protection, protection_of, recover
 from .seeds import with_seed
 
 UNPROTECTED = Protection()
+ENDING_SECONDS = 5.0
+"""How long a killed process may take to be gone."""
 
 
 def begin_protected(
@@ -99,7 +102,18 @@ class _Guarded:
 
 
 def _kill_those_of(place: Place) -> None:
+    """Kill until none is left: one may start another meanwhile, and needs a moment to end."""
+    until = time.monotonic() + ENDING_SECONDS
+    while _are_killed(place) and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+def _are_killed(place: Place) -> bool:
+    """Kill all processes of a start. Returns whether there was any."""
+    found = False
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if os.fsencode(place.notes) in (entry / "environ").read_bytes():
                 os.kill(int(entry.name), signal.SIGKILL)
+                found = True
+    return found
