@@ -91,7 +91,7 @@ KINDS = ByKind(
         "estimate",
         EstimateSpec.from_dict,
         Estimated.from_dict,
-        _of_a_measurement,  # it holds nothing that was measured: as a result it is refused by its first member
+        _of_a_measurement,  # it holds nothing that was measured: as a result it lacks members
         members=("estimates", "safe_batch_size"),
         uses_device=False,
         is_reported=False,

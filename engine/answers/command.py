@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any, ClassVar
 
 from ..errors import SpecError
-from ..results.result import Boundary, Outcome, Point, Probe, Purpose, Reason, RunResult
+from ..results.result import Boundary, Outcome, Point, Probe, Reason, RunResult
 from ..results.speed_rounds import SpeedRound, Stage
 from ..search.allowed_sizes import AllowedSizes, boundary_among
 from ..search.boundary import boundary_cut_short, boundary_of_most_starts, boundary_of_search
@@ -139,7 +139,7 @@ class CommandFacts(SizeFacts):
 
     def micro_batches(self, batch_size: int, unknown: int) -> int:
         """Return those of the start that measured the size's memory; `unknown` where that timed no step."""
-        own = [p for p in self.probes if p.batch_size == batch_size and p.purpose is not Purpose.TIMING]
+        own = [p for p in self.untimed if p.batch_size == batch_size]
         samples = [(p.samples_per_second or 0.0) * (p.step_seconds or 0.0) for p in own]
         return max((round(each / batch_size) for each in samples), default=0) or unknown
 

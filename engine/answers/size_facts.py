@@ -49,7 +49,6 @@ class Conditions:
     seconds: float = 0.0
     others_cores: float | None = None
     cores: int | None = None
-    left_out_batch_sizes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

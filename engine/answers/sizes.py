@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import Any
@@ -16,7 +16,7 @@ from ..speed.comparison import Comparison
 from ..speed.reasons import RUN_ENDED
 from .impossible import Impossible, refuse
 from .physics import impossible_figures
-from .size_facts import SizeFacts
+from .size_facts import EndOfSearch, SizeFacts
 
 MOST_NOTES = 32
 
@@ -57,7 +57,7 @@ def boundary_of(facts: SizeFacts) -> Boundary:
     Several are possible where time may have ended earlier. The certificate is the probes' own; a run may claim less.
     """
     ended = facts.stored.boundary
-    said = (ended.note or "").split("; ") if ended.note else []
+    said = _notes(ended)
 
     def distance(possible: Boundary) -> tuple[bool, bool, bool, int]:
         return (
@@ -69,13 +69,12 @@ def boundary_of(facts: SizeFacts) -> Boundary:
 
     found = min((with_current_size_note(each, facts.spec) for each in facts.boundaries()), key=distance)
     shown = _notes(found)
-    more = [note for note in said if note not in shown and facts.may_note(note)]
-    own = [note for note in said if note in shown or note in more]
-    notes = [*own, *(note for note in shown if note not in own)][:MOST_NOTES]
-    return replace(found, certified=found.certified and ended.certified, note="; ".join(dict.fromkeys(notes)) or None)
+    own = (note for note in said if note in shown or facts.may_note(note))
+    notes = [*dict.fromkeys([*own, *shown])][:MOST_NOTES]
+    return replace(found, certified=found.certified and ended.certified, note="; ".join(notes) or None)
 
 
-def _notes(boundary: Boundary) -> list[str]:
+def _notes(boundary: Boundary | EndOfSearch) -> list[str]:
     return boundary.note.split("; ") if boundary.note else []
 
 
@@ -102,14 +101,13 @@ def _compare(facts: SizeFacts, boundary: Boundary, rounds: Sequence[SpeedRound])
     return replace(facts.compare(known, rounds, points, largest), speed_rounds=tuple(rounds))
 
 
-def _timings_of(facts: SizeFacts) -> dict[int, Probe]:
-    return {p.batch_size: p for p in facts.probes if p.purpose is Purpose.TIMING}
-
-
 def _rounds_of(facts: SizeFacts) -> tuple[list[SpeedRound], list[Impossible]]:
     """Return the rounds with the medians of the steps that their blocks timed, and what cannot have been timed."""
-    timings, used = _timings_of(facts), dict[int, int]()
-    wrong, rounds = [*_twice(facts, timings)], []
+    timed = [p for p in facts.probes if p.purpose is Purpose.TIMING]
+    timings, used = {p.batch_size: p for p in timed}, dict[int, int]()
+    wrong, rounds = list[Impossible](), []
+    if len(timings) < len(timed):
+        wrong.append(Impossible("probes", "a size with two timing probes", "one for each size"))
     for number, each in enumerate(facts.stored.speed_rounds):
         path, blocks, steps_seconds = f"speed_rounds[{number}]", list[SpeedBlock](), 0.0
         for place, block in enumerate(each.blocks):
@@ -129,11 +127,6 @@ def _rounds_of(facts: SizeFacts) -> tuple[list[SpeedRound], list[Impossible]]:
     return rounds, wrong
 
 
-def _twice(facts: SizeFacts, timings: Mapping[int, Probe]) -> Iterator[Impossible]:
-    if len(timings) < sum(p.purpose is Purpose.TIMING for p in facts.probes):
-        yield Impossible("probes", "a size with two timing probes", "one for each size")
-
-
 def _steps_of(block: SpeedBlock, probe: Probe | None) -> Sequence[float]:
     """Return the steps of a block; empty where the timing probe does not have all of them."""
     if probe is None or block.first_step < 0 or block.steps < 1:
@@ -143,9 +136,8 @@ def _steps_of(block: SpeedBlock, probe: Probe | None) -> Sequence[float]:
 
 
 def _probes_with_speeds(facts: SizeFacts, found: Comparison) -> list[Probe]:
-    speeds = {**found.rough, **{size: speed.value for size, speed in found.speeds.items()}}
-    known = speeds if found.is_measurable else {}
+    speeds = found.speed_by_size
     return [
-        facts.timing_of(p, known.get(p.batch_size)) if p.purpose is Purpose.TIMING and p.timed_step_seconds else p
+        facts.timing_of(p, speeds.get(p.batch_size)) if p.purpose is Purpose.TIMING and p.timed_step_seconds else p
         for p in facts.probes
     ]

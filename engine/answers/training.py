@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..results.result import Boundary, Probe, Purpose
+from ..results.result import Boundary, Probe
 from ..text.printable import is_line
 from ..text.units import format_bytes
 from ..tune.file_changes import MOST_FILES, MOST_PATH
@@ -29,7 +29,7 @@ def impossible_training(
 
     `catalogue` has its settings; None for a training of somebody's own.
     """
-    starts = [p for p in facts.probes if p.purpose is not Purpose.TIMING]
+    starts = facts.untimed
     is_count = len(starts) <= len(training.starts) <= len(starts) + MOST_STARTS  # those that compare speeds are last
     if len(training.starts) != facts.stored.timings.processes or not is_count:
         yield Impossible("timings.processes", facts.stored.timings.processes, len(training.starts))

@@ -82,6 +82,11 @@ class Comparison:
     def is_measurable(self) -> bool:
         return self.claim is SpeedClaim.FIGURE
 
+    @property
+    def speed_by_size(self) -> dict[int, float]:
+        """Return the samples a second of each compared size; empty where no figure is stated."""
+        return {**self.rough, **{size: speed.value for size, speed in self.speeds.items()}}
+
     def is_compared(self, batch_size: int) -> bool:
         return batch_size in self.speeds or batch_size in self.rough
 
@@ -172,7 +177,7 @@ class SpeedComparison:
         The speed is not the median of the step times: other work disturbs the sizes at different moments, so medians
         would contradict the comparison.
         """
-        speeds = {**found.rough, **{size: speed.value for size, speed in found.speeds.items()}}
+        speeds = found.speed_by_size
         sizes = sorted({b.batch_size for b in self.blocks})
         return [_probe(s, [b for b in self.blocks if b.batch_size == s], speeds.get(s)) for s in sizes]
 

@@ -8,7 +8,8 @@ import pytest
 from django.core.management import call_command
 
 from analysis.models import AuditEntry, Run
-from tests.engine.answers.answers import answer_of, originals
+from engine.kinds import answered
+from tests.engine.answers.answers import originals
 from tests.factories import make_device, make_measured_run
 
 pytestmark = pytest.mark.django_db
@@ -25,7 +26,7 @@ def test_results_say_what_today_s_rules_say_and_what_cannot_be_read_stays() -> N
         call_command("decide_again", stdout=out, stderr=errors)
         assert expected in out.getvalue()
     run = Run.objects.get(pk=renewed.pk)
-    assert run.result == answer_of(document)
+    assert run.result == answered(document)
     assert run.largest_batch_size == document["boundary"]["largest_batch_size"]
     assert Run.objects.get(pk=kept.pk).result == damaged
     assert f"Run {kept.pk} stays as it is" in errors.getvalue()

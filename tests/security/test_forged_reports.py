@@ -11,9 +11,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from analysis.models import Device, Run, RunLog
+from engine.kinds import answered
 from engine.tune import run as tune_run
 from engine.tune.spec import TuneSpec
-from tests.engine.answers.answers import answer_of, originals
+from tests.engine.answers.answers import originals
 from tests.engine.answers.test_commands import made, made_up_start
 from tests.engine.honest_worker import HonestWorker, document_of
 from tests.factories.reports import HOST, STARTED_AT, SendingClient, make_events, make_run_key
@@ -72,7 +73,7 @@ def test_three_documents_whose_conclusions_were_changed_by_hand_show_what_their_
         ),
         (copy.deepcopy(originals()["tune_speed"]), {"savings": {"per_year_usd": 1e9}, "waste": None}),
     ):
-        honest = answer_of(document)
+        honest = answered(document)
         answer = sender.send_result(body_of({**document, **changes}))
         assert answer.status_code == 201, answer.content
         stored = Run.objects.get(pk=answer.json()["id"]).result

@@ -9,12 +9,10 @@ from django.core.management.base import BaseCommand
 from analysis.audit.record import record
 from analysis.models import Run
 from analysis.runs.kinds import BY_KIND
+from analysis.runs.reported.document import MALFORMED
 from engine.answers import ImpossibleFiguresError
 from engine.errors import SpecError
 from engine.kinds import KINDS, answered
-
-_NOT_ANSWERED = (SpecError, ImpossibleFiguresError, LookupError, ArithmeticError, TypeError, ValueError)
-"""What a row of any content may raise: it is left as it is, and counted."""
 
 
 class Command(BaseCommand):
@@ -29,7 +27,7 @@ class Command(BaseCommand):
             try:
                 result = answered(run.result or {})
                 columns = BY_KIND[run.kind].columns(result)
-            except _NOT_ANSWERED as exc:
+            except (SpecError, ImpossibleFiguresError, *MALFORMED) as exc:  # a row of any content
                 self.stderr.write(f"Run {run.pk} stays as it is: {exc}"[:300])
                 left += 1
                 continue

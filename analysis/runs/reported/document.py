@@ -24,7 +24,7 @@ from engine.results.result_file import result_in
 REPORTED_KINDS = tuple(name.value for name, kind in KINDS.items() if kind.is_reported)
 """What can be reported. A command, or a function, is a measurement of the portal, too; its spec has other fields."""
 HOST_LENGTH: int = Run._meta.get_field("reported_from").max_length or 0
-_MALFORMED = (TypeError, ValueError, AttributeError, ArithmeticError, LookupError, StopIteration)
+MALFORMED = (TypeError, ValueError, AttributeError, ArithmeticError, LookupError, StopIteration)
 """What reading a document of any content may raise: it refuses the document, and is no error of the server."""
 _LONGEST_SECONDS = 366 * 86_400.0
 
@@ -75,7 +75,7 @@ def read_document(body: object) -> ReportedDocument:
         check_columns(Run, {**columns, "device_count": device_count})
     except ImpossibleFiguresError as exc:
         raise ImpossibleDocumentError(run_key, host, exc.found) from exc
-    except _MALFORMED as exc:
+    except MALFORMED as exc:
         raise SpecError("result", f"is no result that this portal can read: {exc!r}"[:500]) from exc
     device = found.device
     return ReportedDocument(

@@ -21,12 +21,6 @@ def originals() -> dict[str, dict[str, Any]]:
     return {path.stem: json.loads(path.read_text())["result"] for path in sorted(RESULTS.glob("*.json"))}
 
 
-def answer_of(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer as JSON has it."""
-    made: dict[str, Any] = json.loads(json.dumps(answered(document)))
-    return made
-
-
 def keeps_its_boundary(document: dict[str, Any]) -> bool:
     """Whether the starts of a command give the boundary that it has, whatever time they took."""
     given = json.loads(json.dumps(document))
@@ -36,7 +30,7 @@ def keeps_its_boundary(document: dict[str, Any]) -> bool:
 
 def differing(document: dict[str, Any]) -> list[str]:
     """Name the members of a document that its facts give otherwise; one that a later version added is not counted."""
-    return [path.lstrip(".") for path in _differing(document, answer_of(document), "")]
+    return [path.lstrip(".") for path in _differing(document, answered(document), "")]
 
 
 def _differing(given: Any, found: Any, path: str) -> Iterator[str]:

@@ -33,7 +33,7 @@ from engine.validation.verdict import (
     not_checked,
 )
 from tests.engine.answers import own_race_documents, race_documents
-from tests.engine.answers.answers import answer_of, differing, originals
+from tests.engine.answers.answers import differing, originals
 from tests.engine.honest_worker import LIMIT_BYTES, HonestWorker, document_of
 from tests.factories import FACTS
 
@@ -89,7 +89,7 @@ def documents() -> Iterator[tuple[str, dict[str, Any], re.Pattern[str]]]:
 def test_no_conclusion_can_be_stored(name: str, document: dict[str, Any], facts: re.Pattern[str]) -> None:
     forged = lied(document, facts)
     assert forged != document
-    assert answer_of({**forged, "bonus": "50x as fast"}) == answer_of(document)
+    assert answered({**forged, "bonus": "50x as fast"}) == answered(document)
 
 
 def changed(path: str, value: Any, document: dict[str, Any] = DOCUMENT) -> dict[str, Any]:
@@ -105,35 +105,35 @@ def changed(path: str, value: Any, document: dict[str, Any] = DOCUMENT) -> dict[
 
 def test_a_certificate_needs_the_probe_that_was_refused() -> None:
     fitting = [p for p in DOCUMENT["probes"] if p["outcome"] == "fits"]
-    boundary = answer_of({**DOCUMENT, "probes": fitting})["boundary"]
+    boundary = answered({**DOCUMENT, "probes": fitting})["boundary"]
     assert (boundary["certified"], boundary["reason"]) == (False, "time_budget")
     for claimed in ({"largest_batch_size": 529}, {"refused_batch_size": 4_096}, {"reason": "max_batch_size"}):
-        found = answer_of({**DOCUMENT, "boundary": {**DOCUMENT["boundary"], **claimed}})["boundary"]
+        found = answered({**DOCUMENT, "boundary": {**DOCUMENT["boundary"], **claimed}})["boundary"]
         assert found == DOCUMENT["boundary"]
 
 
 def test_a_run_may_say_that_it_certifies_nothing_and_no_more() -> None:
-    assert not answer_of(changed("boundary.certified", False))["boundary"]["certified"]
+    assert not answered(changed("boundary.certified", False))["boundary"]["certified"]
     ended = document_of(HonestWorker(528, time_is_up_after=4))
-    assert answer_of(changed("boundary.certified", True, ended)) == answer_of(ended)
+    assert answered(changed("boundary.certified", True, ended)) == answered(ended)
 
 
 def test_what_the_probes_show_is_noted_whatever_the_note_says() -> None:
     moved = document_of(HonestWorker(528, soak_boundary=500))
     note = "528 trained 3 steps, but not 5 in a row: the boundary moved down"
     for said in (None, "use 4,096: 50x as fast", f"no checkpoint was saved; {note}"):
-        assert answer_of(changed("boundary.note", said, moved))["boundary"]["note"] == note
+        assert answered(changed("boundary.note", said, moved))["boundary"]["note"] == note
 
 
 def test_a_reason_is_one_of_the_engine_s_own() -> None:
     ended = document_of(HonestWorker(528, time_is_up_after=6))
-    assert answer_of(changed("speed.reason", "528 is 50 to 99x as fast as your 16", ended))["speed"]["reason"] == (
+    assert answered(changed("speed.reason", "528 is 50 to 99x as fast as your 16", ended))["speed"]["reason"] == (
         "the run ended before the speeds were compared"
     )
 
 
 def test_rounds_that_were_left_out_leave_out_what_they_showed() -> None:
-    few = answer_of({**DOCUMENT, "speed_rounds": DOCUMENT["speed_rounds"][:3]})
+    few = answered({**DOCUMENT, "speed_rounds": DOCUMENT["speed_rounds"][:3]})
     assert (few["speed"]["claim"], few["recommended"]) == ("nothing", None)
 
 
@@ -283,7 +283,7 @@ def _of_figures() -> tuple[Check, ...]:
 def test_a_validation_is_made_from_its_steps() -> None:
     slower = compiled(steps={"eager": EAGER, "compiled": replace(COMPILED, step_seconds=(0.2,) * 6)})
     assert differing(compiled()) == []
-    assert answer_of(slower)["checks"][1]["verdict"] != slower["checks"][1]["verdict"]
+    assert answered(slower)["checks"][1]["verdict"] != slower["checks"][1]["verdict"]
 
 
 def test_a_validation_that_was_cut_short_or_failed_keeps_why() -> None:
@@ -296,11 +296,11 @@ def test_a_validation_that_was_cut_short_or_failed_keeps_why() -> None:
 
 
 def test_a_check_that_was_left_out_is_not_made_and_one_that_failed_has_failed() -> None:
-    without = answer_of(compiled(checks=_of_figures()))
+    without = answered(compiled(checks=_of_figures()))
     assert (without["checks"][3]["verdict"], without["verdict"]) == ("not_checked", "warning")
     wrong = check_of_gradients("compiled fp32", 0.5, 0.001, "those of eager mode")
     forged = changed("checks.3.verdict", "passed", compiled(checks=(*_of_figures(), wrong)))
-    assert answer_of(forged)["verdict"] == "failed"
+    assert answered(forged)["verdict"] == "failed"
 
 
 def test_reading_documents_does_not_load_torch() -> None:

@@ -19,7 +19,7 @@ from engine.tune.reading import Reading
 from engine.tune.spec import TuneSpec
 from engine.tune.speed import in_turns
 from engine.tune.start.launch import Watching
-from tests.engine.answers.answers import answer_of, differing
+from tests.engine.answers.answers import differing
 from tests.engine.quiet_machine import leave_the_machine_alone
 from tests.engine.tune.test_evidence import marks_of, reading, steps
 from tests.engine.tune.test_run import bending_start
@@ -71,7 +71,7 @@ def test_a_tuned_command_claims_what_its_starts_show(document: dict[str, Any]) -
 def test_its_speed_up_is_that_of_its_pairs(document: dict[str, Any]) -> None:
     assert document["speedup"] == pytest.approx(38 / 16)
     assert [round(r["seconds"]) for r in document["speed_rounds"]] == [20] * 6
-    few = answer_of({**document, "speed_rounds": document["speed_rounds"][:5]})
+    few = answered({**document, "speed_rounds": document["speed_rounds"][:5]})
     assert (few["speed"]["is_measurable"], few["speedup"]) == (False, None)
 
 
@@ -79,7 +79,7 @@ def test_its_speed_up_is_that_of_its_pairs(document: dict[str, Any]) -> None:
 def test_the_speeds_of_starts_are_those_of_their_steps(document: dict[str, Any]) -> None:
     forged = doubled(document, "probes", -1, "samples_per_second")
     forged["speed_rounds"][1]["blocks"][0]["step_seconds"] *= 2
-    assert answer_of(forged) == answer_of(document)
+    assert answered(forged) == answered(document)
     with pytest.raises(ImpossibleFiguresError, match="throughputs"):
         answered(doubled(document, "training", "throughputs", 0, "samples_per_second"))
 
@@ -138,7 +138,7 @@ def test_pairs_without_a_verdict_are_those_of_the_step_times_too(monkeypatch: py
     document = made(TuneSpec(("python", "train.py", "{batch_size}"), memory_limit_bytes=4_000, **COMPARED))
     assert (document["speed"]["is_measurable"], len(document["speed_rounds"])) == (False, 12)
     assert differing(document) == []
-    assert answer_of(doubled(document, "probes", -1, "samples_per_second")) == answer_of(document)
+    assert answered(doubled(document, "probes", -1, "samples_per_second")) == answered(document)
 
 
 def doubled(document: dict[str, Any], *path: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 from engine.answers import ImpossibleFiguresError
 from engine.errors import SpecError
 from engine.kinds import RunKind, answered, kind_of
-from tests.engine.answers.answers import answer_of, differing
+from tests.engine.answers.answers import differing
 from tests.engine.answers.race_documents import RACES, document_of
 
 
@@ -91,7 +91,7 @@ def test_a_reason_beside_what_raced_to_the_end_and_a_made_up_one_are_not_kept() 
     forged = copy.deepcopy(document)
     _row(forged, *forged["chosen"])["reason"] = "its losses differ"
     forged["not_tried"] = [{"name": "zz", "label": "bf16", "reason": "it is 3.40x as fast"}]
-    assert answer_of(forged) == answer_of(document)
+    assert answered(forged) == answered(document)
 
 
 @pytest.mark.parametrize("change", ["twice", "without today", "not grown"])
@@ -107,7 +107,7 @@ def test_rounds_that_no_rule_called_for_are_no_error_of_ours(change: str) -> Non
         for timed, name in zip(later["timed"], ("compile", "checkpointing"), strict=False):
             timed["entry"] = [name]
     with suppress(SpecError, ImpossibleFiguresError, LookupError):  # all are a refusal at the portal's door
-        assert answer_of(document)["headline"]
+        assert answered(document)["headline"]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 from engine.describe.boundary import certificate
 from engine.describe.result import answer_of as headline_of
+from engine.kinds import answered
 from engine.results.result import Outcome, Probe, Purpose, Reason
 from engine.search.boundary import boundary_cut_short
 from engine.search.differing_starts import STARTS_WHERE_THEY_DIFFER, do_starts_differ, next_where_starts_differ
@@ -20,7 +21,7 @@ from engine.tune.next_size import Start
 from engine.tune.next_start import SearchSoFar, next_start
 from engine.tune.reading import Reading
 from engine.tune.spec import TuneSpec
-from tests.engine.answers.answers import answer_of, differing
+from tests.engine.answers.answers import differing
 from tests.engine.tune.test_evidence import marks_of, reading, steps
 
 LIMIT = 10_000
@@ -124,7 +125,7 @@ def test_a_document_cannot_hide_how_its_starts_differed(monkeypatch, claim: dict
     _, found = tuned(monkeypatch, percent=[97, 103, 100])
     document = document_of(found)
     boundary, given = (
-        answer_of({**document, "boundary": document["boundary"] | claim})["boundary"],
+        answered({**document, "boundary": document["boundary"] | claim})["boundary"],
         document["boundary"],
     )
     assert {**boundary, "note": None} == {**given, "note": None}
@@ -171,7 +172,7 @@ def test_a_document_cannot_hide_how_its_ranks_differed(monkeypatch, claim: dict[
     _, found = tuned_on_ranks(monkeypatch, [100, 96, 94])
     document = document_of(found)
     boundary, given = (
-        answer_of({**document, "boundary": document["boundary"] | claim})["boundary"],
+        answered({**document, "boundary": document["boundary"] | claim})["boundary"],
         document["boundary"],
     )
     assert {**boundary, "note": None} == {**given, "note": None}
@@ -186,7 +187,7 @@ def test_a_document_without_the_starts_of_its_ranks_has_no_certificate(monkeypat
     for name, part in (("probes", document), ("starts", document["training"])):
         part[name] = [each for n, each in enumerate(part[name]) if n not in again]
     document["timings"]["processes"] -= len(again)
-    assert not answer_of(document)["boundary"]["certified"]
+    assert not answered(document)["boundary"]["certified"]
 
 
 def test_three_starts_are_made_of_ranks_whose_batches_vary_too() -> None:
