@@ -165,9 +165,9 @@ class StartSweep(Sweep):
         if self.seen_device is None:  # not even batch 1 came as far as a training step
             raise no_step(self.probes[-1])
         says = boundary_on_ranks if self.ranks > 1 and not self.so_far.is_varied else boundary_where_starts_differ
-        is_ended = len(self.searched) >= MOST_STARTS
-        boundary = boundary_of_most_starts(self.searched, self.device) if is_ended else super().found(step)
-        boundary = boundary if is_ended else says(boundary, self.searched)
+        tried = self.searched
+        is_ended = len(tried) >= MOST_STARTS
+        boundary = boundary_of_most_starts(tried, self.device) if is_ended else says(super().found(step), tried)
         if step.refused is None and step.largest == self.most_samples:
             refusal = next(p.error_message for p in self.probes if p.outcome is Outcome.SIZE_LIMIT)
             boundary = replace(boundary, reason=Reason.SIZE_LIMIT, refusal=refusal)
@@ -327,8 +327,8 @@ class StartSweep(Sweep):
         if isinstance(compared, str):
             return Comparison(reason=compared)
         self.say_what_comparing_takes(sum(starts_expected(compared, [])) * compared.start_seconds)
-        run = self.execution
-        self.in_turns = InTurns(compared, self._timed_start, run.emit_event, lambda: run.seconds_left)
+        execution = self.execution
+        self.in_turns = InTurns(compared, self._timed_start, execution.emit_event, lambda: execution.seconds_left)
         found = self.in_turns.compare()
         for probe in self.in_turns.probes(found):
             self.record(probe)
