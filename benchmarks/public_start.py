@@ -12,19 +12,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from engine.tune.spec import TuneSpec
 from engine.tune.start.command import begin_command
-from engine.tune.start.launch import Place, Watching
+from engine.tune.start.launch import Place, Watching, start
 
 METER = Path(__file__).resolve().parent / "second_meter"
-STEPS, TO_THE_END = 5, -1
+STEPS, LEAST_STEPS, STEPS_SECONDS, TO_THE_END = 200, 5, 60.0, -1
+"""The truth is the peak of 200 steps, of fewer where those of a minute are."""
 GRACE_SECONDS = 3.0
 WATCHED_STEPS = 20
 NEVER = 1_000_000
@@ -77,8 +78,8 @@ def library() -> Path:
     return made
 
 
-def metered_bytes(script: Script, folder: Path, size: int, seconds: float = 300.0) -> int | None:
-    """Start a script under the second meter; the peak of its worst rank, None where it did not make its steps."""
+def metered(script: Script, folder: Path, size: int, seconds: float = 300.0) -> tuple[int | None, int]:
+    """Start a script under the second meter; the peak of its worst rank and its steps, None where it made too few."""
     with tempfile.TemporaryDirectory() as notes:
         begin, until = _metered(script, folder, size, Path(notes), STEPS), time.monotonic() + seconds
         try:
@@ -88,7 +89,16 @@ def metered_bytes(script: Script, folder: Path, size: int, seconds: float = 300.
                     until = min(until, time.monotonic() + (GRACE_SECONDS if len(found) < found[0]["world"] else 0.0))
         finally:
             _end(begin)
-        return max((each["peak_bytes"] for each in _written(notes)), default=None)
+        worst = max(_written(notes), key=lambda each: each["peak_bytes"], default=None)
+        return (worst["peak_bytes"], worst["steps"]) if worst else (None, 0)
+
+
+def own_meter_bytes(script: Script, folder: Path, size: int, seconds: float = 300.0) -> int | None:
+    """Start a script under the product's own meter for as many steps; the peak of its worst rank."""
+    watching = Watching(STEPS, timed_steps=0, least_steps=LEAST_STEPS, memory_seconds=STEPS_SECONDS)
+    with _in_its_place(script, folder, {}):
+        readings, _ = start(partial(begin_command, _spec(script)), size, watching, seconds=seconds)
+    return max((memory.peak_bytes for each in readings if (memory := each.memory()) is not None), default=None)
 
 
 def whole_run_bytes(script: Script, folder: Path, size: int, seconds: float) -> tuple[int | None, int | None, str]:
@@ -104,7 +114,8 @@ def whole_run_bytes(script: Script, folder: Path, size: int, seconds: float) -> 
 
 
 def _metered(script: Script, folder: Path, size: int, notes: Path, steps: int) -> subprocess.Popen[bytes]:
-    settings = {"folder": str(notes), "steps": steps, "loaders": size if script.batch == "dataloader" else None}
+    settings = {"folder": str(notes), "steps": steps, "least_steps": LEAST_STEPS, "seconds": STEPS_SECONDS}
+    settings |= {"loaders": size if script.batch == "dataloader" else None}
     return _alone(script, folder, size, {"SECOND_METER": json.dumps(settings), "LD_PRELOAD": str(library())}, notes)
 
 
@@ -166,25 +177,35 @@ def watched_run(script: Script, folder: Path, size: int, seconds: float, most: i
         place.notes.mkdir()
         place.out.mkdir()
         place.log.touch()
-        spec = TuneSpec(
-            tuple(script.arguments()), device="cpu", memory_limit_bytes=1 << 40, batch=script.batch or "template"
-        )
-        before, kept = Path.cwd(), dict(os.environ)
-        path = os.pathsep.join(filter(None, (str(METER), script.variables().get("PYTHONPATH"))))
-        os.environ |= {**script.variables(), "SECOND_METER": json.dumps({"losses": notes}), "PYTHONPATH": path}
-        os.chdir(folder)
-        try:
-            watching = Watching(memory_steps=WATCHED_STEPS, timed_steps=NEVER, timed_seconds=NEVER)
-            watched = begin_command(spec, size, watching, place)
-        finally:
-            os.chdir(before)
-            os.environ.clear()
-            os.environ |= kept
+        watching = Watching(memory_steps=WATCHED_STEPS, timed_steps=NEVER, timed_seconds=NEVER)
+        with _in_its_place(script, folder, {"SECOND_METER": json.dumps({"losses": notes})}):
+            watched = begin_command(_spec(script), size, watching, place)
         _wait(Path(notes), watched.has_ended, seconds, most)
         is_over = watched.has_ended()
         status = watched.end()
         printed = LOSS.findall(place.log.read_text(errors="replace"))
         return Run(_losses(Path(notes)), printed, status if is_over else None)
+
+
+def _spec(script: Script) -> TuneSpec:
+    return TuneSpec(
+        tuple(script.arguments()), device="cpu", memory_limit_bytes=1 << 40, batch=script.batch or "template"
+    )
+
+
+@contextmanager
+def _in_its_place(script: Script, folder: Path, more: dict[str, str]) -> Iterator[None]:
+    """Stand in the script's folder with its variables, which what is started takes over."""
+    before, kept = Path.cwd(), dict(os.environ)
+    path = os.pathsep.join(filter(None, (str(METER), script.variables().get("PYTHONPATH"))))
+    os.environ |= {**script.variables(), "PYTHONPATH": path, **more}
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+        os.environ.clear()
+        os.environ |= kept
 
 
 def _losses(notes: Path) -> dict[int, list[str]]:

@@ -8,9 +8,10 @@ of their text is in this repository. Their data is tiny, random and made here by
     python benchmarks/tune_public.py --checkouts FOLDER vae mnist   # some, from FOLDER/OWNER/NAME, added to the results
     python benchmarks/tune_public.py --summary                      # the table of the results that are there
 
-An answer is exact where a start of the largest size stays within the limit, and one of the next does not, under the
-meter in `second_meter/`, which knows nothing of the product's hook. A script that is refused must be refused with the
-code that the list expects, because of what stands beside it there.
+An answer is exact where a start of the largest size stays within the limit for 200 steps (for those of a minute where
+they are slower), and one of the next does not, under the product's own meter and under the one in `second_meter/`,
+which knows nothing of the product's hook. A script that is refused must be refused with the code that the list expects,
+because of what stands beside it there.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 import public_data  # noqa: E402 - the checkout is put on the path first
-from public_start import Script, alone_run, losses_differ, metered_bytes, watched_run  # noqa: E402
+from public_start import Script, alone_run, losses_differ, metered, own_meter_bytes, watched_run  # noqa: E402
 
 from engine.text.units import MIB  # noqa: E402
 
@@ -171,15 +172,18 @@ def judged(document: dict[str, Any], script: Script, folder: Path) -> dict[str, 
     if not boundary["certified"]:
         code = STARTS_DIFFER if boundary["reason"] == "out_of_memory" else boundary["reason"]
         if code == STARTS_DIFFER:  # its size trained in each of its starts, and should under the other meter
-            found["second_meter_bytes"] = [metered_bytes(script, folder, largest)]
+            found["second_meter_bytes"] = [metered(script, folder, largest)[0]]
             code = code if (found["second_meter_bytes"][0] or 1 << 60) <= script.limit_mib * MIB else WRONG
         return found | {"code": code, "verdict": REFUSED if script.expected == code else WRONG}
-    peaks = [metered_bytes(script, folder, size) for size in (largest, refused)]
-    is_exact = None not in peaks and peaks[0] <= script.limit_mib * MIB < peaks[1]
+    truths = [metered(script, folder, size) for size in (largest, refused)]
+    own_peaks, peaks = [own_meter_bytes(script, folder, size) for size in (largest, refused)], [t[0] for t in truths]
+    limit_bytes = script.limit_mib * MIB
+    is_exact = all(None not in pair and pair[0] <= limit_bytes < pair[1] for pair in (peaks, own_peaks))
     runs = [start(script, folder, script.current, COMPARED_SECONDS, COMPARED) for start in (alone_run, watched_run)]
     count, apart = losses_differ(*runs)
     are_same = None if apart is None else apart == 0.0
     found |= {"peaks_bytes": [measured.get(largest), measured.get(refused)], "second_meter_bytes": peaks}
+    found |= {"own_meter_bytes": own_peaks, "steps_of_the_truth": [t[1] for t in truths]}
     found |= {"losses_compared": count, "losses_are_same": are_same}
     is_expected = script.expected == EXACT and are_same is not False
     return found | {"verdict": EXACT if is_exact and is_expected else WRONG}

@@ -18,6 +18,7 @@ import gc
 import json
 import os
 import random
+import time
 from typing import Any
 
 TO_THE_END = -1
@@ -39,11 +40,12 @@ class Meter:
         self.depth, self.has_begun, self.went_back, self.is_over = 0, False, False, False
         self.made: set[int] = set()
         self.steps: dict[int, int] = {}
+        self.began = 0.0
         self.beside: dict[str, dict[int, int]] = {}
 
     def arm(self) -> None:
         torch = self.torch
-        atexit.register(self.write)
+        atexit.register(self.end)
         from torch.optim import optimizer as optimizers
         from torch.utils.data import dataloader
 
@@ -105,7 +107,7 @@ class Meter:
     def begin(self) -> None:
         if self.has_begun:
             return
-        self.has_begun = True
+        self.has_begun, self.began = True, time.monotonic()
         for tensor in self.held():
             storage = tensor.untyped_storage()
             self.library.meter_holds(storage.data_ptr(), storage.nbytes())
@@ -142,24 +144,33 @@ class Meter:
             self.begin()
             return
         self.steps[optimizer] = self.steps.get(optimizer, 0) + 1
-        if self.is_enough():
+        is_late = time.monotonic() - self.began > self.settings["seconds"]
+        wanted = self.settings["least_steps"] if is_late else self.settings["steps"]
+        if wanted != TO_THE_END and self.has_made(wanted):
             self.write()
 
-    def is_enough(self) -> bool:
-        if not self.steps or (wanted := self.settings["steps"]) == TO_THE_END:
+    def has_made(self, wanted: int) -> bool:
+        """Tell whether each optimizer stepped so often, idle ones left out."""
+        if not self.steps:
             return False
         fewest, most = min(self.steps.values()), max(self.steps.values())
         return fewest >= wanted and (len(self.steps) >= len(self.made) or most >= LATE * wanted)
 
+    def end(self) -> None:
+        """Write the peak of a process that ends before the wanted steps, or of which all were wanted."""
+        if self.settings["steps"] == TO_THE_END or self.has_made(self.settings["least_steps"]):
+            self.write()
+
     def write(self) -> None:
-        """Write the peak, once: at the process's end where that comes before the wanted steps, or all were wanted."""
-        if self.is_over or not self.has_begun or (not self.is_enough() and self.settings["steps"] != TO_THE_END):
+        """Write the peak, once."""
+        if self.is_over or not self.has_begun:
             return
         self.library.meter_ends()
         self.is_over = True
         path = os.path.join(self.settings["folder"], f"{os.getpid()}.json")
         with open(path + ".partial", "w") as file:
-            json.dump({"peak_bytes": self.library.meter_peak(), "world": int(os.environ.get("WORLD_SIZE", "1"))}, file)
+            found = {"peak_bytes": self.library.meter_peak(), "steps": min(self.steps.values(), default=0)}
+            json.dump(found | {"world": int(os.environ.get("WORLD_SIZE", "1"))}, file)
         os.replace(path + ".partial", path)
 
 

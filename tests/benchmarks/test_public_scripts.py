@@ -5,20 +5,25 @@ from __future__ import annotations
 import math
 import re
 import shutil
-import sys
 import tomllib
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from benchmarks import public_data
 from benchmarks.alone_watched import COMPILED, cases
-from benchmarks.public_start import LOSS, METER, STEPS, Run, Script, losses_differ, metered_bytes
+from benchmarks.public_start import (
+    LOSS,
+    LEAST_STEPS,
+    METER,
+    STEPS,
+    Run,
+    Script,
+    losses_differ,
+    metered,
+    own_meter_bytes,
+)
 from benchmarks.tune_public import LIST, listed
-from engine.tune.spec import TuneSpec
-from engine.tune.start.command import begin_command
-from engine.tune.start.launch import Watching, start
 
 TESTED = Path(__file__).resolve().parents[1] / "engine" / "tune" / "scripts"
 SCRIPTS = {script.name: script for script in listed()}
@@ -77,10 +82,7 @@ def test_a_compiled_case_differs_from_the_script_of_the_list() -> None:
 )
 def test_both_meters_count_the_same_bytes(script: str, tmp_path: Path) -> None:
     command = f"python {TESTED}/{script}"
-    watched = TuneSpec(
-        tuple(command.replace("python", sys.executable, 1).split()), device="cpu", memory_limit_bytes=1 << 40
-    )
-    readings, _ = start(partial(begin_command, watched), 40, Watching(STEPS, timed_steps=0), seconds=120)
-    memory = readings[0].memory()
-    assert memory is not None
-    assert metered_bytes(Script("own", "", command, 64), tmp_path, 40) == memory.peak_bytes
+    own = Script("own", "", command, 64)
+    peak_bytes, steps = metered(own, tmp_path, 40)
+    assert LEAST_STEPS < steps <= STEPS
+    assert peak_bytes == own_meter_bytes(own, tmp_path, 40)
