@@ -13,8 +13,8 @@ import pytest
 from benchmarks import public_data
 from benchmarks.alone_watched import COMPILED, cases
 from benchmarks.public_start import (
-    LOSS,
     LEAST_STEPS,
+    LOSS,
     METER,
     STEPS,
     Run,
