@@ -31,6 +31,7 @@ class Execution:
         self.emit = emit
         self.time_budget_seconds = time_budget_seconds
         self.phase_seconds: dict[str, float] = {}
+        self._stopped_by: BaseException | None = None
         self._started = self._emitted_at = time.monotonic()
 
     @property
@@ -76,15 +77,34 @@ class Execution:
         self.phase_seconds[phase] = time.monotonic() - before
         return outcome
 
+    def unless_stopped(self, work: Callable[[], T], otherwise: T) -> T:
+        """Do what the result can do without. Ctrl-C and SIGTERM end it at once, and the run once its result is kept."""
+        if self._stopped_by is not None:
+            return otherwise
+        try:
+            return work()
+        except (KeyboardInterrupt, SystemExit) as stop:
+            self._stopped_by = stop
+            return otherwise
+
+    @property
+    def is_stopped(self) -> bool:
+        return self._stopped_by is not None
+
     def end(self, result: dict[str, Any]) -> None:
         self.phase("finished")
         self.emit_event("result", result=result)
 
     def finish(self, result: Result, keep: Callable[[Result], None]) -> Result:
-        """Have the result stored, end with it, and return it. A disk that does not take it is logged."""
+        """Have the result stored, end with it, and return it; raise what stopped the run meanwhile.
+
+        A disk that does not take the result is logged.
+        """
         try:
             keep(result)
         except OSError as exc:
             self.log(f"the result could not be written to a file: {exc}", "warning")
         self.end(result.to_dict())
+        if self._stopped_by is not None:
+            raise self._stopped_by
         return result

@@ -37,7 +37,7 @@ from .search.unguided import Found, SearchLimits, Trial, Try, curve_sizes, next_
 from .settings.lora_targets import describe_targets
 from .spec import MEMORY_STEPS, SCHEMA, RunSpec
 from .speed.comparison import Comparison, SpeedComparison, TimedBlock, candidates_of, comparison_lines
-from .speed.reasons import LEFT_OUT, ONE_SIZE, RUN_ENDED, TIME_ENDED, TIMING_FAILED
+from .speed.reasons import LEFT_OUT, ONE_SIZE, RUN_ENDED, STOPPED, TIME_ENDED, TIMING_FAILED
 from .sweep import Sweep
 from .text.units import format_bytes
 from .training_ranks import check_measured
@@ -143,7 +143,8 @@ class WorkerSweep(Sweep):
         if (estimate := self.guide.estimate(self.device, self.environment)) is not None:
             self.execution.emit_event("estimate", estimate=estimate.to_dict())
         boundary, comparison = self._measure() if is_search else self._check()
-        breakdown = self.execution.timed("explaining", lambda: self._explained(boundary)) if self.explains else None
+        explains = self.explains and not self.execution.is_stopped
+        breakdown = self.execution.timed("explaining", lambda: self._explained(boundary)) if explains else None
         result = self.guide.graded(self.answer(boundary, comparison, self._timings()))
         return replace(result, memory_breakdown=breakdown)
 
@@ -155,13 +156,18 @@ class WorkerSweep(Sweep):
             return found, comparison
         boundary = self.known_boundary or self.execution.timed("soaking", lambda: self._soak(found))
         if boundary.largest_batch_size:
-            if self.known_boundary is None:
-                self.execution.timed("curve", lambda: self._curve(boundary))
-            if not self.spec.compare_speed:
-                return boundary, Comparison(reason=LEFT_OUT)
-            known = self.known_before_speeds(boundary)
-            comparison = self.execution.timed("timing", lambda: self._compare_speeds(boundary), known=known)
+            stopped = Comparison(reason=STOPPED)
+            comparison = self.execution.unless_stopped(lambda: self._measure_speeds(boundary), stopped)
         return boundary, comparison
+
+    def _measure_speeds(self, boundary: Boundary) -> Comparison:
+        """Run the sizes below the boundary, and compare their speeds if that is wanted."""
+        if self.known_boundary is None:
+            self.execution.timed("curve", lambda: self._curve(boundary))
+        if not self.spec.compare_speed:
+            return Comparison(reason=LEFT_OUT)
+        known = self.known_before_speeds(boundary)
+        return self.execution.timed("timing", lambda: self._compare_speeds(boundary), known=known)
 
     def _check(self) -> tuple[Boundary, Comparison]:
         size = self.spec.check_batch_size or 0

@@ -23,6 +23,7 @@ from engine.estimate.gpus import Gpu, gpus
 from engine.estimate.spec import EstimateSpec, read_training
 from engine.results.result import Boundary, DeviceFacts, Outcome, Point, Probe, Reason, RunResult, Savings, Waste
 from engine.spec import RunSpec
+from engine.speed.reasons import STOPPED
 from engine.text.units import GIB
 from engine.validation.spec import ValidationSpec
 from engine.validation.verdict import StepFigures, ValidationResult, check_of_gradients, check_of_memory_ratio
@@ -112,6 +113,12 @@ def killed(spec: RunSpec) -> None:
 def terminated(spec: RunSpec) -> None:
     """As the engine ends that was sent SIGTERM."""
     sys.exit(128 + signal.SIGTERM)
+
+
+def cut_short(spec: RunSpec) -> None:
+    probes = probe(4), probe(5, Outcome.OUT_OF_MEMORY)
+    say("result", result=result(spec, *probes).to_dict() | {"speed": {"reason": STOPPED}})
+    terminated(spec)
 
 
 def worker_died(spec: RunSpec) -> None:
@@ -252,7 +259,7 @@ def validate(spec: ValidationSpec) -> None:
 MODES = {
     "ok": sweep,
     **{f.__name__: f for f in (out_of_memory_at_1, error, crash, killed, garbage, bad_result, silent_exit, hang)},
-    **{f.__name__: f for f in (terminated, worker_died, long_result, wait, flood, with_stack)},
+    **{f.__name__: f for f in (terminated, cut_short, worker_died, long_result, wait, flood, with_stack)},
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import shutil
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from django.db import DataError, IntegrityError
 
 from analysis.models import Run
 from analysis.runs.kinds import rules_of
+from engine.speed.reasons import STOPPED
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +60,12 @@ def left_result(run: Run) -> LeftResult | None:
     except (OSError, *NOT_STORABLE) as exc:
         logger.warning("run %s: the result of its dead attempt cannot be used: %r", run.pk, exc)
         return None
-    return left
+    return None if is_cut_short(left.result) else left
+
+
+def is_cut_short(result: Mapping[str, Any]) -> bool:
+    """Tell whether an engine gave what it knew when it was stopped: here such a run is cancelled, or goes on later."""
+    return (result.get("speed") or {}).get("reason") == STOPPED
 
 
 def attempt_folder_remove(run: Run) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from analysis.runs.queue.progress import check_storable
 from analysis.runs.services import LogLine
+from analysis.workers.attempt_files import is_cut_short
 from analysis.workers.engine_events import log_line
 from analysis.workers.event_buffer import EventBuffer
 from analysis.workers.event_form import check_event
@@ -87,7 +88,7 @@ class EventIntake:
                 self._buffer.add_facts(estimate=dict(event["estimate"]))
             case "phase":
                 self.phase = str(event["phase"])
-            case "result":
+            case "result" if not is_cut_short(event["result"]):
                 self.result = dict(event["result"])
             case "error":
                 self.error = dict(event["error"])

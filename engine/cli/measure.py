@@ -13,6 +13,7 @@ from ..describe.profile import profile_lines
 from ..errors import SpecError
 from ..estimate.calibration import Calibration
 from ..program import PROGRAM
+from ..results.result import RunResult
 from ..resume import EarlierAttempt
 from ..run_kind import RunKind
 from ..settings.rank_settings import RankStarts
@@ -73,24 +74,26 @@ def _measure(options: SimpleNamespace) -> int:
     with nullcontext(print_json) if options.events else Console(stream, spec.to_dict()) as emit:
         spec = counted(spec, lambda text: emit(info_event(text)))
         earlier = _earlier(options)
-        with reporting.run(RunKind.MEASUREMENT, spec, emit) as run:
+
+        def show(result: RunResult) -> None:
+            if options.json:
+                print_json(result.to_dict())
+            elif is_for_people:
+                say = say_result if spec.check_batch_size is None else say_check
+                say(result, profile_lines(spec.like))
+
+        with reporting.run(RunKind.MEASUREMENT, spec, emit) as run, run.shown(show, exit_status) as keep:
             result = measure(
                 spec,
                 run.emit,
                 earlier=earlier,
-                keep=lambda result: run.keep(exit_status(result), result),
+                keep=keep,
                 estimates=not options.no_estimate,
                 explains=not options.no_breakdown,
                 calibration=None if options.calibration is None else Calibration.read(options.calibration),
                 hold=device_hold(run.emit, waits=options.wait_for_device),
                 started_as=run.started_as,
             )
-            if options.json:
-                print_json(result.to_dict())
-            elif is_for_people and spec.check_batch_size is None:
-                say_result(result, profile_lines(spec.like))
-            elif is_for_people:
-                say_check(result, profile_lines(spec.like))
     return exit_status(result)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import rich_click as click
 from rich_click import RichOption
@@ -28,6 +28,7 @@ from ..results.result_file import Document, write_result
 from .command import ADVANCED, OUTPUT, option
 from .printing.stopped import stored_by_then
 
+R = TypeVar("R", bound=Document)
 CHECK_SECONDS = 3.0
 """How long a run waits for what a portal says of its token."""
 
@@ -55,6 +56,21 @@ class Reported:
         if self.result_file is not None:
             write_result(self.result_file, exit_status, result)
             self.kept.append(self.result_file)
+
+    @contextmanager
+    def shown(self, show: Callable[[R], None], status_of: Callable[[R], int]) -> Iterator[Callable[[R], None]]:
+        """Yield what stores the result; at the end it is shown, also that of a run stopped while it compared speeds."""
+        results: list[R] = []
+
+        def keep(result: R) -> None:
+            results.append(result)
+            self.keep(status_of(result), result)
+
+        try:
+            yield keep
+        finally:
+            for result in results:
+                show(result)
 
 
 def report_options() -> list[RichOption]:

@@ -123,20 +123,27 @@ def measure_starts(
         def on_wait(busy: str) -> None:
             run.emit(info_event(f"waiting: {busy}"))
 
-        with devices_held(spec, work, wait_seconds=wait_seconds, on_wait=on_wait), warm_starts(spec) as warm:
+        def show_or_print(result: TuneResult) -> None:
+            if options.json:
+                print_json(result.to_dict())
+            elif not options.events:
+                show(result)
+
+        held = devices_held(spec, work, wait_seconds=wait_seconds, on_wait=on_wait)
+        with run.shown(show_or_print, status_of) as keep, held, warm_starts(spec) as warm:
             result = tune(
                 spec,
                 run.emit,
-                keep=lambda result: run.keep(exit_status(result.result), result),
+                keep=keep,
                 begin=warm,
                 started_as=run.started_as,
                 may_overwrite=may_overwrite,
                 keep_outputs=keep_outputs,
             )
-        if options.json:
-            print_json(result.to_dict())
-        elif not options.events:
-            show(result)
+    return status_of(result)
+
+
+def status_of(result: TuneResult) -> int:
     return exit_status(result.result)
 
 

@@ -10,6 +10,7 @@ from ..text.wording import Text, Wording
 RUN_ENDED = "the run ended before the speeds were compared"
 ONE_SIZE = "one batch size was checked, and no speeds compared"
 TIME_ENDED = "the time budget ended before the speeds were compared"
+STOPPED = "the run was stopped before the speeds were compared"
 TIMING_FAILED = "the timing failed: the log says why"
 LEFT_OUT = "the speeds were not compared, as requested"
 NONE_TOGETHER = "no size could be timed in the same process as the others"
@@ -30,7 +31,23 @@ PAIRS_ENDED = Wording(
 START_FAILED = "speed not measured: a start could not be timed: the log says why"
 TOOK_LONG = Wording("speed not measured: the comparison may take {minutes_count} min at most, and its starts took more")
 
-OF_MODELS: tuple[Text, ...] = (RUN_ENDED, ONE_SIZE, TIME_ENDED, TIMING_FAILED, LEFT_OUT, NONE_TOGETHER)
+OF_MODELS: tuple[Text, ...] = (
+    RUN_ENDED,
+    ONE_SIZE,
+    TIME_ENDED,
+    STOPPED,
+    TIMING_FAILED,
+    LEFT_OUT,
+    NONE_TOGETHER,
+)
 NOTHING_TO_COMPARE: tuple[Text, ...] = (TODAY_NOT_MEASURED, NONE_TO_COMPARE, TOO_FEW, TOO_LONG)
 """Why the starts of a training leave nothing to compare: they show it, so it is decided again."""
-OF_STARTS: tuple[Text, ...] = (NOT_COMPARED, OF_EMULATED, *NOTHING_TO_COMPARE, PAIRS_ENDED, START_FAILED, TOOK_LONG)
+OF_STARTS: tuple[Text, ...] = (
+    NOT_COMPARED,
+    OF_EMULATED,
+    *NOTHING_TO_COMPARE,
+    STOPPED,
+    PAIRS_ENDED,
+    START_FAILED,
+    TOOK_LONG,
+)

@@ -23,7 +23,7 @@ from ..search.stillness import STILL_STEPS, marked_by_inputs
 from ..search.unguided import Found, Try
 from ..spec import SCHEMA
 from ..speed.comparison import Comparison, reason_to_log
-from ..speed.reasons import NOT_COMPARED, OF_EMULATED
+from ..speed.reasons import NOT_COMPARED, OF_EMULATED, STOPPED
 from ..sweep import Sweep
 from .data_end import data_end_of
 from .devices import check_kind, environment_of, facts_of, others_on_cards
@@ -116,25 +116,27 @@ class StartSweep(Sweep):
         return self.seen_device
 
     def run(self) -> TuneResult:
-        """Search, and compare speeds if the spec wants it; the result."""
         self.execution.emit_event("started", schema=SCHEMA, spec=self.spec.to_dict())
         self.execution.phase("searching")
         boundary = self.search()
         search_seconds = self.execution.seconds
         comparison = Comparison(reason=OF_EMULATED if self.spec.emulated_ranks else NOT_COMPARED)
-        if boundary.largest_batch_size and boundary.reason is not Reason.TIME_BUDGET:
-            self.execution.phase("curve")
-            self._start_at_the_reserve(boundary)
+        if (largest := boundary.largest_batch_size) and boundary.reason is not Reason.TIME_BUDGET:
+            self.execution.unless_stopped(lambda: self._start_at_the_reserve(boundary), None)
             if self.spec.compare_speed:
-                self._start_near_the_bend(boundary.largest_batch_size)
-                self.execution.phase("timing", known=self.known_before_speeds(boundary))
-                comparison = self._compare_speed(boundary.largest_batch_size)
-                reason = reason_to_log(comparison, shares_cores=self._is_on_cpu)
-                self.execution.log(reason or f"compared in {comparison.rounds} pairs of starts")
+                stopped = Comparison(reason=STOPPED)
+                comparison = self.execution.unless_stopped(lambda: self._measure_speeds(boundary, largest), stopped)
         return self._result(boundary, comparison, search_seconds)
 
+    def _measure_speeds(self, boundary: Boundary, largest: int) -> Comparison:
+        self._start_near_the_bend(largest)
+        self.execution.phase("timing", known=self.known_before_speeds(boundary))
+        comparison = self._compare_speed(largest)
+        reason = reason_to_log(comparison, shares_cores=self._is_on_cpu)
+        self.execution.log(reason or f"compared in {comparison.rounds} pairs of starts")
+        return comparison
+
     def decide(self) -> Try | Found:
-        """Decide by the starts so far."""
         step = next_start(self.so_far)
         return step if isinstance(step, Found) else Try(step, fresh_process=True)
 
@@ -186,6 +188,7 @@ class StartSweep(Sweep):
 
     def _start_at_the_reserve(self, boundary: Boundary) -> None:
         """Measure the largest size that keeps the reserve: the one to recommend."""
+        self.execution.phase("curve")
         for _ in range(1 if self.ranks == 1 else STARTS_AT_RESERVE_OF_RANKS):
             if not (size := self._allowed(self.next_size_at_reserve(boundary))) or size in self.evidence:
                 return
@@ -225,7 +228,6 @@ class StartSweep(Sweep):
             self.execution.log(f"batch {probe.batch_size}: {what}, {probe.wall_seconds:.1f} s")
 
     def execute(self, batch_size: int, purpose: Purpose) -> Probe:
-        """Start the training once, and learn from what was seen of it."""
         so_far = self.so_far
         watching = Watching(
             so_far.steps(batch_size),
@@ -322,7 +324,6 @@ class StartSweep(Sweep):
             self.execution.log(f"{what} was not measured: {error}", "warning")
 
     def _compare_speed(self, largest: int) -> Comparison:
-        """Time today's size and others by starts in turns."""
         compared = sizes_to_compare(self.spec, self.device, self.probes, largest)
         if isinstance(compared, str):
             return Comparison(reason=compared)
@@ -335,7 +336,6 @@ class StartSweep(Sweep):
         return found
 
     def _timed_start(self, batch_size: int) -> Probe:
-        """Start a size once more, to time it."""
         self.execution.check_deadline()
         watching = Watching(LEAST_STEPS, timed_steps=self.evidence[batch_size].steps_to_time)
         readings, ended = self._start(batch_size, watching, Purpose.TIMING)

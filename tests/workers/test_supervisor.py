@@ -85,6 +85,7 @@ def test_an_error_of_the_engine_fails_the_run_with_its_code_and_words():
         ("crash", -11, "signal 11 (Segmentation fault) and gave no result. Its last output: about to fall"),
         ("killed", -9, "signal 9 (Killed) and gave no result."),
         ("terminated", 143, "signal 15 (Terminated) and gave no result."),
+        ("cut_short", 143, "signal 15 (Terminated) and gave no result."),
         ("worker_died", 1, "the worker process was ended by SIGKILL"),
     ],
 )

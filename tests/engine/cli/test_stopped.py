@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,16 @@ import pytest
 
 from engine.cli.printing.output import run_command
 from engine.cli.reporting import Reporting
+from engine.results.result import RunResult
+from engine.runner import measure
 from engine.spec import RunSpec
+from engine.speed.reasons import STOPPED
+from engine.tune.run import tune
+from engine.tune.spec import TuneSpec
+from engine.tune.training import TuneResult
+from tests.engine.fake_worker import FakeWorker
+
+SCRIPTS = Path(__file__).resolve().parents[1] / "tune" / "scripts"
 
 
 class Result:
@@ -61,3 +71,62 @@ def test_a_reported_run_that_is_stopped_names_its_file(tmp_path, capsys) -> None
     assert run_command(command) == 130
     (path,) = tmp_path.glob("*.json")
     assert capsys.readouterr().err.splitlines()[-1] == f"Stopped. Stored by then: {path}."
+
+
+class StopsAt:
+    """Stops a run, as Ctrl-C does, as soon as it is in this phase."""
+
+    def __init__(self, phase: str) -> None:
+        self.phase, self.events = phase, list[dict[str, Any]]()
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        self.events.append(event)
+        if event.get("phase") == self.phase:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("phase", ["curve", "timing"])
+def test_a_measurement_that_is_stopped_behind_its_certificate_gives_it_and_ends(phase: str) -> None:
+    stop, kept = StopsAt(phase), list[RunResult]()
+    with pytest.raises(KeyboardInterrupt):
+        measure(RunSpec("bert-tiny"), stop, worker=FakeWorker(60), estimates=False, keep=kept.append)
+    (result,) = kept
+    assert (result.boundary.largest_batch_size, result.boundary.certified) == (60, True)
+    assert result.to_dict()["speed"]["reason"] == STOPPED
+    assert stop.events[-1]["event"] == "result"
+
+
+def test_a_measurement_that_is_stopped_in_its_search_gives_nothing() -> None:
+    kept: list[RunResult] = []
+    with pytest.raises(KeyboardInterrupt):
+        measure(RunSpec("bert-tiny"), StopsAt("soaking"), worker=FakeWorker(60), estimates=False, keep=kept.append)
+    assert not kept
+
+
+@pytest.mark.slow
+def test_a_script_that_is_stopped_behind_its_certificate_gives_it_and_ends() -> None:
+    kept: list[TuneResult] = []
+    command = (sys.executable, str(SCRIPTS / "ten_lines.py"), "{batch_size}")
+    spec = TuneSpec(command, device="cpu", memory_limit_bytes=1 << 26, max_batch_size=16)
+    with pytest.raises(KeyboardInterrupt):
+        tune(spec, StopsAt("curve"), keep=kept.append)
+    (result,) = kept
+    assert result.result.boundary.largest_batch_size == 16
+    assert result.to_dict()["speed"]["reason"] == STOPPED
+
+
+def test_a_result_is_shown_behind_a_run_that_is_stopped() -> None:
+    shown: list[Result] = []
+
+    def run() -> None:
+        with (
+            Reporting(None).run("measurement", RunSpec("bert-tiny"), lambda event: None) as run,
+            run.shown(shown.append, lambda _: 0) as keep,
+        ):
+            keep(Result())
+            assert not shown
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert len(shown) == 1
