@@ -22,7 +22,6 @@ from analysis.lists.comparison.query import CHARTED_MAX, CompareQuery
 from analysis.lists.environment import COMPARABILITY_FACTS
 from analysis.models import Run
 from analysis.pages.compare.heads import caveats, head
-from analysis.pages.compare.parallel import parallel_of
 from analysis.pages.compare.plots import compare_plots
 from analysis.presentation.charts import chart_of
 
@@ -62,7 +61,6 @@ def compare_context(runs: Sequence[Run], carried: Mapping[int, int], query: Comp
         "without_result": [subject for subject in subjects if subject.outcome is None and not subject.caveat],
         "common_batch_size": common_batch_size(subjects),
         **_rows(subjects, baseline, heads),
-        "parallel": parallel_of(subjects),
         "charts": [chart_of(plot) for plot in plots if plot not in alone],
         "charts_of_one_run": [chart_of(plot) for plot in alone],
         "toggles": _toggles(query) if plots else [],

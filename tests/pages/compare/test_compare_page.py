@@ -285,16 +285,3 @@ def test_the_page_can_be_read_by_keyboard_and_screen_reader(alice_client: Client
     ids = re.findall(r'\sid="([^"]+)"', html)
     assert len(ids) == len(set(ids))
     assert re.findall(r"\sstyle=|<style|\son\w+=\"|<script(?![^>]*(?:src=|application/json))", html) == []
-
-
-def test_every_run_with_figures_is_a_line_that_leads_to_it(alice_client: Client) -> None:
-    runs = [finished(result(8 + number), precision=("fp32", "bf16")[number % 2]) for number in range(10)]
-    waiting = make_run(the_card())
-    html = page(alice_client, *runs, waiting)
-    picture = html.split('class="curve parallel curve-wide"', 1)[1].split("</svg>", 1)[0]
-    assert re.findall(r'<a href="/runs/(\d+)/" aria-label="run \d+: ', picture) == [str(run.pk) for run in runs]
-    titles = re.findall(r'class="axis-title"[^>]*>([^<]+)<', picture)
-    assert {"Precision", "Largest"} <= set(titles)
-    assert "Model" not in titles  # the same in all
-    table = html.split('aria-label="Every run as a line, as a table"', 1)[1].split("</table>", 1)[0]
-    assert table.count('scope="row"') == len(runs)
