@@ -6,10 +6,12 @@ in the template makes other fonts fit the same room.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
 from analysis.models import Run
+from analysis.presentation.charts.labels import text_width
 from analysis.presentation.kinds import presentation_of
 from analysis.presentation.kinds.presentation import CERTIFIED, NOT_CERTIFIED
 from analysis.presentation.labels import describe_limit, limit_of_run, model_name
@@ -20,26 +22,6 @@ LABEL = "MemoryMark"
 _FONT_PIXELS = 11
 _PADDING_PIXELS = 6
 _FORM_FACTORS = re.compile(r" (?:SXM\d?|PCIe|NVL)\b")
-
-# in hundredths of the size of the font
-_WIDTHS = {
-    29: "'ijlIJ",
-    32: " ,.·",
-    36: "f/:;\\|-",
-    41: "()[]t!r",
-    53: '"*_`sz?',
-    59: "cLFkvxy",
-    62: "PTYaoe",
-    64: "ESbdghnpqu$0123456789{}",
-    70: "KAVBRXZC",
-    78: "UHNDG&",
-    82: "OQw",
-    86: "#+<=>^~M",
-    100: "%mW@",
-}
-_WIDTH_OF = {letter: width for width, letters in _WIDTHS.items() for letter in letters}
-_WIDEST = max(_WIDTHS)
-"""Width of a letter that is not in the table: generous, so that no text is cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,4 +71,4 @@ def badge(run: Run) -> Badge:
 
 
 def text_pixels(text: str) -> int:
-    return -(-sum(_WIDTH_OF.get(letter, _WIDEST) for letter in text) * _FONT_PIXELS // 100)
+    return math.ceil(text_width(text, _FONT_PIXELS))

@@ -1,4 +1,4 @@
-"""The charts' script: values by pointer, tap and keyboard, zoom, files; and the same pictures where it does not run."""
+"""The charts' script: values by pointer, tap and keyboard, files; and the same pictures where it does not run."""
 
 from __future__ import annotations
 
@@ -64,13 +64,9 @@ def value(visitor: Visitor) -> Locator:
     return memory(visitor).locator("output")
 
 
-def shown_ticks(visitor: Visitor) -> list[str]:
-    return memory(visitor).locator(".curve-wide .tick:visible").all_text_contents()
-
-
 def test_the_point_under_the_pointer_says_its_value(window: Visitor, run: Run) -> None:
     window.open(curves_of(run))
-    memory(window).locator(".curve-wide .dot").nth(4).hover()
+    memory(window).locator(".curve .dot").nth(4).hover()
     expect(value(window)).to_have_text("batch 16: 3.3 GiB")
     window.page.mouse.move(0, 0)
     expect(value(window)).to_be_empty()
@@ -80,7 +76,7 @@ def test_the_point_under_the_pointer_says_its_value(window: Visitor, run: Run) -
 def test_a_tap_says_the_value_on_a_phone(visit: Visit, live_server: Any, alice: User, run: Run) -> None:
     phone = visit(live_server.url, alice, 390, has_touch=True)
     phone.open(curves_of(run))
-    memory(phone).locator(".curve-narrow .dot").nth(8).tap()
+    memory(phone).locator(".curve .dot").nth(8).tap()
     expect(value(phone)).to_have_text("batch 256: 23.3 GiB")
     box, picture = value(phone).bounding_box(), memory(phone).locator(".picture").bounding_box()
     assert box is not None
@@ -100,26 +96,6 @@ def test_the_arrow_keys_go_from_point_to_point_and_a_live_region_reads_them(wind
     window.page.keyboard.press("Escape")
     expect(value(window)).to_be_empty()
     assert window.broken_rules() == []
-
-
-def test_a_zoom_spreads_the_sizes_names_those_that_were_run_and_goes_back(window: Visitor, run: Run) -> None:
-    window.open(curves_of(run))
-    before = shown_ticks(window)
-    picture = memory(window).locator(".curve-wide")
-    assert before == ["1", "2", "4", "8", "16", "32", "64", "128", "256", "512"]
-    memory(window).locator(".picture").focus()
-    window.page.keyboard.press("End")
-    for _ in range(3):
-        window.page.keyboard.press("+")
-    expect(value(window)).to_have_text("batch 422: out of memory")
-    assert {"384", "421", "512"} <= set(shown_ticks(window))
-    assert "1" not in shown_ticks(window)
-    assert picture.evaluate(MEET) == []
-    expect(picture.locator(".dot").first).to_be_hidden()
-    memory(window).get_by_role("button", name="Whole axis").click()
-    assert shown_ticks(window) == before
-    expect(picture.locator(".dot").first).to_be_visible()
-    assert window.errors == []
 
 
 def test_the_picture_is_saved_as_png_and_on_a_comparison_as_svg(window: Visitor, run: Run) -> None:
@@ -155,7 +131,7 @@ def test_without_the_script_the_pictures_stay_and_each_point_has_its_title(
 ) -> None:
     plain = visit(live_server.url, alice, java_script_enabled=False)
     plain.open(curves_of(run))
-    expect(memory(plain).locator(".curve-wide")).to_be_visible()
-    assert memory(plain).locator(".curve-wide .dot title").first.text_content() == "batch 1: 2.1 GiB"
+    expect(memory(plain).locator(".curve")).to_be_visible()
+    assert memory(plain).locator(".curve .dot title").first.text_content() == "batch 1: 2.1 GiB"
     expect(memory(plain).get_by_role("link", name="Download as SVG")).to_be_visible()
     expect(memory(plain).locator("output")).to_have_count(0)

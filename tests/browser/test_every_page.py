@@ -155,7 +155,7 @@ def test_everything_reads_without_javascript(
     plain.open(addresses["run, result"])
     expect(plain.page.get_by_role("heading", level=1)).to_contain_text("Use batch size 8: 2.00x as fast as your 4")
     plain.open(addresses["result, curves"])
-    expect(plain.page.locator(".curve-wide").first).to_be_visible()
+    expect(plain.page.locator(".curve").first).to_be_visible()
     plain.open(addresses["compare"])
     expect(plain.page.get_by_role("heading", name="Results")).to_be_visible()
     plain.open(addresses["start"])

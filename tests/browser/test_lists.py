@@ -111,7 +111,7 @@ def test_two_ticked_runs_are_compared(window: Visitor) -> None:
         window.page.locator(f'input[name="run"][value="{run.pk}"]').check()
     window.page.get_by_role("button", name="Compare (2)").click()
     expect(window.page.get_by_role("heading", level=1)).to_contain_text("Both fit 8")
-    expect(window.page.locator(".curve-wide").first).to_be_visible()
+    expect(window.page.locator(".curve").first).to_be_visible()
     assert (window.errors, window.foreign_requests) == ([], [])
 
 

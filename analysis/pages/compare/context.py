@@ -23,7 +23,6 @@ from analysis.lists.environment import COMPARABILITY_FACTS
 from analysis.models import Run
 from analysis.pages.compare.heads import caveats, head
 from analysis.pages.compare.plots import compare_plots
-from analysis.presentation.charts import chart_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +60,8 @@ def compare_context(runs: Sequence[Run], carried: Mapping[int, int], query: Comp
         "without_result": [subject for subject in subjects if subject.outcome is None and not subject.caveat],
         "common_batch_size": common_batch_size(subjects),
         **_rows(subjects, baseline, heads),
-        "charts": [chart_of(plot) for plot in plots if plot not in alone],
-        "charts_of_one_run": [chart_of(plot) for plot in alone],
+        "charts": [plot for plot in plots if plot not in alone],
+        "charts_of_one_run": alone,
         "toggles": _toggles(query) if plots else [],
     }
 

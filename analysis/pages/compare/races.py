@@ -10,7 +10,6 @@ from analysis.lists.comparison.query import CHARTED_MAX, CompareQuery
 from analysis.lists.comparison.races import ComparedRace, change_rows, compared_races, races_headline
 from analysis.models import Run
 from analysis.pages.compare.heads import caveats, head
-from analysis.presentation.charts import chart_of
 from analysis.presentation.charts.axes import change_axis, factor_axis
 from analysis.presentation.charts.plots import Plot, PlotPoint, Table, Trace
 from analysis.presentation.formatting import percent_more
@@ -22,7 +21,6 @@ _COLUMNS = ("Race", "Change", "Speed", "Interval", "Memory")
 def races_context(runs: Sequence[Run], query: CompareQuery) -> dict[str, Any]:
     races = compared_races(runs)
     subjects = [each.subject for each in races]
-    plot = races_plot(races) if len(races) <= CHARTED_MAX else None
     rows = change_rows(races)
     settings, facts = setting_rows(subjects), environment_rows(subjects)
     return {
@@ -32,7 +30,7 @@ def races_context(runs: Sequence[Run], query: CompareQuery) -> dict[str, Any]:
         "races": races,
         "rows": [row for row in rows if row.is_tried],
         "rows_not_tried": [row for row in rows if not row.is_tried],
-        "chart": chart_of(plot) if plot else None,
+        "chart": races_plot(races) if len(races) <= CHARTED_MAX else None,
         "caveats": caveats(subjects),
         "without_result": [each for each in subjects if each.outcome is None and not each.caveat],
         "differing_settings": [row for row in settings if row.differs],

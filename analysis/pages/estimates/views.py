@@ -19,7 +19,6 @@ from analysis.pages.estimates.answer import answer
 from analysis.pages.estimates.forms import QuestionForm, question_of, table_of
 from analysis.pages.estimates.latest import latest_estimates
 from analysis.permissions import may_read, signed_in_user
-from analysis.presentation.charts import chart_of
 from analysis.presentation.charts.estimate_errors import error_plot
 from analysis.presentation.estimate_error import Grade, groups_of
 from analysis.presentation.labels import family_name, model_name, short_device_name
@@ -116,14 +115,13 @@ def _lists(request: HttpRequest, form: QuestionForm) -> dict[str, Any]:
 def _accuracy() -> dict[str, Any]:
     grades = [_grade(run) for run in Run.objects.grading_estimates()[:GRADES_MAX]]
     groups = groups_of(grades)
-    plot = error_plot(groups) if len(grades) >= CHART_FROM else None
     return {
         "shows_accuracy": True,
         "has_over": any(group.worst_peak_error > 0 for group in groups),
         "groups": groups,
         "count": len(grades),
         "is_cut": len(grades) == GRADES_MAX,
-        "chart": chart_of(plot) if plot else None,
+        "chart": error_plot(groups) if len(grades) >= CHART_FROM else None,
     }
 
 

@@ -13,7 +13,6 @@ from analysis.pages.kinds.estimate_cards import cards_shown
 from analysis.pages.kinds.page import KindPages, Page
 from analysis.pages.what_to_change.context import changes_context
 from analysis.presentation import estimate_summary as summary
-from analysis.presentation.charts import chart_of
 from analysis.presentation.estimate_headline import headline, headline_of_all
 from analysis.presentation.filled_memory import filled_memory
 from analysis.presentation.frontier import frontier_plot, frontier_shown
@@ -94,10 +93,9 @@ def _frontier(run: Run, user: User | None) -> dict[str, Any]:
     stored = (run.result or {}).get("frontier")
     if not stored:
         return {}
-    plot = frontier_plot(stored)
     return {
         "frontier": frontier_shown(stored, measured_sizes(run, user)),
-        "frontier_chart": chart_of(plot) if plot else None,
+        "frontier_chart": frontier_plot(stored),
     }
 
 

@@ -14,7 +14,7 @@ from analysis.pages.kinds.page import KindPages, Page
 from analysis.pages.what_to_change.context import change_start
 from analysis.presentation import estimate_summary, labels, memory_breakdown, result_summary
 from analysis.presentation.assumptions import Assumptions, assumptions
-from analysis.presentation.charts import Chart, Plot, chart_of, memory_bars, memory_plot, rounds_plot, speed_plot
+from analysis.presentation.charts import Plot, memory_bars, memory_plot, rounds_plot, speed_plot
 from analysis.presentation.estimate_error import compare_to_estimate
 from analysis.presentation.figures import figures
 from analysis.presentation.filled_memory import filled_memory
@@ -117,7 +117,9 @@ def _result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dic
             with_reserve=result.largest_with_reserve,
         ),
         "figures": shown,
-        "rounds_chart": _rounds_chart(result),
+        "rounds_chart": None
+        if result.is_speed_measurable
+        else rounds_plot(result.speed_rounds, result.current_batch_size),
         "has_money": any(figure.assumption for figure in shown),
         "nothing_to_gain": gain,
         "need": need,
@@ -140,11 +142,6 @@ def _again_command(run: Run, result: StoredResult) -> str:
     return again_command(run.spec, f"{settings.PUBLIC_URL}/" if settings.PUBLIC_URL else "")
 
 
-def _rounds_chart(result: StoredResult) -> Chart | None:
-    plot = None if result.is_speed_measurable else rounds_plot(result.speed_rounds, result.current_batch_size)
-    return chart_of(plot) if plot else None
-
-
 def _ranks(result: StoredResult) -> list[RankPeak]:
     training = result.training
     return rank_peaks(result.spec, training.rank_peaks_bytes) if training else []
@@ -157,7 +154,7 @@ def _evidence(run: Run, result: StoredResult, money: Savings) -> dict[str, Any]:
     carried = frozenset(map(probe_key, Probes.objects.of(run).filter(is_carried=True)))  # from an earlier attempt
     lines = probe_lines(result.probes, result.roles, carried)
     return {
-        "charts": [chart_of(plot) for plot in result_plots(result)],
+        "charts": result_plots(result),
         "stack": memory_breakdown.stack(result),
         "stacks": memory_breakdown.stacks(result),
         "levels": memory_breakdown.levels(result),

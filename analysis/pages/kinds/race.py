@@ -10,7 +10,6 @@ from django.http import QueryDict
 from analysis.models import Run
 from analysis.pages.kinds.measurement import environment_rows
 from analysis.pages.kinds.page import KindPages, Page
-from analysis.presentation.charts import chart_of
 from analysis.presentation.charts.race import race_plot
 from analysis.presentation.stored.race import StoredRace, read_race
 
@@ -30,6 +29,5 @@ class Race(KindPages):
 
     def result_page(self, run: Run, query: QueryDict, user: User | None = None) -> Page:
         race = self.read(run.result or {})
-        plot = race_plot([each.row for each in race.rows if not each.is_on_top], race.size_of_today)
-        chart = chart_of(plot) if plot else None
+        chart = race_plot([each.row for each in race.rows if not each.is_on_top], race.size_of_today)
         return "analysis/run/race.html", {"race": race, "chart": chart, "environment": environment_rows(race)}

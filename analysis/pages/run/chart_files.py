@@ -9,7 +9,8 @@ from typing import Any
 from analysis.models import Run
 from analysis.pages.kinds.measurement import result_plots
 from analysis.presentation import labels, memory_breakdown
-from analysis.presentation.charts import WIDE, Stack, draw
+from analysis.presentation.charts import Stack
+from analysis.presentation.charts.drawing import HEIGHT
 from analysis.presentation.kinds import presentation_of, settings_of_run
 from analysis.presentation.origin import Origin
 from analysis.presentation.stored.result import StoredResult, read_result
@@ -46,8 +47,7 @@ def chart_file(run: Run, key: str) -> ChartFile | None:
     plot = next((plot for plot in result_plots(result) if plot.key == key), None)
     if plot is None:
         return None
-    drawing = draw(plot, WIDE)
-    more = {"plot": plot, "drawing": drawing, "height": drawing.size.height + HEAD_AND_FOOT_PIXELS + more_pixels}
+    more = {"plot": plot, "height": HEIGHT + HEAD_AND_FOOT_PIXELS + more_pixels}
     return ChartFile("analysis/svg/chart.svg", foot | more)
 
 

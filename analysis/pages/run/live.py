@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from analysis.models import Attempt, Measurement, Run, RunLog
 from analysis.presentation import run_state
-from analysis.presentation.charts import Chart, chart_of, memory_plot
+from analysis.presentation.charts import Plot, memory_plot
 from analysis.presentation.kinds import presentation_of
 from analysis.presentation.probe_rows import ProbeLine, probe_key, probe_lines
 from analysis.presentation.run_steps import run_steps
@@ -144,13 +144,12 @@ def estimate_before(attempt: Attempt | None) -> StoredEstimate | None:
     return earlier_estimate((attempt.environment or {}).get("estimate") if attempt else None)
 
 
-def chart_so_far(run: Run, attempt: Attempt | None, probes: Sequence[Measurement]) -> Chart | None:
+def chart_so_far(run: Run, attempt: Attempt | None, probes: Sequence[Measurement]) -> Plot | None:
     device = ((attempt.environment or {}).get("device") or {}) if attempt else {}
     roles = {"current": run.spec.get("current_batch_size")}
     limit_bytes = device.get("limit_bytes") if isinstance(device, dict) else None
     limit_bytes = limit_bytes if isinstance(limit_bytes, int) and limit_bytes > 0 else None
-    plot = memory_plot(probes, limit_bytes=limit_bytes, roles=roles, estimate=estimate_before(attempt))
-    return chart_of(plot) if plot else None
+    return memory_plot(probes, limit_bytes=limit_bytes, roles=roles, estimate=estimate_before(attempt))
 
 
 def stored_probe_lines(

@@ -10,7 +10,6 @@ from analysis.lists.trend.step_detection import POINTS_PER_SIDE_MIN, THRESHOLD
 from analysis.lists.trend.steps import Acknowledgements, steps_found
 from analysis.pages.trend.plots import trend_plot
 from analysis.presentation import labels
-from analysis.presentation.charts import chart_of
 from analysis.presentation.formatting import percent
 from analysis.runs.columns.series import SeriesKey
 from engine.results.figure_kinds import EMULATED
@@ -38,7 +37,7 @@ def trend_context(
         "points_needed": POINTS_PER_SIDE_MIN,
         "can_have_steps": any(len(one.values) >= 2 * POINTS_PER_SIDE_MIN for one in series),
         "threshold": percent(THRESHOLD).replace(".0 ", " "),
-        "charts": [chart_of(trend_plot(one, marks)) for one in series],
+        "charts": [trend_plot(one, marks) for one in series],
     }
 
 

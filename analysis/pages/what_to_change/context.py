@@ -9,7 +9,6 @@ from django.contrib.auth.models import User
 from analysis.models import Device, Run
 from analysis.pages.form_choices import places_offered
 from analysis.pages.what_to_change.forms import ChangesForm
-from analysis.presentation.charts import chart_of
 from analysis.presentation.what_to_change import changes_plot, changes_shown, variant_text
 from analysis.runs.earlier.what_to_change import changes_found, devices_for, measured_variants, newest_changes
 from analysis.runs.kinds import rules_of
@@ -21,11 +20,10 @@ def changes_context(run: Run, user: User | None) -> dict[str, Any]:
     if found is None:
         is_refused = (run.estimated_safe_batch_size or 0) < int(run.spec["current_batch_size"])
         return {"change_start": change_start(run, is_refused=is_refused)}
-    plot = changes_plot(found)
     devices = devices_for(run, Device.objects.enabled().allowing(user).best_first())
     return {
         "changes": changes_shown(found, measured_variants(run, found, user)),
-        "changes_chart": chart_of(plot) if plot else None,
+        "changes_chart": changes_plot(found),
         "changes_places": [(value, label) for value, (label, _) in places_offered(devices).items()],
         "changes_run": run,
     }

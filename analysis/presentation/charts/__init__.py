@@ -6,19 +6,13 @@ is a point too, on the limit.
 
 from analysis.presentation.charts.bars import MemoryBar, Stack, memory_bars, memory_stack
 from analysis.presentation.charts.curves import memory_plot, speed_plot
-from analysis.presentation.charts.drawing import NARROW, WIDE, Chart, chart_of, draw
 from analysis.presentation.charts.plots import Plot
 from analysis.presentation.charts.rounds import rounds_plot
 
 __all__ = [
-    "NARROW",
-    "WIDE",
-    "Chart",
     "MemoryBar",
     "Plot",
     "Stack",
-    "chart_of",
-    "draw",
     "memory_bars",
     "memory_plot",
     "memory_stack",

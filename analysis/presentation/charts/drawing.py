@@ -1,147 +1,62 @@
-"""A plot as coordinates: what templates/analysis/parts/charts/drawing.html writes out as SVG, colours by CSS class.
-
-Coordinates are text with a point, so that no locale can put a comma into an attribute.
-"""
+"""A plot as SVG, the same on every screen and in a file: colours come by CSS class, texts where they have room."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count, pairwise
 
-from analysis.presentation.charts.labels import Box, Label, Position, Room, around, label_at
+from django.forms.utils import flatatt
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from analysis.presentation.charts.labels import AIR, LETTER, RING_RADIUS, Box, Label, Position, Room, beside, text_width
 from analysis.presentation.charts.plots import Plot, PlotPoint, ReferenceLine, Trace
 
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """How large the picture is, in its own units; the narrow one is for phones, where text must stay readable."""
-
-    name: str
-    width: int
-    height: int
-
-
-WIDE, NARROW = Size("wide", 640, 320), Size("narrow", 340, 300)
-LEFT, RIGHT, TOP, BOTTOM = 62, 18, 40, 46
+WIDTH, HEIGHT = 480, 320
+RIGHT, TOP, BOTTOM = 24, 44, 54
 INSET = 14
-"""Pixels between the ends of the plot and those of its horizontal axis, so that no point lies on the frame."""
-FOOT = 18
-"""Pixels above the horizontal axis that are reserved for the texts of vertical marks, if there are any."""
-DOT_RADIUS, DENSE_SCALE, RING_RADIUS = 5.0, 0.6, 8.0
+"""Units between the ends of the plot and those of its horizontal axis, so that no point lies on the frame."""
+FOOT = 22
+"""Units above the horizontal axis that are reserved for the texts of vertical marks, if there are any."""
+DOT_RADIUS, DENSE_SCALE = 5.0, 0.6
 BAR_REACH = 4.0
-"""Pixels that the ends of an interval reach to either side."""
+"""Units that the ends of an interval reach to either side."""
+CROSS = "M-6-3.6-3.6-6 0-2.4 3.6-6 6-3.6 2.4 0 6 3.6 3.6 6 0 2.4-3.6 6-6 3.6-2.4 0Z"
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A placed text. `at` is where on its axis the point or the tick stands; `leader` the path of a line to it."""
-
-    x: str
-    y: str
-    anchor: str
-    css_class: str
-    text: str
-    box: Box
-    at: str = ""
-    leader: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """A dot, a cross or a ring at its place, with its text and the path of its interval."""
-
-    x: str
-    y: str
-    css_class: str
-    text: str = ""
-    interval: str = ""
+def picture(plot: Plot) -> SafeString:
+    """Write the whole SVG of a page, with its title and its sentence for those who do not see it."""
+    title, sentence = f"{plot.key}-picture-title", f"{plot.key}-picture-desc"
+    return _element(
+        "svg",
+        _element("title", plot.title, id=title),
+        _element("desc", plot.sentence, id=sentence),
+        draw(plot),
+        class_="curve",
+        viewBox=f"0 0 {WIDTH} {HEIGHT}",
+        role="img",
+        aria_labelledby=f"{title} {sentence}",
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class TraceDrawing:
-    """One line: its classes, its strokes, its markers, its crosses."""
-
-    css_class: str
-    marker_path: str
-    scale: str
-    strokes: tuple[str, ...]
-    dots: tuple[Shape, ...]
-    crosses: tuple[Shape, ...]
+def draw(plot: Plot) -> SafeString:
+    """Write the elements of a plot: first all that has its place, then the texts where they cover none of it."""
+    canvas = _Canvas(plot)
+    shapes = (*canvas.axes(), *canvas.rules(), *canvas.lines_and_points())
+    return _joined((*shapes, *canvas.texts()))
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A straight line across the plot: horizontal from x1 to x2 at y1, or vertical from y1 to y2 at x1."""
+class _Canvas:
+    """A plot while it is drawn: where its values stand, and the room that is left for texts."""
 
-    css_class: str
-    x1: str
-    x2: str
-    y1: str
-    y2: str
-
-
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """Everything the SVG template needs.
-
-    `fine_ticks` are for a picture that is zoomed; `places` are lines and shapes in pixels, to check the texts against.
-    """
-
-    size: Size
-    left: int
-    right: int
-    top: int
-    bottom: int
-    x_ticks: tuple[Text, ...]
-    fine_ticks: tuple[Text, ...]
-    y_ticks: tuple[Text, ...]
-    titles: tuple[Text, ...]
-    rules: tuple[Rule, ...]
-    front: str
-    traces: tuple[TraceDrawing, ...]
-    rings: tuple[Shape, ...]
-    texts: tuple[Text, ...]
-    places: Room
-
-    @property
-    def width(self) -> int:
-        return self.right - self.left
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """A plot and its pictures, the wide one first."""
-
-    plot: Plot
-    drawings: tuple[Drawing, ...]
-
-
-def chart_of(plot: Plot) -> Chart:
-    return Chart(plot, (draw(plot, WIDE), draw(plot, NARROW)))
-
-
-@dataclass(frozen=True, slots=True)
-class _Frame:
-    """Where the plot's inside lies in the picture."""
-
-    plot: Plot
-    size: Size
-
-    @property
-    def right(self) -> int:
-        return self.size.width - RIGHT
-
-    @property
-    def bottom(self) -> int:
-        return self.size.height - BOTTOM
-
-    @property
-    def floor(self) -> int:
-        return self.bottom - (FOOT if any(not mark.is_step for mark in self.plot.marks) else 0)
+    def __init__(self, plot: Plot) -> None:
+        self.plot, self.room = plot, Room()
+        self.left = max(text_width(text, LETTER) for _, text in plot.y.ticks) + AIR + 8
+        self.right, self.bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
+        self.floor = self.bottom - (FOOT if any(not mark.is_step for mark in plot.marks) else 0)
 
     def x(self, value: float) -> float:
-        return LEFT + INSET + self.plot.x.fraction(value) * (self.right - LEFT - 2 * INSET)
+        return self.left + INSET + self.plot.x.fraction(value) * (self.right - self.left - 2 * INSET)
 
     def y(self, value: float) -> float:
         return self.floor - self.plot.y.fraction(value) * (self.floor - TOP)
@@ -149,168 +64,136 @@ class _Frame:
     def place(self, point: PlotPoint) -> Position:
         return self.x(point.x), self.y(point.y)
 
+    def axes(self) -> Iterator[SafeString]:
+        whole = Box(0, 0, WIDTH, HEIGHT)
+        for value, text in self.plot.y.ticks:
+            at = self.y(value)
+            yield _polyline("gridline", [(self.left, at), (self.right, at)])
+            yield _text(Label(text, self.left - 8, at + 5, "tick", "end"))
+        yield _polyline("axis", [(self.left, self.bottom), (self.right, self.bottom)])
+        yield from self._placed([Label(self.plot.y.title, 4, 16, "title")], whole)
+        yield from self._placed([Label(self.plot.x.title, self.left, self.bottom + 46, "title")], whole)
+        yield from map(_text, self._x_ticks())
 
-def draw(plot: Plot, size: Size) -> Drawing:
-    """Lay the plot out: first all that has its place, then the texts where they cover none of it."""
-    frame = _Frame(plot, size)
-    titles = (
-        _text(label_at(plot.x.title, LEFT, frame.bottom + 38), "title"),
-        _text(label_at(plot.y.title, 8, 14), "title"),
-    )
-    room = Room(Box(LEFT + 2, 2, size.width - 3, frame.bottom - 2), texts=[title.box for title in titles])
-    rules = _rules(frame)
-    _fill(room, frame, rules)
-    shown = _x_ticks(frame)
-    heights = [(frame.y(value), text) for value, text in plot.y.ticks]
-    return Drawing(
-        size=size,
-        left=LEFT,
-        right=frame.right,
-        top=TOP,
-        bottom=frame.bottom,
-        x_ticks=shown,
-        fine_ticks=_fine_ticks(frame, shown),
-        y_ticks=tuple(
-            replace(_text(label_at(text, LEFT - 8, at + 4, "end"), "tick"), at=_px(at)) for at, text in heights
-        ),
-        titles=titles,
-        rules=tuple(rules),
-        front=_path([(frame.x(x), frame.y(y)) for x, y in plot.front]),
-        traces=tuple(_trace(trace, frame) for trace in plot.traces),
-        rings=tuple(
-            Shape(_px(frame.x(label.x)), _px(frame.y(label.y)), label.ring_class)
-            for label in plot.labels
-            if label.ring_class
-        ),
-        texts=tuple(_texts(room, frame)),
-        places=room,
-    )
+    def _x_ticks(self) -> list[Label]:
+        """Take all that have room: else every second one, every third, counted from the last, which ends the axis."""
+        for every in count(1):
+            ticks = self.plot.x.ticks[::-1][::every]
+            last = WIDTH - AIR - text_width(ticks[0][1], LETTER) / 2  # where a wide one still lies in the picture
+            labels = [Label(text, min(self.x(at), last), self.bottom + 24, "tick", "middle") for at, text in ticks]
+            if not any(one.box.overlaps(other.box) for one, other in pairwise(labels)):
+                return labels
+        raise AssertionError
 
+    def rules(self) -> Iterator[SafeString]:
+        """Draw levels and marks: straight lines across the plot."""
+        for level in self.plot.levels:
+            start, end = self._ends(level)
+            at = self.y(level.value)
+            yield self._obstacle(level.look, [(start, at), (end, at)])
+        for mark in self.plot.marks:
+            at = self.x(mark.x)
+            yield self._obstacle("step" if mark.is_step else "mark", [(at, TOP), (at, self.floor)])
 
-def _fill(room: Room, frame: _Frame, rules: Iterable[Rule]) -> None:
-    for trace in frame.plot.traces:
-        radius = DOT_RADIUS * (DENSE_SCALE if trace.is_dense else 1)
-        room.shapes += [around(frame.place(dot), radius) for dot in trace.dots]
-        room.shapes += [around(frame.place(cross), RING_RADIUS) for cross in trace.crosses]
-        for stroke in trace.strokes:
-            room.lines += pairwise(map(frame.place, stroke))
-        for dot in trace.dots:
-            if dot.interval is not None:
-                low, high = (frame.y(end) for end in dot.interval)
-                x = frame.x(dot.x)
-                room.shapes.append(Box(x - BAR_REACH, high - 1, x + BAR_REACH, low + 1))
-    room.lines += pairwise([(frame.x(x), frame.y(y)) for x, y in frame.plot.front])
-    for rule in rules:
-        room.lines.append(((float(rule.x1), float(rule.y1)), (float(rule.x2), float(rule.y2))))
-    rings = (label for label in frame.plot.labels if label.ring_class)
-    room.shapes += [around((frame.x(label.x), frame.y(label.y)), RING_RADIUS) for label in rings]
+    def lines_and_points(self) -> Iterator[SafeString]:
+        """Draw the lines with their dots; over all of them the rings, the intervals and the crosses."""
+        if self.plot.front:
+            yield self._obstacle("front", [(self.x(x), self.y(y)) for x, y in self.plot.front])
+        yield from map(self._trace, self.plot.traces)
+        for label in self.plot.labels:
+            if label.ring_class:
+                x, y = self.x(label.x), self.y(label.y)
+                self.room.take_around((x, y), RING_RADIUS + 1)
+                yield _element("circle", class_=label.ring_class, cx=x, cy=y, r=RING_RADIUS)
+        for trace in self.plot.traces:
+            intervals = [self._interval(dot, *dot.interval) for dot in trace.dots if dot.interval]
+            if intervals:
+                yield _element("g", *intervals, class_=f"trace {trace.css_class}")
+            look = "cross is-estimate" if trace.is_predicted else "cross"
+            yield from (self._marker(look, cross, CROSS, RING_RADIUS) for cross in trace.crosses)
 
+    def texts(self) -> Iterator[SafeString]:
+        """Name the marks, the levels, and last the points, which have the most places to choose from."""
+        inside = Box(self.left, 0, WIDTH, self.bottom - 1)
+        for mark in sorted(self.plot.marks, key=lambda mark: mark.x):
+            # those of steps stand above the plot, others at its foot: the two never meet
+            look, y = ("text-step", TOP - 8) if mark.is_step else ("text-mark", self.bottom - 5)
+            yield from self._placed(
+                [Label(mark.text, self.x(mark.x), y, look, end) for end in ("middle", "end")], inside
+            )
+        for level in sorted(self.plot.levels, key=lambda level: level.value):
+            if level.text:
+                yield from self._placed(self._along(level), inside)
+        for named in self.plot.labels:
+            point = self.x(named.x), self.y(named.y)
+            yield from self._placed(beside(named.text, point, named.css_class, inside), inside)
 
-def _texts(room: Room, frame: _Frame) -> Iterator[Text]:
-    plot = frame.plot
-    for mark in sorted(plot.marks, key=lambda mark: mark.x):
-        # texts of steps stand above the plot, those of others inside at its foot, so that the two never meet
-        x, y = frame.x(mark.x), TOP - 9 if mark.is_step else frame.bottom - 5
-        label = label_at(mark.text, x, y, "middle", is_bold=True)
-        if (beyond := label.box.right - (frame.size.width - 3)) > 0:
-            label = label_at(mark.text, x - beyond, y, "middle", is_bold=True)
-        if placed := room.place_first([label]):
-            yield _text(placed, "text-step" if mark.is_step else "text-mark")
-    for level in sorted(plot.levels, key=lambda level: level.value):
-        if level.text and (placed := room.place_first(_along(level, frame))):
-            yield _text(placed, f"label-{level.look}")
-    for named in plot.labels:
-        point = frame.x(named.x), frame.y(named.y)
-        if placed := room.place_beside(named.text, point, is_bold=named.is_bold):
-            yield replace(_text(placed, named.css_class), at=_px(point[0]))
+    def _placed(self, places: Iterable[Label], inside: Box) -> Iterator[SafeString]:
+        if label := self.room.place(places, inside):
+            if label.leader:
+                yield _polyline("leader", label.leader)
+            yield _text(label)
 
+    def _along(self, level: ReferenceLine) -> Iterator[Label]:
+        """Yield places above the line from its left end on, then below it, then higher and lower."""
+        at, (start, end), look = self.y(level.value), self._ends(level), f"label-{level.look}"
+        for rise in (-6, 18, -24, 36):
+            for x in range(int(start) + 4, max(int(end), int(start) + 8), 24):
+                yield Label(level.text, x, at + rise, look)
+            yield Label(level.text, min(end, self.right), at + rise, look, "end")
 
-def _along(level: ReferenceLine, frame: _Frame) -> Iterator[Label]:
-    """Above the line from its left end on, then below it, then higher and lower."""
-    at, (start, end) = frame.y(level.value), _ends(level, frame)
-    for rise in (-6, 14, -16, 24, -28, 36):
-        for x in range(int(start) + 4, max(int(end), int(start) + 8), 6):
-            yield label_at(level.text, x, at + rise)
-        yield label_at(level.text, min(end, frame.right), at + rise, "end")
+    def _ends(self, level: ReferenceLine) -> Position:
+        start = self.left if level.start is None else self.x(level.start)
+        return start, self.right if level.end is None else self.x(level.end)
 
+    def _obstacle(self, css_class: str, points: Sequence[Position]) -> SafeString:
+        """Draw a line that no text covers."""
+        for start, end in pairwise(points):
+            self.room.take_line(start, end)
+        return _polyline(css_class, points)
 
-def _x_ticks(frame: _Frame) -> tuple[Text, ...]:
-    """All that have room: else every second one, every third, counted from the last."""
-    ticks, every = frame.plot.x.ticks, 1
-    while True:
-        shown = [_x_tick(value, text, frame) for value, text in ticks[::-1][::every][::-1]]
-        if not any(one.box.overlaps(other.box) for one, other in pairwise(shown)):
-            return tuple(shown)
-        every += 1
+    def _trace(self, trace: Trace) -> SafeString:
+        scale = DENSE_SCALE if trace.is_dense else 1.0
+        strokes = [self._obstacle("", [self.place(dot) for dot in stroke]) for stroke in trace.strokes]
+        dots = [
+            self._marker("dot is-hollow" if dot.is_hollow else "dot", dot, trace.style.marker_path, DOT_RADIUS, scale)
+            for dot in trace.dots
+        ]
+        return _element("g", *strokes, *dots, class_=f"trace {trace.css_class}")
 
+    def _marker(self, css_class: str, point: PlotPoint, path: str, radius: float, scale: float = 1.0) -> SafeString:
+        x, y = self.place(point)
+        self.room.take_around((x, y), radius * scale)
+        where = f"translate({x:.1f} {y:.1f})" + (f" scale({scale})" if scale != 1 else "")
+        return _element("path", _element("title", point.text), class_=css_class, transform=where, d=path)
 
-def _fine_ticks(frame: _Frame, shown: tuple[Text, ...]) -> tuple[Text, ...]:
-    if frame.plot.x.quantity != "batch":
-        return ()
-    runs = {dot.x: f"{dot.x:,.0f}" for trace in frame.plot.traces for dot in (*trace.dots, *trace.crosses)}
-    texts = {tick.text for tick in shown}
-    return tuple(
-        _x_tick(value, text, frame) for value, text in (dict(frame.plot.x.ticks) | runs).items() if text not in texts
-    )
-
-
-def _x_tick(value: float, text: str, frame: _Frame) -> Text:
-    label = label_at(text, frame.x(value), frame.bottom + 20, "middle")
-    beyond = max(0.0, label.box.right - (frame.size.width - 2))
-    label = label_at(text, label.x - beyond, label.y, "middle")
-    return replace(_text(label, "tick"), box=replace(label.box, right=label.box.right + 6), at=_px(frame.x(value)))
-
-
-def _trace(trace: Trace, frame: _Frame) -> TraceDrawing:
-    cross = "cross is-estimate" if trace.is_predicted else "cross"
-    return TraceDrawing(
-        css_class=trace.css_class,
-        marker_path=trace.style.marker_path,
-        scale=f" scale({DENSE_SCALE})" if trace.is_dense else "",
-        strokes=tuple(_path(map(frame.place, stroke)) for stroke in trace.strokes),
-        dots=tuple(_dot(dot, frame) for dot in trace.dots),
-        crosses=tuple(replace(_dot(dot, frame), css_class=cross) for dot in trace.crosses),
-    )
+    def _interval(self, dot: PlotPoint, low: float, high: float) -> SafeString:
+        """Draw a line from its lower to its upper end, with a short one across both."""
+        x, ends = self.x(dot.x), (self.y(low), self.y(high))
+        for end in ends:
+            self.room.take_line((x - BAR_REACH, end), (x + BAR_REACH, end))
+        self.room.take_line((x, ends[0]), (x, ends[1]))
+        across = "".join(f"M{x - BAR_REACH:.1f} {end:.1f}H{x + BAR_REACH:.1f}" for end in ends)
+        return _element("path", class_="error-bar", d=f"M{x:.1f} {ends[0]:.1f}V{ends[1]:.1f}{across}")
 
 
-def _dot(dot: PlotPoint, frame: _Frame) -> Shape:
-    x, y = frame.place(dot)
-    interval = ""
-    if dot.interval is not None:  # a line from its lower to its upper end, with a short one across both
-        low, high = (frame.y(end) for end in dot.interval)
-        ends = "".join(f"M{_px(x - BAR_REACH)} {_px(end)}H{_px(x + BAR_REACH)}" for end in (low, high))
-        interval = f"M{_px(x)} {_px(low)}V{_px(high)}{ends}"
-    return Shape(_px(x), _px(y), "dot is-hollow" if dot.is_hollow else "dot", dot.text, interval)
+def _polyline(css_class: str, points: Iterable[Position]) -> SafeString:
+    return _element("polyline", class_=css_class, points=" ".join(f"{x:.1f},{y:.1f}" for x, y in points))
 
 
-def _rules(frame: _Frame) -> list[Rule]:
-    rules = []
-    for level in frame.plot.levels:
-        start, end = _ends(level, frame)
-        at = _px(frame.y(level.value))
-        rules.append(Rule(level.look, _px(start), _px(end), at, at))
-    for mark in frame.plot.marks:
-        at = _px(frame.x(mark.x))
-        rules.append(Rule("step" if mark.is_step else "mark", at, at, _px(TOP), _px(frame.floor)))
-    return rules
+def _text(label: Label) -> SafeString:
+    return _element("text", label.text, class_=label.css_class, x=label.x, y=label.y, text_anchor=label.anchor)
 
 
-def _ends(level: ReferenceLine, frame: _Frame) -> tuple[float, float]:
-    start = LEFT if level.start is None else frame.x(level.start)
-    return start, frame.right if level.end is None else frame.x(level.end)
+def _element(name: str, *content: str, **attributes: str | float) -> SafeString:
+    """Write an element. Numbers have a point in every locale; `class_` is class, `text_anchor` text-anchor."""
+    written = {
+        key.rstrip("_").replace("_", "-"): f"{value:.1f}" if isinstance(value, float) else value
+        for key, value in attributes.items()
+        if value != ""
+    }
+    return format_html("<{0}{1}>{2}</{0}>", name, flatatt(written), _joined(content))
 
 
-def _text(label: Label, css_class: str) -> Text:
-    leader = ""
-    if label.leader is not None:
-        (x0, y0), (x1, y1) = label.leader
-        leader = f"M{_px(x0)} {_px(y0)}L{_px(x1)} {_px(y1)}"
-    return Text(_px(label.x), _px(label.y), label.anchor, css_class, label.text, label.box, leader=leader)
-
-
-def _path(points: Iterable[Position]) -> str:
-    return " ".join(f"{_px(x)},{_px(y)}" for x, y in points)
-
-
-def _px(value: float) -> str:
-    return f"{value:.1f}"
+def _joined(parts: Iterable[str]) -> SafeString:
+    return format_html_join("", "{}", ((part,) for part in parts))

@@ -1,33 +1,55 @@
-"""Placement of texts: inside the picture, and without covering a line, a point or another text."""
+"""The texts of a picture: how wide they are, and the one rule of where they stand.
+
+A text takes the first of its places that lies inside and covers nothing. Without such a place it is left out.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, product
-from typing import TypeVar
 
-ASCENT, DESCENT = 11.0, 3.0
-"""Pixels that a text of 12 px takes above and below its baseline."""
-HUG = 8.0
-"""Pixels that a label above or below its point reaches past it, where the picture ends."""
-RING = 7.0
-LEADER_FROM = 12.0
-"""Pixels between a point and its label from which on a line has to join them."""
+LETTER = 16.0
+"""Size of the letters on a phone, in units of the picture: on wider screens they are smaller and have more air."""
+ASCENT, DESCENT, AIR = 0.9 * LETTER, 0.25 * LETTER, 3.0
+STRIDE = 8.0
+"""Units between the points of a line that texts keep off: less than a text is high."""
+LEADER_FROM, RING_RADIUS = 14.0, 7.0
+"""Units between a point and its text from which on a line joins them; and where it begins, at the point's ring."""
+_BOLD, _BOLD_FACTOR = frozenset({"label-use", "text-step"}), 1.12
 
-# The widest fonts that pages fall back to (DejaVu Sans) decide, so that a box is never narrower than its text.
-_NARROW, _WIDE = frozenset(" .,:;'|!()ijlftrI"), frozenset("mwMW%–→✕±")
-_NARROW_WIDTH, _WIDTH, _WIDE_WIDTH, _BOLD = 5.0, 7.7, 11.5, 1.12
+# of DejaVu Sans, the widest font that pages fall back to, in hundredths of the size of the font
+_WIDTHS = {
+    29: "'ijlIJ",
+    32: " ,.·",
+    36: "f/:;\\|-",
+    41: "()[]t!r",
+    53: '"*_`sz?',
+    59: "cLFkvxy",
+    62: "PTYaoe",
+    64: "ESbdghnpqu$0123456789{}",
+    70: "KAVBRXZC",
+    78: "UHNDG&",
+    82: "OQw",
+    86: "#+<=>^~M",
+    100: "%mW@",
+}
+_WIDTH_OF = {letter: width for width, letters in _WIDTHS.items() for letter in letters}
+_WIDEST = max(_WIDTHS)
+"""Width of a letter that is not in the table: generous, so that no text is cut."""
 
-T = TypeVar("T")
 Position = tuple[float, float]
-Segment = tuple[Position, Position]
+
+
+def text_width(text: str, letter: float) -> float:
+    """Return the width of a text whose letters have this size, in the unit of the size."""
+    return sum(_WIDTH_OF.get(each, _WIDEST) for each in text) * letter / 100
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A rectangle in pixels, y downwards."""
+    """A rectangle, y downwards; one without an area is a point."""
 
     left: float
     top: float
@@ -35,7 +57,7 @@ class Box:
     bottom: float
 
     def overlaps(self, other: Box) -> bool:
-        """Whether they share an area; a shared edge does not count."""
+        """Whether they share more than an edge."""
         return (
             self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
         )
@@ -48,136 +70,93 @@ class Box:
             and self.bottom >= other.bottom
         )
 
-    def is_crossed_by(self, segment: Segment) -> bool:
-        """Whether a straight line between two places crosses it (Liang and Barsky's clipping)."""
-        (x0, y0), (x1, y1) = segment
-        # most lines are far away, and a page compares tens of thousands of pairs
-        if (
-            max(x0, x1) <= self.left
-            or min(x0, x1) >= self.right
-            or max(y0, y1) <= self.top
-            or min(y0, y1) >= self.bottom
-        ):
-            return False
-        enters, leaves = 0.0, 1.0
-        for start, way, low, high in ((x0, x1 - x0, self.left, self.right), (y0, y1 - y0, self.top, self.bottom)):
-            if way:
-                near, far = sorted(((low - start) / way, (high - start) / way))
-                enters, leaves = max(enters, near), min(leaves, far)
-        return enters < leaves
-
-    def nearest(self, point: Position) -> Position:
-        return min(max(point[0], self.left), self.right), min(max(point[1], self.top), self.bottom)
-
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A text with its baseline's position, its anchor ("start", "middle", "end") and the box it takes."""
+    """A text with its baseline's position, its anchor ("start", "middle", "end"), its class, and the point it names."""
 
     text: str
     x: float
     y: float
-    anchor: str
-    box: Box
-    leader: Segment | None = None
-    """From the point to the box, where the label had to move away."""
+    css_class: str
+    anchor: str = "start"
+    point: Position | None = None
+
+    @property
+    def box(self) -> Box:
+        width = text_width(self.text, LETTER) * (_BOLD_FACTOR if self.css_class in _BOLD else 1)
+        left = self.x - {"start": 0, "middle": width / 2, "end": width}[self.anchor]
+        return Box(left - AIR, self.y - ASCENT, left + width + AIR, self.y + DESCENT)
+
+    @property
+    def leader(self) -> tuple[Position, Position] | None:
+        """Return the line that joins it to its point where it had to move away."""
+        if self.point is None:
+            return None
+        (x, y), box = self.point, self.box
+        near = min(max(x, box.left), box.right), min(max(y, box.top), box.bottom)
+        distance = math.dist(near, self.point)
+        if distance < LEADER_FROM:
+            return None
+        share = RING_RADIUS / distance
+        return (x + (near[0] - x) * share, y + (near[1] - y) * share), near
 
 
 @dataclass(slots=True)
 class Room:
-    """A picture while it is filled: what is drawn already, and where a text still finds a place."""
+    """What a picture holds already, and where a text still finds a place."""
 
-    inside: Box
-    texts: list[Box] = field(default_factory=list)
     shapes: list[Box] = field(default_factory=list)
-    lines: list[Segment] = field(default_factory=list)
+    texts: list[Box] = field(default_factory=list)
 
-    def is_free(self, box: Box) -> bool:
-        return (
-            self.inside.holds(box)
-            and not _meets(box.overlaps, self.texts)
-            and not _meets(box.overlaps, self.shapes)
-            and not _meets(box.is_crossed_by, self.lines)
-        )
+    def place(self, places: Iterable[Label], inside: Box) -> Label | None:
+        return next((label for label in places if self._take(label, inside)), None)
 
-    def place_beside(self, text: str, point: Position, *, is_bold: bool = False) -> Label | None:
-        """Put a text near its point, else where there is room, with a leader. None where the picture is full."""
-        labels = chain(_near(text, point, is_bold), _anywhere(text, point, is_bold, self.inside))
-        return next((placed for label in labels if (placed := self._take(label, point)) is not None), None)
+    def _take(self, label: Label, inside: Box) -> bool:
+        box = label.box
+        if not inside.holds(box) or any(map(box.overlaps, chain(self.texts, self.shapes))):
+            return False
+        leader = [_point(at) for at in _along(*label.leader)] if label.leader else []
+        if any(text.overlaps(point) for text in self.texts for point in leader):
+            return False
+        self.texts.append(box)
+        self.shapes += leader
+        return True
 
-    def place_first(self, labels: Iterable[Label]) -> Label | None:
-        return next((placed for label in labels if (placed := self._take(label, None)) is not None), None)
+    def take_around(self, point: Position, radius: float) -> None:
+        self.shapes.append(_point(point, radius))
 
-    def _take(self, label: Label, point: Position | None) -> Label | None:
-        if not self.is_free(label.box):
-            return None
-        leader = None if point is None else _leader(label.box, point)
-        if leader is not None:
-            if any(text.is_crossed_by(leader) for text in self.texts):
-                return None
-            self.lines.append(leader)
-        self.texts.append(label.box)
-        return Label(label.text, label.x, label.y, label.anchor, label.box, leader)
+    def take_line(self, start: Position, end: Position) -> None:
+        self.shapes += map(_point, _along(start, end))
 
 
-def _meets(touches: Callable[[T], bool], obstacles: list[T]) -> bool:
-    """Whether one of these is touched. It moves to the front: it mostly blocks the next place that is tried, too."""
-    for number, other in enumerate(obstacles):
-        if touches(other):
-            obstacles.insert(0, obstacles.pop(number))
-            return True
-    return False
-
-
-def text_width(text: str, *, is_bold: bool = False) -> float:
-    """Pixels that a text of 12 px takes at most."""
-    widths = (_NARROW_WIDTH if letter in _NARROW else _WIDE_WIDTH if letter in _WIDE else _WIDTH for letter in text)
-    return sum(widths) * (_BOLD if is_bold else 1.0)
-
-
-def label_at(text: str, x: float, y: float, anchor: str = "start", *, is_bold: bool = False) -> Label:
-    width = text_width(text, is_bold=is_bold)
-    left = {"start": x, "middle": x - width / 2, "end": x - width}[anchor]
-    return Label(text, x, y, anchor, Box(left, y - ASCENT, left + width, y + DESCENT))
-
-
-def around(point: Position, radius: float) -> Box:
-    """Return the square that a dot, a ring or a cross takes."""
-    x, y = point
+def _point(at: Position, radius: float = 0.0) -> Box:
+    x, y = at
     return Box(x - radius, y - radius, x + radius, y + radius)
 
 
-def _near(text: str, point: Position, is_bold: bool) -> Iterator[Label]:
-    """Above first, then the sides, then below; then the same further away."""
+def _along(start: Position, end: Position) -> Iterator[Position]:
+    (x0, y0), (x1, y1) = start, end
+    steps = max(1, math.ceil(math.dist(start, end) / STRIDE))
+    for step in range(steps + 1):
+        yield x0 + (x1 - x0) * step / steps, y0 + (y1 - y0) * step / steps
+
+
+def beside(text: str, point: Position, css_class: str, inside: Box) -> Iterator[Label]:
+    """Yield places above a point, at its sides and below it; then any inside, the nearest first."""
     x, y = point
-    for distance in (10.0, 22.0, 36.0, 52.0):
+    for distance in (12.0, 26.0, 42.0):
         for dx, dy, anchor in (
             (0.0, -distance, "middle"),
             (-distance, -distance / 2, "end"),
-            (-distance, 4.0, "end"),
-            (distance, 4.0, "start"),
-            (0.0, distance + 10, "middle"),
-            (HUG, distance + 10, "end"),
-            (HUG, -distance, "end"),
-            (-HUG, -distance, "start"),
-            (-distance, distance + 4, "end"),
-            (distance, distance + 4, "start"),
+            (-distance, 5.0, "end"),
+            (distance, 5.0, "start"),
+            (0.0, distance + 12, "middle"),
+            (8.0, distance + 12, "end"),
+            (8.0, -distance, "end"),
+            (-8.0, -distance, "start"),
         ):
-            yield label_at(text, x + dx, y + dy, anchor, is_bold=is_bold)
-
-
-def _anywhere(text: str, point: Position, is_bold: bool, inside: Box) -> Iterator[Label]:
-    half = text_width(text, is_bold=is_bold) / 2
-    columns = range(math.ceil(inside.left + half), math.floor(inside.right - half) + 1, 16)
-    rows = range(math.ceil(inside.top + ASCENT), math.floor(inside.bottom - DESCENT) + 1, 14)
-    for x, y in sorted(product(columns, rows), key=lambda place: math.dist(place, point)):
-        yield label_at(text, x, y, "middle", is_bold=is_bold)
-
-
-def _leader(box: Box, point: Position) -> Segment | None:
-    near = box.nearest(point)
-    distance = math.dist(near, point)
-    if distance < LEADER_FROM:
-        return None
-    share = RING / distance
-    return (point[0] + (near[0] - point[0]) * share, point[1] + (near[1] - point[1]) * share), near
+            yield Label(text, x + dx, y + dy, css_class, anchor, point)
+    grid = product(range(int(inside.left), int(inside.right), 16), range(int(inside.top), int(inside.bottom), 12))
+    for place in sorted(grid, key=lambda place: math.dist(place, point)):
+        yield Label(text, *place, css_class, "middle", point)

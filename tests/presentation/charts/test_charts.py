@@ -1,4 +1,4 @@
-"""The charts of one run are pure: probes in, coordinates out. What is drawn is what was measured."""
+"""The charts of one run are pure: probes in, a picture out. What is drawn is what was measured."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ from dataclasses import replace
 import pytest
 
 from analysis.presentation.charts import (
-    WIDE,
     MemoryBar,
     Plot,
-    draw,
     memory_bars,
     memory_plot,
     memory_stack,
     speed_plot,
 )
 from analysis.presentation.charts.axes import binary_ticks, decimal_ticks
-from analysis.presentation.charts.drawing import Drawing
 from analysis.presentation.stored.estimate import StoredEstimate, read_estimate
 from engine.estimate.gpus import gpus
 from engine.estimate.types import EstimateAt
@@ -26,6 +23,7 @@ from engine.results.result import MemoryByKind, Outcome, Point, Probe, Purpose, 
 from engine.spec import RunSpec
 from engine.text.units import GIB
 from tests.fake_engine import estimate_of
+from tests.presentation.charts.drawn import drawn, having, places, points, tooltips, words
 
 LIMIT = 40 * GIB
 ROLES = {"recommended": 384, "fastest": 421, "largest": 421, "current": 16}
@@ -55,33 +53,28 @@ def speed(probes=PROBES, **options) -> Plot:
     return plot
 
 
-def words(drawing: Drawing) -> list[str]:
-    return [text.text for text in drawing.texts]
-
-
 def test_every_out_of_memory_is_a_cross_on_the_limit_line() -> None:
-    drawing = draw(memory(), WIDE)
-    crosses, limit = drawing.traces[0].crosses, drawing.rules[0]
-    assert len(crosses) == 2
-    assert {cross.y for cross in crosses} == {limit.y1}
+    drawing = drawn(memory())
+    (limit,) = {y for _, y in points(drawing, "limit")}
+    assert [y for _, y in places(drawing, "cross")] == [limit] * 2
 
 
 def test_only_sizes_that_were_run_are_on_the_line() -> None:
-    assert len(draw(memory(), WIDE).traces[0].dots) == 7
+    assert len(places(drawn(memory()), "dot")) == 7
 
 
 def test_roles_of_one_size_share_a_label() -> None:
-    assert "fastest 421, largest" in words(draw(memory(), WIDE))
+    assert "fastest 421, largest" in words(drawn(memory()))
 
 
 def test_the_smallest_refused_size_is_named() -> None:
-    assert "422 out of memory" in words(draw(memory(), WIDE))
-    assert "512 out of memory" not in words(draw(memory(), WIDE))
+    assert "422 out of memory" in words(drawn(memory()))
+    assert "512 out of memory" not in words(drawn(memory()))
 
 
 def test_the_last_point_has_its_figure_where_the_answer_does_not_name_it() -> None:
-    assert "421: 37.1 GiB" in words(draw(memory(roles={"current": 16}), WIDE))
-    assert "421: 998 samples/s" in words(draw(speed(roles={}), WIDE))
+    assert "421: 37.1 GiB" in words(drawn(memory(roles={"current": 16})))
+    assert "421: 998 samples/s" in words(drawn(speed(roles={})))
 
 
 def test_the_sentence_reads_the_chart_out() -> None:
@@ -118,21 +111,21 @@ def test_the_table_says_what_was_not_measured() -> None:
 def test_an_interval_is_a_bar_around_its_point_and_fits_into_the_picture() -> None:
     measured = {probe.batch_size: probe.samples_per_second for probe in PROBES}
     plot = speed(intervals=((421, measured[421] * 0.9, measured[421] * 2),))
-    drawing = draw(plot, WIDE)
-    dots = [dot for trace in drawing.traces for dot in trace.dots]
-    assert [dot.text.split(":")[0] for dot in dots if dot.interval] == ["batch 421"]
-    (lower, upper), at = re.findall(r"^M[\d.]+ ([\d.]+)V([\d.]+)", dots[-1].interval)[0], float(dots[-1].y)
-    assert drawing.top <= float(upper) < at < float(lower)
-    assert "(898 to 1,996)" in dots[-1].text
+    drawing = drawn(plot)
+    (bar,) = having(drawing, "error-bar")
+    x, lower, upper = map(float, re.findall(r"^M([\d.]+) ([\d.]+)V([\d.]+)", bar.get("d", ""))[0])
+    assert places(drawing, "dot")[-1][0] == x
+    assert 0 < upper < places(drawing, "dot")[-1][1] < lower
+    assert "(898 to 1,996)" in tooltips(drawing)[-1]
 
 
 def test_a_timing_that_was_not_steady_is_hollow_and_says_so() -> None:
     unsteady = replace(fits(64), timing_is_steady=False)
-    drawing = draw(speed([fits(16), unsteady], roles={}), WIDE)
-    assert [dot.css_class for dot in drawing.traces[0].dots] == ["dot", "dot is-hollow"]
-    assert drawing.traces[0].dots[1].text.endswith("not steady")
-    again = draw(speed([fits(16), unsteady, replace(fits(64), timing_is_steady=True)], roles={}), WIDE)
-    assert [dot.css_class for dot in again.traces[0].dots] == ["dot", "dot"]
+    drawing = drawn(speed([fits(16), unsteady], roles={}))
+    assert [dot.get("class") for dot in having(drawing, "dot")] == ["dot", "dot is-hollow"]
+    assert tooltips(drawing)[1].endswith("not steady")
+    again = drawn(speed([fits(16), unsteady, replace(fits(64), timing_is_steady=True)], roles={}))
+    assert [dot.get("class") for dot in having(again, "dot")] == ["dot", "dot"]
 
 
 def test_one_timing_beside_sizes_with_intervals_is_hollow_and_the_line_passes_it_by() -> None:
@@ -158,7 +151,6 @@ def estimate(*sizes: int) -> StoredEstimate:
 def test_estimates_are_joined_only_where_no_size_was_run_between_them() -> None:
     trace = next(trace for trace in memory(estimate=estimate(1, 8, 16, 421, 422)).traces if trace.is_predicted)
     assert [[dot.x for dot in stroke] for stroke in trace.strokes] == [[1, 8, 16], [421, 422]]
-    assert len(draw(memory(estimate=estimate(1, 8, 16, 421)), WIDE).traces[-1].dots) == 4
 
 
 def test_an_estimate_is_drawn_hollow_and_never_called_measured() -> None:
