@@ -42,36 +42,15 @@ class DayText:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryPicture:
-    """Memory in use on a device by day: its mean, and the most that was read, as bars behind it."""
+class DayPicture:
+    """A share for each day as bars, in front of higher ones if there are any, and the same in a sentence."""
 
-    means: tuple[DayBar, ...]
-    mosts: tuple[DayBar, ...]
-    mean_bytes: int
-    most_bytes: int
-    device_name: str
-
-    @property
-    def description(self) -> str:
-        mean, most = bytes_text(self.mean_bytes), bytes_text(self.most_bytes)
-        return f"Memory in use on {self.device_name} by day: {mean} on average, {most} at most"
-
-
-@dataclass(frozen=True, slots=True)
-class BusyPicture:
-    """The share of time in which a GPU computed by day, for any program."""
-
+    description: str
+    text: str
+    """The figure of all days together."""
     bars: tuple[DayBar, ...]
-    fraction: float
-    device_name: str
-
-    @property
-    def text(self) -> str:
-        return share_text(self.fraction)
-
-    @property
-    def description(self) -> str:
-        return f"{self.device_name} busy by day: {self.text} of the time that was read"
+    behind: tuple[DayBar, ...] = ()
+    text_behind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,22 +62,11 @@ class DevicePicture:
 
     device: Device
     use: DeviceUse
-    bars: tuple[DayBar, ...]
-    memory: MemoryPicture | None
-    busy: BusyPicture | None
+    share: str
+    held: DayPicture
+    memory: DayPicture | None
+    busy: DayPicture | None
     used_days: tuple[DayText, ...]
-
-    @property
-    def hours_text(self) -> str:
-        return hours_text(self.use.hours)
-
-    @property
-    def share_text(self) -> str:
-        return share_text(self.use.fraction)
-
-    @property
-    def description(self) -> str:
-        return f"Use of {self.device.name} by day: {self.share_text} of the time since {self.use.days[0].day}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,16 +75,8 @@ class PersonPicture:
 
     name: str
     use: PersonUse
-    bars: tuple[DayBar, ...]
+    held: DayPicture
     used_days: tuple[tuple[DayText, Unused | None], ...]
-
-    @property
-    def hours_text(self) -> str:
-        return hours_text(self.use.hours)
-
-    @property
-    def description(self) -> str:
-        return f"Use by {self.name} by day: {self.hours_text} since {self.use.days[0].day}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,54 +126,57 @@ def use_context(devices: Sequence[Device], now: datetime, *, host: str, day_coun
 
 def _picture(device: Device, use: DeviceUse, memory: Mapping[tuple[int, date], DeviceDay]) -> DevicePicture:
     texts = [f"{each.day:%Y-%m-%d}: {hours_text(each.hours)}, {share_text(each.fraction)}" for each in use.days]
-    bars = day_bars([each.fraction for each in use.days], texts)
+    share = share_text(use.fraction)
+    description = f"Use of {device.name} by day: {share} of the time since {use.days[0].day}"
+    held = DayPicture(description, hours_text(use.hours), day_bars([each.fraction for each in use.days], texts))
     known = [memory.get((device.pk, day.day)) for day in use.days]
     rows = zip(use.days[::-1], known[::-1], strict=True)
-    used = tuple(DayText.of(day, held) for day, held in rows if day.hours or held)
-    return DevicePicture(device, use, bars, _memory_picture(device, known), _busy_picture(device, known), used)
+    used = tuple(DayText.of(day, read) for day, read in rows if day.hours or read)
+    return DevicePicture(device, use, share, held, _memory_picture(device, known), _busy_picture(device, known), used)
 
 
-def _memory_picture(device: Device, days: Sequence[DeviceDay | None]) -> MemoryPicture | None:
-    """Draw the days of which the memory in use is known; None without any."""
+def _memory_picture(device: Device, days: Sequence[DeviceDay | None]) -> DayPicture | None:
+    """Draw the mean memory in use before the most, where it is known; None without any."""
     known = [day for day in days if day]
     if not known or not device.capacity_bytes:
         return None
+    pairs = [(day.mean_used_bytes, day.most_used_bytes) if day else (0, 0) for day in days]
     texts = [
-        f"{day.day}: {bytes_text(day.mean_used_bytes)} on average, {bytes_text(day.most_used_bytes)} at most"
-        if day
-        else ""
-        for day in days
+        f"{day.day}: {bytes_text(mean)} on average, {bytes_text(most)} at most" if day else ""
+        for day, (mean, most) in zip(days, pairs, strict=True)
     ]
-    means = [day.mean_used_bytes / device.capacity_bytes if day else 0.0 for day in days]
-    mosts = [day.most_used_bytes / device.capacity_bytes if day else 0.0 for day in days]
-    return MemoryPicture(
-        day_bars(means, texts),
-        day_bars(mosts, texts),
-        sum(day.used_sum_bytes for day in known) // sum(day.reading_count for day in known),
-        max(day.most_used_bytes for day in known),
-        device.name,
+    means, mosts = (
+        day_bars([each / device.capacity_bytes for each in sizes], texts) for sizes in zip(*pairs, strict=True)
     )
+    mean = bytes_text(sum(day.used_sum_bytes for day in known) // sum(day.reading_count for day in known))
+    most = bytes_text(max(day.most_used_bytes for day in known))
+    description = f"Memory in use on {device.name} by day: {mean} on average, {most} at most"
+    return DayPicture(description, mean, means, mosts, most)
 
 
-def _busy_picture(device: Device, days: Sequence[DeviceDay | None]) -> BusyPicture | None:
-    """Draw the days of which a driver told how busy the GPU was; None without any."""
+def _busy_picture(device: Device, days: Sequence[DeviceDay | None]) -> DayPicture | None:
+    """Draw the days of which a driver told how busy the GPU was, for any program; None without any."""
     known = [day for day in days if day and day.busy_reading_count]
     if not known:
         return None
-    shares = [(day.busy_fraction if day else None) for day in days]
+    shares = [day.busy_fraction if day else None for day in days]
     texts = [
         f"{day.day}: busy {share_text(share)}" if day and share is not None else ""
         for day, share in zip(days, shares, strict=True)
     ]
     total = sum(day.busy_sum_percent for day in known) / sum(day.busy_reading_count for day in known) / 100
-    return BusyPicture(day_bars([share or 0.0 for share in shares], texts), total, device.name)
+    share = share_text(total)
+    description = f"{device.name} busy by day: {share} of the time that was read"
+    return DayPicture(description, share, day_bars([share or 0.0 for share in shares], texts))
 
 
 def _picture_of_person(use: PersonUse, most: float, unused: Mapping[tuple[str | None, date], Unused]) -> PersonPicture:
     texts = [f"{each.day:%Y-%m-%d}: {hours_text(each.hours)}" for each in use.days]
-    bars = day_bars([each.hours / most for each in use.days], texts)
+    name, hours = use.name or "no account", hours_text(use.hours)
+    description = f"Use by {name} by day: {hours} since {use.days[0].day}"
+    held = DayPicture(description, hours, day_bars([each.hours / most for each in use.days], texts))
     used = tuple((DayText.of(day), unused.get((use.name, day.day))) for day in use.days[::-1] if day.hours)
-    return PersonPicture(use.name or "no account", use, bars, used)
+    return PersonPicture(name, use, held, used)
 
 
 def hours_text(hours: float) -> str:
