@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.presentation.charts import Stack, memory_stack
+from analysis.presentation.charts.bars import Stack, memory_stack
 from analysis.presentation.stored.result import StoredResult
 from engine.results.result import Probe
 from engine.results.stats import decisive_probes

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from analysis.presentation.charts.axes import batch_axis, bytes_axis
+from analysis.presentation.charts.pareto import pareto_front
 from analysis.presentation.charts.plots import Plot, PlotPoint, PointLabel, ReferenceLine, SeriesStyle, Table, Trace
 from analysis.presentation.estimate_summary import precision_in_full
 from analysis.presentation.formatting import bytes_text, round_bytes
@@ -136,7 +137,8 @@ def changes_plot(found: WhatToChange) -> Plot | None:
     None where only the request itself was estimated, or not one sample fits.
     """
     whole = [variant for variant in found.variants if variant.micro_batch_size is None and variant.safe_batch_size]
-    front = _front(whole)
+    places: list[tuple[float, float]] = [(each.memory_bytes, each.safe_batch_size) for each in whole]
+    front = [whole[places.index(place)] for place in pareto_front(places)]
     if len(whole) < 2:
         return None
     dots = tuple(
@@ -157,15 +159,6 @@ def changes_plot(found: WhatToChange) -> Plot | None:
         labels=tuple(PointLabel(each.safe_batch_size, each.memory_bytes, variant_text(each)) for each in named[:8]),
         front=tuple((float(each.safe_batch_size), float(each.memory_bytes)) for each in front),
     )
-
-
-def _front(variants: list[Variant]) -> list[Variant]:
-    """Return the variants that no other beats in both: a larger safe batch and less memory at the wanted size."""
-    best: list[Variant] = []
-    for each in sorted(variants, key=lambda v: (v.memory_bytes, -v.safe_batch_size)):
-        if not best or each.safe_batch_size > best[-1].safe_batch_size:
-            best.append(each)
-    return best
 
 
 def _size(size: int) -> str:

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 
 from analysis.lists.runs.columns import Column
 from analysis.models import ALL_GPUS, Run, State
-from analysis.presentation.charts.sparkline import HEIGHT, WIDTH, sparkline
+from analysis.presentation.charts.sparkline import sparkline
 from analysis.presentation.estimate_summary import WITH_MARGIN
 from analysis.presentation.formatting import (
     ago,
@@ -148,21 +148,11 @@ def _recommended(row: HistoryRow) -> str:
 def _curve(row: HistoryRow) -> str:
     run = row.run
     points = run.memory_curve or []
-    drawn = sparkline(points, run.limit_bytes)
-    if drawn is None:
+    if len(points) < 2:
         return ""
     (small, least), (large, most) = points[0], points[-1]
-    return format_html(
-        '<svg class="sparkline" viewBox="0 0 {w} {h}" width="{w}" height="{h}" role="img" aria-label="{label}">'
-        '<line class="limit" x1="0" x2="{w}" y1="3" y2="3"/><polyline points="{line}"/>'
-        '<circle cx="{x}" cy="{y}" r="2"/></svg>',
-        w=WIDTH,
-        h=HEIGHT,
-        label=f"{bytes_text(least)} at batch {small}, {bytes_text(most)} at {large}",
-        line=drawn.line,
-        x=drawn.end[0],
-        y=drawn.end[1],
-    )
+    label = f"{bytes_text(least)} at batch {small}, {bytes_text(most)} at {large}"
+    return sparkline(points, run.limit_bytes, label)
 
 
 def _saving(row: HistoryRow) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from analysis.models import Run
 from analysis.pages.kinds.measurement import result_plots
 from analysis.presentation import labels, memory_breakdown
-from analysis.presentation.charts import Stack
+from analysis.presentation.charts.bars import Stack
 from analysis.presentation.charts.drawing import HEIGHT
 from analysis.presentation.kinds import presentation_of, settings_of_run
 from analysis.presentation.origin import Origin

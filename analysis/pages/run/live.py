@@ -12,7 +12,8 @@ from django.utils import timezone
 
 from analysis.models import Attempt, Measurement, Run, RunLog
 from analysis.presentation import run_state
-from analysis.presentation.charts import Plot, memory_plot
+from analysis.presentation.charts.curves import memory_plot
+from analysis.presentation.charts.plots import Plot
 from analysis.presentation.kinds import presentation_of
 from analysis.presentation.probe_rows import ProbeLine, probe_key, probe_lines
 from analysis.presentation.run_steps import run_steps

@@ -13,7 +13,7 @@ from analysis.lists.trend.steps import describe_percent
 from analysis.models import Run
 from analysis.pages.trend.context import settings_of
 from analysis.presentation import labels
-from analysis.presentation.charts.sparkline import Sparkline, line_over_runs
+from analysis.presentation.charts.sparkline import line_over_runs
 from analysis.presentation.formatting import number
 from analysis.presentation.kinds import settings_of_run
 from analysis.runs.columns.series import SeriesKey
@@ -59,12 +59,11 @@ class KnownSeries:
         return "none" if first == last else describe_percent(Step(0, first, last))
 
     @property
-    def line(self) -> Sparkline | None:
-        return line_over_runs(self.sizes)
-
-    @property
-    def line_text(self) -> str:
-        return f"Largest batch size over {len(self.sizes)} runs: from {self.first} to {self.last}"
+    def line(self) -> str:
+        if len(self.sizes) < 2:
+            return ""
+        text = f"Largest batch size over {len(self.sizes)} runs: from {self.first} to {self.last}"
+        return line_over_runs(self.sizes, text)
 
     @property
     def step_text(self) -> str:

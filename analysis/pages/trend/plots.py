@@ -58,8 +58,7 @@ def _thresholds(series: Series, base: float, dots: Sequence[PlotPoint]) -> list[
         ReferenceLine(
             figure / base - 1,
             f"alert: {series.text(figure)}" if (start, end, figure) == lines[-1] else "",
-            is_limit=False,
-            is_alert=True,
+            look="alert",
             start=dots[start].x,
             end=dots[end].x,
         )
@@ -73,7 +72,7 @@ def _medians(series: Series, base: float, dots: Sequence[PlotPoint]) -> tuple[Re
         ReferenceLine(
             stretch.median / base - 1,
             f"median {series.text(stretch.median)}" if stretch.start in labelled else "",
-            is_limit=False,
+            look="median",
             start=dots[stretch.start].x,
             end=dots[stretch.stop - 1].x,
         )

@@ -18,12 +18,8 @@ Ticks = tuple[tuple[float, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """From `low` to `high`. `quantity` is batch, bytes, rate, factor, change or time (seconds since 1970).
+    """From `low` to `high`. `ticks` are values within with their text, the unit in it where the title has none."""
 
-    `ticks` are values within with their text, the unit in it where the title has none.
-    """
-
-    quantity: str
     title: str
     low: float
     high: float
@@ -41,22 +37,22 @@ def batch_axis(sizes: Iterable[int], *, is_log: bool) -> Axis:
     """Batch sizes; the straight axis begins at 0."""
     known = list(sizes)
     if is_log:
-        return _powers_of_two("batch", "batch size in samples (log scale)", known, lambda size: f"{size:,.0f}", 99)
+        return _powers_of_two("batch size in samples (log scale)", known, lambda size: f"{size:,.0f}", 99)
     ticks = [tick for tick in decimal_ticks(max(known)) if float(tick).is_integer()]
-    return _between("batch", "batch size in samples", ticks, lambda size: f"{size:,.0f}")
+    return _between("batch size in samples", ticks, lambda size: f"{size:,.0f}")
 
 
 def bytes_axis(values: Iterable[float], *, is_log: bool, title: str = "peak memory") -> Axis:
     known = list(values)
     if is_log:
-        return _powers_of_two("bytes", f"{title} (log scale)", known, _bytes_tick, _TICKS_MAX)
-    return _between("bytes", title, binary_ticks(max(known)), _bytes_tick)
+        return _powers_of_two(f"{title} (log scale)", known, _bytes_tick, _TICKS_MAX)
+    return _between(title, binary_ticks(max(known)), _bytes_tick)
 
 
 def rate_axis(values: Iterable[float], *, is_log: bool) -> Axis:
     title, known = "samples per second", [value for value in values if value > 0] or [1.0]
     if not is_log:
-        return _between("rate", title, decimal_ticks(max(known)), number)
+        return _between(title, decimal_ticks(max(known)), number)
     powers = range(math.floor(math.log10(min(known))), math.ceil(math.log10(max(known))) + 1)
     fine = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
     # within the range of the known, and the first step beyond either end
@@ -64,11 +60,11 @@ def rate_axis(values: Iterable[float], *, is_log: bool) -> Axis:
     above = min((value for value in fine if value >= max(known) and value > below), default=fine[-1])
     inside = [value for value in fine if below <= value <= above]
     ticks = inside if len(inside) <= _TICKS_MAX else [10.0**power for power in powers]
-    return _between("rate", f"{title} (log scale)", ticks, number, is_log=True)
+    return _between(f"{title} (log scale)", ticks, number, is_log=True)
 
 
 def factor_axis(factors: Iterable[float], *, title: str) -> Axis:
-    return _between("factor", title, decimal_ticks(max(factors)), lambda factor: f"{number(factor)}x")
+    return _between(title, decimal_ticks(max(factors)), lambda factor: f"{number(factor)}x")
 
 
 def change_axis(fractions: Iterable[float], *, title: str) -> Axis:
@@ -76,7 +72,7 @@ def change_axis(fractions: Iterable[float], *, title: str) -> Axis:
     known = [-0.04, 0.04, *fractions]
     step = decimal_ticks(max(known) - min(known))[1]
     first, last = math.floor(min(known) / step), math.ceil(max(known) / step)
-    return _between("change", title, [step * index for index in range(first, last + 1)], _change_text)
+    return _between(title, [step * index for index in range(first, last + 1)], _change_text)
 
 
 def time_axis(moments: Iterable[float]) -> Axis:
@@ -88,7 +84,7 @@ def time_axis(moments: Iterable[float]) -> Axis:
     values = [step * index for index in range(math.ceil(low / step), math.floor(high / step) + 1)]
     form = "%d %b %H:%M" if high - low < 3 * DAY else "%d %b" if high - low < 300 * DAY else "%b %Y"
     ticks = tuple((value, dt.datetime.fromtimestamp(value, dt.UTC).strftime(form)) for value in values)
-    return Axis("time", "finished (UTC)", low, high, ticks)
+    return Axis("finished (UTC)", low, high, ticks)
 
 
 def binary_ticks(highest: float, at_most: int = 6) -> list[float]:
@@ -108,15 +104,11 @@ def decimal_ticks(highest: float, at_most: int = 6) -> list[float]:
     return [round(index * step, 12) for index in range(math.ceil(round(highest / step, 9)) + 1)]
 
 
-def _between(
-    quantity: str, title: str, values: list[float], text: Callable[[float], str], *, is_log: bool = False
-) -> Axis:
-    return Axis(quantity, title, values[0], values[-1], tuple((value, text(value)) for value in values), is_log)
+def _between(title: str, values: list[float], text: Callable[[float], str], *, is_log: bool = False) -> Axis:
+    return Axis(title, values[0], values[-1], tuple((value, text(value)) for value in values), is_log)
 
 
-def _powers_of_two(
-    quantity: str, title: str, values: Iterable[float], text: Callable[[float], str], at_most: int
-) -> Axis:
+def _powers_of_two(title: str, values: Iterable[float], text: Callable[[float], str], at_most: int) -> Axis:
     """Span from the power at or below the smallest to that at or above the largest; a single value is centred."""
     known = list(values)
     low, high = math.floor(math.log2(min(known))), math.ceil(math.log2(max(known)))
@@ -125,7 +117,7 @@ def _powers_of_two(
     stride = math.ceil((high - low + 1) / at_most)
     powers = [2.0**power for power in range(high, low - 1, -stride)][::-1]
     ticks = tuple((value, text(value)) for value in powers if value >= 1)
-    return Axis(quantity, title, 2.0**low, 2.0**high, ticks, is_log=True)
+    return Axis(title, 2.0**low, 2.0**high, ticks, is_log=True)
 
 
 def _bytes_tick(value: float) -> str:

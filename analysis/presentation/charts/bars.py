@@ -138,20 +138,12 @@ def memory_bars(
     return bars
 
 
-_MEASURED_PARTS = (
-    ("parameters", "parameters"),
-    ("gradients", "gradients"),
-    ("optimizer_state", "optimizer state"),
-    ("activations", "activations"),
-    ("other", "other"),
-)
-
-
 def memory_stack(
     batch_size: int, kinds: MemoryByKind, *, peak_phase: str | None = None, whole_bytes: int | None = None
 ) -> Stack | None:
     """Return the kinds that were measured as shares of their sum, or of `whole_bytes`; None where nothing was held."""
-    sizes = [(css, name, getattr(kinds, f"{css}_bytes")) for css, name in _MEASURED_PARTS]
+    names = ("parameters", "gradients", "optimizer_state", "activations", "other")
+    sizes = [(name, name.replace("_", " "), getattr(kinds, f"{name}_bytes")) for name in names]
     return stack_of(batch_size, sizes, peak_phase=peak_phase, whole_bytes=whole_bytes)
 
 

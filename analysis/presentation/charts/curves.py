@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
 
+from analysis.models import Measurement
 from analysis.presentation.charts.axes import batch_axis, bytes_axis, rate_axis
 from analysis.presentation.charts.plots import (
     RING,
@@ -18,7 +18,7 @@ from analysis.presentation.charts.plots import (
 )
 from analysis.presentation.formatting import bytes_text, rate, rate_range, round_bytes
 from analysis.presentation.stored.estimate import StoredEstimate
-from engine.results.result import Outcome, Purpose
+from engine.results.result import Outcome, Probe, Purpose
 
 Points = dict[int, float]
 """A figure by batch size, in rising order."""
@@ -27,33 +27,10 @@ Intervals = Iterable[tuple[int, float, float]]
 Roles = Mapping[str, int | None]
 """The recommended, the fastest, the largest and the current batch size."""
 
+ProbeRow = Probe | Measurement
+
 _MEMORY, _ALLOCATED = SeriesStyle("line-memory"), SeriesStyle("line-allocated")
 _SPEED, _ESTIMATED = SeriesStyle("line-speed"), SeriesStyle("line-estimated", RING)
-
-
-class ProbeRow(Protocol):
-    """The fields of a probe that pages read: of an engine's Probe or of a stored Measurement."""
-
-    @property
-    def batch_size(self) -> int: ...
-    @property
-    def outcome(self) -> str: ...
-    @property
-    def purpose(self) -> str: ...
-    @property
-    def peak_allocated_bytes(self) -> int | None: ...
-    @property
-    def peak_reserved_bytes(self) -> int | None: ...
-    @property
-    def samples_per_second(self) -> float | None: ...
-    @property
-    def timing_is_steady(self) -> bool | None: ...
-    @property
-    def peak_phase(self) -> str | None: ...
-    @property
-    def failed_phase(self) -> str | None: ...
-    @property
-    def wall_seconds(self) -> float: ...
 
 
 def memory_points(probes: Iterable[ProbeRow]) -> Points:

@@ -27,10 +27,10 @@ CROSS = "M-6-3.6-3.6-6 0-2.4 3.6-6 6-3.6 2.4 0 6 3.6 3.6 6 0 2.4-3.6 6-6 3.6-2.4
 def picture(plot: Plot) -> SafeString:
     """Write the whole SVG of a page, with its title and its sentence for those who do not see it."""
     title, sentence = f"{plot.key}-picture-title", f"{plot.key}-picture-desc"
-    return _element(
+    return element(
         "svg",
-        _element("title", plot.title, id=title),
-        _element("desc", plot.sentence, id=sentence),
+        element("title", plot.title, id=title),
+        element("desc", plot.sentence, id=sentence),
         draw(plot),
         class_="curve",
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
@@ -68,9 +68,9 @@ class _Canvas:
         whole = Box(0, 0, WIDTH, HEIGHT)
         for value, text in self.plot.y.ticks:
             at = self.y(value)
-            yield _polyline("gridline", [(self.left, at), (self.right, at)])
+            yield polyline("gridline", [(self.left, at), (self.right, at)])
             yield _text(Label(text, self.left - 8, at + 5, "tick", "end"))
-        yield _polyline("axis", [(self.left, self.bottom), (self.right, self.bottom)])
+        yield polyline("axis", [(self.left, self.bottom), (self.right, self.bottom)])
         yield from self._placed([Label(self.plot.y.title, 4, 16, "title")], whole)
         yield from self._placed([Label(self.plot.x.title, self.left, self.bottom + 46, "title")], whole)
         yield from map(_text, self._x_ticks())
@@ -104,11 +104,11 @@ class _Canvas:
             if label.ring_class:
                 x, y = self.x(label.x), self.y(label.y)
                 self.room.take_around((x, y), RING_RADIUS + 1)
-                yield _element("circle", class_=label.ring_class, cx=x, cy=y, r=RING_RADIUS)
+                yield element("circle", class_=label.ring_class, cx=x, cy=y, r=RING_RADIUS)
         for trace in self.plot.traces:
             intervals = [self._interval(dot, *dot.interval) for dot in trace.dots if dot.interval]
             if intervals:
-                yield _element("g", *intervals, class_=f"trace {trace.css_class}")
+                yield element("g", *intervals, class_=f"trace {trace.css_class}")
             look = "cross is-estimate" if trace.is_predicted else "cross"
             yield from (self._marker(look, cross, CROSS, RING_RADIUS) for cross in trace.crosses)
 
@@ -131,7 +131,7 @@ class _Canvas:
     def _placed(self, places: Iterable[Label], inside: Box) -> Iterator[SafeString]:
         if label := self.room.place(places, inside):
             if label.leader:
-                yield _polyline("leader", label.leader)
+                yield polyline("leader", label.leader)
             yield _text(label)
 
     def _along(self, level: ReferenceLine) -> Iterator[Label]:
@@ -150,7 +150,7 @@ class _Canvas:
         """Draw a line that no text covers."""
         for start, end in pairwise(points):
             self.room.take_line(start, end)
-        return _polyline(css_class, points)
+        return polyline(css_class, points)
 
     def _trace(self, trace: Trace) -> SafeString:
         scale = DENSE_SCALE if trace.is_dense else 1.0
@@ -159,13 +159,13 @@ class _Canvas:
             self._marker("dot is-hollow" if dot.is_hollow else "dot", dot, trace.style.marker_path, DOT_RADIUS, scale)
             for dot in trace.dots
         ]
-        return _element("g", *strokes, *dots, class_=f"trace {trace.css_class}")
+        return element("g", *strokes, *dots, class_=f"trace {trace.css_class}")
 
     def _marker(self, css_class: str, point: PlotPoint, path: str, radius: float, scale: float = 1.0) -> SafeString:
         x, y = self.place(point)
         self.room.take_around((x, y), radius * scale)
         where = f"translate({x:.1f} {y:.1f})" + (f" scale({scale})" if scale != 1 else "")
-        return _element("path", _element("title", point.text), class_=css_class, transform=where, d=path)
+        return element("path", element("title", point.text), class_=css_class, transform=where, d=path)
 
     def _interval(self, dot: PlotPoint, low: float, high: float) -> SafeString:
         """Draw a line from its lower to its upper end, with a short one across both."""
@@ -174,18 +174,18 @@ class _Canvas:
             self.room.take_line((x - BAR_REACH, end), (x + BAR_REACH, end))
         self.room.take_line((x, ends[0]), (x, ends[1]))
         across = "".join(f"M{x - BAR_REACH:.1f} {end:.1f}H{x + BAR_REACH:.1f}" for end in ends)
-        return _element("path", class_="error-bar", d=f"M{x:.1f} {ends[0]:.1f}V{ends[1]:.1f}{across}")
+        return element("path", class_="error-bar", d=f"M{x:.1f} {ends[0]:.1f}V{ends[1]:.1f}{across}")
 
 
-def _polyline(css_class: str, points: Iterable[Position]) -> SafeString:
-    return _element("polyline", class_=css_class, points=" ".join(f"{x:.1f},{y:.1f}" for x, y in points))
+def polyline(css_class: str, points: Iterable[Position]) -> SafeString:
+    return element("polyline", class_=css_class, points=" ".join(f"{x:.1f},{y:.1f}" for x, y in points))
 
 
 def _text(label: Label) -> SafeString:
-    return _element("text", label.text, class_=label.css_class, x=label.x, y=label.y, text_anchor=label.anchor)
+    return element("text", label.text, class_=label.css_class, x=label.x, y=label.y, text_anchor=label.anchor)
 
 
-def _element(name: str, *content: str, **attributes: str | float) -> SafeString:
+def element(name: str, *content: str, **attributes: str | float) -> SafeString:
     """Write an element. Numbers have a point in every locale; `class_` is class, `text_anchor` text-anchor."""
     written = {
         key.rstrip("_").replace("_", "-"): f"{value:.1f}" if isinstance(value, float) else value

@@ -113,10 +113,6 @@ class PointLabel:
     css_class: str = "label-mark"
     ring_class: str = ""
 
-    @property
-    def is_bold(self) -> bool:
-        return self.css_class == "label-use"
-
 
 @dataclass(frozen=True, slots=True)
 class ReferenceLine:
@@ -124,17 +120,10 @@ class ReferenceLine:
 
     value: float
     text: str
-    is_limit: bool = True
+    look: str = "limit"
+    """The class of the line, limit, median or alert; and with "label-" before it that of its text."""
     start: float | None = None
     end: float | None = None
-    is_alert: bool = False
-
-    @property
-    def look(self) -> str:
-        """The class of the line, and with "label-" before it that of its text."""
-        if self.is_alert:
-            return "alert"
-        return "limit" if self.is_limit else "median"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,17 +142,6 @@ class Table:
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     numbers: frozenset[int] = frozenset()
-
-    @property
-    def columns(self) -> list[tuple[str, bool]]:
-        return self._with_kind(self.head)
-
-    @property
-    def lines(self) -> list[list[tuple[str, bool]]]:
-        return [self._with_kind(row) for row in self.rows]
-
-    def _with_kind(self, cells: tuple[str, ...]) -> list[tuple[str, bool]]:
-        return [(text, index in self.numbers) for index, text in enumerate(cells)]
 
 
 @dataclass(frozen=True, slots=True)

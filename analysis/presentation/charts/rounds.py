@@ -35,7 +35,7 @@ def rounds_plot(rounds: Sequence[SpeedRound], today: int) -> Plot | None:
         key="rounds",
         title="Speed in each round",
         sentence=f"{other:,} was faster than {today:,} in {ahead} of {len(speeds)} rounds.",
-        x=Axis("batch", "round", 0.5, len(speeds) + 0.5, ticks),
+        x=Axis("round", 0.5, len(speeds) + 0.5, ticks),
         y=rate_axis([speed for each in speeds for speed in each.values()], is_log=True),
         traces=tuple(traces),
         table=Table(("Round", *(trace.name for trace in traces)), cells, frozenset((0, 1, 2))),

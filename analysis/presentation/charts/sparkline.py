@@ -1,4 +1,4 @@
-"""PURE: a run's memory against its batch size, or a figure over runs, small enough to stand in a line of a list.
+"""A run's memory against its batch size, or a figure over runs, small enough to stand in a line of a list.
 
 The points were chosen when the run ended (`runs/result_columns.py`) and stored on it: a list never reads probes.
 """
@@ -6,8 +6,11 @@ The points were chosen when the run ended (`runs/result_columns.py`) and stored 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+
+from django.utils.safestring import SafeString
+
+from analysis.presentation.charts.drawing import element, polyline
 
 WIDTH, HEIGHT, MARGIN = 96, 26, 3
 LEAST_SPAN = 0.1
@@ -17,39 +20,26 @@ Point = Sequence[int]
 """A batch size and its bytes, as a pair or as the list that JSON makes of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sparkline:
-    """Coordinates of the line and of its last point, in a picture of WIDTH x HEIGHT."""
-
-    line: str
-    end: tuple[str, str]
-
-
-def sparkline(points: Sequence[Point], limit_bytes: int | None) -> Sparkline | None:
-    """Batch sizes on a log2 axis, bytes from nothing to the limit. One point is no line: None."""
-    if len(points) < 2:
-        return None
+def sparkline(points: Sequence[Point], limit_bytes: int | None, label: str) -> SafeString:
+    """Draw batch sizes on a log2 axis, bytes from nothing to the limit. Needs two points."""
     top = max(limit_bytes or 0, *(held for _, held in points))
     first, last = math.log2(points[0][0]), math.log2(points[-1][0])
-    across, down = WIDTH - 2 * MARGIN, HEIGHT - 2 * MARGIN
-
-    def place(size: int, held: int) -> tuple[str, str]:
-        x = MARGIN + across * (math.log2(size) - first) / (last - first)
-        return f"{x:.1f}", f"{MARGIN + down * (1 - held / top):.1f}"
-
-    places = [place(*point) for point in points]
-    return Sparkline(" ".join(f"{x},{y}" for x, y in places), places[-1])
+    limit = polyline("limit", [(0, MARGIN), (WIDTH, MARGIN)])
+    return _picture((((math.log2(size) - first) / (last - first), held / top) for size, held in points), label, limit)
 
 
-def line_over_runs(figures: Sequence[float]) -> Sparkline | None:
-    """Draw a figure over runs, one step for each, from its least to its most. One run is no line: None."""
-    if len(figures) < 2:
-        return None
+def line_over_runs(figures: Sequence[float], label: str) -> SafeString:
+    """Draw a figure over runs, one step for each, from its least to its most. Needs two."""
     least, most = min(figures), max(figures)
     span = max(most - least, most * LEAST_SPAN)
-    middle, across, down = (least + most) / 2, WIDTH - 2 * MARGIN, HEIGHT - 2 * MARGIN
-    places = [
-        (f"{MARGIN + across * place / (len(figures) - 1):.1f}", f"{HEIGHT / 2 - down * (figure - middle) / span:.1f}")
-        for place, figure in enumerate(figures)
-    ]
-    return Sparkline(" ".join(f"{x},{y}" for x, y in places), places[-1])
+    low = (least + most - span) / 2
+    return _picture(((at / (len(figures) - 1), (each - low) / span) for at, each in enumerate(figures)), label)
+
+
+def _picture(fractions: Iterable[tuple[float, float]], label: str, *behind: SafeString) -> SafeString:
+    """Draw a line and its last point; fractions are of the width from the left, and of the height from below."""
+    across, down = WIDTH - 2 * MARGIN, HEIGHT - 2 * MARGIN
+    places = [(MARGIN + across * x, MARGIN + down * (1 - y)) for x, y in fractions]
+    end = element("circle", cx=places[-1][0], cy=places[-1][1], r=2)
+    size = {"viewBox": f"0 0 {WIDTH} {HEIGHT}", "width": WIDTH, "height": HEIGHT}
+    return element("svg", *behind, polyline("", places), end, class_="sparkline", role="img", aria_label=label, **size)

@@ -6,8 +6,8 @@ import re
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from analysis.presentation.charts import Plot
 from analysis.presentation.charts.drawing import draw
+from analysis.presentation.charts.plots import Plot
 
 
 def drawn(plot: Plot) -> Element:

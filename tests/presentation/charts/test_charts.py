@@ -7,15 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.presentation.charts import (
-    MemoryBar,
-    Plot,
-    memory_bars,
-    memory_plot,
-    memory_stack,
-    speed_plot,
-)
 from analysis.presentation.charts.axes import binary_ticks, decimal_ticks
+from analysis.presentation.charts.bars import MemoryBar, memory_bars, memory_stack
+from analysis.presentation.charts.curves import memory_plot, speed_plot
+from analysis.presentation.charts.plots import Plot
 from analysis.presentation.stored.estimate import StoredEstimate, read_estimate
 from engine.estimate.gpus import gpus
 from engine.estimate.types import EstimateAt

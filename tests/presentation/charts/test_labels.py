@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.presentation.charts import Plot, memory_plot, speed_plot
 from analysis.presentation.charts.axes import change_axis, time_axis
+from analysis.presentation.charts.curves import memory_plot, speed_plot
 from analysis.presentation.charts.drawing import HEIGHT, WIDTH
 from analysis.presentation.charts.labels import Box, Label, Room, beside, text_width
 from analysis.presentation.charts.plots import (
     Annotation,
+    Plot,
     PlotPoint,
     PointLabel,
     ReferenceLine,
@@ -109,7 +110,7 @@ def trends(draw_value: st.DrawFn) -> Plot:
     cuts = sorted({0, *draw_value(st.sets(st.integers(0, len(days) - 1), max_size=3))})
     ends = [*(cut - 1 for cut in cuts[1:]), len(days) - 1]
     levels = tuple(
-        ReferenceLine(changes[cut], "1.25 GiB", is_limit=False, start=dots[cut].x, end=dots[end].x)
+        ReferenceLine(changes[cut], "1.25 GiB", look="median", start=dots[cut].x, end=dots[end].x)
         for cut, end in zip(cuts, ends, strict=True)
     )
     steps = tuple(Annotation(dots[cut].x - DAY / 2, "+12.5 %", is_step=True) for cut in cuts[1:])
