@@ -48,14 +48,6 @@ class Badge:
     def width(self) -> int:
         return self.split + self.text_pixels + 2 * _PADDING_PIXELS
 
-    @property
-    def label_middle(self) -> float:
-        return self.split / 2
-
-    @property
-    def text_middle(self) -> float:
-        return (self.split + self.width) / 2
-
 
 def badge(run: Run) -> Badge:
     """Write "bert · A100 80 GB · batch 528 certified" of a finished measurement or estimate, and choose its colour."""

@@ -11,8 +11,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from analysis.presentation.charts.axes import batch_axis, bytes_axis
-from analysis.presentation.charts.pareto import pareto_front
-from analysis.presentation.charts.plots import Plot, PlotPoint, PointLabel, ReferenceLine, SeriesStyle, Table, Trace
+from analysis.presentation.charts.plots import (
+    Plot,
+    PlotPoint,
+    PointLabel,
+    ReferenceLine,
+    SeriesStyle,
+    Table,
+    Trace,
+    pareto_front,
+)
 from analysis.presentation.estimate_summary import precision_in_full
 from analysis.presentation.formatting import bytes_text, round_bytes
 from engine.estimate.alternatives import ORDER

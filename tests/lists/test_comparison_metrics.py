@@ -18,7 +18,7 @@ from analysis.lists.comparison.metrics import (
     million_samples_usd,
 )
 from analysis.models import Run
-from analysis.presentation.charts.pareto import pareto_front
+from analysis.presentation.charts.plots import pareto_front
 from analysis.presentation.formatting import number
 from engine.results.result import Reason
 from engine.text.units import GIB

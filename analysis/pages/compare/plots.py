@@ -9,8 +9,7 @@ from analysis.lists.comparison.compared_run import ComparedRun, Curve, Outcome
 from analysis.lists.comparison.query import CompareQuery
 from analysis.presentation.charts.axes import batch_axis, bytes_axis, rate_axis
 from analysis.presentation.charts.curves import speed_dots, speed_heights
-from analysis.presentation.charts.pareto import pareto_front
-from analysis.presentation.charts.plots import Plot, PlotPoint, PointLabel, ReferenceLine, Table, Trace
+from analysis.presentation.charts.plots import Plot, PlotPoint, PointLabel, ReferenceLine, Table, Trace, pareto_front
 from analysis.presentation.formatting import bytes_text, rate, round_bytes
 from engine.results.figure_kinds import EMULATED
 
@@ -155,19 +154,20 @@ def _front_table(traces: Sequence[Trace], front: Sequence[tuple[float, float]]) 
 
 
 def _curves_table(subjects: Sequence[ComparedRun], read: Callable[[Outcome], Curve], text: Text) -> Table:
-    drawn = [one for one in subjects if one.outcome and read(one.outcome)]
-    sizes = sorted({size for one in drawn if one.outcome for size in (*read(one.outcome), *one.outcome.refused)})
-    rows = [(f"{size:,}", *(_table_text(one.outcome, read, text, size) for one in drawn)) for size in sizes]
-    return Table(("Batch", *(one.name for one in drawn)), tuple(rows), frozenset(range(len(drawn) + 1)))
-
-
-def _table_text(outcome: Outcome | None, read: Callable[[Outcome], Curve], text: Text, size: int) -> str:
-    if outcome is None:
-        return "–"
-    value = read(outcome).get(size)
-    if value is not None:
-        return text(value)
-    return "out of memory" if size in outcome.refused else "–"
+    drawn = [
+        (one.name, read(one.outcome), one.outcome.refused) for one in subjects if one.outcome and read(one.outcome)
+    ]
+    rows = [
+        (
+            f"{size:,}",
+            *(
+                text(curve[size]) if size in curve else "out of memory" if size in refused else "–"
+                for _, curve, refused in drawn
+            ),
+        )
+        for size in sorted({size for _, curve, refused in drawn for size in (*curve, *refused)})
+    ]
+    return Table(("Batch", *(name for name, *_ in drawn)), tuple(rows), frozenset(range(len(drawn) + 1)))
 
 
 def _bytes(value: float) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from django.http import Http404
 
 from analysis.models import Run
 from analysis.pages.kinds.measurement import result_plots
+from analysis.pages.kinds.page import Page
 from analysis.presentation import labels, memory_breakdown
 from analysis.presentation.charts.bars import Stack
 from analysis.presentation.charts.drawing import HEIGHT
@@ -23,32 +25,22 @@ LINE_PIXELS, LINES_OF_FOOT = 15, 2
 HEAD_AND_FOOT_PIXELS = 86
 
 
-@dataclass(frozen=True, slots=True)
-class ChartFile:
-    """A template and its context."""
-
-    template: str
-    context: dict[str, Any]
-
-
-def chart_file(run: Run, key: str) -> ChartFile | None:
-    """Return the chart `memory`, `throughput` or `kinds`; None where this run has no figures for it."""
-    if not presentation_of(run).shows_probes or not run.result:
-        return None
-    result = read_or_none("result", read_result, run.result)
+def chart_file(run: Run, key: str) -> Page:
+    """Return the chart `memory`, `throughput` or `kinds`. Raises Http404 where this run has no figures for it."""
+    has_probes = presentation_of(run).shows_probes and run.result
+    result = read_or_none("result", read_result, run.result) if has_probes else None
     if result is None:
-        return None
+        raise Http404
     source = _source(run, result)
     foot = {"source": source, "foot": [(index * LINE_PIXELS, line) for index, line in enumerate(source)]}
     more_pixels = (len(source) - LINES_OF_FOOT) * LINE_PIXELS
-    if key == "kinds":
-        stacks = memory_breakdown.stacks(result)
-        return ChartFile("analysis/svg/chart_kinds.svg", foot | _kinds(stacks, result, more_pixels)) if stacks else None
-    plot = next((plot for plot in result_plots(result) if plot.key == key), None)
-    if plot is None:
-        return None
-    more = {"plot": plot, "height": HEIGHT + HEAD_AND_FOOT_PIXELS + more_pixels}
-    return ChartFile("analysis/svg/chart.svg", foot | more)
+    if key == "kinds" and (stacks := memory_breakdown.stacks(result)):
+        return "analysis/svg/chart_kinds.svg", foot | _kinds(stacks, result, more_pixels)
+    for plot in result_plots(result):
+        if plot.key == key:
+            height = HEIGHT + HEAD_AND_FOOT_PIXELS + more_pixels
+            return "analysis/svg/chart.svg", foot | {"plot": plot, "height": height}
+    raise Http404
 
 
 def _kinds(stacks: Sequence[Stack], result: StoredResult, more_pixels: int) -> dict[str, Any]:

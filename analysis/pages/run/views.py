@@ -7,7 +7,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.models import User
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
@@ -114,10 +114,7 @@ def run_pin(request: HttpRequest, run_id: int) -> HttpResponseRedirect:
 def run_chart(request: HttpRequest, run_id: int, key: str) -> HttpResponse:
     """Answer a chart of a result as a separate picture, in colours for print."""
     run = read_run(run_id)
-    drawing = chart_file(run, key)
-    if drawing is None:
-        raise Http404
-    response = render(request, drawing.template, drawing.context, content_type="image/svg+xml")
+    response = render(request, *chart_file(run, key), content_type="image/svg+xml")
     response.headers["Content-Disposition"] = f'attachment; filename="memorymark-run-{run.pk}-{key}.svg"'
     return response
 

@@ -89,10 +89,7 @@ def shared_run(request: HttpRequest, run: Run, link: ShareLink, secret: str) -> 
 
 @by_link
 def shared_chart(request: HttpRequest, run: Run, link: ShareLink, secret: str, key: str) -> HttpResponse:
-    drawing = chart_file(run, key)
-    if drawing is None:
-        raise Http404
-    return render(request, drawing.template, drawing.context, content_type=_SVG)
+    return render(request, *chart_file(run, key), content_type=_SVG)
 
 
 @by_link

@@ -164,20 +164,14 @@ def _estimated(estimate: StoredEstimate, known: set[int]) -> list[Trace]:
     return [Trace("Estimated before", _ESTIMATED, tuple(dots), is_predicted=True)] if dots else []
 
 
-_ROLE_WORDS = {
-    "recommended": "recommended {size:,}",
-    "fastest": "fastest {size:,}",
-    "largest": "largest {size:,}",
-    "current": "today {size:,}",
-}
+_ROLE_WORDS = {"recommended": "recommended", "fastest": "fastest", "largest": "largest", "current": "today"}
 
 
 def _marks(roles: Roles) -> list[tuple[int, str, bool]]:
     marks = []
     for size in dict.fromkeys(size for size in roles.values() if size is not None):
-        held = [role for role in _ROLE_WORDS if roles.get(role) == size]
-        parts = [_ROLE_WORDS[held[0]].format(size=size), *("today" if role == "current" else role for role in held[1:])]
-        marks.append((size, ", ".join(parts), "recommended" in held))
+        first, *others = [word for role, word in _ROLE_WORDS.items() if roles.get(role) == size]
+        marks.append((size, ", ".join((f"{first} {size:,}", *others)), first == "recommended"))
     return sorted(marks, key=lambda mark: not mark[2])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from analysis.presentation.charts.axes import Axis
@@ -180,3 +181,15 @@ class Plot:
     def kinds(self) -> str:
         """The kinds of the points: "measured", "measured and estimated"."""
         return " and ".join(sorted({trace.kind for trace in self.traces}, reverse=True))
+
+
+def pareto_front(points: Iterable[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
+    """Return the pairs of memory and speed that no other pair beats in both, by rising memory.
+
+    (1, 5) (2, 9) (3, 8) -> (1, 5) (2, 9): the third is slower than the second and takes more.
+    """
+    front: list[tuple[float, float]] = []
+    for memory, speed in sorted(set(points), key=lambda point: (point[0], -point[1])):
+        if not front or speed > front[-1][1]:
+            front.append((memory, speed))
+    return tuple(front)
