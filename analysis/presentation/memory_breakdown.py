@@ -29,10 +29,6 @@ class Peak:
     percent: str
     phase: str
 
-    @property
-    def width(self) -> str:
-        return self.percent.replace(" ", "")
-
 
 def stack_probe(result: StoredResult) -> Probe | None:
     shown = result.recommended or result.largest_with_reserve or result.largest

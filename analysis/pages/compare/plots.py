@@ -8,7 +8,7 @@ from dataclasses import replace
 from analysis.lists.comparison.compared_run import ComparedRun, Curve, Outcome
 from analysis.lists.comparison.query import CompareQuery
 from analysis.presentation.charts.axes import batch_axis, bytes_axis, rate_axis
-from analysis.presentation.charts.curves import speed_dots, speed_heights
+from analysis.presentation.charts.curves import memory_dots, speed_dots, speed_heights
 from analysis.presentation.charts.plots import Plot, PlotPoint, PointLabel, ReferenceLine, Table, Trace, pareto_front
 from analysis.presentation.formatting import bytes_text, rate, round_bytes
 from engine.results.figure_kinds import EMULATED
@@ -103,9 +103,7 @@ def _memory_trace(subject: ComparedRun, outcome: Outcome) -> Trace:
     return Trace(
         name=name,
         style=subject.look,
-        dots=tuple(
-            PlotPoint(size, value, f"{name}, batch {size:,}: {_bytes(value)}") for size, value in outcome.memory.items()
-        ),
+        dots=memory_dots(outcome.memory, f"{name}, "),
         crosses=tuple(PlotPoint(size, top, f"{name}, batch {size:,}: {verb}") for size in outcome.refused),
         is_predicted=subject.is_predicted,
         is_emulated=subject.grade == EMULATED,

@@ -15,8 +15,6 @@ from analysis.presentation.charts.plots import Plot, PlotPoint, Table, Trace
 from analysis.presentation.formatting import percent_more
 from engine.race.field import TODAY
 
-_COLUMNS = ("Race", "Change", "Speed", "Interval", "Memory")
-
 
 def races_context(runs: Sequence[Run], query: CompareQuery) -> dict[str, Any]:
     races = compared_races(runs)
@@ -59,7 +57,7 @@ def races_plot(races: Sequence[ComparedRace]) -> Plot | None:
         x=change_axis([dot.x for dot in dots], title="change of peak memory"),
         y=factor_axis([dot.interval[1] if dot.interval else dot.y for dot in dots], title="times as fast as today’s"),
         traces=tuple(traces),
-        table=Table(_COLUMNS, tuple(cells), numbers=frozenset((2, 3, 4))),
+        table=Table(("Race", "Change", "Speed", "Interval", "Memory"), tuple(cells), numbers=frozenset((2, 3, 4))),
     )
 
 

@@ -8,12 +8,14 @@ from datetime import date, datetime
 from typing import Any
 from urllib.parse import urlencode
 
+from django.utils.safestring import SafeString
+
 from analysis.lists.use.days import DayOfUse, DeviceUse, PersonUse, first_moment, use_by_day, use_by_person
 from analysis.lists.use.load import HELD_MAX, RUNS_MAX, held_since, memory_since, settings_measured_since
 from analysis.lists.use.unused import Unused, by_person, by_person_and_day, by_training
 from analysis.models import Device, DeviceDay
 from analysis.pages.fleet.query import RANGES
-from analysis.presentation.charts.day_bars import DayBar, day_bars, day_marks
+from analysis.presentation.charts.day_bars import day_bars, day_marks
 from analysis.presentation.formatting import bytes_text, percent
 from analysis.presentation.labels import model_name
 
@@ -43,14 +45,13 @@ class DayText:
 
 @dataclass(frozen=True, slots=True)
 class DayPicture:
-    """A share for each day as bars, in front of higher ones if there are any, and the same in a sentence."""
+    """A share for each day as bars, and the same in a sentence; memory has the most that was in use behind its mean."""
 
     description: str
     text: str
     """The figure of all days together."""
-    bars: tuple[DayBar, ...]
-    behind: tuple[DayBar, ...] = ()
-    text_behind: str = ""
+    bars: SafeString
+    text_of_most: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +146,12 @@ def _memory_picture(device: Device, days: Sequence[DeviceDay | None]) -> DayPict
         f"{day.day}: {bytes_text(mean)} on average, {bytes_text(most)} at most" if day else ""
         for day, (mean, most) in zip(days, pairs, strict=True)
     ]
-    means, mosts = (
-        day_bars([each / device.capacity_bytes for each in sizes], texts) for sizes in zip(*pairs, strict=True)
-    )
+    means = day_bars([mean / device.capacity_bytes for mean, _ in pairs], texts)
+    mosts = day_bars([most / device.capacity_bytes for _, most in pairs], texts, "most")
     mean = bytes_text(sum(day.used_sum_bytes for day in known) // sum(day.reading_count for day in known))
     most = bytes_text(max(day.most_used_bytes for day in known))
     description = f"Memory in use on {device.name} by day: {mean} on average, {most} at most"
-    return DayPicture(description, mean, means, mosts, most)
+    return DayPicture(description, mean, mosts + means, most)
 
 
 def _busy_picture(device: Device, days: Sequence[DeviceDay | None]) -> DayPicture | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analysis.lists.trend.series import Sample, Series, VersionMark
+from analysis.lists.trend.series import Series, VersionMark
 from analysis.lists.trend.steps import describe_percent
 from analysis.presentation.charts.axes import change_axis, time_axis
 from analysis.presentation.charts.plots import (
@@ -49,7 +49,7 @@ def _dot(series: Series, place: int, base: float) -> PlotPoint:
     )
     known = series.intervals[place] if series.intervals else None
     ends = (known.low / base - 1, known.high / base - 1) if known else None
-    return PlotPoint(_seconds(sample), value / base - 1, text, interval=ends)
+    return PlotPoint(sample.at.timestamp(), value / base - 1, text, interval=ends)
 
 
 def _thresholds(series: Series, base: float, dots: Sequence[PlotPoint]) -> list[ReferenceLine]:
@@ -83,13 +83,15 @@ def _medians(series: Series, base: float, dots: Sequence[PlotPoint]) -> tuple[Re
 def _version_marks(marks: Sequence[VersionMark], dots: Sequence[PlotPoint]) -> list[Annotation]:
     first, last = dots[0].x, dots[-1].x
     return [
-        Annotation(_seconds(mark.sample), str(mark.number)) for mark in marks if first <= _seconds(mark.sample) <= last
+        Annotation(mark.sample.at.timestamp(), str(mark.number))
+        for mark in marks
+        if first <= mark.sample.at.timestamp() <= last
     ]
 
 
 def _step_marks(series: Series) -> list[Annotation]:
     """Place each mark half-way between two runs, so that it covers neither a run nor a version's mark."""
-    moments = [_seconds(sample) for sample in series.samples]
+    moments = [sample.at.timestamp() for sample in series.samples]
     middles = [(step, (moments[step.index - 1] + moments[step.index]) / 2) for step in series.steps]
     return [Annotation(middle, describe_percent(step), is_step=True) for step, middle in middles]
 
@@ -115,7 +117,3 @@ def _table(series: Series) -> Table:
         for place, (sample, value) in enumerate(zip(series.samples, series.values, strict=True))
     ]
     return Table(head, tuple(rows), frozenset({2, 3}))
-
-
-def _seconds(sample: Sample) -> float:
-    return sample.at.timestamp()

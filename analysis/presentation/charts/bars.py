@@ -123,19 +123,18 @@ def memory_bars(
 
     Where none is recommended, today's and the largest that keeps the reserve.
     """
-    at_current = waste.at_current_bytes
-    used_today = None if at_current is None else waste.capacity_bytes - at_current
-    if recommended is not None and recommended.batch_size == current_batch_size:
-        used = recommended.memory_bytes if used_today is None else used_today
-        return [MemoryBar("kept", "Today and recommended", current_batch_size, used, waste.capacity_bytes)]
-    bars = [MemoryBar("today", "Today", current_batch_size, used_today, waste.capacity_bytes, current_is_refused)]
-    if recommended is not None:
-        used = recommended.memory_bytes
-        bars.append(MemoryBar("recommended", "Recommended", recommended.batch_size, used, waste.capacity_bytes))
-    elif with_reserve is not None and with_reserve.batch_size != current_batch_size:
-        title, size, used = "Largest with reserve", with_reserve.batch_size, with_reserve.memory_bytes
-        bars.append(MemoryBar("reserve", title, size, used, waste.capacity_bytes))
-    return bars
+    capacity, at_current = waste.capacity_bytes, waste.at_current_bytes
+    used_today = None if at_current is None else capacity - at_current
+    key, title, other = "recommended", "Recommended", recommended
+    if other is None:
+        key, title, other = "reserve", "Largest with reserve", with_reserve
+    elif other.batch_size == current_batch_size:
+        used = other.memory_bytes if used_today is None else used_today
+        return [MemoryBar("kept", "Today and recommended", current_batch_size, used, capacity)]
+    today = MemoryBar("today", "Today", current_batch_size, used_today, capacity, current_is_refused)
+    if other is None or other.batch_size == current_batch_size:
+        return [today]
+    return [today, MemoryBar(key, title, other.batch_size, other.memory_bytes, capacity)]
 
 
 def memory_stack(

@@ -60,11 +60,11 @@ def memory_plot(
     top = limit_bytes or max(held.values())
     is_reserved = any(probe.peak_reserved_bytes is not None for probe in probes)
     crosses = tuple(PlotPoint(size, top, f"batch {size:,}: out of memory") for size in refused)
-    main = Trace("Reserved from the device" if is_reserved else "Peak memory", _MEMORY, _memory_dots(held), crosses)
+    main = Trace("Reserved from the device" if is_reserved else "Peak memory", _MEMORY, memory_dots(held), crosses)
     traces = [main]
     if is_reserved:
         allocated = _points(probes, lambda probe: probe.peak_allocated_bytes)
-        traces.insert(0, Trace("Allocated by tensors", _ALLOCATED, _memory_dots(allocated, " allocated")))
+        traces.insert(0, Trace("Allocated by tensors", _ALLOCATED, memory_dots(allocated, word=" allocated")))
     if estimate is not None:  # rings, drawn over the dots that they foretold
         traces += _estimated(estimate, {*held, *refused})
     heights = [top, *(dot.y for trace in traces for dot in trace.dots)]
@@ -144,8 +144,8 @@ def _points(probes: Iterable[ProbeRow], read: Callable[[ProbeRow], float | None]
     return dict(sorted(points.items()))
 
 
-def _memory_dots(points: Points, word: str = "") -> tuple[PlotPoint, ...]:
-    return tuple(PlotPoint(size, held, f"batch {size:,}: {_bytes(held)}{word}") for size, held in points.items())
+def memory_dots(points: Points, name: str = "", word: str = "") -> tuple[PlotPoint, ...]:
+    return tuple(PlotPoint(size, held, f"{name}batch {size:,}: {_bytes(held)}{word}") for size, held in points.items())
 
 
 def _estimated(estimate: StoredEstimate, known: set[int]) -> list[Trace]:

@@ -43,7 +43,7 @@ def draw(plot: Plot) -> SafeString:
     """Write the elements of a plot: first all that has its place, then the texts where they cover none of it."""
     canvas = _Canvas(plot)
     shapes = (*canvas.axes(), *canvas.rules(), *canvas.lines_and_points())
-    return _joined((*shapes, *canvas.texts()))
+    return joined((*shapes, *canvas.texts()))
 
 
 class _Canvas:
@@ -169,12 +169,12 @@ class _Canvas:
 
     def _interval(self, dot: PlotPoint, low: float, high: float) -> SafeString:
         """Draw a line from its lower to its upper end, with a short one across both."""
-        x, ends = self.x(dot.x), (self.y(low), self.y(high))
-        for end in ends:
-            self.room.take_line((x - BAR_REACH, end), (x + BAR_REACH, end))
-        self.room.take_line((x, ends[0]), (x, ends[1]))
-        across = "".join(f"M{x - BAR_REACH:.1f} {end:.1f}H{x + BAR_REACH:.1f}" for end in ends)
-        return element("path", class_="error-bar", d=f"M{x:.1f} {ends[0]:.1f}V{ends[1]:.1f}{across}")
+        x, bottom, top = self.x(dot.x), self.y(low), self.y(high)
+        lines = [((x, bottom), (x, top)), *(((x - BAR_REACH, y), (x + BAR_REACH, y)) for y in (bottom, top))]
+        for start, end in lines:
+            self.room.take_line(start, end)
+        path = "".join(f"M{x0:.1f} {y0:.1f}L{x1:.1f} {y1:.1f}" for (x0, y0), (x1, y1) in lines)
+        return element("path", class_="error-bar", d=path)
 
 
 def polyline(css_class: str, points: Iterable[Position]) -> SafeString:
@@ -192,8 +192,8 @@ def element(name: str, *content: str, **attributes: str | float) -> SafeString:
         for key, value in attributes.items()
         if value != ""
     }
-    return format_html("<{0}{1}>{2}</{0}>", name, flatatt(written), _joined(content))
+    return format_html("<{0}{1}>{2}</{0}>", name, flatatt(written), joined(content))
 
 
-def _joined(parts: Iterable[str]) -> SafeString:
+def joined(parts: Iterable[str]) -> SafeString:
     return format_html_join("", "{}", ((part,) for part in parts))

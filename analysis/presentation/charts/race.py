@@ -24,7 +24,7 @@ def race_plot(rows: list[Row], size_of_today: str) -> Plot | None:
         PlotPoint(
             memory,
             speed.value,
-            f"{row.label}: {bytes_text(memory)}, {_factor(speed.value)}",
+            f"{row.label}: {bytes_text(memory)}, {speed.value:.2f}x",
             None if row.entry == TODAY else (speed.low, speed.high),
         )
         for row, speed, memory in known
@@ -34,7 +34,7 @@ def race_plot(rows: list[Row], size_of_today: str) -> Plot | None:
     cells = tuple(
         (
             row.label,
-            _factor(speed.value),
+            f"{speed.value:.2f}x",
             "" if row.entry == TODAY else f"{speed.low:.2f} to {speed.high:.2f}",
             bytes_text(memory),
         )
@@ -51,7 +51,3 @@ def race_plot(rows: list[Row], size_of_today: str) -> Plot | None:
         labels=tuple(PointLabel(dot.x, dot.y, row.label) for (row, _, _), dot in zip(known, dots, strict=True)),
         front=front,
     )
-
-
-def _factor(value: float) -> str:
-    return f"{value:.2f}x"

@@ -170,7 +170,7 @@ def test_a_slower_training_is_a_step_for_the_worse(alice_client: Client) -> None
 def test_a_speed_has_its_interval_as_a_bar_and_in_the_table(alice_client: Client) -> None:
     runs = series(timed(100), timed(104))
     html = page(alice_client, runs[0])
-    assert len(re.findall(r'class="error-bar" d="M\d+\.\d [\d.]+V', html)) == 2
+    assert len(re.findall(r'class="error-bar" d="M\d+\.\d [\d.]+L', html)) == 2
     assert "samples/s 99.0 to 101" in words(html)
 
 

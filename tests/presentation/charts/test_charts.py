@@ -108,7 +108,7 @@ def test_an_interval_is_a_bar_around_its_point_and_fits_into_the_picture() -> No
     plot = speed(intervals=((421, measured[421] * 0.9, measured[421] * 2),))
     drawing = drawn(plot)
     (bar,) = having(drawing, "error-bar")
-    x, lower, upper = map(float, re.findall(r"^M([\d.]+) ([\d.]+)V([\d.]+)", bar.get("d", ""))[0])
+    x, lower, upper = map(float, re.findall(r"^M([\d.]+) ([\d.]+)L[\d.]+ ([\d.]+)", bar.get("d", ""))[0])
     assert places(drawing, "dot")[-1][0] == x
     assert 0 < upper < places(drawing, "dot")[-1][1] < lower
     assert "(898 to 1,996)" in tooltips(drawing)[-1]
