@@ -41,5 +41,5 @@ def _picture(fractions: Iterable[tuple[float, float]], label: str, *behind: Safe
     across, down = WIDTH - 2 * MARGIN, HEIGHT - 2 * MARGIN
     places = [(MARGIN + across * x, MARGIN + down * (1 - y)) for x, y in fractions]
     end = element("circle", cx=places[-1][0], cy=places[-1][1], r=2)
-    size = {"viewBox": f"0 0 {WIDTH} {HEIGHT}", "width": WIDTH, "height": HEIGHT}
+    size: dict[str, str | float] = {"viewBox": f"0 0 {WIDTH} {HEIGHT}", "width": WIDTH, "height": HEIGHT}
     return element("svg", *behind, polyline("", places), end, class_="sparkline", role="img", aria_label=label, **size)
