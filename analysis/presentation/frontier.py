@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from analysis.presentation.charts.axes import batch_axis
 from analysis.presentation.charts.plots import Plot, PlotPoint, SeriesStyle, Table, Trace
 from analysis.presentation.estimate_summary import describe_size
 from analysis.presentation.formatting import rate, rate_range
-from engine.documents.estimated import StoredFrontier
-from engine.estimate.frontier import FrontierRow
+from engine.estimate.frontier import Frontier, FrontierRow
 from engine.text.units import GIB, MIB
 
 if TYPE_CHECKING:
@@ -52,8 +51,7 @@ class FrontierShown:
     device_name: str
 
 
-def frontier_shown(stored: Mapping[str, Any], measured: Mapping[int, Measured]) -> FrontierShown:
-    made = StoredFrontier.from_dict(stored)
+def frontier_shown(made: Frontier, measured: Mapping[int, Measured]) -> FrontierShown:
     rows, heading = made.rows, _HEADINGS[made.unit]
     memory_unit = "MiB" if made.limit_bytes < _IN_MIB_BELOW_BYTES else "GiB"
     return FrontierShown(
@@ -86,8 +84,7 @@ def _size_row(row: FrontierRow, measured: Measured | None, memory_unit: str) -> 
     )
 
 
-def frontier_plot(stored: Mapping[str, Any]) -> Plot | None:
-    made = StoredFrontier.from_dict(stored)
+def frontier_plot(made: Frontier) -> Plot | None:
     rows, heading = [row for row in made.rows if row.safe_batch_size], _HEADINGS[made.unit]
     if len(rows) < 2:
         return None

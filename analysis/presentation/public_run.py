@@ -13,7 +13,7 @@ from typing import Any
 from analysis.models import Device, Run
 from analysis.presentation.kinds import presentation_of
 from analysis.presentation.kinds.presentation import Presentation
-from analysis.presentation.stored.unreadable import read_or_none
+from analysis.presentation.unreadable import read_or_none
 
 OWN_TRAINING = "a training of their own"
 ANOTHER_MACHINE = "another machine"
@@ -107,7 +107,7 @@ def _result(result: Mapping[str, Any], kind: Presentation) -> dict[str, Any]:
         public["boundary"]["note"] = None
     if training := result.get("training"):
         public["training"] = {**_without(training, ("rank_hosts",)), "changed_files": [], "whole_run": None}
-    if estimate := read_or_none("estimate", _estimate, result.get("estimate")):
+    if estimate := read_or_none(_estimate, result.get("estimate")):
         public["estimate"] = estimate
     return public
 

@@ -54,7 +54,7 @@ def left_result(run: Run) -> LeftResult | None:
     try:
         content = json.loads((_folder(run) / "result.json").read_text())
         left = LeftResult(dict(content["result"]), int(content["exit_status"]))
-        rules_of(run).columns(left.result)
+        rules_of(run).engine.read(left.result)
     except FileNotFoundError:
         return None
     except (OSError, *NOT_STORABLE) as exc:

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any, ClassVar
 
 from ..errors import SpecError
-from ..results.result import Boundary, Outcome, Point, Probe, Reason, RunResult
+from ..results.result import Boundary, Outcome, Point, Probe, Reason
 from ..results.speed_rounds import SpeedRound, Stage
 from ..search.allowed_sizes import AllowedSizes, boundary_among
 from ..search.boundary import boundary_cut_short, boundary_of_most_starts, boundary_of_search
@@ -33,7 +33,7 @@ from ..tune.script_error import wall_of_the_script
 from ..tune.spec import FUNCTION, FunctionSpec, TuneSpec, read_tuned_spec
 from ..tune.speed.alternating_starts import rounds_of, verdict
 from ..tune.speed.to_compare import sizes_to_compare
-from ..tune.training import Training, TuneResult
+from ..tune.training import Training
 from .impossible import Impossible
 from .size_facts import EndOfSearch, SizeFacts, StoredFactsOfACommand, ended_at
 from .training import impossible_training
@@ -162,9 +162,6 @@ class CommandFacts(SizeFacts):
         samples = timed.batch_size * self.micro_batches(timed.batch_size, 1)
         speed = speed or samples / fmean(timed.timed_step_seconds)
         return replace(timed, samples_per_second=speed, step_seconds=samples / speed)
-
-    def to_dict(self, result: RunResult) -> dict[str, Any]:
-        return TuneResult(result, self.training).to_dict()
 
     def may_have_reason(self, reason: str, largest: int) -> bool:
         if (reason == OF_EMULATED) != bool(self.spec.emulated_ranks):

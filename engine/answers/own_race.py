@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..documents.own_raced import OwnRaced
+from ..documents.stored import StoredSpec
 from ..errors import SpecError
 from ..race.field import TODAY, Entry, Field, RacedRound, RaceVerdict, mean_others_cores
 from ..race.numbers import UNKNOWN, Numbers
@@ -37,7 +38,6 @@ from ..tune.faster.answer import (
     with_start,
 )
 from ..tune.faster.facts import Facts
-from ..tune.faster.result import OwnFindings, OwnRaceResult
 from ..tune.faster.spec import OWN, OwnRaceSpec, read_own_race_spec
 from ..tune.faster.trial import numbers_again
 from ..tune.faster.variants import BY_NAME, WORKERS
@@ -53,8 +53,8 @@ _NOT_KEPT = "is missing: the version that raced this kept too little of it to be
 _STARTS_OF_TODAY = 2
 
 
-def answer_of_own_race(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document with all that follows from its rounds, and from what was measured of each row.
+def answer_of_own_race(document: Mapping[str, Any]) -> OwnRaced:
+    """Return the race with all that follows from its rounds, and from what was measured of each row.
 
     Raises SpecError for a malformed one, also of an older form, and ImpossibleFiguresError.
     """
@@ -64,7 +64,7 @@ def answer_of_own_race(document: Mapping[str, Any]) -> dict[str, Any]:
     spec = _read_spec(stored)
     race = _Race(stored, spec, _facts(stored))
     refuse([*impossible_place(stored.device, spec.device), *_impossible(stored, spec, race.facts)])
-    return race.answer().to_dict()
+    return race.answer()
 
 
 def _read_spec(stored: OwnRaced) -> OwnRaceSpec:
@@ -207,7 +207,7 @@ class _Race:
         row = next(each for each in self.stored.rows if each.name == name)
         return is_raced(self._started(row, TODAY))
 
-    def answer(self) -> OwnRaceResult:
+    def answer(self) -> OwnRaced:
         """Return the race with every figure that follows from others computed from them."""
         stored = self.stored
         at_workers = self._at_workers()
@@ -220,22 +220,22 @@ class _Race:
         memory_bytes, numbers = self._together(entry, rows)
         chosen, why_dropped = together(entry, numbers, self.facts, stored.today.loss_noise)
         gain = verdict.gain if chosen else None
-        measured = {each.name: getattr(stored, each.name) for each in fields(OwnFindings)}
-        derived = {
-            "rows": rows,
-            "at_workers": at_workers,
-            "base": base,
-            "at_rest": at_rest,
-            "verdict": verdict,
-            "chosen": chosen,
-            "chosen_memory_bytes": memory_bytes,
-            "chosen_numbers": numbers,
-            "savings": savings(self.spec, gain, is_bound=verdict.claim is SpeedClaim.AT_LEAST),
-            "lines": tuple(lines_to_paste(chosen, rows)),
-            "others_cores": mean_others_cores(stored.all_rounds),
-            "remarks": (*remarks, *([why_dropped] if why_dropped else [])),
-        }
-        return OwnRaceResult(spec=self.spec, **{**measured, **derived})
+        return replace(
+            stored,
+            spec=StoredSpec(self.spec.to_dict()),
+            rows=rows,
+            at_workers=at_workers,
+            base=base,
+            at_rest=at_rest,
+            verdict=verdict,
+            chosen=chosen,
+            chosen_memory_bytes=memory_bytes,
+            chosen_numbers=numbers,
+            savings=savings(self.spec, gain, is_bound=verdict.claim is SpeedClaim.AT_LEAST),
+            lines=tuple(lines_to_paste(chosen, rows)),
+            others_cores=mean_others_cores(stored.all_rounds),
+            remarks=(*remarks, *([why_dropped] if why_dropped else [])),
+        )
 
     @property
     def _is_given_up(self) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from ..documents.raced import Raced
+from ..documents.stored import StoredSpec
 from ..errors import SpecError
 from ..faster.answer import (
     BLOCK_SECONDS,
@@ -18,7 +19,7 @@ from ..faster.answer import (
     with_figures,
     with_speed,
 )
-from ..faster.result import AtSize, FasterResult, Findings, Row
+from ..faster.result import AtSize, Row
 from ..faster.spec import FasterSpec
 from ..race.field import TODAY, Entry, Field, RacedRound, RaceVerdict, mean_others_cores
 from ..race.lines import lines_of
@@ -34,8 +35,8 @@ from .limits import LEAST_STEP_SECONDS, MOST_CORES, SLACK_SECONDS
 from .physics import impossible_device
 
 
-def answer_of_race(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document with all that follows from its rounds, and from what was measured of each row.
+def answer_of_race(document: Mapping[str, Any]) -> Raced:
+    """Return the race with all that follows from its rounds, and from what was measured of each row.
 
     Raises SpecError for a malformed one, and ImpossibleFiguresError.
     """
@@ -52,7 +53,7 @@ def answer_of_race(document: Mapping[str, Any]) -> dict[str, Any]:
     refuse([*impossible_device(stored.device, today), *_impossible(stored, today)])
     found = _answer(stored, spec, racing, of_sizes, not_tried)
     refuse(_not_offered(found))
-    return found.to_dict()
+    return found
 
 
 def _check_entries(stored: Raced, racing: Field) -> None:
@@ -143,9 +144,7 @@ def _size(path: str, largest: int | None, today: RunSpec) -> Iterator[Impossible
         yield Impossible(f"{path}.largest_batch_size", largest, today.max_batch_size)
 
 
-def _answer(
-    stored: Raced, spec: FasterSpec, racing: Field, of_sizes: Field, not_tried: tuple[NotTried, ...]
-) -> FasterResult:
+def _answer(stored: Raced, spec: FasterSpec, racing: Field, of_sizes: Field, not_tried: tuple[NotTried, ...]) -> Raced:
     """Return the race with every figure that follows from others computed from them."""
     today = spec.run_spec()
     at_today = _verdict_of(racing, stored.rounds)
@@ -157,24 +156,24 @@ def _answer(
     is_found, claim = answer.verdict.is_found, answer.verdict.claim
     gain = answer.verdict.gain if is_found else None
     size = answer.batch_size if answer.batch_size != today.current_batch_size else None
-    measured = {each.name: getattr(stored, each.name) for each in fields(Findings)}
     largest = {each.entry: each.largest_batch_size for each in stored.sizes}
-    derived = {
-        "batch_size": today.current_batch_size,
-        "not_tried": (*not_tried, *not_reached(racing, {row.entry for row in stored.rows})),
-        "rows": tuple(_row_again(row, today, stored, racing, largest.get(row.entry)) for row in stored.rows),
-        "at_today": at_today,
-        "sizes": sizes,
-        "at_own_size": at_own,
-        "chosen_batch_size": answer.batch_size,
-        "chosen": answer.chosen,
-        "gain": gain,
-        "claim": claim,
-        "savings": savings(today, gain, is_bound=claim is SpeedClaim.AT_LEAST),
-        "lines": lines_of(answer.chosen, today, stored.device.kind, size) if is_found else (),
-        "others_cores": mean_others_cores([*stored.rounds, *stored.rounds_of_sizes]),
-    }
-    return FasterResult(spec=spec, **{**measured, **derived})
+    return replace(
+        stored,
+        spec=StoredSpec(spec.to_dict()),
+        batch_size=today.current_batch_size,
+        not_tried=(*not_tried, *not_reached(racing, {row.entry for row in stored.rows})),
+        rows=tuple(_row_again(row, today, stored, racing, largest.get(row.entry)) for row in stored.rows),
+        at_today=at_today,
+        sizes=sizes,
+        at_own_size=at_own,
+        chosen_batch_size=answer.batch_size,
+        chosen=answer.chosen,
+        gain=gain,
+        claim=claim,
+        savings=savings(today, gain, is_bound=claim is SpeedClaim.AT_LEAST),
+        lines=lines_of(answer.chosen, today, stored.device.kind, size) if is_found else (),
+        others_cores=mean_others_cores([*stored.rounds, *stored.rounds_of_sizes]),
+    )
 
 
 def _verdict_of(racing: Field, rounds: Sequence[RacedRound]) -> RaceVerdict:
@@ -203,7 +202,7 @@ def _row_again(row: Row, today: RunSpec, stored: Raced, racing: Field, largest: 
     return replace(found, numbers=numbers, largest_batch_size=largest, reason=reason)
 
 
-def _not_offered(found: FasterResult) -> Iterator[Impossible]:
+def _not_offered(found: Raced) -> Iterator[Impossible]:
     """Yield what is recommended although it failed, or does not train the same."""
     row = next((each for each in found.rows if each.entry == found.chosen), None)
     is_offered = row is not None and row.numbers.is_offered and row.memory_bytes is not None

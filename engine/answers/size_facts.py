@@ -11,7 +11,7 @@ from ..documents.estimated import EstimatedCard
 from ..documents.stored import StoredSpec
 from ..errors import SpecError
 from ..results.memory_breakdown import MemoryBreakdown
-from ..results.result import Boundary, DeviceFacts, Outcome, Point, Probe, Purpose, Reason, RunResult, Timings
+from ..results.result import Boundary, DeviceFacts, Outcome, Point, Probe, Purpose, Reason, Timings
 from ..results.speed_rounds import SpeedRound
 from ..search.allowed_sizes import AllowedSizes
 from ..search.foreign_memory import bytes_taken_by_others
@@ -124,9 +124,10 @@ class SizeFacts(ABC):
         is_refused = probe.outcome is Outcome.OUT_OF_MEMORY and probe.fresh_process
         return is_refused and not bytes_taken_by_others(probe, self.probes, self.device)
 
-    def to_dict(self, result: RunResult) -> dict[str, Any]:
-        """Return the document of the answer."""
-        return result.to_dict()
+    @property
+    def training(self) -> Training | None:
+        """Return what the training showed of itself; None for a model of the catalogue."""
+        return None
 
     @classmethod
     @abstractmethod

@@ -1,21 +1,80 @@
-"""The document of a race, read back."""
+"""The document of a race, read back, with the rows of its tables."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
-from ..faster.result import Findings
-from ..spec import SCHEMA
-from .stored import StoredSpec, WithoutSizes
+from ..faster.result import AtSize, FasterResult, Row, order_of
+from ..race.lines import Lines, distinct
+from ..race.text import describe_numbers, speed_text
+from ..race.variants import CHANGES, label_of_entry
+from .stored import StoredSpec, WithoutSizes, from_document
+
+
+@dataclass(frozen=True, slots=True)
+class RaceRow:
+    """One row of the table, at today's batch size. `is_on_top`: not against today's, but both with other changes."""
+
+    row: Row
+    speed: str
+    numbers: str
+    is_on_top: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SizeRow:
+    """Settings at the largest batch size that keeps the reserve; `note` says why they have no speed."""
+
+    at: AtSize
+    speed: str
+    note: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Raced(Findings, WithoutSizes):
-    """A `FasterResult` as it was stored, with the headline that it was stored with."""
+class Raced(FasterResult, WithoutSizes):
+    """A `FasterResult` as it is stored."""
 
-    spec: StoredSpec
-    headline: str
+    spec: StoredSpec  # type: ignore[assignment]  # has the same members
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"schema": SCHEMA, **asdict(self), "device": self.device.to_dict()}
+    is_of_command: ClassVar[bool] = False
+    """Whether whole starts of a command raced, and no blocks of steps."""
+    sentences: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read the document of any version. Raises ValueError, which names the member that is not as it should be."""
+        made = from_document(cls, document)
+        named = {*made.chosen, *(name for row in made.rows for name in row.entry)}
+        if unknown := named - CHANGES.keys():
+            raise ValueError(f"there is no change {min(unknown)!r}")
+        return made
+
+    @property
+    def recommended(self) -> tuple[str, ...]:
+        """The labels of the changes that are recommended."""
+        return tuple(label_of_entry((name,)) for name in self.chosen)
+
+    @property
+    def table(self) -> list[RaceRow]:
+        return [
+            RaceRow(row, speed_text(row.speed, row.rough_speed, self.at_today), describe_numbers(row.numbers))
+            for row in order_of(self.rows)
+        ]
+
+    @property
+    def table_of_sizes(self) -> list[SizeRow]:
+        return [self._at_size(each) for each in self.sizes if each.batch_size or each.reason]
+
+    def _at_size(self, at: AtSize) -> SizeRow:
+        note = at.reason or ("" if at.batch_size > self.batch_size else "not larger than today’s: not raced")
+        return SizeRow(at, speed_text(at.speed, at.rough_speed, self.at_own_size), note)
+
+    @property
+    def pasted(self) -> tuple[Lines, ...]:
+        return distinct(self.lines)
+
+    @property
+    def timed_rounds(self) -> int:
+        return sum(each.failed is None for each in (*self.rounds, *self.rounds_of_sizes))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from ..errors import SpecError
 from ..from_json import from_json
@@ -71,16 +71,17 @@ def check_schema(document: Mapping[str, Any]) -> None:
         raise SpecError("schema", f"must be {SCHEMA}")
 
 
-def unreadable_parts(document: Mapping[str, Any], parts: Parts) -> tuple[str, ...]:
-    """Name the parts of a document that cannot be read; one that is not there is no such part."""
-    return tuple(name for name, read in parts.items() if not _can_read(read, document.get(name)))
-
-
-def _can_read(read: Callable[[Any], object], part: Any) -> bool:
-    try:
-        return part is None or read(part) is not None
-    except ValueError:
-        return False
+def read_parts(document: Mapping[str, Any], parts: Parts) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Read the parts of a document, and name those that cannot be read; one that is not there is no such part."""
+    made, unreadable = dict[str, Any](), []
+    for name, read in parts.items():
+        part = document.get(name)
+        try:
+            made[name] = None if part is None else read(part)
+        except ValueError:
+            made[name] = None
+            unreadable.append(name)
+    return made, tuple(unreadable)
 
 
 def _read_spec(kind: type, value: Any) -> StoredSpec:
@@ -102,8 +103,3 @@ class WithoutSizes:
     def recorded_facts(self) -> dict[str, Any]:
         """Return what is known of the device and the software."""
         return {"device_name": self.device.name, "capacity_bytes": self.device.capacity_bytes, **self.environment}
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """Read the document of any version. Raises ValueError, which names the member that is not as it should be."""
-        return from_document(cls, document)

@@ -36,6 +36,8 @@ _SAVING = re.compile(r"; saves [^;]+ a year(?=\.$)")
 """The end of a headline that names money."""
 LEAST_USD = 0.01
 NO_GAIN = f"No change that was tried makes this training faster by {NOISE_FRACTION * 100:.0f} % or more."
+NOT_TOGETHER = "Nothing is recommended: the fastest combination does not train the same. See each change alone."
+NONE_RACED = "No change for speed both applies here and trains the same."
 
 
 def headline(found: RaceVerdict, *, lines: int, label: str, savings: Savings) -> str:
@@ -174,7 +176,11 @@ def describe_memory(memory_bytes: int, today_bytes: int) -> str:
 
 def less_memory(row: VariantRow, today_bytes: int) -> str:
     """Write "Outputs released after each step: 44.4 % less memory."."""
-    return f"{row.label}: {format_percent(1 - (row.memory_bytes or 0) / today_bytes)} less memory."
+    return f"{row.label}: {share_saved(row, today_bytes)} less memory."
+
+
+def share_saved(row: VariantRow, today_bytes: int) -> str:
+    return format_percent(1 - (row.memory_bytes or 0) / today_bytes)
 
 
 def describe_numbers(numbers: Numbers, *, draws_elsewhere: bool = False) -> str:

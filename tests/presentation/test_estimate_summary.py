@@ -18,9 +18,9 @@ from analysis.presentation.estimate_summary import (
     kind_rows,
     settings_in_full,
 )
-from analysis.presentation.stored.estimate import StoredEstimate, read_estimate
 from analysis.runs.gpu_catalog import Price
 from engine.describe.estimate import describe_known_error
+from engine.documents.estimated import EstimatedCard
 from engine.estimate.gpus import gpus
 from engine.spec import RunSpec
 from engine.text.units import GIB
@@ -29,8 +29,8 @@ from tests.fake_engine import estimate_of
 SPEC = RunSpec(model="bert", current_batch_size=16)
 
 
-def read(gpu: str = "a10", **changes: Any) -> StoredEstimate:
-    return read_estimate(estimate_of(SPEC, gpus()[gpu]) | changes)
+def read(gpu: str = "a10", **changes: Any) -> EstimatedCard:
+    return EstimatedCard.from_dict(estimate_of(SPEC, gpus()[gpu]) | changes)
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ from analysis.presentation.result_summary import (
     reach,
     verdict,
 )
-from analysis.presentation.stored.result import StoredResult, read_result
 from engine.describe.boundary import certificate_lines, why_not_certified
 from engine.describe.key_figures import key_figures
+from engine.documents.measured import Measured
 from engine.results.result import (
     CPU_COUNTS_TENSORS,
     Boundary,
@@ -45,8 +45,8 @@ from tests.factories.speeds import (
 CARD = DeviceFacts("cuda:0", "cuda", "NVIDIA A100-SXM4-40GB", 40 * GIB, limit_bytes=GIB)
 
 
-def stored(result: RunResult | None = None, **fields: Any) -> StoredResult:
-    return read_result(replace(result or make_result(), **fields).to_dict())
+def stored(result: RunResult | None = None, **fields: Any) -> Measured:
+    return Measured.from_dict(replace(result or make_result(), **fields).to_dict())
 
 
 def point(batch_size: int) -> Point:
@@ -220,7 +220,7 @@ def test_a_result_of_before_the_intervals_has_none_and_keeps_its_words() -> None
     data = make_result().to_dict()
     for name in ("speed", "speedup_low", "speedup_high", "kinds"):
         del data[name]
-    result = read_result(data)
+    result = Measured.from_dict(data)
     assert result.is_speed_measurable
     assert describe_timing(result) == describe_reserve(result) == ""
     assert [figure.interval for figure in figures(result)] == ["", "", ""]
@@ -307,7 +307,7 @@ def test_the_setting_to_paste_keeps_the_other_settings(fields: dict[str, Any], l
 def test_a_result_of_a_later_version_can_be_read() -> None:
     data = make_result().to_dict()
     data["timings"]["unheard_of_seconds"] = 1.0
-    assert read_result(data).timings.processes == 0
+    assert Measured.from_dict(data).timings.processes == 0
 
 
 def test_a_long_command_is_cut_in_lists() -> None:

@@ -9,8 +9,8 @@ import pytest
 from django.test import Client
 
 from analysis.models import Run
-from analysis.presentation.stored.result import read_result
 from analysis.runs.marks.share_links import share_link_create
+from engine.documents.measured import Measured
 from engine.results.result import Probe
 from tests.factories import make_result
 from tests.factories.reports import make_reported_run
@@ -21,7 +21,7 @@ def stored() -> dict[str, Any]:
 
 
 def test_a_result_is_read_back_as_it_was() -> None:
-    read, made = read_result(stored()), make_result()
+    read, made = Measured.from_dict(stored()), make_result()
     assert (read.device, read.boundary, read.probes) == (made.device, made.boundary, made.probes)
     assert (read.recommended, read.waste, read.savings) == (made.recommended, made.waste, made.savings)
 
@@ -30,12 +30,12 @@ def test_a_result_of_a_later_version_is_read_without_what_this_one_does_not_know
     data = stored()
     for part in (data, data["device"], data["boundary"], data["probes"][0]):
         part["colour"] = "red"
-    assert read_result(data) == read_result(stored())
+    assert Measured.from_dict(data) == Measured.from_dict(stored())
 
 
 def test_a_result_of_before_0_5_has_no_interval() -> None:
     data = {name: value for name, value in stored().items() if name not in ("speed", "speedup_low", "speedup_high")}
-    assert (read_result(data).speed, read_result(data).speedup_low) == (None, None)
+    assert (Measured.from_dict(data).speed, Measured.from_dict(data).speedup_low) == (None, None)
 
 
 @pytest.mark.parametrize(

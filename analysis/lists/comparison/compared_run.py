@@ -14,10 +14,10 @@ from analysis.presentation.charts.curves import memory_points, speed_points, uns
 from analysis.presentation.charts.plots import SeriesStyle
 from analysis.presentation.chip import Chip
 from analysis.presentation.kinds import presentation_of, run_place
-from analysis.presentation.stored.result import StoredResult, read_result
-from analysis.presentation.stored.unreadable import UnreadableError
+from analysis.presentation.unreadable import UnreadableError, read_stored
 from engine.describe.speed import speed_of
 from engine.documents.estimated import Estimated, EstimatedCard
+from engine.documents.measured import Measured
 from engine.results.figure_kinds import grade_of
 from engine.results.result import DeviceFacts
 from engine.results.result import Outcome as ProbeOutcome
@@ -152,7 +152,7 @@ def compared_run_of(run: Run, carried_probes: int = 0) -> ComparedRun:
     if presentation_of(run).is_predicted:
         return _estimated(run, Estimated.from_dict(run.result).estimates)
     try:
-        result = read_result(run.result)
+        result = read_stored(Measured.from_dict, run.result)
     except UnreadableError as error:
         return ComparedRun(run, {}, None, caveat=str(error))
     unsteady = ", ".join(f"batch {size:,}" for size in result.unsteady_batch_sizes)
@@ -163,7 +163,7 @@ def compared_run_of(run: Run, carried_probes: int = 0) -> ComparedRun:
     return ComparedRun(run, facts, _measured_outcome(result), caveat)
 
 
-def _measured_outcome(result: StoredResult) -> Outcome:
+def _measured_outcome(result: Measured) -> Outcome:
     best, fastest = result.recommended, result.fastest
     refused = {probe.batch_size for probe in result.probes if probe.outcome is ProbeOutcome.OUT_OF_MEMORY}
     return Outcome(

@@ -14,10 +14,11 @@ from analysis.pages.kinds.estimate_cards import cards_shown
 from analysis.presentation import estimate_summary as summary
 from analysis.presentation.estimate_headline import headline, headline_of_all
 from analysis.presentation.labels import describe_settings, model_name, short_device_name
-from analysis.presentation.stored.estimate import StoredEstimate, read_estimate
+from analysis.presentation.unreadable import read_stored
 from analysis.runs.earlier.estimates import FoundEstimate, other_cells, stored_estimates
 from analysis.runs.gpu_catalog import gpu_ids, gpu_name, list_prices, prices
 from engine.catalog import WORKLOADS
+from engine.documents.estimated import EstimatedCard
 from engine.errors import SpecError
 from engine.estimate.spec import EstimateSpec
 from engine.settings.step_settings import OPTIMIZER_LABELS
@@ -53,7 +54,7 @@ def answer(question: EstimateSpec, asked: QueryDict, table: QueryDict, *, is_pri
 def _of_all(
     question: EstimateSpec,
     found: Sequence[FoundEstimate],
-    estimates: Sequence[StoredEstimate],
+    estimates: Sequence[EstimatedCard],
     address: tuple[QueryDict, QueryDict],
     *,
     is_private: bool,
@@ -85,8 +86,8 @@ def _not_estimated(question: EstimateSpec, known: set[str]) -> tuple[list[str], 
     return missing, unable
 
 
-def _read(found: FoundEstimate, *, is_private: bool) -> StoredEstimate:
-    estimate = read_estimate(found.document)
+def _read(found: FoundEstimate, *, is_private: bool) -> EstimatedCard:
+    estimate = read_stored(EstimatedCard.from_dict, found.document)
     return replace(estimate, gpu=replace(estimate.gpu, calibrated=False)) if is_private else estimate
 
 

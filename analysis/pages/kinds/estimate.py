@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -17,14 +18,14 @@ from analysis.presentation.estimate_headline import headline, headline_of_all
 from analysis.presentation.filled_memory import filled_memory
 from analysis.presentation.frontier import frontier_plot, frontier_shown
 from analysis.presentation.kinds import settings_of_run
-from analysis.presentation.stored.estimate import StoredEstimate, read_estimates
+from analysis.presentation.unreadable import read_stored
 from analysis.runs.earlier.frontier import measured_sizes
 from analysis.runs.earlier.what_to_change import devices_for
 from analysis.runs.gpu_catalog import prices
 from engine.describe.commands import measure_command
 from engine.describe.profile import describe_like
+from engine.documents.estimated import Estimated, EstimatedCard, StoredFrontier
 from engine.estimate.largest import LABELS, Largest
-from engine.from_json import from_json
 from engine.settings.profiles import PROFILES
 from engine.settings.rank_settings import OF_STARTS
 
@@ -39,8 +40,8 @@ class Estimate(KindPages):
     form_kind = RunKind.ESTIMATE
 
     def result_page(self, run: Run, query: QueryDict, user: User | None = None) -> Page:
-        assert run.result is not None  # it is finished
-        estimates, current = read_estimates(run.result), int(run.spec["current_batch_size"])
+        found, current = read_stored(Estimated.from_dict, run.result), int(run.spec["current_batch_size"])
+        estimates = found.estimates
         devices = Device.objects.enabled().allowing(run.requested_by)
         is_of_one, filters = len(estimates) == 1, query.copy()
         is_whole = filters.pop("print", None) == ["all"]
@@ -55,7 +56,7 @@ class Estimate(KindPages):
             "settings": summary.settings_in_full(settings_of_run(run), run.spec),
         }
         if is_of_one:
-            context |= _one_card(estimates[0], run, current, user)
+            context |= _one_card(found, run, current, user)
         else:
             context |= _all_cards(estimates, run, current, filters)
         if (like := run.spec.get("like")) in PROFILES:
@@ -63,7 +64,8 @@ class Estimate(KindPages):
         return "analysis/run/estimate.html", context
 
 
-def _one_card(estimate: StoredEstimate, run: Run, current: int, user: User | None) -> dict[str, Any]:
+def _one_card(found: Estimated, run: Run, current: int, user: User | None) -> dict[str, Any]:
+    estimate = found.estimates[0]
     price = prices().get(estimate.gpu.id)
     return {
         "estimate": estimate,
@@ -75,31 +77,26 @@ def _one_card(estimate: StoredEstimate, run: Run, current: int, user: User | Non
         "kind_rows": summary.kind_rows(estimate.points),
         "filled": filled_memory(estimate.breakdown),
         **changes_context(run, user),
-        **_frontier(run, user),
-        **_largest(run),
+        **_frontier(found.frontier, run, user),
+        **_largest(found.largest),
         "how": summary.how_rows(estimate, price),
     }
 
 
-def _largest(run: Run) -> dict[str, Any]:
-    stored = (run.result or {}).get("largest")
-    if not stored:
-        return {}
-    found = from_json(Largest, stored)
-    return {"title": found.text, "largest": found, "largest_label": LABELS[found.setting]}
+def _largest(found: Largest | None) -> dict[str, Any]:
+    return {} if found is None else {"title": found.text, "largest": found, "largest_label": LABELS[found.setting]}
 
 
-def _frontier(run: Run, user: User | None) -> dict[str, Any]:
-    stored = (run.result or {}).get("frontier")
-    if not stored:
+def _frontier(found: StoredFrontier | None, run: Run, user: User | None) -> dict[str, Any]:
+    if found is None:
         return {}
     return {
-        "frontier": frontier_shown(stored, measured_sizes(run, user)),
-        "frontier_chart": frontier_plot(stored),
+        "frontier": frontier_shown(found, measured_sizes(run, user)),
+        "frontier_chart": frontier_plot(found),
     }
 
 
-def _all_cards(estimates: list[StoredEstimate], run: Run, current: int, query: QueryDict) -> dict[str, Any]:
+def _all_cards(estimates: Sequence[EstimatedCard], run: Run, current: int, query: QueryDict) -> dict[str, Any]:
     first, known_prices = estimates[0], prices()
     rows = summary.gpu_rows(estimates, current, known_prices)
     left_out = list(RunLog.objects.of(run).filter(message__startswith="left out: "))

@@ -22,7 +22,7 @@ from analysis.pages.run.chart_files import chart_file
 from analysis.pages.run.live import Seen, live_context, read_live
 from analysis.pages.run.share_form import share_context
 from analysis.permissions import signed_in_user
-from analysis.presentation.stored.unreadable import UnreadableError
+from analysis.presentation.unreadable import UnreadableError
 from analysis.runs import services
 from engine.errors import SpecError
 

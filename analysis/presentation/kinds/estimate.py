@@ -6,8 +6,9 @@ from analysis.models import Run, State
 from analysis.presentation.estimate_headline import headline, headline_of_all
 from analysis.presentation.kinds.presentation import ESTIMATED, Presentation
 from analysis.presentation.labels import model_name, short_device_name
-from analysis.presentation.stored.estimate import read_estimates
+from analysis.presentation.unreadable import read_stored
 from analysis.runs.gpu_catalog import gpu_name, gpu_total_bytes
+from engine.documents.estimated import Estimated
 from engine.progress import ESTIMATING_PHASES
 
 
@@ -34,7 +35,7 @@ class Estimate(Presentation):
         return "≈ finished" if size is None else f"≈ {size:,}" if size else "≈ does not fit"
 
     def answer(self, run: Run) -> str:
-        estimates = read_estimates(run.result or {})
+        estimates = read_stored(Estimated.from_dict, run.result).estimates
         return headline(estimates[0], run.spec) if len(estimates) == 1 else headline_of_all(estimates, run.spec)
 
     def doing(self, run: Run) -> str:

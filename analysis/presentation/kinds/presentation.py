@@ -14,9 +14,10 @@ from analysis.presentation.labels import (
     model_name,
     short_device_name,
 )
-from analysis.presentation.stored.race import StoredRace
-from analysis.presentation.stored.unreadable import UnreadableError
+from analysis.presentation.unreadable import UnreadableError
 from analysis.runs.gpu_catalog import gpu_of
+from engine.documents.own_raced import OwnRaced
+from engine.documents.raced import Raced
 from engine.results.result import Reason
 
 BATCH_SIZES, CHANGES = "batch sizes", "changes of the training"
@@ -62,7 +63,7 @@ class Presentation(Protocol):
     def doing(self, run: Run) -> str:
         return f"Finding the batch size of {model_name(run.model)}"
 
-    def race(self, run: Run) -> StoredRace:
+    def race(self, run: Run) -> Raced | OwnRaced:
         """Read the result of a race. Raises UnreadableError, as any other kind of run does."""
         raise UnreadableError("result", f"{self.noun} {run.pk} is no race")
 

@@ -8,7 +8,8 @@ from typing import Any
 from analysis.models import Run, State
 from analysis.presentation.kinds.presentation import Presentation
 from analysis.presentation.labels import describe_settings, model_name
-from analysis.presentation.stored.validation import read_validation
+from analysis.presentation.unreadable import read_stored
+from engine.documents.validated import Validated
 from engine.progress import VALIDATING_PHASES
 from engine.validation.spec import SHORT_NAMES
 
@@ -36,7 +37,7 @@ class Validation(Presentation):
         return _VERDICTS.get(run.verdict, "finished")
 
     def answer(self, run: Run) -> str:
-        return read_validation(run.result or {}).text
+        return read_stored(Validated.from_dict, run.result).text
 
     def doing(self, run: Run) -> str:
         return f"Validating {model_name(run.model)}"

@@ -34,31 +34,25 @@ Cell = dict[str, Any]
 class FinishedRun(Protocol):
     """The fields of a stored run that are read here."""
 
-    pk: int
     model: str
     spec: Mapping[str, Any]
-    result: Mapping[str, Any] | None
 
 
 @dataclass
 class _Training:
     """A finished run as one of the model that its ranks train."""
 
-    pk: int
     model: str
     spec: Mapping[str, Any]
-    result: Mapping[str, Any] | None
 
 
-def measured_cells(run: FinishedRun) -> list[Cell]:
+def measured_cells(run: FinishedRun, found: Measured) -> list[Cell]:
     """Return the columns of a measurement's cell, without `run` and `answered_at`; empty where it proves nothing."""
-    if run.result is None or run.model not in WORKLOADS:
-        return []
-    measured = _measured(Measured.from_dict(run.result))
+    measured = _measured(found) if run.model in WORKLOADS else None
     return [_key(run) | measured] if measured else []
 
 
-def cells_of_ranks(run: FinishedRun) -> list[Cell]:
+def cells_of_ranks(run: FinishedRun, found: Measured) -> list[Cell]:
     """Return the cell of a measurement on several ranks, which its settings keep apart from those of one device.
 
     Empty for a training of somebody's own, and where a device stood in for ranks: cells are measured or estimated.
@@ -66,14 +60,14 @@ def cells_of_ranks(run: FinishedRun) -> list[Cell]:
     if not run.spec.get("catalogue") or run.spec.get("emulate_ranks"):
         return []
     spec = trained_settings(run.spec)
-    return measured_cells(_Training(run.pk, spec["model"], spec, run.result))
+    return measured_cells(_Training(spec["model"], spec), found)
 
 
-def estimated_cells(run: FinishedRun) -> list[Cell]:
-    if run.result is None or run.model not in WORKLOADS or run.spec.get("memory_limit_bytes") is not None:
+def estimated_cells(run: FinishedRun, found: Estimated) -> list[Cell]:
+    if run.model not in WORKLOADS or run.spec.get("memory_limit_bytes") is not None:
         return []
     reserve = run.spec.get("reserve_fraction", RESERVE_FRACTION)
-    on_cards = [each for each in Estimated.from_dict(run.result).estimates if each.gpu.id != CPU]
+    on_cards = [each for each in found.estimates if each.gpu.id != CPU]
     return [_key(run) | _estimated(estimate, reserve) for estimate in on_cards]
 
 

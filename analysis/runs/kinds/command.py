@@ -72,11 +72,11 @@ class Command(Rules):
     def without_secrets(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
         return without_secrets(result)
 
-    def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
-        return measured_columns(result)
+    def columns(self, found: Any) -> dict[str, Any]:
+        return measured_columns(found)
 
-    def cells(self, run: FinishedRun) -> list[Cell]:
-        return cells_of_ranks(run)
+    def cells(self, run: FinishedRun, found: Any) -> list[Cell]:
+        return cells_of_ranks(run, found)
 
     def place(self, run: Run) -> Place | None:
         return None

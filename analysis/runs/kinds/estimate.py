@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -45,11 +44,11 @@ class Estimate(Rules):
     def calibrations(self, run: Run) -> list[dict[str, Any]]:
         return calibrations(run.gpu)
 
-    def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
-        return estimates_columns(result)
+    def columns(self, found: Any) -> dict[str, Any]:
+        return estimates_columns(found)
 
-    def cells(self, run: FinishedRun) -> list[Cell]:
-        return estimated_cells(run)
+    def cells(self, run: FinishedRun, found: Any) -> list[Cell]:
+        return estimated_cells(run, found)
 
     def is_shareable(self, run: Run) -> bool:
         return run.gpu != ALL_GPUS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from analysis.models import Run
@@ -21,11 +20,11 @@ class Measurement(Rules):
     spec_types = (RunSpec,)
     takes_probes = True
 
-    def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
-        return measured_columns(result)
+    def columns(self, found: Any) -> dict[str, Any]:
+        return measured_columns(found)
 
     def racing(self, run: Run) -> FasterSpec:
         return FasterSpec.of(run.run_spec)
 
-    def cells(self, run: FinishedRun) -> list[Cell]:
-        return measured_cells(run)
+    def cells(self, run: FinishedRun, found: Any) -> list[Cell]:
+        return measured_cells(run, found)

@@ -41,8 +41,8 @@ class OwnRace(Rules):
     def without_secrets(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
         return without_secrets(result)
 
-    def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
-        return own_race_columns(result)
+    def columns(self, found: Any) -> dict[str, Any]:
+        return own_race_columns(found)
 
     def exit_status(self, found: Any) -> int:
         return 0

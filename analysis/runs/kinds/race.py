@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from analysis.models import Run
@@ -18,8 +17,8 @@ class Race(Rules):
     spec_types = (FasterSpec,)
     engine = KINDS.race
 
-    def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
-        return race_columns(result)
+    def columns(self, found: Any) -> dict[str, Any]:
+        return race_columns(found)
 
     def exit_status(self, found: Any) -> int:
         return 0

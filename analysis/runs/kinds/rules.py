@@ -86,13 +86,13 @@ class Rules(ABC):
         return result
 
     @abstractmethod
-    def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the figures of a result that lists filter and sort on. Raises ValueError for another document."""
+    def columns(self, found: Any) -> dict[str, Any]:
+        """Return the figures of a result that lists filter and sort on."""
 
     def exit_status(self, found: Any) -> int:
         return exit_status(found)
 
-    def cells(self, run: FinishedRun) -> list[Cell]:
+    def cells(self, run: FinishedRun, found: Any) -> list[Cell]:
         return []
 
     def is_shareable(self, run: Run) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from analysis.models import Run
@@ -21,8 +20,8 @@ class Validation(Rules):
     engine = KINDS.validation
     copied = ("precision", "optimizer")
 
-    def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
-        return validation_columns(result)
+    def columns(self, found: Any) -> dict[str, Any]:
+        return validation_columns(found)
 
     def exit_status(self, found: Validated) -> int:
         return exit_status_of_validation(found.verdict)

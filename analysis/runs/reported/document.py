@@ -16,9 +16,8 @@ from analysis.runs.columns.result_columns import check_columns
 from analysis.runs.kinds import BY_KIND
 from engine.answers import FIRST_VERSION, Impossible, ImpossibleFiguresError
 from engine.errors import SpecError
-from engine.kinds import KINDS, Spec, answered, kind_of, read_result
+from engine.kinds import KINDS, Spec, answer, kind_of
 from engine.report.protocol import RUN_KEY
-from engine.results.result import DeviceFacts, Probe
 from engine.results.result_file import result_in
 
 REPORTED_KINDS = tuple(name.value for name, kind in KINDS.items() if kind.is_reported)
@@ -31,21 +30,19 @@ _LONGEST_SECONDS = 366 * 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class ReportedDocument:
-    """A result that a machine can have measured. `seconds` is how long the run took by its own clock."""
+    """A result that a machine can have measured, and what it found. `seconds` is how long it took by its own clock."""
 
+    found: Any
     run_key: str
     kind: str
     host: str
     started_at: datetime
     spec: Spec
-    device: DeviceFacts
-    probes: tuple[Probe, ...]
     device_count: int
     seconds: float
     exit_status: int
     columns: Mapping[str, Any]
     environment: Mapping[str, Any]
-    result: Mapping[str, Any]
 
 
 class ImpossibleDocumentError(Exception):
@@ -67,32 +64,28 @@ def read_document(body: object) -> ReportedDocument:
     run_key = checked_run_key(environment.get("run_key"), "environment.run_key")
     host = checked_host(environment.get("host"), "environment.host")
     try:
-        result = answered(given)
-        found: Any = read_result(result)
-        kind = kind_of(result)
+        found: Any = answer(given)
+        kind = kind_of(given)
         rules = BY_KIND[kind]
-        columns, device_count = rules.columns(result), rules.devices_used(found)
+        columns, device_count = rules.columns(found), rules.devices_used(found)
         check_columns(Run, {**columns, "device_count": device_count})
     except ImpossibleFiguresError as exc:
         raise ImpossibleDocumentError(run_key, host, exc.found) from exc
     except MALFORMED as exc:
         raise SpecError("result", f"is no result that this portal can read: {exc!r}"[:500]) from exc
-    device = found.device
     return ReportedDocument(
+        found=found,
         run_key=run_key,
         kind=kind.value,
         host=host,
         started_at=_moment(environment.get("started_at"), "environment.started_at"),
-        spec=read_spec(kind, {**spec, "device": device.device}),
-        device=device,
-        probes=found.probes,
+        spec=read_spec(kind, {**spec, "device": found.device.device}),
         device_count=device_count,
         seconds=_checked_seconds(found.total_seconds),
         # derived from the answer: what the file claims of it is not read
         exit_status=rules.exit_status(found),
         columns=columns,
         environment=environment,
-        result=result,
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from engine.documents.estimated import Estimated
-from engine.documents.measured import Measured, Tuned
+from engine.documents.measured import Measured
 from engine.documents.validated import Validated
 from engine.estimate.frontier import frontier_of, grid_of, specs_of
 from engine.estimate.largest import LargestOf, largest_of
@@ -90,8 +90,8 @@ def test_a_document_of_today_is_written_again_to_the_byte(name: str) -> None:
     ("name", "kind", "read_as"),
     [
         ("measured_0_1", RunKind.MEASUREMENT, Measured),
-        ("tune_speed", RunKind.COMMAND, Tuned),
-        ("tuned_function", RunKind.COMMAND, Tuned),
+        ("tune_speed", RunKind.COMMAND, Measured),
+        ("tuned_function", RunKind.COMMAND, Measured),
         ("validate", RunKind.VALIDATION, Validated),
         ("estimate_0_3", RunKind.ESTIMATE, Estimated),
     ],
@@ -101,7 +101,7 @@ def test_the_kind_is_told_by_the_members(name: str, kind: RunKind, read_as: type
 
 
 def test_what_a_command_consumed_is_part_of_its_document_alone() -> None:
-    tuned, measured = Tuned.from_dict(document("tune_speed")), Measured.from_dict(document("bert_tiny"))
+    tuned, measured = Measured.from_dict(document("tune_speed")), Measured.from_dict(document("bert_tiny"))
     assert tuned.training is not None
     assert (measured.training, "training" in measured.to_dict()) == (None, False)
 

@@ -14,7 +14,7 @@ from analysis.api.v1.base.serializers import RunDetailSerializer
 from analysis.http.csv_file import csv_text
 from analysis.models import Measurement, Run
 from analysis.presentation.origin import Origin, origin_members
-from analysis.presentation.stored.unreadable import read_or_none
+from analysis.presentation.unreadable import read_or_none
 from engine.kinds import read_result
 from engine.results.result import MemoryByKind, Probe
 

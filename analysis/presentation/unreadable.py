@@ -16,22 +16,20 @@ class UnreadableError(ValueError):
         self.part = part
 
 
-def read_stored(part: str, read: Callable[[Any], T], stored: Any) -> T:
-    """Read a part of a stored document. Raises UnreadableError.
+def read_stored(read: Callable[[Any], T], stored: Any, part: str = "result") -> T:
+    """Read a stored document, or a part of one. Raises UnreadableError.
 
     A reader of JSON takes it apart before it knows what it is: all these are of the document, never of the reader.
     """
     try:
-        return read(stored)
-    except UnreadableError:
-        raise
+        return read(stored or {})
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as exc:
         raise UnreadableError(part, repr(exc)) from exc
 
 
-def read_or_none(part: str, read: Callable[[Any], T], stored: Any) -> T | None:
+def read_or_none(read: Callable[[Any], T], stored: Any) -> T | None:
     """Read a part that pages can do without: None where there is none, or where it cannot be read."""
     try:
-        return read_stored(part, read, stored) if stored else None
+        return read_stored(read, stored) if stored else None
     except UnreadableError:
         return None
