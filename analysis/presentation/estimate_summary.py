@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from analysis.presentation.charts.bars import MemoryBar, Stack, stack_of
 from analysis.presentation.estimate_headline import cheapest_of
@@ -19,7 +19,6 @@ from engine.describe.ranks import describe_global, ranks_rows
 from engine.documents.estimated import EstimatedCard
 from engine.estimate.smallest_card import smallest_gpu
 from engine.estimate.types import OR_MORE, EstimateAt, is_capped
-from engine.settings.step_settings import PURE_BF16
 from engine.text.today import name_today
 from engine.text.units import format_percent
 
@@ -39,7 +38,6 @@ _PARTS = (
 """Key of `by_kind` without its unit, and the text for it, in the order they are drawn."""
 WITH_MARGIN = "With margin"
 """What pages call the largest size that would still fit if everything took more than predicted, by the margin."""
-_FP32_WEIGHTS = {"bf16": "bf16 autocast, fp32 weights", "fp16": "fp16 autocast, fp32 weights", PURE_BF16: "pure bf16"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,18 +152,6 @@ def describe_size(size: int | None, limits: str, largest: int | None) -> str:
     if not size:
         return "none"
     return f"{size:,} {OR_MORE}" if is_capped(size, limits, largest) else f"{size:,}"
-
-
-def precision_in_full(shown: str, precision: str) -> str:
-    """Write "bf16 autocast, fp32 weights" for bf16; other precisions as they are shown."""
-    return _FP32_WEIGHTS.get(precision, shown)
-
-
-def settings_in_full(settings: Sequence[str], spec: Mapping[str, Any]) -> list[str]:
-    """Say of a half precision what stays in fp32: a model that is loaded in bf16 takes half of that."""
-    precision, in_4_bits = spec.get("precision"), spec.get("load_in_4bit")
-    full = "bf16 autocast" if precision == "bf16" and in_4_bits else _FP32_WEIGHTS.get(str(precision))
-    return [full if full and text == precision else text for text in settings]
 
 
 def _is_too_large(size: int, estimate: EstimatedCard) -> bool:

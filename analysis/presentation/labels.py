@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from analysis.models import Run
@@ -73,6 +73,14 @@ def describe_precision(spec: Mapping[str, Any]) -> str:
         return precision
     is_quantized = spec.get("load_in_4bit") or spec.get("load_in_8bit")
     return f"{precision} autocast" if is_quantized else f"{precision} autocast, fp32 weights"
+
+
+def settings_in_full(settings: Sequence[str], spec: Mapping[str, Any]) -> list[str]:
+    """Say of a half precision what stays in fp32: a model that is loaded in bf16 takes half of that."""
+    if "precision" not in spec:  # nothing is known of one's own training
+        return [*settings]
+    in_short, in_full = short_precision(spec), describe_precision(spec)
+    return [in_full if text == in_short else text for text in settings]
 
 
 def describe_limit(limit_bytes: int | None) -> str:

@@ -13,24 +13,16 @@ from ..estimate.types import Estimate, EstimateAt
 from ..estimate.what_to_change import WhatToChange
 from ..from_json import from_json
 from ..results.result import Probe
-from .stored import Parts, StoredSpec, from_document, read_parts
+from .stored import Parts, ReadBack, StoredSpec, from_document, read_parts
 
 
 @dataclass(frozen=True, slots=True)
-class EstimatedCard(Estimate):
+class EstimatedCard(Estimate, ReadBack):
     """An `Estimate` as it was stored: of a card or a model that may be in no catalogue any more."""
 
     spec: StoredSpec  # type: ignore[assignment]  # has the same members
 
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """Read the estimate for one card. Raises ValueError, which names the member that is not as it should be."""
-        made = from_document(cls, document)
-        made.check()
-        return made
-
     def check(self) -> None:
-        """Raise ValueError for what no estimate holds: a batch size below 1, a kind of memory that has no name."""
         if any(at.batch_size < 1 for at in self.at):
             raise ValueError("a batch size is below 1")
         if self.breakdown is not None:
@@ -70,15 +62,10 @@ class EstimatedCard(Estimate):
 
 
 @dataclass(frozen=True, slots=True)
-class StoredFrontier(Frontier):
+class StoredFrontier(Frontier, ReadBack):
     """A `Frontier` as it was stored."""
 
     spec: StoredSpec  # type: ignore[assignment]  # has the same members
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """Read it. Raises ValueError, which names the member that is not as it should be."""
-        return from_document(cls, document)
 
 
 _PARTS: Parts = {

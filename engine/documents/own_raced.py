@@ -5,9 +5,9 @@ The lines to paste are written here from what the hook noted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from ..faster.result import Row, order_of
 from ..race.field import TODAY, Entry
@@ -20,7 +20,7 @@ from ..tune.faster.answer import is_excused
 from ..tune.faster.result import OwnRaceResult
 from ..tune.faster.variants import BY_NAME
 from .raced import RaceRow
-from .stored import StoredSpec, WithoutSizes, from_document
+from .stored import StoredSpec, WithoutSizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,15 +32,11 @@ class OwnRaced(OwnRaceResult, WithoutSizes):
     is_of_command: ClassVar[bool] = True
     table_of_sizes: ClassVar[tuple[Any, ...]] = ()
 
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """Read the document of any version. Raises ValueError, which names the member that is not as it should be."""
-        made = from_document(cls, document)
-        named = {*made.chosen, *(name for row in made.rows for name in (row.name, *row.beside))}
+    def check(self) -> None:
+        named = {*self.chosen, *(name for row in self.rows for name in (row.name, *row.beside))}
         if unknown := named - BY_NAME.keys():
             raise ValueError(f"there is no change {min(unknown)!r}")
-        _ = made.known_facts  # raises, too
-        return made
+        _ = self.known_facts  # raises, too
 
     @property
     def recommended(self) -> tuple[str, ...]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 from ..faster.result import AtSize, FasterResult, Row, order_of
 from ..race.lines import Lines, distinct
 from ..race.text import describe_numbers, speed_text
 from ..race.variants import CHANGES, label_of_entry
-from .stored import StoredSpec, WithoutSizes, from_document
+from .stored import StoredSpec, WithoutSizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +41,10 @@ class Raced(FasterResult, WithoutSizes):
     """Whether whole starts of a command raced, and no blocks of steps."""
     sentences: ClassVar[tuple[str, ...]] = ()
 
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """Read the document of any version. Raises ValueError, which names the member that is not as it should be."""
-        made = from_document(cls, document)
-        named = {*made.chosen, *(name for row in made.rows for name in row.entry)}
+    def check(self) -> None:
+        named = {*self.chosen, *(name for row in self.rows for name in row.entry)}
         if unknown := named - CHANGES.keys():
             raise ValueError(f"there is no change {min(unknown)!r}")
-        return made
 
     @property
     def recommended(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from ..errors import SpecError
 from ..from_json import from_json
@@ -90,7 +90,23 @@ def _read_spec(kind: type, value: Any) -> StoredSpec:
     return StoredSpec(value)
 
 
-class WithoutSizes:
+class ReadBack:
+    """A document that is read as it stands."""
+
+    __slots__ = ()
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read the document of any version. Raises ValueError, which names the member that is not as it should be."""
+        made = from_document(cls, document)
+        made.check()
+        return made
+
+    def check(self) -> None:
+        """Raise ValueError for what none of its kind holds, and pages would stumble over."""
+
+
+class WithoutSizes(ReadBack):
     """What the document of a run has that searches no batch size of its spec."""
 
     __slots__ = ()

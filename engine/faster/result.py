@@ -115,8 +115,7 @@ class FasterResult(RaceFound):
     def today_bytes(self) -> int | None:
         return next((row.memory_bytes for row in self.rows if row.entry == TODAY), None)
 
-    @property
-    def headline(self) -> str:
+    def headline_with(self, savings: Savings | None) -> str:
         if not self.is_found:
             if not self._is_any_compared and not self.at_today.ended_early:
                 return NONE_COMPARED
@@ -125,7 +124,7 @@ class FasterResult(RaceFound):
         lines = sum(len(each.lines) for each in self.lines if each.library == TORCH)
         labels = [label_of_entry(self.chosen)] if self.chosen else []
         labels += [] if self.own_size is None else [f"batch {self.own_size:,}"]
-        return headline(self.deciding, lines=lines, label=" + ".join(labels), savings=self.savings)
+        return headline(self.deciding, lines=lines, label=" + ".join(labels), savings=savings)
 
     @property
     def _is_any_compared(self) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Protocol
 
 from ..results.intervals import Interval
 from ..results.result import Savings
@@ -19,43 +19,36 @@ from .text import (
     describe_gain,
     describe_saving,
     share_saved,
-    without_saving,
 )
 
 _IN_SHORT = {NO_GAIN: "nothing found", NONE_RACED: "nothing to race", NOT_TOGETHER: "nothing recommended"}
 
 
-class RaceFound(ABC):
+class RaceFound(Protocol):
     """What follows from the verdict that decides, and from the changes that save memory."""
 
     __slots__ = ()
-    savings: Savings
-    chosen: Entry
 
     @property
-    @abstractmethod
-    def deciding(self) -> RaceVerdict:
-        """The verdict that decides."""
-
+    def savings(self) -> Savings: ...
     @property
-    @abstractmethod
-    def is_found(self) -> bool:
-        """Whether anything is recommended for speed."""
-
+    def chosen(self) -> Entry: ...
     @property
-    @abstractmethod
-    def headline(self) -> str:
-        """The answer in a sentence, with its saving."""
-
+    def deciding(self) -> RaceVerdict: ...
     @property
-    @abstractmethod
-    def today_bytes(self) -> int | None:
-        """The peak of today's training."""
-
+    def is_found(self) -> bool: ...
     @property
-    @abstractmethod
+    def today_bytes(self) -> int | None: ...
+    @property
     def stated_batch_size(self) -> int | None:
         """Today's batch size; None where it may be another than the one that was seen."""
+
+    def headline_with(self, savings: Savings | None) -> str:
+        """Write the answer in a sentence, with what it saves."""
+
+    @property
+    def headline(self) -> str:
+        return self.headline_with(self.savings)
 
     @property
     def savers(self) -> Sequence[VariantRow]:
@@ -103,7 +96,7 @@ class RaceFound(ABC):
 
     def headline_assuming(self, money: Savings) -> str:
         """Write the headline with the saving under the assumptions of `money`, and with those; not under its own."""
-        headline, gain = without_saving(self.headline), self.found_gain
+        headline, gain = self.headline_with(None), self.found_gain
         if gain is None:
             return headline
         again = savings_assuming(

@@ -16,8 +16,8 @@ from analysis.presentation.estimate_summary import (
     how_rows,
     key_figures,
     kind_rows,
-    settings_in_full,
 )
+from analysis.presentation.labels import settings_in_full
 from analysis.runs.gpu_catalog import Price
 from engine.describe.estimate import describe_known_error
 from engine.documents.estimated import EstimatedCard
@@ -127,7 +127,6 @@ def test_the_cheapest_that_fits_is_the_one_row_that_is_marked():
     [
         ("bf16", False, "bf16 autocast, fp32 weights"),
         ("bf16", True, "bf16 autocast"),
-        ("bf16-pure", False, "pure bf16"),
         ("fp32", False, "fp32"),
     ],
 )

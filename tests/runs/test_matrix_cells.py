@@ -22,7 +22,8 @@ OWN_CARD = replace(CARD, foreign_used_bytes=0)
 
 
 def cells_of(finished: SimpleNamespace) -> list[Cell]:
-    return BY_KIND[finished.kind].cells(finished)
+    rules = BY_KIND[finished.kind]
+    return rules.cells(finished, rules.engine.read(finished.result))  # type: ignore[arg-type]  # it has what is read
 
 
 def run(answer: RunResult | dict[str, Any], **spec: Any) -> SimpleNamespace:

@@ -13,7 +13,7 @@ from analysis.models import ALL_GPUS, MatrixCell
 from analysis.pages.kinds.estimate_cards import cards_shown
 from analysis.presentation import estimate_summary as summary
 from analysis.presentation.estimate_headline import headline, headline_of_all
-from analysis.presentation.labels import describe_settings, model_name, short_device_name
+from analysis.presentation.labels import describe_settings, model_name, settings_in_full, short_device_name
 from analysis.presentation.unreadable import read_stored
 from analysis.runs.earlier.estimates import FoundEstimate, other_cells, stored_estimates
 from analysis.runs.gpu_catalog import gpu_ids, gpu_name, list_prices, prices
@@ -105,4 +105,4 @@ def _other(cell: MatrixCell) -> tuple[str, str, str]:
 
 def _settings(question: EstimateSpec) -> list[str]:
     spec = question.training.to_dict()
-    return summary.settings_in_full(describe_settings(spec), spec)
+    return settings_in_full(describe_settings(spec), spec)

@@ -17,7 +17,7 @@ from analysis.presentation import estimate_summary as summary
 from analysis.presentation.estimate_headline import headline, headline_of_all
 from analysis.presentation.filled_memory import filled_memory
 from analysis.presentation.frontier import frontier_plot, frontier_shown
-from analysis.presentation.kinds import settings_of_run
+from analysis.presentation.kinds import facts_of_run
 from analysis.presentation.unreadable import read_stored
 from analysis.runs.earlier.frontier import measured_sizes
 from analysis.runs.earlier.what_to_change import devices_for
@@ -53,7 +53,7 @@ class Estimate(KindPages):
             "has_device": has_device,
             "measure_command": measure_command(run.spec) if is_of_one and not has_device else "",
             "estimates": estimates,
-            "settings": summary.settings_in_full(settings_of_run(run), run.spec),
+            "settings": facts_of_run(run),
         }
         if is_of_one:
             context |= _one_card(found, run, current, user)

@@ -10,8 +10,7 @@ that the run requested.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from analysis.models import CPU
 from analysis.models.matrix import CARD_LENGTH, SETTINGS_LENGTH
@@ -31,44 +30,29 @@ _NOT_SETTINGS = {name for name, each in SETTINGS.items() if each.role is not Rol
 Cell = dict[str, Any]
 
 
-class FinishedRun(Protocol):
-    """The fields of a stored run that are read here."""
-
-    model: str
-    spec: Mapping[str, Any]
-
-
-@dataclass
-class _Training:
-    """A finished run as one of the model that its ranks train."""
-
-    model: str
-    spec: Mapping[str, Any]
-
-
-def measured_cells(run: FinishedRun, found: Measured) -> list[Cell]:
+def measured_cells(model: str, spec: Mapping[str, Any], found: Measured) -> list[Cell]:
     """Return the columns of a measurement's cell, without `run` and `answered_at`; empty where it proves nothing."""
-    measured = _measured(found) if run.model in WORKLOADS else None
-    return [_key(run) | measured] if measured else []
+    measured = _measured(found) if model in WORKLOADS else None
+    return [_key(model, spec) | measured] if measured else []
 
 
-def cells_of_ranks(run: FinishedRun, found: Measured) -> list[Cell]:
+def cells_of_ranks(spec: Mapping[str, Any], found: Measured) -> list[Cell]:
     """Return the cell of a measurement on several ranks, which its settings keep apart from those of one device.
 
     Empty for a training of somebody's own, and where a device stood in for ranks: cells are measured or estimated.
     """
-    if not run.spec.get("catalogue") or run.spec.get("emulate_ranks"):
+    if not spec.get("catalogue") or spec.get("emulate_ranks"):
         return []
-    spec = trained_settings(run.spec)
-    return measured_cells(_Training(spec["model"], spec), found)
+    trained = trained_settings(spec)
+    return measured_cells(trained["model"], trained, found)
 
 
-def estimated_cells(run: FinishedRun, found: Estimated) -> list[Cell]:
-    if run.model not in WORKLOADS or run.spec.get("memory_limit_bytes") is not None:
+def estimated_cells(model: str, spec: Mapping[str, Any], found: Estimated) -> list[Cell]:
+    if model not in WORKLOADS or spec.get("memory_limit_bytes") is not None:
         return []
-    reserve = run.spec.get("reserve_fraction", RESERVE_FRACTION)
+    reserve = spec.get("reserve_fraction", RESERVE_FRACTION)
     on_cards = [each for each in found.estimates if each.gpu.id != CPU]
-    return [_key(run) | _estimated(estimate, reserve) for estimate in on_cards]
+    return [_key(model, spec) | _estimated(estimate, reserve) for estimate in on_cards]
 
 
 def settings_key(spec: Mapping[str, Any]) -> str:
@@ -84,14 +68,14 @@ def settings_key(spec: Mapping[str, Any]) -> str:
     return " ".join(parts)[:SETTINGS_LENGTH]
 
 
-def _key(run: FinishedRun) -> Cell:
-    workload = WORKLOADS[run.model]
+def _key(model: str, spec: Mapping[str, Any]) -> Cell:
+    workload = WORKLOADS[model]
     return {
-        "model": run.model,
-        "input_size": run.spec.get(workload.input_field) or workload.default_input_size,
-        "precision": run.spec["precision"],
-        "optimizer": run.spec["optimizer"],
-        "settings": settings_key(run.spec),
+        "model": model,
+        "input_size": spec.get(workload.input_field) or workload.default_input_size,
+        "precision": spec["precision"],
+        "optimizer": spec["optimizer"],
+        "settings": settings_key(spec),
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 
 from analysis.models import ALL_GPUS, CPU, Run
-from analysis.runs.columns.matrix_cells import Cell, FinishedRun, estimated_cells
+from analysis.runs.columns.matrix_cells import Cell, estimated_cells
 from analysis.runs.columns.result_columns import estimates_columns
 from analysis.runs.gpu_catalog import calibrations
 from analysis.runs.kinds.rules import Place, Rules
@@ -47,8 +47,8 @@ class Estimate(Rules):
     def columns(self, found: Any) -> dict[str, Any]:
         return estimates_columns(found)
 
-    def cells(self, run: FinishedRun, found: Any) -> list[Cell]:
-        return estimated_cells(run, found)
+    def cells(self, run: Run, found: Any) -> list[Cell]:
+        return estimated_cells(run.model, run.spec, found)
 
     def is_shareable(self, run: Run) -> bool:
         return run.gpu != ALL_GPUS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from analysis.models import Run
-from analysis.runs.columns.matrix_cells import Cell, FinishedRun, measured_cells
+from analysis.runs.columns.matrix_cells import Cell, measured_cells
 from analysis.runs.columns.result_columns import measured_columns
 from analysis.runs.kinds.rules import Rules
 from engine.faster.spec import FasterSpec
@@ -26,5 +26,5 @@ class Measurement(Rules):
     def racing(self, run: Run) -> FasterSpec:
         return FasterSpec.of(run.run_spec)
 
-    def cells(self, run: FinishedRun, found: Any) -> list[Cell]:
-        return measured_cells(run, found)
+    def cells(self, run: Run, found: Any) -> list[Cell]:
+        return measured_cells(run.model, run.spec, found)

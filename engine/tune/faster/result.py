@@ -144,8 +144,7 @@ class OwnRaceResult(RaceFound):
             mask_noise=today.mask_noise,
         )
 
-    @property
-    def headline(self) -> str:
+    def headline_with(self, savings: Savings | None) -> str:
         found = nothing_found([each for each in (self.at_workers, self.verdict) if each is not None])
         if not self.chosen and self.verdict.is_found:
             found = NOT_TOGETHER
@@ -153,7 +152,7 @@ class OwnRaceResult(RaceFound):
             found = NONE_RACED
         if self.chosen:
             label = " + ".join(row.label for row in self.rows if row.name in self.chosen)
-            found = headline(self.verdict, lines=len(self.lines), label=label, savings=self.savings)
+            found = headline(self.verdict, lines=len(self.lines), label=label, savings=savings)
         savers = [] if self.chosen else self.savers
         return " ".join([*(less_memory(row, self.today.memory_bytes) for row in savers[:1]), found])
 

@@ -54,7 +54,7 @@ def run_csv(run: Run) -> str:
 
 def stored_probes(run: Run) -> Iterable[Probe]:
     """Return the probes of the result; without a result, those stored so far."""
-    result = read_or_none("result", read_result, run.result)
+    result = read_or_none(read_result, run.result)
     if result is not None:
         return result.probes
     return [row.probe for row in Measurement.objects.of(run)]
