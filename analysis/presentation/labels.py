@@ -129,14 +129,3 @@ def describe_several(name: str, ranks: int) -> str:
 def short_device_name(name: str) -> str:
     """Write the name without the vendor: "A100-SXM4-40GB"."""
     return name.removeprefix("NVIDIA ").removeprefix("GeForce ")
-
-
-def describe_unsteady(batch_sizes: list[int]) -> str | None:
-    """Warn of a speed-up with unsteady timings; None where they were steady."""
-    if not batch_sizes:
-        return None
-    which = " and ".join(f"batch {size:,}" for size in batch_sizes)
-    return (
-        f"The step times of {which} were not steady when the timed pass ended, so the speed-up is approximate. "
-        "Run it again when the machine is otherwise idle."
-    )

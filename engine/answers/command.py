@@ -35,7 +35,7 @@ from ..tune.speed.alternating_starts import rounds_of, verdict
 from ..tune.speed.to_compare import sizes_to_compare
 from ..tune.training import Training
 from .impossible import Impossible
-from .size_facts import EndOfSearch, SizeFacts, StoredFactsOfACommand, ended_at
+from .size_facts import SizeFacts, StoredFactsOfACommand, ended_at
 from .training import impossible_training
 
 
@@ -113,7 +113,7 @@ class CommandFacts(SizeFacts):
         taken, failed = sizes_taken_and_failed(self.searched)
         return rule if failed and rule.is_consistent(taken, failed) else None
 
-    def _has_learned_sizes(self, boundary: EndOfSearch) -> bool:
+    def _has_learned_sizes(self, boundary: Boundary) -> bool:
         """Whether the sizes that were searched are not those of the spec."""
         given = self.spec.allowed_sizes
         return boundary.allowed_sizes is not None and boundary.allowed_sizes != (given and given.describe())

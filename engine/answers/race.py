@@ -11,7 +11,7 @@ from ..documents.stored import StoredSpec
 from ..errors import SpecError
 from ..faster.answer import (
     BLOCK_SECONDS,
-    answer_of,
+    concluded,
     field_of_sizes,
     not_reached,
     options_of,
@@ -21,13 +21,10 @@ from ..faster.answer import (
 )
 from ..faster.result import AtSize, Row
 from ..faster.spec import FasterSpec
-from ..race.field import TODAY, Entry, Field, RacedRound, RaceVerdict, mean_others_cores
-from ..race.lines import lines_of
+from ..race.field import TODAY, Entry, Field, RacedRound, RaceVerdict
 from ..race.numbers import judge_difference
 from ..race.rule import decide
 from ..race.variants import CHANGES, NotTried, changes_to_try, field_of, label_of_entry, settings_of_entry
-from ..results.savings import savings
-from ..results.speed_rounds import SpeedClaim
 from ..spec import RunSpec
 from .document import MOST_ENTRIES, read_facts
 from .impossible import Impossible, refuse
@@ -152,27 +149,13 @@ def _answer(stored: Raced, spec: FasterSpec, racing: Field, of_sizes: Field, not
     if stored.at_own_size is not None or stored.rounds_of_sizes:
         at_own = _verdict_of(of_sizes, stored.rounds_of_sizes)
     sizes = tuple(_size_again(each, stored.rounds_of_sizes, of_sizes) for each in stored.sizes)
-    answer = answer_of(today.current_batch_size, at_today, at_own, sizes)
-    is_found, claim = answer.verdict.is_found, answer.verdict.claim
-    gain = answer.verdict.gain if is_found else None
-    size = answer.batch_size if answer.batch_size != today.current_batch_size else None
     largest = {each.entry: each.largest_batch_size for each in stored.sizes}
     return replace(
         stored,
         spec=StoredSpec(spec.to_dict()),
-        batch_size=today.current_batch_size,
         not_tried=(*not_tried, *not_reached(racing, {row.entry for row in stored.rows})),
         rows=tuple(_row_again(row, today, stored, racing, largest.get(row.entry)) for row in stored.rows),
-        at_today=at_today,
-        sizes=sizes,
-        at_own_size=at_own,
-        chosen_batch_size=answer.batch_size,
-        chosen=answer.chosen,
-        gain=gain,
-        claim=claim,
-        savings=savings(today, gain, is_bound=claim is SpeedClaim.AT_LEAST),
-        lines=lines_of(answer.chosen, today, stored.device.kind, size) if is_found else (),
-        others_cores=mean_others_cores([*stored.rounds, *stored.rounds_of_sizes]),
+        **concluded(today, stored.device.kind, at_today, at_own, sizes, [*stored.rounds, *stored.rounds_of_sizes]),
     )
 
 

@@ -11,7 +11,7 @@ from ..documents.estimated import EstimatedCard
 from ..documents.stored import StoredSpec
 from ..errors import SpecError
 from ..results.memory_breakdown import MemoryBreakdown
-from ..results.result import Boundary, DeviceFacts, Outcome, Point, Probe, Purpose, Reason, Timings
+from ..results.result import Boundary, DeviceFacts, Outcome, Point, Probe, Purpose, Timings
 from ..results.speed_rounds import SpeedRound
 from ..search.allowed_sizes import AllowedSizes
 from ..search.foreign_memory import bytes_taken_by_others
@@ -27,21 +27,6 @@ _SEARCHED = (Purpose.SEARCH, Purpose.CONFIRM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndOfSearch:
-    """How the run says that its search ended: which of the ends that its probes allow it was.
-
-    Where it was not `certified`, the run had a reason that may stand in no probe, as a training that varies.
-    """
-
-    reason: Reason
-    certified: bool
-    largest_batch_size: int | None = None
-    refused_batch_size: int | None = None
-    note: str | None = None
-    allowed_sizes: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
     """What a comparison of speeds was made beside, and why there was none."""
 
@@ -53,11 +38,15 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFacts:
-    """The facts of a search as a document has them."""
+    """The facts of a search as a document has them.
+
+    `boundary` is how the run says that its search ended: which of the ends that its probes allow it was. Where it was
+    not certified, the run had a reason that may stand in no probe, as a training that varies.
+    """
 
     spec: StoredSpec
     device: DeviceFacts
-    boundary: EndOfSearch
+    boundary: Boundary
     probes: tuple[Probe, ...]
     environment: dict[str, Any]
     timings: Timings = field(default_factory=Timings)

@@ -17,7 +17,7 @@ from ..speed.comparison import Comparison
 from ..speed.reasons import RUN_ENDED
 from .impossible import Impossible, refuse
 from .physics import impossible_figures
-from .size_facts import EndOfSearch, SizeFacts
+from .size_facts import SizeFacts
 
 MOST_NOTES = 32
 
@@ -75,7 +75,7 @@ def boundary_of(facts: SizeFacts) -> Boundary:
     return replace(found, certified=found.certified and ended.certified, note="; ".join(notes) or None)
 
 
-def _notes(boundary: Boundary | EndOfSearch) -> list[str]:
+def _notes(boundary: Boundary) -> list[str]:
     return boundary.note.split("; ") if boundary.note else []
 
 

@@ -169,18 +169,6 @@ class Measured(RunResult):
         return {**sizes, "current": self.current_batch_size}
 
     @property
-    def unsteady_batch_sizes(self) -> list[int]:
-        """The compared sizes whose timing did not become steady.
-
-        Empty where the speeds have intervals, which express this.
-        """
-        if self.speed is not None:
-            return []
-        compared = {point.batch_size for point in (self.current, self.recommended) if point is not None}
-        unsteady = {size for size, probe in decisive_probes(self.probes).items() if probe.timing_is_steady is False}
-        return sorted(compared & unsteady)
-
-    @property
     def speed_intervals(self) -> tuple[tuple[int, float, float], ...]:
         """The intervals of the sizes that were timed in enough rounds, in rising order."""
         points = [point for point in (self.largest, self.fastest, self.recommended, self.current) if point is not None]
@@ -193,6 +181,6 @@ class Measured(RunResult):
 
 
 def without_secrets(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the document of a command with the secrets of its arguments hidden, and that of a function as it is."""
-    spec = document["spec"]
+    """Return the document of a command with the secrets of its arguments hidden, and any other as it is."""
+    spec = document.get("spec") or {}
     return {**document, "spec": {**spec, "command": masked(spec["command"])}} if "command" in spec else document

@@ -24,7 +24,6 @@ from engine.cli.printing.estimate_table import table
 from engine.cli.printing.result_text import answer_lines, details, summary
 from engine.describe.boundary import certificate_lines, check_answer, why_not_certified
 from engine.describe.does_not_fit import ways_to_fit
-from engine.describe.key_figures import key_line
 from engine.documents.estimated import EstimatedCard
 from engine.documents.measured import Measured
 from engine.estimate.gpus import gpus
@@ -32,7 +31,7 @@ from engine.estimate.types import Estimate
 from engine.from_json import from_json
 from engine.spec import RunSpec
 from tests.fake_engine import estimate_of
-from tests.in_words.documents import documents, probes, result_of
+from tests.in_words.documents import documents, key_line, probes, result_of
 
 SAID = Path(__file__).parent / "said"
 

@@ -10,7 +10,7 @@ import pytest
 from analysis.presentation.result_summary import headline, verdict
 from analysis.presentation.validation import headline as headline_of_validation
 from engine.describe.answer import WORDS_MOST
-from engine.describe.key_figures import key_figures, key_line
+from engine.describe.key_figures import key_figures
 from engine.documents.measured import Measured
 from engine.documents.stored import StoredSpec
 from engine.documents.validated import Validated
@@ -25,7 +25,7 @@ from tests.factories.speeds import (
     make_timed_result,
     make_unmeasurable_result,
 )
-from tests.in_words.documents import documents
+from tests.in_words.documents import documents, key_line
 
 LONG = "my own training of a very long name, with more words than anybody reads"
 

@@ -9,7 +9,6 @@ import pytest
 
 from analysis.presentation.figures import figures
 from analysis.presentation.kinds.command import Command
-from analysis.presentation.labels import describe_unsteady
 from analysis.presentation.result_summary import (
     describe_reserve,
     describe_timing,
@@ -253,18 +252,6 @@ def test_an_open_boundary_says_why(reason: Reason, expected: str) -> None:
 def test_a_certified_boundary_needs_no_excuse() -> None:
     result = stored()
     assert why_not_certified(result) is None
-
-
-def test_an_unsteady_timing_makes_the_speed_up_rough() -> None:
-    steady, moving = make_probe(8), make_probe(4, timing_is_steady=False)
-    assert stored(probes=(steady, moving)).unsteady_batch_sizes == [4]
-    assert "batch 4 were not steady" in (describe_unsteady([4]) or "")
-
-
-def test_an_unsteady_timing_of_another_size_does_not_matter() -> None:
-    assert (
-        stored(probes=(make_probe(4), make_probe(8), make_probe(2, timing_is_steady=False))).unsteady_batch_sizes == []
-    )
 
 
 def test_the_certificate_takes_the_refusal_of_the_fresh_process() -> None:

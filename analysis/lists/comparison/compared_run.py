@@ -155,10 +155,7 @@ def compared_run_of(run: Run, carried_probes: int = 0) -> ComparedRun:
         result = read_stored(Measured.from_dict, run.result)
     except UnreadableError as error:
         return ComparedRun(run, {}, None, caveat=str(error))
-    unsteady = ", ".join(f"batch {size:,}" for size in result.unsteady_batch_sizes)
-    caveat = f"the step times of {unsteady} were not steady" if unsteady else ""
-    if result.speed is not None and not result.is_speed_measurable:
-        caveat = speed_of(result).said
+    caveat = "" if result.is_speed_measurable else speed_of(result).said
     facts = environment_facts(result.device, result.environment, carried_probes)
     return ComparedRun(run, facts, _measured_outcome(result), caveat)
 

@@ -12,7 +12,7 @@ from analysis.models import Measurement as Probes
 from analysis.models import Run, RunKind
 from analysis.pages.kinds.page import KindPages, Page
 from analysis.pages.what_to_change.context import change_start
-from analysis.presentation import estimate_summary, labels, memory_breakdown, result_summary
+from analysis.presentation import estimate_summary, memory_breakdown, result_summary
 from analysis.presentation.assumptions import Assumptions, assumptions
 from analysis.presentation.charts.bars import memory_bars
 from analysis.presentation.charts.curves import memory_plot, speed_plot
@@ -107,7 +107,6 @@ def _result_context(run: Run, result: Measured, assumed: Assumptions) -> dict[st
         "may_time_again": may_time_again(run, result),
         "not_certified": why_not_certified(result),
         "unreadable": [part.replace("_", " ") for part in result.unreadable],
-        "unsteady": labels.describe_unsteady(result.unsteady_batch_sizes),
         "reserve": result_summary.describe_reserve(result),
         "timing": result_summary.describe_timing(result),
         "bars": memory_bars(

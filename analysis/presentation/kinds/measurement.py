@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from analysis.models import Run, State
-from analysis.presentation.kinds.presentation import Presentation
+from analysis.models import Run
+from analysis.presentation.kinds.presentation import Presentation, endings_of
 from analysis.presentation.labels import model_name
 from analysis.presentation.result_summary import verdict
 from analysis.presentation.unreadable import read_or_none, read_stored
@@ -20,14 +20,7 @@ class Measurement(Presentation):
     """A model of the catalogue, measured."""
 
     shows_probes = True
-    endings = {
-        State.FAILED: ("{} on {}: the run failed.", "The engine gave no result."),
-        State.CANCELLED: ("{} on {}: the run was cancelled.", "It gives no result."),
-        State.INTERRUPTED: (
-            "{} on {}: the run was interrupted.",
-            "Its worker stopped before the end; the run itself did not fail.",
-        ),
-    }
+    endings = endings_of("run", "result", failed="the run failed", is_explained=False)
 
     def found(self, run: Run) -> str:
         if run.boundary_reason == Reason.DOES_NOT_FIT:

@@ -25,6 +25,19 @@ BATCH_SIZES, CHANGES = "batch sizes", "changes of the training"
 CERTIFIED, NOT_CERTIFIED, DOES_NOT_FIT, ESTIMATED = "#0a6b3c", "#8a5a00", "#b3261e", "#1f5f8b"
 
 
+def endings_of(
+    noun: str, gives: str, *, failed: str, who: str = "The engine", is_explained: bool = True
+) -> dict[State, tuple[str, str]]:
+    """Return the headline of a run that ended without a result, for its model and its place, and an explanation."""
+    reason, again = (" The reason is below.", " Start it again.") if is_explained else ("", "")
+    stopped = f"Its worker stopped before the end; the {noun} itself did not fail.{again}"
+    return {
+        State.FAILED: (f"{{}} on {{}}: {failed}.", f"{who} gave no {gives}.{reason}"),
+        State.CANCELLED: (f"{{}} on {{}}: the {noun} was cancelled.", f"It gives no {gives}."),
+        State.INTERRUPTED: (f"{{}} on {{}}: the {noun} was interrupted.", stopped),
+    }
+
+
 class Presentation(Protocol):
     """A kind of run in words. What is not overridden holds for a run on a device that finds a batch size."""
 
@@ -49,7 +62,6 @@ class Presentation(Protocol):
     starting: str = "The worker is starting the engine."
     """What happens before the first event."""
     endings: Mapping[State, tuple[str, str]]
-    """The headline of a run that ended without a result, for its model and its place, and an explanation."""
 
     def found(self, run: Run) -> str:
         """Write what a finished run found in a word: "✓ 60", "≈ 154", "✕ does not fit"."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from analysis.models import Run, State
-from analysis.presentation.kinds.presentation import CHANGES, Presentation
+from analysis.models import Run
+from analysis.presentation.kinds.presentation import CHANGES, Presentation, endings_of
 from analysis.presentation.labels import model_name
 from analysis.presentation.unreadable import UnreadableError, read_stored
 from engine.documents.own_raced import OwnRaced
@@ -16,14 +16,7 @@ class Race(Presentation):
 
     mark = "race"
     compared_by = CHANGES
-    endings = {
-        State.FAILED: ("{} on {}: the race failed.", "The engine gave no result. The reason is below."),
-        State.CANCELLED: ("{} on {}: the race was cancelled.", "It gives no result."),
-        State.INTERRUPTED: (
-            "{} on {}: the race was interrupted.",
-            "Its worker stopped before the end; the race itself did not fail. Start it again.",
-        ),
-    }
+    endings = endings_of("race", "result", failed="the race failed")
 
     def race(self, run: Run) -> Raced | OwnRaced:
         return read_stored(Raced.from_dict, run.result)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from analysis.models import Run, State
-from analysis.presentation.kinds.presentation import Presentation
+from analysis.models import Run
+from analysis.presentation.kinds.presentation import Presentation, endings_of
 from analysis.presentation.labels import describe_settings, model_name
 from analysis.presentation.unreadable import read_stored
 from engine.documents.validated import Validated
@@ -21,17 +21,7 @@ class Validation(Presentation):
 
     mark = "validation"
     not_compared = "a validation, which has no batch size to compare"
-    endings = {
-        State.FAILED: (
-            "{} on {}: the validation could not be made.",
-            "The engine gave no verdict. The reason is below.",
-        ),
-        State.CANCELLED: ("{} on {}: the validation was cancelled.", "It gives no verdict."),
-        State.INTERRUPTED: (
-            "{} on {}: the validation was interrupted.",
-            "Its worker stopped before the end; the validation itself did not fail. Start it again.",
-        ),
-    }
+    endings = endings_of("validation", "verdict", failed="the validation could not be made")
 
     def found(self, run: Run) -> str:
         return _VERDICTS.get(run.verdict, "finished")

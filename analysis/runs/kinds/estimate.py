@@ -25,6 +25,7 @@ class Estimate(Rules):
     """The rules of an estimate."""
 
     engine = KINDS.estimate
+    columns = staticmethod(estimates_columns)
     spec_types = (EstimateSpec,)
 
     def placed(self, spec: EstimateSpec, device: str) -> EstimateSpec:
@@ -43,9 +44,6 @@ class Estimate(Rules):
 
     def calibrations(self, run: Run) -> list[dict[str, Any]]:
         return calibrations(run.gpu)
-
-    def columns(self, found: Any) -> dict[str, Any]:
-        return estimates_columns(found)
 
     def cells(self, run: Run, found: Any) -> list[Cell]:
         return estimated_cells(run.model, run.spec, found)

@@ -17,11 +17,9 @@ class Measurement(Rules):
     """The rules of a measurement."""
 
     engine = KINDS.measurement
+    columns = staticmethod(measured_columns)
     spec_types = (RunSpec,)
     takes_probes = True
-
-    def columns(self, found: Any) -> dict[str, Any]:
-        return measured_columns(found)
 
     def racing(self, run: Run) -> FasterSpec:
         return FasterSpec.of(run.run_spec)

@@ -19,6 +19,7 @@ from analysis.runs.origins import origin_rules
 from analysis.runs.queue.create import runs_cancel, wake_for
 from analysis.runs.queue.outbox import note_ends
 from analysis.runs.queue.retry_policy import Cause, describe_attempts
+from engine.documents.measured import without_secrets
 from engine.kinds import Document
 
 _MESSAGE_LENGTH = 10_000
@@ -46,7 +47,7 @@ def finish_locked(
     **attempt_columns: Any,
 ) -> None:
     """Store what a run found, whose row the caller has locked, with all that is derived from it."""
-    result = rules_of(run).without_secrets(result)  # once more: the engine of a sender may know fewer
+    result = without_secrets(result)  # once more: the engine of a sender may know fewer
     columns = {**columns, "result": dict(result)}
     if (number := found.spec.get("config_parameters")) is not None:
         # only the engine can count the parameters of a config: lists show them
