@@ -42,20 +42,13 @@ WITH_MARGIN = "With margin"
 
 @dataclass(frozen=True, slots=True)
 class GpuRow:
-    """One GPU in the table of all. `limit` says what ended the search, where that is not the memory."""
+    """One GPU in the table of all, with what today's batch size would take of it."""
 
-    gpu_id: str
-    name: str
-    total_bytes: int
-    largest: int | None
-    safe: int | None
+    estimate: EstimatedCard
     largest_percent: str
     memory_at_current: int | None
-    memory_percent: str
-    fits_current: bool | None
+    would_not_fit: bool
     price: Price | None
-    limit: str
-    is_calibrated: bool
     takes_current: bool
     """Whether today's batch size is within the margin of error."""
     is_cheapest: bool
@@ -64,12 +57,20 @@ class GpuRow:
     """Whether no other GPU that takes it has less memory."""
 
     @property
+    def name(self) -> str:
+        return describe_several(short_device_name(self.estimate.gpu.name), self.estimate.spec.ranks)
+
+    @property
+    def memory_percent(self) -> str:
+        return _share(self.memory_at_current, self.estimate.capacity_bytes)
+
+    @property
     def largest_text(self) -> str:
-        return describe_size(self.largest, self.limit, self.largest)
+        return _size_text(self.estimate, self.estimate.largest_batch_size)
 
     @property
     def safe_text(self) -> str:
-        return describe_size(self.safe, self.limit, self.largest)
+        return _size_text(self.estimate, self.estimate.safe_batch_size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,19 +100,19 @@ def estimate_bars(estimate: EstimatedCard, current_batch_size: int) -> list[Memo
 
 def figures(estimate: EstimatedCard, current_batch_size: int) -> list[tuple[str, str, str]]:
     """Return the three figures under the headline: what each is, its value, and a remark."""
-    largest, limits = estimate.largest_batch_size, estimate.limits
+    largest = estimate.largest_batch_size
     memory = None if _is_too_large(current_batch_size, estimate) else estimate.memory_at_most(current_batch_size)
     bound = "" if estimate.at_batch_size(current_batch_size) else "at most "
     today = f"{bound}{bytes_text(memory)}" if memory is not None else "does not fit"
     margin = format_percent(estimate.margin_fraction)
-    capped = "The search stops there, not the memory." if is_capped(largest, limits, largest) else ""
+    capped = "The search stops there, not the memory." if is_capped(largest, estimate.limits, largest) else ""
     return [
         (
             "Largest batch size with the margin",
-            describe_size(estimate.safe_batch_size, limits, largest),
+            _size_text(estimate, estimate.safe_batch_size),
             f"It would still fit if it took {margin} more than predicted.",
         ),
-        ("Largest batch size", describe_size(largest, limits, largest), capped or "It would fill the memory."),
+        ("Largest batch size", _size_text(estimate, largest), capped or "It would fill the memory."),
         (f"Memory at {name_today(current_batch_size)}", today, f"Of {bytes_text(estimate.capacity_bytes)}."),
         *_global_batch(estimate),
     ]
@@ -141,7 +142,7 @@ def key_figures(estimate: EstimatedCard, current_batch_size: int) -> tuple[KeyFi
     if not safe:
         use = KeyFigure(USE, "none", f"{largest:,} fits only without the margin", is_known=False)
     elif is_capped(safe, estimate.limits, largest):
-        use = KeyFigure(USE, describe_size(safe, estimate.limits, largest), "the search stops there", tone=GAIN)
+        use = KeyFigure(USE, _size_text(estimate, safe), "the search stops there", tone=GAIN)
     else:
         use = KeyFigure(USE, f"up to {safe:,}", "the largest with the margin", tone=GAIN)
     return unused, use, KeyFigure(SAVES, "not estimated", "only a measurement knows the speed", is_known=False)
@@ -152,6 +153,10 @@ def describe_size(size: int | None, limits: str, largest: int | None) -> str:
     if not size:
         return "none"
     return f"{size:,} {OR_MORE}" if is_capped(size, limits, largest) else f"{size:,}"
+
+
+def _size_text(estimate: EstimatedCard, size: int) -> str:
+    return describe_size(size, estimate.limits, estimate.largest_batch_size)
 
 
 def _is_too_large(size: int, estimate: EstimatedCard) -> bool:
@@ -191,18 +196,11 @@ def _gpu_row(
     is_refused = _is_too_large(size, estimate)
     memory = None if is_refused else estimate.memory_at_most(size)
     return GpuRow(
-        gpu_id=estimate.gpu.id,
-        name=describe_several(short_device_name(estimate.gpu.name), estimate.spec.ranks),
-        total_bytes=estimate.gpu.total_bytes,
-        largest=estimate.largest_batch_size,
-        safe=estimate.safe_batch_size,
+        estimate,
         largest_percent=_share(estimate.largest_batch_size, most),
         memory_at_current=memory,
-        memory_percent=_share(memory, estimate.capacity_bytes),
-        fits_current=None if memory is None and not is_refused else not is_refused,
+        would_not_fit=is_refused,
         price=None if (of_one := prices.get(estimate.gpu.id)) is None else of_one.times(estimate.spec.ranks),
-        limit=estimate.limits,
-        is_calibrated=estimate.gpu.calibrated,
         takes_current=estimate.safe_batch_size >= size,
         is_cheapest=estimate.gpu.id == cheapest,
         is_smallest=estimate.gpu.id == smallest,

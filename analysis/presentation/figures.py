@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analysis.presentation.formatting import number, rate, rate_range, times, usd, usd_range
+from engine.describe.boundary import is_today_refused
 from engine.describe.speed import speed_of
 from engine.documents.measured import Measured
 from engine.results.result import Point, Savings
@@ -35,7 +36,7 @@ def figures(result: Measured, savings: Savings | None = None) -> list[Figure]:
     """
     savings, known = savings or result.savings, speed_of(result)
     if known.least is None:
-        is_alone = result.current_is_refused and result.is_speed_measurable  # there is nothing to gain on
+        is_alone = is_today_refused(result) and result.is_speed_measurable  # there is nothing to gain on
         return [_own_speed(result, result.recommended)] if is_alone and result.recommended else []
     speedup = Figure("Speed-up", known.factor, "measured", _against(result), is_gain=True, interval=known.interval)
     return [speedup, *_money(result, savings)]

@@ -42,7 +42,7 @@ from ..tune.faster.spec import OWN, OwnRaceSpec, read_own_race_spec
 from ..tune.faster.trial import numbers_again
 from ..tune.faster.variants import BY_NAME, WORKERS
 from .document import read_facts
-from .impossible import Impossible, refuse
+from .impossible import Impossible, refuse, within
 from .limits import BATCH_SIZE_MOST, LEAST_STEP_SECONDS, MOST_CORES, MOST_PROCESSES, MOST_RANKS, SLACK_SECONDS
 from .physics import impossible_place
 
@@ -143,8 +143,7 @@ def _impossible(stored: OwnRaced, spec: OwnRaceSpec, facts: Facts) -> Iterator[I
             for n, r in enumerate(stored.rows)
         ),
     ):
-        if not low <= value <= high:
-            yield Impossible(name, value, [low, high])
+        yield from within(name, value, low, high)
     if not least_samples or today.samples_per_step % least_samples:
         yield Impossible("today.samples_per_step", today.samples_per_step, f"a multiple of {least_samples}")
     most = today.samples_per_step / LEAST_STEP_SECONDS
@@ -156,8 +155,7 @@ def _impossible(stored: OwnRaced, spec: OwnRaceSpec, facts: Facts) -> Iterator[I
                     yield Impossible(f"{path}.timed[{place}].samples_per_second", one.samples_per_second, most)
                     continue
                 least_seconds += today.samples_per_step / one.samples_per_second
-                if not 0 <= (one.others_cores or 0.0) <= MOST_CORES:
-                    yield Impossible(f"{path}.timed[{place}].others_cores", one.others_cores, [0, MOST_CORES])
+                yield from within(f"{path}.timed[{place}].others_cores", one.others_cores, 0, MOST_CORES)
                 if not 0 <= (one.seconds or 0.0) <= each.seconds + SLACK_SECONDS:
                     yield Impossible(f"{path}.timed[{place}].seconds", one.seconds, [0, each.seconds])
             if each.seconds < least_seconds - SLACK_SECONDS:  # each start made a step at least
@@ -169,8 +167,7 @@ def _impossible(stored: OwnRaced, spec: OwnRaceSpec, facts: Facts) -> Iterator[I
     starts = (
         _STARTS_OF_TODAY + (today.mask_noise is not None) + tried + sum(len(each.timed) for each in stored.all_rounds)
     )
-    if not starts <= stored.starts <= MOST_PROCESSES:
-        yield Impossible("starts", stored.starts, [starts, MOST_PROCESSES])
+    yield from within("starts", stored.starts, starts, MOST_PROCESSES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from ..race.rule import decide
 from ..race.variants import CHANGES, NotTried, changes_to_try, field_of, label_of_entry, settings_of_entry
 from ..spec import RunSpec
 from .document import MOST_ENTRIES, read_facts
-from .impossible import Impossible, refuse
+from .impossible import Impossible, refuse, within
 from .limits import LEAST_STEP_SECONDS, MOST_CORES, SLACK_SECONDS
 from .physics import impossible_device
 
@@ -95,8 +95,7 @@ def _check_timed(path: str, rounds: Sequence[RacedRound], racing: Field) -> None
 
 def _impossible(stored: Raced, today: RunSpec) -> Iterator[Impossible]:
     """Yield what no machine can have measured."""
-    if not 1 <= stored.cores <= MOST_CORES:
-        yield Impossible("cores", stored.cores, [1, MOST_CORES])
+    yield from within("cores", stored.cores, 1, MOST_CORES)
     least = today.current_batch_size * today.accumulation_steps
     most = today.max_batch_size * today.accumulation_steps / LEAST_STEP_SECONDS
     spent = 0.0
@@ -108,11 +107,8 @@ def _impossible(stored: Raced, today: RunSpec) -> Iterator[Impossible]:
                 yield Impossible(f"{path}.seconds", each.seconds, BLOCK_SECONDS * len(each.timed))
             for place, one in enumerate(each.timed):
                 slowest = least / (each.seconds + SLACK_SECONDS)  # each block made a step at least
-                if not slowest <= one.samples_per_second <= most:
-                    path_of_speed = f"{path}.timed[{place}].samples_per_second"
-                    yield Impossible(path_of_speed, one.samples_per_second, [slowest, most])
-                if not 0 <= (one.others_cores or 0.0) <= MOST_CORES:
-                    yield Impossible(f"{path}.timed[{place}].others_cores", one.others_cores, [0, MOST_CORES])
+                yield from within(f"{path}.timed[{place}].samples_per_second", one.samples_per_second, slowest, most)
+                yield from within(f"{path}.timed[{place}].others_cores", one.others_cores, 0, MOST_CORES)
                 if one.seconds is not None:  # its blocks take the same time
                     yield Impossible(f"{path}.timed[{place}].seconds", one.seconds, None)
     if spent > stored.total_seconds + SLACK_SECONDS:

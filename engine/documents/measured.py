@@ -8,14 +8,13 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 from ..catalog.stored_workload import is_own_training
-from ..describe.boundary import is_today_refused
 from ..describe.speed import claim_in
 from ..errors import SpecError
 from ..from_json import from_json
 from ..provenance.parse import OF_ONE_RUN
 from ..results.figure_kinds import EMULATED, grade_of
 from ..results.memory_breakdown import MemoryBreakdown
-from ..results.result import EstimateError, Point, Probe, Purpose, Reason, RunResult
+from ..results.result import EstimateError, Point, Purpose, Reason, RunResult
 from ..results.result_file import result_in
 from ..results.speed_rounds import SpeedClaim
 from ..results.stats import decisive_probes
@@ -134,39 +133,25 @@ class Measured(RunResult):
         return self.grade == EMULATED
 
     @property
-    def current_is_refused(self) -> bool:
-        return is_today_refused(self)
-
-    @property
     def free_bytes(self) -> int | None:
         if self.recommended is None or self.recommended.memory_bytes is None:
             return None
         return self.limit_bytes - self.recommended.memory_bytes
 
     @property
-    def higher(self) -> Probe | None:
-        """The timed size whose figure is above that of the fastest, if any: too little to be told from it.
+    def roles(self) -> dict[str, int | None]:
+        """The batch size of each role in the result; none is called the fastest beside a timed size of a higher figure.
 
         The fastest is the smallest whose speed cannot be told from the highest: nobody may read it as the highest.
         """
-        if self.fastest is None or self.fastest.samples_per_second is None:
-            return None
+        points = {"recommended": self.recommended, "fastest": self.fastest, "largest": self.largest}
+        roles = {role: None if point is None else point.batch_size for role, point in points.items()}
         timed = [p for p in self.probes if p.purpose is Purpose.TIMING and p.samples_per_second is not None]
         best = max(timed, key=lambda probe: probe.samples_per_second or 0.0, default=None)
-        if best is None or best.batch_size == self.fastest.batch_size:
-            return None
-        return best if (best.samples_per_second or 0.0) > self.fastest.samples_per_second else None
-
-    @property
-    def roles(self) -> dict[str, int | None]:
-        """The batch size of each role in the result; none is called the fastest beside a higher figure."""
-        points = {
-            "recommended": self.recommended,
-            "fastest": None if self.higher else self.fastest,
-            "largest": self.largest,
-        }
-        sizes = {role: None if point is None else point.batch_size for role, point in points.items()}
-        return {**sizes, "current": self.current_batch_size}
+        own = None if self.fastest is None else self.fastest.samples_per_second
+        if best is not None and own is not None and best.batch_size != roles["fastest"]:
+            roles["fastest"] = roles["fastest"] if (best.samples_per_second or 0.0) <= own else None
+        return {**roles, "current": self.current_batch_size}
 
     @property
     def speed_intervals(self) -> tuple[tuple[int, float, float], ...]:

@@ -20,11 +20,11 @@ def _price(row: GpuRow) -> float:
 
 _SORTS: dict[str, tuple[str, bool, Callable[[GpuRow], Any]]] = {
     "fit": ("fits, cheapest first", False, lambda row: (not row.takes_current, _price(row))),
-    "largest": ("largest batch size", True, lambda row: row.largest or None),
-    "safe": ("largest batch size with the margin", True, lambda row: row.safe or None),
+    "largest": ("largest batch size", True, lambda row: row.estimate.largest_batch_size or None),
+    "safe": ("largest batch size with the margin", True, lambda row: row.estimate.safe_batch_size or None),
     "used": ("memory at your batch size", False, lambda row: row.memory_at_current),
     "price": ("price", False, lambda row: row.price.per_hour_usd if row.price else None),
-    "memory": ("memory of the GPU", True, lambda row: row.total_bytes),
+    "memory": ("memory of the GPU", True, lambda row: row.estimate.gpu.total_bytes),
     "name": ("name", False, lambda row: row.name.lower()),
 }
 """By key: its name in the form, whether the greatest comes first, and the value; GPUs without one come last."""

@@ -27,7 +27,7 @@ from analysis.presentation.probe_rows import probe_key, probe_lines
 from analysis.presentation.result_summary import headline, reach
 from analysis.presentation.unreadable import UnreadableError, read_stored
 from analysis.runs.earlier.races import newest_race, newest_race_of_script
-from engine.describe.boundary import certificate_lines, why_not_certified
+from engine.describe.boundary import certificate_lines, is_today_refused, why_not_certified
 from engine.describe.does_not_fit import ways_to_fit
 from engine.describe.key_figures import key_figures
 from engine.describe.rank_peaks import RankPeak, rank_peaks
@@ -74,7 +74,7 @@ def primary_action(run: Run, result: Measured, *, has_paste: bool, can_change: b
         return "time"
     if again_command:
         return "time_elsewhere"
-    if can_change and (keeps_today or (result.largest is None or result.current_is_refused)):
+    if can_change and (keeps_today or (result.largest is None or is_today_refused(result))):
         return "change"
     return "again" if run.is_startable else "details"
 
@@ -112,7 +112,7 @@ def _result_context(run: Run, result: Measured, assumed: Assumptions) -> dict[st
         "bars": memory_bars(
             waste=result.waste,
             current_batch_size=result.current_batch_size,
-            current_is_refused=result.current_is_refused,
+            current_is_refused=is_today_refused(result),
             recommended=result.recommended,
             with_reserve=result.largest_with_reserve,
         ),
@@ -162,7 +162,7 @@ def _evidence(run: Run, result: Measured, money: Savings) -> dict[str, Any]:
         "peaks": memory_breakdown.peaks_without_parts(result),
         "certificate": certificate,
         "refusal": result.boundary.refusal,
-        "change_start": change_start(run, is_refused=result.current_is_refused),
+        "change_start": change_start(run, is_refused=is_today_refused(result)),
         "faster": _faster(run, result, money),
         "beside": _beside_measurement(result),
         "timings": result_summary.timings(result),
