@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any, ClassVar
+from typing import Any
 
 from ..errors import SpecError
 from ..results.result import Boundary, Outcome, Point, Probe, Reason
@@ -35,7 +35,7 @@ from ..tune.speed.alternating_starts import rounds_of, verdict
 from ..tune.speed.to_compare import sizes_to_compare
 from ..tune.training import Training
 from .impossible import Impossible
-from .size_facts import SizeFacts, StoredFactsOfACommand, ended_at
+from .size_facts import SizeFacts, ended_at
 from .training import impossible_training
 
 
@@ -43,11 +43,7 @@ from .training import impossible_training
 class CommandFacts(SizeFacts):
     """The facts of a command, or of a function."""
 
-    stored: StoredFactsOfACommand
     spec: TuneSpec | FunctionSpec
-
-    document: ClassVar = StoredFactsOfACommand
-    spec_members: ClassVar = ("model", "device", "batch", "current_batch_size", "max_batch_size", "compare_speed")
 
     @classmethod
     def read_spec(cls, spec: Mapping[str, Any]) -> TuneSpec | FunctionSpec:
@@ -85,7 +81,9 @@ class CommandFacts(SizeFacts):
 
     @property
     def training(self) -> Training:
-        """Return what the training showed of itself, with the speeds of its starts."""
+        """Return what the training showed of itself, with the speeds of its starts. Raises SpecError without any."""
+        if self.stored.training is None:
+            raise SpecError("training", "is missing")
         return self.stored.training
 
     @property

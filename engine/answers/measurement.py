@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 from ..breakdown_run import size_to_explain
 from ..plan import soak_steps
@@ -27,7 +27,7 @@ from ..speed.rounds import Round
 from ..speed.selection import BLOCK_SECONDS, SpeedVerdict, decide
 from ..text.wording import is_one_of
 from .impossible import Impossible
-from .size_facts import SizeFacts, StoredFacts, ended_at
+from .size_facts import SizeFacts, ended_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,6 @@ class MeasurementFacts(SizeFacts):
     """The facts of a measurement."""
 
     spec: RunSpec
-
-    document: ClassVar = StoredFacts
-    spec_members: ClassVar = (
-        *("model", "device", "precision", "optimizer", "current_batch_size", "max_batch_size", "time_budget_seconds"),
-        *("price_per_hour_usd", "hours_per_run", "runs_per_year"),
-    )
 
     @classmethod
     def read_spec(cls, spec: Mapping[str, Any]) -> RunSpec:

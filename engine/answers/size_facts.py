@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from ..documents.estimated import EstimatedCard
 from ..documents.stored import StoredSpec
@@ -54,13 +54,7 @@ class StoredFacts:
     speed_rounds: tuple[SpeedRound, ...] = ()
     estimate: EstimatedCard | None = None
     memory_breakdown: MemoryBreakdown | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredFactsOfACommand(StoredFacts):
-    """The facts of a command or a function, with what its training showed of itself."""
-
-    training: Training
+    training: Training | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +64,14 @@ class SizeFacts(ABC):
     stored: StoredFacts
     spec: Any
 
-    document: ClassVar[type[StoredFacts]]
-    spec_members: ClassVar[tuple[str, ...]]
-    """Fields of a spec that every version wrote and that pages read: a document that lacks one is refused."""
-
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Self:
         """Read a document. Raises SpecError, which names the first member that is not as it should be."""
-        stored = read_facts(cls.document, document)
+        stored = read_facts(StoredFacts, document)
         _check_rounds(stored.speed_rounds)
         if stored.estimate is not None:
             RunSpec.from_dict(stored.estimate.spec.to_dict())
-        spec = cls.read_spec(stored.spec)
-        for name in cls.spec_members:
-            if stored.spec.get(name) is None:
-                raise SpecError(f"spec.{name}", "is missing")
-        return cls(stored, spec)
+        return cls(stored, cls.read_spec(stored.spec))
 
     @property
     def device(self) -> DeviceFacts:
@@ -112,11 +98,6 @@ class SizeFacts(ABC):
         """Whether a fresh process ran out of memory that no other process held."""
         is_refused = probe.outcome is Outcome.OUT_OF_MEMORY and probe.fresh_process
         return is_refused and not bytes_taken_by_others(probe, self.probes, self.device)
-
-    @property
-    def training(self) -> Training | None:
-        """Return what the training showed of itself; None for a model of the catalogue."""
-        return None
 
     @classmethod
     @abstractmethod

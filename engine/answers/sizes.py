@@ -49,7 +49,7 @@ def answer_of_sizes(kind: type[SizeFacts], document: Mapping[str, Any]) -> Measu
     if explained is not None and explained.batch_size != facts.explained_size(boundary):
         explained = None
     parts = {"estimate": stored.estimate, "estimate_error": error, "memory_breakdown": explained}
-    return Measured.of_answer(result, training=facts.training, **parts)
+    return Measured.of_answer(result, training=stored.training if facts.spec.starts_anew else None, **parts)
 
 
 def boundary_of(facts: SizeFacts) -> Boundary:

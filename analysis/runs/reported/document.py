@@ -30,17 +30,13 @@ _LONGEST_SECONDS = 366 * 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class ReportedDocument:
-    """A result that a machine can have measured, and what it found. `seconds` is how long it took by its own clock."""
+    """What a machine can have found, and the columns of its run that follow from it."""
 
     found: Any
     run_key: str
-    kind: str
     host: str
     started_at: datetime
     spec: Spec
-    device_count: int
-    seconds: float
-    exit_status: int
     columns: Mapping[str, Any]
     environment: Mapping[str, Any]
 
@@ -67,24 +63,21 @@ def read_document(body: object) -> ReportedDocument:
         found: Any = answer(given)
         kind = kind_of(given)
         rules = BY_KIND[kind]
-        columns, device_count = rules.columns(found), rules.devices_used(found)
-        check_columns(Run, {**columns, "device_count": device_count})
+        columns = {**rules.columns(found), "device_count": rules.devices_used(found)}
+        check_columns(Run, columns)
     except ImpossibleFiguresError as exc:
         raise ImpossibleDocumentError(run_key, host, exc.found) from exc
     except MALFORMED as exc:
         raise SpecError("result", f"is no result that this portal can read: {exc!r}"[:500]) from exc
+    if not 0 <= found.total_seconds <= _LONGEST_SECONDS:
+        raise SpecError("timings.total_seconds", f"must be from 0 to {_LONGEST_SECONDS:,.0f}")
     return ReportedDocument(
         found=found,
         run_key=run_key,
-        kind=kind.value,
         host=host,
         started_at=_moment(environment.get("started_at"), "environment.started_at"),
         spec=read_spec(kind, {**spec, "device": found.device.device}),
-        device_count=device_count,
-        seconds=_checked_seconds(found.total_seconds),
-        # derived from the answer: what the file claims of it is not read
-        exit_status=rules.exit_status(found),
-        columns=columns,
+        columns={**columns, "reported_from": host},
         environment=environment,
     )
 
@@ -135,9 +128,3 @@ def _moment(value: object, field: str) -> datetime:
     if stored is None:
         raise SpecError(field, "must be a moment with its offset from UTC, such as 2026-11-23T04:00:00+00:00")
     return stored
-
-
-def _checked_seconds(value: float) -> float:
-    if not 0 <= value <= _LONGEST_SECONDS:
-        raise SpecError("timings.total_seconds", f"must be from 0 to {_LONGEST_SECONDS:,.0f}")
-    return value

@@ -21,7 +21,7 @@ from analysis.models.text import storable_json, storable_text
 from analysis.runs.columns.result_columns import probe_columns
 from analysis.runs.columns.run_settings import run_settings_keep
 from analysis.runs.columns.run_text import run_text_keep
-from analysis.runs.kinds import spec_columns
+from analysis.runs.kinds import rules_of, spec_columns
 from analysis.runs.queue.finish import finish_locked
 from analysis.runs.queue.outbox import note_goes_on
 from analysis.runs.queue.progress import check_storable
@@ -173,8 +173,6 @@ def _finish(report: Report, sender: Sender, document: ReportedDocument, sha256: 
     columns = {
         **_columns(document.spec),
         **document.columns,
-        "device_count": document.device_count,
-        "reported_from": document.host,
         "is_trusted": is_trusted(sender.token, document.host),
     }
     for name, value in columns.items():
@@ -184,14 +182,14 @@ def _finish(report: Report, sender: Sender, document: ReportedDocument, sha256: 
     _probes_keep(run, document)
     result = as_stored(document.found)
     # by this server's clock alone: two clocks that differ would give a duration that never was
-    started_at = Now() - timedelta(seconds=document.seconds)
+    started_at = Now() - timedelta(seconds=document.found.total_seconds)
     ended = {"started_at": started_at, "error_code": "", "error_message": "", "phase": "finished"}
     finish_locked(
         run,
         document.found,
         result,
         {**columns, **ended},
-        document.exit_status,
+        rules_of(run).exit_status(document.found),  # what the file claims of it is not read
         started_at=started_at,
         device=device,
         cause="",
