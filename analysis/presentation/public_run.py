@@ -19,22 +19,11 @@ OWN_TRAINING = "a training of their own"
 ANOTHER_MACHINE = "another machine"
 _VERSIONS = ("torch", "torchvision", "transformers", "diffusers", "cuda", "rocm", "cudnn", "python")
 _RESULT = (
-    *("schema", "largest", "largest_with_reserve", "fastest", "recommended", "current", "waste", "speedup"),
-    *(
-        "speedup_low",
-        "speedup_high",
-        "batch_size_ratio",
-        "savings",
-        "timings",
-        "speed",
-        "speed_rounds",
-        "memory_breakdown",
-        "fits",
-    ),
+    *("schema", "largest", "largest_with_reserve", "fastest", "recommended", "current", "waste", "fits"),
+    *("speedup", "speedup_low", "speedup_high", "batch_size_ratio", "savings", "timings", "speed", "speed_rounds"),
+    "memory_breakdown",
 )
-_DEVICE = (
-    *("kind", "name", "capacity_bytes", "limit_bytes", "compute_capability", "foreign_used_bytes", "beside_bytes"),
-)
+_DEVICE = ("kind", "name", "capacity_bytes", "limit_bytes", "compute_capability", "foreign_used_bytes", "beside_bytes")
 _PROBE_HIDDEN = ("error_type", "error_message", "timing_conditions")
 _SPEC_HIDDEN = ("name", "directory", "function", "script", "device", "command", "batch_in", "catalogue")
 _ESTIMATE_HIDDEN = ("spec", "environment", "host")

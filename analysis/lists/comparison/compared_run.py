@@ -149,9 +149,9 @@ class ComparedRun:
 def compared_run_of(run: Run, carried_probes: int = 0) -> ComparedRun:
     if not run.result:
         return ComparedRun(run, {}, None)
-    if presentation_of(run).is_predicted:
-        return _estimated(run, Estimated.from_dict(run.result).estimates)
     try:
+        if presentation_of(run).is_predicted:
+            return _estimated(run, read_stored(Estimated.from_dict, run.result).estimates)
         result = read_stored(Measured.from_dict, run.result)
     except UnreadableError as error:
         return ComparedRun(run, {}, None, caveat=str(error))

@@ -30,7 +30,7 @@ from analysis.runs.earlier.races import newest_race, newest_race_of_script
 from engine.describe.boundary import certificate_lines, is_today_refused, why_not_certified
 from engine.describe.does_not_fit import ways_to_fit
 from engine.describe.key_figures import key_figures
-from engine.describe.rank_peaks import RankPeak, rank_peaks
+from engine.describe.rank_peaks import rank_peaks
 from engine.describe.speed import was_compared
 from engine.documents.measured import Measured
 from engine.documents.own_raced import OwnRaced
@@ -126,7 +126,7 @@ def _result_context(run: Run, result: Measured, assumed: Assumptions) -> dict[st
         "suggestions": suggestions,
         "paste": setting,
         "training_rows": result_summary.training_rows(result),
-        "ranks": _ranks(result),
+        "ranks": rank_peaks(result.spec, result.training.rank_peaks_bytes) if result.training else [],
         "loader_limit": result_summary.loader_limit(result),
         "paste_note": result_summary.paste_note(result),
         "throughputs": throughputs,
@@ -140,11 +140,6 @@ def _again_command(run: Run, result: Measured) -> str:
     if result.training is None or run.is_startable or not (result.lacks_answer and was_compared(result)):
         return ""
     return again_command(run.spec, f"{settings.PUBLIC_URL}/" if settings.PUBLIC_URL else "")
-
-
-def _ranks(result: Measured) -> list[RankPeak]:
-    training = result.training
-    return rank_peaks(result.spec, training.rank_peaks_bytes) if training else []
 
 
 def _evidence(run: Run, result: Measured, money: Savings) -> dict[str, Any]:
