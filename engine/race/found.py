@@ -28,11 +28,9 @@ class RaceFound(Protocol):
     """What follows from the verdict that decides, and from the changes that save memory."""
 
     __slots__ = ()
+    savings: Savings
+    chosen: Entry
 
-    @property
-    def savings(self) -> Savings: ...
-    @property
-    def chosen(self) -> Entry: ...
     @property
     def deciding(self) -> RaceVerdict: ...
     @property
