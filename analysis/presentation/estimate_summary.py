@@ -101,7 +101,7 @@ def estimate_bars(estimate: EstimatedCard, current_batch_size: int) -> list[Memo
 def figures(estimate: EstimatedCard, current_batch_size: int) -> list[tuple[str, str, str]]:
     """Return the three figures under the headline: what each is, its value, and a remark."""
     largest = estimate.largest_batch_size
-    memory = None if _is_too_large(current_batch_size, estimate) else estimate.memory_at_most(current_batch_size)
+    memory = estimate.memory_at_most(current_batch_size)
     bound = "" if estimate.at_batch_size(current_batch_size) else "at most "
     today = f"{bound}{bytes_text(memory)}" if memory is not None else "does not fit"
     margin = format_percent(estimate.margin_fraction)
@@ -194,7 +194,7 @@ def _gpu_row(
 ) -> GpuRow:
     cheapest, smallest = first
     is_refused = _is_too_large(size, estimate)
-    memory = None if is_refused else estimate.memory_at_most(size)
+    memory = estimate.memory_at_most(size)
     return GpuRow(
         estimate,
         largest_percent=_share(estimate.largest_batch_size, most),

@@ -122,28 +122,16 @@ def _impossible(stored: OwnRaced, spec: OwnRaceSpec, facts: Facts) -> Iterator[I
         ("today.loss_noise", today.loss_noise or 0.0, (0, float("inf"))),
         ("today.mask_noise", today.mask_noise or 0.0, (0, float("inf") if facts.draws_masks else 0)),
         ("today.is_batch_size_guessed", today.is_batch_size_guessed, (0, spec.batch == OWN)),
-        *(
-            (name, value, (1, capacity))
-            for name, value in (
-                ("chosen_memory_bytes", stored.chosen_memory_bytes),
-                *((f"rows[{n}].memory_bytes", row.memory_bytes) for n, row in enumerate(stored.rows)),
-            )
-            if value is not None
-        ),
-        *(
-            (name, numbers.largest_difference, (0, float("inf")))
-            for name, numbers in (
-                ("chosen_numbers.largest_difference", stored.chosen_numbers),
-                *((f"rows[{n}].numbers.largest_difference", row.numbers) for n, row in enumerate(stored.rows)),
-            )
-            if numbers is not None and numbers.largest_difference is not None
-        ),
-        *(
-            (f"rows[{n}].compile_seconds", r.compile_seconds or 0, (0, stored.total_seconds))
-            for n, r in enumerate(stored.rows)
-        ),
     ):
         yield from within(name, value, low, high)
+    trials = {f"rows[{number}].": (row.memory_bytes, row.numbers) for number, row in enumerate(stored.rows)}
+    trials["chosen_"] = (stored.chosen_memory_bytes, stored.chosen_numbers)
+    for path, (memory_bytes, numbers) in trials.items():
+        yield from within(f"{path}memory_bytes", memory_bytes, 1, capacity)
+        difference = None if numbers is None else numbers.largest_difference
+        yield from within(f"{path}numbers.largest_difference", difference, 0, float("inf"))
+    for number, row in enumerate(stored.rows):
+        yield from within(f"rows[{number}].compile_seconds", row.compile_seconds, 0, stored.total_seconds)
     if not least_samples or today.samples_per_step % least_samples:
         yield Impossible("today.samples_per_step", today.samples_per_step, f"a multiple of {least_samples}")
     most = today.samples_per_step / LEAST_STEP_SECONDS
@@ -156,8 +144,7 @@ def _impossible(stored: OwnRaced, spec: OwnRaceSpec, facts: Facts) -> Iterator[I
                     continue
                 least_seconds += today.samples_per_step / one.samples_per_second
                 yield from within(f"{path}.timed[{place}].others_cores", one.others_cores, 0, MOST_CORES)
-                if not 0 <= (one.seconds or 0.0) <= each.seconds + SLACK_SECONDS:
-                    yield Impossible(f"{path}.timed[{place}].seconds", one.seconds, [0, each.seconds])
+                yield from within(f"{path}.timed[{place}].seconds", one.seconds, 0, each.seconds + SLACK_SECONDS)
             if each.seconds < least_seconds - SLACK_SECONDS:  # each start made a step at least
                 yield Impossible(f"{path}.seconds", each.seconds, least_seconds)
     spent = sum(each.seconds for each in stored.all_rounds)

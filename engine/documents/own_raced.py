@@ -11,7 +11,7 @@ from ..race.field import TODAY, Entry
 from ..race.lines import TORCH, Lines
 from ..race.numbers import UNKNOWN, judge_difference
 from ..race.row import VariantRow
-from ..race.text import describe_numbers, lines_to_paste, speed_text
+from ..race.text import describe_numbers, speed_text
 from ..race.variants import NotTried
 from ..tune.faster.answer import is_excused
 from ..tune.faster.result import OwnRaceResult
@@ -75,9 +75,14 @@ class OwnRaced(OwnRaceResult, WithoutSizes):
 
     @property
     def pasted(self) -> list[Lines]:
-        saving = lines_to_paste(tuple(row.name for row in self.savers), self.rows)
-        shown = {"In your script": self.lines, "In your script, for less memory": tuple(saving)}
-        return [Lines(TORCH, title, lines) for title, lines in shown.items() if lines]
+        """The lines, written from what the hook noted, and not taken from the document."""
+        facts, savers = self.known_facts, tuple(row.name for row in self.savers)
+        shown = []
+        for title, names in (("In your script", self.chosen), ("In your script, for less memory", savers)):
+            chosen = [BY_NAME[row.name] for row in self.rows if row.name in names]
+            if lines := tuple(line for each in chosen for line in each.lines_for(facts).splitlines()):
+                shown.append(Lines(TORCH, title, lines))
+        return shown
 
     @property
     def timed_rounds(self) -> int:

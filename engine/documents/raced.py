@@ -22,15 +22,6 @@ class RaceRow:
     is_on_top: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SizeRow:
-    """Settings at the largest batch size that keeps the reserve; `note` says why they have no speed."""
-
-    at: AtSize
-    speed: str
-    note: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raced(FasterResult, WithoutSizes):
     """A `FasterResult` as it is stored."""
@@ -59,12 +50,17 @@ class Raced(FasterResult, WithoutSizes):
         ]
 
     @property
-    def table_of_sizes(self) -> list[SizeRow]:
-        return [self._at_size(each) for each in self.sizes if each.batch_size or each.reason]
-
-    def _at_size(self, at: AtSize) -> SizeRow:
-        note = at.reason or ("" if at.batch_size > self.batch_size else "not larger than today’s: not raced")
-        return SizeRow(at, speed_text(at.speed, at.rough_speed, self.at_own_size), note)
+    def table_of_sizes(self) -> list[tuple[AtSize, str, str]]:
+        """The settings at the largest batch size that keeps the reserve, their speed, and why they have none."""
+        return [
+            (
+                at,
+                speed_text(at.speed, at.rough_speed, self.at_own_size),
+                at.reason or ("" if at.batch_size > self.batch_size else "not larger than today’s: not raced"),
+            )
+            for at in self.sizes
+            if at.batch_size or at.reason
+        ]
 
     @property
     def pasted(self) -> tuple[Lines, ...]:

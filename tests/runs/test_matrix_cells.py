@@ -64,13 +64,6 @@ def test_a_card_that_the_catalogue_lacks_goes_by_its_own_name() -> None:
     assert cell["card"] == "NVIDIA Z1000"
 
 
-def test_without_its_reserve_a_measurement_names_no_size_that_keeps_one() -> None:
-    measured = result(20, card=OWN_CARD)
-    assert measured.largest is not None
-    (cell,) = cells_of(run(replace(measured, speed=None, largest_with_reserve=measured.largest)))
-    assert (cell["with_reserve_batch_size"], cell["reserve_fraction"]) == (None, None)
-
-
 def test_an_estimate_gives_each_of_its_cards_a_cell_without_a_speed() -> None:
     cells = cells_of(run(estimate(9, cards=3)))
     assert [(cell["kind"], cell["safe_batch_size"], cell["samples_per_second"]) for cell in cells] == [

@@ -87,12 +87,11 @@ def _measured(result: Measured) -> Cell | None:
     if not boundary.certified or device.is_shared or (is_held and not is_cpu):
         return None
     reserve_fraction = result.speed.reserve_fraction if result.speed else None
-    with_reserve = None if reserve_fraction is None else result.largest_with_reserve  # else nobody knows which reserve
+    with_reserve = result.largest_with_reserve
     # the catalogue's id, which estimates use too; of a card that is not in it, the card's own name
     gpu = match(device.name, device.capacity_bytes) if device.kind == "cuda" else None
     card = gpu.id if gpu else device.name[:CARD_LENGTH]
-    shown = result.largest if reserve_fraction is None else recommended
-    used_bytes = None if shown is None else shown.memory_bytes
+    used_bytes = None if recommended is None else recommended.memory_bytes
     return {
         "kind": MEASURED,
         "card": f"{device.name[:200]} limited to {format_bytes(limit_bytes)}" if is_cpu else card,
