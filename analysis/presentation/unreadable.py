@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from engine.documents.stored import MALFORMED
+
 T = TypeVar("T")
 
 
@@ -17,13 +19,10 @@ class UnreadableError(ValueError):
 
 
 def read_stored(read: Callable[[Any], T], stored: Any, part: str = "result") -> T:
-    """Read a stored document, or a part of one. Raises UnreadableError.
-
-    A reader of JSON takes it apart before it knows what it is: all these are of the document, never of the reader.
-    """
+    """Read a stored document, or a part of one. Raises UnreadableError."""
     try:
         return read(stored or {})
-    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as exc:
+    except MALFORMED as exc:
         raise UnreadableError(part, repr(exc)) from exc
 
 

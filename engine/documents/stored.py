@@ -14,6 +14,8 @@ from ..spec import DEFAULTS, SCHEMA
 T = TypeVar("T")
 Parts = Mapping[str, Callable[[Any], object]]
 """The parts of a document that the rest does not need, with their readers."""
+MALFORMED = (TypeError, ValueError, AttributeError, ArithmeticError, LookupError, StopIteration)
+"""What reading a document of any content may raise: it is of the document, and no error of the reader."""
 _MISSING = re.compile(r"Object missing required field `(\w+)`")
 
 

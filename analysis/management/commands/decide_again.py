@@ -9,8 +9,8 @@ from django.core.management.base import BaseCommand
 from analysis.audit.record import record
 from analysis.models import Run
 from analysis.runs.kinds import BY_KIND
-from analysis.runs.reported.document import MALFORMED
 from engine.answers import ImpossibleFiguresError
+from engine.documents.stored import MALFORMED
 from engine.errors import SpecError
 from engine.kinds import KINDS, answer, as_stored
 

@@ -15,6 +15,7 @@ from analysis.models.text import MARK
 from analysis.runs.columns.result_columns import check_columns
 from analysis.runs.kinds import BY_KIND
 from engine.answers import FIRST_VERSION, Impossible, ImpossibleFiguresError
+from engine.documents.stored import MALFORMED
 from engine.errors import SpecError
 from engine.kinds import KINDS, Spec, answer, kind_of
 from engine.report.protocol import RUN_KEY
@@ -23,8 +24,6 @@ from engine.results.result_file import result_in
 REPORTED_KINDS = tuple(name.value for name, kind in KINDS.items() if kind.is_reported)
 """What can be reported. A command, or a function, is a measurement of the portal, too; its spec has other fields."""
 HOST_LENGTH: int = Run._meta.get_field("reported_from").max_length or 0
-MALFORMED = (TypeError, ValueError, AttributeError, ArithmeticError, LookupError, StopIteration)
-"""What reading a document of any content may raise: it refuses the document, and is no error of the server."""
 _LONGEST_SECONDS = 366 * 86_400.0
 
 
