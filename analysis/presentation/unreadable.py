@@ -11,19 +11,18 @@ T = TypeVar("T")
 
 
 class UnreadableError(ValueError):
-    """A stored document is not of the form that its readers know. `part` names it, as the document does."""
+    """A stored document is not of the form that its readers know."""
 
-    def __init__(self, part: str, cause: object) -> None:
-        super().__init__(f"{part} cannot be read: {cause}"[:300])
-        self.part = part
+    def __init__(self, cause: object) -> None:
+        super().__init__(f"result cannot be read: {cause}"[:300])
 
 
-def read_stored(read: Callable[[Any], T], stored: Any, part: str = "result") -> T:
+def read_stored(read: Callable[[Any], T], stored: Any) -> T:
     """Read a stored document, or a part of one. Raises UnreadableError."""
     try:
         return read(stored or {})
     except MALFORMED as exc:
-        raise UnreadableError(part, repr(exc)) from exc
+        raise UnreadableError(repr(exc)) from exc
 
 
 def read_or_none(read: Callable[[Any], T], stored: Any) -> T | None:

@@ -139,7 +139,7 @@ def _page_of(run: Run, request: HttpRequest) -> tuple[str, dict[str, Any]]:
         return "analysis/run/ended.html", run_page.ended_context(run)
     try:
         if not run.result:
-            raise UnreadableError("result", "there is none")
+            raise UnreadableError("there is none")
         return pages_of(run).result_page(run, request.GET, _person(request))
     except UnreadableError as error:
         return "analysis/run/ended.html", run_page.unreadable_context(run, error)

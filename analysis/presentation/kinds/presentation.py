@@ -77,7 +77,7 @@ class Presentation(Protocol):
 
     def race(self, run: Run) -> Raced | OwnRaced:
         """Read the result of a race. Raises UnreadableError, as any other kind of run does."""
-        raise UnreadableError("result", f"{self.noun} {run.pk} is no race")
+        raise UnreadableError(f"{self.noun} {run.pk} is no race")
 
     def compares_speeds(self, spec: Mapping[str, Any]) -> bool:
         return False
