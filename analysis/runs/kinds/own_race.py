@@ -6,8 +6,7 @@ from typing import Any
 
 from analysis.models import CPU, Run
 from analysis.runs.columns.result_columns import own_race_columns
-from analysis.runs.kinds.race import Race
-from analysis.runs.kinds.rules import Place
+from analysis.runs.kinds.rules import Place, Rules
 from engine.errors import SpecError
 from engine.kinds import KINDS
 from engine.tune.faster.spec import OWN, OwnRaceSpec
@@ -15,7 +14,7 @@ from engine.tune.faster.spec import OWN, OwnRaceSpec
 RACED_THERE = "a script is raced where it is: memorymark tune --faster --report-to URL -- COMMAND"
 
 
-class OwnRace(Race):
+class OwnRace(Rules):
     """The rules of a race of a command, which no portal starts."""
 
     spec_types = (OwnRaceSpec,)
@@ -37,6 +36,12 @@ class OwnRace(Race):
     def devices_used(self, found: Any) -> int:
         """Return one for each rank; those of a CPU share it."""
         return 1 if found.device.kind == CPU else max(found.today.ranks, 1)
+
+    def exit_status(self, found: Any) -> int:
+        return 0
+
+    def is_shareable(self, run: Run) -> bool:
+        return False
 
     def place(self, run: Run) -> Place | None:
         return None
