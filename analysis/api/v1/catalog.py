@@ -86,7 +86,7 @@ class GpuListSerializer(serializers.Serializer[Any]):
 class ModelList(StrictView):
     """The models that can be measured or estimated."""
 
-    @extend_schema(tags=["catalogue"], operation_id="models_list", responses=ModelListSerializer)
+    @extend_schema(responses=ModelListSerializer)
     def get(self, request: Request) -> Response:
         """List all models that can be measured or estimated."""
         return Response(ModelListSerializer({"results": WORKLOADS.values()}).data)
@@ -95,7 +95,7 @@ class ModelList(StrictView):
 class SettingsSchema(StrictView):
     """The settings of a run."""
 
-    @extend_schema(tags=["catalogue"], operation_id="settings_schema", responses=OpenApiTypes.OBJECT)
+    @extend_schema(operation_id="settings_schema", responses=OpenApiTypes.OBJECT)
     def get(self, request: Request) -> Response:
         """Return the JSON Schema (2020-12) of a run's request body: types, ranges, choices, defaults, units."""
         return Response(run_schema())
@@ -104,7 +104,7 @@ class SettingsSchema(StrictView):
 class GpuList(StrictView):
     """The cards that estimates can be made for."""
 
-    @extend_schema(tags=["catalogue"], operation_id="gpus_list", responses=GpuListSerializer)
+    @extend_schema(responses=GpuListSerializer)
     def get(self, request: Request) -> Response:
         """List all cards of the catalogue, with their prices where known."""
         price_of = prices()

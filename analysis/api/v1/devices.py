@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.db.models import QuerySet
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
 from rest_framework.generics import GenericAPIView, RetrieveAPIView
 
-from analysis.api.v1.base.openapi_parameters import parameters_of
 from analysis.api.v1.base.paging import PagedList, PageForm
 from analysis.api.v1.base.strict_view import StrictView
 from analysis.http.query_string import FlagField
@@ -123,9 +121,6 @@ class _Devices(StrictView, GenericAPIView[Device]):
         return DeviceSerializer(shown, **{**kwargs, "context": context})
 
 
-@extend_schema_view(
-    get=extend_schema(tags=["fleet"], operation_id="devices_list", parameters=parameters_of(DeviceForm))
-)
 class DeviceList(_Devices, PagedList[Device]):
     """All devices that were ever registered, oldest first."""
 
@@ -138,7 +133,6 @@ class DeviceList(_Devices, PagedList[Device]):
         return super().get_queryset().filter(**given)
 
 
-@extend_schema_view(get=extend_schema(tags=["fleet"], operation_id="devices_retrieve"))
 class DeviceDetail(_Devices, RetrieveAPIView[Device]):
     """One device."""
 

@@ -13,7 +13,6 @@ from rest_framework import serializers
 from analysis.api.run_request import REQUESTED_KINDS
 from analysis.http.problem_details import CONTENT_TYPE
 from analysis.http.query_string import FlagField, StrictQueryForm, WholeNumberField, choices_of
-from analysis.lists.runs.filters import RunFilter
 from analysis.models import Run
 from engine.estimate.frontier import MAX_LENGTHS
 from engine.estimate.largest import LargestOf
@@ -156,10 +155,6 @@ def all_of(name: str, row: Any, base: Any) -> Any:
     """Everything of one kind that a run has, with the members of `base`, which says where it comes from."""
     described = {"__doc__": "All of one kind that a run has, and where the run comes from."}
     return type(name, (base,), {**described, "run": serializers.IntegerField(), "results": row(many=True)})
-
-
-def run_parameters(filters: type[RunFilter]) -> list[OpenApiParameter]:
-    return parameters_of(type(filters().form))
 
 
 def run_body(name: str, *, needs_model: bool = True, asks_size: bool = False) -> Any:

@@ -21,6 +21,11 @@ class StrictView(APIView):
     query: Any
     """The form, once it is valid."""
 
+    @property
+    def form(self) -> type[StrictQueryForm]:
+        """The parameters of reading, as the description has them."""
+        return self.query_form
+
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         if request.method in ("GET", "HEAD"):

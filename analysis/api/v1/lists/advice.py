@@ -9,7 +9,6 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.v1.base import openapi_parameters
 from analysis.api.v1.base.serializers import OriginSerializer
 from analysis.api.v1.base.strict_view import StrictView
 from analysis.api.v1.run.runs import run_or_404
@@ -106,12 +105,7 @@ class RunAdvice(StrictView):
 
     query_form = AdviceForm
 
-    @extend_schema(
-        tags=["runs"],
-        operation_id="runs_advice",
-        parameters=openapi_parameters.parameters_of(AdviceForm),
-        responses=AdviceSerializer,
-    )
+    @extend_schema(responses=AdviceSerializer)
     def get(self, request: Request, pk: int) -> Response:
         """Return pairs that keep a global batch exactly, the rules for the learning rate, and code to paste.
 

@@ -143,12 +143,7 @@ class Compare(StrictView):
 
     permission_classes = (MayRead,)
 
-    @extend_schema(
-        tags=["comparison"],
-        operation_id="compare",
-        request=CompareBodySerializer,
-        responses=ComparisonSerializer,
-    )
+    @extend_schema(operation_id="compare", request=CompareBodySerializer, responses=ComparisonSerializer)
     def post(self, request: Request) -> Response:
         """Compare two to fifty runs in one table. Estimates can be compared with measurements."""
         values = validated(CompareBodySerializer, request.data)

@@ -56,7 +56,6 @@ class Fits(StrictView):
     throttle_scope = "create"
 
     @extend_schema(
-        tags=["recommendation"],
         operation_id="fits",
         parameters=[_PREFER, openapi_parameters.LOCATION, openapi_parameters.RETRY_AFTER],
         request=openapi_parameters.run_body("FitsRequest", asks_size=True),

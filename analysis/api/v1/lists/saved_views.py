@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from django.db.models import Q, QuerySet
 from django.http import QueryDict
-from drf_spectacular.utils import extend_schema, extend_schema_view
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.generics import GenericAPIView, RetrieveAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from analysis.api.v1.base.openapi_parameters import parameters_of
-from analysis.api.v1.base.paging import PagedList, PageForm
+from analysis.api.v1.base.paging import PagedList
 from analysis.api.v1.base.serializer_bases import StrictBody
 from analysis.api.v1.base.strict_input import StrictFlag, StrictText, validated
 from analysis.api.v1.base.strict_view import StrictView
@@ -63,18 +62,10 @@ class _SavedViews(StrictView, GenericAPIView[SavedView]):
         return SavedView.objects.filter(mine_or_shared).select_related("owner")
 
 
-@extend_schema_view(
-    get=extend_schema(tags=["saved views"], operation_id="saved_views_list", parameters=parameters_of(PageForm))
-)
 class SavedViewList(_SavedViews, PagedList[SavedView]):
     """The person's own views and those that others share, newest first."""
 
-    @extend_schema(
-        tags=["saved views"],
-        operation_id="saved_views_create",
-        request=SavedViewBodySerializer,
-        responses={201: SavedViewSerializer},
-    )
+    @extend_schema(request=SavedViewBodySerializer, responses={201: SavedViewSerializer})
     def post(self, request: Request) -> Response:
         """Save a view, replacing one of the same name."""
         values = validated(SavedViewBodySerializer, request.data)
@@ -89,7 +80,6 @@ class SavedViewList(_SavedViews, PagedList[SavedView]):
         return Response(self.get_serializer(view).data, status=201, headers={"Location": location})
 
 
-@extend_schema_view(get=extend_schema(tags=["saved views"], operation_id="saved_views_retrieve"))
 class SavedViewDetail(_SavedViews, RetrieveAPIView[SavedView]):
     """One saved view: the person's own or a shared one; for GPU managers, any."""
 
@@ -97,7 +87,7 @@ class SavedViewDetail(_SavedViews, RetrieveAPIView[SavedView]):
         everybodys = SavedView.objects.select_related("owner")
         return everybodys if may_manage(self.request.user) else super().get_queryset()
 
-    @extend_schema(tags=["saved views"], operation_id="saved_views_delete", responses={204: None})
+    @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
         """Delete a view of one's own; GPU managers, any. Runs are not affected."""
         if services.saved_view_delete(view_id=pk, by=signed_in_user(request)):

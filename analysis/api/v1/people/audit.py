@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from django import forms
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
 
 from analysis.api.permissions import MayManage
-from analysis.api.v1.base.openapi_parameters import parameters_of
 from analysis.api.v1.base.paging import PagedList, PageForm
 from analysis.http.query_string import MomentField
 from analysis.models import AuditEntry
@@ -50,7 +48,6 @@ class AuditForm(PageForm):
 _LOOKUPS: dict[str, str] = {"actor": "actor__username", "since": "recorded_at__gte", "until": "recorded_at__lt"}
 
 
-@extend_schema_view(get=extend_schema(tags=["audit"], operation_id="audit_list", parameters=parameters_of(AuditForm)))
 class AuditList(PagedList[AuditEntry]):
     """Entries of the audit log, newest first."""
 

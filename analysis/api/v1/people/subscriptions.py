@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import extend_schema, extend_schema_view
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.generics import GenericAPIView, RetrieveAPIView
 from rest_framework.permissions import SAFE_METHODS
@@ -16,8 +16,7 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
 from analysis.api.permissions import MayRead
-from analysis.api.v1.base.openapi_parameters import parameters_of
-from analysis.api.v1.base.paging import PagedList, PageForm
+from analysis.api.v1.base.paging import PagedList
 from analysis.api.v1.base.serializer_bases import StrictBody
 from analysis.api.v1.base.strict_input import StrictText, validated
 from analysis.api.v1.base.strict_view import StrictView
@@ -129,18 +128,10 @@ class _Subscriptions(StrictView, GenericAPIView[Any]):
         return found
 
 
-@extend_schema_view(
-    get=extend_schema(tags=["notifications"], operation_id="subscriptions_list", parameters=parameters_of(PageForm))
-)
 class SubscriptionList(_Subscriptions, PagedList[Subscription]):
     """The person's own subscriptions, newest first."""
 
-    @extend_schema(
-        tags=["notifications"],
-        operation_id="subscriptions_create",
-        request=SubscriptionBodySerializer,
-        responses={201: NewSubscriptionSerializer},
-    )
+    @extend_schema(request=SubscriptionBodySerializer, responses={201: NewSubscriptionSerializer})
     def post(self, request: Request) -> Response:
         """Create a subscription. The response alone shows the secret of a webhook."""
         user, values = signed_in_user(request), validated(SubscriptionBodySerializer, request.data)
@@ -151,12 +142,10 @@ class SubscriptionList(_Subscriptions, PagedList[Subscription]):
         return Response(answer, status=201, headers={"Location": location, "Cache-Control": "no-store"})
 
 
-@extend_schema_view(get=extend_schema(tags=["notifications"], operation_id="subscriptions_retrieve"))
 class SubscriptionDetail(_Subscriptions, RetrieveAPIView[Subscription]):
     """One subscription of one's own."""
 
     @extend_schema(
-        tags=["notifications"],
         operation_id="subscriptions_change",
         request=SubscriptionChangeSerializer(partial=True),
         responses=SubscriptionSerializer,
@@ -173,7 +162,7 @@ class SubscriptionDetail(_Subscriptions, RetrieveAPIView[Subscription]):
         services.subscription_change(subscription=row, wish=replace(wish, **changes))
         return Response(self.get_serializer(row).data)
 
-    @extend_schema(tags=["notifications"], operation_id="subscriptions_delete", responses={204: None})
+    @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
         """Delete a subscription with its log. What was on its way is not sent any more."""
         services.subscription_delete(subscription=self.own(pk))
@@ -183,7 +172,7 @@ class SubscriptionDetail(_Subscriptions, RetrieveAPIView[Subscription]):
 class SubscriptionTest(_Subscriptions):
     """A test of a subscription."""
 
-    @extend_schema(tags=["notifications"], operation_id="subscriptions_test", request=None, responses={202: None})
+    @extend_schema(request=None, responses={202: None})
     def post(self, request: Request, pk: int) -> Response:
         """Send a test the way all news go. The log of deliveries shows its outcome."""
         services.subscription_test(subscription=self.own(pk))
@@ -194,20 +183,13 @@ class SubscriptionTest(_Subscriptions):
 class SubscriptionSecret(_Subscriptions):
     """The secret of a webhook."""
 
-    @extend_schema(
-        tags=["notifications"], operation_id="subscriptions_secret", request=None, responses=SecretSerializer
-    )
+    @extend_schema(request=None, responses=SecretSerializer)
     def post(self, request: Request, pk: int) -> Response:
         """Make a new secret, which this response alone shows. For a day the former one signs too."""
         secret = services.subscription_rotate(subscription=self.own(pk))
         return Response({"secret": secret}, headers={"Cache-Control": "no-store"})
 
 
-@extend_schema_view(
-    get=extend_schema(
-        tags=["notifications"], operation_id="subscriptions_deliveries", parameters=parameters_of(PageForm)
-    )
-)
 class SubscriptionDeliveries(_Subscriptions, PagedList[Delivery]):
     """The deliveries of one subscription with all their attempts, newest first."""
 

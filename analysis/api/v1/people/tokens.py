@@ -10,7 +10,7 @@ from typing import Any
 
 from django import forms
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema, extend_schema_view
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.generics import GenericAPIView, RetrieveAPIView
 from rest_framework.permissions import SAFE_METHODS
@@ -20,7 +20,6 @@ from rest_framework.reverse import reverse
 
 from analysis.accounts.tokens import token_create, token_revoke
 from analysis.api.permissions import MayRead
-from analysis.api.v1.base.openapi_parameters import parameters_of
 from analysis.api.v1.base.paging import PagedList, PageForm
 from analysis.api.v1.base.serializer_bases import StrictBody
 from analysis.api.v1.base.strict_input import StrictFlag, StrictText, validated
@@ -92,9 +91,6 @@ class _Tokens(StrictView, GenericAPIView[ApiToken]):
     queryset = ApiToken.objects.none()
 
 
-@extend_schema_view(
-    get=extend_schema(tags=["tokens"], operation_id="tokens_list", parameters=parameters_of(TokenListForm))
-)
 class TokenList(_Tokens, PagedList[ApiToken]):
     """The person's own tokens, newest first, including revoked ones."""
 
@@ -109,12 +105,7 @@ class TokenList(_Tokens, PagedList[ApiToken]):
             raise bad_parameter("owner", "all is for GPU managers", "role")
         return tokens
 
-    @extend_schema(
-        tags=["tokens"],
-        operation_id="tokens_create",
-        request=TokenBodySerializer,
-        responses={201: NewTokenSerializer},
-    )
+    @extend_schema(request=TokenBodySerializer, responses={201: NewTokenSerializer})
     def post(self, request: Request) -> Response:
         """Create a token for oneself. Requires a login, or name and password with HTTP Basic; a token is refused."""
         values = validated(TokenBodySerializer, request.data)
@@ -126,7 +117,6 @@ class TokenList(_Tokens, PagedList[ApiToken]):
         return Response(answer, status=201, headers=headers)
 
 
-@extend_schema_view(get=extend_schema(tags=["tokens"], operation_id="tokens_retrieve"))
 class TokenDetail(_Tokens, RetrieveAPIView[ApiToken]):
     """One token."""
 
@@ -134,7 +124,7 @@ class TokenDetail(_Tokens, RetrieveAPIView[ApiToken]):
         tokens = ApiToken.objects.select_related("owner")
         return tokens if may_manage(signed_in_user(self.request)) else tokens.filter(owner=signed_in_user(self.request))
 
-    @extend_schema(tags=["tokens"], operation_id="tokens_revoke", responses={204: None})
+    @extend_schema(operation_id="tokens_revoke", responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
         """Revoke a token of one's own; GPU managers, any. Revoking it again changes nothing."""
         if token_revoke(token_id=pk, by=signed_in_user(request)) or self.get_queryset().filter(pk=pk).exists():

@@ -44,10 +44,7 @@ class MeasureChanges(StrictView):
     throttle_scope = "create"
 
     @extend_schema(
-        tags=["estimates"],
-        operation_id="runs_measure_changes",
-        request=_BODY,
-        responses={202: _ANSWER, **openapi_parameters.problems(409, 413, 415, 422)},
+        tags=["estimates"], request=_BODY, responses={202: _ANSWER, **openapi_parameters.problems(409, 413, 415, 422)}
     )
     def post(self, request: Request, pk: int) -> Response:
         """Queue a measurement of each of these variants: all of them, or none with the reason."""

@@ -61,7 +61,7 @@ class CommandListSerializer(serializers.Serializer[Any]):
 class Commands(StrictView):
     """The commands that can be started here."""
 
-    @extend_schema(tags=["commands"], operation_id="commands_list", responses=CommandListSerializer)
+    @extend_schema(responses=CommandListSerializer)
     def get(self, request: Request) -> Response:
         """List the training commands that the administrator registered on this host."""
         return Response(CommandListSerializer({"results": list(registered_commands().values())}).data)
@@ -73,7 +73,6 @@ class CommandRuns(StrictView):
     throttle_scope = "create"
 
     @extend_schema(
-        tags=["commands"],
         operation_id="commands_run",
         parameters=openapi_parameters.ACCEPTED,
         request=_BODY,

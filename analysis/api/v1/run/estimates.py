@@ -24,8 +24,6 @@ class EstimateList(OfKindList):
     kind = RunKind.ESTIMATE
 
     @extend_schema(
-        tags=["estimates"],
-        operation_id="estimates_create",
         parameters=openapi_parameters.ACCEPTED,
         request=openapi_parameters.run_body("EstimateRequest"),
         responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422)},

@@ -137,12 +137,7 @@ class Reports(StrictView):
     takes_reports = True
     throttle_scope = "report"
 
-    @extend_schema(
-        tags=["reports"],
-        operation_id="reports_create",
-        request=ReportSerializer,
-        responses={201: _REPORTED, 200: _REPORTED},
-    )
+    @extend_schema(request=ReportSerializer, responses={201: _REPORTED, 200: _REPORTED})
     def post(self, request: Request) -> Response:
         """Announce a run that this sender executes: its page is live from now on. The same run_key is the same run.
 
@@ -177,12 +172,7 @@ class ReportEvents(StrictView):
     throttle_scope = "events"
     parser_classes = (EventsParser,)
 
-    @extend_schema(
-        tags=["reports"],
-        operation_id="reports_events",
-        request=EventsSerializer,
-        responses={200: _RECEIVED, **openapi_parameters.problems(404, 409)},
-    )
+    @extend_schema(request=EventsSerializer, responses={200: _RECEIVED, **openapi_parameters.problems(404, 409)})
     def post(self, request: Request, run_key: str) -> Response:
         """Store the events of `--events` that are new, and say whether to go on. 409 names the event that is missing.
 
@@ -237,8 +227,6 @@ class Results(StrictView):
     parser_classes = (ResultParser,)
 
     @extend_schema(
-        tags=["reports"],
-        operation_id="results_create",
         parameters=[openapi_parameters.DOCUMENT_KEY],
         request={"application/json": _DOCUMENT},
         responses={201: _STORED, 200: _STORED, **openapi_parameters.problems(409, 422)},
@@ -282,7 +270,7 @@ class KnownResults(StrictView):
     takes_reports = True
     throttle_scope = "report"
 
-    @extend_schema(tags=["reports"], operation_id="results_known", request=DigestsSerializer, responses={200: _KNOWN})
+    @extend_schema(request=DigestsSerializer, responses={200: _KNOWN})
     def post(self, request: Request) -> Response:
         """Say which of these documents you sent already, so that a sender of many begins with what is missing."""
         runs = results_known(signed_in_user(request), validated(DigestsSerializer, body_object(request))["sha256"])

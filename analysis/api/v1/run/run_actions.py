@@ -28,8 +28,6 @@ class RunCancel(StrictView):
     """Stop a run."""
 
     @extend_schema(
-        tags=["runs"],
-        operation_id="runs_cancel",
         request=None,
         parameters=[openapi_parameters.LOCATION, openapi_parameters.RETRY_AFTER],
         responses={200: RunDetailSerializer, 202: RunDetailSerializer, **openapi_parameters.problems(*_WITH_A_BODY)},
@@ -53,8 +51,6 @@ class RunRetry(StrictView):
     throttle_scope = "create"
 
     @extend_schema(
-        tags=["runs"],
-        operation_id="runs_retry",
         request=None,
         parameters=openapi_parameters.ACCEPTED,
         responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422, *_WITH_A_BODY)},
@@ -76,8 +72,6 @@ class RunClone(StrictView):
     throttle_scope = "create"
 
     @extend_schema(
-        tags=["runs"],
-        operation_id="runs_clone",
         request=openapi_parameters.run_body("RunCloneRequest", needs_model=False),
         parameters=openapi_parameters.ACCEPTED,
         responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422)},
@@ -96,8 +90,6 @@ class RunRestore(StrictView):
     """Restore a deleted run."""
 
     @extend_schema(
-        tags=["runs"],
-        operation_id="runs_restore",
         request=None,
         parameters=[openapi_parameters.LOCATION],
         responses={200: RunDetailSerializer, **openapi_parameters.problems(409, *_WITH_A_BODY)},

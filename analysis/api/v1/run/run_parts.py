@@ -39,12 +39,7 @@ class RunMeasurements(StrictView):
 
     query_form = AttemptForm
 
-    @extend_schema(
-        tags=["runs"],
-        operation_id="runs_measurements",
-        parameters=openapi_parameters.parameters_of(AttemptForm),
-        responses=openapi_parameters.all_of("RunMeasurements", MeasurementSerializer, OriginSerializer),
-    )
+    @extend_schema(responses=openapi_parameters.all_of("RunMeasurements", MeasurementSerializer, OriginSerializer))
     def get(self, request: Request, pk: int) -> Response:
         """List the probes of one attempt, in their order; of a running run, those so far."""
         run = run_or_404(pk)
@@ -56,11 +51,7 @@ class RunMeasurements(StrictView):
 class RunAttempts(StrictView):
     """The attempts of a run."""
 
-    @extend_schema(
-        tags=["runs"],
-        operation_id="runs_attempts",
-        responses=openapi_parameters.all_of("RunAttempts", AttemptSerializer, OriginSerializer),
-    )
+    @extend_schema(responses=openapi_parameters.all_of("RunAttempts", AttemptSerializer, OriginSerializer))
     def get(self, request: Request, pk: int) -> Response:
         """List the executions of the run by workers, with their outcome, oldest first."""
         run = run_or_404(pk)
@@ -114,12 +105,7 @@ class RunEvents(StrictView):
 
     query_form = EventsForm
 
-    @extend_schema(
-        tags=["runs"],
-        operation_id="runs_events",
-        parameters=[*openapi_parameters.parameters_of(EventsForm), openapi_parameters.RETRY_AFTER],
-        responses=EventsSerializer,
-    )
+    @extend_schema(parameters=[openapi_parameters.RETRY_AFTER], responses=EventsSerializer)
     def get(self, request: Request, pk: int) -> Response:
         """List log lines after a sequence number, over all attempts, with the run's state and phase.
 
@@ -169,7 +155,7 @@ class PointsSerializer(OriginSerializer):
 class RunPoints(StrictView):
     """The data of a run's charts."""
 
-    @extend_schema(tags=["runs"], operation_id="runs_points", responses=PointsSerializer)
+    @extend_schema(responses=PointsSerializer)
     def get(self, request: Request, pk: int) -> Response:
         """List one point for each batch size, ascending, in bytes and seconds. An estimate has a curve for each card.
 
@@ -184,7 +170,7 @@ class RunPoints(StrictView):
 class RunResult(StrictView):
     """The engine's result."""
 
-    @extend_schema(tags=["runs"], operation_id="runs_result", responses={200: RESULT})
+    @extend_schema(responses={200: RESULT})
     def get(self, request: Request, pk: int) -> Response:
         """Return the engine's result, as `python -m engine --json` prints it, with the origin of the run.
 
@@ -214,7 +200,7 @@ class CertificateSerializer(OriginSerializer):
 class RunCertificate(StrictView):
     """The proof of a run's boundary."""
 
-    @extend_schema(tags=["runs"], operation_id="runs_certificate", responses=CertificateSerializer)
+    @extend_schema(responses=CertificateSerializer)
     def get(self, request: Request, pk: int) -> Response:
         """Return the probes of N and N+1. 404 without a result, and for runs that prove no batch size."""
         run = run_or_404(pk)

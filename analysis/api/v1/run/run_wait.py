@@ -85,10 +85,7 @@ class RunWait(StrictView):
     query_form = WaitForm
 
     @extend_schema(
-        tags=["runs"],
-        operation_id="runs_wait",
-        parameters=[*openapi_parameters.parameters_of(WaitForm), openapi_parameters.RETRY_AFTER],
-        responses={200: RunStateSerializer, 202: RunStateSerializer},
+        parameters=[openapi_parameters.RETRY_AFTER], responses={200: RunStateSerializer, 202: RunStateSerializer}
     )
     def get(self, request: Request, pk: int) -> Response:
         """Wait until the run is over: 200; or until the timeout: 202, request it again.
@@ -112,8 +109,6 @@ class RunStream(StrictView):
         return super().perform_content_negotiation(request, force=True)
 
     @extend_schema(
-        tags=["runs"],
-        operation_id="runs_stream",
         parameters=[
             OpenApiParameter(
                 "Last-Event-ID",

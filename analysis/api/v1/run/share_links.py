@@ -6,14 +6,13 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.urls import reverse as path_of
-from drf_spectacular.utils import extend_schema, extend_schema_view
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.generics import GenericAPIView, RetrieveAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from analysis.api.v1.base.openapi_parameters import parameters_of
 from analysis.api.v1.base.paging import PagedList, PageForm
 from analysis.api.v1.base.serializer_bases import StrictBody
 from analysis.api.v1.base.strict_input import validated
@@ -82,11 +81,6 @@ class _ShareLinks(StrictView, GenericAPIView[ShareLink]):
         return share_links_of(signed_in_user(self.request)).select_related("created_by")
 
 
-@extend_schema_view(
-    get=extend_schema(
-        tags=["share links"], operation_id="share_links_list", parameters=parameters_of(ShareLinkListForm)
-    )
-)
 class ShareLinkList(_ShareLinks, PagedList[ShareLink]):
     """The links of the person's own runs, newest first, also ended ones; for GPU managers, of all runs."""
 
@@ -98,12 +92,7 @@ class ShareLinkList(_ShareLinks, PagedList[ShareLink]):
         links = super().get_queryset()
         return links if run_id is None else links.filter(run=run_id)
 
-    @extend_schema(
-        tags=["share links"],
-        operation_id="share_links_create",
-        request=ShareLinkBodySerializer,
-        responses={201: NewShareLinkSerializer},
-    )
+    @extend_schema(request=ShareLinkBodySerializer, responses={201: NewShareLinkSerializer})
     def post(self, request: Request) -> Response:
         """Create a link that shows a run's result without a login. Only this response contains its addresses."""
         values: dict[str, Any] = validated(ShareLinkBodySerializer, request.data)
@@ -113,11 +102,10 @@ class ShareLinkList(_ShareLinks, PagedList[ShareLink]):
         return Response(answer, status=201, headers=headers)
 
 
-@extend_schema_view(get=extend_schema(tags=["share links"], operation_id="share_links_retrieve"))
 class ShareLinkDetail(_ShareLinks, RetrieveAPIView[ShareLink]):
     """One link of a run that the person may change."""
 
-    @extend_schema(tags=["share links"], operation_id="share_links_withdraw", responses={204: None})
+    @extend_schema(operation_id="share_links_withdraw", responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
         """Withdraw a link: from now on it answers 404. Withdrawing it again changes nothing."""
         if share_link_withdraw(link_id=pk, by=signed_in_user(request)) or self.get_queryset().filter(pk=pk).exists():

@@ -25,8 +25,6 @@ class ValidationList(OfKindList):
     kind = RunKind.VALIDATION
 
     @extend_schema(
-        tags=["validations"],
-        operation_id="validations_create",
         parameters=openapi_parameters.ACCEPTED,
         request=openapi_parameters.spec_body("ValidationRequest", ValidationSpec, SETTINGS),
         responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422)},
