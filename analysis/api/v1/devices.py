@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.db.models import QuerySet
 from django.utils import timezone
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
-from rest_framework.generics import GenericAPIView, RetrieveAPIView
 
-from analysis.api.v1.base.paging import PagedList, PageForm
-from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.v1.base.paging import PageForm, Resource
 from analysis.http.query_string import FlagField
 from analysis.models import Device, Run
 from analysis.models.querysets import SEEN_LATELY
@@ -106,35 +105,24 @@ class DeviceForm(PageForm):
     enabled = FlagField(required=False)
 
 
-class _Devices(StrictView, GenericAPIView[Device]):
-    """Common base of list and detail."""
+@extend_schema_view(retrieve=extend_schema(description="One device."))
+class Devices(Resource[Device]):
+    """All devices that were ever registered, oldest first."""
 
     serializer_class = DeviceSerializer
     queryset = Device.objects.none()
-
-    def get_queryset(self) -> QuerySet[DeviceWithActivity]:
-        return Device.objects.select_related("host").defer("calibration").with_activity()
-
-    def get_serializer(self, shown: Any = None, **kwargs: Any) -> DeviceSerializer:
-        devices = shown if kwargs.get("many") else [shown]
-        context = {**self.get_serializer_context(), "waiting": _waiting(devices) if shown else {}}
-        return DeviceSerializer(shown, **{**kwargs, "context": context})
-
-
-class DeviceList(_Devices, PagedList[Device]):
-    """All devices that were ever registered, oldest first."""
-
     ordering = ("id",)
     query_form = DeviceForm
 
     def get_queryset(self) -> QuerySet[DeviceWithActivity]:
         names = {"host": "host__name", "kind": "kind", "enabled": "enabled"}
-        given = {path: self.parameters[name] for name, path in names.items() if self.parameters[name] not in (None, "")}
-        return super().get_queryset().filter(**given)
+        given = {path: value for name, path in names.items() if (value := self.parameters.get(name)) not in (None, "")}
+        return Device.objects.select_related("host").defer("calibration").with_activity().filter(**given)
 
-
-class DeviceDetail(_Devices, RetrieveAPIView[Device]):
-    """One device."""
+    def get_serializer(self, shown: Any = None, **kwargs: Any) -> DeviceSerializer:
+        devices = shown if kwargs.get("many") else [shown]
+        context = {**self.get_serializer_context(), "waiting": _waiting(devices) if shown else {}}
+        return DeviceSerializer(shown, **{**kwargs, "context": context})
 
 
 def _waiting(devices: Iterable[Device]) -> Counter[int]:

@@ -7,13 +7,14 @@ from typing import Any
 from django.db.models import Max
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
+from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from analysis.api.kinds import BY_KIND
 from analysis.api.v1.base import openapi_parameters
 from analysis.api.v1.base.serializers import AttemptSerializer, MeasurementSerializer, OriginSerializer
-from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.v1.base.strict_view import StrictViewSet
 from analysis.api.v1.run.evidence import certificate_of
 from analysis.api.v1.run.result_schema import RESULT
 from analysis.api.v1.run.runs import ASK_AGAIN_SECONDS, run_or_404
@@ -32,31 +33,6 @@ class AttemptForm(StrictQueryForm):
     attempt = WholeNumberField(
         required=False, max_value=ATTEMPT_MAX, help_text="Number of the attempt. Default: the last one."
     )
-
-
-class RunMeasurements(StrictView):
-    """The probes of a run."""
-
-    query_form = AttemptForm
-
-    @extend_schema(responses=openapi_parameters.all_of("RunMeasurements", MeasurementSerializer, OriginSerializer))
-    def get(self, request: Request, pk: int) -> Response:
-        """List the probes of one attempt, in their order; of a running run, those so far."""
-        run = run_or_404(pk)
-        number = self.parameters["attempt"] or run.attempt
-        probes = Measurement.objects.filter(run=run, attempt=number).order_by("sequence")
-        return _all(run, MeasurementSerializer(probes, many=True).data)
-
-
-class RunAttempts(StrictView):
-    """The attempts of a run."""
-
-    @extend_schema(responses=openapi_parameters.all_of("RunAttempts", AttemptSerializer, OriginSerializer))
-    def get(self, request: Request, pk: int) -> Response:
-        """List the executions of the run by workers, with their outcome, oldest first."""
-        run = run_or_404(pk)
-        attempts = Attempt.objects.filter(run=run).select_related("device__host").order_by("number")
-        return _all(run, AttemptSerializer(attempts, many=True).data)
 
 
 class EventSerializer(serializers.ModelSerializer[RunLog]):
@@ -100,29 +76,6 @@ class EventsForm(StrictQueryForm):
     )
 
 
-class RunEvents(StrictView):
-    """The log of a run, to be polled."""
-
-    query_form = EventsForm
-
-    @extend_schema(parameters=[openapi_parameters.RETRY_AFTER], responses=EventsSerializer)
-    def get(self, request: Request, pk: int) -> Response:
-        """List log lines after a sequence number, over all attempts, with the run's state and phase.
-
-        No more lines follow when `is_over` is true and `last_sequence` equals the requested `after`.
-        """
-        after, limit = self.parameters["after"], self.parameters["limit"]
-        # the state is read first: if the run is over by then, the lines read after it are complete
-        run = run_or_404(pk)
-        lines = list(RunLog.objects.filter(run=run, pk__gt=after).order_by("pk")[:limit])
-        if lines:
-            last_sequence = lines[-1].pk
-        else:  # the requested one, if it is one of this run's
-            last_sequence = min(after, RunLog.objects.filter(run=run).aggregate(last=Max("pk"))["last"] or 0)
-        payload = {**state_members(run), "events": lines, "last_sequence": last_sequence}
-        return Response(EventsSerializer(payload).data, headers=_poll(run))
-
-
 class CurvePointSerializer(serializers.Serializer[Any]):
     """One batch size. `outcome` of an estimate is the expected outcome."""
 
@@ -152,34 +105,6 @@ class PointsSerializer(OriginSerializer):
     curves = CurveSerializer(many=True)
 
 
-class RunPoints(StrictView):
-    """The data of a run's charts."""
-
-    @extend_schema(responses=PointsSerializer)
-    def get(self, request: Request, pk: int) -> Response:
-        """List one point for each batch size, ascending, in bytes and seconds. An estimate has a curve for each card.
-
-        Of a size with several probes the latest counts, but not a long run under other conditions.
-        """
-        run = run_or_404(pk)
-        kind = BY_KIND[run.kind]
-        payload = {"run": run.pk, **origin_members(run), "evidence": kind.evidence, "curves": kind.curves(run)}
-        return Response(PointsSerializer(payload).data, headers=_poll(run))
-
-
-class RunResult(StrictView):
-    """The engine's result."""
-
-    @extend_schema(responses={200: RESULT})
-    def get(self, request: Request, pk: int) -> Response:
-        """Return the engine's result, as `python -m engine --json` prints it, with the origin of the run.
-
-        404 if there is none or none yet.
-        """
-        run = run_or_404(pk)
-        return Response({**_result(run), **origin_members(run)})
-
-
 class CertificateSerializer(OriginSerializer):
     """The proof of a boundary: N trained, and N+1 did not."""
 
@@ -197,11 +122,69 @@ class CertificateSerializer(OriginSerializer):
     refused = MeasurementSerializer(many=True, help_text="Probes of the next batch size, N+1, which failed.")
 
 
-class RunCertificate(StrictView):
-    """The proof of a run's boundary."""
+class RunParts(StrictViewSet):
+    """The parts of a run."""
+
+    @extend_schema(responses=openapi_parameters.all_of("RunMeasurements", MeasurementSerializer, OriginSerializer))
+    @action(detail=True, query_form=AttemptForm)
+    def measurements(self, request: Request, pk: int) -> Response:
+        """List the probes of one attempt, in their order; of a running run, those so far."""
+        run = run_or_404(pk)
+        number = self.parameters["attempt"] or run.attempt
+        probes = Measurement.objects.filter(run=run, attempt=number).order_by("sequence")
+        return _all(run, MeasurementSerializer(probes, many=True).data)
+
+    @extend_schema(responses=openapi_parameters.all_of("RunAttempts", AttemptSerializer, OriginSerializer))
+    @action(detail=True)
+    def attempts(self, request: Request, pk: int) -> Response:
+        """List the executions of the run by workers, with their outcome, oldest first."""
+        run = run_or_404(pk)
+        attempts = Attempt.objects.filter(run=run).select_related("device__host").order_by("number")
+        return _all(run, AttemptSerializer(attempts, many=True).data)
+
+    @extend_schema(parameters=[openapi_parameters.RETRY_AFTER], responses=EventsSerializer)
+    @action(detail=True, query_form=EventsForm)
+    def events(self, request: Request, pk: int) -> Response:
+        """List log lines after a sequence number, over all attempts, with the run's state and phase.
+
+        No more lines follow when `is_over` is true and `last_sequence` equals the requested `after`.
+        """
+        after, limit = self.parameters["after"], self.parameters["limit"]
+        # the state is read first: if the run is over by then, the lines read after it are complete
+        run = run_or_404(pk)
+        lines = list(RunLog.objects.filter(run=run, pk__gt=after).order_by("pk")[:limit])
+        if lines:
+            last_sequence = lines[-1].pk
+        else:  # the requested one, if it is one of this run's
+            last_sequence = min(after, RunLog.objects.filter(run=run).aggregate(last=Max("pk"))["last"] or 0)
+        payload = {**state_members(run), "events": lines, "last_sequence": last_sequence}
+        return Response(EventsSerializer(payload).data, headers=_poll(run))
+
+    @extend_schema(responses=PointsSerializer)
+    @action(detail=True)
+    def points(self, request: Request, pk: int) -> Response:
+        """List one point for each batch size, ascending, in bytes and seconds. An estimate has a curve for each card.
+
+        Of a size with several probes the latest counts, but not a long run under other conditions.
+        """
+        run = run_or_404(pk)
+        kind = BY_KIND[run.kind]
+        payload = {"run": run.pk, **origin_members(run), "evidence": kind.evidence, "curves": kind.curves(run)}
+        return Response(PointsSerializer(payload).data, headers=_poll(run))
+
+    @extend_schema(responses={200: RESULT})
+    @action(detail=True)
+    def result(self, request: Request, pk: int) -> Response:
+        """Return the engine's result, as `python -m engine --json` prints it, with the origin of the run.
+
+        404 if there is none or none yet.
+        """
+        run = run_or_404(pk)
+        return Response({**_result(run), **origin_members(run)})
 
     @extend_schema(responses=CertificateSerializer)
-    def get(self, request: Request, pk: int) -> Response:
+    @action(detail=True)
+    def certificate(self, request: Request, pk: int) -> Response:
         """Return the probes of N and N+1. 404 without a result, and for runs that prove no batch size."""
         run = run_or_404(pk)
         if not run.is_search:
