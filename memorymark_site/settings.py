@@ -293,7 +293,6 @@ SPECTACULAR_SETTINGS = {
         {"name": "classic", "description": "The published contract, with its own names and its own form of errors."},
     ],
     "ENUM_NAME_OVERRIDES": {
-        "RequestedKindEnum": "analysis.api.run_request.REQUESTED_KINDS",
         "RunKindEnum": "analysis.models.run_states.PUBLISHED_KINDS",
         "StateEnum": "analysis.models.State",
         "FigureKindEnum": [("measured", "measured"), ("derived", "derived")],

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.http import Http404
 from django.urls import path
-from drf_spectacular.utils import extend_schema, inline_serializer
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -17,22 +17,10 @@ from analysis.api.v1.base.serializers import RunDetailSerializer
 from analysis.api.v1.base.strict_input import body_object
 from analysis.api.v1.base.strict_view import StrictView
 from analysis.api.v1.run.runs import started
-from analysis.models import Run
 from analysis.permissions import signed_in_user
-from analysis.runs.commands import SETTABLE, RegisteredCommand, registered_commands
+from analysis.runs.commands import RegisteredCommand, registered_commands
 from analysis.runs.services import run_create
 from engine.text.masking import masked
-
-_BODY = inline_serializer(
-    "CommandRunRequest",
-    {
-        "device": serializers.CharField(required=False, help_text="As of a run: auto, cuda, cuda:N or cpu."),
-        "device_class": serializers.CharField(required=False),
-        "priority": serializers.ChoiceField(Run.Priority.choices, required=False),
-        "accepts_shared_device": serializers.BooleanField(required=False),
-        **{name: openapi_parameters.command_setting(name) for name in SETTABLE},
-    },
-)
 
 
 class CommandSerializer(serializers.Serializer[RegisteredCommand]):
@@ -75,8 +63,8 @@ class CommandRuns(StrictView):
     @extend_schema(
         operation_id="commands_run",
         parameters=openapi_parameters.ACCEPTED,
-        request=_BODY,
-        responses={202: RunDetailSerializer, **openapi_parameters.problems(404, 409, 422)},
+        request=openapi_parameters.body("CommandRunRequestRequest"),
+        responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422)},
     )
     def post(self, request: Request, name: str) -> Response:
         """Queue a run that finds the command's largest batch size. Poll its Location until it is over."""

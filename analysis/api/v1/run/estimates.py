@@ -25,7 +25,7 @@ class EstimateList(OfKindList):
 
     @extend_schema(
         parameters=openapi_parameters.ACCEPTED,
-        request=openapi_parameters.run_body("EstimateRequest"),
+        request=openapi_parameters.body("EstimateRequestRequest"),
         responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422)},
     )
     def post(self, request: Request) -> Response:

@@ -172,7 +172,7 @@ class ReportEvents(StrictView):
     throttle_scope = "events"
     parser_classes = (EventsParser,)
 
-    @extend_schema(request=EventsSerializer, responses={200: _RECEIVED, **openapi_parameters.problems(404, 409)})
+    @extend_schema(request=EventsSerializer, responses={200: _RECEIVED, **openapi_parameters.problems(409)})
     def post(self, request: Request, run_key: str) -> Response:
         """Store the events of `--events` that are new, and say whether to go on. 409 names the event that is missing.
 

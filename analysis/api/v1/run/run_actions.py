@@ -63,7 +63,7 @@ class RunActions(StrictViewSet):
         return started(request, {}, lambda: services.run_again(run=run, requested_by=user))
 
     @extend_schema(
-        request=openapi_parameters.run_body("RunCloneRequest", needs_model=False),
+        request=openapi_parameters.body("RunCloneRequestRequest"),
         parameters=openapi_parameters.ACCEPTED,
         responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422)},
     )

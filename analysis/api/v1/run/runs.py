@@ -110,7 +110,7 @@ class RunList(RunsView):
 
     @extend_schema(
         parameters=openapi_parameters.ACCEPTED,
-        request=openapi_parameters.run_body("RunRequest"),
+        request=openapi_parameters.body("RunRequestRequest"),
         responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422)},
     )
     def post(self, request: Request) -> Response:

@@ -15,7 +15,6 @@ from analysis.api.v1.run.runs import OfKindList, list_described, started
 from analysis.models import RunKind
 from analysis.permissions import signed_in_user
 from analysis.runs.services import run_create
-from engine.validation.spec import SETTINGS, ValidationSpec
 
 
 @list_described(RunKind.VALIDATION)
@@ -26,7 +25,7 @@ class ValidationList(OfKindList):
 
     @extend_schema(
         parameters=openapi_parameters.ACCEPTED,
-        request=openapi_parameters.spec_body("ValidationRequest", ValidationSpec, SETTINGS),
+        request=openapi_parameters.body("ValidationRequestRequest"),
         responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422)},
     )
     def post(self, request: Request) -> Response:
