@@ -19,7 +19,6 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.classic import schema as classic_schema  # noqa: F401  # registers the description of the classic endpoints
 from analysis.api.permissions import MayRead
 from analysis.api.v1.base.openapi_parameters import problem
 from analysis.api.v1.run.result_schema import engine_components
