@@ -177,11 +177,6 @@ class StoredSpec(StoredObject):
     """The spec of a run."""
 
 
-@extend_schema_field({"oneOf": [*RESULT["oneOf"], {"type": "null"}]})
-class StoredResult(StoredObject):
-    """The result of a run, or null while there is none."""
-
-
 class MemoryByKindSerializer(serializers.Serializer[dict[str, int]]):
     """Memory in use at the moment of the peak, by kind."""
 
@@ -228,7 +223,7 @@ class RunPartsSerializer(serializers.ModelSerializer[Run]):
     """The details of a run: its spec, its result, its attempts and the probes of the last attempt."""
 
     spec = StoredSpec(help_text="The executed spec, with all defaults. As a request body it starts the same run.")
-    result = StoredResult(help_text="The engine's result; null until the run has finished.")
+    result = serializers.SerializerMethodField(help_text="The engine's result; null until the run has finished.")
     seconds_left = serializers.SerializerMethodField(
         help_text="Expected time to the end of a running run; of a race what its time budget leaves, at most; "
         "null: not known. Not part of the ETag."
@@ -243,6 +238,10 @@ class RunPartsSerializer(serializers.ModelSerializer[Run]):
         )
         read_only_fields = fields
 
+    @extend_schema_field({"oneOf": [*RESULT["oneOf"], {"type": "null"}]})
+    def get_result(self, run: Run) -> dict[str, object] | None:
+        return run.result if run.state == State.FINISHED else None  # a run in another state has none: it is not read
+
     def get_seconds_left(self, run: Run) -> float | None:
         return seconds_left_of(run)
 
@@ -250,7 +249,7 @@ class RunPartsSerializer(serializers.ModelSerializer[Run]):
     def get_attempts(self, run: Run) -> list[dict[str, object]]:
         if not run.attempt:
             return []
-        return list(AttemptSerializer(run.attempts.select_related("device__host"), many=True).data)
+        return list(AttemptSerializer(run.attempts.select_related("device__host").order_by("number"), many=True).data)
 
     @extend_schema_field(MeasurementSerializer(many=True))
     def get_measurements(self, run: Run) -> list[dict[str, object]]:

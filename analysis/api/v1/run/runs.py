@@ -22,23 +22,22 @@ from analysis.api.v1.base.etags import etag_of, is_known, refuse_if_changed
 from analysis.api.v1.base.idempotency import REPLAYED, run_once
 from analysis.api.v1.base.paging import PageForm, page_response, place_of
 from analysis.api.v1.base.serializer_bases import StrictBody
-from analysis.api.v1.base.serializers import RunDetailSerializer, RunSerializer
+from analysis.api.v1.base.serializers import RunDetailSerializer, RunPartsSerializer, RunSerializer
 from analysis.api.v1.base.strict_input import StrictFlag, StrictText, body_object, validated
 from analysis.api.v1.base.strict_view import StrictView
-from analysis.api.v1.run.run_rows import attempt_rows, forecast_row, measurement_rows, run_row, run_rows
+from analysis.api.v1.run.run_rows import forecast_row, run_rows
 from analysis.audit.record import record
 from analysis.http.problem_details import Problem, bad_field
 from analysis.http.query_string import BadQuery, StrictQueryForm
 from analysis.lists.runs.export import run_file
 from analysis.lists.runs.filters import RunFilter, RunOrderForm, only_given
 from analysis.lists.runs.query import HistoryQuery, parse_query
-from analysis.models import Measurement, Run, RunKind, State
+from analysis.models import Measurement, Run, RunKind
 from analysis.models.annotations import NAME_LENGTH, TAG_LENGTH
 from analysis.permissions import signed_in_user
 from analysis.runs import services
 from analysis.runs.marks.annotations import NOTE_LENGTH, TAGS_PER_RUN
 from analysis.runs.queue.forecast import queue_positions
-from analysis.runs.queue.remaining_time import seconds_left_of
 from analysis.runs.services import BulkResult
 
 ASK_AGAIN_SECONDS = 2
@@ -259,12 +258,17 @@ def not_yours() -> Problem:
     return Problem(403, detail="Only the person who started this run, or a GPU manager, may do that.", code="not_yours")
 
 
+def summary_of(run: Run) -> dict[str, Any]:
+    """Write a run that was read with its places and tags, without what the queue forecasts for it."""
+    return dict(RunSerializer(run, context={"queue_positions": {}}).data)
+
+
 class RunAnswer:
     """A run as one response shows it; its columns are read once for the body and the ETag."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.summary = run_row(run)
+        self.summary = summary_of(run)
 
     @cached_property
     def etag(self) -> str:
@@ -278,18 +282,7 @@ class RunAnswer:
 
     def response(self, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
         run, turn = self.run, queue_positions([self.run]).get(self.run.pk)
-        body = {
-            **self.summary,
-            **forecast_row(turn),
-            "note": run.note,
-            "error_message": run.error_message,
-            "spec": run.spec,
-            # a run in another state has none: it is not read
-            "result": run.result if run.state == State.FINISHED else None,
-            "seconds_left": seconds_left_of(run),
-            "attempts": attempt_rows(run.attempts.order_by("number")) if run.attempt else [],
-            "measurements": measurement_rows(Measurement.objects.of(run)) if run.attempt else [],
-        }
+        body = {**self.summary, **forecast_row(turn), **RunPartsSerializer(run).data}
         return Response(body, status=status, headers={**_headers(run, self.etag), **(headers or {})})
 
 
