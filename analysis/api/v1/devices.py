@@ -113,11 +113,10 @@ class Devices(Resource[Device]):
     queryset = Device.objects.none()
     ordering = ("id",)
     query_form = DeviceForm
+    lookups = {"host": "host__name", "kind": "kind", "enabled": "enabled"}
 
     def get_queryset(self) -> QuerySet[DeviceWithActivity]:
-        names = {"host": "host__name", "kind": "kind", "enabled": "enabled"}
-        given = {path: value for name, path in names.items() if (value := self.parameters.get(name)) not in (None, "")}
-        return Device.objects.select_related("host").defer("calibration").with_activity().filter(**given)
+        return Device.objects.select_related("host").defer("calibration").with_activity()
 
     def get_serializer(self, shown: Any = None, **kwargs: Any) -> DeviceSerializer:
         devices = shown if kwargs.get("many") else [shown]

@@ -18,6 +18,7 @@ router.register("devices", devices.Devices, "api-device")
 router.register("saved-views", saved_views.SavedViews, "api-saved-view")
 router.register("share-links", share_links.ShareLinks, "api-share-link")
 router.register("tokens", tokens.Tokens, "api-token")
+router.register("audit", audit.AuditLog, "api-audit")
 
 _all: list[URLPattern | URLResolver] = [
     path("runs/", runs.RunList.as_view()),
@@ -41,7 +42,6 @@ _all: list[URLPattern | URLResolver] = [
     path("reports/<str:run_key>/events/", reports.ReportEvents.as_view()),
     path("results/", reports.Results.as_view()),
     path("results/known/", reports.KnownResults.as_view()),
-    path("audit/", audit.AuditList.as_view()),
 ]
 # the lists: URLs without an id
 _names = tuple(str(each.pattern) for each in _all if "<" not in str(each.pattern) and str(each.pattern).endswith("/"))

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from django.db.models import Model, QuerySet
-from rest_framework.generics import ListAPIView
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
@@ -67,20 +66,23 @@ class Keyset(BasePagination):
         return {"type": "object", "required": list(properties), "properties": properties}
 
 
-class PagedList(StrictView, ListAPIView[Row]):
+class Pages(StrictView, ListModelMixin, GenericViewSet[Row]):
     """A list in pages, the newest rows first."""
 
     pagination_class = Keyset
     query_form = PageForm
     ordering: tuple[str, ...] = ("-id",)
+    lookups: Mapping[str, str] = {}
+    """What a parameter is compared with, by its name: a row has to match all that are given."""
+
+    def filter_queryset(self, queryset: QuerySet[Row]) -> QuerySet[Row]:
+        values = ((lookup, self.parameters.get(name)) for name, lookup in self.lookups.items())
+        return queryset.filter(**{lookup: value for lookup, value in values if value not in (None, "")})
 
 
-class Resource(StrictView, ListModelMixin, RetrieveModelMixin, GenericViewSet[Row]):
-    """Rows of a table: a list in pages, the newest first, and each row by its number."""
+class Resource(RetrieveModelMixin, Pages[Row]):
+    """Rows of a table: a list of them, and each by its number."""
 
-    pagination_class = Keyset
-    query_form = PageForm
-    ordering: tuple[str, ...] = ("-id",)
     lookup_value_converter = "int"
 
     @property

@@ -75,12 +75,11 @@ class ShareLinks(Resource[ShareLink]):
     serializer_class = ShareLinkSerializer
     queryset = ShareLink.objects.none()
     query_form = ShareLinkListForm
+    lookups = {"run": "run"}
     throttle_scope = "create"
 
     def get_queryset(self) -> QuerySet[ShareLink]:
-        links = share_links_of(signed_in_user(self.request)).select_related("created_by")
-        run_id = self.parameters.get("run") if self.action == "list" else None
-        return links if run_id is None else links.filter(run=run_id)
+        return share_links_of(signed_in_user(self.request)).select_related("created_by")
 
     @extend_schema(request=ShareLinkBodySerializer, responses={201: NewShareLinkSerializer})
     def create(self, request: Request) -> Response:
