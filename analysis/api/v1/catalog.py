@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from analysis.api.v1.base.openapi_parameters import listed
 from analysis.api.v1.base.strict_view import StrictView
 from analysis.api.v1.run.spec_schema import input_schema, run_schema, settings_of
 from analysis.runs.gpu_catalog import Price, prices
@@ -37,12 +36,6 @@ class ModelSerializer(serializers.Serializer[Workload]):
 
     def get_input(self, workload: Workload) -> dict[str, int]:
         return input_schema(workload)
-
-
-class ModelListSerializer(serializers.Serializer[Any]):
-    """All of them."""
-
-    results = ModelSerializer(many=True)
 
 
 class PriceSerializer(serializers.Serializer[Price]):
@@ -77,19 +70,13 @@ class GpuSerializer(serializers.Serializer[Gpu]):
     price = PriceSerializer(allow_null=True)
 
 
-class GpuListSerializer(serializers.Serializer[Any]):
-    """All of them."""
-
-    results = GpuSerializer(many=True)
-
-
 class ModelList(StrictView):
     """The models that can be measured or estimated."""
 
-    @extend_schema(responses=ModelListSerializer)
+    @extend_schema(responses=listed("ModelList", ModelSerializer))
     def get(self, request: Request) -> Response:
         """List all models that can be measured or estimated."""
-        return Response(ModelListSerializer({"results": WORKLOADS.values()}).data)
+        return Response({"results": ModelSerializer(WORKLOADS.values(), many=True).data})
 
 
 class SettingsSchema(StrictView):
@@ -104,9 +91,9 @@ class SettingsSchema(StrictView):
 class GpuList(StrictView):
     """The cards that estimates can be made for."""
 
-    @extend_schema(responses=GpuListSerializer)
+    @extend_schema(responses=listed("GpuList", GpuSerializer))
     def get(self, request: Request) -> Response:
         """List all cards of the catalogue, with their prices where known."""
         price_of = prices()
         cards = [{**gpu.to_dict(), "price": price_of.get(gpu.id)} for gpu in gpus().values()]
-        return Response(GpuListSerializer({"results": cards}).data)
+        return Response({"results": GpuSerializer(cards, many=True).data})

@@ -113,6 +113,11 @@ _QUERY_TYPES: dict[type[forms.Field], str] = {
 _QUERY_FORMATS = {forms.DateField: "date", forms.DateTimeField: "date-time"}
 
 
+def listed(name: str, row: Any) -> Any:
+    """Describe a short list, all at once."""
+    return inline_serializer(name, {"results": row(many=True)})
+
+
 def page_of(name: str, row: Any) -> Any:
     # a field of its own for each: a field takes the name it is bound to last
     links = {link: serializers.URLField(allow_null=True) for link in ("next", "previous")}

@@ -11,9 +11,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from analysis.api.permissions import MayRead
-from analysis.api.v1.base.serializer_bases import StrictBody
 from analysis.api.v1.base.serializers import OriginSerializer
-from analysis.api.v1.base.strict_input import validated
+from analysis.api.v1.base.strict_input import StrictBody, validated
 from analysis.api.v1.base.strict_view import StrictView
 from analysis.http.problem_details import bad_field
 from analysis.http.query_string import LARGEST_ID, BadQuery

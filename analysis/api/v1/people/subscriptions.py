@@ -15,8 +15,7 @@ from rest_framework.response import Response
 
 from analysis.api.permissions import MayChangeOwn
 from analysis.api.v1.base.paging import NO_STORE, Resource
-from analysis.api.v1.base.serializer_bases import StrictBody
-from analysis.api.v1.base.strict_input import StrictText, validated
+from analysis.api.v1.base.strict_input import StrictBody, StrictText, validated
 from analysis.http.problem_details import bad_field
 from analysis.http.query_string import LARGEST_ID
 from analysis.models import Channel, Delivery, DeliveryAttempt, SavedView, Scope, Subscription

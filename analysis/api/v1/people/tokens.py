@@ -19,8 +19,7 @@ from rest_framework.response import Response
 from analysis.accounts.tokens import token_create, token_revoke
 from analysis.api.permissions import MayRead
 from analysis.api.v1.base.paging import NO_STORE, PageForm, Resource
-from analysis.api.v1.base.serializer_bases import StrictBody
-from analysis.api.v1.base.strict_input import StrictFlag, StrictText, validated
+from analysis.api.v1.base.strict_input import StrictBody, StrictFlag, StrictText, validated
 from analysis.http.problem_details import Problem, bad_field, bad_parameter
 from analysis.models import ApiToken
 from analysis.models.accounts import TOKEN_NAME_LENGTH

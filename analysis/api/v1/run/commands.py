@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.http import Http404
 from django.urls import path
 from drf_spectacular.utils import extend_schema
@@ -40,19 +38,13 @@ class CommandSerializer(serializers.Serializer[RegisteredCommand]):
         return masked(command.command)
 
 
-class CommandListSerializer(serializers.Serializer[Any]):
-    """All of them."""
-
-    results = CommandSerializer(many=True)
-
-
 class Commands(StrictView):
     """The commands that can be started here."""
 
-    @extend_schema(responses=CommandListSerializer)
+    @extend_schema(responses=openapi_parameters.listed("CommandList", CommandSerializer))
     def get(self, request: Request) -> Response:
         """List the training commands that the administrator registered on this host."""
-        return Response(CommandListSerializer({"results": list(registered_commands().values())}).data)
+        return Response({"results": CommandSerializer(registered_commands().values(), many=True).data})
 
 
 class CommandRuns(StrictView):

@@ -14,8 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from analysis.api.v1.base import openapi_parameters
-from analysis.api.v1.base.serializer_bases import StrictBody
-from analysis.api.v1.base.strict_input import StrictJSONParser, StrictText, body_object, validated
+from analysis.api.v1.base.strict_input import StrictBody, StrictJSONParser, StrictText, body_object, validated
 from analysis.api.v1.base.strict_view import StrictView
 from analysis.api.v1.run.impossible import impossible
 from analysis.api.v1.run.result_schema import RESULT
@@ -79,11 +78,11 @@ class DigestsSerializer(StrictBody):
     )
 
 
+_PLACE = {"id": serializers.IntegerField(), "url": serializers.URLField(help_text="Page of the run.")}
 _REPORTED = inline_serializer(
     "ReportedRun",
     {
-        "id": serializers.IntegerField(),
-        "url": serializers.URLField(help_text="Page of the run."),
+        **_PLACE,
         "next": serializers.IntegerField(help_text="Number of the event that is expected next."),
         "heartbeat_seconds": serializers.FloatField(help_text="How often the sender should be heard from, at least."),
     },
@@ -98,8 +97,7 @@ _RECEIVED = inline_serializer(
 _STORED = inline_serializer(
     "StoredResultDocument",
     {
-        "id": serializers.IntegerField(),
-        "url": serializers.URLField(help_text="Page of the run."),
+        **_PLACE,
         "sha256": serializers.CharField(help_text="SHA-256 of the document's bytes as received."),
     },
 )
@@ -111,8 +109,7 @@ _KNOWN = inline_serializer(
             child=inline_serializer(
                 "KnownResultDocument",
                 {
-                    "id": serializers.IntegerField(),
-                    "url": serializers.URLField(help_text="Page of the run."),
+                    **_PLACE,
                     "next": serializers.IntegerField(help_text="How many events of the run have arrived."),
                 },
             ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.db.models import Max
@@ -15,7 +16,6 @@ from analysis.api.kinds import BY_KIND
 from analysis.api.v1.base import openapi_parameters
 from analysis.api.v1.base.serializers import AttemptSerializer, MeasurementSerializer, OriginSerializer
 from analysis.api.v1.base.strict_view import StrictViewSet
-from analysis.api.v1.run.evidence import certificate_of
 from analysis.api.v1.run.result_schema import RESULT
 from analysis.api.v1.run.runs import ASK_AGAIN_SECONDS, run_or_404
 from analysis.http.problem_details import Problem
@@ -192,7 +192,22 @@ class RunParts(StrictViewSet):
             article = "an" if kind[0] in "aeiou" else "a"
             refusal = f"Run {pk} is {article} {kind}: it proves no batch size."
             raise Problem(404, detail=refusal, code="no_certificate")
-        return Response(CertificateSerializer(certificate_of(run, _result(run)["boundary"])).data)
+        return Response(CertificateSerializer(_certificate_of(run, _result(run)["boundary"])).data)
+
+
+def _certificate_of(run: Run, boundary: Mapping[str, Any]) -> dict[str, Any]:
+    """Put together the boundary and the probes that prove it."""
+    fits, refused = boundary["largest_batch_size"], boundary["refused_batch_size"]
+    probes = [probe for probe in Measurement.objects.of(run) if probe.batch_size in (fits, refused)]
+    return {
+        **{name: boundary.get(name) for name in ("refusal", "note")},
+        **{name: boundary[name] for name in ("certified", "reason", "largest_batch_size", "refused_batch_size")},
+        **origin_members(run),
+        "run": run.pk,
+        "soak_steps": boundary.get("soak_steps", 0),
+        "fits": [probe for probe in probes if probe.batch_size == fits],
+        "refused": [probe for probe in probes if probe.batch_size == refused],
+    }
 
 
 def _result(run: Run) -> dict[str, Any]:

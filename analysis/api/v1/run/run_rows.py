@@ -9,22 +9,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
 from rest_framework.fields import DateTimeField
 
-from analysis.api.v1.base.serializers import RunSerializer
+from analysis.api.v1.base.serializers import FORECAST, RunSerializer, cell, forecast_row
 from analysis.models import Run, State
-from analysis.presentation.device_hold import holder_text
 from analysis.presentation.origin import origin_text
-from analysis.runs.queue.forecast import QueuePosition, positions_of
+from analysis.runs.queue.forecast import positions_of
 from engine.kinds import KINDS
 
 Row = dict[str, Any]
-_FORECAST = ("queue_position", "expected_start_at", "after_run", "held_by", "held_since")
-_NOT_COLUMNS = ("tags", "origin", *_FORECAST)
+_NOT_COLUMNS = ("tags", "origin", *FORECAST)
 _PUBLISHED = {"published_kind": "kind__published"}
 """What a run has as a property, and the database as a column."""
 
@@ -47,15 +44,6 @@ def run_rows(numbers: Sequence[int], *, forecast: bool = True) -> list[Row]:
         if (turn := positions.get(pk)) is not None:
             row |= forecast_row(turn)
     return [rows[number] for number in numbers if number in rows]
-
-
-def forecast_row(turn: QueuePosition | None) -> Row:
-    """Write what the queue forecasts for a run; null where it forecasts nothing."""
-    if turn is None:
-        return dict.fromkeys(_FORECAST)
-    held = turn.held
-    told = (turn.after_run, holder_text(held) if held else None, cell(held.held_since) if held else None)
-    return dict(zip(_FORECAST, (turn.position, cell(turn.start_at), *told), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +75,6 @@ def _layout() -> _Layout:
         moments=tuple(place for place, field in enumerate(columns.values()) if isinstance(field, DateTimeField)),
         gaps=tuple(place for place, name in enumerate(fields) if name in _NOT_COLUMNS),
     )
-
-
-def cell(value: Any) -> Any:
-    """Write a moment as the API does; all else is JSON's already."""
-    if not isinstance(value, datetime):
-        return value
-    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def _tags(numbers: Iterable[int]) -> dict[int, list[str]]:

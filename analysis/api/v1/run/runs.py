@@ -21,11 +21,10 @@ from analysis.api.v1.base import openapi_parameters
 from analysis.api.v1.base.etags import etag_of, is_known, refuse_if_changed
 from analysis.api.v1.base.idempotency import REPLAYED, run_once
 from analysis.api.v1.base.paging import PageForm, page_response, place_of
-from analysis.api.v1.base.serializer_bases import StrictBody
-from analysis.api.v1.base.serializers import RunDetailSerializer, RunPartsSerializer, RunSerializer
-from analysis.api.v1.base.strict_input import StrictFlag, StrictText, body_object, validated
+from analysis.api.v1.base.serializers import RunDetailSerializer, RunPartsSerializer, RunSerializer, forecast_row
+from analysis.api.v1.base.strict_input import StrictBody, StrictFlag, StrictText, body_object, validated
 from analysis.api.v1.base.strict_view import StrictView
-from analysis.api.v1.run.run_rows import forecast_row, run_rows
+from analysis.api.v1.run.run_rows import run_rows
 from analysis.audit.record import record
 from analysis.http.problem_details import Problem, bad_field
 from analysis.http.query_string import BadQuery, StrictQueryForm
