@@ -140,7 +140,7 @@ class ProtectReferencedAdmin(Managed[Row]):
 class ReadOnly(Managed[Row]):
     """Rows that only services write."""
 
-    may = ()
+    may: tuple[str, ...] = ()
 
 
 class RunChildAdmin(ReadOnly[Row]):

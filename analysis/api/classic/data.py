@@ -160,7 +160,7 @@ class AnalyzedSerializer(serializers.Serializer[Measured]):
 
     @extend_schema_field(AnalyzedSizeSerializer(many=True))
     def get_results(self, found: Measured) -> Any:
-        return AnalyzedSizeSerializer(decisive_probes(found.probes).values(), many=True).data
+        return AnalyzedSizeSerializer([*decisive_probes(found.probes).values()], many=True).data
 
 
 class AnalyzeSerializer(serializers.Serializer[Any]):
@@ -188,7 +188,7 @@ def health_data(device: Device | None, now: datetime) -> dict[str, Any]:
 
 def models_data() -> list[dict[str, Any]]:
     """Return the data of `GET /models`, the three models of the contract first."""
-    return list(ClassicModelSerializer(WORKLOADS.values(), many=True).data)
+    return list(ClassicModelSerializer([*WORKLOADS.values()], many=True).data)
 
 
 def analysis_data(result: Mapping[str, Any], *, run_id: int) -> dict[str, Any]:

@@ -76,7 +76,7 @@ class ModelList(StrictView):
     @extend_schema(responses=listed("ModelList", ModelSerializer))
     def get(self, request: Request) -> Response:
         """List all models that can be measured or estimated."""
-        return Response({"results": ModelSerializer(WORKLOADS.values(), many=True).data})
+        return Response({"results": ModelSerializer([*WORKLOADS.values()], many=True).data})
 
 
 class SettingsSchema(StrictView):

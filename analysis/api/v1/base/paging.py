@@ -75,7 +75,7 @@ class Pages(StrictView, ListModelMixin, GenericViewSet[Row]):
     lookups: Mapping[str, str] = {}
     """What a parameter is compared with, by its name: a row has to match all that are given."""
 
-    def filter_queryset(self, queryset: QuerySet[Row]) -> QuerySet[Row]:
+    def filter_queryset(self, queryset: QuerySet[Row, Any]) -> QuerySet[Row, Any]:
         values = ((lookup, self.parameters.get(name)) for name, lookup in self.lookups.items())
         return queryset.filter(**{lookup: value for lookup, value in values if value not in (None, "")})
 
@@ -91,7 +91,7 @@ class Resource(RetrieveModelMixin, Pages[Row]):
 
     def created(self, answer: BaseSerializer[Any], headers: Mapping[str, str] | None = None) -> Response:
         """Answer a new row with its address."""
-        location = self.reverse_action("detail", args=[answer.instance.pk])
+        location = self.reverse_action("detail", args=[answer.data["id"]])
         return Response(answer.data, status=201, headers={"Location": location, **(headers or {})})
 
 

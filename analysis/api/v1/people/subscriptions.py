@@ -157,8 +157,8 @@ class Subscriptions(Resource[Subscription], DestroyModelMixin):
     @action(detail=True)
     def deliveries(self, request: Request, pk: int) -> Response:
         """List the deliveries of one subscription with all their attempts, newest first."""
-        rows = Delivery.objects.filter(subscription=self.get_object())
-        page = self.paginate_queryset(rows.select_related("event").prefetch_related("attempts"))
+        rows: Any = Delivery.objects.filter(subscription=self.get_object())
+        page: Any = self.paginate_queryset(rows.select_related("event").prefetch_related("attempts"))
         return self.get_paginated_response(DeliverySerializer(page, many=True).data)
 
 

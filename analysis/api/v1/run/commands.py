@@ -11,10 +11,9 @@ from rest_framework.response import Response
 
 from analysis.api.kinds.command import command_submission
 from analysis.api.v1.base import openapi_parameters
-from analysis.api.v1.base.serializers import RunDetailSerializer
 from analysis.api.v1.base.strict_input import body_object
 from analysis.api.v1.base.strict_view import StrictView
-from analysis.api.v1.run.runs import started
+from analysis.api.v1.run.runs import started, stores_run
 from analysis.permissions import signed_in_user
 from analysis.runs.commands import RegisteredCommand, registered_commands
 from analysis.runs.services import run_create
@@ -44,7 +43,7 @@ class Commands(StrictView):
     @extend_schema(responses=openapi_parameters.listed("CommandList", CommandSerializer))
     def get(self, request: Request) -> Response:
         """List the training commands that the administrator registered on this host."""
-        return Response({"results": CommandSerializer(registered_commands().values(), many=True).data})
+        return Response({"results": CommandSerializer([*registered_commands().values()], many=True).data})
 
 
 class CommandRuns(StrictView):
@@ -52,12 +51,7 @@ class CommandRuns(StrictView):
 
     throttle_scope = "create"
 
-    @extend_schema(
-        operation_id="commands_run",
-        parameters=openapi_parameters.ACCEPTED,
-        request=openapi_parameters.body("CommandRunRequestRequest"),
-        responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422)},
-    )
+    @stores_run("CommandRunRequestRequest", operation_id="commands_run")
     def post(self, request: Request, name: str) -> Response:
         """Queue a run that finds the command's largest batch size. Poll its Location until it is over."""
         if name not in registered_commands():

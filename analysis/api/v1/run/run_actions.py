@@ -14,7 +14,7 @@ from analysis.api.v1.base import openapi_parameters
 from analysis.api.v1.base.serializers import RunDetailSerializer
 from analysis.api.v1.base.strict_input import body_object
 from analysis.api.v1.base.strict_view import StrictViewSet
-from analysis.api.v1.run.runs import accepted, not_yours, refuse_unless_done, run_or_404, started
+from analysis.api.v1.run.runs import accepted, not_yours, refuse_unless_done, run_or_404, started, stores_run
 from analysis.http.problem_details import Problem
 from analysis.models import Run
 from analysis.permissions import signed_in_user
@@ -46,11 +46,7 @@ class RunActions(StrictViewSet):
             raise not_yours()
         return accepted(run_or_404(pk), request, status=202 if answer.done else 200)
 
-    @extend_schema(
-        request=None,
-        parameters=openapi_parameters.ACCEPTED,
-        responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422, *_WITH_A_BODY)},
-    )
+    @stores_run(problems=_WITH_A_BODY)
     @action(detail=True, methods=["post"], throttle_scope="create")
     def retry(self, request: Request, pk: int) -> Response:
         """Store a new run with the same spec and placement, owned by the requester. The run must be over."""
@@ -62,11 +58,7 @@ class RunActions(StrictViewSet):
         user = signed_in_user(request)
         return started(request, {}, lambda: services.run_again(run=run, requested_by=user))
 
-    @extend_schema(
-        request=openapi_parameters.body("RunCloneRequestRequest"),
-        parameters=openapi_parameters.ACCEPTED,
-        responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422)},
-    )
+    @stores_run("RunCloneRequestRequest")
     @action(detail=True, methods=["post"], throttle_scope="create")
     def clone(self, request: Request, pk: int) -> Response:
         """Store a new run with the spec of this one, changed by the body.

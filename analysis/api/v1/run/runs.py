@@ -96,6 +96,17 @@ def list_described(kind: RunKind) -> Any:
     return extend_schema_view(get=extend_schema(responses=page, description=description))
 
 
+def stores_run(body: str | None = None, *, problems: tuple[int, ...] = (), **options: Any) -> Any:
+    """Describe an address that stores a run, with the component of its body: a decorator for the method."""
+    refusals = openapi_parameters.problems(409, 422, *problems)
+    return extend_schema(
+        parameters=openapi_parameters.ACCEPTED,
+        request=body and openapi_parameters.body(body),
+        responses={202: RunDetailSerializer, **refusals},
+        **options,
+    )
+
+
 class RunList(RunsView):
     """`GET` lists runs; `POST` stores one."""
 
@@ -106,11 +117,7 @@ class RunList(RunsView):
         """List runs, filtered and sorted as on the page /runs/. There is no total count; `next` is null at the end."""
         return page_answered(self.query, request)
 
-    @extend_schema(
-        parameters=openapi_parameters.ACCEPTED,
-        request=openapi_parameters.body("RunRequestRequest"),
-        responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422)},
-    )
+    @stores_run("RunRequestRequest")
     def post(self, request: Request) -> Response:
         """Store and queue a run: a measurement or an estimate. Poll its Location until it is over."""
         body = body_object(request)
