@@ -48,10 +48,6 @@ def test_price_and_use_of_a_device_are_for_people_to_decide(root_client):
     assert device.capacity_bytes > 1
 
 
-def test_an_operator_stays_outside(alice_client):
-    assert alice_client.get("/admin/analysis/run/").status_code == 403
-
-
 def test_a_host_is_drained_and_taken_back_by_an_action(root_client):
     device = make_device()
     chosen = {"_selected_action": [device.host_id]}

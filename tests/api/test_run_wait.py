@@ -81,13 +81,6 @@ def test_without_a_slot_a_wait_answers_at_once(alice_client: Client, settings: A
     assert (response.status_code, response.headers["Retry-After"]) == (202, "10")
 
 
-@pytest.mark.parametrize("timeout", ["91", "-1", "x", ""])
-def test_a_timeout_out_of_bounds_is_refused_by_its_name(alice_client: Client, timeout: str) -> None:
-    response = alice_client.get(f"/api/v1/runs/{make_claimed_run().pk}/wait/?timeout={timeout}")
-    assert response.status_code == 400
-    assert response.json()["errors"][0]["parameter"] == "timeout"
-
-
 def test_a_stream_has_every_event_in_order_and_ends_with_the_run(alice_client: Client) -> None:
     run = run_with_events()
     response = alice_client.get(f"/api/v1/runs/{run.pk}/events/stream/", headers={"Accept": "text/event-stream"})

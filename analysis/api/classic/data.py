@@ -70,7 +70,7 @@ class HealthSerializer(serializers.Serializer[Any]):
     version = serializers.CharField(help_text="Version of MemoryMark that this server runs.")
 
 
-class ClassicModelSerializer(serializers.Serializer[Workload]):
+class ClassicModelSerializer(serializers.Serializer[Any]):
     """A model that can be analysed."""
 
     id = serializers.CharField()
@@ -96,7 +96,7 @@ class AnalyzeBodySerializer(serializers.Serializer[Any]):
     model_name = serializers.CharField(help_text="Id of a model in /models.")
 
 
-class AnalyzedSizeSerializer(serializers.Serializer[Probe]):
+class AnalyzedSizeSerializer(serializers.Serializer[Any]):
     """A tested batch size. `_mb` is MiB, `_gb` is GiB, both rounded."""
 
     batch_size = serializers.IntegerField()

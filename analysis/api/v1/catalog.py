@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -13,10 +15,10 @@ from analysis.api.v1.base.strict_view import StrictView
 from analysis.api.v1.run.spec_schema import input_schema, run_schema, settings_of
 from analysis.runs.gpu_catalog import Price, prices
 from engine.catalog import TASK_LABELS, WORKLOADS, Workload
-from engine.estimate.gpus import Gpu, gpus
+from engine.estimate.gpus import gpus
 
 
-class ModelSerializer(serializers.Serializer[Workload]):
+class ModelSerializer(serializers.Serializer[Any]):
     """A workload: an architecture with its task and input."""
 
     id = serializers.CharField()
@@ -48,7 +50,7 @@ class PriceSerializer(serializers.Serializer[Price]):
     is_own = serializers.BooleanField(source="is_of_lab", help_text="Whether this lab's GPU managers set the price.")
 
 
-class GpuSerializer(serializers.Serializer[Gpu]):
+class GpuSerializer(serializers.Serializer[Any]):
     """A card of the catalogue. Peak figures are the vendor's, without sparsity; null means unknown."""
 
     id = serializers.CharField()

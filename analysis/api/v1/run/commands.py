@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import Http404
 from django.urls import path
 from drf_spectacular.utils import extend_schema
@@ -20,7 +22,7 @@ from analysis.runs.services import run_create
 from engine.text.masking import masked
 
 
-class CommandSerializer(serializers.Serializer[RegisteredCommand]):
+class CommandSerializer(serializers.Serializer[Any]):
     """A registered command. What looks like a secret on its command line is hidden."""
 
     name = serializers.CharField()

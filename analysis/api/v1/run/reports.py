@@ -78,7 +78,7 @@ class DigestsSerializer(StrictBody):
     )
 
 
-_PLACE = {"id": serializers.IntegerField(), "url": serializers.URLField(help_text="Page of the run.")}
+_PLACE: dict[str, Any] = {"id": serializers.IntegerField(), "url": serializers.URLField(help_text="Page of the run.")}
 _REPORTED = inline_serializer(
     "ReportedRun",
     {

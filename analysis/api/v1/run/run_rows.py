@@ -27,7 +27,7 @@ def run_rows(numbers: Sequence[int]) -> list[dict[str, Any]]:
     members = _members()
     columns = [name for name, path in members.items() if path]
     read = Run.all_runs.filter(pk__in=numbers).order_by().values_list(*filter(None, members.values()))
-    unknown = dict.fromkeys(members)
+    unknown: dict[str, Any] = dict.fromkeys(members)
     found = (unknown | dict(zip(columns, map(cell, values), strict=True)) for values in read)
     rows = {row["id"]: row for row in found}
     tags = _tags(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -40,6 +40,7 @@ from analysis.runs.queue.forecast import queue_positions
 from analysis.runs.services import BulkResult
 
 ASK_AGAIN_SECONDS = 2
+Method = TypeVar("Method", bound=Callable[..., Response])
 
 
 class RunListForm(RunOrderForm, PageForm):
@@ -96,7 +97,9 @@ def list_described(kind: RunKind) -> Any:
     return extend_schema_view(get=extend_schema(responses=page, description=description))
 
 
-def stores_run(body: str | None = None, *, problems: tuple[int, ...] = (), **options: Any) -> Any:
+def stores_run(
+    body: str | None = None, *, problems: tuple[int, ...] = (), **options: Any
+) -> Callable[[Method], Method]:
     """Describe an address that stores a run, with the component of its body: a decorator for the method."""
     refusals = openapi_parameters.problems(409, 422, *problems)
     return extend_schema(
