@@ -76,6 +76,8 @@ class Pages(StrictView, ListModelMixin, GenericViewSet[Row]):
     """What a parameter is compared with, by its name: a row has to match all that are given."""
 
     def filter_queryset(self, queryset: QuerySet[Row, Any]) -> QuerySet[Row, Any]:
+        if self.action != "list":
+            return queryset
         values = ((lookup, self.parameters.get(name)) for name, lookup in self.lookups.items())
         return queryset.filter(**{lookup: value for lookup, value in values if value not in (None, "")})
 
