@@ -21,6 +21,7 @@ from rest_framework.response import Response
 
 from analysis.api.permissions import MayRead
 from analysis.api.v1.base.openapi_parameters import problem
+from analysis.api.v1.lists.advice import advice_components
 from analysis.api.v1.run.result_schema import engine_components
 from analysis.api.v1.run.spec_schema import body_components
 
@@ -103,7 +104,8 @@ def exclude_monitoring(endpoints: list[tuple[str, str, str, Any]]) -> list[tuple
 def with_problems(result: Schema, generator: Any, request: Any, public: bool) -> Schema:
     """Add a summary to each operation, for the list of the page, and to those of version 1 the problems they answer."""
     bodies = body_components()
-    result["components"].setdefault("schemas", {}).update({"Problem": _PROBLEM, **engine_components(), **bodies})
+    described = {"Problem": _PROBLEM, **engine_components(), **advice_components(), **bodies}
+    result["components"].setdefault("schemas", {}).update(described)
     for path, operations in result["paths"].items():
         for operation in operations.values():
             operation.setdefault("summary", first_sentence(operation.get("description", "")))
