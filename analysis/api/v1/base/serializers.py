@@ -76,7 +76,8 @@ class OriginSerializer(serializers.Serializer[Any]):
 
     def to_representation(self, instance: Any) -> dict[str, Any]:
         shown = super().to_representation(instance)
-        origin, run = getattr(instance, "origin", None), getattr(instance, "run", None)
+        origin = getattr(instance, "origin", None)
+        run = instance if isinstance(instance, Run) else getattr(instance, "run", None)
         if isinstance(run, Run):
             origin = Origin.of(run)
         return {**shown, **origin.members} if isinstance(origin, Origin) else shown

@@ -51,7 +51,7 @@ class EventSerializer(serializers.ModelSerializer[RunLog]):
 class StateMembers(OriginSerializer):
     """The state of a run, as far as every answer about it has it."""
 
-    run = serializers.IntegerField()
+    run = serializers.IntegerField(source="pk")
     state = serializers.ChoiceField(State.choices)
     phase = serializers.CharField()
     attempt = serializers.IntegerField()
@@ -157,8 +157,8 @@ class RunParts(StrictViewSet):
             last_sequence = lines[-1].pk
         else:  # the requested one, if it is one of this run's
             last_sequence = min(after, RunLog.objects.filter(run=run).aggregate(last=Max("pk"))["last"] or 0)
-        payload = {**state_members(run), "events": lines, "last_sequence": last_sequence}
-        return Response(EventsSerializer(payload).data, headers=_poll(run))
+        events = {"events": EventSerializer(lines, many=True).data, "last_sequence": last_sequence}
+        return Response({**StateMembers(run).data, **events}, headers=_poll(run))
 
     @extend_schema(responses=PointsSerializer)
     @action(detail=True)
@@ -225,8 +225,3 @@ def _all(run: Run, results: Any) -> Response:
 def _poll(run: Run) -> dict[str, str]:
     """Return the header with the interval for polling; none once the run is over."""
     return {} if run.is_over else {"Retry-After": str(ASK_AGAIN_SECONDS)}
-
-
-def state_members(run: Run) -> dict[str, Any]:
-    names = ("state", "phase", "attempt", "is_over")
-    return {"run": run.pk, **origin_members(run), **{name: getattr(run, name) for name in names}}

@@ -20,7 +20,7 @@ from rest_framework.utils.encoders import JSONEncoder
 from analysis.api.v1.base import openapi_parameters
 from analysis.api.v1.base.serializers import MeasurementSerializer
 from analysis.api.v1.base.strict_view import StrictViewSet
-from analysis.api.v1.run.run_parts import EventSerializer, StateMembers, state_members
+from analysis.api.v1.run.run_parts import EventSerializer, StateMembers
 from analysis.api.v1.run.runs import ASK_AGAIN_SECONDS, run_or_404
 from analysis.api.waiting import Person, streams, wait_until_over
 from analysis.database import DATABASE_AWAY, connections_release
@@ -99,7 +99,7 @@ class RunWaits(StrictViewSet):
         run = run_or_404(pk)
         has_waited = run.is_over or wait_until_over(run, self.parameters["timeout"], request.user)
         run = run_or_404(pk)
-        payload = RunStateSerializer(_state_of(run)).data
+        payload = RunStateSerializer(run).data
         if run.is_over:
             return Response(payload)
         return Response(payload, 202, headers={"Retry-After": str(ASK_AGAIN_SECONDS if has_waited else BUSY_SECONDS)})
@@ -174,7 +174,7 @@ def _chunks(run_id: int, place: Place) -> Generator[bytes, None, None]:
         run = Run.objects.filter(pk=run_id).select_related("requested_by").defer("result", "spec").first()
         if run is None:  # deleted meanwhile
             return
-        if (state := _state_of(run)) != shown:
+        if (state := RunStateSerializer(run).data) != shown:
             shown, sent_at = state, now
             yield _event("state", place, state)
         rows = _rows_after(run_id, place)
@@ -206,7 +206,3 @@ def _rows_after(run_id: int, place: Place) -> list[tuple[str, Place, Any]]:
 
 def _event(name: str, place: Place, data: Any) -> bytes:
     return f"event: {name}\nid: {place}\ndata: {json.dumps(data, cls=JSONEncoder)}\n\n".encode()
-
-
-def _state_of(run: Run) -> dict[str, Any]:
-    return {**state_members(run), "exit_status": run.exit_status}
