@@ -179,10 +179,3 @@ def test_a_wrong_note_names_its_place(alice_client: Client, wrong: dict[str, Any
     body = {"run": finished().pk, "metric": "peak", "note": "why", **wrong}
     answer = alice_client.post(NOTES, body, content_type="application/json")
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (400, pointer)
-
-
-@pytest.mark.parametrize("query", ["", "model=bert-tiny", "model=bert-tiny&gpu=x&mode=sleep", "model=b&gpu=x&colour=1"])
-def test_a_trend_refuses_by_name(alice_client: Client, query: str) -> None:
-    answer = alice_client.get(f"{TREND}?{query}")
-    assert answer.status_code == 400
-    assert answer.json()["errors"][0]["parameter"] in ("model", "gpu", "mode", "colour")
