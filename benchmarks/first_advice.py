@@ -26,7 +26,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from engine.estimate.estimator import Estimator
-from engine.estimate.what_to_change import Evaluated, Scope, Variant, what_to_change
+from engine.estimate.what_to_change import Evaluated, Scope, Variant, WhatToChange, what_to_change
 from engine.measurement import probe
 from engine.measurement.device import Cpu
 from engine.measurement.workloads import build
@@ -74,8 +74,8 @@ def run_case(number: int, rng: random.Random) -> dict[str, Any]:
     started = time.perf_counter()
     estimator = Estimator(spec)
     estimator.estimates([None], (batch_size,), Scope.FIRST)
-    first = estimator.what_to_change
-    assert first is not None
+    first = estimator.answers["what_to_change"]
+    assert isinstance(first, WhatToChange)
     row: dict[str, Any] = {
         "case": number,
         "spec": {name: value for name, value in spec.to_dict().items() if value != getattr(RunSpec(spec.model), name)},

@@ -1,4 +1,4 @@
-"""PURE: which of many cards train a batch size, the smallest first."""
+"""PURE: which of many cards train a batch size, the smallest or the cheapest first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ E = TypeVar("E", bound=Estimate)
 def that_fit(estimates: Iterable[E], batch_size: int) -> list[E]:
     """Return those in which it fits with the margin, the least memory first; of equals, the cheapest."""
     fitting = [made for made in estimates if made.safe_batch_size >= batch_size]
-    return sorted(fitting, key=lambda made: (made.gpu.total_bytes, price_of(made.gpu.id)))
+    return sorted(fitting, key=lambda made: (made.gpu.total_bytes, total_price(made)))
 
 
 def smallest_gpu(estimates: Iterable[Estimate], batch_size: int) -> str | None:
@@ -36,11 +36,6 @@ def share_of(samples: int, ranks: int) -> int:
 
 
 def total_price(made: Estimate) -> float:
-    """Return the price of an hour of all its GPUs; infinite where it is not known."""
-    return made.spec.ranks * price_of(made.gpu.id)
-
-
-def price_of(gpu_id: str) -> float:
-    """Return the price of an hour, to order cards by; without one it counts as the highest."""
-    card = gpus.gpus().get(gpu_id)
-    return inf if card is None or card.price_per_hour_usd is None else card.price_per_hour_usd
+    """Return the price of an hour of all its GPUs, to order them by; infinite where it is not known."""
+    card = gpus.gpus().get(made.gpu.id)
+    return inf if card is None or card.price_per_hour_usd is None else made.spec.ranks * card.price_per_hour_usd

@@ -29,6 +29,7 @@ from .alternatives import (
     single_changes,
     whole_grid,
 )
+from .types import Judged, safe_bytes
 
 ENOUGH_PAIRS = 3
 """Number of fitting pairs after which no more are tried: each costs an estimate, and the cheapest come first."""
@@ -55,15 +56,17 @@ class Evaluated:
     safe_batch_size: int
     peak_bytes: Callable[[int], int]
 
+    def is_safe(self, memory_bytes: int) -> bool:
+        return memory_bytes <= safe_bytes(self.limit_bytes, self.margin_fraction)
+
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(Judged):
     """One combination of settings, judged at the requested batch size.
 
     `settings` are those that differ from the request. `micro_batch_size` is None where the whole batch is one step;
     else each micro-batch of the request is divided into `batch_size / micro_batch_size` of them. `memory_bytes` is the
-    peak of such a step.
-    `is_safe`: it fits with the margin; a change is advised only then.
+    peak of such a step. A change is advised only where it is safe.
     """
 
     label: str
@@ -128,9 +131,9 @@ def what_to_change(
     spec: RunSpec, batch_size: int, evaluate: Evaluate, scope: Scope, report: Report = lambda _: None
 ) -> WhatToChange:
     """Try the changes of `scope`. Raises what `evaluate` raises for the request itself."""
-    started = time.monotonic()
+    started, requested = time.monotonic(), evaluate(spec)
     tried = _Tried(spec, batch_size, evaluate, report)
-    tried.whole((), evaluate(spec))
+    tried.whole((), requested)
     singles, enough = single_changes(spec), 1 if scope is Scope.FIRST else None
     of_the_loop = [changes for changes in singles if costs_of(changes)[0] < Cost.SMALLER_PIECES]
     tried.all_of([*of_the_loop, *lines_together(of_the_loop)], enough)
@@ -145,7 +148,18 @@ def what_to_change(
             tried.in_pieces(changes)
         rest = pairs(singles) if scope is not Scope.GRID else []
         tried.all_of(rest, enough or ENOUGH_PAIRS)
-    return tried.outcome(scope, time.monotonic() - started)
+    safe = [] if tried.variants[0].is_safe else [variant for variant in tried.variants if variant.is_safe]
+    safe.sort(key=lambda variant: (variant.changes_count, variant.order))  # stable: milder values stay first
+    return WhatToChange(
+        scope=scope,
+        batch_size=batch_size,
+        limit_bytes=requested.limit_bytes,
+        margin_fraction=requested.margin_fraction,
+        variants=tuple(tried.variants),
+        advice=tuple(variant.label for variant in safe),
+        left_out=tuple(tried.left_out),
+        seconds=round(time.monotonic() - started, 1),
+    )
 
 
 @dataclass
@@ -196,7 +210,7 @@ class _Tried:
         if spec.accumulation_steps == 1:
             found = self.evaluate(replace(spec, accumulation_steps=2))
         for size in range(min(found.safe_batch_size, self.batch_size // 2), 0, -1):
-            if self.batch_size % size == 0 and _is_safe(memory_bytes := found.peak_bytes(size), found):
+            if self.batch_size % size == 0 and found.is_safe(memory_bytes := found.peak_bytes(size)):
                 self._add(changes, found, memory_bytes, size)
                 return
 
@@ -221,29 +235,10 @@ class _Tried:
                 batch_size=self.batch_size,
                 memory_bytes=memory_bytes,
                 fits=memory_bytes <= found.limit_bytes,
-                is_safe=_is_safe(memory_bytes, found),
+                is_safe=found.is_safe(memory_bytes),
                 largest_batch_size=found.largest_batch_size,
                 safe_batch_size=found.safe_batch_size,
                 micro_batch_size=micro_batch_size,
                 order=tuple(sorted(costs, reverse=True)),
             )
         )
-
-    def outcome(self, scope: Scope, seconds: float) -> WhatToChange:
-        found = self._evaluated[()]
-        safe = [] if self.variants[0].is_safe else [variant for variant in self.variants if variant.is_safe]
-        safe.sort(key=lambda variant: (variant.changes_count, variant.order))  # stable: milder values stay first
-        return WhatToChange(
-            scope=scope,
-            batch_size=self.batch_size,
-            limit_bytes=found.limit_bytes,
-            margin_fraction=found.margin_fraction,
-            variants=tuple(self.variants),
-            advice=tuple(variant.label for variant in safe),
-            left_out=tuple(self.left_out),
-            seconds=round(seconds, 1),
-        )
-
-
-def _is_safe(memory_bytes: int, found: Evaluated) -> bool:
-    return memory_bytes <= int(found.limit_bytes / (1 + found.margin_fraction))
