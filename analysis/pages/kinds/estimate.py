@@ -18,8 +18,7 @@ from analysis.presentation.filled_memory import filled_memory
 from analysis.presentation.frontier import frontier_plot, frontier_shown
 from analysis.presentation.kinds import settings_of_run
 from analysis.presentation.stored.estimate import StoredEstimate, read_estimates
-from analysis.runs.earlier.frontier import measured_sizes
-from analysis.runs.earlier.what_to_change import devices_for
+from analysis.runs.earlier.what_to_change import devices_for, measured_sizes
 from analysis.runs.gpu_catalog import prices
 from engine.describe.commands import measure_command
 from engine.describe.profile import describe_like

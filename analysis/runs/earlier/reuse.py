@@ -13,6 +13,7 @@ from typing import Any
 from django.db.models import OuterRef, QuerySet, Subquery
 
 from analysis.models import Attempt, Device, Run, State
+from analysis.models.querysets import RunQuerySet
 from engine.errors import SpecError
 from engine.spec import DEFAULTS, RunSpec
 
@@ -111,6 +112,16 @@ def stored_spec(run: Run) -> RunSpec | None:
         return run.run_spec
     except SpecError:
         return None
+
+
+def newest_like(runs: RunQuerySet, spec: RunSpec, but_for: Iterable[str]) -> Run | None:
+    """Find the newest of these runs whose spec is equal to this one but for some settings."""
+    wanted = part_without(spec, but_for)
+    for run in runs.defer("result", "memory_curve").order_by("-pk")[:LOOKED_THROUGH_MAX]:
+        stored = stored_spec(run)
+        if stored is not None and part_without(stored, but_for) == wanted:
+            return run
+    return None
 
 
 def part_without(spec: RunSpec, names: Iterable[str]) -> RunSpec:

@@ -9,7 +9,7 @@ from django.test import Client
 
 from analysis.models import Device, Run
 from analysis.runs import services
-from analysis.runs.earlier.frontier import measured_sizes
+from analysis.runs.earlier.what_to_change import measured_sizes
 from engine.estimate.gpus import find
 from tests.factories import make_card, make_claimed_estimate, make_estimate, make_measured_run, make_user
 from tests.factories.pages import page, words
