@@ -37,36 +37,17 @@ class SizeRow:
     run_id: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class FrontierShown:
-    """The whole part of a page. `unit` is tokens or pixels; `heading` names what the rows are."""
-
-    title: str
-    text: str
-    unit: str
-    heading: str
-    grid: tuple[int, ...]
-    rows: tuple[SizeRow, ...]
-    limit_bytes: int
-    memory_unit: str
-    device_name: str
-
-
-def frontier_shown(stored: Mapping[str, Any], measured: Mapping[int, Measured]) -> FrontierShown:
-    made = StoredFrontier.from_dict(stored)
-    rows, heading = made.rows, _HEADINGS[made.unit]
-    memory_unit = "MiB" if made.limit_bytes < _IN_MIB_BELOW_BYTES else "GiB"
-    return FrontierShown(
-        title=f"What fits at each {heading.lower()}",
-        text=made.text,
-        unit=made.unit,
-        heading=heading,
-        grid=tuple(cell.batch_size for cell in rows[0].cells),
-        rows=tuple(_size_row(row, measured.get(row.input_size), memory_unit) for row in rows),
-        limit_bytes=made.limit_bytes,
-        memory_unit=memory_unit,
-        device_name=next((each.device_name for each in measured.values()), ""),
-    )
+def frontier_shown(made: StoredFrontier, measured: Mapping[int, Measured]) -> dict[str, Any]:
+    heading, memory_unit = _HEADINGS[made.unit], "MiB" if made.limit_bytes < _IN_MIB_BELOW_BYTES else "GiB"
+    return {
+        "title": f"What fits at each {heading.lower()}",
+        "made": made,
+        "heading": heading,
+        "grid": [cell.batch_size for cell in made.rows[0].cells],
+        "rows": [_size_row(row, measured.get(row.input_size), memory_unit) for row in made.rows],
+        "memory_unit": memory_unit,
+        "device_name": next((each.device_name for each in measured.values()), ""),
+    }
 
 
 def _size_row(row: FrontierRow, measured: Measured | None, memory_unit: str) -> SizeRow:
@@ -86,8 +67,7 @@ def _size_row(row: FrontierRow, measured: Measured | None, memory_unit: str) -> 
     )
 
 
-def frontier_plot(stored: Mapping[str, Any]) -> Plot | None:
-    made = StoredFrontier.from_dict(stored)
+def frontier_plot(made: StoredFrontier) -> Plot | None:
     rows, heading = [row for row in made.rows if row.safe_batch_size], _HEADINGS[made.unit]
     if len(rows) < 2:
         return None

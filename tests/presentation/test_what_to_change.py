@@ -44,10 +44,10 @@ def test_nothing_is_claimed_without_both_measurements() -> None:
 def test_the_page_has_the_advice_in_its_order_and_every_row() -> None:
     made = found()
     shown = changes_shown(made, {})
-    assert shown.title == "What to change so that batch 64 fits"
-    assert [row.label for row in shown.advice][0] == "4 micro-batches of 16"
-    assert len(shown.rows) == len(made.variants)
-    assert all(row.gain == "" for row in shown.rows)
+    assert shown["title"] == "What to change so that batch 64 fits"
+    assert [row.variant.label for row in shown["advice"]][0] == "4 micro-batches of 16"
+    assert len(shown["rows"]) == len(made.variants)
+    assert all(row.gain == "" for row in shown["rows"])
 
 
 def test_the_picture_joins_what_nothing_else_beats() -> None:
@@ -80,6 +80,6 @@ def test_what_fits_and_is_no_advice_is_named_with_the_reason() -> None:
         return Evaluated(1000, 0.1, 33, 30, lambda size: size * (30 if spec == RunSpec("bert-tiny") else 10))
 
     shown = changes_shown(what_to_change(RunSpec("bert-tiny"), 64, evaluate, Scope.SINGLE), {})
-    assert len(shown.advice) == 5
-    assert "LoRA rank: 16" in shown.beyond
-    assert not {row.text for row in shown.advice} & set(shown.beyond)
+    assert len(shown["advice"]) == 5
+    assert "LoRA rank: 16" in shown["beyond"]
+    assert not {row.text for row in shown["advice"]} & set(shown["beyond"])

@@ -22,8 +22,8 @@ from analysis.runs.earlier.what_to_change import devices_for, measured_sizes
 from analysis.runs.gpu_catalog import prices
 from engine.describe.commands import measure_command
 from engine.describe.profile import describe_like
-from engine.estimate.largest import LABELS, Largest
-from engine.from_json import from_json
+from engine.documents.estimated import Estimated
+from engine.estimate.largest import LABELS
 from engine.settings.profiles import PROFILES
 from engine.settings.rank_settings import OF_STARTS
 
@@ -73,29 +73,19 @@ def _one_card(estimate: StoredEstimate, run: Run, current: int, user: User | Non
         "stack": summary.estimate_stack(estimate, current),
         "kind_rows": summary.kind_rows(estimate.points),
         "filled": filled_memory(estimate.breakdown),
-        **changes_context(run, user),
-        **_frontier(run, user),
-        **_largest(run),
+        **_what_ifs(run, user),
         "how": summary.how_rows(estimate, price),
     }
 
 
-def _largest(run: Run) -> dict[str, Any]:
-    stored = (run.result or {}).get("largest")
-    if not stored:
-        return {}
-    found = from_json(Largest, stored)
-    return {"title": found.text, "largest": found, "largest_label": LABELS[found.setting]}
-
-
-def _frontier(run: Run, user: User | None) -> dict[str, Any]:
-    stored = (run.result or {}).get("frontier")
-    if not stored:
-        return {}
-    return {
-        "frontier": frontier_shown(stored, measured_sizes(run, user)),
-        "frontier_chart": frontier_plot(stored),
-    }
+def _what_ifs(run: Run, user: User | None) -> dict[str, Any]:
+    found, context = Estimated.from_dict(run.result or {}), changes_context(run, user)
+    if found.frontier is not None:
+        context["frontier"] = frontier_shown(found.frontier, measured_sizes(run, user))
+        context["frontier_chart"] = frontier_plot(found.frontier)
+    if (largest := found.largest) is not None:
+        context |= {"title": largest.text, "largest": largest, "largest_label": LABELS[largest.setting]}
+    return context
 
 
 def _all_cards(estimates: list[StoredEstimate], run: Run, current: int, query: QueryDict) -> dict[str, Any]:
