@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from analysis.presentation.charts.bars import MemoryBar, Stack, stack_of
-from analysis.presentation.estimate_headline import cheapest_of
+from analysis.presentation.estimate_headline import cheapest_of, is_too_large
 from analysis.presentation.formatting import bytes_text, duration, percent_estimated, usd
 from analysis.presentation.labels import describe_several, short_device_name
 from analysis.presentation.stored.estimate import ESTIMATED_PARTS, StoredEstimate
@@ -33,34 +33,23 @@ _FP32_WEIGHTS = {"bf16": "bf16 autocast, fp32 weights", "fp16": "fp16 autocast, 
 
 @dataclass(frozen=True, slots=True)
 class GpuRow:
-    """One GPU in the table of all. `limit` says what ended the search, where that is not the memory."""
+    """One GPU in the table of all: its sizes without and with the margin, and what today's batch size takes of it."""
 
-    gpu_id: str
+    estimate: StoredEstimate
     name: str
-    total_bytes: int
-    largest: int | None
-    safe: int | None
+    largest_text: str
+    safe_text: str
     largest_percent: str
     memory_at_current: int | None
     memory_percent: str
-    fits_current: bool | None
+    is_refused: bool
     price: Price | None
-    limit: str
-    is_calibrated: bool
     takes_current: bool
     """Whether today's batch size is within the margin of error."""
     is_cheapest: bool
     """Whether no other GPU that takes it has a lower price that is known."""
     is_smallest: bool
     """Whether no other GPU that takes it has less memory."""
-
-    @property
-    def largest_text(self) -> str:
-        return describe_size(self.largest, self.limit, self.largest)
-
-    @property
-    def safe_text(self) -> str:
-        return describe_size(self.safe, self.limit, self.largest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +68,7 @@ def estimate_bars(estimate: StoredEstimate, current_batch_size: int) -> list[Mem
         if not size or (key == "recommended" and size == current_batch_size):
             continue
         point = estimate.at_batch_size(size)
-        is_refused = (point is not None and not point.fits) or _is_too_large(size, estimate)
+        is_refused = (point is not None and not point.fits) or is_too_large(size, estimate)
         used = None if is_refused else estimate.memory_at_most(size)
         if used is not None and point is None:
             title = f"{title}, at most"
@@ -91,7 +80,7 @@ def estimate_bars(estimate: StoredEstimate, current_batch_size: int) -> list[Mem
 def figures(estimate: StoredEstimate, current_batch_size: int) -> list[tuple[str, str, str]]:
     """Return the three figures under the headline: what each is, its value, and a remark."""
     largest, limits = estimate.largest_batch_size, estimate.limits
-    memory = None if _is_too_large(current_batch_size, estimate) else estimate.memory_at_most(current_batch_size)
+    memory = None if is_too_large(current_batch_size, estimate) else estimate.memory_at_most(current_batch_size)
     bound = "" if estimate.at_batch_size(current_batch_size) else "at most "
     today = f"{bound}{bytes_text(memory)}" if memory is not None else "does not fit"
     margin = format_percent(estimate.margin_fraction)
@@ -121,7 +110,7 @@ def key_figures(estimate: StoredEstimate, current_batch_size: int) -> tuple[KeyF
         return ()
     of = f"of {bytes_text(estimate.capacity_bytes)}, at {today}"
     memory = estimate.memory_at_most(current_batch_size)
-    if _is_too_large(current_batch_size, estimate):
+    if is_too_large(current_batch_size, estimate):
         unused = KeyFigure(UNUSED, "does not fit", f"{today} would run out of memory", tone=WASTE)
     elif memory is None:
         unused = KeyFigure(UNUSED, "not estimated", of, is_known=False)
@@ -157,11 +146,6 @@ def settings_in_full(settings: Sequence[str], spec: Mapping[str, Any]) -> list[s
     return [full if full and text == precision else text for text in settings]
 
 
-def _is_too_large(size: int, estimate: StoredEstimate) -> bool:
-    largest = estimate.largest_batch_size
-    return size > largest and not is_capped(largest, estimate.limits, largest)
-
-
 def estimate_stack(estimate: StoredEstimate, current_batch_size: int) -> Stack | None:
     """Return the memory by kind at the peak: of the largest size with the margin, else of today's."""
     point = estimate.at_batch_size(estimate.safe_batch_size) or estimate.at_batch_size(current_batch_size)
@@ -183,33 +167,27 @@ def gpu_rows(estimates: Sequence[StoredEstimate], current_batch_size: int, price
     ordered = sorted(estimates, key=lambda e: (-e.largest_batch_size, -e.gpu.total_bytes, e.gpu.name))
     fitting = [estimate.gpu.id for estimate in estimates if estimate.safe_batch_size >= current_batch_size]
     cheapest = cheapest_of({gpu_id: prices[gpu_id] for gpu_id in fitting if gpu_id in prices})
-    first = (cheapest, smallest_gpu(estimates, current_batch_size))
-    return [_gpu_row(estimate, current_batch_size, prices, most, first) for estimate in ordered]
-
-
-def _gpu_row(
-    estimate: StoredEstimate, size: int, prices: Mapping[str, Price], most: int, first: tuple[str | None, str | None]
-) -> GpuRow:
-    cheapest, smallest = first
-    is_refused = _is_too_large(size, estimate)
-    memory = None if is_refused else estimate.memory_at_most(size)
-    return GpuRow(
-        gpu_id=estimate.gpu.id,
-        name=describe_several(short_device_name(estimate.gpu.name), estimate.spec.ranks),
-        total_bytes=estimate.gpu.total_bytes,
-        largest=estimate.largest_batch_size,
-        safe=estimate.safe_batch_size,
-        largest_percent=_share(estimate.largest_batch_size, most),
-        memory_at_current=memory,
-        memory_percent=_share(memory, estimate.capacity_bytes),
-        fits_current=None if memory is None and not is_refused else not is_refused,
-        price=None if (of_one := prices.get(estimate.gpu.id)) is None else of_one.times(estimate.spec.ranks),
-        limit=estimate.limits,
-        is_calibrated=estimate.gpu.calibrated,
-        takes_current=estimate.safe_batch_size >= size,
-        is_cheapest=estimate.gpu.id == cheapest,
-        is_smallest=estimate.gpu.id == smallest,
-    )
+    smallest, rows = smallest_gpu(estimates, current_batch_size), []
+    for estimate in ordered:
+        gpu, largest, is_refused = estimate.gpu, estimate.largest_batch_size, is_too_large(current_batch_size, estimate)
+        memory = None if is_refused else estimate.memory_at_most(current_batch_size)
+        rows.append(
+            GpuRow(
+                estimate=estimate,
+                name=describe_several(short_device_name(gpu.name), estimate.spec.ranks),
+                largest_text=describe_size(largest, estimate.limits, largest),
+                safe_text=describe_size(estimate.safe_batch_size, estimate.limits, largest),
+                largest_percent=_share(largest, most),
+                memory_at_current=memory,
+                memory_percent=_share(memory, estimate.capacity_bytes),
+                is_refused=is_refused,
+                price=None if (of_one := prices.get(gpu.id)) is None else of_one.times(estimate.spec.ranks),
+                takes_current=gpu.id in fitting,
+                is_cheapest=gpu.id == cheapest,
+                is_smallest=gpu.id == smallest,
+            )
+        )
+    return rows
 
 
 def how_rows(estimate: StoredEstimate, price: Price | None = None) -> list[tuple[str, str]]:

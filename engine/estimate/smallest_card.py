@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import inf
-from typing import TypeVar
 
 from . import gpus
 from .types import Estimate
 
-E = TypeVar("E", bound=Estimate)
 
-
-def that_fit(estimates: Iterable[E], batch_size: int) -> list[E]:
+def that_fit(estimates: Iterable[Estimate], batch_size: int) -> list[Estimate]:
     """Return those in which it fits with the margin, the least memory first; of equals, the cheapest."""
     fitting = [made for made in estimates if made.safe_batch_size >= batch_size]
     return sorted(fitting, key=lambda made: (made.gpu.total_bytes, total_price(made)))
@@ -22,7 +19,7 @@ def smallest_gpu(estimates: Iterable[Estimate], batch_size: int) -> str | None:
     return next((made.gpu.id for made in that_fit(estimates, batch_size)), None)
 
 
-def cheapest_that_fit(estimates: Iterable[E], samples: int) -> list[E]:
+def cheapest_that_fit(estimates: Iterable[Estimate], samples: int) -> list[Estimate]:
     """Return those whose GPUs together take so many samples with the margin, the lowest total price first.
 
     Each GPU takes an equal share. Of equal prices, those without one last among them, the fewest GPUs come first.

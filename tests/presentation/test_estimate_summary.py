@@ -54,7 +54,7 @@ def test_a_card_held_to_a_limit_is_shown_against_the_limit():
 def test_the_card_that_takes_most_comes_first_and_one_that_takes_nothing_last():
     estimates = [read("t4", largest_batch_size=0), read("a10"), read("a100-40gb", largest_batch_size=200)]
     rows = gpu_rows(estimates, 16, {})
-    assert [row.gpu_id for row in rows] == ["a100-40gb", "a10", "t4"]
+    assert [row.estimate.gpu.id for row in rows] == ["a100-40gb", "a10", "t4"]
     assert [row.largest_percent for row in rows] == ["100.00%", "49.50%", "0.00%"]
 
 
@@ -119,7 +119,7 @@ def test_memory_between_two_estimated_sizes_is_a_bound_and_said_so():
 def test_the_cheapest_that_fits_is_the_one_row_that_is_marked():
     prices = {gpu: Price(cost, "", "", False) for gpu, cost in (("t4", 0.2), ("a10", 0.6), ("a100-40gb", 1.3))}
     rows = gpu_rows([read("t4", safe_batch_size=15), read("a10"), read("a100-40gb"), read("l4")], 16, prices)
-    assert [row.gpu_id for row in rows if row.is_cheapest] == ["a10"]
+    assert [row.estimate.gpu.id for row in rows if row.is_cheapest] == ["a10"]
 
 
 @pytest.mark.parametrize(

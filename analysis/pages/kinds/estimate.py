@@ -9,11 +9,10 @@ from django.http import QueryDict
 
 from analysis.models import Device, Run, RunKind, RunLog
 from analysis.pages.form_choices import places_offered
-from analysis.pages.kinds.estimate_cards import cards_shown
+from analysis.pages.kinds.estimate_cards import card_context, cards_context
 from analysis.pages.kinds.page import KindPages, Page
 from analysis.pages.what_to_change.context import changes_context
 from analysis.presentation import estimate_summary as summary
-from analysis.presentation.estimate_headline import headline, headline_of_all
 from analysis.presentation.filled_memory import filled_memory
 from analysis.presentation.frontier import frontier_plot, frontier_shown
 from analysis.presentation.kinds import settings_of_run
@@ -56,7 +55,7 @@ class Estimate(KindPages):
         if is_of_one:
             context |= _one_card(estimates[0], run, current, user)
         else:
-            context |= _all_cards(estimates, run, current, filters)
+            context |= _all_cards(estimates, run, filters)
         if (like := run.spec.get("like")) in PROFILES:
             context["how"] += [("Settings of", describe_like(like))]
         return "analysis/run/estimate.html", context
@@ -65,11 +64,8 @@ class Estimate(KindPages):
 def _one_card(estimate: StoredEstimate, run: Run, current: int, user: User | None) -> dict[str, Any]:
     price = prices().get(estimate.gpu.id)
     return {
-        "estimate": estimate,
-        "title": headline(estimate, run.spec),
+        **card_context(estimate, run.spec, current),
         "key_figures": summary.key_figures(estimate, current),
-        "figures": summary.figures(estimate, current),
-        "bars": summary.estimate_bars(estimate, current),
         "stack": summary.estimate_stack(estimate, current),
         "kind_rows": summary.kind_rows(estimate.points),
         "filled": filled_memory(estimate.breakdown),
@@ -88,15 +84,11 @@ def _what_ifs(run: Run, user: User | None) -> dict[str, Any]:
     return context
 
 
-def _all_cards(estimates: list[StoredEstimate], run: Run, current: int, query: QueryDict) -> dict[str, Any]:
-    first, known_prices = estimates[0], prices()
-    rows = summary.gpu_rows(estimates, current, known_prices)
+def _all_cards(estimates: list[StoredEstimate], run: Run, query: QueryDict) -> dict[str, Any]:
     left_out = list(RunLog.objects.of(run).filter(message__startswith="left out: "))
-    how = [row for row in summary.how_rows(first) if row[0] not in ("Memory of the GPU", "Context", "Price", "Peak")]
+    how = summary.how_rows(estimates[0])
     return {
-        "title": headline_of_all(estimates, run.spec, len(left_out), known_prices),
-        "cards": cards_shown(rows, query),
-        "how": how,
+        **cards_context(estimates, run.spec, left_out, prices(), query),
+        "how": [row for row in how if row[0] not in ("Memory of the GPU", "Context", "Price", "Peak")],
         "left_out": left_out,
-        "calibrated_count": sum(estimate.gpu.calibrated for estimate in estimates),
     }

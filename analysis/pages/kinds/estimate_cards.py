@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,11 @@ from django import forms
 from django.http import QueryDict
 
 from analysis.http.query_string import FlagField, StrictQueryForm, without_empty
+from analysis.presentation import estimate_summary as summary
+from analysis.presentation.estimate_headline import headline, headline_of_all
 from analysis.presentation.estimate_summary import GpuRow
+from analysis.presentation.stored.estimate import StoredEstimate
+from analysis.runs.gpu_catalog import Price
 
 
 def _price(row: GpuRow) -> float:
@@ -20,11 +24,11 @@ def _price(row: GpuRow) -> float:
 
 _SORTS: dict[str, tuple[str, bool, Callable[[GpuRow], Any]]] = {
     "fit": ("fits, cheapest first", False, lambda row: (not row.takes_current, _price(row))),
-    "largest": ("largest batch size", True, lambda row: row.largest or None),
-    "safe": ("largest batch size with the margin", True, lambda row: row.safe or None),
+    "largest": ("largest batch size", True, lambda row: row.estimate.largest_batch_size or None),
+    "safe": ("largest batch size with the margin", True, lambda row: row.estimate.safe_batch_size or None),
     "used": ("memory at your batch size", False, lambda row: row.memory_at_current),
     "price": ("price", False, lambda row: row.price.per_hour_usd if row.price else None),
-    "memory": ("memory of the GPU", True, lambda row: row.total_bytes),
+    "memory": ("memory of the GPU", True, lambda row: row.estimate.gpu.total_bytes),
     "name": ("name", False, lambda row: row.name.lower()),
 }
 """By key: its name in the form, whether the greatest comes first, and the value; GPUs without one come last."""
@@ -76,6 +80,32 @@ class Cards:
     @property
     def sort_addresses(self) -> dict[str, str]:
         return {key: self.address(key) for key in _SORTS}
+
+
+def card_context(estimate: StoredEstimate, spec: Mapping[str, Any], today: int) -> dict[str, Any]:
+    return {
+        "title": headline(estimate, spec),
+        "estimate": estimate,
+        "figures": summary.figures(estimate, today),
+        "bars": summary.estimate_bars(estimate, today),
+    }
+
+
+def cards_context(
+    estimates: Sequence[StoredEstimate],
+    spec: Mapping[str, Any],
+    left_out: Sequence[object],
+    prices: Mapping[str, Price],
+    query: QueryDict,
+    asked: QueryDict | None = None,
+) -> dict[str, Any]:
+    """Return the table of all GPUs; `left_out` are those that cannot run the settings."""
+    rows = summary.gpu_rows(estimates, int(spec["current_batch_size"]), prices)
+    return {
+        "title": headline_of_all(estimates, spec, len(left_out), prices),
+        "cards": cards_shown(rows, query, asked),
+        "calibrated_count": sum(each.gpu.calibrated for each in estimates),
+    }
 
 
 def cards_shown(rows: Sequence[GpuRow], query: QueryDict, asked: QueryDict | None = None) -> Cards:
