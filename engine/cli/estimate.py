@@ -66,11 +66,11 @@ def _without_devices(options: SimpleNamespace) -> int:
 
 
 def _estimate(options: SimpleNamespace) -> int:
-    given, sizes = settings_given(options), sizes_in(options.frontier) if options.frontier is not None else []
+    given, sizes = settings_given(options), sizes_in(options.frontier) if options.frontier is not None else ()
     if options.spec is not None and options.gpu is None and options.memory is None:
         requested = EstimateSpec.from_dict(spec_given(given, options.spec))
         spec, options.gpu, options.what_to_change = requested.training, requested.gpu, requested.what_to_change
-        sizes, options.largest = list(requested.frontier), requested.largest
+        sizes, options.largest = requested.frontier, requested.largest
     else:
         spec = spec_of(given, options.spec)
     cards = _cards(options)  # the device of the spec is ignored

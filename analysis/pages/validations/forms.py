@@ -9,7 +9,7 @@ from typing import Any
 from django import forms
 
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
-from analysis.http.setting_fields import setting_field, with_fields
+from analysis.http.setting_fields import described_field, setting_field, with_fields
 from analysis.models import Device, Run
 from analysis.pages.field_groups import (
     COMMON,
@@ -44,22 +44,17 @@ class ValidationForm(SpecForm):
     )
     model = forms.ChoiceField(label="Model")
     device = forms.ChoiceField(label="Device")
-    batch_size = forms.IntegerField(
-        label=SETTINGS["batch_size"].label, required=False, help_text=SETTINGS["batch_size"].description
+    batch_size = described_field(
+        SETTINGS["batch_size"], forms.IntegerField, help_text=SETTINGS["batch_size"].description
     )
-    gradient_tolerance_percent = forms.FloatField(
+    gradient_tolerance_percent = described_field(
+        SETTINGS["gradient_tolerance"],
+        forms.FloatField,
         label=f"{SETTINGS['gradient_tolerance'].label}, percent",
-        required=False,
         min_value=0,
         max_value=100,
-        help_text=SETTINGS["gradient_tolerance"].hint or "",
     )
-    memory_limit_bytes = forms.CharField(
-        label=SETTINGS["memory_limit_bytes"].label,
-        required=False,
-        max_length=40,
-        help_text=SETTINGS["memory_limit_bytes"].hint or "",
-    )
+    memory_limit_bytes = described_field(SETTINGS["memory_limit_bytes"], max_length=40)
     # the limit that the page filled in by itself: it is for the model that stood beside it, and for no other
     suggested_limit = forms.CharField(required=False, max_length=40, widget=forms.HiddenInput)
     time_budget_seconds = setting_field(
