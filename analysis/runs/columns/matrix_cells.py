@@ -10,12 +10,11 @@ that the run requested.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from analysis.models import CPU
 from analysis.models.matrix import CARD_LENGTH, SETTINGS_LENGTH
-from engine.catalog import WORKLOADS
+from engine.catalog import WORKLOADS, Workload
 from engine.documents.estimated import Estimated, EstimatedCard
 from engine.documents.measured import Measured
 from engine.estimate.gpus import match
@@ -31,50 +30,43 @@ _NOT_SETTINGS = {name for name, each in SETTINGS.items() if each.role is not Rol
 Cell = dict[str, Any]
 
 
-class FinishedRun(Protocol):
-    """The fields of a stored run that are read here."""
-
-    pk: int
-    model: str
-    spec: Mapping[str, Any]
-    result: Mapping[str, Any] | None
-
-
-@dataclass
-class _Training:
-    """A finished run as one of the model that its ranks train."""
-
-    pk: int
-    model: str
-    spec: Mapping[str, Any]
-    result: Mapping[str, Any] | None
-
-
-def measured_cells(run: FinishedRun) -> list[Cell]:
+def measured_cells(spec: Mapping[str, Any], result: Mapping[str, Any] | None) -> list[Cell]:
     """Return the columns of a measurement's cell, without `run` and `answered_at`; empty where it proves nothing."""
-    if run.result is None or run.model not in WORKLOADS:
+    workload = WORKLOADS.get(spec["model"])
+    if result is None or workload is None:
         return []
-    measured = _measured(Measured.from_dict(run.result))
-    return [_key(run) | measured] if measured else []
+    measured = _measured(Measured.from_dict(result))
+    return [key_of(spec, workload) | measured] if measured else []
 
 
-def cells_of_ranks(run: FinishedRun) -> list[Cell]:
+def cells_of_ranks(spec: Mapping[str, Any], result: Mapping[str, Any] | None) -> list[Cell]:
     """Return the cell of a measurement on several ranks, which its settings keep apart from those of one device.
 
     Empty for a training of somebody's own, and where a device stood in for ranks: cells are measured or estimated.
     """
-    if not run.spec.get("catalogue") or run.spec.get("emulate_ranks"):
+    if not spec.get("catalogue") or spec.get("emulate_ranks"):
         return []
-    spec = trained_settings(run.spec)
-    return measured_cells(_Training(run.pk, spec["model"], spec, run.result))
+    return measured_cells(trained_settings(spec), result)
 
 
-def estimated_cells(run: FinishedRun) -> list[Cell]:
-    if run.result is None or run.model not in WORKLOADS or run.spec.get("memory_limit_bytes") is not None:
+def estimated_cells(spec: Mapping[str, Any], result: Mapping[str, Any] | None) -> list[Cell]:
+    workload = WORKLOADS.get(spec["model"])
+    if result is None or workload is None or spec.get("memory_limit_bytes") is not None:
         return []
-    reserve = run.spec.get("reserve_fraction", RESERVE_FRACTION)
-    on_cards = [each for each in Estimated.from_dict(run.result).estimates if each.gpu.id != CPU]
-    return [_key(run) | _estimated(estimate, reserve) for estimate in on_cards]
+    key, reserve = key_of(spec, workload), spec.get("reserve_fraction", RESERVE_FRACTION)
+    on_cards = [each for each in Estimated.from_dict(result).estimates if each.gpu.id != CPU]
+    return [key | _estimated(estimate, reserve) for estimate in on_cards]
+
+
+def key_of(spec: Mapping[str, Any], workload: Workload) -> Cell:
+    """Return the columns that say which training a cell is of."""
+    return {
+        "model": spec["model"],
+        "input_size": spec.get(workload.input_field) or workload.default_input_size,
+        "precision": spec["precision"],
+        "optimizer": spec["optimizer"],
+        "settings": settings_key(spec),
+    }
 
 
 def settings_key(spec: Mapping[str, Any]) -> str:
@@ -88,17 +80,6 @@ def settings_key(spec: Mapping[str, Any]) -> str:
         if name not in _NOT_SETTINGS and value is not None and value != DEFAULTS.get(name)
     ]
     return " ".join(parts)[:SETTINGS_LENGTH]
-
-
-def _key(run: FinishedRun) -> Cell:
-    workload = WORKLOADS[run.model]
-    return {
-        "model": run.model,
-        "input_size": run.spec.get(workload.input_field) or workload.default_input_size,
-        "precision": run.spec["precision"],
-        "optimizer": run.spec["optimizer"],
-        "settings": settings_key(run.spec),
-    }
 
 
 def _measured(result: Measured) -> Cell | None:

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from analysis.models import CPU, Run
-from analysis.runs.columns.matrix_cells import Cell, FinishedRun, cells_of_ranks
+from analysis.runs.columns.matrix_cells import Cell, cells_of_ranks
 from analysis.runs.columns.result_columns import measured_columns
 from analysis.runs.commands import devices_of, spec_to_start
 from analysis.runs.kinds.rules import Place, Rules
@@ -75,8 +75,8 @@ class Command(Rules):
     def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
         return measured_columns(result)
 
-    def cells(self, run: FinishedRun) -> list[Cell]:
-        return cells_of_ranks(run)
+    def cells(self, run: Run) -> list[Cell]:
+        return cells_of_ranks(run.spec, run.result)
 
     def place(self, run: Run) -> Place | None:
         return None

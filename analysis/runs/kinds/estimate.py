@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 
 from analysis.models import ALL_GPUS, CPU, Run
-from analysis.runs.columns.matrix_cells import Cell, FinishedRun, estimated_cells
+from analysis.runs.columns.matrix_cells import Cell, estimated_cells
 from analysis.runs.columns.result_columns import estimates_columns
 from analysis.runs.gpu_catalog import calibrations
 from analysis.runs.kinds.rules import Place, Rules
@@ -48,8 +48,8 @@ class Estimate(Rules):
     def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
         return estimates_columns(result)
 
-    def cells(self, run: FinishedRun) -> list[Cell]:
-        return estimated_cells(run)
+    def cells(self, run: Run) -> list[Cell]:
+        return estimated_cells(run.spec, run.result)
 
     def is_shareable(self, run: Run) -> bool:
         return run.gpu != ALL_GPUS

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from analysis.models import Run
-from analysis.runs.columns.matrix_cells import Cell, FinishedRun, measured_cells
+from analysis.runs.columns.matrix_cells import Cell, measured_cells
 from analysis.runs.columns.result_columns import measured_columns
 from analysis.runs.kinds.rules import Rules
 from engine.faster.spec import FasterSpec
@@ -27,5 +27,5 @@ class Measurement(Rules):
     def racing(self, run: Run) -> FasterSpec:
         return FasterSpec.of(run.run_spec)
 
-    def cells(self, run: FinishedRun) -> list[Cell]:
-        return measured_cells(run)
+    def cells(self, run: Run) -> list[Cell]:
+        return measured_cells(run.spec, run.result)

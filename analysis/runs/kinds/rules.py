@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from analysis.models import CPU, Run
-from analysis.runs.columns.matrix_cells import Cell, FinishedRun
+from analysis.runs.columns.matrix_cells import Cell
 from analysis.runs.gpu_catalog import gpu_of
 from engine.cli.exit_status import exit_status
 from engine.errors import SpecError
@@ -92,7 +92,7 @@ class Rules(ABC):
     def exit_status(self, found: Any) -> int:
         return exit_status(found)
 
-    def cells(self, run: FinishedRun) -> list[Cell]:
+    def cells(self, run: Run) -> list[Cell]:
         return []
 
     def is_shareable(self, run: Run) -> bool:
