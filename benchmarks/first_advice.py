@@ -97,13 +97,7 @@ def _first_setting(spec: RunSpec, batch_size: int) -> list[Variant]:
         made = Estimator(other)
         (estimate,) = made.estimates([None], (batch_size,))
         replays = made._replays_for(None)
-        return Evaluated(
-            limit_bytes=estimate.limit_bytes,
-            margin_fraction=estimate.margin_fraction,
-            largest_batch_size=estimate.largest_batch_size,
-            safe_batch_size=0,  # no micro-batch
-            peak_bytes=partial(replays.peak_bytes, None),
-        )
+        return Evaluated(replace(estimate, safe_batch_size=0), partial(replays.peak_bytes, None))  # no micro-batch
 
     return what_to_change(spec, batch_size, evaluate, Scope.FIRST).advised[:1]
 

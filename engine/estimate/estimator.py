@@ -91,15 +91,8 @@ class Estimator:
 
     def _what_to_change(self, scope: Scope, gpu: Gpu | None, made: Estimate, batch_size: int) -> WhatToChange:
         def evaluate(spec: RunSpec) -> Evaluated:
-            here = (made, self._replays_for(gpu))
-            of_spec, replays = here if spec == self._spec else _of_other(spec, gpu)
-            return Evaluated(
-                limit_bytes=of_spec.limit_bytes,
-                margin_fraction=of_spec.margin_fraction,
-                largest_batch_size=of_spec.largest_batch_size,
-                safe_batch_size=of_spec.safe_batch_size,
-                peak_bytes=partial(replays.peak_bytes, gpu),
-            )
+            found, replays = (made, self._replays_for(gpu)) if spec == self._spec else _of_other(spec, gpu)
+            return Evaluated(found, partial(replays.peak_bytes, gpu))
 
         return what_to_change(self._spec, batch_size, evaluate, scope, self._execution.stage)
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import EstimateImpossible, SpecError
 from ..settings.step_settings import FREED
@@ -29,7 +29,7 @@ from .alternatives import (
     single_changes,
     whole_grid,
 )
-from .types import Judged, safe_bytes
+from .types import Estimate, Judged, safe_bytes
 
 ENOUGH_PAIRS = 3
 """Number of fitting pairs after which no more are tried: each costs an estimate, and the cheapest come first."""
@@ -46,18 +46,14 @@ class Scope(StrEnum):
     """Every combination of the changes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluated:
-    """The parts of one combination's estimate that are needed here."""
+class Evaluated(NamedTuple):
+    """The estimate of one combination, and the peak memory of each of its batch sizes."""
 
-    limit_bytes: int
-    margin_fraction: float
-    largest_batch_size: int
-    safe_batch_size: int
+    made: Estimate
     peak_bytes: Callable[[int], int]
 
     def is_safe(self, memory_bytes: int) -> bool:
-        return memory_bytes <= safe_bytes(self.limit_bytes, self.margin_fraction)
+        return memory_bytes <= safe_bytes(self.made.limit_bytes, self.made.margin_fraction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +149,8 @@ def what_to_change(
     return WhatToChange(
         scope=scope,
         batch_size=batch_size,
-        limit_bytes=requested.limit_bytes,
-        margin_fraction=requested.margin_fraction,
+        limit_bytes=requested.made.limit_bytes,
+        margin_fraction=requested.made.margin_fraction,
         variants=tuple(tried.variants),
         advice=tuple(variant.label for variant in safe),
         left_out=tuple(tried.left_out),
@@ -202,14 +198,14 @@ class _Tried:
         needs another estimate. Where no micro-batch fits without that, none does with it.
         """
         alone = self._evaluated.get(changes)
-        if alone is None or alone.safe_batch_size < 1 or self.spec.optimizer == "none" or self.batch_size == 1:
+        if alone is None or alone.made.safe_batch_size < 1 or self.spec.optimizer == "none" or self.batch_size == 1:
             return
         found, spec = alone, changed(self.spec, changes)
         if spec.gradients == FREED:  # they cannot be added up over micro-batches
             return
         if spec.accumulation_steps == 1:
             found = self.evaluate(replace(spec, accumulation_steps=2))
-        for size in range(min(found.safe_batch_size, self.batch_size // 2), 0, -1):
+        for size in range(min(found.made.safe_batch_size, self.batch_size // 2), 0, -1):
             if self.batch_size % size == 0 and found.is_safe(memory_bytes := found.peak_bytes(size)):
                 self._add(changes, found, memory_bytes, size)
                 return
@@ -234,10 +230,10 @@ class _Tried:
                 costs=tuple(texts[cost] for cost in sorted({*costs})),
                 batch_size=self.batch_size,
                 memory_bytes=memory_bytes,
-                fits=memory_bytes <= found.limit_bytes,
+                fits=memory_bytes <= found.made.limit_bytes,
                 is_safe=found.is_safe(memory_bytes),
-                largest_batch_size=found.largest_batch_size,
-                safe_batch_size=found.safe_batch_size,
+                largest_batch_size=found.made.largest_batch_size,
+                safe_batch_size=found.made.safe_batch_size,
                 micro_batch_size=micro_batch_size,
                 order=tuple(sorted(costs, reverse=True)),
             )

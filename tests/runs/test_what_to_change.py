@@ -21,6 +21,7 @@ from engine.estimate.gpus import find
 from engine.estimate.spec import EstimateSpec
 from engine.estimate.what_to_change import Evaluated, Scope, what_to_change
 from engine.spec import RunSpec
+from tests.engine.synthetic_estimates import evaluated as evaluated_as
 from tests.factories import make_claimed_estimate, make_device, make_measured_run, make_run, make_user
 from tests.fake_engine import estimate_of
 
@@ -31,7 +32,7 @@ BF16, QLORA = "bf16 precision", "LoRA rank 16 + 4-bit base weights"
 
 def evaluated(spec: RunSpec) -> Evaluated:
     sample = 10 if spec.precision == "bf16" else 30
-    return Evaluated(1000, 0.1, 1000 // sample, 900 // sample, lambda size: size * sample)
+    return evaluated_as(1000, 0.1, 1000 // sample, 900 // sample, lambda size: size * sample)
 
 
 def answered(gpu: str = "cpu", **spec: object) -> Run:
