@@ -86,21 +86,17 @@ def measured_alone(spec: RunSpec, device: Device) -> QuerySet[Any]:
     """
     around = SAME_CAPACITY * device.capacity_bytes
     attempt = Attempt.objects.filter(run=OuterRef("pk"), number=OuterRef("attempt"))
-    runs = (
-        Run.objects.measuring()
-        .trusted()
-        .filter(
-            state=State.FINISHED,
-            model=spec.model,
-            device_name=device.name[:200],
-            precision=spec.precision,
-            optimizer=spec.optimizer,
-            is_shared=False,
-            capacity_bytes__range=(int(device.capacity_bytes - around), int(device.capacity_bytes + around)),
-        )
-    )
-    newest = runs.with_places().defer("result", "memory_curve").order_by("-finished_at", "-id")
+    capacity = (int(device.capacity_bytes - around), int(device.capacity_bytes + around))
+    runs = finished_alone(spec, device.name).filter(model=spec.model, capacity_bytes__range=capacity)
+    newest = runs.with_places().defer("result", "memory_curve")
     return newest.annotate(attempt_environment=Subquery(attempt.values("environment")[:1]))
+
+
+def finished_alone(spec: RunSpec, device_name: str) -> RunQuerySet:
+    """Return the trusted measurements with these main settings that had such a card to themselves, newest first."""
+    same = {"device_name": device_name[:200], "precision": spec.precision, "optimizer": spec.optimizer}
+    runs = Run.objects.measuring().trusted().filter(state=State.FINISHED, is_shared=False, **same)
+    return runs.order_by("-finished_at", "-id")
 
 
 def stack_of(environment: Mapping[str, Any]) -> Stack:

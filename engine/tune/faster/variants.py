@@ -83,14 +83,6 @@ def _has_no_convolution(facts: Facts) -> bool:
     return not (facts.any_model("any_convolutions") or facts.any_model("convolutions"))
 
 
-def _workers_of_a_loader(facts: Facts) -> str:
-    return f"DataLoader(..., num_workers={facts.workers_to_try})"
-
-
-def _workers_of_a_trainer(facts: Facts) -> str:
-    return f"TrainingArguments(..., dataloader_num_workers={facts.workers_to_try})"
-
-
 def _made_with(option: str, names: Iterable[str]) -> Iterator[str]:
     """Yield the line that makes each optimizer with an option; a class of the script's own is named as it names it."""
     for name in names:
@@ -187,7 +179,10 @@ VARIANTS = (
             ),
         ),
         value=lambda facts: facts.workers_to_try,
-        lines={TORCH: _workers_of_a_loader, TRANSFORMERS: _workers_of_a_trainer},
+        lines={
+            TORCH: lambda facts: f"DataLoader(..., num_workers={facts.workers_to_try})",
+            TRANSFORMERS: lambda facts: f"TrainingArguments(..., dataloader_num_workers={facts.workers_to_try})",
+        },
     ),
     Variant(
         name="pinned",
