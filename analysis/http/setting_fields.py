@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from django import forms
@@ -58,6 +58,12 @@ def setting_field(name: str, **changed: Any) -> forms.Field:
 def described_field(each: Setting, kind: type[forms.Field] = forms.CharField, **options: Any) -> forms.Field:
     """Make a field that the form reads in its own way, with the label and the hint of a setting."""
     return kind(**{"label": each.label, "help_text": each.hint or "", "required": False} | options)
+
+
+def offer(form: forms.Form, name: str, choices: Iterable[tuple[Any, Any]]) -> None:
+    field = form.fields[name]
+    assert isinstance(field, forms.ChoiceField)
+    field.choices = list(choices)
 
 
 def with_fields(made: Mapping[str, forms.Field], *, after: str = "") -> Callable[[type[AnyForm]], type[AnyForm]]:

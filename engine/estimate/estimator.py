@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from ..errors import SpecError
 from ..execution import Emit, Execution
+from ..program import version_of
 from ..settings.lora_targets import describe_targets
 from ..spec import RunSpec
 from .frontier import Frontier, frontier_of, grid_of, specs_of
@@ -181,11 +181,4 @@ def _replays_of_one_size(spec: RunSpec, gpu: Gpu | None) -> Replays:
 
 def versions() -> dict[str, str | None]:
     """Return the libraries whose code was traced: another version may allocate otherwise."""
-    return {package: _version(package) for package in ("torch", "transformers", "torchvision")}
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+    return {package: version_of(package) for package in ("torch", "transformers", "torchvision")}

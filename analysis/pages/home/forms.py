@@ -9,7 +9,7 @@ from typing import Any
 from django import forms
 
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
-from analysis.http.setting_fields import described_field, setting_field, with_fields
+from analysis.http.setting_fields import described_field, offer, setting_field, with_fields
 from analysis.models import ALL_GPUS, Device, Run
 from analysis.pages.field_groups import (
     COMMON,
@@ -146,10 +146,10 @@ class RunForm(SpecForm):
         self.places = places_offered(self.devices)
         self.spec: RunSpec | None = None
         self.is_limit_dropped = False  # the suggested limit is less than the chosen model needs
-        self._offer("device", [(value, label) for value, (label, _) in self.places.items()])
+        offer(self, "device", [(value, label) for value, (label, _) in self.places.items()])
         self.fields["device"].help_text = _describe_silent(silent)
-        self._offer("gpu", gpu_choices())
-        self._offer("model", [("Your own", [(CONFIG, "Your own config.json")]), *models_by_task()])
+        offer(self, "gpu", gpu_choices())
+        offer(self, "model", [("Your own", [(CONFIG, "Your own config.json")]), *models_by_task()])
         for name, label in self.SEARCHED.items():
             self.fields[name].widget.attrs["data-search"] = label  # home.js puts a search box above it
         describe_input_sizes(self.fields)
@@ -159,11 +159,6 @@ class RunForm(SpecForm):
         for name in self.PLACEHOLDERS:
             self.fields[name].widget.attrs["placeholder"] = f"{DEFAULTS[name]:g}"
         self.fields["reserve_percent"].widget.attrs["placeholder"] = f"{DEFAULTS['reserve_fraction'] * 100:g}"
-
-    def _offer(self, name: str, choices: Iterable[tuple[Any, Any]]) -> None:
-        field = self.fields[name]
-        assert isinstance(field, forms.ChoiceField)
-        field.choices = choices
 
     def clean_frontier(self) -> tuple[int, ...]:
         return self._numbers("frontier", sizes_in)

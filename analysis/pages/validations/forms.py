@@ -9,7 +9,7 @@ from typing import Any
 from django import forms
 
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
-from analysis.http.setting_fields import described_field, setting_field, with_fields
+from analysis.http.setting_fields import described_field, offer, setting_field, with_fields
 from analysis.models import Device, Run
 from analysis.pages.field_groups import (
     COMMON,
@@ -68,14 +68,8 @@ class ValidationForm(SpecForm):
         super().__init__(data, **options)
         self.places = places_offered(devices)
         self.spec: ValidationSpec | None = None
-        offered: dict[str, list[Any]] = {
-            "device": [(value, label) for value, (label, _) in self.places.items()],
-            "model": models_by_task(),
-        }
-        for name, choices in offered.items():
-            field = self.fields[name]
-            assert isinstance(field, forms.ChoiceField)
-            field.choices = choices
+        offer(self, "device", [(value, label) for value, (label, _) in self.places.items()])
+        offer(self, "model", models_by_task())
         describe_input_sizes(self.fields)
         self.fields["model"].widget.attrs["data-search"] = "Search models"  # home.js puts a search box above it
         self.fields["batch_size"].widget.attrs["placeholder"] = str(BATCH_SIZE)
