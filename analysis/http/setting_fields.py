@@ -57,7 +57,8 @@ def setting_field(name: str, **changed: Any) -> forms.Field:
 
 def described_field(each: Setting, kind: type[forms.Field] = forms.CharField, **options: Any) -> forms.Field:
     """Make a field that the form reads in its own way, with the label and the hint of a setting."""
-    return kind(**{"label": each.label, "help_text": each.hint or "", "required": False} | options)
+    described: dict[str, Any] = {"label": each.label, "help_text": each.hint or "", "required": False}
+    return kind(**described | options)
 
 
 def offer(form: forms.Form, name: str, choices: Iterable[tuple[Any, Any]]) -> None:

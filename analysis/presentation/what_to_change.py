@@ -56,7 +56,7 @@ def changes_shown(found: WhatToChange, measured: Mapping[str, Measured]) -> dict
     base, size = measured.get(found.requested.label), f"batch {found.batch_size:,}"
     title = f"What to change so that {size} fits" if found.advice else f"No change that was tried makes {size} fit"
     runs = ((variant, measured.get(variant.label)) for variant in found.variants)
-    rows = {each.label: ChangeRow(each, describe_gain(run, base), run and run.run_id) for each, run in runs}
+    rows = {each.label: ChangeRow(each, describe_gain(run, base), run.run_id if run else None) for each, run in runs}
     return {
         "title": f"Nothing to change: {size} would fit" if found.requested.is_safe else title,
         "found": found,

@@ -142,8 +142,9 @@ def measured_sizes(run: Run, user: User | None) -> Mapping[int, Measured]:
 
 
 def _specs_of(run: Run, found: WhatToChange) -> Iterator[tuple[str, RunSpec]]:
-    requested = stored_spec(run)
-    for variant in found.variants if requested is not None else ():
+    if (requested := stored_spec(run)) is None:
+        return
+    for variant in found.variants:
         with suppress(SpecError):  # a later version no longer allows it
             yield variant.label, spec_of(requested, variant)
 
