@@ -6,7 +6,7 @@ All is estimated except speed, which is shown where the same training was measur
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from analysis.presentation.charts.axes import batch_axis
@@ -24,19 +24,6 @@ _IN_MIB_BELOW_BYTES = 4 * GIB
 _HEADINGS = {"tokens": "Length", "pixels": "Image size"}
 
 
-@dataclass(frozen=True, slots=True)
-class SizeRow:
-    """One length or image size. `speed` is what was measured, with its interval; empty where it was not."""
-
-    size: int
-    largest: str
-    safe: str
-    units: int | None
-    cells: tuple[str, ...]
-    speed: str
-    run_id: int | None
-
-
 def frontier_shown(made: StoredFrontier, measured: Mapping[int, Measured]) -> dict[str, Any]:
     heading, memory_unit = _HEADINGS[made.unit], "MiB" if made.limit_bytes < _IN_MIB_BELOW_BYTES else "GiB"
     return {
@@ -50,21 +37,25 @@ def frontier_shown(made: StoredFrontier, measured: Mapping[int, Measured]) -> di
     }
 
 
-def _size_row(row: FrontierRow, measured: Measured | None, memory_unit: str) -> SizeRow:
+def _size_row(row: FrontierRow, measured: Measured | None, memory_unit: str) -> dict[str, Any]:
     unit_bytes, decimals = (MIB, 0) if memory_unit == "MiB" else (GIB, 1)
-    speed = ""  # the measured tokens or pixels a second: "15,000 [14,800 to 15,200]"
+    speed = ""  # the measured tokens or pixels a second, with the interval: "15,000 [14,800 to 15,200]"
     if measured is not None and measured.samples_per_second is not None:
         low, value, high = (each * row.units_per_sample for each in measured.samples_per_second)
         speed = f"{rate(value)} [{rate_range(low, high)}]"
-    return SizeRow(
-        size=row.input_size,
-        largest=describe_size(row.largest_batch_size, row.limits, row.largest_batch_size),
-        safe=describe_size(row.safe_batch_size, row.limits, row.largest_batch_size),
-        units=row.units_at_safe if row.safe_batch_size else None,
-        cells=tuple(f"{cell.memory_bytes / unit_bytes:,.{decimals}f}{'' if cell.fits else ' ✕'}" for cell in row.cells),
-        speed=speed,
-        run_id=measured.run_id if measured else None,
+    largest, safe = (
+        describe_size(size, row.limits, row.largest_batch_size)
+        for size in (row.largest_batch_size, row.safe_batch_size)
     )
+    cells = [f"{cell.memory_bytes / unit_bytes:,.{decimals}f}{'' if cell.fits else ' ✕'}" for cell in row.cells]
+    return {
+        "of": row,
+        "largest": largest,
+        "safe": safe,
+        "cells": cells,
+        "speed": speed,
+        "run_id": measured.run_id if measured else None,
+    }
 
 
 def frontier_plot(made: StoredFrontier) -> Plot | None:
