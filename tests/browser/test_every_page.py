@@ -86,13 +86,6 @@ def test_no_page_is_wider_than_a_phone(phone: Visitor, addresses: dict[str, str]
     assert {name: width for name, width in widths.items() if width > PHONE} == {}
 
 
-def test_the_current_entry_of_the_menu_is_in_sight_on_a_phone(phone: Visitor) -> None:
-    phone.open("/fleet/#use-title")
-    place = "(({left, right}) => [left, right])(document.querySelector('.menu [aria-current]').getBoundingClientRect())"
-    left, right = phone.page.evaluate(place)
-    assert (left >= 0, right <= PHONE) == (True, True)
-
-
 @pytest.mark.nightly
 def test_every_tab_of_a_result_is_in_sight_on_a_phone(phone: Visitor, addresses: dict[str, str]) -> None:
     phone.open(addresses["result, environment"])

@@ -160,17 +160,6 @@ def finished_but_unheard(engine: Engine) -> None:
     time.sleep(600)
 
 
-def torn_result(engine: Engine) -> None:
-    engine.result_file.write_text('{"exit_status": 0, "result": {"schema"')
-    kill_supervisor(engine)
-
-
-def foreign_result(engine: Engine) -> None:
-    """Whole, and of the right shape, but with a word where a number belongs."""
-    engine.result_file.write_text(json.dumps({"exit_status": 0, "result": wrong_types(engine.measure())}))
-    kill_supervisor(engine)
-
-
 def wrongly_typed(engine: Engine) -> None:
     say("result", result=wrong_types(engine.measure()))
 
@@ -231,7 +220,7 @@ MODES = {
     for mode in (
         ok, segfault, abort, killed, terminated, worker_died, ended_from_outside, cuda_oom, no_result, garbage,
         flooding, hang, grandchild, daemon, daemon_then_killed_supervisor,
-        grandchild_then_killed_supervisor, kill_supervisor, finished_but_unheard, torn_result, foreign_result,
+        grandchild_then_killed_supervisor, kill_supervisor, finished_but_unheard,
         wrongly_typed, full_disk,
     )
 }  # fmt: skip

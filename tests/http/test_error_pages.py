@@ -92,7 +92,8 @@ def test_its_colours_are_those_of_the_pages() -> None:
 
 @pytest.mark.django_db
 def test_what_is_missing_and_what_is_forbidden_say_so_in_plain_words(alice_client: Client) -> None:
-    missing = alice_client.get("/nothing/here/", headers=HTML).content.decode()
+    answer = alice_client.get("/nothing/here/", headers=HTML)
+    assert (answer.status_code, "Page not found" in (missing := answer.content.decode())) == (404, True)
     assert "There is nothing at this address. It may have been deleted." in missing
     forbidden = alice_client.get("/admin/", headers=HTML)
     assert forbidden.status_code == 403

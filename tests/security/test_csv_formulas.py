@@ -53,7 +53,7 @@ def cells(route: str, run: Run, root_client) -> list[str]:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("route", ROUTES)
-@pytest.mark.parametrize("text", [FORMULA, " =1+1", "@SUM(A1)", "\n-2+3", "＝1+1", "+cmd|'/c calc'!A1"])
+@pytest.mark.parametrize("text", [FORMULA, " =1+1", "@SUM(A1)", "\n-2+3", "\t=1", "\r+1", "＝1+1", "+cmd|'/c calc'!A1"])
 def test_no_text_in_any_column_is_a_formula(route, text, root, root_client):
     run = make_measured_run(device=make_card(), requested_by=root)
     run.result["probes"][0]["error_message"] = run.result["probes"][0]["error_type"] = text

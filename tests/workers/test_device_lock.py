@@ -19,20 +19,6 @@ ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.django_db
 
 
-def test_a_device_that_is_worked_on_is_busy():
-    device = make_device()
-    with device_lock(device), pytest.raises(DeviceBusy, match="Test CPU"), device_lock(device):
-        pass
-
-
-def test_a_device_is_free_again_afterwards():
-    device = make_device()
-    with device_lock(device):
-        pass
-    with device_lock(device) as descriptor:
-        assert descriptor > 0
-
-
 def test_devices_do_not_lock_each_other():
     with device_lock(make_device()), device_lock(make_device(device="cuda:0")) as descriptor:
         assert descriptor > 0

@@ -82,13 +82,6 @@ def test_the_message_of_a_scripts_error_is_shown_here_and_its_type_alone_in_the_
     assert "alice" not in json.dumps([*portal.events.values(), *portal.announced.values()])
 
 
-@pytest.mark.slow
-def test_with_report_output_the_portal_gets_the_message_too(portal: LoopbackPortal, tmp_path: Path) -> None:
-    tune(tmp_path, portal, "--report-output", script=RAISING)
-    [events] = portal.events.values()
-    assert "patient alice has value 42" in events[-1]["error"]["message"]
-
-
 def test_sync_cuts_the_output_out_of_a_result_that_was_written_for_this_host(
     portal: LoopbackPortal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

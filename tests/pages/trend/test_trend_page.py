@@ -103,16 +103,6 @@ def test_an_empty_note_or_an_unknown_figure_is_not_stored(alice_client: Client, 
     assert not TrendAcknowledgement.objects.exists()
 
 
-def test_a_note_needs_a_person_and_a_form(alice_client: Client) -> None:
-    (run,) = series(result())
-    assert Client().post(f"/trend/acknowledge/{run.pk}/", {"metric": "peak", "note": "x"}).status_code == 302
-    assert alice_client.get(f"/trend/acknowledge/{run.pk}/").status_code == 405
-    strict = Client(enforce_csrf_checks=True)
-    strict.cookies = alice_client.cookies
-    assert strict.post(f"/trend/acknowledge/{run.pk}/", {"metric": "peak", "note": "x"}).status_code == 403
-    assert not TrendAcknowledgement.objects.exists()
-
-
 def test_only_runs_with_the_same_settings_on_the_same_card_belong(alice_client: Client) -> None:
     run = finished(result())
     for other in ({"precision": "bf16"}, {"sequence_length": 64}, {"gradient_checkpointing": True}):
