@@ -8,6 +8,8 @@ from django.test import Client, RequestFactory
 
 from analysis.http.csp import ContentPolicyMiddleware
 
+pytestmark = pytest.mark.django_db
+
 
 def test_a_page_loads_its_own_hosts_files_and_nothing_inline():
     middleware = ContentPolicyMiddleware(lambda request: HttpResponse())
@@ -17,12 +19,10 @@ def test_a_page_loads_its_own_hosts_files_and_nothing_inline():
     assert "unsafe" not in policy
 
 
-@pytest.mark.django_db
 def test_no_other_origin_may_read_answers_unless_named():
     headers = Client().get("/health", headers={"Origin": "https://elsewhere.example"}).headers
     assert "Access-Control-Allow-Origin" not in headers
 
 
-@pytest.mark.django_db
 def test_a_host_name_that_is_not_allowed_is_refused():
     assert Client().get("/health", headers={"Host": "evil.example"}).status_code == 400

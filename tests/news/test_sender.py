@@ -22,8 +22,9 @@ from analysis.news.subscriptions import subscription_test
 from tests.factories import make_device, make_measured_run
 from tests.news.receiver import is_signed
 
+pytestmark = pytest.mark.django_db
 
-@pytest.mark.django_db
+
 def test_a_receiver_that_hangs_delays_no_other(subscribe, receiver, settings, alice) -> None:
     settings.NEWS_TIMEOUT_SECONDS = 1.0
     slow, _ = subscribe()
@@ -46,7 +47,6 @@ def test_a_receiver_that_hangs_delays_no_other(subscribe, receiver, settings, al
     assert sorted(done) == sorted([slow.pk, quick.pk])  # of the slow one a single delivery is under way
 
 
-@pytest.mark.django_db
 def test_a_fault_of_the_sender_is_an_attempt_in_the_log_and_not_its_end(subscribe, receiver, monkeypatch) -> None:
     subscription_test(subscription=subscribe()[0])
     monkeypatch.setattr(sender_module, "attempt", lambda parcel: 1 / 0)
@@ -58,7 +58,6 @@ def test_a_fault_of_the_sender_is_an_attempt_in_the_log_and_not_its_end(subscrib
     assert (logged.is_delivered, logged.reason) == (False, "a fault of the sender: ZeroDivisionError")
 
 
-@pytest.mark.django_db
 def test_a_result_that_cannot_be_read_is_news_all_the_same_and_stops_no_other(subscribe, send, receiver, alice) -> None:
     subscribe()
     broken = make_measured_run(make_device(), requested_by=alice)
