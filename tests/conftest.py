@@ -1,7 +1,5 @@
 """Fixtures for every test: a private data folder, plain static files, three people."""
 
-from __future__ import annotations
-
 import gc
 import os
 import subprocess

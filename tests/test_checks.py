@@ -1,7 +1,5 @@
 """Settings that would repeat runs or lose writes are found at start."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A setting of the training is declared once, in `engine.spec`, and is then offered, filtered and shown everywhere."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

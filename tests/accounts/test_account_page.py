@@ -1,7 +1,5 @@
 """One's own account: roles, quotas, password, tokens."""
 
-from __future__ import annotations
-
 import html
 import re
 

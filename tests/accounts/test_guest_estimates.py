@@ -1,7 +1,5 @@
 """MEMORYMARK_GUEST_ESTIMATES: everybody may ask for stored estimates, and for nothing else."""
 
-from __future__ import annotations
-
 import json
 from html import unescape
 from pathlib import Path

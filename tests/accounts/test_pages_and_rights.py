@@ -1,7 +1,5 @@
 """What each role may open and do on the pages, and what a page offers her."""
 
-from __future__ import annotations
-
 import pytest
 from django.test import Client
 

@@ -1,7 +1,5 @@
 """MEMORYMARK_PUBLIC_READ_ONLY: what anybody may read then, and what stays inside."""
 
-from __future__ import annotations
-
 import pytest
 from django.test import Client
 

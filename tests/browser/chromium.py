@@ -3,8 +3,6 @@
 Playwright's own browsers are not downloaded: what is tested is what Debian ships.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 One small run is shared by all checks here, because it takes longer than all of them.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -3,8 +3,6 @@
 Accessible is what axe-core finds no fault with, at levels A and AA of WCAG 2.1.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

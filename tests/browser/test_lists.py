@@ -1,7 +1,5 @@
 """History, comparison, matrix and export in a real browser: what is set stands in the address."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Notifications in a real browser: by keyboard, on a phone, on a click alone, and a tab that follows its run."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """A run's page in a real browser: its parts, copying, its charts on a phone, how a live page comes to its end."""
 
-from __future__ import annotations
-
 import re
 import time
 from typing import Any

@@ -3,8 +3,6 @@
 They know the smooth curve of their device, and nothing of its steps and its noise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Reading a page as its reader does, and runs to read."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Runs that a sender on another machine reports: their result documents as bytes, and the calls that bring them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import secrets

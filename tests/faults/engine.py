@@ -6,8 +6,6 @@ results can be compared. While it runs it holds a lock on `FAKE_ENGINE_DIR/cards
 has a card's memory: whoever finds that taken writes it down in `FAKE_ENGINE_DIR/overlaps`.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """A fleet in a test: real worker processes on fake cards, kept alive, and words for what is to be seen of them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sqlite3

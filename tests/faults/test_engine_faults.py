@@ -1,7 +1,5 @@
 """What the engine does wrong: every run ends in a true state, and the worker goes on as before."""
 
-from __future__ import annotations
-
 import pytest
 
 from analysis.models import State

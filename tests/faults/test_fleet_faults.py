@@ -1,7 +1,5 @@
 """Several hosts and several portals: each run once, one engine per card, the newer owner's result stands."""
 
-from __future__ import annotations
-
 import signal
 import time
 

@@ -1,7 +1,5 @@
 """kill -9 of any part of a worker, and orderly stops: nothing is lost, nothing runs twice, nothing is left behind."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

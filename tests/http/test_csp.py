@@ -1,7 +1,5 @@
 """The headers that every answer carries."""
 
-from __future__ import annotations
-
 import pytest
 from django.http import HttpResponse
 from django.test import Client, RequestFactory

@@ -1,7 +1,5 @@
 """Error pages: what they say, and that those of a failing server need nothing but themselves."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

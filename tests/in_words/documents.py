@@ -1,7 +1,5 @@
 """The results and probes whose words are recorded: measured by the benchmarks, and made up for rarer ends."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace

@@ -1,7 +1,5 @@
 """Which measured cards are called the fastest and the cheapest."""
 
-from __future__ import annotations
-
 from analysis.lists.matrix.marks import cheapest, fastest
 
 

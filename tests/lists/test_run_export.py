@@ -1,7 +1,5 @@
 """Exports: exactly the runs of the view, in its order, in plain units."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

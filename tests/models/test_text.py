@@ -1,7 +1,5 @@
 """Text that could break or mislead whoever reads it: refused from people, marked where the engine said it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

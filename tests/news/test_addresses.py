@@ -1,7 +1,5 @@
 """News go to public addresses only, unless a GPU manager allowed the host."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 import ssl

@@ -1,7 +1,5 @@
 """The page "Notifications", and what docs/notifications.md says of the signature."""
 
-from __future__ import annotations
-
 import re
 import time
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """The sender as a real process: it delivers, and a kill loses nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Home and login: what they show, what they refuse, how often they ask the database."""
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Several workers ask at once: each run goes to exactly one."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

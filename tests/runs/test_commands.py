@@ -1,7 +1,5 @@
 """Only what an administrator registered can be started, with the settings they offer."""
 
-from __future__ import annotations
-
 import os
 import sys
 from itertools import count

@@ -1,7 +1,5 @@
 """Reuse before re-run: only a certified result of an equal spec, card and stack is offered."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

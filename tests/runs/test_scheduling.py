@@ -1,7 +1,5 @@
 """The rule of the queue on plain values, and the forecast that plays it forward."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from itertools import product
 

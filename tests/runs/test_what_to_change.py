@@ -1,7 +1,5 @@
 """What to change for a run's training: its estimate is queued for the same place, and its variants are measured."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

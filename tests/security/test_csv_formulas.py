@@ -1,7 +1,5 @@
 """No cell of a CSV file is a formula to a spreadsheet, whatever column it stands in and whatever route it comes by."""
 
-from __future__ import annotations
-
 import csv
 import io
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What an engine gets of the portal: no secret, no shell, bounds; and what a model may bring: no code."""
 
-from __future__ import annotations
-
 import ast
 import json
 import sys

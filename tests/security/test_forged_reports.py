@@ -1,7 +1,5 @@
 """Forgeries and malformed reports, sent as an attacker would: refused by name, or skipped; no page breaks or lies."""
 
-from __future__ import annotations
-
 import copy
 import json
 from typing import Any

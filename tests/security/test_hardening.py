@@ -1,7 +1,5 @@
 """What every answer carries, what no request gets through, and what production refuses to be."""
 
-from __future__ import annotations
-
 import io
 import stat
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every address is answered, to each of five people, as the table says; one that is not in the table fails."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which devices this host has, how they are kept, and how one is chosen."""
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import replace
 from types import SimpleNamespace

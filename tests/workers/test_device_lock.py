@@ -1,7 +1,5 @@
 """One process at a time works on a device, and the engine holds the lock as long as it lives."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

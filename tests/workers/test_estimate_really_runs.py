@@ -1,7 +1,5 @@
 """The default queue's worker as a process of its own finishes a real estimate, and survives being killed."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """An estimate goes the way of every run: queued, claimed, watched, ended; but it needs no device."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

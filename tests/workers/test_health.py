@@ -1,7 +1,5 @@
 """Ready or not, in words: the database, the workers, the queue; and the banner on the pages."""
 
-from __future__ import annotations
-
 from contextlib import contextmanager
 from datetime import timedelta
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """What a scraper reads, and who may read it."""
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Children are started again when they die, and all end in time."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """What a dead worker left: adopted when it was finished, given back when not; the living are left alone."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 

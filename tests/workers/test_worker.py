@@ -1,7 +1,5 @@
 """How a device's worker starts, and that it fails as a whole; that it really runs is in test_up_really_starts.py."""
 
-from __future__ import annotations
-
 import multiprocessing
 import sqlite3
 import threading

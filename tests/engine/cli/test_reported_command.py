@@ -1,7 +1,5 @@
 """Real measurements that are reported: a portal that goes away in the middle changes neither status nor result."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """What a tuned script prints stays where it ran: a portal gets it with --report-output alone, without secrets."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

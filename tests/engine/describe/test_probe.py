@@ -1,7 +1,5 @@
 """A probe in words: how it ended, and what it measured."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.describe.probe import describe_probe

@@ -1,7 +1,5 @@
 """The command `check`, its baselines over HTTP, and the two lines of docs/ci.md."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A run that is reported: stored in its folder first, then sent to a real server on loopback, whatever that does."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import ssl

@@ -1,7 +1,5 @@
 """`memorymark sync`: what a folder holds is in the portal once, however often and however badly it is sent."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Sizes are compared by starts in turns, and no more is claimed than their pairs show."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What lay in a script's folder before a start lies there after it, whatever the script does and however it ends."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """The time that a tuning goes on is that of the starts it still expects."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """The page of the registered commands starts them, and nothing else."""
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
 from pathlib import Path

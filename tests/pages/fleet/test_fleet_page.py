@@ -1,7 +1,5 @@
 """The fleet page: devices by host, whose memory is in use, what runs and waits, and how old all of it is."""
 
-from __future__ import annotations
-
 import html
 import re
 from datetime import datetime, timedelta

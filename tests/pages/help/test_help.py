@@ -1,7 +1,5 @@
 """Help without internet: the glossary's words, the documents of docs/ as pages, and the search over them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

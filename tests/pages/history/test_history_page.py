@@ -1,7 +1,5 @@
 """The page: what it shows, what it refuses, what its forms do, and how often it asks the database."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A config.json that is pasted into the form: a run or an estimate of it, or an error at its field."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The start page beside its form: totals that count nothing twice, the queue, and few questions to the database."""
 
-from __future__ import annotations
-
 import datetime as dt
 import re
 from collections.abc import Iterator

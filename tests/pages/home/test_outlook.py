@@ -1,7 +1,5 @@
 """The line under the button: what earlier runs say of the run that the form describes, and who waits."""
 
-from __future__ import annotations
-
 import datetime as dt
 import os
 import re

@@ -1,7 +1,5 @@
 """What to paste after a run: the page and the API's document of it."""
 
-from __future__ import annotations
-
 import pytest
 from django.test import Client
 

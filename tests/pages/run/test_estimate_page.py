@@ -1,7 +1,5 @@
 """The pages of an estimate: asked for with a form, labelled wherever it is shown, never called measured."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """What filled the memory, on the pages of a result and of an estimate."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Length x batch on the page of an estimate, and its field in the form."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

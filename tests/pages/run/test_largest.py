@@ -1,7 +1,5 @@
 """The largest length, rank or model that fits: in the form, in the API, and on the page of an estimate."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

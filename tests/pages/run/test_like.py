@@ -1,7 +1,5 @@
 """A run with the settings of a library: what is given wins, and the page says where the rest is from."""
 
-from __future__ import annotations
-
 import pytest
 from django.test import Client
 from django.utils import timezone

@@ -1,7 +1,5 @@
 """A race of a script is reported, stored as a kind of its own, and shown on the page of races with its command."""
 
-from __future__ import annotations
-
 import html
 import json
 from typing import Any

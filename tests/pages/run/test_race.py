@@ -1,7 +1,5 @@
 """A race is requested by the API, stored as a kind of its own, and its page has the table and the lines to paste."""
 
-from __future__ import annotations
-
 import pytest
 from django.test import Client
 from rest_framework.test import APIClient

@@ -1,7 +1,5 @@
 """What can be done with a result on its page: other assumptions, charts and figures as files, pinning, comparing."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

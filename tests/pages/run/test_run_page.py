@@ -1,7 +1,5 @@
 """The page of one run in each of its states, its polling, and its buttons."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

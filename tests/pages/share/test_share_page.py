@@ -1,7 +1,5 @@
 """A share link shows one result to everybody, and nothing that was written or measured about people and machines."""
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
 from typing import Any

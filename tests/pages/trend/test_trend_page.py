@@ -1,7 +1,5 @@
 """The trend page: which runs belong to it, the steps it flags, the notes people leave on them."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any
