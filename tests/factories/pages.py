@@ -25,6 +25,12 @@ def words(html: str) -> str:
     return " ".join(re.sub(r"<script.*?</script>|<[^>]+>", " ", main[0], flags=re.DOTALL).split())
 
 
+def form_data(on: Device, **values: Any) -> dict[str, Any]:
+    """What the form of a run sends."""
+    defaults = {"model": "bert-tiny", "precision": "fp32", "optimizer": "adamw", "mode": "train"}
+    return {**defaults, "device": on.pk, "current_batch_size": "16", **values}
+
+
 def finished(result: RunResult, device: Device | None = None, **fields: Any) -> Run:
     run = make_claimed_run(device, **fields)
     services.run_finish(run_id=run.pk, token=run.token, result=result.to_dict())

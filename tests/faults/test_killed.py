@@ -8,7 +8,8 @@ import pytest
 
 from analysis.models import Run, State
 from analysis.runs import services
-from tests.faults.fleet import Fleet, Server, engines, is_alive, kill, wait_until
+from tests.faults.fleet import Fleet, Server, engines, is_alive, kill
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 PARTS = ("worker", "sentinel", "main", "monitor", "pusher", "engine")

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
@@ -19,6 +18,7 @@ from analysis.news.sender import NewsSender
 from analysis.news.subscriptions import subscription_test
 from tests.factories import make_device, make_measured_run
 from tests.news.receiver import is_signed
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.django_db
 
@@ -68,13 +68,6 @@ def test_a_result_that_cannot_be_read_is_news_all_the_same_and_stops_no_other(su
     assert bodies[0]["verdict"].endswith(": finished.")
 
 
-def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.1)
-
-
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_delivery_of_a_killed_sender_is_sent_by_the_next_one(subscribe, receiver, tmp_path) -> None:
@@ -102,7 +95,7 @@ def test_a_delivery_of_a_killed_sender_is_sent_by_the_next_one(subscribe, receiv
     subscription_test(subscription=subscription)
     first = subprocess.Popen(command, env=environment, cwd=django_settings.BASE_DIR)
     try:
-        until(lambda: len(receiver.received) == 1)
+        wait_until(lambda: len(receiver.received) == 1)
     finally:
         first.kill()
         first.wait()
@@ -112,7 +105,7 @@ def test_a_delivery_of_a_killed_sender_is_sent_by_the_next_one(subscribe, receiv
     Delivery.objects.update(due_at=timezone.now())  # the lease of the killed one has run out
     second = subprocess.Popen(command, env=environment, cwd=django_settings.BASE_DIR)
     try:
-        until(lambda: Delivery.objects.get().state == DeliveryState.DELIVERED)
+        wait_until(lambda: Delivery.objects.get().state == DeliveryState.DELIVERED)
         second.terminate()
         assert second.wait(timeout=30) == 0
     finally:

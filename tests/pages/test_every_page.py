@@ -12,13 +12,9 @@ from analysis.models import Device, Run
 from analysis.runs import services
 from engine.text.units import GIB
 from tests.factories import make_claimed_run, make_device, make_result, make_run
+from tests.factories.pages import form_data
 
 pytestmark = pytest.mark.django_db
-
-
-def form_data(device: Device, **values: Any) -> dict[str, Any]:
-    defaults = {"model": "bert-tiny", "precision": "fp32", "optimizer": "adamw", "mode": "train"}
-    return {**defaults, "device": device.pk, "current_batch_size": "16", **values}
 
 
 def page(client: Client, address: str) -> str:

@@ -15,7 +15,7 @@ from engine.tune.spec import TuneSpec
 from tests.engine.answers.answers import originals
 from tests.engine.answers.test_commands import made, made_up_start
 from tests.engine.honest_worker import HonestWorker, document_of
-from tests.factories.reports import HOST, STARTED_AT, SendingClient, make_events, make_run_key
+from tests.factories.reports import SendingClient, body_of, make_events, make_run_key
 
 pytestmark = pytest.mark.django_db
 
@@ -23,12 +23,6 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def sender(alice: User) -> SendingClient:
     return SendingClient(alice)
-
-
-def body_of(document: dict[str, Any]) -> bytes:
-    origin = {"run_key": make_run_key(), "host": HOST, "started_at": STARTED_AT}
-    environment = {**document["environment"], **origin}
-    return json.dumps({"exit_status": 0, "result": {**document, "environment": environment}}).encode()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from socket import gethostname
 from typing import Any
@@ -12,19 +11,13 @@ from typing import Any
 import pytest
 
 from engine.cli.main import main
-from tests.engine.report.loopback_portal import TOKEN, LoopbackPortal, serving
+from tests.engine.report.loopback_portal import TOKEN, LoopbackPortal
 
 ROOT = Path(__file__).parents[3]
 PRINTED = "reading /home/ann/private.csv \\x1b[2J\\x1b]0;title\\x07"
 SCRIPT = f'print("{PRINTED}"); print("db password is hunter2-hunter2"); raise SystemExit(1)'
 STAYED = f"the command ended with status 1; its output stayed on {gethostname()}"
 SHOWN = "its last lines: \n    reading /home/ann/private.csv  [2J ]0;title\n    db password is ***"
-
-
-@pytest.fixture
-def portal() -> Iterator[LoopbackPortal]:
-    with serving(LoopbackPortal()) as found:
-        yield found
 
 
 RAISING = """

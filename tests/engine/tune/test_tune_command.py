@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from functools import partial
 from pathlib import Path
 from unittest.mock import ANY
@@ -16,6 +15,7 @@ import pytest
 from engine.text.own_words import SAID
 from engine.tune.speed.alternating_starts import MOST_STARTS
 from tests.engine.answers.answers import differing
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -267,13 +267,6 @@ def left_running(mark: str) -> list[int]:
         if is_own and mark in line and "{batch_size}" not in line and folder.name.isdigit():
             found.append(int(folder.name))
     return found
-
-
-def wait_until(is_so, seconds: float = 120.0) -> None:
-    until = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < until
-        time.sleep(0.1)
 
 
 def test_starts_of_a_command_are_compared_in_turns_and_believed() -> None:

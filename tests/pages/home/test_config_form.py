@@ -9,7 +9,7 @@ from django.test import Client
 from analysis.models import Run
 from tests.engine.catalog.hostile_configs import LLAMA
 from tests.factories import make_device
-from tests.pages.home.test_home_page import form_data
+from tests.factories.pages import form_data
 
 pytestmark = pytest.mark.django_db
 

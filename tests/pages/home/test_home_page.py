@@ -20,6 +20,7 @@ from analysis.runs.queue.placement import Placement
 from engine.text.units import GIB, MIB
 from engine.tune.spec import TuneSpec
 from tests.factories import make_card, make_claimed_run, make_device, make_estimate, make_measured_run, make_run
+from tests.factories.pages import form_data
 
 pytestmark = pytest.mark.django_db
 
@@ -39,11 +40,6 @@ def text_of(client: Client, address: str = "/") -> str:
 
 def words(html: str) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", html).split())
-
-
-def form_data(device: Device, **values: Any) -> dict[str, Any]:
-    defaults = {"model": "bert-tiny", "precision": "fp32", "optimizer": "adamw", "mode": "train"}
-    return {**defaults, "device": device.pk, "current_batch_size": "16", **values}
 
 
 def test_a_setup_that_was_measured_twice_counts_once() -> None:

@@ -1,8 +1,6 @@
 """A race of a script is reported, stored as a kind of its own, and shown on the page of races with its command."""
 
 import html
-import json
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -19,7 +17,7 @@ from engine.kinds import RunKind
 from engine.tune.spec import TuneSpec
 from tests.engine.answers.own_race_documents import document_of
 from tests.factories import make_device, make_measured_run, make_user
-from tests.factories.reports import HOST, STARTED_AT, SendingClient, make_run_key
+from tests.factories.reports import SendingClient, body_of, make_run_key
 from tests.factories.speeds import make_timed_result
 from tests.factories.tuned import COMMAND, tuned
 
@@ -29,12 +27,6 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def ann() -> User:
     return make_user("ann")
-
-
-def body_of(document: dict[str, Any]) -> bytes:
-    origin = {"run_key": make_run_key(), "host": HOST, "started_at": STARTED_AT}
-    environment = {**document["environment"], **origin}
-    return json.dumps({"exit_status": 0, "result": {**document, "environment": environment}}).encode()
 
 
 def reported(ann: User, name: str) -> Run:
