@@ -12,13 +12,7 @@ pytestmark = pytest.mark.django_db
 
 OPEN = ["/", "/estimates/", "/matrix/"]
 CLOSED = [
-    "/runs/",
-    "/runs/export.csv",
-    "/runs/export.json",
-    "/trend/",
-    "/fleet/",
-    "/fleet/now/",
-    "/devices/",
+    *("/runs/", "/runs/export.csv", "/runs/export.json", "/trend/", "/fleet/", "/fleet/now/", "/devices/"),
     "/account/",
 ]
 SECRETS = ("alice", "paper-7", "do not tell", "shelf-3", "secret-host")

@@ -143,9 +143,7 @@ def interrupt(run: Run) -> None:
         (
             fail,
             (
-                "the run failed.",
-                "a &lt;kernel&gt; broke",
-                "workload_failed , exit status of the engine 1",
+                *("the run failed.", "a &lt;kernel&gt; broke", "workload_failed , exit status of the engine 1"),
                 "Read the end",
             ),
         ),
