@@ -31,6 +31,12 @@ def form_data(on: Device, **values: Any) -> dict[str, Any]:
     return {**defaults, "device": on.pk, "current_batch_size": "16", **values}
 
 
+def estimate_form(**values: Any) -> dict[str, Any]:
+    """What the same form sends that asks for an estimate."""
+    training = {"model": "bert", "precision": "fp32", "optimizer": "adamw", "mode": "train"}
+    return {"kind": "estimate", "gpu": "a10", "current_batch_size": "16", **training, **values}
+
+
 def finished(result: RunResult, device: Device | None = None, **fields: Any) -> Run:
     run = make_claimed_run(device, **fields)
     services.run_finish(run_id=run.pk, token=run.token, result=result.to_dict())
