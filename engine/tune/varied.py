@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 from ..errors import CommandUntunable
-from ..results.result import Boundary
+from ..results.result import Boundary, Probe
+from ..search.boundary import with_note
 from ..search.stillness import Watched, has_fallen, is_rising, last_rise
 from ..text.units import format_bytes
 from . import notes
@@ -77,6 +78,16 @@ def describe_late_refusal(watched: Sequence[Watched], boundary: Boundary) -> str
     if largest is None or refused is None or not refused.is_rising or 2 * largest.rose_at > refused.rose_at:
         return None
     return notes.REFUSED_LATE.write(count=refused.batch_size, step_count=refused.rose_at)
+
+
+def without_evaluation(boundary: Boundary, refused: Probe | None, evaluated: Collection[int]) -> Boundary:
+    """Take a certificate back whose next size ran out of memory in an evaluation that the largest has not come to."""
+    largest = boundary.largest_batch_size or 0
+    is_there = refused is not None and refused.batch_size in evaluated and refused.failed_phase is None
+    if refused is None or not is_there or largest in evaluated or not boundary.certified:
+        return boundary
+    note = notes.REFUSED_IN_EVALUATION.write(count=refused.batch_size, largest_count=largest)
+    return with_note(replace(boundary, certified=False), note)
 
 
 def _are_rows_alike(whole_run: Mapping[str, Any] | None) -> bool | None:

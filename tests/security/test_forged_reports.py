@@ -10,7 +10,6 @@ from django.test import Client
 
 from analysis.models import Device, Run, RunLog
 from engine.kinds import answered
-from engine.tune import run as tune_run
 from engine.tune.spec import TuneSpec
 from tests.engine.answers.answers import originals
 from tests.engine.answers.test_commands import made, made_up_start
@@ -28,7 +27,7 @@ def sender(alice: User) -> SendingClient:
 @pytest.fixture
 def tuned(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """A tuned command of six equal pairs: the larger size is no faster, and today's one stays."""
-    monkeypatch.setattr(tune_run, "start", made_up_start)
+    monkeypatch.setattr("engine.tune.speed.seats.start", made_up_start)
     settings = {"memory_limit_bytes": 4_000, "compare_speed": True, "start_batch_size": 32}
     return made(TuneSpec(("python", "train.py", "{batch_size}"), **settings))
 

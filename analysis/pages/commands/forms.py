@@ -28,7 +28,7 @@ _BOXES = {
     "whole_run": ("Whole run", "Train the largest rows of the data, then let the script evaluate and save."),
     "compare_speed": (
         "Compare speeds",
-        "Start today’s size and others in turns: 12 to 24 more starts. Without it, no size is recommended.",
+        "Train today’s size and others in turns. Without it, no size is recommended.",
     ),
 }
 _DEFAULTS = {each.name: DEFAULTS.get(each.name, each.default) for each in fields(TuneSpec)}

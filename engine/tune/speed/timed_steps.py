@@ -19,10 +19,12 @@ from ...results.stats import samples_per_second
 if TYPE_CHECKING:
     from ..reading import Step
 
+LEAST_STEPS = 3
+"""The fewest whose memory is read in a start, before any is timed."""
 WAITS_FROM = 0.05
 """Share of a step that is spent waiting for data, from which the bursts show in the length of the steps."""
-TIMED_SECONDS, TIMED_STEPS = 2.0, (6, 500)
-"""What counts in each start: at least these seconds, and between 6 and 500 steps."""
+TIMED_SECONDS, BLOCK_SECONDS, TIMED_STEPS = 2.0, 0.5, (6, 500)
+"""What counts in each start, and in each further block of one that is held: these seconds, and 6 to 500 steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +54,9 @@ def settled_steps(step_seconds: Sequence[float], loader: Loader, micro_batches: 
     return tuple(fmean(later[at : at + burst]) for at in range(len(later) - burst + 1))
 
 
-def steps_to_time(step_seconds: float | None) -> int:
+def steps_to_time(step_seconds: float | None, seconds: float = TIMED_SECONDS) -> int:
     least, most = TIMED_STEPS
-    return min(max(least, round(TIMED_SECONDS / step_seconds)), most) if step_seconds else least
+    return min(max(least, round(seconds / step_seconds)), most) if step_seconds else least
 
 
 @dataclass(frozen=True, slots=True)

@@ -278,6 +278,8 @@ def test_starts_of_a_command_are_compared_in_turns_and_believed() -> None:
     orders = [[block["batch_size"] for block in each["blocks"]] for each in result["speed_rounds"]]
     assert orders == ([[2, 8], [8, 2]] * len(orders))[: len(orders)]  # few on a busy machine
     assert 2 * len(orders) <= MOST_STARTS
+    searched = [p for p in result["probes"] if p["purpose"] != "timing"]
+    assert len(result["training"]["starts"]) == len(searched)  # they waited, and trained the blocks, too
     if result["speed"]["claim"] == "nothing":  # as on a busy machine
         assert result["recommended"] is None
     else:
