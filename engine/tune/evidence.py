@@ -39,7 +39,7 @@ from .replay import Memory
 from .script_error import TIMEOUT
 from .seen import KEPT_OUT, LastSeen
 from .spec import FUNCTION
-from .speed.timed_steps import TIMED_SECONDS, Loader, Timing, steps_to_time, timed_pairs
+from .speed.timed_steps import TIMED_SECONDS, Loader, Timing, full_seconds, steps_to_time, timed_pairs
 from .varied import differences_of
 from .wanted_size import ONE_ROW, Unit, check_undivided, end_of_data, is_consumed_alike
 from .whole_run import Unseen, describe_peak
@@ -207,7 +207,7 @@ def evidence_of(
     memories = [r.memory() for r in trained]
     if any(m is None for m in memories):
         raise CommandUntunable("no_memory_seen", NO_ALLOCATION)
-    pairs, full = timed_pairs(steps[0]), _full_seconds(steps[0], batch_size, micro_batches, unit)
+    pairs, full = timed_pairs(steps[0]), full_seconds(steps[0], batch_size, micro_batches, unit)
     if counts_all is None:
         counts_all = takes_any_size and 2 * len(full) <= len(pairs)
     step_seconds = [b.ended_at - a.ended_at for a, b in pairs] if counts_all else full
@@ -231,31 +231,13 @@ def evidence_of(
     watched = differences.watched
     if any(notes.is_much(m.others_bytes, m.peak_bytes) for m in known):  # other threads took memory: starts may differ
         watched = replace(watched, is_varied=True)
-    notes_of = {"caveat": caveat, "watched": watched, "left_out": left_out}
-    evidence = replace(evidence, **notes_of, counts_all=counts_all, has_evaluated=ended.has_evaluated)
+    evidence = replace(evidence, caveat=caveat, watched=watched, left_out=left_out, counts_all=counts_all)
     axis = axis if unit is ONE_ROW else 0  # by chance it is no other dimension
     is_script = whole_run is None and batch != FUNCTION  # a function has no whole run to go on to
     unseen = Unseen(**trained[0].data.get("unseen") or {}) if is_script else None
+    evidence = replace(evidence, has_evaluated=ended.has_evaluated)
     found_in_all = replace(evidence, batch_axis=axis, whole_run=whole_run, unseen=unseen, rows_of_a_pass=rows_of_a_pass)
     return without_speed(found_in_all, world_size) if emulated else replace(found_in_all, world_size=world_size)
-
-
-def timed_again(evidence: Evidence, reading: Reading, unit: Unit) -> Probe:
-    """Return the probe of a size with the steps of another block of its start, which is held."""
-    probe, micro_batches, steps = evidence.probe, evidence.micro_batches, reading.steps()
-    full = _full_seconds(steps, probe.batch_size, micro_batches, unit)
-    timing = Timing.of(full, [steps], Loader(*reading.data.get("loader", ())), micro_batches)
-    return replace(
-        probe,
-        step_seconds=timing.typical_seconds,
-        timed_step_seconds=timing.step_seconds,
-        samples_per_second=timing.per_second(probe.batch_size * micro_batches),
-    )
-
-
-def _full_seconds(steps: Sequence[Step], batch_size: int, micro_batches: int, unit: Unit) -> list[float]:
-    """Return how long each timed step took that consumed as much as most: one at a pass's end may be smaller."""
-    return [b.ended_at - a.ended_at for a, b in timed_pairs(steps) if unit.held(b, batch_size) == micro_batches]
 
 
 def _why_not_set(batch: str, readings: Sequence[Reading]) -> str:

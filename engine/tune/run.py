@@ -187,8 +187,7 @@ class StartSweep(Sweep):
         whole_run = None if seen is None else f"{describe_whole_run(seen)}; {of_largest.peak}"
         late = describe_late_refusal(self.so_far.watched, boundary)
         evaluated = {size for size, each in self.evidence.items() if each.has_evaluated}
-        of_refused = self.evidence.get(boundary.refused_batch_size or 0)
-        boundary = without_evaluation(boundary, of_refused and of_refused.probe, evaluated)
+        boundary = without_evaluation(boundary, self.probes, evaluated)
         said = (self.unit.describe(), whole_run, of_largest.caveat, of_largest.left_out, late)
         return reduce(with_note, said, replace(boundary, soak_steps=max(made)))
 

@@ -80,13 +80,13 @@ def describe_late_refusal(watched: Sequence[Watched], boundary: Boundary) -> str
     return notes.REFUSED_LATE.write(count=refused.batch_size, step_count=refused.rose_at)
 
 
-def without_evaluation(boundary: Boundary, refused: Probe | None, evaluated: Collection[int]) -> Boundary:
+def without_evaluation(boundary: Boundary, probes: Sequence[Probe], evaluated: Collection[int]) -> Boundary:
     """Take a certificate back whose next size ran out of memory in an evaluation that the largest has not come to."""
-    largest = boundary.largest_batch_size or 0
-    is_there = refused is not None and refused.batch_size in evaluated and refused.failed_phase is None
-    if refused is None or not is_there or largest in evaluated or not boundary.certified:
+    largest, refused = boundary.largest_batch_size or 0, boundary.refused_batch_size or 0
+    is_of_a_step = any(p.batch_size == refused and p.failed_phase is not None for p in probes)
+    if is_of_a_step or refused not in evaluated or largest in evaluated or not boundary.certified:
         return boundary
-    note = notes.REFUSED_IN_EVALUATION.write(count=refused.batch_size, largest_count=largest)
+    note = notes.REFUSED_IN_EVALUATION.write(count=refused, largest_count=largest)
     return with_note(replace(boundary, certified=False), note)
 
 

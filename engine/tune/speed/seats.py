@@ -18,13 +18,13 @@ from ...execution import Execution
 from ...machine.host import available_bytes
 from ...results.result import DeviceFacts, Probe, Purpose
 from ..emulated.starts import start_ranks
-from ..evidence import Ended, Evidence, timed_again
+from ..evidence import Ended, Evidence
 from ..file_changes import Way, WrittenFiles
 from ..reading import Reading
 from ..spec import WARM, FunctionSpec, TuneSpec
 from ..start.launch import LOOK_SECONDS, Begin, Started, Watching, start
 from ..wanted_size import Unit
-from .timed_steps import BLOCK_SECONDS, LEAST_STEPS
+from .timed_steps import BLOCK_SECONDS, LEAST_STEPS, Loader, Timing, full_seconds
 
 PROCESS_BYTES = 1 << 30
 """What a process takes of a host beside its tensors, with some to spare."""
@@ -169,3 +169,16 @@ class Seats:
     def _taken_bytes(self, batch_size: int) -> int:
         known = self.sweep.evidence.get(batch_size)
         return 0 if known is None else known.probe.device_used_bytes or known.probe.peak_allocated_bytes or 0
+
+
+def timed_again(evidence: Evidence, reading: Reading, unit: Unit) -> Probe:
+    """Return the probe of a size with the steps of another block of its start, which is held."""
+    probe, micro_batches, steps = evidence.probe, evidence.micro_batches, reading.steps()
+    full = full_seconds(steps, probe.batch_size, micro_batches, unit)
+    timing = Timing.of(full, [steps], Loader(*reading.data.get("loader", ())), micro_batches)
+    return replace(
+        probe,
+        step_seconds=timing.typical_seconds,
+        timed_step_seconds=timing.step_seconds,
+        samples_per_second=timing.per_second(probe.batch_size * micro_batches),
+    )

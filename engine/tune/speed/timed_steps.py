@@ -18,6 +18,7 @@ from ...results.stats import samples_per_second
 
 if TYPE_CHECKING:
     from ..reading import Step
+    from ..wanted_size import Unit
 
 LEAST_STEPS = 3
 """The fewest whose memory is read in a start, before any is timed."""
@@ -103,6 +104,11 @@ def timed_pairs(steps: Sequence[Step]) -> list[tuple[Step, Step]]:
     timed = [(a, b) for a, b in pairwise(steps) if a.is_timed]
     alone = [(a, b) for a, b in timed if not b.has_evaluated]
     return alone if 2 * len(alone) >= len(timed) else timed
+
+
+def full_seconds(steps: Sequence[Step], batch_size: int, micro_batches: int, unit: Unit) -> list[float]:
+    """Return how long each timed step took that consumed as much as most: one at a pass's end may be smaller."""
+    return [b.ended_at - a.ended_at for a, b in timed_pairs(steps) if unit.held(b, batch_size) == micro_batches]
 
 
 def _waiting(steps: Sequence[Step]) -> float | None:
