@@ -26,7 +26,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from engine.estimate.estimator import Estimator
-from engine.estimate.what_to_change import Evaluated, Scope, Variant, what_to_change
+from engine.estimate.what_to_change import Evaluated, Scope, Variant, WhatToChange, what_to_change
 from engine.measurement import probe
 from engine.measurement.device import Cpu
 from engine.measurement.workloads import build
@@ -74,8 +74,8 @@ def run_case(number: int, rng: random.Random) -> dict[str, Any]:
     started = time.perf_counter()
     estimator = Estimator(spec)
     estimator.estimates([None], (batch_size,), Scope.FIRST)
-    first = estimator.what_to_change
-    assert first is not None
+    first = estimator.answers["what_to_change"]
+    assert isinstance(first, WhatToChange)
     row: dict[str, Any] = {
         "case": number,
         "spec": {name: value for name, value in spec.to_dict().items() if value != getattr(RunSpec(spec.model), name)},
@@ -97,13 +97,7 @@ def _first_setting(spec: RunSpec, batch_size: int) -> list[Variant]:
         made = Estimator(other)
         (estimate,) = made.estimates([None], (batch_size,))
         replays = made._replays_for(None)
-        return Evaluated(
-            limit_bytes=estimate.limit_bytes,
-            margin_fraction=estimate.margin_fraction,
-            largest_batch_size=estimate.largest_batch_size,
-            safe_batch_size=0,  # no micro-batch
-            peak_bytes=partial(replays.peak_bytes, None),
-        )
+        return Evaluated(replace(estimate, safe_batch_size=0), partial(replays.peak_bytes, None))  # no micro-batch
 
     return what_to_change(spec, batch_size, evaluate, Scope.FIRST).advised[:1]
 

@@ -28,5 +28,14 @@ def how_to_install(folder: Path) -> str | None:
     )
 
 
+def version_of(package: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version  # here: `python -m engine --help` need not wait for it
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
 def not_installed(name: str) -> str:
     return f"{name} is not installed for {sys.executable}: the models of the catalogue need memorymark[models]"

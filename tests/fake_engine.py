@@ -7,8 +7,6 @@ python -m tests.fake_engine MODE validate --spec '{...}' --events
 python -m tests.fake_engine MODE calibrate cuda:0 --json
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

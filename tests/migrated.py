@@ -1,7 +1,5 @@
 """A database of SQLite to which every migration was applied, made once for all test processes."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os

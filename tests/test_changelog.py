@@ -1,7 +1,5 @@
 """The changelog stays short enough to be read: few and short entries, in four groups a release."""
 
-from __future__ import annotations
-
 import re
 
 from django.conf import settings

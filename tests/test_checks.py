@@ -1,7 +1,5 @@
 """Settings that would repeat runs or lose writes are found at start."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -25,11 +23,6 @@ nas:/lab /srv nfs4 rw 0 0
 /dev/sda1 /srv/local ext4 rw 0 0
 me@host: /home/my\\040lab fuse.sshfs rw 0 0
 """
-
-
-@pytest.fixture
-def _postgresql(monkeypatch):
-    monkeypatch.setitem(real.DATABASES, "default", {"ENGINE": "django.db.backends.postgresql", "NAME": "runs"})
 
 
 def test_the_settings_as_they_are_pass():
@@ -86,24 +79,21 @@ def test_of_two_mounts_on_one_point_the_later_counts():
     assert file_system_of(Path("/srv/db"), MOUNTS + "tmpfs /srv tmpfs rw 0 0\n") == "tmpfs"
 
 
-@pytest.mark.parametrize("file_system", ["nfs", "nfs4", "cifs", "smb3", "9p", "lustre", "ceph", "fuse.sshfs"])
-def test_sqlite_on_a_network_file_system_is_refused(monkeypatch, tmp_path, file_system):
-    mounts = tmp_path / "mounts"
-    mounts.write_text(f"disk / ext4 rw 0 0\nserver:/x {tmp_path} {file_system} rw 0 0\n")
-    monkeypatch.setattr(checks, "_MOUNTS", mounts)
-    database = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(tmp_path / "db.sqlite3")}
-    monkeypatch.setitem(real.DATABASES, "default", database)
-    assert [error.id for error in check_file_system()] == ["analysis.E007"]
-
-
-@pytest.mark.parametrize("file_system", ["ext4", "xfs", "overlay", "tmpfs", "fuseblk", "fuse.mergerfs"])
-def test_a_local_file_system_passes(monkeypatch, tmp_path, file_system):
-    mounts = tmp_path / "mounts"
-    mounts.write_text(f"disk {tmp_path} {file_system} rw 0 0\n")
-    monkeypatch.setattr(checks, "_MOUNTS", mounts)
-    database = {"ENGINE": "django.db.backends.sqlite3", "NAME": tmp_path / "db.sqlite3"}
-    monkeypatch.setitem(real.DATABASES, "default", database)
-    assert check_file_system() == []
+@pytest.mark.parametrize(
+    ("file_systems", "expected"),
+    [
+        (["nfs", "nfs4", "cifs", "smb3", "9p", "lustre", "ceph", "fuse.sshfs"], ["analysis.E007"]),
+        (["ext4", "xfs", "overlay", "tmpfs", "fuseblk", "fuse.mergerfs"], []),
+    ],
+    ids=["network", "local"],
+)
+def test_sqlite_is_refused_on_a_network_file_system_alone(monkeypatch, tmp_path, file_systems, expected):
+    monkeypatch.setattr(checks, "_MOUNTS", mounts := tmp_path / "mounts")
+    for name in (tmp_path / "db.sqlite3", str(tmp_path / "db.sqlite3")):
+        monkeypatch.setitem(real.DATABASES, "default", {"ENGINE": "django.db.backends.sqlite3", "NAME": name})
+        for file_system in file_systems:
+            mounts.write_text(f"disk / ext4 rw 0 0\nserver:/x {tmp_path} {file_system} rw 0 0\n")
+            assert [error.id for error in check_file_system()] == expected, file_system
 
 
 def test_a_lease_of_three_heartbeats_is_refused(settings):
@@ -111,14 +101,10 @@ def test_a_lease_of_three_heartbeats_is_refused(settings):
     assert [error.id for error in check_lease()] == ["analysis.E008", "analysis.E009"]
 
 
-@pytest.mark.usefixtures("_postgresql")
-def test_several_hosts_with_a_secret_of_their_own_are_warned(settings):
+def test_several_hosts_with_a_secret_of_their_own_are_warned(settings, monkeypatch):
+    monkeypatch.setitem(real.DATABASES, "default", {"ENGINE": "django.db.backends.postgresql", "NAME": "runs"})
     settings.SECRET_KEY_IS_GIVEN = False
     assert [warning.id for warning in check_secret()] == ["analysis.W002"]
-
-
-@pytest.mark.usefixtures("_postgresql")
-def test_a_secret_from_the_environment_is_fine_for_several_hosts(settings):
     settings.SECRET_KEY_IS_GIVEN = True
     assert check_secret() == []
 

@@ -5,8 +5,6 @@ Whoever needs to know a kind asks its module, through the protocol of that layer
 same, `NAMED_ELSEWHERE` says why; the branches on a kind that are left are few, and a further one has to replace one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import fields

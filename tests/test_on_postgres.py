@@ -1,7 +1,5 @@
 """The tests that write rows, again on a real PostgreSQL 18 that starts out of a wheel."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

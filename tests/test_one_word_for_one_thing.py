@@ -3,8 +3,6 @@
 Names in the API, in JSON, in options and in code stay as they are, so code in a text is left out.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The three roles and what each may do."""
 
-from __future__ import annotations
-
 import pytest
 from django.contrib.auth.models import AnonymousUser, Group
 from django.core.exceptions import PermissionDenied

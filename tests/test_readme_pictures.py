@@ -1,7 +1,5 @@
 """The README's pictures are those that docs/screenshots.py renews."""
 
-from __future__ import annotations
-
 import pytest
 
 from docs.screenshots import HEIGHTS, IMAGES, README, with_caption

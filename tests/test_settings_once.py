@@ -1,14 +1,11 @@
 """A setting of the training is declared once, in `engine.spec`, and is then offered, filtered and shown everywhere."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
 import pytest
 from django.core.exceptions import ValidationError
 
-from analysis.api.v1.base.openapi_parameters import run_body
 from analysis.api.v1.run.spec_schema import run_schema, spec_properties
 from analysis.lists.comparison.differences import setting_rows
 from analysis.lists.matrix.query import MatrixForm
@@ -64,7 +61,6 @@ def test_a_comparison_shows_the_values_as_the_form_does() -> None:
 def test_what_a_request_of_an_estimate_has_beside_the_training_is_described_in_one_place(name: str) -> None:
     each = OF_ESTIMATES[name]
     assert run_schema()["properties"][name]["description"] == each.description
-    assert run_body("Run", needs_model=True).fields[name].help_text == each.description
     if name in RunForm.base_fields:
         assert RunForm.base_fields[name].label == each.label
 
@@ -73,7 +69,6 @@ def test_what_a_request_of_an_estimate_has_beside_the_training_is_described_in_o
 def test_what_a_request_of_several_ranks_has_beside_the_training_is_described_in_one_place(name: str) -> None:
     each = OF_STARTS[name]
     assert run_schema()["properties"][name]["description"] == each.description
-    assert run_body("Run", needs_model=True).fields[name].help_text == each.description
     if name in RunForm.base_fields:  # the form has a button for the comparison of speeds
         assert RunForm.base_fields[name].label == each.label
     assert name in [option.name for option in start_options(is_usual=True)]

@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.core.validators import MaxLengthValidator
 from django.utils import timezone
 
+from analysis.http.setting_fields import offer
 from analysis.models.accounts import TOKEN_NAME_LENGTH
 from analysis.permissions import may_manage, may_start
 
@@ -47,13 +48,8 @@ class TokenForm(forms.Form):
         if not may_manage(person):
             del self.fields["is_trusted"]
         if may_start(person):
-            scope = self.fields["scope"]
-            assert isinstance(scope, forms.ChoiceField)
-            scope.choices = (
-                (_READS, "read"),
-                (_WRITES, "read, start runs and change mine"),
-                (_REPORTS, "only report runs of other machines"),
-            )
+            writes = (_WRITES, "read, start runs and change mine")
+            offer(self, "scope", [(_READS, "read"), writes, (_REPORTS, "only report runs of other machines")])
 
     @property
     def token_fields(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from analysis.admin.lists import ReadOnly, SelectiveFilter
+from analysis.admin.lists import ReadOnly, choice_of
 from analysis.audit.actions import ACTIONS, TARGET_TYPES
 from analysis.models import AuditEntry
 
@@ -42,26 +42,16 @@ class ByDays(admin.SimpleListFilter):
         return entries.none() if first is None else entries.filter(pk__gte=first)
 
 
-class ByTargetType(SelectiveFilter):
-    """The kind of target."""
-
-    title, parameter_name, column = "target", "kind", "target_kind"
-    offered = tuple((kind, kind) for kind in TARGET_TYPES)
-
-
-class ByAction(SelectiveFilter):
-    """The action."""
-
-    title = parameter_name = column = "action"
-    offered = tuple((action, action) for action in ACTIONS)
-
-
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnly[AuditEntry]):
     """Actor, action and target of each entry, newest first."""
 
     list_display = ("moment", "actor_text", "action", "target_link", "change", "request_id")
-    list_filter = (ByDays, ByTargetType, ByAction)
+    list_filter = (
+        ByDays,
+        choice_of("kind", [(kind, kind) for kind in TARGET_TYPES], title="target", column="target_kind"),
+        choice_of("action", [(action, action) for action in ACTIONS]),
+    )
     sortable_by = ()
     ordering = ("-id",)
     pages_by_id = True
@@ -71,7 +61,6 @@ class AuditEntryAdmin(ReadOnly[AuditEntry]):
         *("moment", "actor_text", "action", "target_link"),
         *("before_text", "after_text", "request_id", "remote_address"),
     )
-    readonly_fields = fields
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[AuditEntry], search_term: str

@@ -8,7 +8,7 @@ from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
-from analysis.admin.lists import Managed, ProtectReferencedAdmin, Row
+from analysis.admin.lists import Managed, ProtectReferencedAdmin, Row, ids_of
 from analysis.models import Attempt, Device, Host, Quota, Run
 from analysis.presentation.formatting import bytes_text
 from analysis.runs import services
@@ -20,19 +20,17 @@ UPKEEP = ("drained", "maintenance_from", "maintenance_until", "maintenance_note"
 class RegisteredByWorkers(Managed[Row]):
     """Hosts and devices, which their workers register."""
 
+    may = ("change", "delete")
     actions: tuple[str, ...] = ("drain", "undrain")
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
 
     @admin.action(description="Drain: take no new runs, let running ones end", permissions=["change"])
     def drain(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        count = services.maintenance_set_drained(model=rows.model, ids=_ids(rows), drained=True)
+        count = services.maintenance_set_drained(model=rows.model, ids=ids_of(rows), drained=True)
         self.message_user(request, f"{count} drained. Running runs are left to end.")
 
     @admin.action(description="Take new runs again", permissions=["change"])
     def undrain(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        count = services.maintenance_set_drained(model=rows.model, ids=_ids(rows), drained=False)
+        count = services.maintenance_set_drained(model=rows.model, ids=ids_of(rows), drained=False)
         self.message_user(request, f"{count} can take runs again.")
 
 
@@ -93,12 +91,12 @@ class DeviceAdmin(ProtectReferencedAdmin[Device], RegisteredByWorkers[Device]):
 
     @admin.action(description="Enable: take new runs", permissions=["change"])
     def enable(self, request: HttpRequest, devices: QuerySet[Device]) -> None:
-        count = services.devices_set_enabled(device_ids=_ids(devices), enabled=True)
+        count = services.devices_set_enabled(device_ids=ids_of(devices), enabled=True)
         self.message_user(request, f"{count} enabled.")
 
     @admin.action(description="Disable: take no runs, and refuse runs that request it", permissions=["change"])
     def disable(self, request: HttpRequest, devices: QuerySet[Device]) -> None:
-        count = services.devices_set_enabled(device_ids=_ids(devices), enabled=False)
+        count = services.devices_set_enabled(device_ids=ids_of(devices), enabled=False)
         self.message_user(request, f"{count} disabled. Running runs are left to end.")
 
     @admin.action(description="Calibrate: how to", permissions=["change"])
@@ -139,7 +137,3 @@ class DeviceAdmin(ProtectReferencedAdmin[Device], RegisteredByWorkers[Device]):
         context = device.calibration.get("context_bytes")
         text = f"context {bytes_text(context)}" if context is not None else f"{len(device.calibration)} figures"
         return f"{text}, measured {device.calibrated_at:%Y-%m-%d %H:%M} UTC"
-
-
-def _ids(rows: QuerySet[Any]) -> list[int]:
-    return list(rows.values_list("pk", flat=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -24,7 +24,7 @@ from analysis.audit.record import kind_of
 from analysis.http.query_string import is_row_id
 from analysis.models.querysets import ids_if_few
 from analysis.models.text import plain_line, plain_text
-from analysis.permissions import may_manage
+from analysis.permissions import may_manage, signed_in_user
 from analysis.presentation.origin import Origin, origin_text
 
 PAGES_MAX = 100
@@ -36,6 +36,8 @@ _ORIGIN = {"host": "reported_from", "is_trusted": "is_trusted", "person": "reque
 
 
 if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
     _ModelAdmin = admin.ModelAdmin
 else:
 
@@ -44,8 +46,11 @@ else:
 
 
 class Managed(_ModelAdmin[Row]):
-    """GPU managers may do everything; subclasses remove what must not be possible."""
+    """GPU managers may see all rows, and do with them what `may` names."""
 
+    may: tuple[str, ...] = ("add", "change", "delete")
+    choices_with: Mapping[str, str] = {}
+    """Rows that a field offers to choose from, each read with another that its text names."""
     list_per_page = 50
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
@@ -60,13 +65,13 @@ class Managed(_ModelAdmin[Row]):
         return may_manage(request.user)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return may_manage(request.user)
+        return "add" in self.may and may_manage(request.user)
 
     def has_change_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
-        return may_manage(request.user)
+        return "change" in self.may and may_manage(request.user)
 
     def has_delete_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
-        return may_manage(request.user)
+        return "delete" in self.may and may_manage(request.user)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return UncountedList
@@ -79,6 +84,12 @@ class Managed(_ModelAdmin[Row]):
         if field is not None and isinstance(field.widget, AdminSplitDateTime):
             for widget, part in zip(field.widget.widgets, ("date", "time"), strict=True):
                 widget.attrs["aria-label"] = f"{field.label}, {part}"
+        return field
+
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        field = super().formfield_for_manytomany(db_field, request, **kwargs)
+        if field is not None and db_field.name in self.choices_with:
+            field.queryset = field.queryset.select_related(self.choices_with[db_field.name])  # type: ignore[union-attr]
         return field
 
     # the stubs are for a later Django, which also passes the position of the action's form
@@ -97,15 +108,16 @@ class Managed(_ModelAdmin[Row]):
         address = reverse("admin:analysis_auditentry_changelist")
         return HttpResponseRedirect(f"{address}?target_kind={kind_of(self.model)}&target_id={object_id}")
 
-    # Django ignores what the three methods return
-    def log_addition(self, request: HttpRequest, obj: Row, message: Any) -> None:  # type: ignore[override]
+    def end_each(self, request: HttpRequest, rows: QuerySet[Row], end: Callable[[int, User], bool], done: str) -> None:
+        """Revoke or withdraw these rows, and say how many were so already."""
+        ids = ids_of(rows)
+        count = sum(end(pk, signed_in_user(request)) for pk in ids)
+        self.message_user(request, f"{count} {done}; {len(ids) - count} were {done} already.")
+
+    def _no_second_log(self, *args: Any) -> None:
         """Write nothing: the audit log records changes, and a second log could contradict it."""
 
-    def log_change(self, request: HttpRequest, obj: Row, message: Any) -> None:  # type: ignore[override]
-        """Write nothing, as above."""
-
-    def log_deletions(self, request: HttpRequest, queryset: QuerySet[Row]) -> None:  # type: ignore[override]
-        """Write nothing, as above."""
+    log_addition = log_change = log_deletions = _no_second_log  # type: ignore[assignment]  # Django ignores the answer
 
 
 class ProtectReferencedAdmin(Managed[Row]):
@@ -128,14 +140,7 @@ class ProtectReferencedAdmin(Managed[Row]):
 class ReadOnly(Managed[Row]):
     """Rows that only services write."""
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
-        return False
+    may: tuple[str, ...] = ()
 
 
 class RunChildAdmin(ReadOnly[Row]):
@@ -161,18 +166,14 @@ def _refused_as_lookup() -> Iterator[None]:
         raise IncorrectLookupParameters(error) from error
 
 
-class NamedList(ChangeList):
-    """A list whose title names its rows, where Django's says "Select ... to change"."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.title = str(capfirst(self.opts.verbose_name_plural))
-
-
-class UncountedList(NamedList):
+class UncountedList(ChangeList):
     """Reads one row more than it shows to know whether there is a next page: no COUNT(*) over a million rows."""
 
     model_admin: Managed[Any]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = str(capfirst(self.opts.verbose_name_plural))  # where Django's says "Select ... to change"
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
         with _refused_as_lookup():
@@ -230,6 +231,18 @@ class SelectiveFilter(admin.SimpleListFilter):
         alone = rows.model._base_manager.filter(self.condition(value)).order_by()
         few = ids_if_few(alone, FEW)
         return rows.filter(self.condition(value)) if few is None else rows.filter(pk__in=few)
+
+
+def choice_of(
+    name: str, offered: Sequence[tuple[str, str]], *, title: str = "", column: str = ""
+) -> type[SelectiveFilter]:
+    """Return the filter by one of these values of a column."""
+    members = {"title": title or name, "parameter_name": name, "column": column or name, "offered": offered}
+    return type(f"By{name.capitalize()}", (SelectiveFilter,), members)
+
+
+def ids_of(rows: QuerySet[Any]) -> list[int]:
+    return list(rows.values_list("pk", flat=True))
 
 
 def run_link(run_id: int) -> SafeString:

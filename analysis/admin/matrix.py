@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from django.contrib import admin
-from django.db.models import QuerySet
-from django.http import HttpRequest
 
 from analysis.admin.lists import ReadOnly, RunChildAdmin
 from analysis.models import MatrixCell, Tag, TrendAcknowledgement
@@ -23,19 +21,12 @@ class MatrixCellAdmin(RunChildAdmin[MatrixCell]):
     """The newest result per card, workload and settings; written when a run ends."""
 
     list_display = (
-        "model",
-        "card_name",
-        "kind",
-        "precision",
-        "optimizer",
-        "largest_batch_size",
-        "run_link",
-        "answered_at",
+        *("model", "card_name", "kind", "precision", "optimizer", "largest_batch_size"),
+        *("run_link", "answered_at"),
     )
     list_filter = ("kind", "precision", "optimizer")
     search_fields = ("model", "card_name")
     fields = ("run_link", *list_display[:6], "settings", "safe_batch_size", "samples_per_second", "answered_at")
-    readonly_fields = ("run_link",)
 
 
 @admin.register(TrendAcknowledgement)
@@ -43,8 +34,5 @@ class TrendAcknowledgementAdmin(RunChildAdmin[TrendAcknowledgement]):
     """People's notes on the steps of a trend."""
 
     list_display = ("run_link", "metric", "note", "acknowledged_by", "acknowledged_at")
+    list_select_related = ("acknowledged_by",)
     fields = list_display
-    readonly_fields = ("run_link",)
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[TrendAcknowledgement]:
-        return super().get_queryset(request).select_related("acknowledged_by")

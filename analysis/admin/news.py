@@ -30,6 +30,7 @@ class AllowedHostAdmin(Managed[AllowedHost]):
 class SubscriptionAdmin(ReadOnly[Subscription]):
     """People's subscriptions, to delete those of people who left. No URL is shown: Slack's holds a secret."""
 
+    may = ("delete",)
     list_display = ("name", "owner", "channel", "created_at", "failing_since", "disabled_at")
     list_filter = ("channel",)
     list_select_related = ("owner",)
@@ -37,9 +38,6 @@ class SubscriptionAdmin(ReadOnly[Subscription]):
     ordering = ("-id",)
     sortable_by = ()
     fields = (*list_display, "kinds", "scope", "view", "disabled_because")
-
-    def has_delete_permission(self, request: HttpRequest, obj: Subscription | None = None) -> bool:
-        return Managed.has_delete_permission(self, request, obj)
 
     def delete_model(self, request: HttpRequest, obj: Subscription) -> None:
         subscription_delete(subscription=obj)

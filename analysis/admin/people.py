@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import django.contrib.auth.admin as django_admin
 from django.contrib import admin
 from django.contrib.auth.forms import ReadOnlyPasswordHashField, ReadOnlyPasswordHashWidget, UserChangeForm
-from django.contrib.auth.models import Group, Permission, User
+from django.contrib.auth.models import Group, User
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import QuerySet
@@ -70,6 +70,7 @@ class PersonAdmin(ProtectReferencedAdmin[User], _UserAdmin):
     search_fields = ("username", "first_name", "last_name", "email")
     ordering = ("username",)
     filter_horizontal = ("groups",)
+    choices_with = {"user_permissions": "content_type"}
     raw_id_fields = ()
     actions = ("close", "open_again")
     fieldsets = (
@@ -119,11 +120,6 @@ class PersonAdmin(ProtectReferencedAdmin[User], _UserAdmin):
         services.runs_cancel_waiting_of(people=[obj])
         super().delete_model(request, obj)
 
-    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        if db_field.name == "user_permissions":
-            kwargs["queryset"] = Permission.objects.select_related("content_type")
-        return super().formfield_for_manytomany(db_field, request, **kwargs)
-
     @admin.display(description="roles and groups")
     def roles(self, person: User) -> str:
         names = [group.name for group in person.groups.all()]
@@ -162,6 +158,7 @@ class GroupAdmin(ProtectReferencedAdmin[Group]):
     search_fields = ("name",)
     ordering = ("name",)
     filter_horizontal = ("permissions",)
+    choices_with = {"permissions": "content_type"}
 
     @admin.display(description="a role", boolean=True)
     def is_role(self, group: Group) -> bool:
@@ -174,8 +171,3 @@ class GroupAdmin(ProtectReferencedAdmin[Group]):
 
     def has_delete_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
         return super().has_delete_permission(request, obj) and (obj is None or obj.name not in ROLES)
-
-    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        if db_field.name == "permissions":
-            kwargs["queryset"] = Permission.objects.select_related("content_type")
-        return super().formfield_for_manytomany(db_field, request, **kwargs)

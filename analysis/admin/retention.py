@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from django.contrib import admin
-from django.db.models import Model
-from django.http import HttpRequest
 
 from analysis.admin.lists import Managed
 from analysis.models import RetentionRule
@@ -14,12 +12,7 @@ from analysis.models import RetentionRule
 class RetentionRuleAdmin(Managed[RetentionRule]):
     """The rules. `manage.py retain --dry-run` shows what a change would remove."""
 
+    may = ("change",)
     list_display = ("__str__", "days", "applied_at")
     fields = ("what", "days", "applied_at")
     readonly_fields = ("what", "applied_at")
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False

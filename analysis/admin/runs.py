@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin, messages
@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from analysis.admin.lists import FEW, ReadOnly, Row, RunChildAdmin, SelectiveFilter
+from analysis.admin.lists import FEW, ReadOnly, Row, RunChildAdmin, SelectiveFilter, choice_of, ids_of
 from analysis.audit.record import record
 from analysis.http.query_string import is_row_id
 from analysis.lists.runs.export import run_file
@@ -31,27 +31,6 @@ from engine.catalog import WORKLOADS
 
 PROBES_SHOWN, ATTEMPTS_SHOWN = 200, 50
 _NEWEST = ("-created_at", "-id")
-
-
-class ByState(SelectiveFilter):
-    """The state of the runs."""
-
-    title = parameter_name = column = "state"
-    offered = State.choices
-
-
-class ByRunKind(SelectiveFilter):
-    """The kind of the runs."""
-
-    title = parameter_name = column = "kind"
-    offered = KIND_CHOICES
-
-
-class ByModel(SelectiveFilter):
-    """The model."""
-
-    title = parameter_name = column = "model"
-    offered = tuple((key, model_name(key)) for key in WORKLOADS)
 
 
 class ByDevice(SelectiveFilter):
@@ -99,6 +78,20 @@ class Deleted(SelectiveFilter):
         return runs.filter(deleted_at=None) if self.value() is None else super().queryset(request, runs)
 
 
+def _action(description: str, service: Callable[..., BulkResult], done: str, **options: Any) -> Any:
+    """Return the action that has a service do something with the ticked runs."""
+
+    @admin.action(description=description, permissions=["view"])
+    def act(panel: RunAdmin, request: HttpRequest, runs: QuerySet[Run]) -> None:
+        answer = service(run_ids=ids_of(runs), by=signed_in_user(request), **options)
+        message = f"{answer.done} {done}"
+        if answer.not_possible:
+            message += f"; {answer.not_possible} not: {answer.reason}"
+        panel.message_user(request, f"{message}.", messages.SUCCESS if answer.done else messages.WARNING)
+
+    return act
+
+
 @admin.register(Run)
 class RunAdmin(ReadOnly[Run]):
     """Newest first. The list loads no result and no spec."""
@@ -107,7 +100,11 @@ class RunAdmin(ReadOnly[Run]):
         *("id", "model", "kind", "state", "place", "requested_by", "origin", "created_at"),
         *("largest_batch_size", "recommended_batch_size", "priority", "is_baseline"),
     )
-    list_filter = (ByState, ByRunKind, ByModel, ByDevice, ByOrigin, Marked, Deleted)
+    list_filter = (
+        *(choice_of("state", State.choices), choice_of("kind", KIND_CHOICES)),
+        choice_of("model", [(key, model_name(key)) for key in WORKLOADS]),
+        *(ByDevice, ByOrigin, Marked, Deleted),
+    )
     sortable_by = ()
     ordering = _NEWEST
     search_fields = ("id",)
@@ -136,7 +133,6 @@ class RunAdmin(ReadOnly[Run]):
         ("Probes", {"fields": ("probes_table",)}),
         ("Requested spec", {"fields": ("spec",)}),
     )
-    readonly_fields = ("page", "place", "origin", "attempts_table", "probes_table", "log")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
         runs = Run.all_runs.with_places().order_by(*_NEWEST)
@@ -161,39 +157,18 @@ class RunAdmin(ReadOnly[Run]):
         few = ids_with_words(terms, FEW)
         return with_words(queryset, terms) if few is None else queryset.filter(pk__in=few), False
 
-    def has_act_permission(self, request: HttpRequest) -> bool:
-        """Let managers cancel and pin runs, although they cannot edit them."""
-        return self.has_view_permission(request)
+    cancel = _action("Cancel", services.runs_cancel_by, "cancelled or stopping")
+    retry = _action("Run again", services.runs_retry, "queued again")
+    pin = _action("Pin as baseline", services.runs_set_baseline, "pinned", is_baseline=True)
+    unpin = _action("Unpin", services.runs_set_baseline, "unpinned", is_baseline=False)
+    soft_delete = _action("Delete: remove from every list, can be restored", services.runs_delete, "deleted")
+    restore = _action("Restore deleted ones", services.runs_restore, "restored")
 
-    @admin.action(description="Cancel", permissions=["act"])
-    def cancel(self, request: HttpRequest, runs: QuerySet[Run]) -> None:
-        self._do(request, runs, services.runs_cancel_by, "cancelled or stopping")
-
-    @admin.action(description="Run again", permissions=["act"])
-    def retry(self, request: HttpRequest, runs: QuerySet[Run]) -> None:
-        self._do(request, runs, services.runs_retry, "queued again")
-
-    @admin.action(description="Pin as baseline", permissions=["act"])
-    def pin(self, request: HttpRequest, runs: QuerySet[Run]) -> None:
-        self._do(request, runs, services.runs_set_baseline, "pinned", is_baseline=True)
-
-    @admin.action(description="Unpin", permissions=["act"])
-    def unpin(self, request: HttpRequest, runs: QuerySet[Run]) -> None:
-        self._do(request, runs, services.runs_set_baseline, "unpinned", is_baseline=False)
-
-    @admin.action(description="Delete: remove from every list, can be restored", permissions=["act"])
-    def soft_delete(self, request: HttpRequest, runs: QuerySet[Run]) -> None:
-        self._do(request, runs, services.runs_delete, "deleted")
-
-    @admin.action(description="Restore deleted ones", permissions=["act"])
-    def restore(self, request: HttpRequest, runs: QuerySet[Run]) -> None:
-        self._do(request, runs, services.runs_restore, "restored")
-
-    @admin.action(description="Export as CSV", permissions=["act"])
+    @admin.action(description="Export as CSV", permissions=["view"])
     def export_csv(self, request: HttpRequest, runs: QuerySet[Run]) -> StreamingHttpResponse:
         return _file(runs, "csv")
 
-    @admin.action(description="Export as JSON", permissions=["act"])
+    @admin.action(description="Export as JSON", permissions=["view"])
     def export_json(self, request: HttpRequest, runs: QuerySet[Run]) -> StreamingHttpResponse:
         return _file(runs, "json")
 
@@ -230,15 +205,6 @@ class RunAdmin(ReadOnly[Run]):
         context = {"probes": probes[:PROBES_SHOWN], "has_more": len(probes) > PROBES_SHOWN, "run": run}
         return render_to_string("admin/run_probes.html", context)
 
-    def _do(
-        self, request: HttpRequest, runs: QuerySet[Run], service: Callable[..., BulkResult], done: str, **options: Any
-    ) -> None:
-        answer = service(run_ids=_ids(runs), by=signed_in_user(request), **options)
-        message = f"{answer.done} {done}"
-        if answer.not_possible:
-            message += f"; {answer.not_possible} not: {answer.reason}"
-        self.message_user(request, f"{message}.", messages.SUCCESS if answer.done else messages.WARNING)
-
 
 class PartOfRun(RunChildAdmin[Row]):
     """Rows that belong to runs, found by the run's number."""
@@ -265,7 +231,6 @@ class AttemptAdmin(PartOfRun[Attempt]):
         *("started_at", "ended_at", "outcome", "cause", "counted"),
     )
     fields = (*list_display[1:], "message", "exit_status", "environment")
-    readonly_fields = ("run_link",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Attempt]:
         return super().get_queryset(request).select_related("device__host").defer("device__calibration")
@@ -286,14 +251,9 @@ class RunLogAdmin(PartOfRun[RunLog]):
 
     list_display = ("id", "run_link", "attempt", "sequence", "recorded_at", "level", "message")
     fields = list_display[1:]
-    readonly_fields = ("run_link",)
-
-
-def _ids(runs: QuerySet[Run]) -> Collection[int]:
-    return list(runs.values_list("pk", flat=True))
 
 
 def _file(runs: QuerySet[Run], form: str) -> StreamingHttpResponse:
-    ids = _ids(runs)
+    ids = ids_of(runs)
     record("run.export", target=("run", ""), after={"form": form, "runs": sorted(ids)})
     return run_file(form, [Run.all_runs.filter(pk__in=ids).order_by(*_NEWEST)])

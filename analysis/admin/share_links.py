@@ -8,7 +8,6 @@ from django.http import HttpRequest
 
 from analysis.admin.lists import RunChildAdmin
 from analysis.models import ShareLink
-from analysis.permissions import signed_in_user
 from analysis.runs.marks.share_links import share_link_withdraw
 
 
@@ -23,11 +22,6 @@ class ShareLinkAdmin(RunChildAdmin[ShareLink]):
     fields = list_display
     actions = ("withdraw",)
 
-    def has_withdraw_permission(self, request: HttpRequest) -> bool:
-        return self.has_view_permission(request)
-
-    @admin.action(description="Withdraw: answer “not found” from now on", permissions=["withdraw"])
+    @admin.action(description="Withdraw: answer “not found” from now on", permissions=["view"])
     def withdraw(self, request: HttpRequest, links: QuerySet[ShareLink]) -> None:
-        ids = list(links.values_list("pk", flat=True))
-        count = sum(share_link_withdraw(link_id=pk, by=signed_in_user(request)) for pk in ids)
-        self.message_user(request, f"{count} withdrawn; {len(ids) - count} were withdrawn already.")
+        self.end_each(request, links, lambda pk, by: share_link_withdraw(link_id=pk, by=by), "withdrawn")

@@ -11,7 +11,6 @@ from django.http import HttpRequest
 from analysis.accounts.tokens import token_revoke
 from analysis.admin.lists import Managed, ReadOnly
 from analysis.models import ApiToken, Quota, SavedView
-from analysis.permissions import signed_in_user
 
 
 @admin.register(ApiToken)
@@ -30,14 +29,9 @@ class ApiTokenAdmin(ReadOnly[ApiToken]):
     fields = list_display
     actions = ("revoke",)
 
-    def has_revoke_permission(self, request: HttpRequest) -> bool:
-        return self.has_view_permission(request)
-
-    @admin.action(description="Revoke: refuse it from now on", permissions=["revoke"])
+    @admin.action(description="Revoke: refuse it from now on", permissions=["view"])
     def revoke(self, request: HttpRequest, tokens: QuerySet[ApiToken]) -> None:
-        ids = list(tokens.values_list("pk", flat=True))
-        count = sum(token_revoke(token_id=pk, by=signed_in_user(request)) for pk in ids)
-        self.message_user(request, f"{count} revoked; {len(ids) - count} were revoked already.")
+        self.end_each(request, tokens, lambda pk, by: token_revoke(token_id=pk, by=by), "revoked")
 
 
 @admin.register(Quota)
@@ -49,6 +43,7 @@ class QuotaAdmin(Managed[Quota]):
     search_fields = ("user__username", "group__name")
     autocomplete_fields = ("user",)
     filter_horizontal = ("devices",)
+    choices_with = {"devices": "host"}
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Quota]:
         return super().get_queryset(request).prefetch_related("devices")
@@ -61,21 +56,13 @@ class QuotaAdmin(Managed[Quota]):
     def device_count(self, quota: Quota) -> Any:
         return len(quota.devices.all()) or "all"
 
-    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        field = super().formfield_for_manytomany(db_field, request, **kwargs)
-        if db_field.name == "devices" and field is not None and field.queryset is not None:
-            field.queryset = field.queryset.select_related("host")
-        return field
-
 
 @admin.register(SavedView)
 class SavedViewAdmin(ReadOnly[SavedView]):
     """People's saved views of the history. Managers can delete those of people who left."""
 
+    may = ("delete",)
     list_display = ("name", "owner", "is_shared", "query", "created_at")
     list_filter = ("is_shared",)
     list_select_related = ("owner",)
     search_fields = ("name", "owner__username")
-
-    def has_delete_permission(self, request: HttpRequest, obj: SavedView | None = None) -> bool:
-        return Managed.has_delete_permission(self, request, obj)

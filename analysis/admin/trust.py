@@ -23,16 +23,14 @@ class ReportAdmin(PartOfRun[Report]):
 
     list_display = ("id", "run_link", "run_key", "token", "engine_version", "started_at", "events_received")
     fields = (*list_display[1:], "document_sha256")
-    readonly_fields = ("run_link",)
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Report]:
-        return super().get_queryset(request).select_related("token")
+    list_select_related = ("token",)
 
 
 @admin.register(Trust)
 class TrustAdmin(Managed[Trust]):
     """Trust is given and revoked, never edited: the rows say who decided what, and when."""
 
+    may = ("add",)
     list_display = ("subject", "owner", "trusted_by", "trusted_at", "revoked_by", "revoked_at")
     list_select_related = ("token__owner", "trusted_by", "revoked_by")
     search_fields = ("host", "token__name", "token__owner__username")
@@ -40,15 +38,6 @@ class TrustAdmin(Managed[Trust]):
     autocomplete_fields = ("token",)
     fields = ("token", "host")
     actions = ("revoke",)
-
-    def has_change_permission(self, request: HttpRequest, obj: Trust | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Trust | None = None) -> bool:
-        return False
-
-    def has_revoke_permission(self, request: HttpRequest) -> bool:
-        return self.has_view_permission(request)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         """Offer the token that reported the run of `?run=`; where it came with a password, its host."""
@@ -61,11 +50,9 @@ class TrustAdmin(Managed[Trust]):
     def save_model(self, request: HttpRequest, obj: Trust, form: ModelForm[Trust], change: bool) -> None:
         obj.pk = trust_give(by=signed_in_user(request), token=obj.token, host=obj.host).pk
 
-    @admin.action(description="Revoke: their runs count no longer", permissions=["revoke"])
+    @admin.action(description="Revoke: their runs count no longer", permissions=["view"])
     def revoke(self, request: HttpRequest, rows: QuerySet[Trust]) -> None:
-        ids = list(rows.values_list("pk", flat=True))
-        count = sum(trust_revoke(trust_id=pk, by=signed_in_user(request)) for pk in ids)
-        self.message_user(request, f"{count} revoked; {len(ids) - count} were revoked already.")
+        self.end_each(request, rows, lambda pk, by: trust_revoke(trust_id=pk, by=by), "revoked")
 
     @admin.display(description="trusted")
     def subject(self, trust: Trust) -> str:

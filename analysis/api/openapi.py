@@ -19,10 +19,11 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.classic import schema as classic_schema  # noqa: F401  # registers the description of the classic endpoints
 from analysis.api.permissions import MayRead
+from analysis.api.v1.base.openapi_parameters import problem
+from analysis.api.v1.lists.advice import advice_components
 from analysis.api.v1.run.result_schema import engine_components
-from analysis.http.problem_details import CONTENT_TYPE
+from analysis.api.v1.run.spec_schema import body_components
 
 VERSIONED, CLASSIC = "/api/v1/", ("/health", "/models", "/analyze")
 Schema = dict[str, Any]
@@ -58,16 +59,7 @@ _PROBLEM: Schema = {
         },
     },
 }
-_ALWAYS = {
-    "400": "A parameter or a part of the body is invalid; `errors` names it.",
-    "401": "Credentials are missing, or the token or password is wrong.",
-    "403": "The person or the token lacks the required right.",
-    "406": "The requested format is not available.",
-    "429": "A rate limit or quota is exceeded; `Retry-After` is the number of seconds to wait.",
-    "503": "The database is unavailable and nothing was stored; `Retry-After` is the number of seconds to wait.",
-}
-_WITH_A_BODY = {"413": "The body is too large.", "415": "The body must be application/json."}
-_OF_A_ROW = {"404": "The object does not exist, or is another person's."}
+_ALWAYS, _WITH_A_BODY, _OF_A_ROW = (400, 401, 403, 406, 429, 503), (413, 415), (404,)
 
 
 class TokenScheme(OpenApiAuthenticationExtension):
@@ -111,30 +103,29 @@ def exclude_monitoring(endpoints: list[tuple[str, str, str, Any]]) -> list[tuple
 
 def with_problems(result: Schema, generator: Any, request: Any, public: bool) -> Schema:
     """Add a summary to each operation, for the list of the page, and to those of version 1 the problems they answer."""
-    result["components"].setdefault("schemas", {}).update({"Problem": _PROBLEM, **engine_components()})
+    bodies = body_components()
+    described = {"Problem": _PROBLEM, **engine_components(), **advice_components(), **bodies}
+    result["components"].setdefault("schemas", {}).update(described)
     for path, operations in result["paths"].items():
         for operation in operations.values():
             operation.setdefault("summary", first_sentence(operation.get("description", "")))
-        if path.startswith(VERSIONED):
-            for operation in operations.values():
-                body, row = _WITH_A_BODY if "requestBody" in operation else {}, _OF_A_ROW if "{" in path else {}
-                for status, description in {**_ALWAYS, **body, **row}.items():
-                    operation["responses"].setdefault(status, _answer(status, description))
+            if (asked := operation.get("requestBody")) and "required" in bodies.get(_name_in(asked), ()):
+                asked["required"] = True
+            if path.startswith(VERSIONED):
+                body, row = _WITH_A_BODY if "requestBody" in operation else (), _OF_A_ROW if "{" in path else ()
+                for status in (*_ALWAYS, *body, *row):
+                    operation["responses"].setdefault(str(status), problem(status))
     return result
+
+
+def _name_in(body: Schema) -> str:
+    """Return the name of the component that describes a body, if one does."""
+    [content] = body["content"].values()
+    return str(content["schema"].get("$ref", "")).rpartition("/")[2]
 
 
 def first_sentence(text: str) -> str:
     return " ".join(text.split()).partition(". ")[0].removesuffix(".")
-
-
-def _answer(status: str, description: str) -> Schema:
-    answer: Schema = {
-        "description": description,
-        "content": {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
-    }
-    if status in ("429", "503"):
-        answer["headers"] = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
-    return answer
 
 
 @cache

@@ -12,30 +12,39 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from analysis.models import ApiToken
 from analysis.permissions import MANAGER, OPERATOR, VIEWER, lacks_role, may_manage, may_read, may_start
 
+_HAS_RIGHT_OF = {VIEWER: may_read, OPERATOR: may_start, MANAGER: may_manage}
 _PROXY_HEADERS = ("X-Forwarded-For", "Forwarded", "X-Real-IP")
 
 
-class _Right(BasePermission):
-    """Requires one of the three rights; and for a change with a token, one that may write."""
+class MayUse(BasePermission):
+    """Requires a viewer to read, and an operator to change; and for a change with a token, one that may write."""
 
     message = ""
     code = "role"
+    reading, changing = VIEWER, OPERATOR
 
     def has_permission(self, request: Any, view: Any) -> bool:
         is_safe = request.method in SAFE_METHODS
-        if not self.has_right(request.user, is_safe):
-            self.message = lacks_role(self.role(is_safe))
+        role = self.reading if is_safe else self.changing
+        if not _HAS_RIGHT_OF[role](request.user):
+            self.message = lacks_role(role)
             return False
         if not is_safe and isinstance(request.auth, ApiToken) and not request.auth.may_write:
             self.message, self.code = "This token can only read; use one that may write (mm_w_...)", "token_only_reads"
             return False
         return True
 
-    def has_right(self, user: Any, is_safe: bool) -> bool:
-        raise NotImplementedError
 
-    def role(self, is_safe: bool) -> str:
-        raise NotImplementedError
+class MayManage(MayUse):
+    """Requires a GPU manager."""
+
+    reading = changing = MANAGER
+
+
+class MayChangeOwn(MayUse):
+    """Requires a viewer, who may change what is their own."""
+
+    reading = changing = VIEWER
 
 
 class MayRead(BasePermission):
@@ -46,26 +55,6 @@ class MayRead(BasePermission):
 
     def has_permission(self, request: Any, view: Any) -> bool:
         return may_read(request.user)
-
-
-class MayUse(_Right):
-    """Requires a viewer to read, and an operator to change."""
-
-    def has_right(self, user: Any, is_safe: bool) -> bool:
-        return may_read(user) if is_safe else may_start(user)
-
-    def role(self, is_safe: bool) -> str:
-        return VIEWER if is_safe else OPERATOR
-
-
-class MayManage(_Right):
-    """Requires a GPU manager."""
-
-    def has_right(self, user: Any, is_safe: bool) -> bool:
-        return may_manage(user)
-
-    def role(self, is_safe: bool) -> str:
-        return MANAGER
 
 
 class MayAnalyze(MayUse):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from django import forms
@@ -11,7 +11,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from analysis.http.query_string import FlagField
-from engine.settings.setting import Role
+from engine.settings.setting import Role, Setting
 from engine.spec import DEFAULTS, SETTINGS, VALUE_TYPES
 
 AnyForm = TypeVar("AnyForm", bound=forms.Form)
@@ -53,6 +53,18 @@ def setting_field(name: str, **changed: Any) -> forms.Field:
         options["validators"] = [RegexValidator(each.pattern, refused)]
         return forms.CharField(**options | changed)
     return _FIELDS[kind](**options | changed)
+
+
+def described_field(each: Setting, kind: type[forms.Field] = forms.CharField, **options: Any) -> forms.Field:
+    """Make a field that the form reads in its own way, with the label and the hint of a setting."""
+    described: dict[str, Any] = {"label": each.label, "help_text": each.hint or "", "required": False}
+    return kind(**described | options)
+
+
+def offer(form: forms.Form, name: str, choices: Iterable[tuple[Any, Any]]) -> None:
+    field = form.fields[name]
+    assert isinstance(field, forms.ChoiceField)
+    field.choices = list(choices)
 
 
 def with_fields(made: Mapping[str, forms.Field], *, after: str = "") -> Callable[[type[AnyForm]], type[AnyForm]]:

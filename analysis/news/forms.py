@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.db.models import Q
 
+from analysis.http.setting_fields import offer
 from analysis.models import Channel, SavedView, Subscription
 from analysis.models.annotations import NAME_LENGTH
 from analysis.models.news import CHOSEN_KINDS, ENDS_OF_RUNS, URL_LENGTH
@@ -52,18 +53,13 @@ class SubscriptionForm(forms.Form):
             str(view.pk): view
             for view in SavedView.objects.filter(Q(owner=owner) | Q(is_shared=True)).order_by("name", "pk")
         }
-        self._offer("view", [_MY_RUNS, *((key, view.name) for key, view in self._views.items())])
+        offer(self, "view", [_MY_RUNS, *((key, view.name) for key, view in self._views.items())])
         channels = [channel for channel in Channel if channel != Channel.EMAIL or mail.is_configured()]
         offered = [Channel(subscription.channel)] if subscription is not None else channels
-        self._offer("channel", [(channel.value, channel.label) for channel in offered])
+        offer(self, "channel", [(channel.value, channel.label) for channel in offered])
 
     @property
     def wish(self) -> Wish:
         values = self.cleaned_data
         view = self._views.get(values["view"])
         return Wish(values["name"], values["channel"], values["kinds"], values["url"].strip(), view)
-
-    def _offer(self, name: str, choices: list[tuple[str, str]]) -> None:
-        field = self.fields[name]
-        assert isinstance(field, forms.ChoiceField)
-        field.choices = choices

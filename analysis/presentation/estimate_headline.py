@@ -32,7 +32,7 @@ def headline(estimate: EstimatedCard, spec: Mapping[str, Any], batch_size: int |
     largest, safe = estimate.largest_batch_size, estimate.safe_batch_size
     if not largest:
         return f"Does not fit: not even batch 1 on {gpu}."
-    if today > largest and not is_capped(largest, estimate.limits, largest):
+    if is_too_large(today, estimate):
         advice = f"Up to {safe:,} fit{'' if safe > 1 else 's'}." if safe else f"Only {largest:,} might fit."
         return f"Does not fit: {today:,} on {gpu}. {advice}"
     if not safe:
@@ -45,6 +45,11 @@ def headline(estimate: EstimatedCard, spec: Mapping[str, Any], batch_size: int |
     unused = describe_unused(estimate, today)
     full = [f"{reach} fit {gpu}; {name_today(today)} {unused}."] if unused else []
     return _first_short([*full, f"{reach} fit {gpu}, against {name_today(today)}.", f"{reach} fit {gpu}."])
+
+
+def is_too_large(size: int, estimate: EstimatedCard) -> bool:
+    largest = estimate.largest_batch_size
+    return size > largest and not is_capped(largest, estimate.limits, largest)
 
 
 def headline_of_all(

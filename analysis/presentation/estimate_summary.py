@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from analysis.presentation.charts.bars import MemoryBar, Stack, stack_of
-from analysis.presentation.estimate_headline import cheapest_of
+from analysis.presentation.estimate_headline import cheapest_of, is_too_large
 from analysis.presentation.formatting import bytes_text, duration, percent_estimated, usd
 from analysis.presentation.labels import describe_several, short_device_name
 from engine.describe.estimate import METHODS, describe_attention, describe_known_error
@@ -42,12 +42,16 @@ WITH_MARGIN = "With margin"
 
 @dataclass(frozen=True, slots=True)
 class GpuRow:
-    """One GPU in the table of all, with what today's batch size would take of it."""
+    """One GPU in the table of all: its sizes without and with the margin, and what today's batch size takes of it."""
 
     estimate: EstimatedCard
+    name: str
+    largest_text: str
+    safe_text: str
     largest_percent: str
     memory_at_current: int | None
-    would_not_fit: bool
+    memory_percent: str
+    is_refused: bool
     price: Price | None
     takes_current: bool
     """Whether today's batch size is within the margin of error."""
@@ -55,22 +59,6 @@ class GpuRow:
     """Whether no other GPU that takes it has a lower price that is known."""
     is_smallest: bool
     """Whether no other GPU that takes it has less memory."""
-
-    @property
-    def name(self) -> str:
-        return describe_several(short_device_name(self.estimate.gpu.name), self.estimate.spec.ranks)
-
-    @property
-    def memory_percent(self) -> str:
-        return _share(self.memory_at_current, self.estimate.capacity_bytes)
-
-    @property
-    def largest_text(self) -> str:
-        return _size_text(self.estimate, self.estimate.largest_batch_size)
-
-    @property
-    def safe_text(self) -> str:
-        return _size_text(self.estimate, self.estimate.safe_batch_size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +77,7 @@ def estimate_bars(estimate: EstimatedCard, current_batch_size: int) -> list[Memo
         if not size or (key == "recommended" and size == current_batch_size):
             continue
         point = estimate.at_batch_size(size)
-        is_refused = (point is not None and not point.fits) or _is_too_large(size, estimate)
+        is_refused = (point is not None and not point.fits) or is_too_large(size, estimate)
         used = None if is_refused else estimate.memory_at_most(size)
         if used is not None and point is None:
             title = f"{title}, at most"
@@ -100,19 +88,19 @@ def estimate_bars(estimate: EstimatedCard, current_batch_size: int) -> list[Memo
 
 def figures(estimate: EstimatedCard, current_batch_size: int) -> list[tuple[str, str, str]]:
     """Return the three figures under the headline: what each is, its value, and a remark."""
-    largest = estimate.largest_batch_size
-    memory = estimate.memory_at_most(current_batch_size)
+    largest, limits = estimate.largest_batch_size, estimate.limits
+    memory = None if is_too_large(current_batch_size, estimate) else estimate.memory_at_most(current_batch_size)
     bound = "" if estimate.at_batch_size(current_batch_size) else "at most "
     today = f"{bound}{bytes_text(memory)}" if memory is not None else "does not fit"
     margin = format_percent(estimate.margin_fraction)
-    capped = "The search stops there, not the memory." if is_capped(largest, estimate.limits, largest) else ""
+    capped = "The search stops there, not the memory." if is_capped(largest, limits, largest) else ""
     return [
         (
             "Largest batch size with the margin",
-            _size_text(estimate, estimate.safe_batch_size),
+            describe_size(estimate.safe_batch_size, limits, largest),
             f"It would still fit if it took {margin} more than predicted.",
         ),
-        ("Largest batch size", _size_text(estimate, largest), capped or "It would fill the memory."),
+        ("Largest batch size", describe_size(largest, limits, largest), capped or "It would fill the memory."),
         (f"Memory at {name_today(current_batch_size)}", today, f"Of {bytes_text(estimate.capacity_bytes)}."),
         *_global_batch(estimate),
     ]
@@ -131,7 +119,7 @@ def key_figures(estimate: EstimatedCard, current_batch_size: int) -> tuple[KeyFi
         return ()
     of = f"of {bytes_text(estimate.capacity_bytes)}, at {today}"
     memory = estimate.memory_at_most(current_batch_size)
-    if _is_too_large(current_batch_size, estimate):
+    if is_too_large(current_batch_size, estimate):
         unused = KeyFigure(UNUSED, "does not fit", f"{today} would run out of memory", tone=WASTE)
     elif memory is None:
         unused = KeyFigure(UNUSED, "not estimated", of, is_known=False)
@@ -142,7 +130,7 @@ def key_figures(estimate: EstimatedCard, current_batch_size: int) -> tuple[KeyFi
     if not safe:
         use = KeyFigure(USE, "none", f"{largest:,} fits only without the margin", is_known=False)
     elif is_capped(safe, estimate.limits, largest):
-        use = KeyFigure(USE, _size_text(estimate, safe), "the search stops there", tone=GAIN)
+        use = KeyFigure(USE, describe_size(safe, estimate.limits, largest), "the search stops there", tone=GAIN)
     else:
         use = KeyFigure(USE, f"up to {safe:,}", "the largest with the margin", tone=GAIN)
     return unused, use, KeyFigure(SAVES, "not estimated", "only a measurement knows the speed", is_known=False)
@@ -153,15 +141,6 @@ def describe_size(size: int | None, limits: str, largest: int | None) -> str:
     if not size:
         return "none"
     return f"{size:,} {OR_MORE}" if is_capped(size, limits, largest) else f"{size:,}"
-
-
-def _size_text(estimate: EstimatedCard, size: int) -> str:
-    return describe_size(size, estimate.limits, estimate.largest_batch_size)
-
-
-def _is_too_large(size: int, estimate: EstimatedCard) -> bool:
-    largest = estimate.largest_batch_size
-    return size > largest and not is_capped(largest, estimate.limits, largest)
 
 
 def estimate_stack(estimate: EstimatedCard, current_batch_size: int) -> Stack | None:
@@ -185,26 +164,27 @@ def gpu_rows(estimates: Sequence[EstimatedCard], current_batch_size: int, prices
     ordered = sorted(estimates, key=lambda e: (-e.largest_batch_size, -e.gpu.total_bytes, e.gpu.name))
     fitting = [estimate.gpu.id for estimate in estimates if estimate.safe_batch_size >= current_batch_size]
     cheapest = cheapest_of({gpu_id: prices[gpu_id] for gpu_id in fitting if gpu_id in prices})
-    first = (cheapest, smallest_gpu(estimates, current_batch_size))
-    return [_gpu_row(estimate, current_batch_size, prices, most, first) for estimate in ordered]
-
-
-def _gpu_row(
-    estimate: EstimatedCard, size: int, prices: Mapping[str, Price], most: int, first: tuple[str | None, str | None]
-) -> GpuRow:
-    cheapest, smallest = first
-    is_refused = _is_too_large(size, estimate)
-    memory = estimate.memory_at_most(size)
-    return GpuRow(
-        estimate,
-        largest_percent=_share(estimate.largest_batch_size, most),
-        memory_at_current=memory,
-        would_not_fit=is_refused,
-        price=None if (of_one := prices.get(estimate.gpu.id)) is None else of_one.times(estimate.spec.ranks),
-        takes_current=estimate.safe_batch_size >= size,
-        is_cheapest=estimate.gpu.id == cheapest,
-        is_smallest=estimate.gpu.id == smallest,
-    )
+    smallest, rows = smallest_gpu(estimates, current_batch_size), []
+    for estimate in ordered:
+        gpu, largest, is_refused = estimate.gpu, estimate.largest_batch_size, is_too_large(current_batch_size, estimate)
+        memory = None if is_refused else estimate.memory_at_most(current_batch_size)
+        rows.append(
+            GpuRow(
+                estimate=estimate,
+                name=describe_several(short_device_name(gpu.name), estimate.spec.ranks),
+                largest_text=describe_size(largest, estimate.limits, largest),
+                safe_text=describe_size(estimate.safe_batch_size, estimate.limits, largest),
+                largest_percent=_share(largest, most),
+                memory_at_current=memory,
+                memory_percent=_share(memory, estimate.capacity_bytes),
+                is_refused=is_refused,
+                price=None if (of_one := prices.get(gpu.id)) is None else of_one.times(estimate.spec.ranks),
+                takes_current=gpu.id in fitting,
+                is_cheapest=gpu.id == cheapest,
+                is_smallest=gpu.id == smallest,
+            )
+        )
+    return rows
 
 
 def how_rows(estimate: EstimatedCard, price: Price | None = None) -> list[tuple[str, str]]:

@@ -79,7 +79,6 @@ class FilledMemory:
     sentence: str
     place: str
     is_predicted: bool
-    is_refusal: bool
     total_bytes: int
     tiles: tuple[FilledTile, ...]
     legend: tuple[tuple[str, str, int, str], ...]
@@ -100,7 +99,6 @@ def filled_memory(breakdown: MemoryBreakdown | None) -> FilledMemory | None:
         sentence=_sentence(breakdown),
         place=_place(breakdown),
         is_predicted=breakdown.method == "estimated",
-        is_refusal=breakdown.moment == "refusal",
         total_bytes=breakdown.total_bytes,
         tiles=_tiles(rows),
         legend=tuple(

@@ -6,8 +6,8 @@ All is estimated except speed, which is shown where the same training was measur
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from analysis.presentation.charts.axes import batch_axis
 from analysis.presentation.charts.plots import Plot, PlotPoint, SeriesStyle, Table, Trace
@@ -23,65 +23,38 @@ _IN_MIB_BELOW_BYTES = 4 * GIB
 _HEADINGS = {"tokens": "Length", "pixels": "Image size"}
 
 
-@dataclass(frozen=True, slots=True)
-class SizeRow:
-    """One length or image size. `speed` is what was measured, with its interval; empty where it was not."""
-
-    size: int
-    largest: str
-    safe: str
-    units: int | None
-    cells: tuple[str, ...]
-    speed: str
-    run_id: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class FrontierShown:
-    """The whole part of a page. `unit` is tokens or pixels; `heading` names what the rows are."""
-
-    title: str
-    text: str
-    unit: str
-    heading: str
-    grid: tuple[int, ...]
-    rows: tuple[SizeRow, ...]
-    limit_bytes: int
-    memory_unit: str
-    device_name: str
+def frontier_shown(made: Frontier, measured: Mapping[int, Measured]) -> dict[str, Any]:
+    heading, memory_unit = _HEADINGS[made.unit], "MiB" if made.limit_bytes < _IN_MIB_BELOW_BYTES else "GiB"
+    return {
+        "title": f"What fits at each {heading.lower()}",
+        "made": made,
+        "heading": heading,
+        "grid": [cell.batch_size for cell in made.rows[0].cells],
+        "rows": [_size_row(row, measured.get(row.input_size), memory_unit) for row in made.rows],
+        "memory_unit": memory_unit,
+        "device_name": next((each.device_name for each in measured.values()), ""),
+    }
 
 
-def frontier_shown(made: Frontier, measured: Mapping[int, Measured]) -> FrontierShown:
-    rows, heading = made.rows, _HEADINGS[made.unit]
-    memory_unit = "MiB" if made.limit_bytes < _IN_MIB_BELOW_BYTES else "GiB"
-    return FrontierShown(
-        title=f"What fits at each {heading.lower()}",
-        text=made.text,
-        unit=made.unit,
-        heading=heading,
-        grid=tuple(cell.batch_size for cell in rows[0].cells),
-        rows=tuple(_size_row(row, measured.get(row.input_size), memory_unit) for row in rows),
-        limit_bytes=made.limit_bytes,
-        memory_unit=memory_unit,
-        device_name=next((each.device_name for each in measured.values()), ""),
-    )
-
-
-def _size_row(row: FrontierRow, measured: Measured | None, memory_unit: str) -> SizeRow:
+def _size_row(row: FrontierRow, measured: Measured | None, memory_unit: str) -> dict[str, Any]:
     unit_bytes, decimals = (MIB, 0) if memory_unit == "MiB" else (GIB, 1)
-    speed = ""  # the measured tokens or pixels a second: "15,000 [14,800 to 15,200]"
+    speed = ""  # the measured tokens or pixels a second, with the interval: "15,000 [14,800 to 15,200]"
     if measured is not None and measured.samples_per_second is not None:
         low, value, high = (each * row.units_per_sample for each in measured.samples_per_second)
         speed = f"{rate(value)} [{rate_range(low, high)}]"
-    return SizeRow(
-        size=row.input_size,
-        largest=describe_size(row.largest_batch_size, row.limits, row.largest_batch_size),
-        safe=describe_size(row.safe_batch_size, row.limits, row.largest_batch_size),
-        units=row.units_at_safe if row.safe_batch_size else None,
-        cells=tuple(f"{cell.memory_bytes / unit_bytes:,.{decimals}f}{'' if cell.fits else ' ✕'}" for cell in row.cells),
-        speed=speed,
-        run_id=measured.run_id if measured else None,
+    largest, safe = (
+        describe_size(size, row.limits, row.largest_batch_size)
+        for size in (row.largest_batch_size, row.safe_batch_size)
     )
+    cells = [f"{cell.memory_bytes / unit_bytes:,.{decimals}f}{'' if cell.fits else ' ✕'}" for cell in row.cells]
+    return {
+        "of": row,
+        "largest": largest,
+        "safe": safe,
+        "cells": cells,
+        "speed": speed,
+        "run_id": measured.run_id if measured else None,
+    }
 
 
 def frontier_plot(made: Frontier) -> Plot | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from analysis.presentation.charts.axes import batch_axis, bytes_axis
 from analysis.presentation.charts.plots import (
@@ -35,71 +35,38 @@ ADVICE_SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class ChangeRow:
-    """One variant: `label` is its name for programs, `text` what the form calls its settings.
+    """One variant, with what was measured of it: `gain` is against the request, and empty where not both were."""
 
-    `gain` is what was measured of it against the request; empty where not both were.
-    """
-
-    label: str
-    text: str
-    costs: str
-    largest: int | None
-    safe: int | None
-    memory_bytes: int
-    fit: str
-    is_safe: bool
+    variant: Variant
     gain: str
     run_id: int | None
-    is_requested: bool
+
+    @property
+    def text(self) -> str:
+        return variant_text(self.variant)
+
+    @property
+    def fit(self) -> str:
+        if self.variant.is_safe:
+            return "✓ would fit"
+        return "▲ only without the margin" if self.variant.fits else "✕ would not"
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """The whole part of a page."""
-
-    title: str
-    advice: tuple[ChangeRow, ...]
-    beyond: tuple[str, ...]
-    """The changes that fit too and are no advice, because the advice changes the training less."""
-    order: str
-    rows: tuple[ChangeRow, ...]
-    left_out: tuple[tuple[str, str], ...]
-    batch_size: int
-    limit_bytes: int
-    device_name: str
-
-
-def changes_shown(found: WhatToChange, measured: Mapping[str, Measured]) -> Changes:
+def changes_shown(found: WhatToChange, measured: Mapping[str, Measured]) -> dict[str, Any]:
     base, size = measured.get(found.requested.label), f"batch {found.batch_size:,}"
     title = f"What to change so that {size} fits" if found.advice else f"No change that was tried makes {size} fit"
-    rows = {variant.label: _row(variant, measured.get(variant.label), base) for variant in found.variants}
-    return Changes(
-        title=f"Nothing to change: {size} would fit" if found.requested.is_safe else title,
-        advice=tuple(rows[label] for label in found.advice[:ADVICE_SHOWN]),
-        beyond=tuple(rows[label].text for label in found.advice[ADVICE_SHOWN:]),
-        order=ORDER,
-        rows=tuple(rows.values()),
-        left_out=tuple((each.label, each.reason) for each in found.left_out),
-        batch_size=found.batch_size,
-        limit_bytes=found.limit_bytes,
-        device_name=next((each.device_name for each in measured.values()), ""),
-    )
-
-
-def _row(variant: Variant, measured: Measured | None, base: Measured | None) -> ChangeRow:
-    return ChangeRow(
-        label=variant.label,
-        text=variant_text(variant),
-        costs="; ".join(variant.costs),
-        largest=variant.largest_batch_size or None,
-        safe=variant.safe_batch_size or None,
-        memory_bytes=variant.memory_bytes,
-        fit="✓ would fit" if variant.is_safe else "▲ only without the margin" if variant.fits else "✕ would not",
-        is_safe=variant.is_safe,
-        gain=describe_gain(measured, base),
-        run_id=measured.run_id if measured else None,
-        is_requested=not variant.order,
-    )
+    runs = ((variant, measured.get(variant.label)) for variant in found.variants)
+    rows = {each.label: ChangeRow(each, describe_gain(run, base), run.run_id if run else None) for each, run in runs}
+    return {
+        "title": f"Nothing to change: {size} would fit" if found.requested.is_safe else title,
+        "found": found,
+        "advice": [rows[label] for label in found.advice[:ADVICE_SHOWN]],
+        # these fit too and are no advice, because the advice changes the training less
+        "beyond": [rows[label].text for label in found.advice[ADVICE_SHOWN:]],
+        "order": ORDER,
+        "rows": list(rows.values()),
+        "device_name": next((each.device_name for each in measured.values()), ""),
+    }
 
 
 def variant_text(variant: Variant) -> str:

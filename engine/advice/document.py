@@ -13,7 +13,7 @@ from typing import Any
 
 from ..catalog.stored_workload import stored_workload
 from ..errors import SpecError
-from ..estimate.types import Estimate
+from ..estimate.types import Estimate, safe_bytes
 from ..results.figure_kinds import ESTIMATED, MEASURED
 from ..results.result import Point, RunResult
 from ..results.stats import decisive_probes
@@ -171,7 +171,7 @@ def basis_of_estimate(made: Estimate) -> Basis | None:
         "cpu" if made.gpu.id == "cpu" else "cuda",
         most=made.safe_batch_size,
         points={size: Point(size, None, None, None, None, taken) for size, taken in memory.items()},
-        limit_bytes=int(made.limit_bytes / (1 + made.margin_fraction)),
+        limit_bytes=safe_bytes(made.limit_bytes, made.margin_fraction),
         capacity_bytes=made.gpu.total_bytes,
         micro_batches=_micro_batches_of(spec),
         ranks=made.spec.ranks,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -60,18 +61,22 @@ class CommandFacts(SizeFacts):
         too_few = [p for p in probes if p.outcome is Outcome.SIZE_LIMIT]
         ended = ended_at([p for p in probes if p not in too_few], maximum) or ended_at(probes, maximum)
         possible = [boundary_cut_short(probes)]
+
+        def among(boundary: Boundary) -> Boundary:
+            return boundary if rule is None else boundary_among(boundary, rule)
+
         if rule is not None:
             ended = ended_at(probes, maximum, rule)
         ended = found_where_starts_differ(probes) or ended
         if ended is not None and not (self.is_on_ranks and self._has_too_few_starts(ended.largest)):
             boundary = boundary_where_starts_differ(boundary_of_search(ended, probes, self.device), probes)
-            possible.insert(0, boundary if rule is None else boundary_among(boundary, rule))
+            possible.insert(0, among(boundary))
         low = max((p.batch_size for p in probes if p.fits), default=0)
         if self.is_on_ranks and (ended_there := ended_at(proven_on_ranks(probes), maximum, rule)) is not None:
             boundary = boundary_on_ranks(boundary_of_search(ended_there, probes, self.device), probes)
-            possible.insert(0, boundary if rule is None else boundary_among(boundary, rule))
+            possible.insert(0, among(boundary))
         if (wall := wall_of_the_script(probes, low)) is not None:
-            possible.insert(0, boundary_of_search(Found(low, wall), probes, self.device))
+            possible.insert(0, among(boundary_of_search(Found(low, wall), probes, self.device)))
         if too_few and low and min(p.batch_size for p in too_few) > low:
             refusal = too_few[0].error_message
             possible.insert(0, Boundary(low, False, None, Reason.SIZE_LIMIT, refusal=refusal))
@@ -153,8 +158,10 @@ class CommandFacts(SizeFacts):
         compared = replace(compared, cores=known.cores)
         ended = None if TOOK_LONG.read(known.reason or "") else known.reason  # only a run knows of another early end
         others, cores = known.others_cores, known.cores
-        started = rounds_of(rounds, self.probes)
-        return verdict(compared, started, ended, seconds=known.seconds, others_cores=others, cores=cores)
+        started, timed = rounds_of(rounds, self.probes), sum(len(each.blocks) for each in rounds)
+        are_held = len(self.training.starts) - len(self.untimed) < timed  # then a start timed more than one block
+        judged = partial(verdict, compared, started, ended, seconds=known.seconds, are_held=are_held)
+        return judged(others_cores=others, cores=cores)
 
     def timing_of(self, timed: Probe, speed: float | None) -> Probe:
         samples = timed.batch_size * self.micro_batches(timed.batch_size, 1)

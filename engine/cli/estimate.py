@@ -13,19 +13,18 @@ from ..describe.profile import profile_lines
 from ..errors import SpecError
 from ..estimate import calibration, gpus
 from ..estimate.estimator import Estimator
-from ..estimate.frontier import sizes_in
+from ..estimate.frontier import Frontier, frontier_of, grid_of, sizes_in, specs_of
 from ..estimate.gpus import Gpu
 from ..estimate.largest import Largest, LargestOf
 from ..estimate.spec import EstimateSpec
 from ..estimate.tracing.hidden_devices import devices_hidden
 from ..estimate.types import Estimate
-from ..estimate.what_to_change import Scope
+from ..estimate.what_to_change import Scope, WhatToChange
 from ..execution import Emit
 from ..program import PROGRAM
 from ..spec import RunSpec
 from ..worker.counted import counted
 from .command import ADVANCED, WHERE, Command, Offered, option
-from .frontier import frontier_lines, frontiers
 from .options import (
     FILE,
     ONLY_MEASURED,
@@ -41,13 +40,12 @@ from .options import (
     spec_of,
     spec_option,
 )
-from .printing.change_table import change_lines
 from .printing.console import Console
 from .printing.estimate_table import answer, notes, table, title
-from .printing.largest_table import largest_answer, largest_lines
 from .printing.output import info_event, print_json
 from .printing.result_text import filled_lines
 from .printing.terminal import BOLD, say, say_lines, width_of, wrapped
+from .printing.what_ifs import change_lines, frontier_lines, largest_lines
 
 HELP = f"""Estimate memory and the largest batch size on a GPU you do not have.
 
@@ -68,11 +66,11 @@ def _without_devices(options: SimpleNamespace) -> int:
 
 
 def _estimate(options: SimpleNamespace) -> int:
-    given, sizes = settings_given(options), sizes_in(options.frontier) if options.frontier is not None else []
+    given, sizes = settings_given(options), sizes_in(options.frontier) if options.frontier is not None else ()
     if options.spec is not None and options.gpu is None and options.memory is None:
         requested = EstimateSpec.from_dict(spec_given(given, options.spec))
         spec, options.gpu, options.what_to_change = requested.training, requested.gpu, requested.what_to_change
-        sizes, options.largest = list(requested.frontier), requested.largest
+        sizes, options.largest = requested.frontier, requested.largest
     else:
         spec = spec_of(given, options.spec)
     cards = _cards(options)  # the device of the spec is ignored
@@ -85,22 +83,23 @@ def _estimate(options: SimpleNamespace) -> int:
         estimator = Estimator(spec, emit=emit)
         size = _batch_size(options)
         estimates = estimator.estimates(cards, () if size is None else (in_range(size),), scope, sizes, largest)
-    changes, found = estimator.what_to_change, estimator.largest
+    if options.events:
+        return 0
     if options.json:
         documents = [made.to_dict() for made in estimates]
-        for name, part in (("what_to_change", changes), ("largest", found)):
-            if part is not None:
-                documents[0][name] = part.to_dict()
+        documents[0] |= {name: part.to_dict() for name, part in estimator.answers.items()}
         print_json(documents if options.gpu == "all" or len(cards) > 1 else documents[0])
-    elif found is not None and not options.events:
-        _print_largest(found, estimates[0], estimator.seconds, spec.like)
-    elif not options.events:
-        width = width_of(sys.stdout)
-        say("\n".join(["", *wrapped([answer(estimates, size)], width, hanging="")]), style=BOLD)
-        say(table(estimates, estimator.seconds, size, width))
-        say_lines(wrapped(profile_lines(spec.like), width))
-        say_lines(wrapped((line for made in estimates for line in filled_lines(made.breakdown)), width))
-        say_lines(change_lines(changes, width) if changes is not None else ())
+        return 0
+    width, found = width_of(sys.stdout), estimator.answers.get("largest")
+    if isinstance(found, Largest):
+        _print_largest(found, estimates[0], estimator.seconds, width)
+        return 0
+    say("\n".join(["", *wrapped([answer(estimates, size)], width, hanging="")]), style=BOLD)
+    say(table(estimates, estimator.seconds, size, width))
+    say_lines(wrapped(profile_lines(spec.like), width))
+    say_lines(wrapped((line for made in estimates for line in filled_lines(made.breakdown)), width))
+    changes = estimator.answers.get("what_to_change")
+    say_lines(change_lines(changes, width) if isinstance(changes, WhatToChange) else ())
     return 0
 
 
@@ -110,11 +109,18 @@ def _batch_size(options: SimpleNamespace) -> int | None:
     return 1 if is_of_one and options.batch_size is None else options.batch_size
 
 
-def _print_largest(found: Largest, made: Estimate, seconds: float, like: str) -> None:
-    width = width_of(sys.stdout)
-    say("\n".join(["", *wrapped([largest_answer(found, made.place)], width, hanging="")]), style=BOLD)
+def _print_largest(found: Largest, made: Estimate, seconds: float, width: int | None) -> None:
+    """Print "ESTIMATE for NVIDIA T4: at batch 1, 4,096 tokens fit with the margin of 21.9 %; 4,352 would not."."""
+    answered = f"ESTIMATE for {made.place}: {found.text[:1].lower()}{found.text[1:]}"
+    say("\n".join(["", *wrapped([answered], width, hanging="")]), style=BOLD)
     say_lines(["", *wrapped([title(made.spec, [found.setting])], width), *largest_lines(found, width)])
-    say_lines(wrapped([*profile_lines(like), *notes([made], seconds)], width))
+    say_lines(wrapped([*profile_lines(made.spec.like), *notes([made], seconds)], width))
+
+
+def frontiers(spec: RunSpec, cards: Sequence[Gpu | None], sizes: Sequence[int], *, emit: Emit) -> list[Frontier]:
+    """Estimate each length once for all cards. A card that does not support the request is left out."""
+    estimates = [Estimator(each, emit=emit).estimates(cards, grid_of(spec)) for each in specs_of(spec, sizes)]
+    return [frontier_of(spec, of_card) for of_card in zip(*estimates, strict=True)]
 
 
 def _frontier(
@@ -127,8 +133,9 @@ def _frontier(
         documents = [each.to_dict() for each in made]
         print_json(documents if len(cards) > 1 else documents[0])
     else:
-        say_lines(line for each in made for line in frontier_lines(each, width_of(sys.stdout)))
-        say_lines(wrapped(profile_lines(spec.like), width_of(sys.stdout)))
+        width = width_of(sys.stdout)
+        say_lines(line for each in made for line in frontier_lines(each, width))
+        say_lines(wrapped(profile_lines(spec.like), width))
     return 0
 
 

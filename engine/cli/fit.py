@@ -17,7 +17,7 @@ from ..errors import SpecError
 from ..estimate import gpus
 from ..estimate.estimator import Estimator
 from ..estimate.mig import smallest_slice
-from ..estimate.smallest_card import cheapest_that_fit, price_of, share_of, that_fit, total_price
+from ..estimate.smallest_card import cheapest_that_fit, share_of, that_fit, total_price
 from ..estimate.tracing.hidden_devices import devices_hidden
 from ..estimate.types import Estimate, describe_size
 from ..program import PROGRAM
@@ -60,7 +60,7 @@ cheapest. With --ranks the first has the lowest price of all its GPUs together.
 {PROGRAM} fit --result result.json --as slurm
 """
 _HEADINGS = ("GPU", "memory", "with margin", "largest", "USD/h")
-_RANK_HEADINGS = ("GPUs", "memory each", "batch each", "with margin", "largest", "USD/h all")
+_HEADINGS_OF_RANKS = ("GPUs", "memory each", "batch each", "with margin", "largest", "USD/h all")
 
 
 def _fit(options: SimpleNamespace) -> int:
@@ -83,16 +83,15 @@ def _by_estimate(options: SimpleNamespace, names: Mapping[str, str]) -> int:
         for each in specs:
             of_ranks = replace(each, config_parameters=counted_spec.config_parameters)
             estimates += Estimator(of_ranks, emit=emit).estimates(cards, (share_of(size, each.ranks),))
-    fitting = cheapest_that_fit(estimates, size) if given else that_fit(estimates, size)
+    fitting = (cheapest_that_fit if given else that_fit)(estimates, size)
     if not fitting:
         say(f"no GPU of {len(cards)} trains batch {size:,} with the margin of the estimate", sys.stderr)
         return EXIT_DOES_NOT_FIT
     if options.scheduler is None:
         width = width_of(sys.stdout)
-        answered = cheapest_choice(fitting[0], size) if given else first_choice(fitting[0], size)
-        say("\n".join(wrapped([answered], width, hanging="")), style=BOLD)
-        say(rank_table(fitting, size, width) if given else table(fitting, size, width))
-        say_lines(wrapped(profile_lines(spec.like), width))
+        first = f"First choice by estimate: {_cheapest(fitting[0], size) if given else _smallest(fitting[0], size)}."
+        say("\n".join(wrapped([first], width, hanging="")), style=BOLD)
+        say_lines([*table(fitting, size, width, of_ranks=given), *wrapped(profile_lines(spec.like), width)])
         return 0
     choice = choice_of_estimate(fitting[0], size, host_bytes=_host_bytes(options))
     choice = replace(choice, type_name=names.get(fitting[0].gpu.id))
@@ -174,59 +173,38 @@ def choice_of_estimate(made: Estimate, batch_size: int, *, host_bytes: int | Non
     )
 
 
-def first_choice(made: Estimate, batch_size: int) -> str:
-    """Write "First choice by estimate: NVIDIA T4, the least memory in which 64 fits (margin 21.9 %)."."""
-    fits = f"the least memory in which {batch_size:,} fits (margin {format_percent(made.margin_fraction)})"
-    return f"First choice by estimate: {made.gpu.name}, {fits}."
+def _smallest(made: Estimate, batch_size: int) -> str:
+    """Write "NVIDIA T4, the least memory in which 64 fits (margin 21.9 %)"."""
+    margin = format_percent(made.margin_fraction)
+    return f"{made.gpu.name}, the least memory in which {batch_size:,} fits (margin {margin})"
 
 
-def table(fitting: Sequence[Estimate], batch_size: int, width: int | None = None) -> str:
-    """Return one row for each GPU that fits, the one with the least memory first."""
-    first = fitting[0]
-    rows: list[tuple[str, ...]] = []
-    for made in fitting:
-        price, known = price_of(made.gpu.id), (made.safe_batch_size, made.largest_batch_size)
-        sizes = (describe_size(size, made.limits, made.largest_batch_size) for size in known)
-        shown = "-" if price == inf else f"{price:.2f}"
-        rows.append((made.gpu.name, format_bytes(made.gpu.total_bytes), *sizes, shown))
-    title = f"ESTIMATE, nothing was measured: GPUs that train {first.spec.model} with {batch_size:,} samples"
-    notes = [
-        *stop_note(fitting),
-        f"Request it with --as {SLURM} or --as {KUBERNETES}.",
-        f"`{PROGRAM} list gpus` shows the prices.",
-    ]
-    lines = table_lines(_HEADINGS, rows, width, right=range(1, len(_HEADINGS)))
-    return "\n".join(["", *wrapped([title], width), "", *lines, "", *wrapped(notes, width)])
-
-
-def cheapest_choice(made: Estimate, samples: int) -> str:
-    """Write "First choice by estimate: 2 x NVIDIA L4, the lowest price for 64 a step: 1.42 USD an hour.".
-
-    Without a price it says so.
-    """
+def _cheapest(made: Estimate, samples: int) -> str:
+    """Write "2 x NVIDIA L4, the lowest price for 64 samples at once: 1.42 USD an hour"; without a price, that."""
     price = total_price(made)
     shown = "no price is known" if price == inf else f"{price:.2f} USD an hour"
-    return f"First choice by estimate: {made.place}, the lowest price for {samples:,} samples at once: {shown}."
+    return f"{made.place}, the lowest price for {samples:,} samples at once: {shown}"
 
 
-def rank_table(fitting: Sequence[Estimate], samples: int, width: int | None = None) -> str:
-    """Return one row for each card and number of GPUs that fit, the lowest total price first."""
-    first, rows = fitting[0], []
+def table(fitting: Sequence[Estimate], samples: int, width: int | None, *, of_ranks: bool) -> list[str]:
+    """Return one row for each card that fits, in their order; `of_ranks`: for each card and number of them."""
+    rows: list[tuple[str, ...]] = []
     for made in fitting:
         price, known = total_price(made), (made.safe_batch_size, made.largest_batch_size)
         sizes = (describe_size(size, made.limits, made.largest_batch_size) for size in known)
-        share = str(share_of(samples, made.spec.ranks))
+        share = [str(share_of(samples, made.spec.ranks))] if of_ranks else []
         shown = "-" if price == inf else f"{price:.2f}"
-        rows.append((made.place, format_bytes(made.gpu.total_bytes), share, *sizes, shown))
-    title = f"ESTIMATE, nothing was measured: GPUs that train {first.spec.model} with {samples:,} samples at once"
-    notes = [
-        *stop_note(fitting),
-        "Batch sizes are of one GPU. Prices are of all GPUs: their speed is not estimated.",
-        f"Error for several GPUs: {HOW_COMPARED}.",
-        f"Request it with --as {SLURM} or --as {KUBERNETES}.",
-    ]
-    lines = table_lines(_RANK_HEADINGS, rows, width, right=range(1, len(_RANK_HEADINGS)))
-    return "\n".join(["", *wrapped([title], width), "", *lines, "", *wrapped(notes, width)])
+        rows.append((made.place, format_bytes(made.gpu.total_bytes), *share, *sizes, shown))
+    title = f"ESTIMATE, nothing was measured: GPUs that train {fitting[0].spec.model} with {samples:,} samples"
+    request = f"Request it with --as {SLURM} or --as {KUBERNETES}."
+    notes = [request, f"`{PROGRAM} list gpus` shows the prices."]
+    if of_ranks:
+        title += " at once"
+        prices = "Batch sizes are of one GPU. Prices are of all GPUs: their speed is not estimated."
+        notes = [prices, f"Error for several GPUs: {HOW_COMPARED}.", request]
+    headings = _HEADINGS_OF_RANKS if of_ranks else _HEADINGS
+    lines = table_lines(headings, rows, width, right=range(1, len(headings)))
+    return ["", *wrapped([title], width), "", *lines, "", *wrapped([*stop_note(fitting), *notes], width)]
 
 
 def _host_bytes(options: SimpleNamespace) -> int | None:

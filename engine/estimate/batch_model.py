@@ -151,8 +151,6 @@ class MemoryModel(Protocol):
     """Gives the recording of any batch size. `approximate_because` is why an approximate method had to be used."""
 
     @property
-    def is_affine(self) -> bool: ...
-    @property
     def method(self) -> Method: ...
     @property
     def approximate_because(self) -> str | None: ...
@@ -171,10 +169,6 @@ class BatchModel:
     approximate_because: str | None = None
     base_counts: Counts = ()
     per_sample_counts: Counts = ()
-
-    @property
-    def is_affine(self) -> bool:
-        return True
 
     def at(self, batch_size: int) -> Recording:
         sizes = [base + slope * batch_size for base, slope in zip(self.base_bytes, self.per_sample_bytes, strict=True)]
@@ -232,8 +226,6 @@ def _names(block: MemoryBlock) -> tuple[str, str, str, str]:
 
 class RetracedModel:
     """Traces each requested size once, where memory is not affine in the batch size."""
-
-    is_affine = False
 
     def __init__(
         self,

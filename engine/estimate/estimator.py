@@ -7,14 +7,14 @@ tensors is process-wide while a trace goes on.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from ..errors import SpecError
 from ..execution import Emit, Execution
+from ..program import version_of
 from ..settings.lora_targets import describe_targets
 from ..spec import RunSpec
 from .frontier import Frontier, frontier_of, grid_of, specs_of
@@ -25,16 +25,17 @@ from .smallest_card import smallest_gpu
 from .types import SCHEMA, Estimate
 from .what_to_change import Evaluated, Scope, WhatToChange, what_to_change
 
+Answer = WhatToChange | Frontier | Largest
+
 
 class Estimator:
-    """Estimates one spec. `emit` is called with each event."""
+    """Estimates one spec. `emit` is called with each event; `answers` has what else was asked, by its name."""
 
     def __init__(self, spec: RunSpec, *, emit: Emit = lambda _: None) -> None:
         self._spec = spec
         self._execution = Execution(emit)
         self._replays: dict[Any, Replays] = {}
-        self.what_to_change: WhatToChange | None = None
-        self.largest: Largest | None = None
+        self.answers: dict[str, Answer] = {}
 
     def estimates(
         self,
@@ -50,9 +51,14 @@ class Estimator:
         `input_sizes` and one card: also the largest batch at each of these lengths, or image sizes. With `largest` and
         one card: also its largest value with which that batch fits.
         """
-        for name, is_wanted in (("what_to_change", scope), ("frontier", input_sizes), ("largest", largest)):
-            if is_wanted and len(gpus) != 1:
-                raise SpecError(name, "is for one GPU: name it")
+        asked: dict[str, tuple[Any, Callable[..., Answer]]] = {
+            "what_to_change": (scope, self._what_to_change),
+            "frontier": (input_sizes, self._frontier),
+            "largest": (largest, self._largest),
+        }
+        asked = {name: question for name, question in asked.items() if question[0]}
+        if asked and len(gpus) != 1:
+            raise SpecError(next(iter(asked)), "is for one GPU: name it")
         if largest is not None:
             candidates_of(self._spec, largest)  # refuses before anything is traced
         ids = ["cpu" if gpu is None else gpu.id for gpu in gpus]
@@ -72,14 +78,9 @@ class Estimator:
         wanted = batch_sizes[0] if batch_sizes else self._spec.current_batch_size
         if len(estimates) > 1:
             result["smallest_gpu"] = smallest_gpu(estimates, wanted)
-        if scope is not None:
-            self.what_to_change = self._what_to_change(able[0], estimates[0], wanted, scope)
-            result["what_to_change"] = self.what_to_change.to_dict()
-        if input_sizes:
-            result["frontier"] = self._frontier(able[0], input_sizes).to_dict()
-        if largest is not None:
-            self.largest = self._largest(able[0], estimates[0], wanted, largest)
-            result["largest"] = self.largest.to_dict()
+        for name, (how, question) in asked.items():
+            self.answers[name] = question(how, able[0], estimates[0], wanted)
+            result[name] = self.answers[name].to_dict()
         self._execution.end(result)
         return estimates
 
@@ -88,36 +89,21 @@ class Estimator:
         """The time since it began, as its events say it."""
         return self._execution.seconds
 
-    def _what_to_change(self, gpu: Gpu | None, made: Estimate, batch_size: int, scope: Scope) -> WhatToChange:
-        """Estimate other settings on the same card, and choose among them. The estimate as requested is made already.
-
-        A trace serves every batch size, but each combination of settings runs other steps and needs its own.
-        """
-
+    def _what_to_change(self, scope: Scope, gpu: Gpu | None, made: Estimate, batch_size: int) -> WhatToChange:
         def evaluate(spec: RunSpec) -> Evaluated:
-            if spec == self._spec:
-                return _evaluated(made, self._replays_for(gpu), gpu)
-            other = Estimator(spec)
-            check(spec, gpu)
-            replays = other._replays_for(gpu)
-            return _evaluated(other._estimate(gpu, (), 0.0, explains=False), replays, gpu)
+            found, replays = (made, self._replays_for(gpu)) if spec == self._spec else _of_other(spec, gpu)
+            return Evaluated(found, partial(replays.peak_bytes, gpu))
 
         return what_to_change(self._spec, batch_size, evaluate, scope, self._execution.stage)
 
-    def _frontier(self, gpu: Gpu | None, input_sizes: Sequence[int]) -> Frontier:
-        """Estimate each length on the card. Another length runs other steps, so each has its own trace."""
+    def _frontier(self, input_sizes: Sequence[int], gpu: Gpu | None, *_: Any) -> Frontier:
         specs, made = specs_of(self._spec, input_sizes), []
         for number, spec in enumerate(specs, 1):
             self._execution.stage(f"size {number} of {len(specs)}: {spec.input_size}")
-            before, other = time.monotonic(), Estimator(spec)
-            check(spec, gpu)
-            other._replays_for(gpu)
-            made.append(other._estimate(gpu, grid_of(spec), time.monotonic() - before, explains=False))
+            made.append(_of_other(spec, gpu, grid_of(spec))[0])
         return frontier_of(self._spec, made)
 
-    def _largest(self, gpu: Gpu | None, made: Estimate, batch_size: int, setting: LargestOf) -> Largest:
-        """Search the largest value on the card. Another value runs other steps, so each has its own trace."""
-
+    def _largest(self, setting: LargestOf, gpu: Gpu | None, made: Estimate, batch_size: int) -> Largest:
         def memory_of(spec: RunSpec) -> int:
             replays = self._replays_for(gpu) if spec == self._spec else _replays_of_one_size(spec, gpu)
             return replays.peak_bytes(gpu, batch_size)
@@ -179,29 +165,20 @@ class Estimator:
         return made
 
 
+def _of_other(spec: RunSpec, gpu: Gpu | None, batch_sizes: tuple[int, ...] = ()) -> tuple[Estimate, Replays]:
+    """Estimate other settings or another input size on a card: they run other steps, so each has its own trace."""
+    before, other = time.monotonic(), Estimator(spec)
+    check(spec, gpu)
+    replays = other._replays_for(gpu)
+    return other._estimate(gpu, batch_sizes, time.monotonic() - before, explains=False), replays
+
+
 def _replays_of_one_size(spec: RunSpec, gpu: Gpu | None) -> Replays:
     from .tracing import trace
 
     return Replays(trace.model_of_one_size(spec, gpu), spec.expandable_segments)
 
 
-def _evaluated(made: Estimate, replays: Replays, gpu: Gpu | None) -> Evaluated:
-    return Evaluated(
-        limit_bytes=made.limit_bytes,
-        margin_fraction=made.margin_fraction,
-        largest_batch_size=made.largest_batch_size,
-        safe_batch_size=made.safe_batch_size,
-        peak_bytes=partial(replays.peak_bytes, gpu),
-    )
-
-
 def versions() -> dict[str, str | None]:
     """Return the libraries whose code was traced: another version may allocate otherwise."""
-    return {package: _version(package) for package in ("torch", "transformers", "torchvision")}
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+    return {package: version_of(package) for package in ("torch", "transformers", "torchvision")}

@@ -82,10 +82,10 @@ class Frontier:
         return {"kind": "frontier", **asdict(self), "spec": self.spec.to_dict(), "text": self.text}
 
 
-def sizes_in(text: str) -> list[int]:
+def sizes_in(text: str) -> tuple[int, ...]:
     """Read "128,256,512"."""
     try:
-        return [int(part) for part in text.split(",")]
+        return tuple(int(part) for part in text.split(","))
     except ValueError as exc:
         raise SpecError("frontier", f"{text[:80]!r} is no list of sizes such as 128,256,512") from exc
 

@@ -18,6 +18,7 @@ from ..errors import SpecError
 from ..spec import RANGES, RunSpec
 from ..text.time_left import describe_left
 from ..text.units import format_bytes, format_percent
+from .types import Judged, safe_bytes
 
 MOST_TRIED = 8
 """The most values that are tried, the requested one included: each costs a trace."""
@@ -55,20 +56,14 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class TriedValue:
-    """One value that was estimated. `is_safe`: it fits with the margin of error."""
+class TriedValue(Judged):
+    """One value that was estimated."""
 
     value: Value
     label: str
     memory_bytes: int
     fits: bool
     is_safe: bool
-
-    @property
-    def outcome(self) -> str:
-        if self.is_safe:
-            return "fits"
-        return "fits, but not with the margin" if self.fits else "does not fit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +272,7 @@ def largest_of(
     report: Report = lambda _: None,
 ) -> Largest:
     started, candidates = time.monotonic(), candidates_of(spec, setting)
-    search = _Search(candidates, limit_bytes, int(limit_bytes / (1 + margin_fraction)))
+    search = _Search(candidates, limit_bytes, safe_bytes(limit_bytes, margin_fraction))
     requested = spec.model if setting is LargestOf.MODEL else getattr(spec, setting) or spec.input_size
     place: int | None = [each.value for each in candidates].index(requested)
     while place is not None:

@@ -33,7 +33,7 @@ from .replay import (
     sizes_on,
 )
 from .stream_allocator import StreamAllocator
-from .types import Estimate, EstimateAt, EstimatedGpu, Limit
+from .types import Estimate, EstimateAt, EstimatedGpu, Limit, safe_bytes
 
 _ATTENTION_KERNEL = re.compile(r"_scaled_dot_product_(\w+)_attention")
 NEAR = 32
@@ -230,7 +230,7 @@ def safe_batch_size(replays: Replays, gpu: Gpu | None, limit_bytes: int, margin:
     """Return the largest size that fits if everything takes `margin` more, without releasing any cached segment."""
     if largest == 0:
         return 0
-    room_bytes = int(limit_bytes / (1 + margin))
+    room_bytes = safe_bytes(limit_bytes, margin)
     guess = _first_guess(replays, gpu, room_bytes, largest)
     return _largest(lambda size: replays.peak_bytes(gpu, size) <= room_bytes, guess, largest)
 

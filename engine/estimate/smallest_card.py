@@ -1,28 +1,25 @@
-"""PURE: which of many cards train a batch size, the smallest first."""
+"""PURE: which of many cards train a batch size, the smallest or the cheapest first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from math import inf
-from typing import TypeVar
 
 from . import gpus
 from .types import Estimate
 
-E = TypeVar("E", bound=Estimate)
 
-
-def that_fit(estimates: Iterable[E], batch_size: int) -> list[E]:
+def that_fit(estimates: Iterable[Estimate], batch_size: int) -> list[Estimate]:
     """Return those in which it fits with the margin, the least memory first; of equals, the cheapest."""
     fitting = [made for made in estimates if made.safe_batch_size >= batch_size]
-    return sorted(fitting, key=lambda made: (made.gpu.total_bytes, price_of(made.gpu.id)))
+    return sorted(fitting, key=lambda made: (made.gpu.total_bytes, total_price(made)))
 
 
 def smallest_gpu(estimates: Iterable[Estimate], batch_size: int) -> str | None:
     return next((made.gpu.id for made in that_fit(estimates, batch_size)), None)
 
 
-def cheapest_that_fit(estimates: Iterable[E], samples: int) -> list[E]:
+def cheapest_that_fit(estimates: Iterable[Estimate], samples: int) -> list[Estimate]:
     """Return those whose GPUs together take so many samples with the margin, the lowest total price first.
 
     Each GPU takes an equal share. Of equal prices, those without one last among them, the fewest GPUs come first.
@@ -36,11 +33,6 @@ def share_of(samples: int, ranks: int) -> int:
 
 
 def total_price(made: Estimate) -> float:
-    """Return the price of an hour of all its GPUs; infinite where it is not known."""
-    return made.spec.ranks * price_of(made.gpu.id)
-
-
-def price_of(gpu_id: str) -> float:
-    """Return the price of an hour, to order cards by; without one it counts as the highest."""
-    card = gpus.gpus().get(gpu_id)
-    return inf if card is None or card.price_per_hour_usd is None else card.price_per_hour_usd
+    """Return the price of an hour of all its GPUs, to order them by; infinite where it is not known."""
+    card = gpus.gpus().get(made.gpu.id)
+    return inf if card is None or card.price_per_hour_usd is None else made.spec.ranks * card.price_per_hour_usd

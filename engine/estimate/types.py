@@ -31,6 +31,25 @@ def describe_size(size: int | None, limits: str, largest: int | None) -> str:
     return f"{size or 'none'}{'+' if is_capped(size, limits, largest) else ''}"
 
 
+def safe_bytes(limit_bytes: int, margin_fraction: float) -> int:
+    """Return the room of a training that has to fit even if everything takes `margin_fraction` more than predicted."""
+    return int(limit_bytes / (1 + margin_fraction))
+
+
+class Judged:
+    """Another setting or value that was tried: whether it fits, and `is_safe`: with the margin of error, too."""
+
+    __slots__ = ()
+    fits: bool
+    is_safe: bool
+
+    @property
+    def outcome(self) -> str:
+        if self.is_safe:
+            return "fits"
+        return "fits, but not with the margin" if self.fits else "does not fit"
+
+
 @dataclass(frozen=True, slots=True)
 class KindBytes:
     """What holds the memory at the peak: the eight add up to `peak_allocated_bytes`.

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import EstimateImpossible, SpecError
 from ..settings.step_settings import FREED
@@ -29,6 +29,7 @@ from .alternatives import (
     single_changes,
     whole_grid,
 )
+from .types import Estimate, Judged, safe_bytes
 
 ENOUGH_PAIRS = 3
 """Number of fitting pairs after which no more are tried: each costs an estimate, and the cheapest come first."""
@@ -45,25 +46,23 @@ class Scope(StrEnum):
     """Every combination of the changes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluated:
-    """The parts of one combination's estimate that are needed here."""
+class Evaluated(NamedTuple):
+    """The estimate of one combination, and the peak memory of each of its batch sizes."""
 
-    limit_bytes: int
-    margin_fraction: float
-    largest_batch_size: int
-    safe_batch_size: int
+    made: Estimate
     peak_bytes: Callable[[int], int]
 
+    def is_safe(self, memory_bytes: int) -> bool:
+        return memory_bytes <= safe_bytes(self.made.limit_bytes, self.made.margin_fraction)
+
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(Judged):
     """One combination of settings, judged at the requested batch size.
 
     `settings` are those that differ from the request. `micro_batch_size` is None where the whole batch is one step;
     else each micro-batch of the request is divided into `batch_size / micro_batch_size` of them. `memory_bytes` is the
-    peak of such a step.
-    `is_safe`: it fits with the margin; a change is advised only then.
+    peak of such a step. A change is advised only where it is safe.
     """
 
     label: str
@@ -128,9 +127,9 @@ def what_to_change(
     spec: RunSpec, batch_size: int, evaluate: Evaluate, scope: Scope, report: Report = lambda _: None
 ) -> WhatToChange:
     """Try the changes of `scope`. Raises what `evaluate` raises for the request itself."""
-    started = time.monotonic()
+    started, requested = time.monotonic(), evaluate(spec)
     tried = _Tried(spec, batch_size, evaluate, report)
-    tried.whole((), evaluate(spec))
+    tried.whole((), requested)
     singles, enough = single_changes(spec), 1 if scope is Scope.FIRST else None
     of_the_loop = [changes for changes in singles if costs_of(changes)[0] < Cost.SMALLER_PIECES]
     tried.all_of([*of_the_loop, *lines_together(of_the_loop)], enough)
@@ -145,7 +144,18 @@ def what_to_change(
             tried.in_pieces(changes)
         rest = pairs(singles) if scope is not Scope.GRID else []
         tried.all_of(rest, enough or ENOUGH_PAIRS)
-    return tried.outcome(scope, time.monotonic() - started)
+    safe = [] if tried.variants[0].is_safe else [variant for variant in tried.variants if variant.is_safe]
+    safe.sort(key=lambda variant: (variant.changes_count, variant.order))  # stable: milder values stay first
+    return WhatToChange(
+        scope=scope,
+        batch_size=batch_size,
+        limit_bytes=requested.made.limit_bytes,
+        margin_fraction=requested.made.margin_fraction,
+        variants=tuple(tried.variants),
+        advice=tuple(variant.label for variant in safe),
+        left_out=tuple(tried.left_out),
+        seconds=round(time.monotonic() - started, 1),
+    )
 
 
 @dataclass
@@ -188,15 +198,15 @@ class _Tried:
         needs another estimate. Where no micro-batch fits without that, none does with it.
         """
         alone = self._evaluated.get(changes)
-        if alone is None or alone.safe_batch_size < 1 or self.spec.optimizer == "none" or self.batch_size == 1:
+        if alone is None or alone.made.safe_batch_size < 1 or self.spec.optimizer == "none" or self.batch_size == 1:
             return
         found, spec = alone, changed(self.spec, changes)
         if spec.gradients == FREED:  # they cannot be added up over micro-batches
             return
         if spec.accumulation_steps == 1:
             found = self.evaluate(replace(spec, accumulation_steps=2))
-        for size in range(min(found.safe_batch_size, self.batch_size // 2), 0, -1):
-            if self.batch_size % size == 0 and _is_safe(memory_bytes := found.peak_bytes(size), found):
+        for size in range(min(found.made.safe_batch_size, self.batch_size // 2), 0, -1):
+            if self.batch_size % size == 0 and found.is_safe(memory_bytes := found.peak_bytes(size)):
                 self._add(changes, found, memory_bytes, size)
                 return
 
@@ -220,30 +230,11 @@ class _Tried:
                 costs=tuple(texts[cost] for cost in sorted({*costs})),
                 batch_size=self.batch_size,
                 memory_bytes=memory_bytes,
-                fits=memory_bytes <= found.limit_bytes,
-                is_safe=_is_safe(memory_bytes, found),
-                largest_batch_size=found.largest_batch_size,
-                safe_batch_size=found.safe_batch_size,
+                fits=memory_bytes <= found.made.limit_bytes,
+                is_safe=found.is_safe(memory_bytes),
+                largest_batch_size=found.made.largest_batch_size,
+                safe_batch_size=found.made.safe_batch_size,
                 micro_batch_size=micro_batch_size,
                 order=tuple(sorted(costs, reverse=True)),
             )
         )
-
-    def outcome(self, scope: Scope, seconds: float) -> WhatToChange:
-        found = self._evaluated[()]
-        safe = [] if self.variants[0].is_safe else [variant for variant in self.variants if variant.is_safe]
-        safe.sort(key=lambda variant: (variant.changes_count, variant.order))  # stable: milder values stay first
-        return WhatToChange(
-            scope=scope,
-            batch_size=self.batch_size,
-            limit_bytes=found.limit_bytes,
-            margin_fraction=found.margin_fraction,
-            variants=tuple(self.variants),
-            advice=tuple(variant.label for variant in safe),
-            left_out=tuple(self.left_out),
-            seconds=round(seconds, 1),
-        )
-
-
-def _is_safe(memory_bytes: int, found: Evaluated) -> bool:
-    return memory_bytes <= int(found.limit_bytes / (1 + found.margin_fraction))

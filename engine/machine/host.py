@@ -33,6 +33,14 @@ def memory_bytes() -> int:
     return min(physical, int(limit)) if limit.isdigit() else physical
 
 
+def available_bytes() -> int:
+    """Return the memory that new processes may take; all of it where the kernel does not tell."""
+    try:
+        return min(_kib_field("/proc/meminfo", "MemAvailable"), memory_bytes())
+    except OSError:
+        return memory_bytes()
+
+
 def guard_memory() -> None:
     """Limit this process to the memory that the host has available, so that a probe cannot exhaust it.
 

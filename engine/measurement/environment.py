@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from ..errors import SpecError
+from ..program import version_of
 from ..spec import RunSpec
 from ..training_spec import check_device_memory, check_expandable_segments
 from .device import Device
@@ -74,10 +74,10 @@ def environment(spec: RunSpec, device: Device) -> dict[str, Any]:
         "platform": platform.platform(),
         "host": platform.node(),
         "torch": torch.__version__,
-        "torchvision": _version("torchvision"),
-        "transformers": _version("transformers"),
-        "diffusers": _version("diffusers"),
-        "peft": _version("peft"),
+        "torchvision": version_of("torchvision"),
+        "transformers": version_of("transformers"),
+        "diffusers": version_of("diffusers"),
+        "peft": version_of("peft"),
         "cuda": torch.version.cuda,
         "hip": torch.version.hip,
         "cudnn": torch.backends.cudnn.version() if torch.version.cuda else None,
@@ -91,13 +91,6 @@ def environment(spec: RunSpec, device: Device) -> dict[str, Any]:
         "torchvision_schemas_declared": was_needed(),
         "memorymark_revision": _git_revision(),
     }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _git_revision() -> str | None:

@@ -8,6 +8,7 @@
 - `reading`, `evidence`: PURE, from what was noted to a probe, or to the reason why the command cannot be tuned.
 - `next_size`: PURE, which batch size to start next, so that few starts are needed.
 - `training`: PURE, what the largest size consumed, beside the figures of any result.
-- `to_compare`, `alternating_starts`: PURE, which sizes are compared by speed, and their starts; `in_turns` starts them.
+- `to_compare`, `alternating_starts`: PURE, which sizes are compared by speed, and their blocks; `in_turns` times them,
+  in starts that `seats` holds.
 - `run`: the search, and the result.
 """

@@ -39,7 +39,7 @@ from .replay import Memory
 from .script_error import TIMEOUT
 from .seen import KEPT_OUT, LastSeen
 from .spec import FUNCTION
-from .speed.timed_steps import Loader, Timing, steps_to_time, timed_pairs
+from .speed.timed_steps import TIMED_SECONDS, Loader, Timing, full_seconds, steps_to_time, timed_pairs
 from .varied import differences_of
 from .wanted_size import ONE_ROW, Unit, check_undivided, end_of_data, is_consumed_alike
 from .whole_run import Unseen, describe_peak
@@ -66,6 +66,10 @@ class Ended:
     wall_seconds: float = 0.0
     changes: FileChanges = FileChanges()
     """What it did to files before that was undone."""
+
+    @property
+    def has_evaluated(self) -> bool:
+        return self.seen is not None and self.seen.has_evaluated
 
     @property
     def last_words(self) -> str:
@@ -110,6 +114,8 @@ class Evidence:
     """The largest batch that the data gave, where it gave fewer than were wanted."""
     curve: tuple[int, ...] = ()
     """What the worst rank held after each change within one step."""
+    has_evaluated: bool = False
+    """Whether a module ran in evaluation mode, too: an evaluation, or a network that is not trained."""
     counts_all: bool = False
     """Whether steps of each size were timed, as the training has no size that most of them have."""
     rows_of_a_pass: int | None = None
@@ -119,9 +125,8 @@ class Evidence:
     def peak(self) -> str:
         return describe_peak(self.probe.peak_phase, self.peak_shape, self.probe.peak_allocated_bytes or 0)
 
-    @property
-    def steps_to_time(self) -> int:
-        return steps_to_time(self.probe.step_seconds) + self.settling_steps
+    def steps_to_time(self, seconds: float = TIMED_SECONDS) -> int:
+        return steps_to_time(self.probe.step_seconds, seconds) + self.settling_steps
 
 
 NO_ALLOCATION = (
@@ -163,7 +168,7 @@ def evidence_of(
             return Evidence(_out_of_data(batch_size, message, ended))
         if honoured and refusal.error_type == NO_BATCH:
             return Evidence(_out_of_data(batch_size, refusal.error_message or "", ended))
-        return Evidence(refusal)
+        return Evidence(refusal, has_evaluated=ended.has_evaluated)
     trained = sorted((r for r in readings if r.is_done), key=lambda r: r.rank)
     if not trained:
         untunable = _unseen(readings, ended)
@@ -192,8 +197,7 @@ def evidence_of(
             return Evidence(_out_of_data(batch_size, data_end.describe(batch_size), ended))
         if not honoured and unit is ONE_ROW:
             check_undivided(trained, steps, batch_size)
-        has_evaluated = bool(ended.seen and ended.seen.has_evaluated)
-        message, largest = end_of_data(trained, steps, batch_size, honoured, unit, has_evaluated=has_evaluated)
+        message, largest = end_of_data(trained, steps, batch_size, honoured, unit, has_evaluated=ended.has_evaluated)
         return Evidence(_out_of_data(batch_size, message, ended), most_samples=largest)
     found = [each for each in counted if each is not None]
     axis, micro_batches = found[0]
@@ -203,12 +207,10 @@ def evidence_of(
     memories = [r.memory() for r in trained]
     if any(m is None for m in memories):
         raise CommandUntunable("no_memory_seen", NO_ALLOCATION)
-    pairs = timed_pairs(steps[0])
-    full = [(a, b) for a, b in pairs if unit.held(b, batch_size) == micro_batches]
+    pairs, full = timed_pairs(steps[0]), full_seconds(steps[0], batch_size, micro_batches, unit)
     if counts_all is None:
         counts_all = takes_any_size and 2 * len(full) <= len(pairs)
-    full = pairs if counts_all else full
-    step_seconds = [b.ended_at - a.ended_at for a, b in full]  # each full step after the memory was read
+    step_seconds = [b.ended_at - a.ended_at for a, b in pairs] if counts_all else full
     known = [m for m in memories if m]
     evidence = _measured(batch_size, trained, steps, step_seconds, known, micro_batches, limit_bytes, ended, unit)
     differences = differences_of(trained, steps, known[0], unit, batch_size, axis, micro_batches)
@@ -233,6 +235,7 @@ def evidence_of(
     axis = axis if unit is ONE_ROW else 0  # by chance it is no other dimension
     is_script = whole_run is None and batch != FUNCTION  # a function has no whole run to go on to
     unseen = Unseen(**trained[0].data.get("unseen") or {}) if is_script else None
+    evidence = replace(evidence, has_evaluated=ended.has_evaluated)
     found_in_all = replace(evidence, batch_axis=axis, whole_run=whole_run, unseen=unseen, rows_of_a_pass=rows_of_a_pass)
     return without_speed(found_in_all, world_size) if emulated else replace(found_in_all, world_size=world_size)
 

@@ -32,6 +32,9 @@ VARIED_MEMORY = Wording(
     "the steps that were watched took {least_bytes} to {most_bytes}, although their inputs had the same shapes: "
     "a later one may take more"
 )
+REFUSED_IN_EVALUATION = Wording(
+    "{count} ran out of memory in an evaluation, to which {largest_count} had not come: --whole-run goes on to it"
+)
 STILL_ROSE = Wording("of {count} steps that were watched a late one took more than all before it: later ones may, too")
 REFUSED_LATE = Wording(
     "{count} ran out of memory in its step {step_count}, where a stage of the training may have begun: "
@@ -149,6 +152,7 @@ NOTES: tuple[Text, ...] = (
         VARIED_MEMORY,
         STILL_ROSE,
         REFUSED_LATE,
+        REFUSED_IN_EVALUATION,
         ROWS_OF_A_SAMPLE,
         NO_ROWS,
         FILLS_A_BUDGET,

@@ -20,7 +20,8 @@ SEARCH_STARTS = 4.0
 """A search takes today's size, one towards the limit, and the two of the certificate. The median of the scripts of
 `benchmarks/tune_corpus.py`, which take 3 to 5."""
 LEAST_STARTS = 1.5  # before both neighbours are known: the certificate, and sometimes a size between
-PAIRS_PRIOR = 8  # expected pairs of starts, before their spread is known
+PAIRS_PRIOR = 8  # expected pairs of blocks, before their spread is known
+COMPARED = 2.0  # starts' worth of a comparison: most of its sizes are held
 _LEAST_SHARE = 0.1  # least share of a start that is still expected when it takes longer than those before
 
 
@@ -76,7 +77,7 @@ def seconds_left(so_far: StartsSoFar) -> float | None:
 def starts_left(so_far: StartsSoFar) -> float:
     """Return the starts that are expected to follow, with the one under way."""
     tried = {p.batch_size for p in so_far.probes}
-    compared = 2 * PAIRS_PRIOR + (so_far.current_batch_size not in tried) if so_far.compares_speed else 0
+    compared = COMPARED + (so_far.current_batch_size not in tried) if so_far.compares_speed else 0
     if so_far.phase == "timing":
         return compared
     at_reserve = int(all(p.purpose is not Purpose.CURVE for p in so_far.probes))

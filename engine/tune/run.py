@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from functools import reduce
 from typing import Any
 
 from ..errors import CommandUntunable, NoScratch, TimeIsUp, WorkloadFailed
@@ -27,7 +27,6 @@ from ..speed.reasons import NOT_COMPARED, OF_EMULATED, STOPPED
 from ..sweep import Sweep
 from .data_end import data_end_of
 from .devices import check_kind, environment_of, facts_of, others_on_cards
-from .emulated.starts import start_ranks
 from .evidence import Ended, Evidence, evidence_of
 from .failure import describe_failure, no_step, with_its_cause
 from .file_changes import WrittenFiles
@@ -40,15 +39,16 @@ from .script_error import UNKNOWN_TO_THE_SCRIPT, is_same_error
 from .spec import FUNCTION, FunctionSpec, TuneSpec
 from .speed.alternating_starts import starts_expected, throughput_of
 from .speed.in_turns import InTurns, timing_of
+from .speed.seats import Seats
+from .speed.timed_steps import LEAST_STEPS
 from .speed.to_compare import MOST_BETWEEN, size_to_start, sizes_to_compare, start_speeds
 from .start.command import begin_protected
-from .start.launch import Begin, Watching, start
+from .start.launch import Begin, Watching
 from .training import TuneResult, training_of
-from .varied import MEMORY_VARIES, check_memory_rises, describe_late_refusal
+from .varied import MEMORY_VARIES, check_memory_rises, describe_late_refusal, without_evaluation
 from .wanted_size import ONE_ROW, SizeUnclear, Unit, other_size, unit_given, unit_of_two
 from .whole_run import describe_whole_run
 
-LEAST_STEPS = 3
 ALIVE_SECONDS = 5.0
 STARTS_AT_RESERVE_OF_RANKS = 2  # the first may take more than its neighbours say
 
@@ -86,7 +86,9 @@ def tune(
             others=others_on_cards(spec),
             unit=unit_given(spec.sizes),
         )
-        return execution.finish(sweep.run(), keep)
+        with sweep.seats:
+            result = sweep.run()
+        return execution.finish(result, keep)
 
 
 @dataclass(kw_only=True)
@@ -104,11 +106,12 @@ class StartSweep(Sweep):
     seen_device: DeviceFacts | None = None
     unit: Unit = ONE_ROW
     most_samples: int | None = None
-    in_turns: InTurns | None = None
-    timed_alone: list[Probe] = field(default_factory=list)
     last_ended: Ended = field(default_factory=Ended)
     last_words: str = ""
     """What was seen last of a start that the time budget ended."""
+
+    def __post_init__(self) -> None:
+        self.seats = Seats(self)
 
     @property
     def device(self) -> DeviceFacts:
@@ -133,7 +136,7 @@ class StartSweep(Sweep):
         self.execution.phase("timing", known=self.known_before_speeds(boundary))
         comparison = self._compare_speed(largest)
         reason = reason_to_log(comparison, shares_cores=self._is_on_cpu)
-        self.execution.log(reason or f"compared in {comparison.rounds} pairs of starts")
+        self.execution.log(reason or f"compared in {comparison.rounds} pairs")
         return comparison
 
     def decide(self) -> Try | Found:
@@ -183,11 +186,12 @@ class StartSweep(Sweep):
         seen = of_largest.whole_run
         whole_run = None if seen is None else f"{describe_whole_run(seen)}; {of_largest.peak}"
         late = describe_late_refusal(self.so_far.watched, boundary)
+        evaluated = {size for size, each in self.evidence.items() if each.has_evaluated}
+        boundary = without_evaluation(boundary, self.probes, evaluated)
         said = (self.unit.describe(), whole_run, of_largest.caveat, of_largest.left_out, late)
         return reduce(with_note, said, replace(boundary, soak_steps=max(made)))
 
     def _start_at_the_reserve(self, boundary: Boundary) -> None:
-        """Measure the largest size that keeps the reserve: the one to recommend."""
         self.execution.phase("curve")
         for _ in range(1 if self.ranks == 1 else STARTS_AT_RESERVE_OF_RANKS):
             if not (size := self._allowed(self.next_size_at_reserve(boundary))) or size in self.evidence:
@@ -237,10 +241,10 @@ class StartSweep(Sweep):
             whole_run=self.spec.whole_run,
             rows_folder=self.rows_folder,
         )
-        readings, ended = self._start(batch_size, watching, purpose)
+        readings, ended = self.seats.start(batch_size, watching, purpose)
         if any(r.is_ended_by_cut for r in readings):
             self.execution.log("the script draws a fixed number of batches: its passes are not shortened", "warning")
-            readings, ended = self._start(batch_size, watching, purpose)
+            readings, ended = self.seats.start(batch_size, watching, purpose)
         if ended.timed_out_after_seconds is not None and self.execution.seconds_left <= 0:
             self.last_words = ended.last_words
             self.execution.log(f"batch {batch_size}: the time budget ended{ended.last_words}", "warning")
@@ -256,17 +260,17 @@ class StartSweep(Sweep):
             self.execution.log(f"{unclear.what}; batch {other} is started, too: it may tell how the size is used")
             if unclear.least:
                 return self.execute(other, purpose)
-            found, how = self._start(other, watching, purpose)
+            found, how = self.seats.start(other, watching, purpose)
             self.unit = unit_of_two(unclear, {batch_size: readings, other: found})
             self.record(replace(self._judge(found, how, other), purpose=purpose))
             if self.so_far.is_varied:  # too few steps were read
                 watching = replace(watching, memory_steps=self.so_far.steps(batch_size))
-                readings, ended = self._start(batch_size, watching, purpose)
+                readings, ended = self.seats.start(batch_size, watching, purpose)
             return self._judge(readings, ended, batch_size)
 
     def _judge(self, readings: list[Reading], ended: Ended, batch_size: int) -> Probe:
         short = self.so_far.wants_more_steps & {batch_size}
-        evidence = self.evidence[batch_size] = self._evidence(readings, ended, batch_size)
+        evidence = self.evidence[batch_size] = self.judged(readings, ended, batch_size)
         is_still = not self.so_far.is_varied and not any(e.caveat for e in self.evidence.values())
         if self._is_on_cpu and self.ranks == 1 and is_still:
             peaks = ((p.batch_size, p.peak_allocated_bytes) for p in (*self.probes, evidence.probe))
@@ -276,17 +280,14 @@ class StartSweep(Sweep):
         else:
             self.starts = [s for s in self.starts if s.batch_size not in short]
             self.starts.append(start_of(evidence, self.seen_device.limit_bytes if self.seen_device else None))
+        if not evidence.probe.fits:
+            self.seats.release(batch_size)
         return evidence.probe
 
-    def _start(self, batch_size: int, watching: Watching, purpose: Purpose) -> tuple[list[Reading], Ended]:
-        seconds = seconds_of_a_start(batch_size, self.probes, self.so_far.data_end, self.execution.seconds_left)
-        once = partial(start, self.begin, batch_size, on_tick=partial(self._alive, batch_size, purpose))
-        readings, ended = start_ranks(once, watching, self.spec.emulated_ranks, seconds=seconds)
-        self.files.take(ended.changes)
-        return readings, ended
+    def seconds_of_a_start(self, batch_size: int) -> float:
+        return seconds_of_a_start(batch_size, self.probes, self.so_far.data_end, self.execution.seconds_left)
 
     def _allowed(self, size: int | None) -> int | None:
-        """Return the largest size up to this one that the script takes; None or 0 where there is none."""
         rule = self.so_far.allowed
         return size if size is None or rule is None else rule.at_most(size)
 
@@ -307,11 +308,10 @@ class StartSweep(Sweep):
                 self._time_whole_starts()
 
     def _time_whole_starts(self) -> None:
-        """Time each size whose whole run ended with the script, by a start of the script as it is."""
+        """Time each size whose whole run ended with the script, by a start of it as it is."""
         for size, probe in decisive_probes(self.probes).items():
             if self.spec.whole_run and probe.fits and not probe.timed_step_seconds:
-                self.timed_alone.append(self._timed_start(size))
-                self.record(timing_of(None, self.timed_alone[-1:]))
+                self.record(timing_of(None, [self.seats.time(size)]))
 
     @contextmanager
     def _losing_nothing(self, what: str) -> Iterator[None]:
@@ -327,26 +327,18 @@ class StartSweep(Sweep):
         compared = sizes_to_compare(self.spec, self.device, self.probes, largest)
         if isinstance(compared, str):
             return Comparison(reason=compared)
-        self.say_what_comparing_takes(sum(starts_expected(compared, [])) * compared.start_seconds)
-        execution = self.execution
-        self.in_turns = InTurns(compared, self._timed_start, execution.emit_event, lambda: execution.seconds_left)
-        found = self.in_turns.compare()
-        for probe in self.in_turns.probes(found):
+        self.say_what_comparing_takes(self.seats.seconds_of_blocks(compared.sizes, sum(starts_expected(compared, []))))
+        in_turns = InTurns(compared, self.seats, self.execution.emit_event, lambda: self.execution.seconds_left)
+        found = in_turns.compare()
+        for probe in in_turns.probes(found):
             self.record(probe)
         return found
-
-    def _timed_start(self, batch_size: int) -> Probe:
-        self.execution.check_deadline()
-        watching = Watching(LEAST_STEPS, timed_steps=self.evidence[batch_size].steps_to_time)
-        readings, ended = self._start(batch_size, watching, Purpose.TIMING)
-        self.execution.check_deadline()
-        return self._evidence(readings, ended, batch_size).probe
 
     @property
     def _is_on_cpu(self) -> bool:
         return self.seen_device is not None and self.seen_device.kind == "cpu"
 
-    def _evidence(self, readings: list[Reading], ended: Ended, batch_size: int) -> Evidence:
+    def judged(self, readings: list[Reading], ended: Ended, batch_size: int) -> Evidence:
         limit_bytes = self.device.limit_bytes if self._is_on_cpu else None
         trained = [p.batch_size for p in self.probes if p.outcome in (Outcome.FITS, Outcome.OUT_OF_MEMORY)]
         honoured = {size for size in trained if self.evidence[size].batch_axis == 0}
@@ -362,8 +354,7 @@ class StartSweep(Sweep):
             unit=self.unit,
         )
 
-    def _alive(self, batch_size: int, purpose: Purpose, seen: str | None) -> None:
-        """Say what is seen of a start that makes no step for long, and now and then that it goes on."""
+    def say_alive(self, batch_size: int, purpose: Purpose, seen: str | None) -> None:
         if seen is not None:
             self.execution.log(f"batch {batch_size}: {seen}")
         elif self.execution.seconds_silent > ALIVE_SECONDS:
@@ -381,7 +372,7 @@ class StartSweep(Sweep):
 
     def _result(self, boundary: Boundary, comparison: Comparison, search_seconds: float) -> TuneResult:
         starts = [p for p in self.probes if p.purpose is not Purpose.TIMING]
-        starts += self.timed_alone + (self.in_turns.timed if self.in_turns else [])
+        starts += self.seats.timed_starts
         timings = Timings(
             total_seconds=self.execution.seconds,
             search_seconds=search_seconds,

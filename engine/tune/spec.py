@@ -81,7 +81,7 @@ class Limits:
     sizes: str | None = None
     """Which sizes the script takes, as "multiple of 8", or what they count: "tokens"; None: any, or as errors teach."""
     compare_speed: bool = True
-    """Start today's size and up to three others in turns: without it no size is recommended."""
+    """Train today's size and up to three others in turns: without it no size is recommended."""
     starts_anew: ClassVar = True
     check_batch_size: ClassVar[None] = None
     """A training of somebody's own is always searched, never run at one size alone."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 from ..errors import CommandUntunable
-from ..results.result import Boundary
+from ..results.result import Boundary, Probe
+from ..search.boundary import with_note
 from ..search.stillness import Watched, has_fallen, is_rising, last_rise
 from ..text.units import format_bytes
 from . import notes
@@ -77,6 +78,16 @@ def describe_late_refusal(watched: Sequence[Watched], boundary: Boundary) -> str
     if largest is None or refused is None or not refused.is_rising or 2 * largest.rose_at > refused.rose_at:
         return None
     return notes.REFUSED_LATE.write(count=refused.batch_size, step_count=refused.rose_at)
+
+
+def without_evaluation(boundary: Boundary, probes: Sequence[Probe], evaluated: Collection[int]) -> Boundary:
+    """Take a certificate back whose next size ran out of memory in an evaluation that the largest has not come to."""
+    largest, refused = boundary.largest_batch_size or 0, boundary.refused_batch_size or 0
+    is_of_a_step = any(p.batch_size == refused and p.failed_phase is not None for p in probes)
+    if is_of_a_step or refused not in evaluated or largest in evaluated or not boundary.certified:
+        return boundary
+    note = notes.REFUSED_IN_EVALUATION.write(count=refused, largest_count=largest)
+    return with_note(replace(boundary, certified=False), note)
 
 
 def _are_rows_alike(whole_run: Mapping[str, Any] | None) -> bool | None:

@@ -1,7 +1,5 @@
 """The first administrator."""
 
-from __future__ import annotations
-
 import pytest
 from django.contrib.auth.models import User
 from django.db.models import QuerySet

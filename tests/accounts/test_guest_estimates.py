@@ -1,7 +1,5 @@
 """MEMORYMARK_GUEST_ESTIMATES: everybody may ask for stored estimates, and for nothing else."""
 
-from __future__ import annotations
-
 import json
 from html import unescape
 from pathlib import Path
@@ -21,16 +19,7 @@ pytestmark = pytest.mark.django_db
 
 PATH, QUESTION = "/estimates/", "?model=bert&gpu=a10&current_batch_size=16"
 SECRETS = ("alice", "paper-7", "do not tell", "shelf-3", "Mr. X", "$0.01", "calibrated", "/runs/")
-CLOSED = [
-    "/",
-    "/runs/",
-    "/matrix/",
-    "/compare/",
-    "/help/",
-    "/what-to-change/",
-    "/fleet/",
-    "/trend/",
-]
+CLOSED = ["/", "/runs/", "/matrix/", "/compare/", "/help/", "/what-to-change/", "/fleet/", "/trend/"]
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Who guesses passwords is locked out for a while, and nobody else is."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """MEMORYMARK_PUBLIC_READ_ONLY: what anybody may read then, and what stays inside."""
 
-from __future__ import annotations
-
 import pytest
 from django.test import Client
 
@@ -14,13 +12,7 @@ pytestmark = pytest.mark.django_db
 
 OPEN = ["/", "/estimates/", "/matrix/"]
 CLOSED = [
-    "/runs/",
-    "/runs/export.csv",
-    "/runs/export.json",
-    "/trend/",
-    "/fleet/",
-    "/fleet/now/",
-    "/devices/",
+    *("/runs/", "/runs/export.csv", "/runs/export.json", "/trend/", "/fleet/", "/fleet/now/", "/devices/"),
     "/account/",
 ]
 SECRETS = ("alice", "paper-7", "do not tell", "shelf-3", "secret-host")

@@ -1,7 +1,5 @@
 """Quotas: whose they are, what they refuse, and what the refusal says."""
 
-from __future__ import annotations
-
 import threading
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """A proxy names the person in a header: believed from that proxy alone, and only where the setting is on."""
 
-from __future__ import annotations
-
 from ipaddress import ip_network
 
 import pytest

@@ -1,7 +1,5 @@
 """Tokens: how they are made, what they are good for, and what everybody is told who shows a wrong one."""
 
-from __future__ import annotations
-
 import hashlib
 from datetime import timedelta
 

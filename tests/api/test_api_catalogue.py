@@ -110,9 +110,3 @@ def test_a_card_has_the_price_of_the_lab_before_that_of_the_catalogue(alice_clie
     listed = next(gpu for gpu in gpus().values() if gpu.price_per_hour_usd is not None and gpu.id != "a10")
     assert cards[listed.id]["price"]["is_own"] is False
     assert cards[listed.id]["total_bytes"] == listed.total_bytes
-
-
-@pytest.mark.parametrize("path", ["models", "settings", "gpus"])
-def test_no_parameter_is_taken_here(alice_client: Client, path: str) -> None:
-    answer = alice_client.get(f"/api/v1/{path}/?limit=3")
-    assert (answer.status_code, answer.json()["errors"][0]["parameter"]) == (400, "limit")

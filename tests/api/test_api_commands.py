@@ -86,10 +86,3 @@ def test_a_cloned_run_keeps_its_command_and_takes_the_changes(alice_client: Clie
     assert response.status_code == 202, response.content
     clone = Run.objects.exclude(pk=run.pk).get()
     assert (clone.model, clone.spec["current_batch_size"], clone.spec["max_batch_size"]) == ("tagger", 4, 64)
-
-
-def test_a_run_of_a_command_is_read_like_any_run(alice_client: Client) -> None:
-    start(alice_client)
-    run = Run.objects.get()
-    assert alice_client.get("/api/v1/runs/").json()["results"][0]["model"] == "tagger"
-    assert alice_client.get(f"/api/v1/runs/{run.pk}/").json()["spec"]["name"] == "tagger"

@@ -10,8 +10,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from analysis.audit.record import record
-from analysis.models import ApiToken, Run, SavedView
-from tests.factories import make_estimate, make_user
+from analysis.models import ApiToken, Device, Run, SavedView
+from tests.factories import make_card, make_estimate, make_user
 from tests.factories.matrix import estimated, measured
 from tests.factories.results import CARD, finished, finished_on_day
 
@@ -41,6 +41,7 @@ def more_cells() -> None:
         ("tokens/?owner=all", more_tokens),
         ("audit/", lambda: record("run.cancel", target=("run", "7"))),
         ("estimates/", lambda: make_estimate()),
+        ("devices/", lambda: make_card(Device.objects.count())),
         ("matrix/", more_cells),
         (f"trends/?model=bert-tiny&gpu={CARD.name}", lambda: finished_on_day(Run.objects.count())),
     ],

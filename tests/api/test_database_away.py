@@ -8,7 +8,6 @@ from django.db import InterfaceError, OperationalError
 from django.test import Client
 
 from analysis.api import run_request
-from analysis.api.openapi import schema
 from analysis.pages.fleet import views as fleet
 from analysis.runs import services
 from tests.factories import make_device, make_user
@@ -72,14 +71,3 @@ def test_a_bug_is_still_a_500(quiet_client, monkeypatch):
     make_device()
     answer = quiet_client.post("/api/v1/runs/", {"model": "bert-tiny"}, content_type="application/json")
     assert (answer.status_code, answer.json()["code"]) == (500, "internal")
-
-
-def test_every_operation_of_version_1_says_in_the_schema_that_it_may_be_asked_again():
-    operations = [
-        operation
-        for path, methods in schema()["paths"].items()
-        if path.startswith("/api/v1/")
-        for operation in methods.values()
-    ]
-    assert operations
-    assert all("Retry-After" in operation["responses"]["503"]["headers"] for operation in operations)

@@ -7,7 +7,7 @@ import pytest
 from analysis.models import Run
 from analysis.runs import services
 from engine.estimate.gpus import gpus
-from tests.factories import make_card, make_claimed_estimate, make_device, make_run
+from tests.factories import make_claimed_estimate, make_device
 from tests.fake_engine import estimate_of
 
 pytestmark = pytest.mark.django_db
@@ -72,12 +72,6 @@ def test_an_invalid_combination_is_refused_with_its_field(alice_client, body, fi
     assert not Run.objects.exists()
 
 
-def test_a_measurement_is_what_it_was(alice_client):
-    make_card()
-    body = post(alice_client, model="bert", kind="measurement").json()
-    assert (body["kind"], body["gpu"], body["requested_kind"]) == ("measurement", "", "cuda")
-
-
 def test_its_result_holds_the_estimates_and_no_measured_figure(alice_client):
     run = make_claimed_estimate("a10")
     result = {"estimates": [estimate_of(run.run_spec, gpus()["a10"])]}
@@ -86,12 +80,6 @@ def test_its_result_holds_the_estimates_and_no_measured_figure(alice_client):
     assert (body["largest_batch_size"], body["estimated_largest_batch_size"]) == (None, 99)
     assert body["result"]["estimates"][0]["gpu"]["id"] == "a10"
     assert (body["attempts"][0]["device"], body["measurements"]) == (None, [])
-
-
-def test_the_list_says_of_each_run_what_it_is(alice_client):
-    make_run()
-    make_claimed_estimate()
-    assert [run["kind"] for run in alice_client.get(PATH).json()["results"]] == ["estimate", "measurement"]
 
 
 def test_the_classic_endpoint_refuses_the_words_of_estimates(alice_client):

@@ -81,7 +81,7 @@ def test_every_operation_of_version_1_may_answer_problems(schema: dict[str, Any]
     for name, operation in operations(schema).items():
         if operation["path"].startswith("/api/v1/"):
             answers = operation["responses"]
-            assert {"400", "401", "403", "429"} <= set(answers), name
+            assert {"400", "401", "403", "429", "503"} <= set(answers), name
             assert answers["400"]["content"] == {"application/problem+json": problem}, name
 
 

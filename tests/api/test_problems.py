@@ -31,7 +31,7 @@ def is_problem(answer, status: int, code: str) -> bool:
     [
         ("get", "/api/nope", 404, "not_found"),
         ("get", "/api/v1/nope/", 404, "not_found"),
-        ("get", "/api/v1/runs/0/", 404, "not_found"),
+        ("get", "/api/v1/runs/9223372036854775808/", 404, "not_found"),
         ("put", "/api/v1/runs/", 405, "method_not_allowed"),
         ("options", "/api/v1/runs/", 405, "method_not_allowed"),
         ("get", "/api/v1/runs/1/cancel/", 405, "method_not_allowed"),

@@ -35,7 +35,7 @@ def document(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         ranks = [reading(steps(size), peak=peak, rank=rank, **facts) for rank, peak in enumerate(peaks)]
         return ranks, Ended(wall_seconds=10.0)
 
-    monkeypatch.setattr(tune_run, "start", start)
+    monkeypatch.setattr("engine.tune.speed.seats.start", start)
     spec = ranked_spec(RunSpec("bert-tiny", ranks=2, strategy="fsdp", device="cpu"), RankStarts(compare_speed=False))
     object.__setattr__(spec, "memory_limit_bytes", 10_000)  # below what any model of the catalogue holds
     made = tune_run.tune(spec).to_dict()

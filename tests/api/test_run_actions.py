@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from analysis.models import Device, Run, State
+from analysis.models import Device, Run
 from analysis.runs import services
 from analysis.runs.queue.placement import Placement
 from engine.faster.spec import FasterSpec
@@ -17,7 +17,6 @@ from tests.factories import (
     make_estimate,
     make_measured_run,
     make_run,
-    make_user,
 )
 
 pytestmark = pytest.mark.django_db
@@ -53,12 +52,6 @@ def test_a_running_run_is_asked_to_stop(root_client):
     answer = root_client.post(f"/api/v1/runs/{run.pk}/cancel/", content_type=JSON)
     assert (answer.status_code, answer.json()["state"], answer.json()["cancel_requested"]) == (202, "running", True)
     assert answer.headers["Retry-After"] == "2"
-
-
-@pytest.mark.parametrize("action", ["cancel", "restore"])
-def test_another_persons_run_is_left_alone(act, action):
-    run = make_run(requested_by=make_user("bob"))
-    assert (act(run, action).status_code, Run.objects.get().state) == (403, State.QUEUED)
 
 
 @pytest.mark.parametrize("action", ["cancel", "retry", "restore"])

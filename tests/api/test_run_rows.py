@@ -1,4 +1,4 @@
-"""Rows that are read straight into JSON say what their serializers describe."""
+"""Rows that are read straight into JSON say what their serializer describes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.renderers import JSONRenderer
 
-from analysis.api.v1.base.serializers import MeasurementSerializer, RunDetailSerializer, RunSerializer
-from analysis.api.v1.run.run_rows import measurement_rows, run_row, run_rows
-from analysis.models import Measurement, Run
+from analysis.api.v1.base.serializers import RunDetailSerializer, RunSerializer
+from analysis.api.v1.run.run_rows import run_rows
+from analysis.models import Run
 from analysis.runs import services
 from analysis.runs.queue import forecast as queue_forecast
 from analysis.runs.queue.forecast import queue_positions
@@ -54,17 +54,6 @@ def test_a_row_of_a_list_is_what_the_serializer_answers(runs):
         assert row == expected
     assert [list(row) for row in rows] == [list(RunSerializer().fields)] * len(runs)
     assert [row["queue_position"] for row in rows] == [None, None, 2, 1, None]  # runs of nobody were served before
-
-
-def test_a_single_row_is_the_same_without_the_forecast(runs):
-    described = RunSerializer(runs, many=True, context={"queue_positions": {}}).data
-    assert as_json([run_row(run) for run in runs]) == as_json(described)
-
-
-def test_probes_are_what_the_serializer_answers(runs):
-    probes = Measurement.objects.all()
-    assert as_json(measurement_rows(probes)) == as_json(MeasurementSerializer(probes, many=True).data)
-    assert len(measurement_rows(probes)) == 1
 
 
 def test_a_run_has_every_member_that_is_described_in_its_order(runs, alice_client: Client):

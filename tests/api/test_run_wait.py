@@ -14,13 +14,12 @@ from django.db import close_old_connections
 from django.http import StreamingHttpResponse
 from django.test import Client
 
-from analysis.api import waiting
 from analysis.api.v1.run import run_wait
 from analysis.api.waiting import WaitingSlots, streams
 from analysis.models import Run
 from analysis.runs import services
 from analysis.runs.services import LogLine
-from tests.factories import make_claimed_run, make_device, make_measured_run, make_probe, make_result, make_user
+from tests.factories import make_claimed_run, make_device, make_measured_run, make_probe, make_result
 from tests.factories.reports import SendingClient, make_document, make_events, make_probes, make_run_key
 
 pytestmark = pytest.mark.django_db
@@ -79,13 +78,6 @@ def test_without_a_slot_a_wait_answers_at_once(alice_client: Client, settings: A
     run = make_claimed_run()
     response = alice_client.get(f"/api/v1/runs/{run.pk}/wait/?timeout=90")
     assert (response.status_code, response.headers["Retry-After"]) == (202, "10")
-
-
-@pytest.mark.parametrize("timeout", ["91", "-1", "x", ""])
-def test_a_timeout_out_of_bounds_is_refused_by_its_name(alice_client: Client, timeout: str) -> None:
-    response = alice_client.get(f"/api/v1/runs/{make_claimed_run().pk}/wait/?timeout={timeout}")
-    assert response.status_code == 400
-    assert response.json()["errors"][0]["parameter"] == "timeout"
 
 
 def test_a_stream_has_every_event_in_order_and_ends_with_the_run(alice_client: Client) -> None:
@@ -172,39 +164,6 @@ def test_beyond_the_limit_a_stream_is_refused_until_another_one_ends(alice_clien
 def test_a_stream_never_takes_more_than_a_quarter_of_the_threads(settings: Any) -> None:
     settings.STREAMS_OPEN, settings.WEB_THREADS = 100, 16
     assert streams.places() == 4
-
-
-@pytest.fixture
-def bob_client(db: None) -> Client:
-    client = Client()
-    client.force_login(make_user("bob"))
-    return client
-
-
-def test_one_person_s_streams_leave_places_for_another(
-    alice_client: Client, bob_client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(run_wait, "streams", WaitingSlots(lambda: 4))
-    address = f"/api/v1/runs/{make_claimed_run().pk}/events/stream/"
-    clients = [alice_client] * 4 + [bob_client] * 3
-    answers = [client.get(address) for client in clients]
-    assert [answer.status_code for answer in answers] == [200, 200, 503, 503, 200, 200, 503]
-    for answer in answers:
-        close(answer)
-    again = alice_client.get(address)
-    assert again.status_code == 200
-    close(again)
-
-
-def test_one_person_s_waits_leave_places_for_another(
-    alice: User, alice_client: Client, bob_client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    taken = WaitingSlots(lambda: 4)
-    monkeypatch.setattr(waiting, "slots", taken)
-    address = f"/api/v1/runs/{make_claimed_run().pk}/wait/?timeout=0"
-    assert [taken.take(alice) for _ in range(3)] == [True, True, False]
-    answers = [client.get(address) for client in (alice_client, bob_client)]
-    assert [answer.headers["Retry-After"] for answer in answers] == ["10", "2"]
 
 
 @pytest.mark.parametrize(("places", "of_one", "of_two"), [(0, 0, 0), (1, 1, 1), (2, 1, 2), (3, 1, 2), (5, 2, 4)])

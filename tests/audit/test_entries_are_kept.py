@@ -1,7 +1,5 @@
 """Nobody changes or deletes an entry, whoever she is; only retention takes the oldest away."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Who did what, from what to what, and in answer to which request."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Each request has an id and a person, and no thread takes them along into the next one."""
 
-from __future__ import annotations
-
 import base64
 import logging
 

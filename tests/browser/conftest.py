@@ -1,7 +1,5 @@
 """Chromium, and who sits before it. On a machine without one these tests are skipped, and say so."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -3,9 +3,6 @@
 One small run is shared by all checks here, because it takes longer than all of them.
 """
 
-from __future__ import annotations
-
-import json
 import os
 import re
 import signal
@@ -103,13 +100,3 @@ def test_the_matrix_and_the_totals_count_it(window: Visitor) -> None:
     expect(window.page.get_by_role("link", name="measured, run 1")).to_be_visible()
     window.open("/")
     expect(window.page.get_by_role("region", name="Totals of this lab")).to_contain_text("1 setup")
-
-
-def test_the_export_holds_what_the_page_says(window: Visitor) -> None:
-    window.open("/runs/1/")
-    reach = window.page.get_by_text("trains with up to").first.inner_text()
-    window.open("/runs/")
-    with window.page.expect_download() as download:
-        window.page.get_by_role("link", name="JSON").click()
-    (run,) = json.loads(Path(download.value.path()).read_text())
-    assert f"up to {run['largest_batch_size']:,} samples" in reach

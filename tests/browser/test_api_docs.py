@@ -1,7 +1,5 @@
 """The API's description in a real browser: drawn from this server alone, under the strict policy, and tried out."""
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import expect
 

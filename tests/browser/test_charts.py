@@ -1,7 +1,5 @@
 """The charts' script: values by pointer, tap and keyboard, files; and the same pictures where it does not run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

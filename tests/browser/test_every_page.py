@@ -3,8 +3,6 @@
 Accessible is what axe-core finds no fault with, at levels A and AA of WCAG 2.1.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -84,13 +82,6 @@ def test_no_page_is_wider_than_a_phone(phone: Visitor, addresses: dict[str, str]
         phone.open(address)
         widths[name] = phone.width
     assert {name: width for name, width in widths.items() if width > PHONE} == {}
-
-
-def test_the_current_entry_of_the_menu_is_in_sight_on_a_phone(phone: Visitor) -> None:
-    phone.open("/fleet/#use-title")
-    place = "(({left, right}) => [left, right])(document.querySelector('.menu [aria-current]').getBoundingClientRect())"
-    left, right = phone.page.evaluate(place)
-    assert (left >= 0, right <= PHONE) == (True, True)
 
 
 @pytest.mark.nightly

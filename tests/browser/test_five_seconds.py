@@ -1,7 +1,5 @@
 """The first screen of every kind of result: the answer and its green button stand above the fold, at both widths."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

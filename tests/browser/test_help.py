@@ -1,7 +1,5 @@
 """The documents in a browser: on a phone nothing is wider than the page, and a table scrolls in itself."""
 
-from __future__ import annotations
-
 import pytest
 
 from analysis.pages.help.documents import NAMES

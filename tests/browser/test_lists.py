@@ -1,16 +1,12 @@
 """History, comparison, matrix and export in a real browser: what is set stands in the address."""
 
-from __future__ import annotations
-
-import csv
-from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
-from analysis.models import Run, RunKind
+from analysis.models import RunKind
 from engine.tune.spec import TuneSpec
 from tests.browser.chromium import Visitor
 from tests.browser.conftest import Visit
@@ -37,17 +33,6 @@ def test_a_filtered_history_is_the_same_for_whoever_gets_its_address(window: Vis
     for each in (window, other):
         expect(each.page.get_by_role("row").filter(has_text="GPT-2 small")).to_have_count(1)
         expect(each.page.get_by_role("row").filter(has_text="BERT base")).to_have_count(0)
-
-
-def test_the_export_holds_exactly_the_filtered_runs(window: Visitor) -> None:
-    device = make_device()
-    wanted = make_run(device, model="gpt2")
-    make_run(device, model="bert")
-    window.open("/runs/?model=gpt2")
-    with window.page.expect_download() as download:
-        window.page.get_by_role("link", name="CSV").click()
-    rows = list(csv.DictReader(Path(download.value.path()).read_text().splitlines()))
-    assert [int(row["id"]) for row in rows] == [wanted.pk]
 
 
 def test_a_screen_shows_twelve_runs_of_one_line_and_cuts_no_date(window: Visitor) -> None:
@@ -113,30 +98,3 @@ def test_two_ticked_runs_are_compared(window: Visitor) -> None:
     expect(window.page.get_by_role("heading", level=1)).to_contain_text("Both fit 8")
     expect(window.page.locator(".curve").first).to_be_visible()
     assert (window.errors, window.foreign_requests) == ([], [])
-
-
-def test_a_cell_of_the_matrix_leads_to_the_run_that_proves_it(window: Visitor) -> None:
-    run = make_measured_run(make_device())
-    window.open("/matrix/")
-    window.page.get_by_role("link", name=f"measured, run {run.pk}").click()
-    window.page.wait_for_url(f"**{run.get_absolute_url()}")
-
-
-def test_a_waiting_run_is_cancelled_and_asked_for_again(window: Visitor, alice: User) -> None:
-    run = make_run(requested_by=alice)
-    window.open(run.get_absolute_url())
-    window.page.get_by_role("button", name="Cancel").click()
-    expect(window.page.get_by_role("heading", level=1)).to_contain_text("cancelled")
-    window.page.get_by_role("button", name="Run again").or_(window.page.get_by_role("button", name="Retry")).click()
-    window.page.wait_for_url(f"**/runs/{run.pk + 1}/")
-    assert Run.objects.get(pk=run.pk + 1).spec == Run.objects.get(pk=run.pk).spec
-
-
-def test_a_clone_takes_the_settings_along(window: Visitor) -> None:
-    run = make_run(model="gpt2", current_batch_size=7, sequence_length=64)
-    Run.objects.filter(pk=run.pk).update(state="cancelled")
-    window.open(run.get_absolute_url())
-    window.page.get_by_role("link", name="Change and run").or_(window.page.get_by_role("link", name="Clone")).click()
-    expect(window.page.get_by_label("Model", exact=True)).to_have_value("gpt2")
-    expect(window.page.get_by_label("Sequence length")).to_have_value("64")
-    expect(window.page.get_by_label("Your batch size today")).to_have_value("7")

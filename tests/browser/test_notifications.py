@@ -1,7 +1,5 @@
 """Notifications in a real browser: by keyboard, on a phone, on a click alone, and a tab that follows its run."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -9,7 +7,7 @@ from playwright.sync_api import expect
 
 from analysis.models import Subscription
 from analysis.runs import services
-from tests.browser.chromium import PHONE, Visitor
+from tests.browser.chromium import Visitor
 from tests.browser.conftest import Visit
 from tests.factories import make_claimed_run, make_device, make_result
 
@@ -43,13 +41,6 @@ def test_a_subscription_is_made_by_keyboard(window: Visitor) -> None:
     assert Subscription.objects.get().url == "https://ci.example/hook"
     assert window.broken_rules() == []
     assert (window.errors, window.foreign_requests) == ([], [])
-
-
-def test_the_page_fits_a_phone(phone: Visitor) -> None:
-    phone.open("/account/notifications/")
-    assert phone.width <= PHONE
-    assert phone.broken_rules() == []
-    assert phone.errors == []
 
 
 def test_the_browser_is_requested_on_a_click_alone_and_hears_of_the_end_of_a_hidden_tab(window: Visitor) -> None:

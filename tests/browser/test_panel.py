@@ -1,7 +1,5 @@
 """The admin panel in a browser: under our content policy, on a phone, without a fault that axe-core finds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

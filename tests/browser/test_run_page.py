@@ -1,7 +1,5 @@
 """A run's page in a real browser: its parts, copying, its charts on a phone, how a live page comes to its end."""
 
-from __future__ import annotations
-
 import re
 import time
 from typing import Any
@@ -79,11 +77,13 @@ def test_a_result_takes_two_pages_of_paper(window: Visitor) -> None:
     assert len(re.findall(rb"/Type /Page\b", document)) <= 2
 
 
-def test_the_green_button_copies_the_setting(visit: Visit, live_server: Any, alice: User) -> None:
+@pytest.mark.parametrize(("role", "name"), [("link", "Copy the settings"), ("button", "Copy the setting")])
+@pytest.mark.each_value
+def test_the_setting_is_copied(visit: Visit, live_server: Any, alice: User, role: Any, name: str) -> None:
     run = make_measured_run(make_device())
     visitor = visit(live_server.url, alice, permissions=["clipboard-read", "clipboard-write"])
-    visitor.open(f"{run.get_absolute_url()}#probes")
-    visitor.page.get_by_role("link", name="Copy the settings").click()
+    visitor.open(f"{run.get_absolute_url()}{'#probes' if role == 'link' else ''}")
+    visitor.page.get_by_role(role, name=name, exact=True).click()
     expect(visitor.page.get_by_role("status").filter(has_text="Copied")).to_be_visible()
     assert "per_device_train_batch_size=8" in visitor.page.evaluate("navigator.clipboard.readText()")
 
@@ -96,15 +96,6 @@ def test_a_log_that_was_not_shown_begins_at_its_end(window: Visitor) -> None:
     window.open(run.get_absolute_url())
     window.page.get_by_role("link", name="Log, notes").click()
     expect(window.page.get_by_text("line 59")).to_be_in_viewport()
-
-
-def test_the_setting_is_copied(visit: Visit, live_server: Any, alice: User) -> None:
-    run = make_measured_run(make_device())
-    visitor = visit(live_server.url, alice, permissions=["clipboard-read", "clipboard-write"])
-    visitor.open(run.get_absolute_url())
-    visitor.page.get_by_role("button", name="Copy the setting").click()
-    expect(visitor.page.get_by_role("status").filter(has_text="Copied")).to_be_visible()
-    assert "per_device_train_batch_size=8" in visitor.page.evaluate("navigator.clipboard.readText()")
 
 
 def test_what_cannot_be_copied_is_selected(window: Visitor) -> None:

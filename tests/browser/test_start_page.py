@@ -1,7 +1,5 @@
 """The start page in a real browser: search, keyboard, what was measured already, every wrong field at once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The blocks of docs/clusters.md: what the tests run is what people read."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

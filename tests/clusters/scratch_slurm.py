@@ -3,8 +3,6 @@
 The node has a "card" that is a name alone: its device file is /dev/null.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

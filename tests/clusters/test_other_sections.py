@@ -1,7 +1,5 @@
 """The manifest of docs/clusters.md, and the output of `fit` that it shows."""
 
-from __future__ import annotations
-
 import kubernetes_validate
 import yaml
 

@@ -1,7 +1,5 @@
 """The section on Slurm in docs/clusters.md, followed word for word against real daemons and a real portal."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

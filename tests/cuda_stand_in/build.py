@@ -8,8 +8,6 @@ What is downloaded and what is compiled are kept apart, below MEMORYMARK_CUDA_ST
 of the driver downloads nothing. Needs g++ with its binutils, pip and a package index; no CUDA, no GPU.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import hashlib

@@ -1,7 +1,5 @@
 """Made-up cards under PyTorch's real CUDA build. Skipped loudly where it cannot be built, a failure with CI=true."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Iterator

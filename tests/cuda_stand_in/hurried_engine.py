@@ -1,7 +1,5 @@
 """`python -m engine`, but it does not wait for a quiet machine: no speed means anything on made-up cards."""
 
-from __future__ import annotations
-
 import sys
 
 from engine.cli.main import main

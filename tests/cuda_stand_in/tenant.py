@@ -4,8 +4,6 @@ in   take <device> <bytes>    give back    in   context <device>
 out  a CUDA error number after each line, 0 for success
 """
 
-from __future__ import annotations
-
 import ctypes
 import sys
 

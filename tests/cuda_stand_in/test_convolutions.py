@@ -1,7 +1,5 @@
 """Residual networks: cuDNN's plans want workspaces, and PyTorch takes a smaller plan where one does not fit."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.results.result import Outcome

@@ -1,7 +1,5 @@
 """Estimates beside PyTorch's real allocator, and the proof that they open no card."""
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,7 +1,5 @@
 """The allocator's other way: segments that grow page by page, and the driver's refusals in the middle of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Changes of a training on a card are in force there: what was not applied would be an error of the start."""
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,7 +1,5 @@
 """The first hour on a card, on made-up ones: cheap experiments from end to end, and going on after a cut."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

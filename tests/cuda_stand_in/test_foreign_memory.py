@@ -1,7 +1,5 @@
 """Somebody else on the card: no certificate rests on memory that they held."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The engine forks its sessions: no import may start CUDA before, for any entry of the catalogue."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

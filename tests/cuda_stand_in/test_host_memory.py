@@ -1,7 +1,5 @@
 """What is moved to the host's memory leaves the GPU: real copies of the real CUDA build, on a made-up driver."""
 
-from __future__ import annotations
-
 from engine.results.result import Outcome
 from engine.text.units import GIB
 from tests.cuda_stand_in.cards import WarmEngine

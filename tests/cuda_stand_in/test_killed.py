@@ -1,7 +1,5 @@
 """Sessions that are killed, hang or die: their memory is back before the next one counts on it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """A memory limit is kept to the byte, by the allocator itself."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What the engine reads of cards by NVML, through the real pynvml."""
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,7 +1,5 @@
 """Portal and workers on two made-up cards: each run has its own, and estimates open none."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sqlite3

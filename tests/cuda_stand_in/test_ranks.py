@@ -1,7 +1,5 @@
 """Ranks that one card stands in for: an unchanged script for NCCL, its exact size, and what estimates say of it."""
 
-from __future__ import annotations
-
 import json
 import sys
 from typing import Any

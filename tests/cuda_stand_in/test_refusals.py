@@ -1,7 +1,5 @@
 """Drivers that refuse, in every place: what is memory is an outcome, and everything else is a sentence."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.errors import DeviceUnavailable, EngineError, WorkerFailed, WorkloadFailed

@@ -1,7 +1,5 @@
 """Whole runs: the three classic models' transformers, and BERT tiny by the command line as a person starts it."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Drivers that go on in the host's memory (WSL, Windows): what lies there is not the card's."""
 
-from __future__ import annotations
-
 from engine.text.units import GIB
 from tests.cuda_stand_in.cards import WarmEngine
 

@@ -1,7 +1,5 @@
 """A training command on a card: its limit is in force inside it, and what it catches is a refusal all the same."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A function of a program on a card: forks where the program has not asked for one, and a reason where it has."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

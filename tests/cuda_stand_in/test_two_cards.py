@@ -1,7 +1,5 @@
 """Two cards: a run uses the one it was given, and opens no other."""
 
-from __future__ import annotations
-
 import json
 
 from engine.text.units import GIB

@@ -1,7 +1,5 @@
 """What filled a made-up card: the allocator's own refusal, counted to the byte, with fragmentation apart."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.results.memory_breakdown import ACTIVATIONS, PARAMETERS, MemoryBreakdown, by_kind

@@ -1,7 +1,5 @@
 """A worker for a race, with made-up speeds and losses, and races with it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

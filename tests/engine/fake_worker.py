@@ -1,8 +1,6 @@
 """A worker with a made-up memory curve, in the place of one with a device. Behaves like the real one:
 a refused probe ends the process, the next one is fresh, and closing makes the next one fresh."""
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Callable
 from typing import Any

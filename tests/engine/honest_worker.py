@@ -1,7 +1,5 @@
 """A made-up worker whose figures are those of a machine that could exist, and the documents of its runs."""
 
-from __future__ import annotations
-
 import json
 import random
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A machine on which no other work is done, whatever else runs beside the tests."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Made-up memory curves of every kind a real device has shown: straight, bent, stepped, noisy."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable

@@ -3,10 +3,11 @@
 They know the smooth curve of their device, and nothing of its steps and its noise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
+from engine.estimate.what_to_change import Evaluated
 from tests.engine.synthetic_devices import Device
 
 WAYS = ("bytes for a sample", "the whole rise")
@@ -26,3 +27,10 @@ def estimate(device: Device, boundary: int, factor: float, way: str) -> Callable
     rise, expected_rise = clean(boundary) - first, clean(max(boundary * factor, 1)) - first
     steepness = rise / expected_rise if rise > 0 and expected_rise > 0 else 1.0
     return lambda size: round(first + (clean(size) - first) * steepness)
+
+
+def evaluated(limit_bytes: int, margin: float, largest: int, safe: int, peak_bytes: Callable[[int], int]) -> Evaluated:
+    """One combination of settings, with the figures by which it is judged."""
+    figures = {"limit_bytes": limit_bytes, "margin_fraction": margin}
+    made: Any = SimpleNamespace(largest_batch_size=largest, safe_batch_size=safe, **figures)
+    return Evaluated(made, peak_bytes)

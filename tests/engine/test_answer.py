@@ -1,7 +1,5 @@
 """A size is recommended only where today's is known: it trained, or it was refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.build_result import answer

@@ -1,7 +1,5 @@
 """Does one batch size fit? It alone is run, and nothing is claimed of any other."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.cli.measure import exit_status

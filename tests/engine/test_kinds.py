@@ -1,7 +1,5 @@
 """The table of kinds has a row for each kind of run, and what a row names is there."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.cli.main import COMMANDS

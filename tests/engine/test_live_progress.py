@@ -1,7 +1,5 @@
 """What a run does now is a fold over its events, of any sender."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

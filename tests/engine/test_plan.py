@@ -1,7 +1,5 @@
 """The time a run still takes is taken from its own probes, and is not told where they do not show it."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.plan import EXTRA_ROUNDS_SECONDS, SoFar, seconds_left, share_of_phase

@@ -1,7 +1,5 @@
 """Profiles hold declared settings with values that are offered, and what the installed libraries have by default."""
 
-from __future__ import annotations
-
 import re
 from importlib.util import find_spec
 from pathlib import Path

@@ -1,7 +1,5 @@
 """By what name the engine is started, and what helps where that name may mean another program."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

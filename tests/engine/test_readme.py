@@ -1,7 +1,5 @@
 """The Python of the README and the documents runs as it stands; the worker alone is a fake one with a made-up curve."""
 
-from __future__ import annotations
-
 import re
 import sys
 from functools import partial

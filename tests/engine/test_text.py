@@ -1,7 +1,5 @@
 """Small rules of text: noise of libraries, durations."""
 
-from __future__ import annotations
-
 from engine.text.noise import is_noise
 from engine.text.units import format_duration
 

@@ -1,7 +1,5 @@
 """The time left of any kind of run is one figure that shrinks, rounded, and within the time budget."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

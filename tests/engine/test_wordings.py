@@ -3,8 +3,6 @@
 Who adds a reason or a note adds its wording: otherwise a portal refuses the documents that hold it.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

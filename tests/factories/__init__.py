@@ -1,7 +1,5 @@
 """Rows and results for tests: plausible in shape, round in figures, so that no one takes them for measured."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

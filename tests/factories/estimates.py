@@ -1,7 +1,5 @@
 """Estimates with every member that an engine writes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from analysis.models import Run

@@ -1,7 +1,5 @@
 """Runs for the tests of the history, made past the services where only their columns matter."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

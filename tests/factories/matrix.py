@@ -1,7 +1,5 @@
 """Stored runs for the matrix's tests, on made-up cards of the catalogue."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reading a page as its reader does, and runs to read."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -25,6 +23,18 @@ def words(html: str) -> str:
     main = re.search(r"<main.*</main>", html, re.DOTALL)
     assert main is not None
     return " ".join(re.sub(r"<script.*?</script>|<[^>]+>", " ", main[0], flags=re.DOTALL).split())
+
+
+def form_data(on: Device, **values: Any) -> dict[str, Any]:
+    """What the form of a run sends."""
+    defaults = {"model": "bert-tiny", "precision": "fp32", "optimizer": "adamw", "mode": "train"}
+    return {**defaults, "device": on.pk, "current_batch_size": "16", **values}
+
+
+def estimate_form(**values: Any) -> dict[str, Any]:
+    """What the same form sends that asks for an estimate."""
+    training = {"model": "bert", "precision": "fp32", "optimizer": "adamw", "mode": "train"}
+    return {"kind": "estimate", "gpu": "a10", "current_batch_size": "16", **training, **values}
 
 
 def finished(result: RunResult, device: Device | None = None, **fields: Any) -> Run:

@@ -1,7 +1,5 @@
 """Runs that a sender on another machine reports: their result documents as bytes, and the calls that bring them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import secrets
@@ -51,10 +49,14 @@ def make_honest_result(device: DeviceFacts = DEVICE, *, seconds: float = 120.0, 
 
 def make_document(run_key: str = "", *, host: str = HOST, result: RunResult | None = None, **members: Any) -> bytes:
     """The bytes of a result file."""
-    content = {**(result or make_honest_result()).to_dict(), **members}
-    facts = {"run_key": run_key or make_run_key(), "host": host, "started_at": STARTED_AT}
-    content["environment"] = {**content["environment"], **facts}
-    return json.dumps({"exit_status": 0, "result": content}).encode()
+    return body_of({**(result or make_honest_result()).to_dict(), **members}, run_key, host)
+
+
+def body_of(document: dict[str, Any], run_key: str = "", host: str = HOST) -> bytes:
+    """The bytes of the result file of this document, of a run of its own unless it is named."""
+    origin = {"run_key": run_key or make_run_key(), "host": host, "started_at": STARTED_AT}
+    environment = {**document["environment"], **origin}
+    return json.dumps({"exit_status": 0, "result": {**document, "environment": environment}}).encode()
 
 
 def make_events(probes: Sequence[Probe] = ()) -> list[dict[str, Any]]:

@@ -1,7 +1,5 @@
 """Stored runs for the comparison's tests: round figures on made-up cards."""
 
-from __future__ import annotations
-
 import datetime as dt
 from dataclasses import replace
 from typing import Any

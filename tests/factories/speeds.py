@@ -1,7 +1,5 @@
 """Results whose speeds were compared in rounds: with intervals, or not measurable."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Time limits of a supervised run that a test can wait for."""
 
-from __future__ import annotations
-
 from analysis.workers.supervisor import SupervisorTimeouts
 
 QUICK = SupervisorTimeouts(

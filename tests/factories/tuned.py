@@ -1,7 +1,5 @@
 """Finished runs of a command of somebody's own, as the database has them."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 from typing import Any
 

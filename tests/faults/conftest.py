@@ -1,7 +1,5 @@
 """A database that can go away, and a fleet on it; everything a test started is dead when it ends."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -6,8 +6,6 @@ results can be compared. While it runs it holds a lock on `FAKE_ENGINE_DIR/cards
 has a card's memory: whoever finds that taken writes it down in `FAKE_ENGINE_DIR/overlaps`.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os
@@ -22,7 +20,18 @@ from engine.results.result import Outcome, Probe, RunResult
 from engine.results.result_file import write_result
 from engine.resume import EarlierAttempt
 from engine.spec import RunSpec
-from tests.fake_engine import FACTS, flood, probe, result, say
+from tests.fake_engine import (
+    FACTS,
+    flood,
+    hang,
+    killed,
+    probe,
+    raise_error,
+    result,
+    say,
+    terminated,
+    worker_died,
+)
 
 FOLDER = Path(os.environ.get("FAKE_ENGINE_DIR", "."))
 BATCH_SIZES = (4, 8, 16, 32)
@@ -88,31 +97,13 @@ def abort(engine: Engine) -> None:
     os.abort()
 
 
-def killed(engine: Engine) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 def ended_from_outside(engine: Engine) -> None:
     """As by somebody who sends SIGTERM to every process of the machine, before its worker knows."""
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def terminated(engine: Engine) -> None:
-    """As the real engine ends on SIGTERM: in order, and says so by its exit status."""
-    sys.exit(128 + signal.SIGTERM)
-
-
-def worker_died(engine: Engine) -> None:
-    """As the real engine ends when the process that holds torch was killed."""
-    message = "the worker process was ended by SIGKILL"
-    say("error", error={"code": "engine_worker_died", "field": None, "message": message, "exit_status": 1})
-    sys.exit(1)
-
-
 def cuda_oom(engine: Engine) -> None:
-    message = "CUDA out of memory outside the search"
-    say("error", error={"code": "out_of_memory", "field": None, "message": message, "exit_status": 1})
-    sys.exit(1)
+    raise_error("out_of_memory", "CUDA out of memory outside the search")
 
 
 def no_result(engine: Engine) -> None:
@@ -128,13 +119,6 @@ def garbage(engine: Engine) -> None:
 
 def flooding(engine: Engine) -> None:
     flood(engine.spec)
-
-
-def hang(engine: Engine) -> None:
-    """As C code that holds the interpreter: no SIGTERM is heard."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    say("phase", phase="searching")
-    time.sleep(600)
 
 
 def grandchild(engine: Engine) -> None:
@@ -158,17 +142,6 @@ def finished_but_unheard(engine: Engine) -> None:
     write_result(engine.result_file, 0, engine.measure())
     os.kill(os.getppid(), signal.SIGKILL)
     time.sleep(600)
-
-
-def torn_result(engine: Engine) -> None:
-    engine.result_file.write_text('{"exit_status": 0, "result": {"schema"')
-    kill_supervisor(engine)
-
-
-def foreign_result(engine: Engine) -> None:
-    """Whole, and of the right shape, but with a word where a number belongs."""
-    engine.result_file.write_text(json.dumps({"exit_status": 0, "result": wrong_types(engine.measure())}))
-    kill_supervisor(engine)
 
 
 def wrongly_typed(engine: Engine) -> None:
@@ -231,7 +204,7 @@ MODES = {
     for mode in (
         ok, segfault, abort, killed, terminated, worker_died, ended_from_outside, cuda_oom, no_result, garbage,
         flooding, hang, grandchild, daemon, daemon_then_killed_supervisor,
-        grandchild_then_killed_supervisor, kill_supervisor, finished_but_unheard, torn_result, foreign_result,
+        grandchild_then_killed_supervisor, kill_supervisor, finished_but_unheard,
         wrongly_typed, full_disk,
     )
 }  # fmt: skip

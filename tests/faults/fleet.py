@@ -1,7 +1,5 @@
 """A fleet in a test: real worker processes on fake cards, kept alive, and words for what is to be seen of them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sqlite3
@@ -19,6 +17,7 @@ from django.db import OperationalError, connection
 from analysis.models import Device, Run, State
 from analysis.workers.engine_process import dies_with_its_parent
 from tests.factories import make_card, make_run, make_run_of_several
+from tests.waiting import wait_until
 
 T = TypeVar("T")
 RESTART_SECONDS = 0.5
@@ -227,13 +226,6 @@ def engines(folder: Path) -> list[int]:
             if "tests.faults.engine" in line and str(folder) in line:
                 found.append(int(entry.name))
     return [pid for pid in found if is_alive(pid)]
-
-
-def wait_until(holds: Callable[[], object], *, seconds: float) -> None:
-    ends_at = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < ends_at, f"did not happen within {seconds} s"
-        time.sleep(0.02)
 
 
 def kill(pid: int | None, number: signal.Signals = signal.SIGKILL) -> None:

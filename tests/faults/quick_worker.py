@@ -1,7 +1,5 @@
 """`manage.py worker`, but impatient: `python -m tests.faults.quick_worker LOOK_SECONDS FROZEN_SECONDS [DEVICE]`."""
 
-from __future__ import annotations
-
 import os
 import sys
 

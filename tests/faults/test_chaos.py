@@ -1,7 +1,5 @@
 """Random kills over many runs: whatever dies, the runs end as undisturbed ones do."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

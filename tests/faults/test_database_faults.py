@@ -1,7 +1,5 @@
 """The database goes away, is full, read-only, older than the code: nothing measured is lost, nobody is robbed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Runs of several cards on real workers: all or none, free again whoever dies, and no worker waits for another."""
 
-from __future__ import annotations
-
 import pytest
 
 from analysis.models import Device, State

@@ -1,7 +1,5 @@
 """Several hosts and several portals: each run once, one engine per card, the newer owner's result stands."""
 
-from __future__ import annotations
-
 import signal
 import time
 
@@ -11,7 +9,8 @@ from analysis.models import State
 from analysis.runs import services
 from analysis.runs.queue.placement import Placement
 from tests.factories import make_spec
-from tests.faults.fleet import Fleet, freeze_between_writes, kill, wait_until
+from tests.faults.fleet import Fleet, freeze_between_writes, kill
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 

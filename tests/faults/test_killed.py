@@ -1,7 +1,5 @@
 """kill -9 of any part of a worker, and orderly stops: nothing is lost, nothing runs twice, nothing is left behind."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time
@@ -10,7 +8,8 @@ import pytest
 
 from analysis.models import Run, State
 from analysis.runs import services
-from tests.faults.fleet import Fleet, Server, engines, is_alive, kill, wait_until
+from tests.faults.fleet import Fleet, Server, engines, is_alive, kill
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 PARTS = ("worker", "sentinel", "main", "monitor", "pusher", "engine")
@@ -93,18 +92,6 @@ def test_a_worker_that_is_asked_to_stop_gives_its_run_back(fleet: Fleet, whole_g
     assert not is_alive(engine)
 
 
-def test_a_stop_that_reaches_the_engine_first_is_not_the_runs_fault(fleet: Fleet):
-    """F15, as systemd does it: SIGTERM to every process of the service at once, the engine's session too."""
-    card = fleet.card()
-    server = fleet.serve_until_ready(card, **SLOW)
-    run = fleet.run(card)
-    engine = fleet.until_measuring(run)
-    kill(engine, signal.SIGTERM)
-    assert stop(server, whole_group=True) < STOP_SECONDS
-    run.refresh_from_db()
-    assert (run.state, run.attempts.get().cause, run.attempts.get().counted) == (State.QUEUED, "worker_stopped", False)
-
-
 def test_an_idle_worker_stops_at_once(fleet: Fleet):
     """F15."""
     server = fleet.serve_until_ready(fleet.card())
@@ -135,13 +122,3 @@ def test_a_cancelled_run_whose_worker_is_killed_too_is_cancelled(fleet: Fleet):
     (run,) = fleet.until_over(run)
     assert run.state == State.CANCELLED
     assert engines(fleet.folder) == []
-
-
-def test_a_cancelled_waiting_run_never_starts(fleet: Fleet):
-    """F06."""
-    card = fleet.card()
-    cancelled, run = fleet.run(card), fleet.run(card)
-    services.run_cancel(run_id=cancelled.pk)
-    fleet.serve(card)
-    cancelled, run = fleet.until_over(cancelled, run)
-    assert (cancelled.state, run.state, fleet.starts(cancelled)) == (State.CANCELLED, State.FINISHED, 0)

@@ -1,7 +1,5 @@
 """The spine of these tests again on a real PostgreSQL, whose connections all break in an outage."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

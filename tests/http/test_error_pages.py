@@ -1,7 +1,5 @@
 """Error pages: what they say, and that those of a failing server need nothing but themselves."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re
@@ -15,6 +13,8 @@ from django.http import HttpResponse
 from django.test import Client
 
 from memorymark_site.env import Rate
+
+pytestmark = pytest.mark.django_db
 
 HTML = {"accept": "text/html"}
 
@@ -57,7 +57,6 @@ def exported_too_often(browser: Client, monkeypatch: pytest.MonkeyPatch) -> Http
     return browser.get("/runs/export.csv", headers=HTML)
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize(
     ("visit", "status", "title"),
     [
@@ -83,16 +82,15 @@ def test_a_page_of_a_failing_server_loads_nothing_and_its_style_is_allowed(
     assert "unsafe" not in policy
 
 
-@pytest.mark.django_db
 def test_its_colours_are_those_of_the_pages() -> None:
     root = Path(django_settings.BASE_DIR)
     tokens = set(re.findall(r"#[0-9a-f]{3,8}", (root / "static/css/tokens.css").read_text()))
     assert set(re.findall(r"#[0-9a-f]{6}", (root / "templates/error.css").read_text())) <= tokens
 
 
-@pytest.mark.django_db
 def test_what_is_missing_and_what_is_forbidden_say_so_in_plain_words(alice_client: Client) -> None:
-    missing = alice_client.get("/nothing/here/", headers=HTML).content.decode()
+    answer = alice_client.get("/nothing/here/", headers=HTML)
+    assert (answer.status_code, "Page not found" in (missing := answer.content.decode())) == (404, True)
     assert "There is nothing at this address. It may have been deleted." in missing
     forbidden = alice_client.get("/admin/", headers=HTML)
     assert forbidden.status_code == 403

@@ -1,7 +1,5 @@
 """A query string is read strictly: what is not understood is refused, by its parameter's name."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The results and probes whose words are recorded: measured by the benchmarks, and made up for rarer ends."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -58,6 +56,7 @@ def probes() -> tuple[Probe, ...]:
         make_refusal(9, failed_phase="optimizer_step", error_message="out of memory: the peak is 2.0 GiB\nmore"),
         make_refusal(9, purpose=Purpose.CONFIRM, fresh_process=True, error_message=None),
         make_refusal(5000, outcome=Outcome.SIZE_LIMIT, error_message="int32"),
+        Probe(9, Outcome.ERROR, failed_phase="optimizer_step"),
         make_refusal(70, outcome=Outcome.ERROR, error_message="the script ended with 1", failed_phase="forward"),
     )
 

@@ -3,8 +3,6 @@
 After a wanted change of words: `RECORD_WORDS=1 python -m pytest tests/in_words`, and read the difference.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What is known of the speed of a result is said in the same words wherever it is said."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

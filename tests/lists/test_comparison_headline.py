@@ -1,7 +1,5 @@
 """The comparison in one sentence: only what is sure is said."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import zip_longest

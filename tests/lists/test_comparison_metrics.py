@@ -1,7 +1,5 @@
 """Figures beside each other: differences, verdicts, and the batch size that all have in common."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

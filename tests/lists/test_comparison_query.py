@@ -1,7 +1,5 @@
 """Addresses of comparisons: what they mean, and what is refused by name."""
 
-from __future__ import annotations
-
 import pytest
 from django.http import QueryDict
 

@@ -1,7 +1,5 @@
 """Trainings on several GPUs beside one GPU alone: how well they scale."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

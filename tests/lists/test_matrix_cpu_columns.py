@@ -1,7 +1,5 @@
 """A CPU that was measured with several memory limits has one column; each cell shows the largest limit that has one."""
 
-from __future__ import annotations
-
 import pytest
 
 from analysis.lists.matrix.cpu_columns import join_limits

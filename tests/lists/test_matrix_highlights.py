@@ -1,8 +1,6 @@
 """Which measured cards are called the fastest and the cheapest."""
 
-from __future__ import annotations
-
-from analysis.lists.matrix.highlights import cheapest, fastest
+from analysis.lists.matrix.marks import cheapest, fastest
 
 
 def test_a_card_alone_is_neither_the_fastest_nor_the_cheapest() -> None:

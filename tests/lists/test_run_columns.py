@@ -1,7 +1,5 @@
 """Which columns there are, in what order they stand, and how one is moved."""
 
-from __future__ import annotations
-
 import pytest
 
 from analysis.lists.runs.columns import COLUMNS, DEFAULT, columns_named, moved

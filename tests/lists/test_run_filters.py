@@ -1,7 +1,5 @@
 """Each filter finds what it should and nothing else; what is not understood finds nothing and says so."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Steps in a series: found where they are, and not where chance or an outlier only looks like one."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

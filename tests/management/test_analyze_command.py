@@ -1,7 +1,5 @@
 """`manage.py analyze`: one stored run in the foreground."""
 
-from __future__ import annotations
-
 from io import StringIO
 from typing import Any
 

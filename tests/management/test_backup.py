@@ -1,7 +1,5 @@
 """`manage.py backup` and `manage.py restore`, on the database of the tests."""
 
-from __future__ import annotations
-
 import stat
 from pathlib import Path
 

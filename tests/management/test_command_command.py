@@ -1,7 +1,5 @@
 """`manage.py command`: an administrator registers training commands without editing the file by hand."""
 
-from __future__ import annotations
-
 import os
 import stat
 import sys

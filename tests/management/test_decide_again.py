@@ -1,7 +1,5 @@
 """`manage.py decide_again`, on results whose conclusions are not today's."""
 
-from __future__ import annotations
-
 from io import StringIO
 
 import pytest

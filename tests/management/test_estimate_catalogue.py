@@ -1,7 +1,5 @@
 """`manage.py estimate_catalogue`: fills the queue with what is not stored, and goes on where it stopped."""
 
-from __future__ import annotations
-
 import pytest
 from django.core.management import CommandError, call_command
 

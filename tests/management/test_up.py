@@ -1,7 +1,5 @@
 """The parts of `manage.py up`; that it really starts is tested in test_up_really_starts.py."""
 
-from __future__ import annotations
-
 import errno
 import os
 import socket

@@ -1,7 +1,5 @@
 """`manage.py up` from an empty folder, with the real engine: starts, measures, survives kills, leaves nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

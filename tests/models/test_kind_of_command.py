@@ -1,7 +1,5 @@
 """A command is a kind of run: lists name it a measurement."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

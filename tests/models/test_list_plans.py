@@ -1,7 +1,5 @@
 """The plans that keep the list quick."""
 
-from __future__ import annotations
-
 import pytest
 from django.db import connection
 from django.http import QueryDict

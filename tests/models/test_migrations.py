@@ -1,7 +1,5 @@
 """The migrations make the tables that the models describe, and can be taken back."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 import pytest

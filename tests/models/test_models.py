@@ -1,7 +1,5 @@
 """What the tables promise."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 import pytest

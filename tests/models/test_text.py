@@ -1,7 +1,5 @@
 """Text that could break or mislead whoever reads it: refused from people, marked where the engine said it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -11,6 +9,8 @@ from analysis.models import Run, SavedView, TrendAcknowledgement
 from analysis.models.text import plain_line, plain_text, storable_json, storable_text
 from analysis.runs import services
 from tests.factories import FACTS, make_claimed_run, make_device, make_measured_run, make_result, make_run
+
+pytestmark = pytest.mark.django_db
 
 HARMFUL = ["\x1b[31mred", "a\x00b", "\u202egnp.exe", "left\u2066right", "\x9bm", "\x08"]
 HARMLESS = ["Ünïcödé", "日本語", "עברית", "👩‍🔬 run 7", "naïve – “quoted”"]
@@ -41,7 +41,6 @@ def test_what_the_engine_says_is_kept_with_a_mark():
     assert storable_json({"a\x00": ["\x1b", 1, None, {"b": True}]}) == {"a\ufffd": ["\ufffd", 1, None, {"b": True}]}
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize("text", ["\x1b", "a\u202eb"])
 def test_no_page_and_no_body_stores_it(alice, alice_client, root_client, text):
     run = make_run(requested_by=alice)
@@ -62,7 +61,6 @@ def test_no_page_and_no_body_stores_it(alice, alice_client, root_client, text):
     assert not SavedView.objects.exists()
 
 
-@pytest.mark.django_db
 def test_a_note_on_a_step_is_no_exception(alice_client):
     run = make_measured_run()
     answer = alice_client.post(f"/trend/acknowledge/{run.pk}/", {"metric": "peak", "note": "a\x1bb"}, follow=True)
@@ -70,7 +68,6 @@ def test_a_note_on_a_step_is_no_exception(alice_client):
     assert not TrendAcknowledgement.objects.exists()
 
 
-@pytest.mark.django_db
 def test_the_name_that_a_driver_gives_breaks_no_picture(alice_client):
     run = make_claimed_run(make_device())
     result = make_result(device=replace(FACTS, name="Card\x1b\u202e"))

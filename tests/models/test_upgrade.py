@@ -3,8 +3,6 @@
 `tests/data/databases/e197c3f3.sqlite3.xz` was filled at that commit: runs of all kinds, and some of each state.
 """
 
-from __future__ import annotations
-
 import lzma
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """A receiver whose host is allowed, subscriptions to it, and one turn of the sender."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

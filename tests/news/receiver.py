@@ -1,7 +1,5 @@
 """A real HTTP server on loopback that stands for a webhook's receiver."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import ssl

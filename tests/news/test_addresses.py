@@ -1,7 +1,5 @@
 """News go to public addresses only, unless a GPU manager allowed the host."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 import ssl
@@ -54,24 +52,11 @@ PRIVATE = [
     *("3fff::1", "3fff:fff:ffff::1"),  # documentation
     # the rest of IANA's special-purpose registries that is not globally reachable, and what nobody was given
     *(
-        "0.1.2.3",
-        "192.0.0.8",
-        "192.0.0.170",
-        "192.0.2.1",
-        "192.88.99.2",
-        "198.19.255.255",
-        "198.51.100.1",
+        *("0.1.2.3", "192.0.0.8", "192.0.0.170", "192.0.2.1", "192.88.99.2", "198.19.255.255", "198.51.100.1"),
         "203.0.113.9",
     ),
     *(
-        "64:ff9b:1::1",
-        "100::1",
-        "100:0:0:1::1",
-        "2001:2::1",
-        "2001:10::1",
-        "2001:1::4",
-        "5f00::1",
-        "fdff::1",
+        *("64:ff9b:1::1", "100::1", "100:0:0:1::1", "2001:2::1", "2001:10::1", "2001:1::4", "5f00::1", "fdff::1"),
         "febf::1",
     ),
     *("::ffff:0:127.0.0.1", "4000::1", "8000::1", "1000::1", "e000::1"),

@@ -1,7 +1,5 @@
 """What is news: ends, contradicted estimates, steps of trends, silent devices; and for whom."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """From the end of a run to a signed request at its receiver, through failures."""
 
-from __future__ import annotations
-
 import json
 import time
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """News by mail: opt-in, plain text, off unless it is configured."""
 
-from __future__ import annotations
-
 import smtplib
 from typing import Any
 

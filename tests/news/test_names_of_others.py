@@ -1,7 +1,5 @@
 """What a reporter calls their training is a name in others' mail and Slack: no markup, no link, no line of its own."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

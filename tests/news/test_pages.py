@@ -1,7 +1,5 @@
 """The page "Notifications", and what docs/notifications.md says of the signature."""
 
-from __future__ import annotations
-
 import re
 import time
 from datetime import timedelta
@@ -18,12 +16,13 @@ from analysis.news.subscriptions import SUBSCRIPTIONS_PER_PERSON, subscription_t
 from tests.factories import make_device, make_measured_run
 from tests.news.receiver import answer
 
+pytestmark = pytest.mark.django_db
+
 LIST = "/account/notifications/"
 FORM = {"name": "ci", "channel": "webhook", "kinds": ["run.finished"], "url": "https://ci.example/services/SECRET"}
 SECRET = re.compile(r"mm_whsec_[\w-]{43}")
 
 
-@pytest.mark.django_db
 def test_the_secret_is_on_the_page_that_creates_it_and_on_no_other(alice_client: Client) -> None:
     created = alice_client.post(f"{LIST}new/", FORM)
     assert len(SECRET.findall(created.content.decode())) == 1
@@ -32,7 +31,6 @@ def test_the_secret_is_on_the_page_that_creates_it_and_on_no_other(alice_client:
         assert not SECRET.search(alice_client.get(address).content.decode())
 
 
-@pytest.mark.django_db
 def test_the_audit_log_has_the_host_but_neither_path_nor_secret(alice_client: Client) -> None:
     alice_client.post(f"{LIST}new/", FORM)
     entry = AuditEntry.objects.get(action="subscription.create")
@@ -40,7 +38,6 @@ def test_the_audit_log_has_the_host_but_neither_path_nor_secret(alice_client: Cl
     assert "SECRET" not in str(entry.after)
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize(
     ("change", "text"),
     [
@@ -61,7 +58,6 @@ def test_a_wrong_field_says_what_is_allowed_and_nothing_is_stored(
     assert not Subscription.objects.exists()
 
 
-@pytest.mark.django_db
 def test_a_person_has_a_bounded_number(alice_client: Client, alice: User) -> None:
     Subscription.objects.bulk_create(
         Subscription(owner=alice, name=str(number), channel="slack") for number in range(SUBSCRIPTIONS_PER_PERSON)
@@ -69,7 +65,6 @@ def test_a_person_has_a_bounded_number(alice_client: Client, alice: User) -> Non
     assert alice_client.post(f"{LIST}new/", FORM).status_code == 422
 
 
-@pytest.mark.django_db
 def test_the_log_shows_each_attempt_with_status_and_reason(subscribe, send, receiver, alice, alice_client) -> None:
     subscription, _ = subscribe()
     run = make_measured_run(make_device(), requested_by=alice)
@@ -83,7 +78,6 @@ def test_the_log_shows_each_attempt_with_status_and_reason(subscribe, send, rece
     assert re.search(r"200, [\d.]+ s", page)
 
 
-@pytest.mark.django_db
 def test_saving_turns_a_disabled_one_on_again(alice_client: Client) -> None:
     alice_client.post(f"{LIST}new/", FORM)
     Subscription.objects.update(disabled_at="2026-01-01T00:00Z", disabled_because="every attempt failed")
@@ -93,7 +87,6 @@ def test_saving_turns_a_disabled_one_on_again(alice_client: Client) -> None:
     assert Subscription.objects.get().disabled_at is None
 
 
-@pytest.mark.django_db
 def test_the_page_says_when_nothing_sends_the_news(subscribe, alice_client: Client) -> None:
     subscription_test(subscription=subscribe()[0])
     assert "does not run" not in alice_client.get(LIST).content.decode()
@@ -101,7 +94,6 @@ def test_the_page_says_when_nothing_sends_the_news(subscribe, alice_client: Clie
     assert "does not run" in alice_client.get(LIST).content.decode()
 
 
-@pytest.mark.django_db
 def test_another_persons_private_view_is_not_offered(alice_client: Client, root: User) -> None:
     SavedView.objects.create(owner=root, name="private view", query="")
     SavedView.objects.create(owner=root, name="shared view", query="", is_shared=True)
@@ -110,7 +102,6 @@ def test_another_persons_private_view_is_not_offered(alice_client: Client, root:
     assert "private view" not in page
 
 
-@pytest.mark.django_db
 def test_the_function_of_the_documentation_verifies_real_requests_and_refuses_others(
     subscribe, send, receiver, alice
 ) -> None:

@@ -1,7 +1,5 @@
 """News of reported runs: each end is news once, and what nobody trusts contradicts nothing and steps no trend."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """When a failed delivery is tried again."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 from hypothesis import given

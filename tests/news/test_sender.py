@@ -1,13 +1,10 @@
 """The sender as a real process: it delivers, and a kill loses nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
@@ -21,9 +18,11 @@ from analysis.news.sender import NewsSender
 from analysis.news.subscriptions import subscription_test
 from tests.factories import make_device, make_measured_run
 from tests.news.receiver import is_signed
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.django_db
 
 
-@pytest.mark.django_db
 def test_a_receiver_that_hangs_delays_no_other(subscribe, receiver, settings, alice) -> None:
     settings.NEWS_TIMEOUT_SECONDS = 1.0
     slow, _ = subscribe()
@@ -46,7 +45,6 @@ def test_a_receiver_that_hangs_delays_no_other(subscribe, receiver, settings, al
     assert sorted(done) == sorted([slow.pk, quick.pk])  # of the slow one a single delivery is under way
 
 
-@pytest.mark.django_db
 def test_a_fault_of_the_sender_is_an_attempt_in_the_log_and_not_its_end(subscribe, receiver, monkeypatch) -> None:
     subscription_test(subscription=subscribe()[0])
     monkeypatch.setattr(sender_module, "attempt", lambda parcel: 1 / 0)
@@ -58,7 +56,6 @@ def test_a_fault_of_the_sender_is_an_attempt_in_the_log_and_not_its_end(subscrib
     assert (logged.is_delivered, logged.reason) == (False, "a fault of the sender: ZeroDivisionError")
 
 
-@pytest.mark.django_db
 def test_a_result_that_cannot_be_read_is_news_all_the_same_and_stops_no_other(subscribe, send, receiver, alice) -> None:
     subscribe()
     broken = make_measured_run(make_device(), requested_by=alice)
@@ -69,13 +66,6 @@ def test_a_result_that_cannot_be_read_is_news_all_the_same_and_stops_no_other(su
     bodies = [json.loads(each.body) for each in receiver.received]
     assert [body["run"] for body in bodies] == [broken.pk, whole.pk]
     assert bodies[0]["verdict"].endswith(": finished.")
-
-
-def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.1)
 
 
 @pytest.mark.slow
@@ -105,7 +95,7 @@ def test_a_delivery_of_a_killed_sender_is_sent_by_the_next_one(subscribe, receiv
     subscription_test(subscription=subscription)
     first = subprocess.Popen(command, env=environment, cwd=django_settings.BASE_DIR)
     try:
-        until(lambda: len(receiver.received) == 1)
+        wait_until(lambda: len(receiver.received) == 1)
     finally:
         first.kill()
         first.wait()
@@ -115,7 +105,7 @@ def test_a_delivery_of_a_killed_sender_is_sent_by_the_next_one(subscribe, receiv
     Delivery.objects.update(due_at=timezone.now())  # the lease of the killed one has run out
     second = subprocess.Popen(command, env=environment, cwd=django_settings.BASE_DIR)
     try:
-        until(lambda: Delivery.objects.get().state == DeliveryState.DELIVERED)
+        wait_until(lambda: Delivery.objects.get().state == DeliveryState.DELIVERED)
         second.terminate()
         assert second.wait(timeout=30) == 0
     finally:

@@ -1,7 +1,5 @@
 """Home and login: what they show, what they refuse, how often they ask the database."""
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
 from typing import Any
@@ -14,13 +12,9 @@ from analysis.models import Device, Run
 from analysis.runs import services
 from engine.text.units import GIB
 from tests.factories import make_claimed_run, make_device, make_result, make_run
+from tests.factories.pages import form_data
 
 pytestmark = pytest.mark.django_db
-
-
-def form_data(device: Device, **values: Any) -> dict[str, Any]:
-    defaults = {"model": "bert-tiny", "precision": "fp32", "optimizer": "adamw", "mode": "train"}
-    return {**defaults, "device": device.pk, "current_batch_size": "16", **values}
 
 
 def page(client: Client, address: str) -> str:
@@ -85,13 +79,6 @@ def test_a_disabled_device_is_not_offered(alice_client: Client) -> None:
     assert not Run.objects.exists()
 
 
-def test_home_takes_over_the_settings_of_a_run(alice_client: Client) -> None:
-    run = make_run(model="distilbert", current_batch_size=7)
-    text = page(alice_client, f"/?from={run.pk}")
-    assert '<option value="distilbert" selected>' in text
-    assert 'name="current_batch_size" value="7"' in text
-
-
 def test_a_source_that_is_gone_gives_the_plain_form(alice_client: Client) -> None:
     make_device()
     assert '<option value="bert-tiny" selected>' in page(alice_client, "/?from=999")
@@ -133,12 +120,6 @@ def test_a_busy_device_links_to_its_run(alice_client: Client) -> None:
     assert f"run {run.pk}, 1 waiting" in text
 
 
-@pytest.mark.parametrize("address", ["/", "/runs/", "/devices/", "/runs/1/", "/runs/1/live/"])
-def test_a_stranger_is_sent_to_the_login(client: Client, address: str) -> None:
-    response = client.get(address, headers={"accept": "text/html"})
-    assert response.url.startswith("/login/?next=")
-
-
 def test_the_login_page_logs_in(client: Client, alice: object) -> None:
     assert 'name="password"' in page(client, "/login/")
     response = client.post("/login/", {"username": "alice", "password": "alice's password"})
@@ -148,18 +129,3 @@ def test_the_login_page_logs_in(client: Client, alice: object) -> None:
 def test_a_wrong_password_is_said(client: Client, alice: object) -> None:
     response = client.post("/login/", {"username": "alice", "password": "no"})
     assert "Name or password is wrong" in response.content.decode()
-
-
-@pytest.mark.parametrize("address", ["/nothing/here/", "/runs/12345/"])
-def test_a_missing_page_says_so(alice_client: Client, address: str) -> None:
-    response = alice_client.get(address, headers={"accept": "text/html"})
-    assert response.status_code == 404
-    assert "Page not found" in response.content.decode()
-
-
-def test_a_broken_view_shows_a_page_that_needs_nothing(alice_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("analysis.pages.history.views.lines", lambda page: 1 / 0)
-    alice_client.raise_request_exception = False
-    response = alice_client.get("/runs/", headers={"accept": "text/html"})
-    assert response.status_code == 500
-    assert "Server error" in response.content.decode()

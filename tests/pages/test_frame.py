@@ -1,7 +1,5 @@
 """The frame of every page and of the panel: the menu, its current entry, the footer, and addresses of parts."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -8,6 +8,7 @@ from analysis.presentation.what_to_change import changes_plot, changes_shown, de
 from analysis.runs.earlier.what_to_change import Measured
 from engine.estimate.what_to_change import Evaluated, Scope, Variant, WhatToChange, what_to_change
 from engine.spec import RunSpec
+from tests.engine.synthetic_estimates import evaluated
 
 
 def measured(run_id: int, largest: int, *speed: float) -> Measured:
@@ -20,7 +21,7 @@ BASE = measured(1, 10, 99.0, 100.0, 101.0)
 def found(batch_size: int = 64) -> WhatToChange:
     def evaluate(spec: RunSpec) -> Evaluated:
         sample = 10 if spec.precision == "bf16" else 30
-        return Evaluated(1000, 0.1, 1000 // sample, 900 // sample, lambda size: size * sample)
+        return evaluated(1000, 0.1, 1000 // sample, 900 // sample, lambda size: size * sample)
 
     return what_to_change(RunSpec("bert-tiny"), batch_size, evaluate, Scope.SINGLE)
 
@@ -44,10 +45,10 @@ def test_nothing_is_claimed_without_both_measurements() -> None:
 def test_the_page_has_the_advice_in_its_order_and_every_row() -> None:
     made = found()
     shown = changes_shown(made, {})
-    assert shown.title == "What to change so that batch 64 fits"
-    assert [row.label for row in shown.advice][0] == "4 micro-batches of 16"
-    assert len(shown.rows) == len(made.variants)
-    assert all(row.gain == "" for row in shown.rows)
+    assert shown["title"] == "What to change so that batch 64 fits"
+    assert [row.variant.label for row in shown["advice"]][0] == "4 micro-batches of 16"
+    assert len(shown["rows"]) == len(made.variants)
+    assert all(row.gain == "" for row in shown["rows"])
 
 
 def test_the_picture_joins_what_nothing_else_beats() -> None:
@@ -77,9 +78,9 @@ def test_a_variant_is_called_what_the_form_calls_its_settings(changed, pieces, t
 
 def test_what_fits_and_is_no_advice_is_named_with_the_reason() -> None:
     def evaluate(spec: RunSpec) -> Evaluated:
-        return Evaluated(1000, 0.1, 33, 30, lambda size: size * (30 if spec == RunSpec("bert-tiny") else 10))
+        return evaluated(1000, 0.1, 33, 30, lambda size: size * (30 if spec == RunSpec("bert-tiny") else 10))
 
     shown = changes_shown(what_to_change(RunSpec("bert-tiny"), 64, evaluate, Scope.SINGLE), {})
-    assert len(shown.advice) == 5
-    assert "LoRA rank: 16" in shown.beyond
-    assert not {row.text for row in shown.advice} & set(shown.beyond)
+    assert len(shown["advice"]) == 5
+    assert "LoRA rank: 16" in shown["beyond"]
+    assert not {row.text for row in shown["advice"]} & set(shown["beyond"])

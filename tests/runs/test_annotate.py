@@ -1,7 +1,5 @@
 """What people do with stored runs: who may, what it changes, and what it answers."""
 
-from __future__ import annotations
-
 import pytest
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError

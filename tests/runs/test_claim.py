@@ -1,7 +1,5 @@
 """Whose run a device gets, and which devices get none."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Several workers ask at once: each run goes to exactly one."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable
@@ -73,23 +71,6 @@ def test_four_devices_claim_their_own_runs_at_the_same_time():
         return run.device if run else None
 
     assert at_once(claim) == devices
-
-
-def test_runs_of_any_device_of_a_kind_are_each_done_once_by_four_devices():
-    devices = [make_card(number) for number in range(CLAIMERS)]
-    runs = [services.run_create(spec=make_spec(), place=Placement(kind="cuda")) for _ in range(20)]
-    result = make_result().to_dict()
-
-    def work(number: int) -> list[int]:
-        done = []
-        while Run.objects.queued().exists():
-            if run := services.run_claim(device=devices[number], owner=str(number)):
-                assert services.run_finish(run_id=run.pk, token=run.token, result=result)
-                done.append(run.pk)
-        return done
-
-    assert sorted(pk for each in at_once(work) for pk in each) == sorted(run.pk for run in runs)
-    assert set(Run.objects.values_list("state", "attempt")) == {(State.FINISHED, 1)}
 
 
 def test_pairs_and_single_runs_that_are_claimed_at_once_never_share_a_device():

@@ -1,7 +1,5 @@
 """Only what an administrator registered can be started, with the settings they offer."""
 
-from __future__ import annotations
-
 import os
 import sys
 from itertools import count
@@ -19,6 +17,8 @@ from analysis.runs.queue.placement import Placement
 from analysis.workers.supervisor import engine_arguments
 from engine.errors import SpecError
 from tests.factories import make_card, make_claimed_estimate, make_device
+
+pytestmark = pytest.mark.django_db
 
 TRAIN = '[[command]]\nname = "tagger"\ncommand = ["python", "train.py", "--token=abc123", "{batch_size}"]\n'
 FUNCTION = '[[command]]\nname = "tagger"\nfunction = "lab.train:make_step"\n'
@@ -137,7 +137,6 @@ def test_a_function_is_run_by_the_python_that_was_named(register) -> None:
     assert command_spec("tagger", {}).command[0] == sys.executable
 
 
-@pytest.mark.django_db
 def test_a_function_that_was_changed_since_is_not_started(register) -> None:
     register(FUNCTION)
     run = made_run()
@@ -147,7 +146,6 @@ def test_a_function_that_was_changed_since_is_not_started(register) -> None:
         spec_to_start(run.spec)
 
 
-@pytest.mark.django_db
 def test_a_run_keeps_the_command_without_its_secrets(register) -> None:
     register(TRAIN)
     run = made_run()
@@ -155,7 +153,6 @@ def test_a_run_keeps_the_command_without_its_secrets(register) -> None:
     assert "--token=***" in run.spec["command"]
 
 
-@pytest.mark.django_db
 def test_a_command_that_was_changed_or_removed_since_is_not_started(register) -> None:
     register(TRAIN)
     run = made_run()
@@ -168,7 +165,6 @@ def test_a_command_that_was_changed_or_removed_since_is_not_started(register) ->
         spec_to_start(run.spec)
 
 
-@pytest.mark.django_db
 def test_a_command_that_offers_less_since_is_not_started_with_what_it_offered(register) -> None:
     register(TRAIN + 'settings = ["current_batch_size", "price_per_hour_usd"]\n')
     run = made_run()
@@ -180,7 +176,6 @@ def test_a_command_that_offers_less_since_is_not_started_with_what_it_offered(re
     assert spec_to_start(with_the_price_of_its_device).price_per_hour_usd == 9.5
 
 
-@pytest.mark.django_db
 def test_a_command_whose_way_of_taking_the_batch_size_was_changed_is_not_started(register) -> None:
     text = TRAIN.replace(', "{batch_size}"', "")
     register(text + 'batch = "env"\n')
@@ -191,7 +186,6 @@ def test_a_command_whose_way_of_taking_the_batch_size_was_changed_is_not_started
         spec_to_start(run.spec)
 
 
-@pytest.mark.django_db
 def test_a_run_needs_as_many_devices_as_its_command_is_registered_with(register) -> None:
     offers = 'settings = ["emulate_ranks"]\n'
     register(TRAIN + offers + "devices = 2\n")
@@ -207,14 +201,12 @@ def test_a_run_needs_as_many_devices_as_its_command_is_registered_with(register)
     assert services.run_again(run=run, requested_by=None).device_count == 1
 
 
-@pytest.mark.django_db
 def test_one_device_is_enough_where_it_stands_in_for_the_ranks(register) -> None:
     register(TRAIN.replace("python", "torchrun") + 'settings = ["emulate_ranks"]\ndevices = 2\n')
     assert devices_needed(command_spec("tagger", {"emulate_ranks": 8})) == 1
     assert devices_needed(command_spec("tagger", {})) == 2
 
 
-@pytest.mark.django_db
 def test_a_command_runs_again_but_its_speeds_are_not_timed_again(register) -> None:
     register(TRAIN)
     run = made_run()
@@ -225,7 +217,6 @@ def test_a_command_runs_again_but_its_speeds_are_not_timed_again(register) -> No
         services.run_again(run=run, requested_by=None, is_timing_only=True)
 
 
-@pytest.mark.django_db
 def test_a_command_that_left_the_speeds_out_runs_again_with_them(register) -> None:
     register(TRAIN)
     given = {"current_batch_size": 4, "compare_speed": False}

@@ -1,7 +1,5 @@
 """A run of several devices: it gets them all or none, and every end of it gives them all back."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Estimates are no measurements: wherever runs are counted, timed, scheduled or averaged, they are left out."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Every kind of run has its rules, and every spec its kind."""
 
-from __future__ import annotations
-
 from typing import get_args
 
 import pytest

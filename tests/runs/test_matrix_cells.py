@@ -1,7 +1,5 @@
 """Which runs give the matrix a cell, and what stands in it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any

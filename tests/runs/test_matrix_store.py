@@ -1,7 +1,5 @@
 """The stored cells follow the runs: the newest counts, a deleted one leaves its place to the one before."""
 
-from __future__ import annotations
-
 import pytest
 from django.contrib.auth.models import User
 

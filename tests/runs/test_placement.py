@@ -1,7 +1,5 @@
 """What a wish for a device comes to."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

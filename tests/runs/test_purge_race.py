@@ -1,7 +1,5 @@
 """A run that is restored or pinned while retention looks at it stays. SQLite has one writer; PostgreSQL has locks."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """The rule of the queue for runs that need several devices of one host, on plain values."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What retention throws away, what it keeps, and that it tells what it did."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Who is to blame for an attempt without a result, and what follows for the run."""
 
-from __future__ import annotations
-
 import pytest
 
 from analysis.models import State

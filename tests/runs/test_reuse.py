@@ -1,7 +1,5 @@
 """Reuse before re-run: only a certified result of an equal spec, card and stack is offered."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -11,6 +9,7 @@ from analysis.models import Attempt, Device, Run
 from analysis.runs.earlier.reuse import earlier_result
 from engine.text.units import GIB
 from tests.factories import make_card, make_device, make_measured_run, make_spec
+from tests.factories.pages import form_data
 
 pytestmark = pytest.mark.django_db
 
@@ -112,15 +111,10 @@ def test_the_answer_costs_the_same_however_many_runs(django_assert_num_queries: 
         assert offered(card)
 
 
-def form_data(on: Device, **values: Any) -> dict[str, Any]:
-    defaults = {"model": "bert-tiny", "precision": "fp32", "optimizer": "adamw", "mode": "train"}
-    return {**defaults, "device": on.pk, "current_batch_size": "4", **values}
-
-
 def test_the_form_offers_what_was_measured_and_stores_nothing(alice_client: Client) -> None:
     card = make_card()
     run = make_measured_run(card)
-    response = alice_client.post("/runs/new/", form_data(card))
+    response = alice_client.post("/runs/new/", form_data(card, current_batch_size="4"))
     text = response.content.decode()
     assert response.status_code == 200
     assert f'href="{run.get_absolute_url()}">Open run {run.pk}' in text
@@ -131,7 +125,7 @@ def test_the_form_offers_what_was_measured_and_stores_nothing(alice_client: Clie
 def test_measuring_again_is_one_button_away(alice_client: Client) -> None:
     card = make_card()
     make_measured_run(card)
-    alice_client.post("/runs/new/", form_data(card, again="1"))
+    alice_client.post("/runs/new/", form_data(card, current_batch_size="4", again="1"))
     assert Run.objects.count() == 2
 
 
@@ -146,7 +140,8 @@ def test_the_api_measures_whatever_was_measured_before(alice_client: Client) -> 
 def test_any_card_of_a_class_asks_all_of_them(alice_client: Client) -> None:
     first, _ = make_card(0), make_card(1)
     run = make_measured_run(first)
-    response = alice_client.post("/runs/new/", form_data(first, device=f"any cuda {first.name}"))
+    asked = form_data(first, current_batch_size="4", device=f"any cuda {first.name}")
+    response = alice_client.post("/runs/new/", asked)
     assert f"Open run {run.pk}" in response.content.decode()
 
 

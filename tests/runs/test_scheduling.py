@@ -1,7 +1,5 @@
 """The rule of the queue on plain values, and the forecast that plays it forward."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from itertools import product
 
@@ -26,6 +24,8 @@ from analysis.runs.queue.scheduling import (
 from engine.text.units import GIB
 from tests.factories import make_card, make_claimed_run, make_run
 from tests.runs.test_claim import claim, finish, submit
+
+pytestmark = pytest.mark.django_db
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 CARD = Slot(1, "cuda", "NVIDIA A100", 80 * GIB, 8.0)
@@ -84,7 +84,6 @@ def test_a_run_that_no_device_may_take_has_no_position():
     assert expected == {2: Expectation(1, 0)}
 
 
-@pytest.mark.django_db
 def test_the_database_and_the_forecast_agree_on_what_may_start_where(alice):
     cards = [
         make_card(0),
@@ -107,7 +106,6 @@ def test_the_database_and_the_forecast_agree_on_what_may_start_where(alice):
         assert by_rule
 
 
-@pytest.mark.django_db
 def test_runs_start_in_the_order_that_was_forecast(alice, root):
     card = make_card()
     runs = [submit(by=(alice, root, None)[number % 3], priority=-(number % 2)) for number in range(9)]
@@ -119,7 +117,6 @@ def test_runs_start_in_the_order_that_was_forecast(alice, root):
     assert started == sorted(expected, key=lambda run_id: expected[run_id].position)
 
 
-@pytest.mark.django_db
 def test_what_runs_is_expected_to_take_as_long_as_runs_of_its_model_did():
     card = make_card()
     done = make_claimed_run(card)
@@ -130,7 +127,6 @@ def test_what_runs_is_expected_to_take_as_long_as_runs_of_its_model_did():
     assert abs(turn.start_at - under_way.started_at - timedelta(minutes=10)) < timedelta(seconds=5)
 
 
-@pytest.mark.django_db
 def test_of_a_run_far_back_only_that_is_said():
     make_card()
     runs = [submit() for _ in range(FORECAST_STARTS_MAX + 1)]
@@ -140,7 +136,6 @@ def test_of_a_run_far_back_only_that_is_said():
     assert describe_phase(runs[-1], far) == "Waiting: more than 50 runs before it."
 
 
-@pytest.mark.django_db
 def test_no_position_is_worked_out_while_too_many_wait(monkeypatch):
     card = make_card()
     runs = [make_run(card), make_run(card)]
@@ -150,7 +145,6 @@ def test_no_position_is_worked_out_while_too_many_wait(monkeypatch):
     assert queue_positions(runs) == {}
 
 
-@pytest.mark.django_db
 def test_an_allow_list_holds_in_the_forecast(alice):
     card = make_card()
     card.allowed_users.add(alice)
@@ -160,7 +154,6 @@ def test_an_allow_list_holds_in_the_forecast(alice):
     assert set(queue_positions([hers, other])) == {hers.pk}
 
 
-@pytest.mark.django_db
 def test_a_forecast_asks_as_often_for_many_runs_as_for_one(django_assert_max_num_queries):
     make_card()
     runs = [submit() for _ in range(20)]

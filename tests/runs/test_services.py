@@ -1,7 +1,5 @@
 """How a run is stored, claimed, written to and ended."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from itertools import accumulate
 

@@ -1,7 +1,5 @@
 """Reported runs count for nothing until a GPU manager trusts their token or their host, and no longer when revoked."""
 
-from __future__ import annotations
-
 import threading
 import time
 from dataclasses import replace

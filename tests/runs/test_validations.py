@@ -1,7 +1,5 @@
 """A validation is queued, claimed and ended like a measurement, and counts as one nowhere."""
 
-from __future__ import annotations
-
 import pytest
 from django.db import IntegrityError, transaction
 from django.db.models import F

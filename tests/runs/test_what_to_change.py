@@ -1,8 +1,7 @@
 """What to change for a run's training: its estimate is queued for the same place, and its variants are measured."""
 
-from __future__ import annotations
-
 import json
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -14,6 +13,7 @@ from analysis.runs import services
 from analysis.runs.earlier.reuse import LOOKED_THROUGH_MAX
 from analysis.runs.earlier.what_to_change import changes_found, measured_variants, newest_changes, spec_of
 from analysis.runs.kinds import rules_of
+from analysis.runs.kinds.estimate import CHANGES_SECONDS, TIME_BUDGET_SECONDS
 from analysis.runs.queue.placement import Placement
 from analysis.workers.supervisor import engine_arguments
 from engine.errors import SpecError
@@ -21,7 +21,15 @@ from engine.estimate.gpus import find
 from engine.estimate.spec import EstimateSpec
 from engine.estimate.what_to_change import Evaluated, Scope, what_to_change
 from engine.spec import RunSpec
-from tests.factories import make_claimed_estimate, make_device, make_measured_run, make_run, make_user
+from tests.engine.synthetic_estimates import evaluated as evaluated_as
+from tests.factories import (
+    make_claimed_estimate,
+    make_device,
+    make_estimate,
+    make_measured_run,
+    make_run,
+    make_user,
+)
 from tests.fake_engine import estimate_of
 
 pytestmark = pytest.mark.django_db
@@ -31,7 +39,7 @@ BF16, QLORA = "bf16 precision", "LoRA rank 16 + 4-bit base weights"
 
 def evaluated(spec: RunSpec) -> Evaluated:
     sample = 10 if spec.precision == "bf16" else 30
-    return Evaluated(1000, 0.1, 1000 // sample, 900 // sample, lambda size: size * sample)
+    return evaluated_as(1000, 0.1, 1000 // sample, 900 // sample, lambda size: size * sample)
 
 
 def answered(gpu: str = "cpu", **spec: object) -> Run:
@@ -64,15 +72,24 @@ def test_a_scope_that_cannot_be_is_refused_with_its_field(gpu: str, scope: str) 
         EstimateSpec(RunSpec("bert"), gpu, scope)
 
 
-def test_the_scope_is_passed_to_the_engine() -> None:
-    arguments = engine_arguments(make_claimed_estimate("cpu", what_to_change="grid"))
+@pytest.mark.parametrize(
+    ("asked", "passed"), [({"what_to_change": "grid"}, "grid"), ({"frontier": [128, 64]}, [64, 128])], ids=str
+)
+def test_what_is_asked_beside_the_estimate_is_passed_to_the_engine(asked: dict[str, Any], passed: object) -> None:
+    arguments = engine_arguments(make_claimed_estimate("a10", **asked))
     spec = json.loads(arguments[arguments.index("--spec") + 1])
-    assert (arguments[0], spec["gpu"], spec["what_to_change"]) == ("estimate", "cpu", "grid")
+    assert (arguments[0], spec["gpu"], spec[next(iter(asked))]) == ("estimate", "a10", passed)
+
+
+def test_several_sizes_have_more_time_than_one() -> None:
+    assert TIME_BUDGET_SECONDS < make_estimate(frontier=[64, 128]).spec["time_budget_seconds"] <= CHANGES_SECONDS
 
 
 def test_repeating_it_requests_the_same() -> None:
     again = services.run_again(run=answered(), requested_by=None)
     assert (again.gpu, again.spec["what_to_change"]) == ("cpu", "single")
+    sizes = services.run_again(run=make_estimate(frontier=[64, 128]), requested_by=None)
+    assert sizes.spec["frontier"] == [64, 128]
 
 
 def test_the_ticked_variants_become_runs() -> None:

@@ -1,7 +1,5 @@
 """Tests that open every route, also those that hold a place until their response is closed."""
 
-from __future__ import annotations
-
 import pytest
 
 from analysis.api.v1.run import run_wait

@@ -3,8 +3,6 @@
 What is damaged is drawn with a seed: the same number is the same damage, on every machine.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import random

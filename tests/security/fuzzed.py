@@ -1,7 +1,5 @@
 """Made-up requests against the whole API: drawn from its own description, and from what breaks programs."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Every address the portal has, and five people who ask for them, each with a valid request where there can be one."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

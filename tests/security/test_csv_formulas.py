@@ -1,7 +1,5 @@
 """No cell of a CSV file is a formula to a spreadsheet, whatever column it stands in and whatever route it comes by."""
 
-from __future__ import annotations
-
 import csv
 import io
 from contextlib import suppress
@@ -53,7 +51,7 @@ def cells(route: str, run: Run, root_client) -> list[str]:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("route", ROUTES)
-@pytest.mark.parametrize("text", [FORMULA, " =1+1", "@SUM(A1)", "\n-2+3", "＝1+1", "+cmd|'/c calc'!A1"])
+@pytest.mark.parametrize("text", [FORMULA, " =1+1", "@SUM(A1)", "\n-2+3", "\t=1", "\r+1", "＝1+1", "+cmd|'/c calc'!A1"])
 def test_no_text_in_any_column_is_a_formula(route, text, root, root_client):
     run = make_measured_run(device=make_card(), requested_by=root)
     run.result["probes"][0]["error_message"] = run.result["probes"][0]["error_type"] = text

@@ -4,8 +4,6 @@ MEMORYMARK_FUZZ_DOCUMENTS=20000 MEMORYMARK_FUZZ_STREAMS=2000 python -m pytest -n
     tests/security/test_damaged_reports.py      more than in the suite; MEMORYMARK_FUZZ_SEED draws others
 """
 
-from __future__ import annotations
-
 import json
 import os
 from typing import Any

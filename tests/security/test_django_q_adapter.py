@@ -1,7 +1,5 @@
 """What we change of django-q2 was read in its version; of its table only our own tasks come out."""
 
-from __future__ import annotations
-
 import ast
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Forgeries and malformed reports, sent as an attacker would: refused by name, or skipped; no page breaks or lies."""
 
-from __future__ import annotations
-
 import copy
 import json
 from typing import Any
@@ -12,12 +10,11 @@ from django.test import Client
 
 from analysis.models import Device, Run, RunLog
 from engine.kinds import answered
-from engine.tune import run as tune_run
 from engine.tune.spec import TuneSpec
 from tests.engine.answers.answers import originals
 from tests.engine.answers.test_commands import made, made_up_start
 from tests.engine.honest_worker import HonestWorker, document_of
-from tests.factories.reports import HOST, STARTED_AT, SendingClient, make_events, make_run_key
+from tests.factories.reports import SendingClient, body_of, make_events, make_run_key
 
 pytestmark = pytest.mark.django_db
 
@@ -27,16 +24,10 @@ def sender(alice: User) -> SendingClient:
     return SendingClient(alice)
 
 
-def body_of(document: dict[str, Any]) -> bytes:
-    origin = {"run_key": make_run_key(), "host": HOST, "started_at": STARTED_AT}
-    environment = {**document["environment"], **origin}
-    return json.dumps({"exit_status": 0, "result": {**document, "environment": environment}}).encode()
-
-
 @pytest.fixture
 def tuned(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """A tuned command of six equal pairs: the larger size is no faster, and today's one stays."""
-    monkeypatch.setattr(tune_run, "start", made_up_start)
+    monkeypatch.setattr("engine.tune.speed.seats.start", made_up_start)
     settings = {"memory_limit_bytes": 4_000, "compare_speed": True, "start_batch_size": 32}
     return made(TuneSpec(("python", "train.py", "{batch_size}"), **settings))
 

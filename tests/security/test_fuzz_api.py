@@ -3,8 +3,6 @@
 MEMORYMARK_FUZZ_CASES=5000 python -m pytest -n 0 -s tests/security/test_fuzz_api.py      more than in the suite
 """
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 from math import ceil

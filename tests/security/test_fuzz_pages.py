@@ -3,8 +3,6 @@
 MEMORYMARK_FUZZ_FORMS=200 python -m pytest -n 0 tests/security/test_fuzz_pages.py      more than in the suite
 """
 
-from __future__ import annotations
-
 import os
 from typing import Any
 from urllib.parse import urlencode

@@ -1,11 +1,10 @@
 """Every address is answered, to each of five people, as the table says; one that is not in the table fails."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
 import pytest
+from django.test import Client
 
 from tests.security.permission_table import ADMIN, ADMIN_BESIDES, PAGES_AND_API
 from tests.security.routes import PEOPLE, UNSAFE, Portal, routes
@@ -87,6 +86,14 @@ def test_a_manager_is_answered_by_the_admin_panel_as_the_table_says(portal):
     assert {route: portal.ask("manager", "GET", route) for route in BESIDES if route != "admin/logout/"} == {
         route: status for route, status in BESIDES.items() if route != "admin/logout/"
     }
+
+
+def test_nothing_that_a_session_sends_is_taken_without_the_token_of_a_form(portal):
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(portal.people["manager"])
+    pages = [route for method, route in EXPECTED if method == "POST" and not route.startswith(("api/", "analyze"))]
+    statuses = {route: strict.post(portal.address("POST", route)).status_code for route in (*pages, "api/v1/runs/")}
+    assert {route: status for route, status in statuses.items() if status != 403} == {}
 
 
 def test_what_is_open_to_everybody_names_nobody_and_nothing_that_was_measured(portal):

@@ -1,7 +1,5 @@
 """What was reported is never repeated as a registered command: the portal executes what its administrator offers."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 Every address is asked for, as Django's resolver has them: a new one that shows figures without their origin fails here.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

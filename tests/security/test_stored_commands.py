@@ -1,7 +1,5 @@
 """No secret of a command line is stored or shown, whoever sent it and however old the run is."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

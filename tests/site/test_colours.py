@@ -1,7 +1,5 @@
 """The colours of static/css/tokens.css: text is readable on each surface it stands on, dark, light and on paper."""
 
-from __future__ import annotations
-
 import re
 from itertools import product
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the environment may say, and that nonsense is refused by name."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 

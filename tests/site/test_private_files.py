@@ -1,7 +1,5 @@
 """What an installation keeps is for its own user, and reaches neither git nor the image."""
 
-from __future__ import annotations
-
 import os
 import re
 import stat

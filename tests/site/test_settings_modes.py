@@ -1,7 +1,5 @@
 """The settings as a fresh process reads them: production, PostgreSQL, nonsense, and what starting Django loads."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

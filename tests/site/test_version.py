@@ -1,7 +1,5 @@
 """One version, from one place: what a user sees anywhere is `engine.__version__`."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

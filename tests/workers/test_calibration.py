@@ -1,7 +1,5 @@
 """`manage.py calibrate`: a card's own constants, measured while nothing else uses it, for later estimates."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

@@ -1,7 +1,5 @@
 """A registered command is tuned by the worker's own engine, and its result is stored and shown like any run's."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from socket import gethostname

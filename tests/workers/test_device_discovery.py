@@ -1,7 +1,5 @@
 """Which devices this host has, how they are kept, and how one is chosen."""
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import replace
 from types import SimpleNamespace
@@ -15,6 +13,8 @@ from engine.results.result import DeviceFacts
 from engine.text.units import GIB
 from tests.factories import make_device
 from tests.fake_engine import FAKE_ENGINE
+
+pytestmark = pytest.mark.django_db
 
 CPU = DeviceFacts("cpu", "cpu", "A CPU", 32 * GIB)
 CARD = DeviceFacts("cuda:0", "cuda", "A card", 80 * GIB, uuid="GPU-1", driver="600.1", compute_capability="9.0")
@@ -45,7 +45,6 @@ def test_the_cpu_is_offered_where_there_is_no_accelerator(found, offered):
     assert device_discovery.accelerators_or_cpu(found) == offered
 
 
-@pytest.mark.django_db
 def test_registering_again_renews_the_facts_and_keeps_what_people_decided():
     [card] = device_discovery.devices_register([CARD])
     Device.objects.update(price_per_hour_usd=2.5, enabled=False)
@@ -53,7 +52,6 @@ def test_registering_again_renews_the_facts_and_keeps_what_people_decided():
     assert (again.pk, again.driver, again.price_per_hour_usd, again.enabled) == (card.pk, "601.0", 2.5, False)
 
 
-@pytest.mark.django_db
 def test_a_card_keeps_its_row_when_it_moves_to_another_place_or_host(settings):
     [card] = device_discovery.devices_register([CARD])
     settings.HOST_NAME = "elsewhere"
@@ -61,7 +59,6 @@ def test_a_card_keeps_its_row_when_it_moves_to_another_place_or_host(settings):
     assert (moved.pk, moved.device, moved.host.name) == (card.pk, "cuda:3", "elsewhere")
 
 
-@pytest.mark.django_db
 def test_the_cpus_of_two_hosts_are_two_devices(settings):
     [here] = device_discovery.devices_register([CPU])
     settings.HOST_NAME = "elsewhere"
@@ -69,7 +66,6 @@ def test_the_cpus_of_two_hosts_are_two_devices(settings):
     assert here.pk != there.pk
 
 
-@pytest.mark.django_db
 def test_what_others_hold_of_a_card_is_noted_before_a_run_starts(monkeypatch):
     monkeypatch.setattr(device_discovery, "_card_used_bytes", lambda device: 3 * GIB)
     card, cpu = make_device(device="cuda:0", kind="cuda", uuid="GPU-1"), make_device()
@@ -77,7 +73,6 @@ def test_what_others_hold_of_a_card_is_noted_before_a_run_starts(monkeypatch):
     assert list(Device.objects.order_by("pk").values_list("foreign_used_bytes", flat=True)) == [3 * GIB, None]
 
 
-@pytest.mark.django_db
 def test_a_device_of_this_host_is_registered_when_it_is_first_asked_for(monkeypatch):
     monkeypatch.setattr(device_discovery, "devices_find", lambda: [CPU, CARD])
     assert device_discovery.device_of_this_host("cuda:0").name == "A card"
@@ -86,7 +81,6 @@ def test_a_device_of_this_host_is_registered_when_it_is_first_asked_for(monkeypa
         device_discovery.device_of_this_host("cuda:1")
 
 
-@pytest.mark.django_db
 def test_a_refresh_stores_what_is_in_use_and_when(monkeypatch):
     monkeypatch.setattr(device_discovery, "memory_used_bytes", lambda device: 3 * GIB)
     device = make_device()
@@ -97,7 +91,6 @@ def test_a_refresh_stores_what_is_in_use_and_when(monkeypatch):
     assert device.last_seen_at
 
 
-@pytest.mark.django_db
 def test_readings_of_a_day_add_up_to_a_mean_and_the_most(monkeypatch):
     device = make_device()
     for used in (2 * GIB, 6 * GIB, 4 * GIB):
@@ -108,7 +101,6 @@ def test_readings_of_a_day_add_up_to_a_mean_and_the_most(monkeypatch):
     assert day.busy_fraction is None
 
 
-@pytest.mark.django_db
 def test_how_busy_a_card_was_is_a_mean_of_the_readings_in_which_its_driver_told(monkeypatch):
     card = make_device(device="cuda:0", kind="cuda", uuid="GPU-1")
     monkeypatch.setattr(device_discovery, "memory_used_bytes", lambda device: GIB)
@@ -119,7 +111,6 @@ def test_how_busy_a_card_was_is_a_mean_of_the_readings_in_which_its_driver_told(
     assert (day.reading_count, day.busy_reading_count, day.busy_fraction) == (3, 2, 0.6)
 
 
-@pytest.mark.django_db
 def test_a_device_was_last_seen_when_the_slowest_part_of_its_worker_gave_a_sign():
     card = make_device(device="mps", kind="mps")
     device_discovery.devices_refresh([card], silent_seconds=61)
@@ -128,7 +119,6 @@ def test_a_device_was_last_seen_when_the_slowest_part_of_its_worker_gave_a_sign(
     assert Device.objects.seen_lately().exists()
 
 
-@pytest.mark.django_db
 def test_what_cannot_be_read_is_unknown_and_not_zero():
     card = make_device(device="mps", kind="mps")
     device_discovery.devices_refresh([card])

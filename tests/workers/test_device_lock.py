@@ -1,7 +1,5 @@
 """One process at a time works on a device, and the engine holds the lock as long as it lives."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -17,20 +15,6 @@ from tests.factories import make_device
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.django_db
-
-
-def test_a_device_that_is_worked_on_is_busy():
-    device = make_device()
-    with device_lock(device), pytest.raises(DeviceBusy, match="Test CPU"), device_lock(device):
-        pass
-
-
-def test_a_device_is_free_again_afterwards():
-    device = make_device()
-    with device_lock(device):
-        pass
-    with device_lock(device) as descriptor:
-        assert descriptor > 0
 
 
 def test_devices_do_not_lock_each_other():

@@ -1,7 +1,5 @@
 """What a worker does with a run of several devices: all their locks or none, and an engine that sees exactly those."""
 
-from __future__ import annotations
-
 import pytest
 from django_q.models import OrmQ
 

@@ -1,7 +1,5 @@
 """The engine's lines, and what the log says about them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Each process of a real engine is ended from outside in mid-run: the run gets another attempt."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

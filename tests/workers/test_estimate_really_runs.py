@@ -1,20 +1,19 @@
 """The default queue's worker as a process of its own finishes a real estimate, and survives being killed."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from django.conf import settings
+
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -53,13 +52,6 @@ class Portal:
             return database.execute(f"SELECT {columns} FROM analysis_run WHERE id=?", [run_id]).fetchone()
 
 
-def until(holds: Callable[[], bool], *, seconds: float = 300.0) -> None:
-    ends_at = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < ends_at, "did not happen in time"
-        time.sleep(0.1)
-
-
 @pytest.fixture
 def portal(tmp_path: Path) -> Iterator[Portal]:
     portal = Portal(tmp_path)
@@ -70,11 +62,11 @@ def portal(tmp_path: Path) -> Iterator[Portal]:
 
 def test_all_cards_are_answered_though_the_worker_is_killed_meanwhile(portal: Portal):
     run = portal.ask("all")
-    until(lambda: portal.row("state", run) == ("running",))
+    wait_until(lambda: portal.row("state", run) == ("running",))
     os.kill(portal.worker.pid, signal.SIGKILL)
     portal.worker.wait()
     portal.worker = portal.start_worker()
-    until(lambda: portal.row("state", run)[0] in ("finished", "failed"))
+    wait_until(lambda: portal.row("state", run)[0] in ("finished", "failed"))
     assert portal.row("state, attempt, device_id, error_message", run) == ("finished", 2, None, "")
     estimates = json.loads(portal.row("result", run)[0])["estimates"]
     assert len({estimate["gpu"]["id"] for estimate in estimates}) >= 25

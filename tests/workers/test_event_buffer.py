@@ -1,7 +1,5 @@
 """What an attempt learns of its surroundings before it measures: stored whole, and no hindrance to the next attempt."""
 
-from __future__ import annotations
-
 import pytest
 
 from analysis.models import Measurement

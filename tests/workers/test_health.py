@@ -1,7 +1,5 @@
 """Ready or not, in words: the database, the workers, the queue; and the banner on the pages."""
 
-from __future__ import annotations
-
 from contextlib import contextmanager
 from datetime import timedelta
 from types import SimpleNamespace
@@ -20,6 +18,8 @@ from analysis.workers.health import WRITE_EVERY_SECONDS, alarm_of_dead_workers, 
 from engine.text.units import MIB
 from tests.factories import make_card, make_claimed_run, make_run, make_run_of_several
 
+pytestmark = pytest.mark.django_db
+
 PATH = "/readyz"
 
 
@@ -33,7 +33,6 @@ def make_old_run(device, seconds: float = 300, **columns) -> Run:
     return run
 
 
-@pytest.mark.django_db
 def test_a_live_worker_and_an_empty_queue_are_ready(client):
     make_card()
     answer = client.get(PATH)
@@ -46,13 +45,11 @@ def test_a_live_worker_and_an_empty_queue_are_ready(client):
     }
 
 
-@pytest.mark.django_db
 def test_no_login_and_any_accept_header_will_do(client):
     make_card()
     assert client.get(PATH, headers={"Accept": "text/plain"}).status_code == 200
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize("columns", [{"last_seen_at": None}, {"last_seen_at": ago(90)}, {"enabled": False}])
 def test_without_a_live_worker_of_an_enabled_device_it_is_not_ready(client, columns):
     make_card(**columns)
@@ -61,7 +58,6 @@ def test_without_a_live_worker_of_an_enabled_device_it_is_not_ready(client, colu
     assert "No enabled device" in answer.json()["checks"]["worker"]["message"]
 
 
-@pytest.mark.django_db
 def test_that_an_idle_device_leaves_a_run_lying_is_said_and_not_which(client):
     make_old_run(make_card())
     answer = client.get(PATH)
@@ -69,13 +65,11 @@ def test_that_an_idle_device_leaves_a_run_lying_is_said_and_not_which(client):
     assert "A run has waited more than 120 s" in answer.json()["checks"]["queue"]["message"]
 
 
-@pytest.mark.django_db
 def test_a_run_that_just_came_is_given_its_time():
     make_old_run(make_card(), seconds=60)
     assert readiness().is_ready
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize("columns", [{"drained": True}, {"maintenance_from": ago(60)}, {"last_seen_at": ago(90)}])
 def test_a_run_whose_device_takes_none_now_may_wait(columns):
     device = make_card()
@@ -84,7 +78,6 @@ def test_a_run_whose_device_takes_none_now_may_wait(columns):
     assert readiness().checks["queue"].ok
 
 
-@pytest.mark.django_db
 def test_a_run_whose_device_is_busy_may_wait():
     device = make_card()
     make_claimed_run(device)
@@ -92,7 +85,6 @@ def test_a_run_whose_device_is_busy_may_wait():
     assert readiness().is_ready
 
 
-@pytest.mark.django_db
 def test_a_device_that_ended_a_run_a_moment_ago_is_about_to_look():
     device = make_card()
     run = make_old_run(device)
@@ -100,7 +92,6 @@ def test_a_device_that_ended_a_run_a_moment_ago_is_about_to_look():
     assert readiness().is_ready
 
 
-@pytest.mark.django_db
 def test_a_device_that_is_reserved_for_a_run_of_several_leaves_none_lying():
     idle, busy = make_card(0, uuid="GPU-0"), make_card(1, uuid="GPU-1")
     under_way = make_claimed_run(busy)
@@ -112,7 +103,6 @@ def test_a_device_that_is_reserved_for_a_run_of_several_leaves_none_lying():
     assert run_left_lying() == several.pk
 
 
-@pytest.mark.django_db
 def test_a_run_for_any_card_of_a_class_is_left_lying_by_a_card_of_that_class_alone():
     anywhere = {"requested_device": None, "requested_kind": "cuda", "requested_device_class": "H100"}
     run = make_old_run(make_card(), **anywhere)
@@ -121,7 +111,6 @@ def test_a_run_for_any_card_of_a_class_is_left_lying_by_a_card_of_that_class_alo
     assert not readiness().checks["queue"].ok
 
 
-@pytest.mark.django_db
 def test_a_run_that_needs_more_memory_than_the_idle_device_has_may_wait():
     device = make_card()
     anywhere = {"requested_device": None, "requested_kind": "cuda"}
@@ -129,7 +118,6 @@ def test_a_run_that_needs_more_memory_than_the_idle_device_has_may_wait():
     assert readiness().is_ready
 
 
-@pytest.mark.django_db
 def test_the_check_costs_a_bounded_number_of_queries(django_assert_max_num_queries):
     for number in range(5):
         make_old_run(make_card(number), state="cancelled")
@@ -165,7 +153,6 @@ def writes_refused():
             cursor.execute(refuse.format(allow[1]))
 
 
-@pytest.mark.django_db
 def test_writes_are_probed_now_and_then_however_often_it_is_asked():
     """Everybody may ask, so asking must not cost a write each time."""
     make_card()
@@ -178,7 +165,6 @@ def test_writes_are_probed_now_and_then_however_often_it_is_asked():
     assert Throttle.objects.get(scope="readyz").free_at_seconds > written - 1
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize(("free", "ok"), [(10 * MIB, False), (10_000 * MIB, True)])
 def test_a_data_folder_without_room_is_not_ready_before_the_first_write_fails(monkeypatch, free, ok):
     make_card()
@@ -201,14 +187,12 @@ def test_a_database_that_is_away_is_an_answer_and_no_traceback(client, monkeypat
     assert "10.0.0.9" not in answer.text
 
 
-@pytest.mark.django_db
 def test_the_alarm_is_silent_while_one_worker_lives():
     make_card(0, last_seen_at=ago(900))
     make_card(1)
     assert alarm_of_dead_workers() is None
 
 
-@pytest.mark.django_db
 def test_the_alarm_says_since_when(django_assert_num_queries):
     seen = ago(900)
     make_card(last_seen_at=seen)
@@ -216,12 +200,10 @@ def test_the_alarm_says_since_when(django_assert_num_queries):
         assert alarm_of_dead_workers().since == seen
 
 
-@pytest.mark.django_db
 def test_a_fleet_that_never_reported_raises_the_alarm():
     assert alarm_of_dead_workers().since is None
 
 
-@pytest.mark.django_db
 def test_the_banner_says_what_it_means_since_when_and_what_to_do():
     make_card(last_seen_at=ago(900))
     page = render_to_string("analysis/parts/fleet/alarm.html", {"fleet_alarm": alarm_of_dead_workers})
@@ -231,7 +213,6 @@ def test_the_banner_says_what_it_means_since_when_and_what_to_do():
     assert 'role="alert"' in page
 
 
-@pytest.mark.django_db
 def test_the_banner_is_on_the_page_of_who_is_signed_in_and_not_on_the_login(alice_client, client):
     text = "No worker is alive"
     assert text in alice_client.get("/runs/").text

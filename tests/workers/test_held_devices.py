@@ -1,7 +1,5 @@
 """A device that another program holds is busy wherever it is shown, and what waits for it says for whom."""
 
-from __future__ import annotations
-
 import html
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """What a scraper reads, and who may read it."""
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
 from pathlib import Path
@@ -15,6 +13,8 @@ from analysis.models import Attempt, Delivery, Host, NewsEvent, Run, Subscriptio
 from analysis.runs.queue.retry_policy import Cause
 from analysis.workers.metrics import is_in_maintenance, metrics_text, nearest_rank
 from tests.factories import make_card, make_claimed_run, make_host, make_run
+
+pytestmark = pytest.mark.django_db
 
 PATH = "/metrics"
 
@@ -33,7 +33,6 @@ def samples() -> dict[tuple[str, ...], float]:
 ALERTS = Path(settings.BASE_DIR, "deploy", "alerts.yml").read_text()
 
 
-@pytest.mark.django_db
 def test_alert_rules_name_only_metrics_that_are_served():
     named = set(re.findall(r"\bmemorymark_\w+", ALERTS))
     assert len(named) > 5
@@ -49,7 +48,6 @@ def ago(seconds: float):
     return timezone.now() - timedelta(seconds=seconds)
 
 
-@pytest.mark.django_db
 def test_an_empty_portal_reports_zeros_and_omits_unknown_figures():
     found = samples()
     assert found["memorymark_runs_queued", "high"] == found["memorymark_runs_running",] == 0
@@ -58,7 +56,6 @@ def test_an_empty_portal_reports_zeros_and_omits_unknown_figures():
     assert found["memorymark_data_folder_free_bytes",] > 0
 
 
-@pytest.mark.django_db
 def test_waiting_runs_are_counted_by_priority_with_the_age_of_the_oldest():
     card = make_card()
     runs = [make_run(card) for _ in range(3)]
@@ -68,7 +65,6 @@ def test_waiting_runs_are_counted_by_priority_with_the_age_of_the_oldest():
     assert 500 <= found["memorymark_runs_queued_oldest_seconds",] < 520
 
 
-@pytest.mark.django_db
 def test_a_running_run_is_counted_with_its_age():
     run = make_claimed_run(make_card())
     Run.objects.filter(pk=run.pk).update(started_at=ago(70))
@@ -77,7 +73,6 @@ def test_a_running_run_is_counted_with_its_age():
     assert 70 <= found["memorymark_runs_running_oldest_seconds",] < 90
 
 
-@pytest.mark.django_db
 def test_runs_that_ended_in_the_last_hour_have_quantiles_and_older_ones_do_not_count():
     card, now = make_card(), timezone.now()
     for seconds in (10, 20, 30, 40):
@@ -90,7 +85,6 @@ def test_runs_that_ended_in_the_last_hour_have_quantiles_and_older_ones_do_not_c
     assert seconds == pytest.approx([20, 40])
 
 
-@pytest.mark.django_db
 def test_a_run_cancelled_before_it_started_is_counted_without_a_duration():
     Run.objects.filter(pk=make_run(make_card()).pk).update(state="cancelled", finished_at=timezone.now())
     found = samples()
@@ -98,7 +92,6 @@ def test_a_run_cancelled_before_it_started_is_counted_without_a_duration():
     assert not [key for key in found if "duration" in key[0]]
 
 
-@pytest.mark.django_db
 def test_attempts_of_the_last_day_are_counted_by_cause():
     card = make_card()
     run = make_run(card)
@@ -108,7 +101,6 @@ def test_attempts_of_the_last_day_are_counted_by_cause():
     assert samples()["memorymark_attempts_last_day", "owner_died", "interrupted"] == 2
 
 
-@pytest.mark.django_db
 def test_news_are_overdue_from_the_moment_they_are_due(alice):
     mine = Subscription.objects.create(owner=alice, name="mine", channel="email", kinds=["run.finished"])
     NewsEvent.objects.create(kind="run.finished", key="1", dispatched_at=ago(900))
@@ -122,7 +114,6 @@ def test_news_are_overdue_from_the_moment_they_are_due(alice):
     assert 900 <= samples()["memorymark_news_overdue_seconds",] < 1000
 
 
-@pytest.mark.django_db
 def test_a_device_tells_its_heartbeat_memory_and_flags():
     make_host("lab", drained=True)
     make_card(host=Host.objects.get(), uuid="GPU-1", last_seen_at=ago(30), memory_used_bytes=5, foreign_used_bytes=3)
@@ -134,7 +125,6 @@ def test_a_device_tells_its_heartbeat_memory_and_flags():
     assert flags == [1, 1, 0]
 
 
-@pytest.mark.django_db
 def test_what_is_not_known_of_a_device_is_left_out():
     make_card(last_seen_at=None)
     names = {key[0] for key in samples()}
@@ -142,14 +132,12 @@ def test_what_is_not_known_of_a_device_is_left_out():
     assert not names & {"memorymark_device_memory_used_bytes", "memorymark_device_heartbeat_age_seconds"}
 
 
-@pytest.mark.django_db
 def test_a_card_that_was_replaced_does_not_spoil_the_scrape():
     make_card(uuid="GPU-1")
     make_card(uuid="GPU-2")
     assert len([key for key in samples() if key[0] == "memorymark_device_enabled"]) == 2
 
 
-@pytest.mark.django_db
 def test_the_number_of_queries_does_not_grow_with_the_rows(django_assert_max_num_queries):
     for number in range(4):
         make_run(make_card(number, host=f"host{number}"))
@@ -179,7 +167,6 @@ def test_the_nearest_rank_is_a_value_that_was_seen():
     assert [nearest_rank([1.0, 2.0, 3.0, 4.0], quantile) for quantile in (0.0, 0.5, 0.95, 1.0)] == [1, 2, 4, 4]
 
 
-@pytest.mark.django_db
 def test_strangers_get_401_in_our_form(client):
     answer = client.get(PATH)
     assert answer.status_code == 401
@@ -192,7 +179,6 @@ def test_who_is_signed_in_may_read(alice_client):
     assert answer.headers["Content-Type"].startswith("text/plain")
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize(
     ("token", "header", "status"),
     [

@@ -1,7 +1,5 @@
 """Children are started again when they die, and all end in time."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 
@@ -9,6 +7,7 @@ import pytest
 
 from analysis.workers import process_manager
 from analysis.workers.process_manager import Child, ProcessManager
+from tests.waiting import wait_until
 
 
 def shell(script: str, **environment: str) -> Child:
@@ -20,13 +19,6 @@ def keeper() -> Iterator[ProcessManager]:
     keeper = ProcessManager()
     yield keeper
     keeper.kill()
-
-
-def wait_until(holds: Callable[[], bool], seconds: float = 5.0) -> None:
-    until = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < until, "did not happen in time"
-        time.sleep(0.01)
 
 
 def looks_until(keeper: ProcessManager, holds: Callable[[], bool]) -> None:

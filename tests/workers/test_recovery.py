@@ -1,7 +1,5 @@
 """What a dead worker left: adopted when it was finished, given back when not; the living are left alone."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 
@@ -32,7 +30,12 @@ def test_a_result_that_was_finished_is_taken_instead_of_measured_again():
     assert (run.state, run.attempt, run.largest_batch_size) == (State.FINISHED, 1, 8)
 
 
-@pytest.mark.parametrize("content", [None, "", "{", "[]", '{"exit_status": 0, "result": {}}', "\x00\xff"])
+WRONGLY_TYPED = {"exit_status": 0, "result": {**make_result().to_dict(), "speedup": "fast"}}
+
+
+@pytest.mark.parametrize(
+    "content", [None, "", "{", "[]", '{"exit_status": 0, "result": {}}', "\x00\xff", json.dumps(WRONGLY_TYPED)]
+)
 def test_a_result_that_is_missing_or_torn_is_measured_again(content):
     run = left_by_a_dead_worker(content)
     assert (run.state, run.attempts.get().cause) == (State.QUEUED, "owner_died")

@@ -1,7 +1,5 @@
 """Every fork learns when the main process wants to stop, or is gone."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

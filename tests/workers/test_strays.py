@@ -1,7 +1,5 @@
 """Orphans below a process come to it, and are ended; its own children are not."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The supervisor against a fake engine that behaves, and one that misbehaves in every way."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """What a wake-up does: recover, claim, run, and ask for another while more waits."""
 
-from __future__ import annotations
-
 import pytest
 from django.db import OperationalError
 from django_q.models import OrmQ

@@ -1,7 +1,5 @@
 """How a device's worker starts, and that it fails as a whole; that it really runs is in test_up_really_starts.py."""
 
-from __future__ import annotations
-
 import multiprocessing
 import sqlite3
 import threading
@@ -28,6 +26,8 @@ from analysis.workers.django_q_adapter import (
 from analysis.workers.heartbeat import Heartbeat
 from analysis.workers.worker import DeviceWorker, Worker
 from tests.factories import make_claimed_run, make_device, make_run
+
+pytestmark = pytest.mark.django_db
 
 
 class Ended(Exception):
@@ -75,7 +75,6 @@ def test_the_processes_of_the_cluster_are_forks_whatever_python_would_do(monkeyp
         multiprocessing.set_start_method(None, force=True)
 
 
-@pytest.mark.django_db
 def test_a_look_leaves_one_message_for_the_device_whatever_lay_there():
     device, other = make_device(), make_device(device="cuda:0")
     make_run(device), make_run(other)
@@ -84,13 +83,11 @@ def test_a_look_leaves_one_message_for_the_device_whatever_lay_there():
     assert OrmQ.objects.filter(key=other.queue_name).count() == 1
 
 
-@pytest.mark.django_db
 def test_work_without_a_device_is_woken_in_the_default_queue():
     Worker()._look()
     assert OrmQ.objects.get().key == "memorymark"
 
 
-@pytest.mark.django_db
 def test_each_look_tidies_the_folders_of_its_own_host(settings):
     """In a task it would be for luck to decide which host's folders are tidied."""
     left = settings.DATA_DIR / "runs" / "1" / "a-token-of-no-run"
@@ -99,14 +96,12 @@ def test_each_look_tidies_the_folders_of_its_own_host(settings):
     assert not left.parent.exists()
 
 
-@pytest.mark.django_db
 def test_a_starting_worker_gives_back_what_a_dead_one_left():
     run = make_claimed_run()
     DeviceWorker(run.device)._recover(wait_seconds=0)
     assert Run.objects.get(pk=run.pk).state == State.QUEUED
 
 
-@pytest.mark.django_db
 def test_a_run_that_somebody_still_works_on_is_left_alone(caplog):
     run = make_claimed_run()
     with device_lock(run.device):
@@ -172,7 +167,6 @@ def test_a_process_that_cannot_hand_on_its_message_yet_gives_signs_of_life_too(m
     assert (tasks.get(), len(signs) >= 4) == ("second", True)
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize("part", ["worker", "pusher"])
 def test_a_frozen_part_of_a_worker_is_no_sign_of_life_of_its_device(part, monkeypatch):
     own = DeviceWorker(make_device())

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.vary import vary_on_headers
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
@@ -18,7 +19,17 @@ from rest_framework.views import APIView
 
 from analysis.accounts.middleware import require_role
 from analysis.accounts.quotas import QuotaExceededError
-from analysis.api.classic.data import analysis_data, health_data, models_data
+from analysis.api.classic.data import (
+    AcceptedSerializer,
+    AnalyzeBodySerializer,
+    AnalyzeSerializer,
+    ClassicErrorSerializer,
+    ClassicModelsSerializer,
+    HealthSerializer,
+    analysis_data,
+    health_data,
+    models_data,
+)
 from analysis.api.kinds.measurement import Measurement
 from analysis.api.permissions import MayAnalyze
 from analysis.api.run_request import json_object
@@ -34,6 +45,11 @@ from engine.spec import RunSpec
 JSON = "application/json"
 _KEYS = ("model_name", *(name for name in RunSpec.__dataclass_fields__ if name != "model"), "device_class")
 _NOBODYS_SECONDS = 600
+_TAGS = ["classic"]
+_PREFER = OpenApiParameter(
+    "Prefer", str, OpenApiParameter.HEADER, description="respond-async: answer without waiting for the run."
+)
+_ERRORS = dict.fromkeys((400, 401, 403, 406, 413, 415, 429, 500, 503), ClassicErrorSerializer)
 _INDEX = {
     "name": "MemoryMark",
     "description": "Measures the largest and the best batch size of a model on a device",
@@ -75,6 +91,13 @@ class Open(APIView):
 class Health(Open):
     """`GET /health`. It also answers before any device is registered."""
 
+    @extend_schema(
+        tags=_TAGS,
+        operation_id="health",
+        description="State of this server and its first device.",
+        auth=[],
+        responses={200: HealthSerializer, 503: ClassicErrorSerializer},
+    )
     def get(self, request: Request) -> Response:
         device = Device.objects.enabled().best_first().first()
         return Response(health_data(device, timezone.now()))
@@ -83,6 +106,13 @@ class Health(Open):
 class Models(Open):
     """`GET /models`: the models that can be analysed."""
 
+    @extend_schema(
+        tags=_TAGS,
+        operation_id="models",
+        description="Models that can be analysed.",
+        auth=[],
+        responses=ClassicModelsSerializer,
+    )
     def get(self, request: Request) -> Response:
         return Response({"models": models_data()})
 
@@ -101,6 +131,14 @@ class Analyze(APIView):
             raise UnsupportedMediaType(content_type, detail)
         super().initial(request, *args, **kwargs)
 
+    @extend_schema(
+        tags=_TAGS,
+        operation_id="analyze",
+        description="Store a run and wait for it. 202 when the run takes too long, or too many requests wait.",
+        parameters=[_PREFER],
+        request=AnalyzeBodySerializer,
+        responses={200: AnalyzeSerializer, 202: AcceptedSerializer, **_ERRORS},
+    )
     def post(self, request: Request) -> Response:
         values = _spec_keys(json_object(request))
         if not request.user.is_authenticated:

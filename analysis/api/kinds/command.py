@@ -8,7 +8,6 @@ from analysis.api.kinds.measurement import measurement_body
 from analysis.api.kinds.requests import Requests, placed, settings_in
 from analysis.models import Run, RunKind
 from analysis.runs.commands import command_spec, registered_commands
-from engine.errors import SpecError
 from engine.tune.catalogue.spec import request_in
 
 if TYPE_CHECKING:
@@ -23,9 +22,6 @@ class Command(Requests):
 
     views = "analysis.api.v1.run.commands"
     elsewhere = "commands have settings of their own: start them at /api/v1/commands/"
-
-    def submission(self, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
-        raise SpecError("kind", self.elsewhere)
 
     def submission_like(self, run: Run, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
         return command_submission(run.spec.get("name"), values, user)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from analysis.api.kinds.requests import FIGURES, Components, Requests, component, requested
+from analysis.api.kinds.setting_schema import properties_of
 from analysis.models import ALL_GPUS, CPU, Run
 from analysis.presentation.unreadable import read_stored
 from engine.documents.estimated import Estimated
 from engine.estimate.frontier import MAX_LENGTHS
 from engine.estimate.gpus import gpus
-from engine.estimate.largest import LargestOf
-from engine.estimate.spec import SETTINGS, EstimateSpec
+from engine.estimate.spec import EstimateSpec
 from engine.estimate.types import Estimate as EstimateOfCard
 from engine.estimate.what_to_change import Scope
 from engine.results.result import Outcome
@@ -36,19 +36,12 @@ class Estimate(Requests):
     only_others = (*NOT_OF_ESTIMATES, *OF_STARTS, "tried")
 
     def own_properties(self) -> dict[str, Any]:
-        schemas: Components = {
-            "gpu": {"enum": [ALL_GPUS, CPU, *gpus()], "default": ALL_GPUS},
-            "what_to_change": {"enum": ["", *Scope], "default": ""},
-            "frontier": {
-                "type": "array",
-                "items": {"type": "integer", "minimum": 1},
-                "uniqueItems": True,
-                "maxItems": MAX_LENGTHS,
-                "default": [],
-            },
-            "largest": {"enum": ["", *LargestOf], "default": ""},
-        }
-        return {name: {**schemas[name], "description": each.description} for name, each in SETTINGS.items()}
+        properties = properties_of(EstimateSpec)
+        properties["gpu"]["enum"] = [ALL_GPUS, CPU, *gpus()]
+        properties["what_to_change"]["enum"] = ["", *Scope]
+        sizes = {"type": "integer", "minimum": 1}
+        properties["frontier"] |= {"items": sizes, "uniqueItems": True, "maxItems": MAX_LENGTHS}
+        return properties
 
     def described_result(self) -> Components:
         whole = {

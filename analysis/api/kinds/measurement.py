@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from analysis.api.kinds.requests import VERSION_OF_FORM, Components, Requests, placed, settings_in
+from analysis.api.kinds.setting_schema import properties_of
 from analysis.models import Run
 from engine.estimate.spec import OWN
-from engine.ranks.emulation import FEWEST_RANKS, MOST_STARTED
-from engine.settings.rank_settings import OF_STARTS, RANKS_MOST
+from engine.ranks.emulation import MOST_STARTED
+from engine.settings.rank_settings import RankStarts
 from engine.tune.catalogue.spec import requested_spec
 
 if TYPE_CHECKING:
@@ -27,12 +28,9 @@ class Measurement(Requests):
     only_others = (*OWN, "tried")
 
     def own_properties(self) -> Components:
-        schemas: Components = {
-            "emulate_ranks": {"type": ["integer", "null"], "minimum": FEWEST_RANKS, "maximum": RANKS_MOST},
-            "rank": {"type": ["array", "null"], "items": {"type": "integer", "minimum": 0}, "maxItems": MOST_STARTED},
-            "compare_speed": {"type": ["boolean", "null"]},
-        }
-        return {name: {**schemas[name], "description": each.description} for name, each in OF_STARTS.items()}
+        properties = properties_of(RankStarts)
+        properties["rank"] |= {"items": {"type": "integer", "minimum": 0}, "maxItems": MOST_STARTED}
+        return properties
 
     def described_result(self) -> Components:
         added = {

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from analysis.api.kinds.requests import VERSION_OF_FORM, Components, Requests
 from analysis.runs.kinds.own_race import RACED_THERE
-from engine.errors import SpecError
 from engine.tune.faster.result import OwnRaceResult
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import AnonymousUser, User
 
 
 class OwnRace(Requests):
@@ -34,6 +28,3 @@ class OwnRace(Requests):
             "OwnRaceSpec": {"properties": derived},
             "OwnRaceResult": {"properties": {"schema": VERSION_OF_FORM, "goal": goal, "headline": headline}},
         }
-
-    def submission(self, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
-        raise SpecError("kind", self.elsewhere)

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.api.kinds.measurement import measurement_body
 from analysis.api.kinds.requests import VERSION_OF_FORM, Components, Requests, placed, settings_in
+from analysis.api.kinds.setting_schema import properties_of
 from analysis.models import Run
 from engine.estimate.spec import OWN
 from engine.faster.result import FasterResult
-from engine.faster.spec import SETTINGS, FasterSpec
+from engine.faster.spec import FasterSpec
 from engine.settings.rank_settings import OF_STARTS
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ class Race(Requests):
     only_others = ("check_batch_size", "start_batch_size", "soak_steps", *OWN, *OF_STARTS)
 
     def own_properties(self) -> dict[str, Any]:
-        description = f"Of a race. {SETTINGS['tried'].description}"
-        return {"tried": {"type": ["string", "null"], "description": description}}
+        tried = properties_of(FasterSpec)["tried"]
+        return {"tried": {**tried, "description": f"Of a race. {tried['description']}"}}
 
     def described_result(self) -> Components:
         headline = {"type": "string", "description": "What makes the training faster, in a sentence."}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -34,7 +33,7 @@ _NAMES = {str: "text", int: "a whole number", bool: "true or false"}
 T = TypeVar("T")
 
 
-class Requests(ABC):
+class Requests:
     """Requests and answers of a kind. What is not overridden holds for a run on a device."""
 
     views: ClassVar[str] = ""
@@ -65,9 +64,9 @@ class Requests(ABC):
         """Return the kind as which a clone of this run is requested."""
         return run.kind
 
-    @abstractmethod
     def submission(self, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
         """Read the arguments of `run_create` from a body. Raises SpecError, naming the field."""
+        raise SpecError("kind", self.elsewhere)
 
     def submission_like(self, run: Run, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
         """Read the arguments for a clone of this run. Raises SpecError, naming the field."""

@@ -10,14 +10,15 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from analysis.api.v1.base.openapi_parameters import listed
 from analysis.api.v1.base.strict_view import StrictView
 from analysis.api.v1.run.spec_schema import input_schema, run_schema, settings_of
 from analysis.runs.gpu_catalog import Price, prices
 from engine.catalog import TASK_LABELS, WORKLOADS, Workload
-from engine.estimate.gpus import Gpu, gpus
+from engine.estimate.gpus import gpus
 
 
-class ModelSerializer(serializers.Serializer[Workload]):
+class ModelSerializer(serializers.Serializer[Any]):
     """A workload: an architecture with its task and input."""
 
     id = serializers.CharField()
@@ -39,12 +40,6 @@ class ModelSerializer(serializers.Serializer[Workload]):
         return input_schema(workload)
 
 
-class ModelListSerializer(serializers.Serializer[Any]):
-    """All of them."""
-
-    results = ModelSerializer(many=True)
-
-
 class PriceSerializer(serializers.Serializer[Price]):
     """The price per hour: an assumption, with its source."""
 
@@ -55,7 +50,7 @@ class PriceSerializer(serializers.Serializer[Price]):
     is_own = serializers.BooleanField(source="is_of_lab", help_text="Whether this lab's GPU managers set the price.")
 
 
-class GpuSerializer(serializers.Serializer[Gpu]):
+class GpuSerializer(serializers.Serializer[Any]):
     """A card of the catalogue. Peak figures are the vendor's, without sparsity; null means unknown."""
 
     id = serializers.CharField()
@@ -77,25 +72,19 @@ class GpuSerializer(serializers.Serializer[Gpu]):
     price = PriceSerializer(allow_null=True)
 
 
-class GpuListSerializer(serializers.Serializer[Any]):
-    """All of them."""
-
-    results = GpuSerializer(many=True)
-
-
 class ModelList(StrictView):
     """The models that can be measured or estimated."""
 
-    @extend_schema(tags=["catalogue"], operation_id="models_list", responses=ModelListSerializer)
+    @extend_schema(responses=listed("ModelList", ModelSerializer))
     def get(self, request: Request) -> Response:
         """List all models that can be measured or estimated."""
-        return Response(ModelListSerializer({"results": WORKLOADS.values()}).data)
+        return Response({"results": ModelSerializer([*WORKLOADS.values()], many=True).data})
 
 
 class SettingsSchema(StrictView):
     """The settings of a run."""
 
-    @extend_schema(tags=["catalogue"], operation_id="settings_schema", responses=OpenApiTypes.OBJECT)
+    @extend_schema(operation_id="settings_schema", responses=OpenApiTypes.OBJECT)
     def get(self, request: Request) -> Response:
         """Return the JSON Schema (2020-12) of a run's request body: types, ranges, choices, defaults, units."""
         return Response(run_schema())
@@ -104,9 +93,9 @@ class SettingsSchema(StrictView):
 class GpuList(StrictView):
     """The cards that estimates can be made for."""
 
-    @extend_schema(tags=["catalogue"], operation_id="gpus_list", responses=GpuListSerializer)
+    @extend_schema(responses=listed("GpuList", GpuSerializer))
     def get(self, request: Request) -> Response:
         """List all cards of the catalogue, with their prices where known."""
         price_of = prices()
         cards = [{**gpu.to_dict(), "price": price_of.get(gpu.id)} for gpu in gpus().values()]
-        return Response(GpuListSerializer({"results": cards}).data)
+        return Response({"results": GpuSerializer(cards, many=True).data})

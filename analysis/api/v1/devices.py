@@ -11,11 +11,8 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
-from rest_framework.generics import GenericAPIView, RetrieveAPIView
 
-from analysis.api.v1.base.openapi_parameters import parameters_of
-from analysis.api.v1.base.paging import PagedList, PageForm
-from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.v1.base.paging import PageForm, Resource
 from analysis.http.query_string import FlagField
 from analysis.models import Device, Run
 from analysis.models.querysets import SEEN_LATELY
@@ -108,11 +105,15 @@ class DeviceForm(PageForm):
     enabled = FlagField(required=False)
 
 
-class _Devices(StrictView, GenericAPIView[Device]):
-    """Common base of list and detail."""
+@extend_schema_view(retrieve=extend_schema(description="One device."))
+class Devices(Resource[Device]):
+    """All devices that were ever registered, oldest first."""
 
     serializer_class = DeviceSerializer
     queryset = Device.objects.none()
+    ordering = ("id",)
+    query_form = DeviceForm
+    lookups = {"host": "host__name", "kind": "kind", "enabled": "enabled"}
 
     def get_queryset(self) -> QuerySet[DeviceWithActivity]:
         return Device.objects.select_related("host").defer("calibration").with_activity()
@@ -121,26 +122,6 @@ class _Devices(StrictView, GenericAPIView[Device]):
         devices = shown if kwargs.get("many") else [shown]
         context = {**self.get_serializer_context(), "waiting": _waiting(devices) if shown else {}}
         return DeviceSerializer(shown, **{**kwargs, "context": context})
-
-
-@extend_schema_view(
-    get=extend_schema(tags=["fleet"], operation_id="devices_list", parameters=parameters_of(DeviceForm))
-)
-class DeviceList(_Devices, PagedList[Device]):
-    """All devices that were ever registered, oldest first."""
-
-    ordering = ("id",)
-    query_form = DeviceForm
-
-    def get_queryset(self) -> QuerySet[DeviceWithActivity]:
-        names = {"host": "host__name", "kind": "kind", "enabled": "enabled"}
-        given = {path: self.parameters[name] for name, path in names.items() if self.parameters[name] not in (None, "")}
-        return super().get_queryset().filter(**given)
-
-
-@extend_schema_view(get=extend_schema(tags=["fleet"], operation_id="devices_retrieve"))
-class DeviceDetail(_Devices, RetrieveAPIView[Device]):
-    """One device."""
 
 
 def _waiting(devices: Iterable[Device]) -> Counter[int]:

@@ -1,33 +1,49 @@
 """URLs of version 1."""
 
-from django.urls import path
+from django.urls import URLPattern, URLResolver, include, path
+from rest_framework.routers import SimpleRouter
 
-from analysis.api.v1 import other_urls, root
-from analysis.api.v1.lists import advice
-from analysis.api.v1.run import changes, run_actions, run_parts, run_wait, runs
+from analysis.api.kinds import BY_KIND
+from analysis.api.v1 import catalog, devices, root
+from analysis.api.v1.lists import advice, compare, fits, matrix, recommendation, saved_views, trends
+from analysis.api.v1.people import audit, subscriptions, tokens
+from analysis.api.v1.run import changes, reports, run_actions, run_parts, run_wait, runs, share_links
 
-_runs = [
-    path("runs/", runs.RunList.as_view(), name="api-runs"),
-    path("runs/export.csv", runs.RunExportCsv.as_view(), name="api-runs-csv"),
-    path("runs/export.json", runs.RunExportJson.as_view(), name="api-runs-json"),
+router = SimpleRouter(use_regex_path=False)
+router.register("runs", run_actions.RunActions, "api-run-action")
+router.register("runs", run_parts.RunParts, "api-run-part")
+router.register("runs", run_wait.RunWaits, "api-run-wait")
+router.register("subscriptions", subscriptions.Subscriptions, "api-subscription")
+router.register("devices", devices.Devices, "api-device")
+router.register("saved-views", saved_views.SavedViews, "api-saved-view")
+router.register("share-links", share_links.ShareLinks, "api-share-link")
+router.register("tokens", tokens.Tokens, "api-token")
+router.register("audit", audit.AuditLog, "api-audit")
+
+_all: list[URLPattern | URLResolver] = [
+    path("runs/", runs.RunList.as_view()),
+    path("runs/export.csv", runs.RunExportCsv.as_view()),
+    path("runs/export.json", runs.RunExportJson.as_view()),
     path("runs/<int:pk>/", runs.RunDetail.as_view(), name="api-run"),
-    path("runs/<int:pk>/cancel/", run_actions.RunCancel.as_view(), name="api-run-cancel"),
-    path("runs/<int:pk>/retry/", run_actions.RunRetry.as_view(), name="api-run-retry"),
-    path("runs/<int:pk>/clone/", run_actions.RunClone.as_view(), name="api-run-clone"),
-    path("runs/<int:pk>/measure-changes/", changes.MeasureChanges.as_view(), name="api-run-measure-changes"),
-    path("runs/<int:pk>/restore/", run_actions.RunRestore.as_view(), name="api-run-restore"),
-    path("runs/<int:pk>/measurements/", run_parts.RunMeasurements.as_view(), name="api-run-measurements"),
-    path("runs/<int:pk>/attempts/", run_parts.RunAttempts.as_view(), name="api-run-attempts"),
-    path("runs/<int:pk>/events/", run_parts.RunEvents.as_view(), name="api-run-events"),
-    path("runs/<int:pk>/events/stream/", run_wait.RunStream.as_view(), name="api-run-stream"),
-    path("runs/<int:pk>/wait/", run_wait.RunWait.as_view(), name="api-run-wait"),
-    path("runs/<int:pk>/points/", run_parts.RunPoints.as_view(), name="api-run-points"),
-    path("runs/<int:pk>/result/", run_parts.RunResult.as_view(), name="api-run-result"),
-    path("runs/<int:pk>/advice/", advice.RunAdvice.as_view(), name="api-run-advice"),
-    path("runs/<int:pk>/certificate/", run_parts.RunCertificate.as_view(), name="api-run-certificate"),
+    path("runs/<int:pk>/measure-changes/", changes.MeasureChanges.as_view()),
+    path("runs/<int:pk>/advice/", advice.RunAdvice.as_view()),
+    *router.urls,
+    path("models/", catalog.ModelList.as_view()),
+    path("settings/", catalog.SettingsSchema.as_view()),
+    path("gpus/", catalog.GpuList.as_view()),
+    *(path(f"{kind}s/", include(each.views)) for kind, each in BY_KIND.items() if each.views),
+    path("recommendation/", recommendation.Recommendation.as_view()),
+    path("fits/", fits.Fits.as_view()),
+    path("compare/", compare.Compare.as_view()),
+    path("matrix/", matrix.Matrix.as_view()),
+    path("trends/", trends.Trend.as_view()),
+    path("trends/acknowledgements/", trends.TrendNotes.as_view()),
+    path("reports/", reports.Reports.as_view()),
+    path("reports/<str:run_key>/events/", reports.ReportEvents.as_view()),
+    path("results/", reports.Results.as_view()),
+    path("results/known/", reports.KnownResults.as_view()),
 ]
-_all = [*_runs, *other_urls.urlpatterns]
 # the lists: URLs without an id
 _names = tuple(str(each.pattern) for each in _all if "<" not in str(each.pattern) and str(each.pattern).endswith("/"))
 
-urlpatterns = [path("", root.Root.as_view(names=_names), name="api-root"), *_all]
+urlpatterns = [path("", root.Root.as_view(names=_names)), *_all]

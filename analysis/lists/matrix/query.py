@@ -6,9 +6,11 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django import forms
+from django.db.models import QuerySet
 
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
 from analysis.http.setting_fields import setting_field, with_fields
+from analysis.models import MatrixCell
 from analysis.runs.columns.matrix_cells import settings_key
 from engine.catalog import WORKLOADS
 from engine.spec import DEFAULTS, RANGES, TRAINING_SETTINGS
@@ -64,3 +66,10 @@ class MatrixPageForm(MatrixForm):
         min_value=int(_BATCH_SIZES[0]),
         max_value=int(_BATCH_SIZES[1]),
     )
+
+
+def stored_cells(form: MatrixForm) -> QuerySet[MatrixCell]:
+    """Return the cells with these settings, and where their runs are from."""
+    columns = (field.name for field in MatrixCell._meta.concrete_fields)
+    origin = ("run__reported_from", "run__is_trusted", "run__requested_by__username")
+    return MatrixCell.objects.filter(**form.cell_columns).select_related("run__requested_by").only(*columns, *origin)

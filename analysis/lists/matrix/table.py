@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from analysis.lists.matrix.highlights import cheapest, fastest
+from analysis.lists.matrix.marks import cheapest, fastest
 from analysis.lists.matrix.query import MatrixForm
 from analysis.models import Device, MatrixCell
 from analysis.presentation.formatting import bytes_text, percent, round_bytes
@@ -73,6 +73,10 @@ class ShownCell:
     is_cheapest_that_fits: bool = False
     refusal: str = ""
     estimate_query: str = ""
+
+    @property
+    def size(self) -> int:
+        return (self.cell.shown_batch_size or 0) if self.cell else 0
 
     @property
     def css_class(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from django import forms
 
 from analysis.http.query_string import FlagField
-from analysis.http.setting_fields import setting_field
+from analysis.http.setting_fields import offer, setting_field
 from analysis.models import Device, Run
 from analysis.pages.form_choices import describe_limit, place_value, places_offered
 from analysis.pages.spec_form import SpecForm
@@ -28,7 +28,7 @@ _BOXES = {
     "whole_run": ("Whole run", "Train the largest rows of the data, then let the script evaluate and save."),
     "compare_speed": (
         "Compare speeds",
-        "Start today’s size and others in turns: 12 to 24 more starts. Without it, no size is recommended.",
+        "Train today’s size and others in turns. Without it, no size is recommended.",
     ),
 }
 _DEFAULTS = {each.name: DEFAULTS.get(each.name, each.default) for each in fields(TuneSpec)}
@@ -54,9 +54,7 @@ class CommandForm(SpecForm):
         self.command = command
         self.places = places_offered(devices, count=command.devices)
         self.spec: TuneSpec | None = None
-        device = self.fields["device"]
-        assert isinstance(device, forms.ChoiceField)
-        device.choices = [(value, label) for value, (label, _) in self.places.items()]
+        offer(self, "device", [(value, label) for value, (label, _) in self.places.items()])
         # boxes to tick stand last, where they leave no gap in the grid
         ordered = sorted(command.settings, key=lambda name: name in _BOXES)
         self.fields.update({name: _field(name) for name in ordered})

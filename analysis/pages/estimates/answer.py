@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
@@ -10,9 +9,7 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 
 from analysis.models import ALL_GPUS, MatrixCell
-from analysis.pages.kinds.estimate_cards import cards_shown
-from analysis.presentation import estimate_summary as summary
-from analysis.presentation.estimate_headline import headline, headline_of_all
+from analysis.pages.kinds.estimate_cards import card_context, cards_context
 from analysis.presentation.labels import describe_settings, model_name, settings_in_full, short_device_name
 from analysis.presentation.unreadable import read_stored
 from analysis.runs.earlier.estimates import FoundEstimate, other_cells, stored_estimates
@@ -40,36 +37,14 @@ def answer(question: EstimateSpec, asked: QueryDict, table: QueryDict, *, is_pri
     if not found:
         return known | {"title": "Not estimated yet", "others": [_other(cell) for cell in other_cells(spec, gpu)]}
     estimates = [_read(each, is_private=is_private) for each in found]
-    if gpu == ALL_GPUS:
-        return known | _of_all(question, found, estimates, (asked, table), is_private=is_private)
-    return known | {
-        "title": headline(estimates[0], spec.to_dict()),
-        "estimate": estimates[0],
-        "figures": summary.figures(estimates[0], spec.current_batch_size),
-        "bars": summary.estimate_bars(estimates[0], spec.current_batch_size),
-        "run": found[0].run,
-    }
-
-
-def _of_all(
-    question: EstimateSpec,
-    found: Sequence[FoundEstimate],
-    estimates: Sequence[EstimatedCard],
-    address: tuple[QueryDict, QueryDict],
-    *,
-    is_private: bool,
-) -> dict[str, Any]:
-    spec, known_prices = question.training, list_prices() if is_private else prices()
+    training = spec.to_dict()
+    if gpu != ALL_GPUS:
+        card = card_context(estimates[0], training, spec.current_batch_size)
+        return known | card | {"run": found[0].run}
     missing, unable = _not_estimated(question, {each.gpu.id for each in estimates})
-    rows = summary.gpu_rows(estimates, spec.current_batch_size, known_prices)
-    return {
-        "title": headline_of_all(estimates, spec.to_dict(), len(unable), known_prices),
-        "cards": cards_shown(rows, address[1], address[0]),
-        "calibrated_count": sum(each.gpu.calibrated for each in estimates),
-        "missing": missing,
-        "unable": unable,
-        "run": max((each.run for each in found), key=lambda run: run.pk),
-    }
+    known_prices, newest = list_prices() if is_private else prices(), max(found, key=lambda each: each.run.pk)
+    cards = cards_context(estimates, training, unable, known_prices, table, asked)
+    return known | cards | {"missing": missing, "unable": unable, "run": newest.run}
 
 
 def _not_estimated(question: EstimateSpec, known: set[str]) -> tuple[list[str], list[str]]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 from django import forms
 
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
-from analysis.http.setting_fields import setting_field, with_fields
+from analysis.http.setting_fields import described_field, offer, setting_field, with_fields
 from analysis.models import ALL_GPUS, Device, Run
 from analysis.pages.field_groups import (
     COMMON,
@@ -80,50 +80,32 @@ class RunForm(SpecForm):
         help_text="A Hugging Face model's file, pasted. It is read as data: nothing in it is run, loaded or followed.",
     )
     device = forms.ChoiceField(label="Device", required=False)
-    gpu = forms.ChoiceField(label=OF_ESTIMATES["gpu"].label, required=False, initial=ALL_GPUS)
+    gpu = described_field(OF_ESTIMATES["gpu"], forms.ChoiceField, initial=ALL_GPUS)
     current_batch_size = setting_field("current_batch_size", label="Your batch size today", initial=16, required=True)
-    memory_limit_bytes = forms.CharField(
-        label=SETTINGS["memory_limit_bytes"].label,
-        required=False,
-        max_length=40,
-        help_text=SETTINGS["memory_limit_bytes"].hint or "",
-    )
+    memory_limit_bytes = described_field(SETTINGS["memory_limit_bytes"], max_length=40)
     # the limit that the page filled in by itself, until the person changes it (home.js)
     suggested_limit = forms.CharField(required=False, max_length=40, widget=forms.HiddenInput)
     price_per_hour_usd = setting_field("price_per_hour_usd", label="Price per hour, US$")
     hours_per_run = setting_field("hours_per_run")
     runs_per_year = setting_field("runs_per_year")
-    reserve_percent = forms.FloatField(
+    reserve_percent = described_field(
+        SETTINGS["reserve_fraction"],
+        forms.FloatField,
         label="Memory to leave free, percent",
-        required=False,
         min_value=RANGES["reserve_fraction"][0] * 100,
         max_value=RANGES["reserve_fraction"][1] * 100,
-        help_text=SETTINGS["reserve_fraction"].hint or "",
     )
     time_budget_seconds = setting_field("time_budget_seconds", label="Time budget, seconds")
-    frontier = forms.CharField(
-        label=OF_ESTIMATES["frontier"].label,
-        required=False,
-        max_length=200,
-        widget=forms.TextInput(attrs={"placeholder": "128, 256, 512"}),
-        help_text=OF_ESTIMATES["frontier"].hint or "",
+    frontier = described_field(
+        OF_ESTIMATES["frontier"], max_length=200, widget=forms.TextInput(attrs={"placeholder": "128, 256, 512"})
     )
-    emulate_ranks = forms.IntegerField(
-        label=OF_STARTS["emulate_ranks"].label,
-        required=False,
-        min_value=FEWEST_RANKS,
-        max_value=RANKS_MOST,
-        help_text=OF_STARTS["emulate_ranks"].hint or "",
+    emulate_ranks = described_field(
+        OF_STARTS["emulate_ranks"], forms.IntegerField, min_value=FEWEST_RANKS, max_value=RANKS_MOST
     )
-    rank = forms.CharField(
-        label=OF_STARTS["rank"].label, required=False, max_length=400, help_text=OF_STARTS["rank"].hint or ""
-    )
+    rank = described_field(OF_STARTS["rank"], max_length=400)
     like = setting_field("like")
-    largest = forms.ChoiceField(
-        label=OF_ESTIMATES["largest"].label,
-        choices=list((OF_ESTIMATES["largest"].choices or {}).items()),
-        required=False,
-        help_text=OF_ESTIMATES["largest"].hint or "",
+    largest = described_field(
+        OF_ESTIMATES["largest"], forms.ChoiceField, choices=list((OF_ESTIMATES["largest"].choices or {}).items())
     )
     priority = forms.TypedChoiceField(
         label="Priority",
@@ -164,10 +146,10 @@ class RunForm(SpecForm):
         self.places = places_offered(self.devices)
         self.spec: RunSpec | None = None
         self.is_limit_dropped = False  # the suggested limit is less than the chosen model needs
-        self._offer("device", [(value, label) for value, (label, _) in self.places.items()])
+        offer(self, "device", [(value, label) for value, (label, _) in self.places.items()])
         self.fields["device"].help_text = _describe_silent(silent)
-        self._offer("gpu", gpu_choices())
-        self._offer("model", [("Your own", [(CONFIG, "Your own config.json")]), *models_by_task()])
+        offer(self, "gpu", gpu_choices())
+        offer(self, "model", [("Your own", [(CONFIG, "Your own config.json")]), *models_by_task()])
         for name, label in self.SEARCHED.items():
             self.fields[name].widget.attrs["data-search"] = label  # home.js puts a search box above it
         describe_input_sizes(self.fields)
@@ -178,30 +160,19 @@ class RunForm(SpecForm):
             self.fields[name].widget.attrs["placeholder"] = f"{DEFAULTS[name]:g}"
         self.fields["reserve_percent"].widget.attrs["placeholder"] = f"{DEFAULTS['reserve_fraction'] * 100:g}"
 
-    def _offer(self, name: str, choices: Iterable[tuple[Any, Any]]) -> None:
-        field = self.fields[name]
-        assert isinstance(field, forms.ChoiceField)
-        field.choices = choices
-
-    def clean_frontier(self) -> list[int]:
-        """Read the sizes; empty where there are none, and for measurements."""
-        text = self.cleaned_data["frontier"]
-        if not text or not self.reads("frontier"):
-            return []
-        try:
-            return sizes_in(text)
-        except SpecError as error:
-            raise forms.ValidationError(str(error).removeprefix("frontier: ")) from error
+    def clean_frontier(self) -> tuple[int, ...]:
+        return self._numbers("frontier", sizes_in)
 
     def clean_rank(self) -> tuple[int, ...] | None:
-        """Read the ranks to stand in for; None where there are none, and for estimates."""
-        text = self.cleaned_data["rank"]
-        if not text or not self.reads("rank"):
-            return None
+        return self._numbers("rank", lambda text: numbers_setting("rank", text, "0,1,7")) or None
+
+    def _numbers(self, name: str, read: Callable[[str], tuple[int, ...]]) -> tuple[int, ...]:
+        """Read a list; empty where there is none, and for a kind of run that does not have it."""
+        text = self.cleaned_data[name]
         try:
-            return numbers_setting("rank", text, "0,1,7")
+            return read(text) if text and self.reads(name) else ()
         except SpecError as error:
-            raise forms.ValidationError(str(error).removeprefix("rank: ")) from error
+            raise forms.ValidationError(str(error).removeprefix(f"{name}: ")) from error
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
@@ -277,9 +248,8 @@ class RunForm(SpecForm):
             uses_device_price = cleaned.get("price_per_hour_usd") is None
             measured = spec_of_starts(self.spec, self._starts)
             return {"spec": measured, "place": self.place, "uses_device_price": uses_device_price, **queue}
-        gpu, sizes = cleaned.get("gpu") or ALL_GPUS, tuple(cleaned.get("frontier", ()))
-        spec = EstimateSpec(self.spec, gpu, frontier=sizes, largest=cleaned.get("largest", ""))
-        return {"spec": spec, **queue}
+        asked = {name: cleaned[name] for name in self.OF_ESTIMATES if name in cleaned}
+        return {"spec": EstimateSpec(self.spec, cleaned.get("gpu") or ALL_GPUS, **asked), **queue}
 
     @property
     def _starts(self) -> RankStarts:

@@ -10,22 +10,20 @@ from django.http import QueryDict
 
 from analysis.models import Device, Run, RunKind, RunLog
 from analysis.pages.form_choices import places_offered
-from analysis.pages.kinds.estimate_cards import cards_shown
+from analysis.pages.kinds.estimate_cards import card_context, cards_context
 from analysis.pages.kinds.page import KindPages, Page
 from analysis.pages.what_to_change.context import changes_context
 from analysis.presentation import estimate_summary as summary
-from analysis.presentation.estimate_headline import headline, headline_of_all
 from analysis.presentation.filled_memory import filled_memory
 from analysis.presentation.frontier import frontier_plot, frontier_shown
 from analysis.presentation.kinds import facts_of_run
 from analysis.presentation.unreadable import read_stored
-from analysis.runs.earlier.frontier import measured_sizes
-from analysis.runs.earlier.what_to_change import devices_for
+from analysis.runs.earlier.what_to_change import devices_for, measured_sizes
 from analysis.runs.gpu_catalog import prices
 from engine.describe.commands import measure_command
 from engine.describe.profile import describe_like
-from engine.documents.estimated import Estimated, EstimatedCard, StoredFrontier
-from engine.estimate.largest import LABELS, Largest
+from engine.documents.estimated import Estimated, EstimatedCard
+from engine.estimate.largest import LABELS
 from engine.settings.profiles import PROFILES
 from engine.settings.rank_settings import OF_STARTS
 
@@ -58,7 +56,7 @@ class Estimate(KindPages):
         if is_of_one:
             context |= _one_card(found, run, current, user)
         else:
-            context |= _all_cards(estimates, run, current, filters)
+            context |= _all_cards(estimates, run, filters)
         if (like := run.spec.get("like")) in PROFILES:
             context["how"] += [("Settings of", describe_like(like))]
         return "analysis/run/estimate.html", context
@@ -68,43 +66,31 @@ def _one_card(found: Estimated, run: Run, current: int, user: User | None) -> di
     estimate = found.estimates[0]
     price = prices().get(estimate.gpu.id)
     return {
-        "estimate": estimate,
-        "title": headline(estimate, run.spec),
+        **card_context(estimate, run.spec, current),
         "key_figures": summary.key_figures(estimate, current),
-        "figures": summary.figures(estimate, current),
-        "bars": summary.estimate_bars(estimate, current),
         "stack": summary.estimate_stack(estimate, current),
         "kind_rows": summary.kind_rows(estimate.points),
         "filled": filled_memory(estimate.breakdown),
-        **changes_context(run, user),
-        **_frontier(found.frontier, run, user),
-        **_largest(found.largest),
+        **_what_ifs(found, run, user),
         "how": summary.how_rows(estimate, price),
     }
 
 
-def _largest(found: Largest | None) -> dict[str, Any]:
-    return {} if found is None else {"title": found.text, "largest": found, "largest_label": LABELS[found.setting]}
+def _what_ifs(found: Estimated, run: Run, user: User | None) -> dict[str, Any]:
+    context = changes_context(run, user)
+    if found.frontier is not None:
+        context["frontier"] = frontier_shown(found.frontier, measured_sizes(run, user))
+        context["frontier_chart"] = frontier_plot(found.frontier)
+    if (largest := found.largest) is not None:
+        context |= {"title": largest.text, "largest": largest, "largest_label": LABELS[largest.setting]}
+    return context
 
 
-def _frontier(found: StoredFrontier | None, run: Run, user: User | None) -> dict[str, Any]:
-    if found is None:
-        return {}
-    return {
-        "frontier": frontier_shown(found, measured_sizes(run, user)),
-        "frontier_chart": frontier_plot(found),
-    }
-
-
-def _all_cards(estimates: Sequence[EstimatedCard], run: Run, current: int, query: QueryDict) -> dict[str, Any]:
-    first, known_prices = estimates[0], prices()
-    rows = summary.gpu_rows(estimates, current, known_prices)
+def _all_cards(estimates: Sequence[EstimatedCard], run: Run, query: QueryDict) -> dict[str, Any]:
     left_out = list(RunLog.objects.of(run).filter(message__startswith="left out: "))
-    how = [row for row in summary.how_rows(first) if row[0] not in ("Memory of the GPU", "Context", "Price", "Peak")]
+    how = summary.how_rows(estimates[0])
     return {
-        "title": headline_of_all(estimates, run.spec, len(left_out), known_prices),
-        "cards": cards_shown(rows, query),
-        "how": how,
+        **cards_context(estimates, run.spec, left_out, prices(), query),
+        "how": [row for row in how if row[0] not in ("Memory of the GPU", "Context", "Price", "Peak")],
         "left_out": left_out,
-        "calibrated_count": sum(estimate.gpu.calibrated for estimate in estimates),
     }

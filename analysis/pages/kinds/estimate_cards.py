@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,11 @@ from django import forms
 from django.http import QueryDict
 
 from analysis.http.query_string import FlagField, StrictQueryForm, without_empty
+from analysis.presentation import estimate_summary as summary
+from analysis.presentation.estimate_headline import headline, headline_of_all
 from analysis.presentation.estimate_summary import GpuRow
+from analysis.runs.gpu_catalog import Price
+from engine.documents.estimated import EstimatedCard
 
 
 def _price(row: GpuRow) -> float:
@@ -76,6 +80,32 @@ class Cards:
     @property
     def sort_addresses(self) -> dict[str, str]:
         return {key: self.address(key) for key in _SORTS}
+
+
+def card_context(estimate: EstimatedCard, spec: Mapping[str, Any], today: int) -> dict[str, Any]:
+    return {
+        "title": headline(estimate, spec),
+        "estimate": estimate,
+        "figures": summary.figures(estimate, today),
+        "bars": summary.estimate_bars(estimate, today),
+    }
+
+
+def cards_context(
+    estimates: Sequence[EstimatedCard],
+    spec: Mapping[str, Any],
+    left_out: Sequence[object],
+    prices: Mapping[str, Price],
+    query: QueryDict,
+    asked: QueryDict | None = None,
+) -> dict[str, Any]:
+    """Return the table of all GPUs; `left_out` are those that cannot run the settings."""
+    rows = summary.gpu_rows(estimates, int(spec["current_batch_size"]), prices)
+    return {
+        "title": headline_of_all(estimates, spec, len(left_out), prices),
+        "cards": cards_shown(rows, query, asked),
+        "calibrated_count": sum(each.gpu.calibrated for each in estimates),
+    }
 
 
 def cards_shown(rows: Sequence[GpuRow], query: QueryDict, asked: QueryDict | None = None) -> Cards:

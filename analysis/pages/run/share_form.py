@@ -8,6 +8,7 @@ from django import forms
 from django.contrib.auth.models import User
 from django.http import QueryDict
 
+from analysis.http.setting_fields import offer
 from analysis.models import Run, ShareLink
 from analysis.presentation.badge import badge
 from analysis.runs.marks.share_links import days_allowed, is_shareable, share_links_of
@@ -23,11 +24,9 @@ class ShareForm(forms.Form):
 
     def __init__(self, data: QueryDict | None = None) -> None:
         super().__init__(data, auto_id="id_share_%s")
-        field = self.fields["days"]
-        assert isinstance(field, forms.ChoiceField)
         allowed = days_allowed()
-        field.choices = [("" if days is None else str(days), _DAYS.get(days, f"{days} days")) for days in allowed]
-        field.initial = str(_USUAL_DAYS if _USUAL_DAYS in allowed else allowed[0])
+        offer(self, "days", [("" if each is None else str(each), _DAYS.get(each, f"{each} days")) for each in allowed])
+        self.fields["days"].initial = str(_USUAL_DAYS if _USUAL_DAYS in allowed else allowed[0])
 
     @property
     def number_of_days(self) -> int | None:

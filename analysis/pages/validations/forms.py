@@ -9,7 +9,7 @@ from typing import Any
 from django import forms
 
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
-from analysis.http.setting_fields import setting_field, with_fields
+from analysis.http.setting_fields import described_field, offer, setting_field, with_fields
 from analysis.models import Device, Run
 from analysis.pages.field_groups import (
     COMMON,
@@ -44,22 +44,17 @@ class ValidationForm(SpecForm):
     )
     model = forms.ChoiceField(label="Model")
     device = forms.ChoiceField(label="Device")
-    batch_size = forms.IntegerField(
-        label=SETTINGS["batch_size"].label, required=False, help_text=SETTINGS["batch_size"].description
+    batch_size = described_field(
+        SETTINGS["batch_size"], forms.IntegerField, help_text=SETTINGS["batch_size"].description
     )
-    gradient_tolerance_percent = forms.FloatField(
+    gradient_tolerance_percent = described_field(
+        SETTINGS["gradient_tolerance"],
+        forms.FloatField,
         label=f"{SETTINGS['gradient_tolerance'].label}, percent",
-        required=False,
         min_value=0,
         max_value=100,
-        help_text=SETTINGS["gradient_tolerance"].hint or "",
     )
-    memory_limit_bytes = forms.CharField(
-        label=SETTINGS["memory_limit_bytes"].label,
-        required=False,
-        max_length=40,
-        help_text=SETTINGS["memory_limit_bytes"].hint or "",
-    )
+    memory_limit_bytes = described_field(SETTINGS["memory_limit_bytes"], max_length=40)
     # the limit that the page filled in by itself: it is for the model that stood beside it, and for no other
     suggested_limit = forms.CharField(required=False, max_length=40, widget=forms.HiddenInput)
     time_budget_seconds = setting_field(
@@ -73,14 +68,8 @@ class ValidationForm(SpecForm):
         super().__init__(data, **options)
         self.places = places_offered(devices)
         self.spec: ValidationSpec | None = None
-        offered: dict[str, list[Any]] = {
-            "device": [(value, label) for value, (label, _) in self.places.items()],
-            "model": models_by_task(),
-        }
-        for name, choices in offered.items():
-            field = self.fields[name]
-            assert isinstance(field, forms.ChoiceField)
-            field.choices = choices
+        offer(self, "device", [(value, label) for value, (label, _) in self.places.items()])
+        offer(self, "model", models_by_task())
         describe_input_sizes(self.fields)
         self.fields["model"].widget.attrs["data-search"] = "Search models"  # home.js puts a search box above it
         self.fields["batch_size"].widget.attrs["placeholder"] = str(BATCH_SIZE)

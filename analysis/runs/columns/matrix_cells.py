@@ -14,7 +14,7 @@ from typing import Any
 
 from analysis.models import CPU
 from analysis.models.matrix import CARD_LENGTH, SETTINGS_LENGTH
-from engine.catalog import WORKLOADS
+from engine.catalog import WORKLOADS, Workload
 from engine.documents.estimated import Estimated, EstimatedCard
 from engine.documents.measured import Measured
 from engine.estimate.gpus import match
@@ -30,10 +30,12 @@ _NOT_SETTINGS = {name for name, each in SETTINGS.items() if each.role is not Rol
 Cell = dict[str, Any]
 
 
-def measured_cells(model: str, spec: Mapping[str, Any], found: Measured) -> list[Cell]:
+def measured_cells(spec: Mapping[str, Any], found: Measured) -> list[Cell]:
     """Return the columns of a measurement's cell, without `run` and `answered_at`; empty where it proves nothing."""
-    measured = _measured(found) if model in WORKLOADS else None
-    return [_key(model, spec) | measured] if measured else []
+    workload = WORKLOADS.get(spec["model"])
+    if workload is None or (measured := _measured(found)) is None:
+        return []
+    return [key_of(spec, workload) | measured]
 
 
 def cells_of_ranks(spec: Mapping[str, Any], found: Measured) -> list[Cell]:
@@ -43,16 +45,27 @@ def cells_of_ranks(spec: Mapping[str, Any], found: Measured) -> list[Cell]:
     """
     if not spec.get("catalogue") or spec.get("emulate_ranks"):
         return []
-    trained = trained_settings(spec)
-    return measured_cells(trained["model"], trained, found)
+    return measured_cells(trained_settings(spec), found)
 
 
-def estimated_cells(model: str, spec: Mapping[str, Any], found: Estimated) -> list[Cell]:
-    if model not in WORKLOADS or spec.get("memory_limit_bytes") is not None:
+def estimated_cells(spec: Mapping[str, Any], found: Estimated) -> list[Cell]:
+    workload = WORKLOADS.get(spec["model"])
+    if workload is None or spec.get("memory_limit_bytes") is not None:
         return []
-    reserve = spec.get("reserve_fraction", RESERVE_FRACTION)
+    key, reserve = key_of(spec, workload), spec.get("reserve_fraction", RESERVE_FRACTION)
     on_cards = [each for each in found.estimates if each.gpu.id != CPU]
-    return [_key(model, spec) | _estimated(estimate, reserve) for estimate in on_cards]
+    return [key | _estimated(estimate, reserve) for estimate in on_cards]
+
+
+def key_of(spec: Mapping[str, Any], workload: Workload) -> Cell:
+    """Return the columns that say which training a cell is of."""
+    return {
+        "model": spec["model"],
+        "input_size": spec.get(workload.input_field) or workload.default_input_size,
+        "precision": spec["precision"],
+        "optimizer": spec["optimizer"],
+        "settings": settings_key(spec),
+    }
 
 
 def settings_key(spec: Mapping[str, Any]) -> str:
@@ -66,17 +79,6 @@ def settings_key(spec: Mapping[str, Any]) -> str:
         if name not in _NOT_SETTINGS and value is not None and value != DEFAULTS.get(name)
     ]
     return " ".join(parts)[:SETTINGS_LENGTH]
-
-
-def _key(model: str, spec: Mapping[str, Any]) -> Cell:
-    workload = WORKLOADS[model]
-    return {
-        "model": model,
-        "input_size": spec.get(workload.input_field) or workload.default_input_size,
-        "precision": spec["precision"],
-        "optimizer": spec["optimizer"],
-        "settings": settings_key(spec),
-    }
 
 
 def _measured(result: Measured) -> Cell | None:

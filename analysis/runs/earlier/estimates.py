@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.models import ALL_GPUS, MatrixCell, Run, State
-from analysis.runs.columns.matrix_cells import ESTIMATED, settings_key
-from analysis.runs.earlier.reuse import LOOKED_THROUGH_MAX, NOT_MEASURED, part_without, stored_spec
+from analysis.runs.columns.matrix_cells import ESTIMATED, key_of
+from analysis.runs.earlier.reuse import NOT_MEASURED, newest_like
 from analysis.runs.gpu_catalog import gpu_ids
 from engine.estimate.spec import EstimateSpec
 from engine.spec import RunSpec
@@ -33,14 +33,7 @@ def stored_estimates(spec: RunSpec, gpu: str) -> list[FoundEstimate]:
     """Find the newest estimate of this training on a GPU, or on each of the catalogue; empty where there is none."""
     if spec.memory_limit_bytes is not None:
         return []
-    cells = _cells(gpu).filter(
-        model=spec.model,
-        input_size=spec.input_size,
-        precision=spec.precision,
-        optimizer=spec.optimizer,
-        settings=settings_key(spec.to_dict()),
-    )
-    return _read(cells.order_by("card"))
+    return _read(_cells(gpu).filter(**key_of(spec.to_dict(), spec.workload)).order_by("card"))
 
 
 def other_cells(spec: RunSpec, gpu: str) -> list[MatrixCell]:
@@ -51,12 +44,7 @@ def estimate_like(spec: EstimateSpec, *states: State) -> Run | None:
     made = Run.objects.estimating().filter(
         state__in=states, model=spec.training.model, gpu=spec.gpu, cancel_requested=False
     )
-    wanted = part_without(spec.training, _NOT_OF_ESTIMATES)
-    for run in made.defer("result", "memory_curve").order_by("-pk")[:LOOKED_THROUGH_MAX]:
-        stored = stored_spec(run)
-        if stored is not None and part_without(stored, _NOT_OF_ESTIMATES) == wanted:
-            return run
-    return None
+    return newest_like(made, spec.training, _NOT_OF_ESTIMATES)
 
 
 def _cells(gpu: str) -> Any:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from django.db.models import Q
 
 from analysis.models import MatrixCell, Run, State
-from analysis.runs.columns.matrix_cells import ESTIMATED, settings_key
+from analysis.runs.columns.matrix_cells import ESTIMATED, key_of
 from analysis.runs.columns.series import SeriesKey
+from analysis.runs.earlier.reuse import finished_alone
 from analysis.runs.gpu_catalog import gpu_of
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
 
@@ -73,20 +74,9 @@ _TIMES = ("started_at", "finished_at")
 
 def _rows_like(spec: RunSpec, device_name: str) -> list[Run]:
     wanted = _series(spec.to_dict(), device_name)
-    finished = (
-        Run.objects.measuring()
-        .trusted()
-        .filter(
-            state=State.FINISHED,
-            model=wanted.model_of_runs,
-            device_name=device_name[:200],
-            precision=spec.precision,
-            optimizer=spec.optimizer,
-            is_shared=False,
-        )
-    )
-    read = finished.only("spec", "largest_batch_size", "certified", *_TIMES).order_by("-finished_at", "-id")
-    return [run for run in read[:LOOKED_AT] if _series(run.spec, device_name) == wanted]
+    finished = finished_alone(spec, device_name).filter(model=wanted.model_of_runs)
+    read = finished.only("spec", "largest_batch_size", "certified", *_TIMES)[:LOOKED_AT]
+    return [run for run in read if _series(run.spec, device_name) == wanted]
 
 
 def _series(spec: dict[str, object], device_name: str) -> SeriesKey:
@@ -98,10 +88,8 @@ def _estimated(spec: RunSpec, devices: Iterable[Device]) -> KnownSize | None:
     cards = {gpu.id for device in devices if (gpu := gpu_of(device)) is not None}
     if not cards or spec.memory_limit_bytes is not None:
         return None
-    same = {"model": spec.model, "input_size": spec.input_size, "settings": settings_key(spec.to_dict())}
-    cells = MatrixCell.objects.filter(
-        kind=ESTIMATED, card__in=cards, precision=spec.precision, optimizer=spec.optimizer, run__deleted_at=None, **same
-    )
+    same = key_of(spec.to_dict(), spec.workload)
+    cells = MatrixCell.objects.filter(kind=ESTIMATED, card__in=cards, run__deleted_at=None, **same)
     cell = cells.order_by("-answered_at").first()
     return KnownSize(cell.largest_batch_size, cell.run_id, False) if cell and cell.largest_batch_size else None
 

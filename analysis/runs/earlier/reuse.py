@@ -13,6 +13,7 @@ from typing import Any
 from django.db.models import OuterRef, QuerySet, Subquery
 
 from analysis.models import Attempt, Device, Run, State
+from analysis.models.querysets import RunQuerySet
 from engine.errors import SpecError
 from engine.spec import DEFAULTS, RunSpec
 
@@ -85,21 +86,17 @@ def measured_alone(spec: RunSpec, device: Device) -> QuerySet[Any]:
     """
     around = SAME_CAPACITY * device.capacity_bytes
     attempt = Attempt.objects.filter(run=OuterRef("pk"), number=OuterRef("attempt"))
-    runs = (
-        Run.objects.measuring()
-        .trusted()
-        .filter(
-            state=State.FINISHED,
-            model=spec.model,
-            device_name=device.name[:200],
-            precision=spec.precision,
-            optimizer=spec.optimizer,
-            is_shared=False,
-            capacity_bytes__range=(int(device.capacity_bytes - around), int(device.capacity_bytes + around)),
-        )
-    )
-    newest = runs.with_places().defer("result", "memory_curve").order_by("-finished_at", "-id")
+    capacity = (int(device.capacity_bytes - around), int(device.capacity_bytes + around))
+    runs = finished_alone(spec, device.name).filter(model=spec.model, capacity_bytes__range=capacity)
+    newest = runs.with_places().defer("result", "memory_curve")
     return newest.annotate(attempt_environment=Subquery(attempt.values("environment")[:1]))
+
+
+def finished_alone(spec: RunSpec, device_name: str) -> RunQuerySet:
+    """Return the trusted measurements with these main settings that had such a card to themselves, newest first."""
+    same = {"device_name": device_name[:200], "precision": spec.precision, "optimizer": spec.optimizer}
+    runs = Run.objects.measuring().trusted().filter(state=State.FINISHED, is_shared=False, **same)
+    return runs.order_by("-finished_at", "-id")
 
 
 def stack_of(environment: Mapping[str, Any]) -> Stack:
@@ -111,6 +108,16 @@ def stored_spec(run: Run) -> RunSpec | None:
         return run.run_spec
     except SpecError:
         return None
+
+
+def newest_like(runs: RunQuerySet, spec: RunSpec, but_for: Iterable[str]) -> Run | None:
+    """Find the newest of these runs whose spec is equal to this one but for some settings."""
+    wanted = part_without(spec, but_for)
+    for run in runs.defer("result", "memory_curve").order_by("-pk")[:LOOKED_THROUGH_MAX]:
+        stored = stored_spec(run)
+        if stored is not None and part_without(stored, but_for) == wanted:
+            return run
+    return None
 
 
 def part_without(spec: RunSpec, names: Iterable[str]) -> RunSpec:

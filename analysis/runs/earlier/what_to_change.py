@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -10,9 +11,9 @@ from django.db import transaction
 
 from analysis.models import CPU, Device, Run, State
 from analysis.runs.earlier.reuse import (
-    LOOKED_THROUGH_MAX,
     NOT_MEASURED,
     classes_of,
+    newest_like,
     part_without,
     runs_with_todays_software,
     stored_spec,
@@ -23,6 +24,7 @@ from analysis.runs.queue.create import run_create
 from analysis.runs.queue.placement import Placement
 from engine.documents.measured import Measured as MeasuredResult
 from engine.errors import SpecError
+from engine.estimate.frontier import specs_of
 from engine.estimate.spec import EstimateSpec
 from engine.estimate.what_to_change import Variant, WhatToChange
 from engine.gate.compare import speed_of
@@ -72,12 +74,7 @@ def newest_changes(run: Run) -> Run | None:
     if place is None or spec is None:
         return None
     made = Run.objects.answering().filter(state=State.FINISHED, model=run.model, gpu=place.gpu).exclude(pk=run.pk)
-    wanted = part_without(spec, _NOT_OF_SETTINGS)
-    for other in made.defer("result", "memory_curve").order_by("-pk")[:LOOKED_THROUGH_MAX]:
-        stored = stored_spec(other)
-        if stored is not None and part_without(stored, _NOT_OF_SETTINGS) == wanted:
-            return other
-    return None
+    return newest_like(made, spec, _NOT_OF_SETTINGS)
 
 
 def changes_measure(*, run: Run, labels: Collection[str], place: Placement, requested_by: User) -> list[Run]:
@@ -130,42 +127,45 @@ class Measured:
 
 
 def measured_variants(run: Run, found: WhatToChange, user: User | None) -> Mapping[str, Measured]:
-    """Find the measurements of each variant, with today's software, on one kind of device (same name and memory).
-
-    Where several kinds measured variants, choose the kind that measured most. Return nothing where none did.
-    """
-    return most_measured(run, user, lambda same: dict(_measured_on(run, found, same)))
+    return _measured_of(run, user, dict(_specs_of(run, found)))
 
 
-def most_measured(
-    run: Run, user: User | None, measured: Callable[[list[Device]], dict[_Of, Measured]]
-) -> dict[_Of, Measured]:
-    """Return what was measured on those devices of an estimate's card, all of one name and memory, that measured most.
+def measured_sizes(run: Run, user: User | None) -> Mapping[int, Measured]:
+    """Find the measurement of an estimate's training at each length or image size of its frontier."""
+    spec, sizes = stored_spec(run), run.spec.get("frontier")
+    if spec is None or not sizes:
+        return {}
+    try:
+        return _measured_of(run, user, {each.input_size: each for each in specs_of(spec, sizes)})
+    except SpecError:  # a later version no longer allows a size
+        return {}
 
-    Empty where none of them measured anything.
-    """
-    devices = devices_for(run, Device.objects.enabled().allowing(user))
-    return max(map(measured, classes_of(devices)), key=len, default={})
 
-
-def _measured_on(run: Run, found: WhatToChange, same: list[Device]) -> Iterator[tuple[str, Measured]]:
+def _specs_of(run: Run, found: WhatToChange) -> Iterator[tuple[str, RunSpec]]:
     if (requested := stored_spec(run)) is None:
         return
-    newest: dict[tuple[str, str], dict[RunSpec, Run]] = {}  # read once for each precision and optimizer
     for variant in found.variants:
-        try:
-            spec = spec_of(requested, variant)
-        except SpecError:  # a later version no longer allows it
-            continue
+        with suppress(SpecError):  # a later version no longer allows it
+            yield variant.label, spec_of(requested, variant)
+
+
+def _measured_of(run: Run, user: User | None, specs: Mapping[_Of, RunSpec]) -> dict[_Of, Measured]:
+    """Find the measurement of each training, with today's software, on one kind of device (same name and memory).
+
+    It is of the estimate's card. Where several kinds measured any, choose the kind that measured most.
+    """
+    devices = devices_for(run, Device.objects.enabled().allowing(user))
+    return max((dict(_measured_on(specs, same)) for same in classes_of(devices)), key=len, default={})
+
+
+def _measured_on(specs: Mapping[_Of, RunSpec], same: list[Device]) -> Iterator[tuple[_Of, Measured]]:
+    newest: dict[tuple[str, str], dict[RunSpec, Run]] = {}  # read once for each precision and optimizer
+    for name, spec in specs.items():
         key = spec.precision, spec.optimizer
         if key not in newest:
             newest[key] = _newest_by_settings(spec, same)
-        if (measured := _measured(spec, newest[key])) is not None:
-            yield variant.label, measured
-
-
-def newest_measured(spec: RunSpec, same: list[Device]) -> Measured | None:
-    return _measured(spec, _newest_by_settings(spec, same))
+        if (run := newest[key].get(part_without(spec, _NOT_OF_SETTINGS))) is not None:
+            yield name, _measured(run)
 
 
 def _newest_by_settings(spec: RunSpec, same: list[Device]) -> dict[RunSpec, Run]:
@@ -175,13 +175,10 @@ def _newest_by_settings(spec: RunSpec, same: list[Device]) -> dict[RunSpec, Run]
     return found
 
 
-def _measured(spec: RunSpec, newest: dict[RunSpec, Run]) -> Measured | None:
-    run = newest.get(part_without(spec, _NOT_OF_SETTINGS))
-    if run is None or not run.largest_batch_size:
-        return None
+def _measured(run: Run) -> Measured:
     speed = speed_of(MeasuredResult.from_dict(run.result or {}).recommended) if run.is_speed_measurable else None
     interval = (speed.low, speed.value, speed.high) if speed else None
-    return Measured(run.pk, run.device_name, run.largest_batch_size, interval)
+    return Measured(run.pk, run.device_name, run.largest_batch_size or 0, interval)
 
 
 def devices_for(run: Run, devices: Iterable[Device]) -> list[Device]:

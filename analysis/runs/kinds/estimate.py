@@ -46,7 +46,7 @@ class Estimate(Rules):
         return calibrations(run.gpu)
 
     def cells(self, run: Run, found: Any) -> list[Cell]:
-        return estimated_cells(run.model, run.spec, found)
+        return estimated_cells(run.spec, found)
 
     def is_shareable(self, run: Run) -> bool:
         return run.gpu != ALL_GPUS

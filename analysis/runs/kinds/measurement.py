@@ -25,4 +25,4 @@ class Measurement(Rules):
         return FasterSpec.of(run.run_spec)
 
     def cells(self, run: Run, found: Any) -> list[Cell]:
-        return measured_cells(run.model, run.spec, found)
+        return measured_cells(run.spec, found)

@@ -5,7 +5,7 @@ Those that change nothing but speed and memory come first, then those that round
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,18 +29,24 @@ OF_TORCH = (
     *("Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop"),
 )
 """The classes of torch.optim that have one of the two forms; a class of another name is the script's own."""
-_ONLY_GPU = "only a GPU has it"
-_NO_LOADER = "no DataLoader was seen"
-_NO_MODEL = "no module was seen that trains: it is in evaluation mode, in a compiled function, or none of torch"
-
+_IS_SET = "it is set"
 _ONCE_COPIED = "; once all its copies are made, as for an average of its weights"
 
-Lines = Callable[[Facts], str]
+Text = str | Callable[[Facts], str]
+Reason = tuple[Callable[[Facts], object], Text]
+"""What keeps a variant from being tried, and how it is said."""
+_NO_GPU: Reason = (lambda facts: not facts.is_gpu, "only a GPU has it")
+_NO_LOADER: Reason = (lambda facts: not facts.loaders, "no DataLoader was seen")
+_NO_OPTIMIZER: Reason = (lambda facts: not facts.optimizers, "no optimizer of torch.optim was seen")
+_NO_MODEL: Reason = (
+    lambda facts: not facts.models,
+    "no module was seen that trains: it is in evaluation mode, in a compiled function, or none of torch",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """One thing to set. `why_not` says why it is not tried, None where it is; `value` is what the hook is given.
+    """One thing to set. The first of `reasons` that holds says why it is not tried; `value` is what the hook is given.
 
     `lines` writes what to paste, by framework; the others take the lines for torch. `environment` are variables that
     the start is given in place of a value. `rounds_as` is the type that it rounds to. `masks_otherwise`: dropout on a
@@ -49,140 +55,32 @@ class Variant:
 
     name: str
     label: str
-    why_not: Callable[[Facts], str | None]
-    lines: Mapping[str, Lines]
+    reasons: Sequence[Reason]
+    lines: Mapping[str, Text]
     value: Callable[[Facts], Any] = lambda _: True
     environment: Mapping[str, str] = field(default_factory=dict)
     rounds_as: str = "fp32"
     saves_memory_only: bool = False
     masks_otherwise: bool = False
 
+    def why_not(self, facts: Facts) -> str | None:
+        return next((_said(text, facts) for holds, text in self.reasons if holds(facts)), None)
+
     def lines_for(self, facts: Facts) -> str:
         framework = _OTHER_NAMES.get(facts.noted.framework, facts.noted.framework)
-        return self.lines.get(framework, self.lines[TORCH])(facts)
+        return _said(self.lines.get(framework, self.lines[TORCH]), facts)
 
 
-def always(text: str) -> Lines:
-    return lambda _: text
+def _said(text: Text, facts: Facts) -> str:
+    return text if isinstance(text, str) else text(facts)
 
 
-def _no_workers(facts: Facts) -> str | None:
-    if not facts.loaders:
-        return _NO_LOADER
-    if not any(each.is_by_number for each in facts.loaders):
-        return "an IterableDataset: each worker yields every row, unless the data set splits them"
-    if facts.workers >= facts.workers_to_try:
-        return f"it has {facts.workers} workers on {facts.cores} cores"
-    if facts.cores < 2:
-        return "this machine has one core"
-    if facts.waiting_fraction is not None and facts.waiting_fraction < LEAST_WAITING:
-        return f"only {format_percent(facts.waiting_fraction)} of a step is spent waiting for data"
-    return None
+def _is_fused(facts: Facts) -> bool:
+    return all(each.is_fused for each in facts.optimizers if each.can_be_fused)
 
 
-def _no_pinning(facts: Facts) -> str | None:
-    if not facts.is_gpu:
-        return _ONLY_GPU
-    if not facts.loaders:
-        return _NO_LOADER
-    return "it is set" if all(each.is_pinned for each in facts.loaders) else None
-
-
-def _not_fused(facts: Facts) -> str | None:
-    if not facts.optimizers:
-        return "no optimizer of torch.optim was seen"
-    if not any(each.can_be_fused for each in facts.optimizers):
-        return f"{facts.optimizer} has no fused form"
-    return "it is set" if all(each.is_fused for each in facts.optimizers if each.can_be_fused) else None
-
-
-def _not_foreach(facts: Facts) -> str | None:
-    if facts.is_gpu:
-        return "torch does so on a GPU by itself"
-    if not any(each.can_be_foreach for each in facts.optimizers):
-        return "the optimizer has no such form" if facts.optimizers else "no optimizer of torch.optim was seen"
-    if any(each.is_fused or each.is_foreach for each in facts.optimizers):
-        return "it is set, or the optimizer is fused"
-    return None
-
-
-def _no_convolution(facts: Facts) -> str | None:
-    if not facts.models:
-        return _NO_MODEL
-    return None if facts.any_model("convolutions") else "the model has no convolution of images"
-
-
-def _not_channels_last(facts: Facts) -> str | None:
-    return "it is set" if facts.any_model("is_channels_last") else _no_convolution(facts)
-
-
-def _no_benchmark(facts: Facts) -> str | None:
-    if not facts.is_gpu:
-        return "a CPU has no cuDNN"
-    if facts.noted.cudnn_benchmark:
-        return "it is set"
-    has_any = not facts.models or facts.any_model("any_convolutions") or facts.any_model("convolutions")
-    return None if has_any else "the model has no convolution"
-
-
-def _not_compiled(facts: Facts) -> str | None:
-    if not facts.models:
-        return _NO_MODEL
-    return "it is compiled" if facts.any_model("is_compiled") else None
-
-
-def _no_cache(facts: Facts) -> str | None:
-    if not facts.models:
-        return _NO_MODEL
-    return None if facts.any_model("uses_cache") else "no model of the training gives a cache back"
-
-
-def _nothing_kept(facts: Facts) -> str | None:
-    if len(facts.models) > 1 or len(facts.optimizers) > 1:
-        return "there is more than one model or optimizer: an output may be needed again"
-    if facts.kept_fraction < LEAST_KEPT:
-        return "no output of note is held after its backward pass"
-    return None
-
-
-def _not_expandable(facts: Facts) -> str | None:
-    if not facts.is_gpu:
-        return _ONLY_GPU
-    return "it is set" if facts.noted.is_expandable else None
-
-
-def _not_tf32(facts: Facts) -> str | None:
-    if not facts.is_gpu:
-        return "only a GPU has TF32"
-    if facts.is_before_ampere:
-        return "this GPU has no TF32"
-    if facts.noted.matmul_precision in ("high", "medium"):
-        return "it is set"
-    return None if not facts.models or "float32" in facts.dtypes else "no parameter is in fp32"
-
-
-def _not_fp64(facts: Facts) -> str | None:
-    if not facts.models:
-        return _NO_MODEL
-    return None if "float64" in facts.dtypes else "no parameter is in 64 bits"
-
-
-def _not_bf16(facts: Facts) -> str | None:
-    if not facts.models:
-        return _NO_MODEL
-    if facts.any_model("is_autocast"):
-        return "the script uses autocast"
-    if facts.dtypes != {"float32"}:
-        return f"the parameters are in {', '.join(sorted(facts.dtypes))}"
-    return "this GPU has no bf16" if facts.is_before_ampere else None
-
-
-def _workers_of_a_loader(facts: Facts) -> str:
-    return f"DataLoader(..., num_workers={facts.workers_to_try})"
-
-
-def _workers_of_a_trainer(facts: Facts) -> str:
-    return f"TrainingArguments(..., dataloader_num_workers={facts.workers_to_try})"
+def _has_no_convolution(facts: Facts) -> bool:
+    return not (facts.any_model("any_convolutions") or facts.any_model("convolutions"))
 
 
 def _made_with(option: str, names: Iterable[str]) -> Iterator[str]:
@@ -264,108 +162,179 @@ VARIANTS = (
     Variant(
         name=WORKERS,
         label="Loader workers",
-        why_not=_no_workers,
+        reasons=(
+            _NO_LOADER,
+            (
+                lambda facts: not any(each.is_by_number for each in facts.loaders),
+                "an IterableDataset: each worker yields every row, unless the data set splits them",
+            ),
+            (
+                lambda facts: facts.workers >= facts.workers_to_try,
+                lambda facts: f"it has {facts.workers} workers on {facts.cores} cores",
+            ),
+            (lambda facts: facts.cores < 2, "this machine has one core"),
+            (
+                lambda facts: facts.waiting_fraction is not None and facts.waiting_fraction < LEAST_WAITING,
+                lambda facts: f"only {format_percent(facts.waiting_fraction or 0)} of a step is spent waiting for data",
+            ),
+        ),
         value=lambda facts: facts.workers_to_try,
-        lines={TORCH: _workers_of_a_loader, TRANSFORMERS: _workers_of_a_trainer},
+        lines={
+            TORCH: lambda facts: f"DataLoader(..., num_workers={facts.workers_to_try})",
+            TRANSFORMERS: lambda facts: f"TrainingArguments(..., dataloader_num_workers={facts.workers_to_try})",
+        },
     ),
     Variant(
         name="pinned",
         label="Pinned memory",
-        why_not=_no_pinning,
+        reasons=(
+            _NO_GPU,
+            _NO_LOADER,
+            (lambda facts: all(each.is_pinned for each in facts.loaders), _IS_SET),
+        ),
         lines={
-            TORCH: always("DataLoader(..., pin_memory=True)"),
-            TRANSFORMERS: always("TrainingArguments(..., dataloader_pin_memory=True)"),
+            TORCH: "DataLoader(..., pin_memory=True)",
+            TRANSFORMERS: "TrainingArguments(..., dataloader_pin_memory=True)",
         },
     ),
     Variant(
         name="fused",
         label="Fused optimizer",
-        why_not=_not_fused,
+        reasons=(
+            _NO_OPTIMIZER,
+            (
+                lambda facts: not any(each.can_be_fused for each in facts.optimizers),
+                lambda facts: f"{facts.optimizer} has no fused form",
+            ),
+            (_is_fused, _IS_SET),
+        ),
         lines={TORCH: _fused_optimizers, TRANSFORMERS: _fused_optimizers_of_a_trainer},
     ),
     Variant(
         name="foreach",
         label="Foreach optimizer",
-        why_not=_not_foreach,
+        reasons=(
+            (lambda facts: facts.is_gpu, "torch does so on a GPU by itself"),
+            _NO_OPTIMIZER,
+            (
+                lambda facts: not any(each.can_be_foreach for each in facts.optimizers),
+                "the optimizer has no such form",
+            ),
+            (
+                lambda facts: any(each.is_fused or each.is_foreach for each in facts.optimizers),
+                "it is set, or the optimizer is fused",
+            ),
+        ),
         lines={TORCH: lambda facts: "\n".join(_made_with("foreach", facts.names_of_optimizers("can_be_foreach")))},
     ),
     Variant(
         name="cudnn-benchmark",
         label="cuDNN benchmark",
-        why_not=_no_benchmark,
+        reasons=(
+            (lambda facts: not facts.is_gpu, "a CPU has no cuDNN"),
+            (lambda facts: facts.noted.cudnn_benchmark, _IS_SET),
+            (lambda facts: facts.models and _has_no_convolution(facts), "the model has no convolution"),
+        ),
         lines={
-            TORCH: always("torch.backends.cudnn.benchmark = True"),
-            LIGHTNING: always("Trainer(..., benchmark=True)"),
+            TORCH: "torch.backends.cudnn.benchmark = True",
+            LIGHTNING: "Trainer(..., benchmark=True)",
         },
     ),
     Variant(
         name="channels-last",
         label="Channels last",
-        why_not=_not_channels_last,
+        reasons=(
+            _NO_MODEL,
+            (lambda facts: facts.any_model("is_channels_last"), _IS_SET),
+            (lambda facts: not facts.any_model("convolutions"), "the model has no convolution of images"),
+        ),
         masks_otherwise=True,
-        lines={TORCH: _channels_last, TRANSFORMERS: always(CHANNELS_LAST)},
+        lines={TORCH: _channels_last, TRANSFORMERS: CHANNELS_LAST},
     ),
     Variant(
         name=COMPILE,
         label="torch.compile",
-        why_not=_not_compiled,
-        lines={TORCH: _compiled, TRANSFORMERS: _compiled_by_a_trainer, FABRIC: always(_COMPILED_FOR_FABRIC)},
+        reasons=(_NO_MODEL, (lambda facts: facts.any_model("is_compiled"), "it is compiled")),
+        lines={TORCH: _compiled, TRANSFORMERS: _compiled_by_a_trainer, FABRIC: _COMPILED_FOR_FABRIC},
     ),
     Variant(
         name="no-cache",
         label="KV cache off",
-        why_not=_no_cache,
+        reasons=(
+            _NO_MODEL,
+            (lambda facts: not facts.any_model("uses_cache"), "no model of the training gives a cache back"),
+        ),
         lines={TORCH: _without_cache},
         saves_memory_only=True,
     ),
     Variant(
         name="release-outputs",
         label="Outputs released after each step",
-        why_not=_nothing_kept,
-        lines={TORCH: always("del outputs  # and what holds them, at the end of each step")},
+        reasons=(
+            (
+                lambda facts: len(facts.models) > 1 or len(facts.optimizers) > 1,
+                "there is more than one model or optimizer: an output may be needed again",
+            ),
+            (
+                lambda facts: facts.kept_fraction < LEAST_KEPT,
+                "no output of note is held after its backward pass",
+            ),
+        ),
+        lines={TORCH: "del outputs  # and what holds them, at the end of each step"},
         saves_memory_only=True,
     ),
     Variant(
         name="expandable",
         label="Expandable segments",
-        why_not=_not_expandable,
+        reasons=(_NO_GPU, (lambda facts: facts.noted.is_expandable, _IS_SET)),
         environment=dict.fromkeys(ALLOCATOR_VARIABLES, EXPANDABLE),
-        lines={TORCH: always(_EXPANDABLE_LINE)},
+        lines={TORCH: _EXPANDABLE_LINE},
         saves_memory_only=True,
     ),
     Variant(
         name="fp32",
         label="fp32 in place of fp64",
-        why_not=_not_fp64,
+        reasons=(_NO_MODEL, (lambda facts: "float64" not in facts.dtypes, "no parameter is in 64 bits")),
         masks_otherwise=True,
-        lines={TORCH: always("model.float()  # and the batches: torch.from_numpy(rows).float()")},
+        lines={TORCH: "model.float()  # and the batches: torch.from_numpy(rows).float()"},
     ),
     Variant(
         name="tf32",
         label="TF32",
-        why_not=_not_tf32,
+        reasons=(
+            (lambda facts: not facts.is_gpu, "only a GPU has TF32"),
+            (lambda facts: facts.is_before_ampere, "this GPU has no TF32"),
+            (lambda facts: facts.noted.matmul_precision in ("high", "medium"), _IS_SET),
+            (lambda facts: facts.models and "float32" not in facts.dtypes, "no parameter is in fp32"),
+        ),
         rounds_as="tf32",
         lines={
-            TORCH: always("\n".join(TF32)),
-            TRANSFORMERS: always("TrainingArguments(..., tf32=True)"),
+            TORCH: "\n".join(TF32),
+            TRANSFORMERS: "TrainingArguments(..., tf32=True)",
         },
     ),
     Variant(
         name="bf16",
         label="bf16 autocast",
-        why_not=_not_bf16,
+        reasons=(
+            _NO_MODEL,
+            (lambda facts: facts.any_model("is_autocast"), "the script uses autocast"),
+            (
+                lambda facts: facts.dtypes != {"float32"},
+                lambda facts: f"the parameters are in {', '.join(sorted(facts.dtypes))}",
+            ),
+            (lambda facts: facts.is_before_ampere, "this GPU has no bf16"),
+        ),
         rounds_as="bf16",
         masks_otherwise=True,
         lines={
             TORCH: _autocast,
             TRANSFORMERS: lambda facts: f"TrainingArguments(..., bf16=True{'' if facts.is_gpu else ', use_cpu=True'})",
-            LIGHTNING: always(
-                'Trainer(..., precision="bf16-mixed")  # the loss, too: BCELoss fails there, BCEWithLogitsLoss does not'
-            ),
-            FABRIC: always('Fabric(..., precision="bf16-mixed")'),
-            ACCELERATE: always(
-                'Accelerator(..., mixed_precision="bf16")  # what the script casts by that, too: it was not compared'
-            ),
+            LIGHTNING: 'Trainer(..., precision="bf16-mixed")  '
+            "# the loss, too: BCELoss fails there, BCEWithLogitsLoss does not",
+            FABRIC: 'Fabric(..., precision="bf16-mixed")',
+            ACCELERATE: 'Accelerator(..., mixed_precision="bf16")  '
+            "# what the script casts by that, too: it was not compared",
         },
     ),
 )

@@ -27,6 +27,7 @@ from memorymark_optimizers import Stepped
 from memorymark_peaks import Peaks
 from memorymark_processes import last_step, see_failed_ranks, steps_to_read
 from memorymark_raised import Raised
+from memorymark_seat import goes_on
 from memorymark_turns import Given, Turns
 from memorymark_unseen import Unseen
 
@@ -109,7 +110,7 @@ class Watch:
             self.mark("loading")
             self.loading.append(threading.get_ident())  # a transform may be a module: what it is given is no batch
             try:
-                batch = draw(iterator) if self.epoch is None else self.epoch.draw(iterator, draw)
+                batch = (self.epoch or self.passes).draw(iterator, draw)
                 self.passes.goes_on()
             except StopIteration:
                 self.passes.ended(iterator)
@@ -118,7 +119,7 @@ class Watch:
                 self.loading.remove(threading.get_ident())  # once: a data set may draw from another loader
                 self.mark("loaded")
             inputs = read.inputs_of(torch, batch)
-            rows, shapes = read.rows_drawn(torch, iterator), read.shapes_of(torch, batch)
+            rows, shapes = read.rows_drawn(torch, self.passes.newest_of(iterator)), read.shapes_of(torch, batch)
             self.unseen.drawn(iterator, is_training=torch.is_grad_enabled())
             self.mark("batch", torch.is_grad_enabled(), *inputs, *rows, shapes)
             if torch.is_grad_enabled():
@@ -332,7 +333,7 @@ class Watch:
         own = self.peaks.end_step(self.torch, self.cards, optimizer) if self.cards and self.memory is None else ()
         self.mark("step", optimizer, *own)
         self.given = Given()
-        self.passes.goes_on()
+        self.passes.stepped()
         if self.turns.step(self.thread if self.depth else None):
             self.end("done")
         fewest = self.least_steps()
@@ -395,6 +396,5 @@ class Watch:
         os.replace(path + ".partial", path)
         if how == "done":
             sys.stdout.flush()
-            if not self.is_alone():
-                time.sleep(60)  # the other ranks finish their step; MemoryMark then ends them all
-            os._exit(0)
+            if not goes_on(self):
+                os._exit(0)

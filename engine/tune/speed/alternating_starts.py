@@ -30,7 +30,13 @@ from ...speed.comparison import Comparison, reason
 from ...speed.order import CLEAR_ROUNDS, is_ahead
 from ...speed.reasons import TOOK_LONG
 from ...speed.rounds import OF_STARTS, RunRound, describe_busy_starts
-from ...speed.selection import CLAIMABLE_HALF_WIDTH, FEWEST_DISTURBED, RECOMMENDED_WITHIN, interval_of_rounds
+from ...speed.selection import (
+    CLAIMABLE_HALF_WIDTH,
+    FEWEST_DISTURBED,
+    RECOMMENDED_WITHIN,
+    RUN_TO_RUN,
+    interval_of_rounds,
+)
 from ..evidence import Evidence
 from ..plan import PAIRS_PRIOR, pairs_expected
 from ..training import Throughput
@@ -44,6 +50,10 @@ CLEARLY_SLOWER = math.log(1.15)  # in every round so far: such a size need not b
 METHOD = (
     f"{OF_STARTS}the sizes in turns (A B B A), each a fresh process; signed-rank interval of the ratios of the pairs, "
     "whose starts are others than those that chose the size"
+)
+METHOD_HELD = (
+    f"{OF_STARTS}the sizes, each held in its own process, train blocks in turns (A B B A); signed-rank interval of "
+    f"the ratios of the pairs, widened by the {RUN_TO_RUN:.1%} by which runs differ"
 )
 
 _TOLERANCE = -math.log1p(-RECOMMENDED_WITHIN)
@@ -64,6 +74,10 @@ class Compared:
     most_seconds: float = math.inf
     shares_cores: bool = False
     cores: int | None = None
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return self.others if self.today is None else (self.today, *self.others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +103,7 @@ class Pair:
     base: int
     other: int
     ratio: Interval
-
-    @property
-    def is_claimable(self) -> bool:
-        return math.log(self.ratio.spread) <= 2 * CLAIMABLE_HALF_WIDTH
+    is_claimable: bool
 
 
 def next_round(compared: Compared, rounds: Sequence[StartedRound]) -> RunRound | None:
@@ -141,21 +152,24 @@ def verdict(
     seconds: float,
     others_cores: float | None = None,
     cores: int | None = None,
+    are_held: bool = False,
 ) -> Comparison:
     """Return the chosen size where it is a gain over today's, else today's; none where neither is shown.
 
-    `ended` is the reason of starts that ended early. `others_cores` of the machine's `cores` were used by other
+    `ended` is the reason of starts that ended early. Starts that `are_held` for several blocks do not show how starts
+    differ: then that is added. `others_cores` of the machine's `cores` were used by other
     work meanwhile: on a CPU that slows small batches down more than large ones (see `engine.speed.selection`).
     """
     selection, evaluation = _of_stage(rounds, Stage.SELECTION), _of_stage(rounds, Stage.EVALUATION)
+    method = METHOD_HELD if are_held else METHOD
     facts = partial(
-        Comparison, rounds=len(evaluation), seconds=seconds, method=METHOD, others_cores=others_cores, cores=cores
+        Comparison, rounds=len(evaluation), seconds=seconds, method=method, others_cores=others_cores, cores=cores
     )
     is_disturbed = compared.shares_cores and describe_busy_starts(others_cores, cores) is not None
     order = _is_ahead(compared, rounds) if is_disturbed else None
     if len(evaluation) < (ENOUGH_ROUNDS if order is None else FEWEST_DISTURBED):
         return facts(reason=ended or TOOK_LONG.write(minutes_count=f"{compared.most_seconds / 60:.0f}"))
-    pair = pair_of(*_sizes_of_pair(compared, selection), evaluation)
+    pair = pair_of(*_sizes_of_pair(compared, selection), evaluation, RUN_TO_RUN if are_held else 0.0)
     claim = _claim(compared, pair)
     if is_disturbed:
         claim = SpeedClaim.AHEAD if order else SpeedClaim.NOTHING
@@ -178,9 +192,11 @@ def verdict(
     return replace(found, speeds=speeds, rough=_rough(chosen, speeds, selection))
 
 
-def pair_of(base: int, other: int, evaluation: Sequence[StartedRound]) -> Pair:
-    ratios = [math.log(r.speeds[other] / r.speeds[base]) for r in evaluation]
-    return Pair(base, other, interval_of_rounds(ratios).exp())
+def pair_of(base: int, other: int, evaluation: Sequence[StartedRound], deviation: float = 0.0) -> Pair:
+    """Compare two sizes by their pairs; starts differ by the `deviation` beyond what the pairs show."""
+    ratio = interval_of_rounds([math.log(r.speeds[other] / r.speeds[base]) for r in evaluation])
+    is_claimable = ratio.high - ratio.low <= 2 * CLAIMABLE_HALF_WIDTH
+    return Pair(base, other, ratio.widened(deviation).exp(), is_claimable)
 
 
 def rounds_of(rounds: Sequence[SpeedRound], probes: Sequence[Probe]) -> list[StartedRound]:

@@ -6,7 +6,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from statistics import fmean, median
+from typing import Protocol
 
 from ...errors import CommandUntunable, TimeIsUp
 from ...machine.watch import MachineWatch, tree_seconds, usable_cores
@@ -28,12 +30,21 @@ from .alternating_starts import (
 )
 
 
+class Blocks(Protocol):
+    """What times a block of a size. Raises TimeIsUp and CommandUntunable."""
+
+    @property
+    def were_held(self) -> bool: ...
+    def time(self, batch_size: int, /) -> Probe: ...
+    def seconds_of_block(self, batch_size: int, /) -> float: ...
+
+
 @dataclass
 class InTurns:
-    """A comparison in progress. `start` starts a size to time it; it raises TimeIsUp and CommandUntunable."""
+    """A comparison in progress."""
 
     compared: Compared
-    start: Callable[[int], Probe]
+    blocks: Blocks
     say: Callable[..., None]
     seconds_left: Callable[[], float]
     timed: list[Probe] = field(default_factory=list)
@@ -55,7 +66,8 @@ class InTurns:
             self.say("log", level="warning", message=f"a start could not be timed: {error}")
         seconds, others = time.monotonic() - began, _mean(self.others_cores)
         cores = self.compared.cores
-        found = verdict(self.compared, self.rounds, ended, seconds=seconds, others_cores=others, cores=cores)
+        judged = partial(verdict, self.compared, self.rounds, ended, seconds=seconds, are_held=self.blocks.were_held)
+        found = judged(others_cores=others, cores=cores)
         return replace(found, speed_rounds=tuple(self._stored()))
 
     def probes(self, found: Comparison) -> list[Probe]:
@@ -82,7 +94,7 @@ class InTurns:
 
     def _speed(self, batch_size: int) -> float:
         watch = MachineWatch(own_seconds=tree_seconds)
-        probe = self.start(batch_size)
+        probe = self.blocks.time(batch_size)
         self.others_cores.append(watch.read()["others_cores"])
         self.timed.append(probe)
         if not probe.fits or probe.samples_per_second is None:
@@ -91,7 +103,8 @@ class InTurns:
         return mean_speed(probe)
 
     def _say(self, step: RunRound, spent: float) -> None:
-        longest = max((r.seconds / len(r.speeds) for r in self.rounds), default=self.compared.start_seconds)
+        longest = max(self.blocks.seconds_of_block(size) for size in step.sizes)
+        longest = max([longest, *(r.seconds / len(r.speeds) for r in self.rounds[-1:])])
         left = self.seconds_left()
         if left < longest * len(step.sizes):
             raise TimeIsUp

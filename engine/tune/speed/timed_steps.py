@@ -18,11 +18,14 @@ from ...results.stats import samples_per_second
 
 if TYPE_CHECKING:
     from ..reading import Step
+    from ..wanted_size import Unit
 
+LEAST_STEPS = 3
+"""The fewest whose memory is read in a start, before any is timed."""
 WAITS_FROM = 0.05
 """Share of a step that is spent waiting for data, from which the bursts show in the length of the steps."""
-TIMED_SECONDS, TIMED_STEPS = 2.0, (6, 500)
-"""What counts in each start: at least these seconds, and between 6 and 500 steps."""
+TIMED_SECONDS, BLOCK_SECONDS, TIMED_STEPS = 2.0, 0.5, (6, 500)
+"""What counts in each start, and in each further block of one that is held: these seconds, and 6 to 500 steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +55,9 @@ def settled_steps(step_seconds: Sequence[float], loader: Loader, micro_batches: 
     return tuple(fmean(later[at : at + burst]) for at in range(len(later) - burst + 1))
 
 
-def steps_to_time(step_seconds: float | None) -> int:
+def steps_to_time(step_seconds: float | None, seconds: float = TIMED_SECONDS) -> int:
     least, most = TIMED_STEPS
-    return min(max(least, round(TIMED_SECONDS / step_seconds)), most) if step_seconds else least
+    return min(max(least, round(seconds / step_seconds)), most) if step_seconds else least
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,11 @@ def timed_pairs(steps: Sequence[Step]) -> list[tuple[Step, Step]]:
     timed = [(a, b) for a, b in pairwise(steps) if a.is_timed]
     alone = [(a, b) for a, b in timed if not b.has_evaluated]
     return alone if 2 * len(alone) >= len(timed) else timed
+
+
+def full_seconds(steps: Sequence[Step], batch_size: int, micro_batches: int, unit: Unit) -> list[float]:
+    """Return how long each timed step took that consumed as much as most: one at a pass's end may be smaller."""
+    return [b.ended_at - a.ended_at for a, b in timed_pairs(steps) if unit.held(b, batch_size) == micro_batches]
 
 
 def _waiting(steps: Sequence[Step]) -> float | None:

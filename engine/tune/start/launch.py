@@ -6,8 +6,10 @@ What makes it is a `Begin`: the package's `command`, `fork` or `warm`.
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +25,7 @@ from ...text.noise import is_noise
 from ...text.printable import printable_lines
 from ..evidence import Ended
 from ..file_changes import FileChanges
+from ..hook.memorymark_seat import TURNS
 from ..reading import Reading
 from ..seen import News, is_another_about_to_train, last_seen
 from .kept_log import kept_log
@@ -57,6 +60,8 @@ class Watching:
     """How long the first start of a whole run may look a data set through."""
     emulated: EmulatedRank | None = None
     """The rank of many that the start stands in for; None: it has all of its ranks."""
+    seat: bool = False
+    """Whether a process that trains alone is held after its timed steps, and waits for a turn to time more."""
     faster: Mapping[str, Any] | None = None
     """What `tune --faster` sets from outside; None: the training as it is."""
 
@@ -80,6 +85,7 @@ class Running(Protocol):
 
 Begin = Callable[[int, Watching, Place], Running]
 """Starts a training with a batch size."""
+OnTick = Callable[[str | None], None]
 
 
 def start(
@@ -88,47 +94,103 @@ def start(
     watching: Watching,
     *,
     seconds: float,
-    on_tick: Callable[[str | None], None] = lambda _: None,
+    on_tick: OnTick = lambda _: None,
+    hold: Callable[[Started, list[Reading]], bool] = lambda *_: False,
 ) -> tuple[list[Reading], Ended]:
-    """Start the training once; what the hook noted, and how it ended. Nothing of it is left when this returns.
+    """Start the training once; what the hook noted, and how it ended.
 
-    `on_tick` is called all the time; with what is seen of the training where it has made no step for long.
+    Nothing of it is left when this returns, but where it waits for its next turn and `hold` keeps it. `on_tick` is
+    called all the time; with what is seen of the training where it has made no step for long.
     """
-    with scratch_folder() as folder:
-        place = Place(Path(folder) / "notes", Path(folder) / "out", Path(folder) / "log")
-        place.notes.mkdir()
-        place.out.mkdir()
-        place.log.touch()
-        kills, began = oom_kills(), time.monotonic()
-        running = begin(batch_size, watching, place)
+    under_way = Started(begin, batch_size, watching)
+    readings = under_way.watch(seconds, on_tick)
+    if under_way.is_waiting() and hold(under_way, readings):
+        seen = last_seen(under_way.place.notes, under_way.began)
+        return readings, Ended(seen=seen, began=under_way.began, wall_seconds=under_way.wall_seconds)
+    return under_way.end()
+
+
+class Started:
+    """A start under way, in a folder of its own. Nothing of it is left behind `end`, or where `watch` raises."""
+
+    def __init__(self, begin: Begin, batch_size: int, watching: Watching) -> None:
+        with ExitStack() as owned:
+            self._folder = Path(owned.enter_context(scratch_folder()))
+            self.place = Place(self._folder / "notes", self._folder / "out", self._folder / "log")
+            self.place.notes.mkdir()
+            self.place.out.mkdir()
+            self.place.log.touch()
+            self._pipe = _pipe_of_turns(self.place.notes) if watching.seat else None
+            if self._pipe is not None:
+                owned.callback(os.close, self._pipe)
+            self._timed_out_after_seconds: float | None = None
+            self._kills, self.began = oom_kills(), time.monotonic()
+            self.running = begin(batch_size, watching, self.place)
+            self._owned = owned.pop_all()
+
+    def watch(self, seconds: float, on_tick: OnTick) -> list[Reading]:
+        """Wait until every rank is done, one failed, or the training ended; what the hook noted."""
         try:
-            timed_out = _watch(running, place.notes, began + seconds, on_tick)
-        finally:
-            status = running.end()
-        readings = readings_in(place.notes)
-        _reading.cache_clear()  # the events of a start are many, and no other start reads them
-        last, changes = last_lines(place.log), FileChanges.read(Path(folder))
-        changes.check()
-        ended = Ended(
-            exit_status=status,
-            timed_out_after_seconds=seconds if timed_out else None,
-            kernel_killed=bool(status) and oom_kills() > kills,  # a launcher turns its rank's SIGKILL into a 1
-            last_lines=f"{MARK}{' | '.join(line.strip() for line in last[-LAST_LINES:])}" if last else "",
-            last_output=last,
-            log=kept_log(place.log) if status or not _has_shown_all(readings) else None,
-            seen=last_seen(place.notes, began),
-            began=began,
-            wall_seconds=time.monotonic() - began,
-            changes=changes,
-        )
-        return readings, ended
+            if _watch(self.running, self.place.notes, time.monotonic() + seconds, on_tick):
+                self._timed_out_after_seconds = seconds
+        except BaseException:
+            with self._owned:
+                self.running.end()
+            raise
+        return readings_in(self.place.notes)
+
+    @property
+    def wall_seconds(self) -> float:
+        return time.monotonic() - self.began
+
+    def is_waiting(self) -> bool:
+        """Whether it waits for its next turn: no rank of several does, nor one of trainings side by side."""
+        waiting = [each for each in readings_in(self.place.notes) if each.data["ended"] == "done"]
+        is_alone = len(waiting) == 1 and waiting[0].processes == 1
+        return self._pipe is not None and is_alone and not self.running.has_ended()
+
+    def go_on(self, steps: int) -> None:
+        """Give it a turn of so many steps."""
+        assert self._pipe is not None
+        for path in self.place.notes.glob("*.json"):
+            path.unlink()
+        os.write(self._pipe, f"{steps}\n".encode())
+
+    def end(self) -> tuple[list[Reading], Ended]:
+        """End it; what the hook noted last, and how it ended."""
+        with self._owned:
+            status = self.running.end()
+            readings, timed_out_after = readings_in(self.place.notes), self._timed_out_after_seconds
+            _reading.cache_clear()  # the events of a start are many, and no other start reads them
+            last, changes = last_lines(self.place.log), FileChanges.read(self._folder)
+            changes.check()
+            ended = Ended(
+                exit_status=status,
+                timed_out_after_seconds=timed_out_after,
+                kernel_killed=bool(status)
+                and oom_kills() > self._kills,  # a launcher turns its rank's SIGKILL into a 1
+                last_lines=f"{MARK}{' | '.join(line.strip() for line in last[-LAST_LINES:])}" if last else "",
+                last_output=last,
+                log=kept_log(self.place.log) if status or not _has_shown_all(readings) else None,
+                seen=last_seen(self.place.notes, self.began),
+                began=self.began,
+                wall_seconds=self.wall_seconds,
+                changes=changes,
+            )
+            return readings, ended
+
+
+def _pipe_of_turns(notes: Path) -> int:
+    """Make the pipe, and hold both its ends: neither side waits for the other to open it."""
+    os.mkfifo(notes / TURNS)
+    return os.open(notes / TURNS, os.O_RDWR)
 
 
 def _has_shown_all(readings: Sequence[Reading]) -> bool:
     return any(r.is_done for r in readings) and not any(r.has_failed for r in readings)
 
 
-def _watch(running: Running, notes: Path, until: float, on_tick: Callable[[str | None], None]) -> bool:
+def _watch(running: Running, notes: Path, until: float, on_tick: OnTick) -> bool:
     """Wait until every rank is done, one failed, or the training ended; true when the time was over first."""
     news, is_enough = News(notes, time.monotonic()), False
     while time.monotonic() < until:

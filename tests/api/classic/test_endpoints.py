@@ -183,10 +183,6 @@ def test_health_answers_without_login_and_before_any_device_is_known(client):
     assert (body["status"], body["device"], body["timestamp"][-1:]) == ("healthy", None, "Z")
 
 
-def test_models_answers_without_login(client):
-    assert [model["id"] for model in client.get("/models").json()["models"]][:3] == ["bert", "gpt2", "resnet"]
-
-
 def test_the_root_answers_a_program_with_its_index(client):
     answer = client.get("/", headers={"accept": JSON})
     assert "POST /analyze" in answer.json()["endpoints"]

@@ -38,7 +38,7 @@ def _quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def document(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> dict[str, Any]:
     """A run of the settings that the test names; its starts did not take their seconds."""
-    monkeypatch.setattr(run, "start", made_up_start)
+    monkeypatch.setattr("engine.tune.speed.seats.start", made_up_start)
     spec = TuneSpec(("python", "train.py", "{batch_size}"), memory_limit_bytes=4_000, **request.param)
     return made(spec)
 
@@ -86,7 +86,7 @@ def test_the_speeds_of_starts_are_those_of_their_steps(document: dict[str, Any])
 
 @pytest.fixture
 def of_four_sizes(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    monkeypatch.setattr(run, "start", partial(bending_start, wall_seconds=10.0))
+    monkeypatch.setattr("engine.tune.speed.seats.start", partial(bending_start, wall_seconds=10.0))
     return made(TuneSpec(("python", "train.py", "{batch_size}"), memory_limit_bytes=2_000_000))
 
 
@@ -111,14 +111,14 @@ def test_a_comparison_that_the_time_ended_is_believed(starts: int, monkeypatch: 
             raise TimeIsUp
         return bending_start(_, batch_size, wall_seconds=10.0)
 
-    monkeypatch.setattr(run, "start", start_until_the_time_is_up)
+    monkeypatch.setattr("engine.tune.speed.seats.start", start_until_the_time_is_up)
     document = made(TuneSpec(("python", "train.py", "{batch_size}"), memory_limit_bytes=2_000_000))
     assert differing(document) == []
 
 
 def test_starts_beside_other_work_on_a_cpu_claim_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A newcomer was told "at least 10x" beside a test suite; left alone it was 5.7x."""
-    monkeypatch.setattr(run, "start", partial(bending_start, wall_seconds=10.0))
+    monkeypatch.setattr("engine.tune.speed.seats.start", partial(bending_start, wall_seconds=10.0))
     monkeypatch.setattr(in_turns.MachineWatch, "read", lambda _: {"others_cores": 64.0})
     document = made(TuneSpec(("python", "train.py", "{batch_size}"), memory_limit_bytes=2_000_000))
     assert (document["speed"]["claim"], document["recommended"]) == ("nothing", None)
@@ -134,7 +134,7 @@ def test_pairs_without_a_verdict_are_those_of_the_step_times_too(monkeypatch: py
             wall_seconds=20.0
         )
 
-    monkeypatch.setattr(run, "start", wild_start)
+    monkeypatch.setattr("engine.tune.speed.seats.start", wild_start)
     document = made(TuneSpec(("python", "train.py", "{batch_size}"), memory_limit_bytes=4_000, **COMPARED))
     assert (document["speed"]["is_measurable"], len(document["speed_rounds"])) == (False, 12)
     assert differing(document) == []

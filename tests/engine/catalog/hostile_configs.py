@@ -1,7 +1,5 @@
 """Fifty configs that nobody should trust: too large, too deep, not finite, negative, of other types, with code."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The parameters of a config are counted in a child, which is given neither time, memory nor network without end."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

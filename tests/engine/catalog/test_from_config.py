@@ -1,7 +1,5 @@
 """A config.json becomes a workload of its own, or is refused with the field and what is allowed."""
 
-from __future__ import annotations
-
 import json
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """The arguments of the command line as people type them: help, misspelt words, and errors in the words they typed."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

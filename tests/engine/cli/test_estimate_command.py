@@ -12,9 +12,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from engine.cli.frontier import frontier_lines, frontiers
+from engine.cli.estimate import frontiers
 from engine.cli.main import main
 from engine.cli.printing.estimate_table import table
+from engine.cli.printing.what_ifs import frontier_lines
 from engine.errors import SpecError
 from engine.estimate import estimator, gpus, known_errors
 from engine.estimate.estimator import Estimator

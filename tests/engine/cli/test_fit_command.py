@@ -1,7 +1,5 @@
 """`python -m engine fit`: which cards train a size, and the exact lines that request one from a scheduler."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, replace
 from math import ceil, inf

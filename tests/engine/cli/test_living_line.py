@@ -1,7 +1,5 @@
 """While a command works, a terminal shows one line that changes and one for each finished phase; a file gets lines."""
 
-from __future__ import annotations
-
 import io
 import re
 import subprocess

@@ -1,14 +1,10 @@
 """Real measurements that are reported: a portal that goes away in the middle changes neither status nor result."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +21,7 @@ from engine.tune.faster import starts
 from tests.engine.quiet_machine import QuietMachine
 from tests.engine.report.loopback_portal import TOKEN, LoopbackPortal, serving
 from tests.engine.tune.made_up_script import MadeUp
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[3]
 MEASURE = ("bert-tiny", "cpu", "--fits", "2", "--memory-limit", "512MiB", "--no-breakdown", "--json")
@@ -32,12 +29,6 @@ SCRIPT = """
 import os, sys
 assert "MEMORYMARK_TOKEN" not in os.environ, "the training inherits the token"
 """ + (ROOT / "tests" / "engine" / "tune" / "scripts" / "ten_lines.py").read_text()
-
-
-@pytest.fixture
-def portal() -> Iterator[LoopbackPortal]:
-    with serving(LoopbackPortal()) as found:
-        yield found
 
 
 def run(folder: Path, *arguments: str, url: str | None = None, token: str = TOKEN) -> tuple[int, Any, str]:
@@ -132,10 +123,8 @@ def test_run_that_is_stopped_by_a_signal_ends_in_the_portal(portal: Any, tmp_pat
         preexec_fn=partial(signal.signal, by, signal.SIG_DFL),  # a shell's background job is started without Ctrl-C
     )
     try:
-        until = time.monotonic() + 300
-        while not any(event["event"] == "probe" for events in portal.events.values() for event in events):
-            assert time.monotonic() < until
-            time.sleep(0.1)
+        events = portal.events.values
+        wait_until(lambda: any(each["event"] == "probe" for run in events() for each in run), seconds=300)
         running.send_signal(by)
         _, said = running.communicate(timeout=60)
     finally:

@@ -1,12 +1,9 @@
 """What a tuned script prints stays where it ran: a portal gets it with --report-output alone, without secrets."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from socket import gethostname
 from typing import Any
@@ -14,19 +11,13 @@ from typing import Any
 import pytest
 
 from engine.cli.main import main
-from tests.engine.report.loopback_portal import TOKEN, LoopbackPortal, serving
+from tests.engine.report.loopback_portal import TOKEN, LoopbackPortal
 
 ROOT = Path(__file__).parents[3]
 PRINTED = "reading /home/ann/private.csv \\x1b[2J\\x1b]0;title\\x07"
 SCRIPT = f'print("{PRINTED}"); print("db password is hunter2-hunter2"); raise SystemExit(1)'
 STAYED = f"the command ended with status 1; its output stayed on {gethostname()}"
 SHOWN = "its last lines: \n    reading /home/ann/private.csv  [2J ]0;title\n    db password is ***"
-
-
-@pytest.fixture
-def portal() -> Iterator[LoopbackPortal]:
-    with serving(LoopbackPortal()) as found:
-        yield found
 
 
 RAISING = """
@@ -80,13 +71,6 @@ def test_the_message_of_a_scripts_error_is_shown_here_and_its_type_alone_in_the_
     message = f"ValueError: its output stayed on {gethostname()}"
     assert events[-1]["error"]["message"] == f"the training failed: {message}"
     assert "alice" not in json.dumps([*portal.events.values(), *portal.announced.values()])
-
-
-@pytest.mark.slow
-def test_with_report_output_the_portal_gets_the_message_too(portal: LoopbackPortal, tmp_path: Path) -> None:
-    tune(tmp_path, portal, "--report-output", script=RAISING)
-    [events] = portal.events.values()
-    assert "patient alice has value 42" in events[-1]["error"]["message"]
 
 
 def test_sync_cuts_the_output_out_of_a_result_that_was_written_for_this_host(

@@ -1,7 +1,5 @@
 """What a command that is stopped says of its results: that none is stored, or where those of before are."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

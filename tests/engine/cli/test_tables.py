@@ -1,7 +1,5 @@
 """Tables fit the width of a terminal; in a pipe each row is one line in which nothing is cut."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Nothing that came from elsewhere moves the cursor, colours the terminal, sets its title, or adds a line."""
 
-from __future__ import annotations
-
 import ast
 import io
 import json

@@ -1,7 +1,5 @@
 """The throughputs below the answer of `tune`."""
 
-from __future__ import annotations
-
 from engine.cli.tune import training_lines
 from engine.tune.training import Throughput, Training, TuneResult
 from tests.factories import make_result

@@ -1,7 +1,5 @@
 """What a result says of its speed-up where only a part of it is known."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """A script's Change tab: what grows with the batch is derived from two sizes, and only what can help is named."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.describe.script_changes import script_changes

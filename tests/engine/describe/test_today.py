@@ -1,7 +1,5 @@
 """Today's size by its name: nobody is told "your 16", which is assumed where no size is named."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -11,6 +11,7 @@ from engine.estimate.alternatives import ALTERNATIVES, COSTS, Cost, label_of, si
 from engine.estimate.what_to_change import Evaluated, Scope, WhatToChange, what_to_change
 from engine.from_json import from_json
 from engine.spec import SETTINGS, RunSpec
+from tests.engine.synthetic_estimates import evaluated
 
 LIMIT = 1000
 QLORA = "LoRA rank 16 + 4-bit base weights"
@@ -32,7 +33,7 @@ class Device:
                 fixed, sample = fixed - less_fixed, sample // sample_part
         largest = (LIMIT - fixed) // sample
         safe = (int(LIMIT / 1.1) - fixed) // sample
-        return Evaluated(LIMIT, 0.1, largest, safe, lambda size: fixed + size * sample)
+        return evaluated(LIMIT, 0.1, largest, safe, lambda size: fixed + size * sample)
 
 
 def tried(scope: Scope, batch_size: int, device: Device, model: str = "bert-tiny", **settings: object) -> WhatToChange:

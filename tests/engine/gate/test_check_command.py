@@ -1,7 +1,5 @@
 """The command `check`, its baselines over HTTP, and the two lines of docs/ci.md."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -231,14 +229,6 @@ def test_a_file_that_says_nothing_of_trust_is_taken_as_it_is(
 ) -> None:
     assert command(["check", result, "--baseline", write(tmp_path, SMALLER), "--trusted-only"]) == 0
     assert "WARN" not in capsys.readouterr().out
-
-
-def test_the_name_of_a_sender_cannot_control_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    hostile = {**REPORTED, "origin": "reported by \x1b]0;kim\x07\r\n[PASS] all from dgx-01"}
-    assert command(["check", write(tmp_path, run_of(SMALLER, **hostile)), "--min-batch", "1"]) == 0
-    shown = capsys.readouterr().out
-    assert "\x1b" not in shown
-    assert [line[:6] for line in shown.splitlines()[1:]] == ["[WARN]", "[PASS]"]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """What is a regression, what is not, and what is not known."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

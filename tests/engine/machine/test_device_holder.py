@@ -1,7 +1,5 @@
 """Who holds a device is read from its lock, while somebody holds it, and is text that anybody could have written."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

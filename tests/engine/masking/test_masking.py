@@ -1,7 +1,5 @@
 """Secrets are hidden on command lines and in lines of output, and what is plainly none is shown."""
 
-from __future__ import annotations
-
 import random
 import re
 import shlex

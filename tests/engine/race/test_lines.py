@@ -1,7 +1,5 @@
 """The lines to paste do what was measured, in the library that they are for."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A real HTTP server on loopback that answers as the portal does, and can be away, slow, refuse or die."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import ssl

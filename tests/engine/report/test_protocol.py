@@ -1,7 +1,5 @@
 """What is sent next, and what an answer means: whatever fails, each event arrives once and in order."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

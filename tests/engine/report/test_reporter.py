@@ -1,14 +1,11 @@
 """A run that is reported: stored in its folder first, then sent to a real server on loopback, whatever that does."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import ssl
 import stat
 import subprocess
 import threading
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -42,12 +39,6 @@ def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "LIVE_SECONDS", 0.02)
     monkeypatch.setattr(reporter, "LOOK_SECONDS", 0.02)
     monkeypatch.setattr(reporter, "_PAUSE_AT_END_SECONDS", 0.02)
-
-
-@pytest.fixture
-def portal() -> Iterator[LoopbackPortal]:
-    with serving(LoopbackPortal()) as found:
-        yield found
 
 
 def reporting(url: str, folder: Path, token: str | None = TOKEN) -> Reporter:

@@ -1,7 +1,5 @@
 """What a script printed or said is cut out of every text that leaves it; what MemoryMark says of it stays."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

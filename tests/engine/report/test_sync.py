@@ -1,10 +1,8 @@
 """`memorymark sync`: what a folder holds is in the portal once, however often and however badly it is sent."""
 
-from __future__ import annotations
-
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,10 +19,9 @@ KEYS = ["a1" * 16, "b2" * 16, "c3" * 16]
 
 
 @pytest.fixture
-def portal(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackPortal]:
-    with serving(LoopbackPortal()) as found:
-        monkeypatch.setenv("MEMORYMARK_REPORT_TO", found.url)
-        yield found
+def portal(monkeypatch: pytest.MonkeyPatch, portal: LoopbackPortal) -> LoopbackPortal:
+    monkeypatch.setenv("MEMORYMARK_REPORT_TO", portal.url)
+    return portal
 
 
 @pytest.fixture

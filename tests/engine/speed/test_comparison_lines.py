@@ -1,7 +1,5 @@
 """What the log says of a comparison that ended."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

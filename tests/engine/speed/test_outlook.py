@@ -1,7 +1,5 @@
 """How many rounds a comparison of speeds still takes, by the rounds so far: checked against the decision itself."""
 
-from __future__ import annotations
-
 import random
 from statistics import median
 

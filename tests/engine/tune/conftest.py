@@ -1,7 +1,5 @@
 """What the tests of starts share."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.engine.quiet_machine import leave_the_machine_alone

@@ -3,8 +3,6 @@
 Each is Python that runs in a folder made by `make_folder`, beside which a folder `elsewhere` lies.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import stat

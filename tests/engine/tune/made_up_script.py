@@ -1,7 +1,5 @@
 """A made-up script that `tune --faster` races: its starts take no time, and nothing is executed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -38,7 +38,7 @@ def tuned(
         return [reading(steps(batch_size), peak=100 * batch_size, python="3.11.7")], Ended(wall_seconds=10.0)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "start", start)
+        patch.setattr("engine.tune.speed.seats.start", start)
         command = ("python", "train.py", "{batch_size}")
         limit_bytes = 100 * most_for_memory + 50
         return started, run.tune(TuneSpec(command, memory_limit_bytes=limit_bytes, compare_speed=False, **spec))

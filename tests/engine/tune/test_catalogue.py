@@ -186,7 +186,7 @@ def test_a_model_of_the_catalogue_has_no_whole_run_to_go_on_to(monkeypatch: pyte
         ]
         return ranks, Ended(wall_seconds=1.0)
 
-    monkeypatch.setattr(run, "start", started)
+    monkeypatch.setattr("engine.tune.speed.seats.start", started)
     spec = replace(ranked_spec(ranks(memory_limit_bytes=405_000_000)), device="auto", compare_speed=False)
     found = run.tune(spec)
     assert (found.largest_batch_size, found.training.unseen) == (40, None)

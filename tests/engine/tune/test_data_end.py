@@ -30,7 +30,7 @@ def tuned(monkeypatch: pytest.MonkeyPatch, start: Any, limit_bytes: int) -> tupl
         started.append(batch_size)
         return start(batch_size)
 
-    monkeypatch.setattr(run, "start", noted)
+    monkeypatch.setattr("engine.tune.speed.seats.start", noted)
     spec = TuneSpec(("python", "train.py", "{batch_size}"), memory_limit_bytes=limit_bytes, compare_speed=False)
     return started, run.tune(spec)
 

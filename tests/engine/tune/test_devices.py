@@ -1,7 +1,5 @@
 """A training holds the devices that it may use, so that no other run disturbs it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

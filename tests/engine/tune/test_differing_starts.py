@@ -42,7 +42,7 @@ def tuned(monkeypatch: pytest.MonkeyPatch, *, percent: list[int], varied: bool =
         peak = batch_size * percent[next(numbers) % len(percent)]
         return [reading([], marks=marks, peak=peak, python="3.11.7")], Ended(wall_seconds=10.0)
 
-    monkeypatch.setattr(run, "start", start)
+    monkeypatch.setattr("engine.tune.speed.seats.start", start)
     spec = TuneSpec(("python", "train.py", "{batch_size}"), memory_limit_bytes=LIMIT, compare_speed=False)
     return started, run.tune(spec)
 
@@ -58,7 +58,7 @@ def tuned_on_ranks(monkeypatch: pytest.MonkeyPatch, percent: list[int]) -> tuple
         readings = [reading(steps(batch_size), peak=peak, rank=rank, **facts) for rank, peak in enumerate(peaks)]
         return readings, Ended(wall_seconds=10.0)
 
-    monkeypatch.setattr(run, "start", start)
+    monkeypatch.setattr("engine.tune.speed.seats.start", start)
     spec = TuneSpec(("torchrun", "train.py", "{batch_size}"), memory_limit_bytes=LIMIT, compare_speed=False)
     return started, run.tune(spec)
 

@@ -42,7 +42,7 @@ def as_rank(started: list[tuple[int, int]], _: object, size: int, watching: Watc
 
 
 def tuned(monkeypatch: pytest.MonkeyPatch, start: Any, **settings: Any) -> TuneResult:
-    monkeypatch.setattr(run, "start", start)
+    monkeypatch.setattr("engine.tune.speed.seats.start", start)
     return run.tune(TuneSpec(TORCHRUN, memory_limit_bytes=4_000, emulate_ranks=8, **settings))
 
 

@@ -1,7 +1,5 @@
 """The command that races a script at the batch size of its page: only one that the command line takes."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """The race of an own script, with starts that are made up: what is tried first, what is offered, what is said."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What lay in a script's folder before a start lies there after it, whatever the script does and however it ends."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -21,6 +19,7 @@ from engine.tune.start.guard.saved import MOST_COPIED_BYTES, PREFIX, recover
 from engine.tune.start.launch import Place, Watching
 from engine.tune.start.protection import GUARDIAN, Protection, Way, protection_of
 from tests.engine.tune.destroyers import LIBRARIES, MOVE_FOLDERS, QUICK, SLOW, make_folder, state_of
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="layers and filters are Linux's")
 BOTH = pytest.mark.parametrize("way", [Way.LAYERS, Way.SAVING])
@@ -113,8 +112,7 @@ def test_what_a_start_put_into_a_session_of_its_own_ends_though_its_guardian_was
     spec = TuneSpec(("sh", "-c", "setsid sleep 600 & echo {batch_size} > $MEMORYMARK_STARTED; sleep 600"))
     monkeypatch.setenv("MEMORYMARK_STARTED", str(tmp_path / "started"))
     running = begin_command(spec, 8, Watching(3), place)
-    while not (tmp_path / "started").exists():
-        time.sleep(0.02)
+    wait_until((tmp_path / "started").exists)
     running.process.kill()
     running.end()
     left = [each for each in Path("/proc").glob("[0-9]*/environ") if os.fsencode(place.notes) in environ_of(each)]
@@ -179,8 +177,7 @@ def test_two_runs_do_not_save_the_same_folder_at_once(there: Path, tmp_path: Pat
     before, project = state_of(there), there / "project"
     script = "import time\nopen('log.txt', 'w').write('x')\nopen('written', 'w')\ntime.sleep(600)"
     first = guarded(Way.SAVING, script, tmp_path, project)
-    while not (project / "written").exists():
-        time.sleep(0.02)
+    wait_until((project / "written").exists)
     _, changes = run(Way.SAVING, "open('log.txt', 'w')", tmp_path)
     first.communicate(timeout=60)
     assert "another run saves files" in changes.refused

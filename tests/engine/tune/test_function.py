@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +19,7 @@ from engine.tune.start.environment import HOOK_VARIABLE
 from engine.tune.start.fork import why_no_fork
 from tests.engine.answers.answers import differing
 from tests.engine.report.loopback_portal import TOKEN, LoopbackPortal, serving
+from tests.waiting import wait_until
 
 SCRIPTS = Path(__file__).parent / "scripts"
 ROOT = Path(__file__).parents[3]
@@ -228,10 +228,3 @@ def test_no_fork_outlives_its_program(tmp_path: Path) -> None:
         wait_until(lambda: not Path("/proc", noted.read_text()).exists())
     finally:
         running.kill()
-
-
-def wait_until(is_so, seconds: float = 120.0) -> None:
-    until = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < until
-        time.sleep(0.1)

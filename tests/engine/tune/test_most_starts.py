@@ -92,7 +92,7 @@ def test_a_search_ends_after_its_most_starts_and_what_it_claims_is_shown(
     script: MadeUp, sizes: str | None, today: int, digits: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "start", script)
+        patch.setattr("engine.tune.speed.seats.start", script)
         limits: dict[str, Any] = {"memory_limit_bytes": 10**digits, "compare_speed": False, "sizes": sizes}
         try:
             found = run.tune(TuneSpec(("python", "train.py", "{batch_size}"), current_batch_size=today, **limits))

@@ -1,7 +1,5 @@
 """After a long first start its parts are said, and what shortens the longest of them."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.tune.evidence import Ended

@@ -1,7 +1,5 @@
 """The time that a tuning goes on is that of the starts it still expects."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -9,6 +7,7 @@ import pytest
 from engine.results.intervals import ENOUGH_ROUNDS
 from engine.results.result import Outcome, Probe, Purpose
 from engine.tune.plan import (
+    COMPARED,
     PAIRS_PRIOR,
     StartsSoFar,
     pairs_expected,
@@ -51,11 +50,11 @@ def test_a_start_takes_as_long_as_those_near_the_limit() -> None:
     assert left("searching", *slow) == pytest.approx(9.0 * starts_left(StartsSoFar("searching", slow, 16)))
 
 
-def test_the_size_at_the_reserve_and_the_turns_come_after_the_search() -> None:
+def test_the_size_at_the_reserve_and_the_comparison_come_after_the_search() -> None:
     alone = left("curve", *FOUND)
     compared = left("curve", *FOUND, compares_speed=True)
     assert alone == pytest.approx(4.0)
-    assert compared == pytest.approx(4.0 + 2 * PAIRS_PRIOR * 4.0)
+    assert compared == pytest.approx(4.0 + COMPARED * 4.0)
     assert left("curve", *FOUND, AT_RESERVE) == 0
     assert left("timing", *FOUND, AT_RESERVE, compares_speed=True, timing_seconds_left=50.0) == 50.0
 

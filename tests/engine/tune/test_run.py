@@ -20,7 +20,7 @@ REFUSED |= {"marks": [[0.0, "armed", "2.13.0", ["train.py"]]]}
 
 
 def test_a_command_that_runs_out_of_memory_before_any_step_fails_with_what_it_said(monkeypatch) -> None:
-    monkeypatch.setattr(run, "start", lambda *_, **__: ([Reading(REFUSED)], Ended(exit_status=1)))
+    monkeypatch.setattr("engine.tune.speed.seats.start", lambda *_, **__: ([Reading(REFUSED)], Ended(exit_status=1)))
     with pytest.raises(WorkloadFailed, match="came to no optimizer step: OutOfMemoryError: CUDA out of memory"):
         run.tune(TuneSpec(("python", "train.py", "{batch_size}")))
 
@@ -31,7 +31,7 @@ def made_up_start(_: object, batch_size: int, *__: object, **___: object) -> tup
 
 
 def tuned(monkeypatch: pytest.MonkeyPatch, **settings: Any) -> tuple[run.TuneResult, list[dict[str, Any]]]:
-    monkeypatch.setattr(run, "start", made_up_start)
+    monkeypatch.setattr("engine.tune.speed.seats.start", made_up_start)
     events: list[dict[str, Any]] = []
     spec = TuneSpec(("python", "train.py", "{batch_size}"), memory_limit_bytes=4_000, **settings)
     return run.tune(spec, events.append), events
@@ -60,7 +60,7 @@ def bending_start(
 
 
 def test_the_size_at_the_bend_is_found_by_few_starts_and_recommended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "start", bending_start)
+    monkeypatch.setattr("engine.tune.speed.seats.start", bending_start)
     spec = TuneSpec(("python", "train.py", "{batch_size}"), memory_limit_bytes=2_000_000)
     found = run.tune(spec)
     curve = [p.batch_size for p in found.result.probes if p.purpose == "curve"]
@@ -72,7 +72,7 @@ def test_the_size_at_the_bend_is_found_by_few_starts_and_recommended(monkeypatch
 
 
 def test_no_bend_is_looked_for_where_starts_are_too_slow_to_be_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "start", partial(bending_start, wall_seconds=200.0))
+    monkeypatch.setattr("engine.tune.speed.seats.start", partial(bending_start, wall_seconds=200.0))
     found = run.tune(TuneSpec(("python", "train.py", "{batch_size}"), memory_limit_bytes=2_000_000))
     assert [p.batch_size for p in found.result.probes if p.purpose == "curve"] == [19_000]
     assert "12 more starts, the fewest that tell, would take longer" in (found.result.speed.reason or "")
@@ -118,7 +118,7 @@ def test_a_start_that_shows_nothing_after_the_certificate_does_not_take_it_back(
 
     started: list[int] = []
     events: list[dict[str, Any]] = []
-    monkeypatch.setattr(run, "start", start)
+    monkeypatch.setattr("engine.tune.speed.seats.start", start)
     spec = TuneSpec(("python", "train.py", "{batch_size}"), memory_limit_bytes=4_000, compare_speed=False)
     found = run.tune(spec, events.append)
     assert 38 in started

@@ -30,7 +30,7 @@ def starts_of(monkeypatch: pytest.MonkeyPatch, breaks_above: int, message: str) 
         made = reading(steps(batch_size), **changes)
         return [made], Ended(exit_status=1 if batch_size > breaks_above else None, wall_seconds=1.0)
 
-    monkeypatch.setattr(run, "start", start)
+    monkeypatch.setattr("engine.tune.speed.seats.start", start)
     spec = TuneSpec(("python", "train.py", "{batch_size}"), memory_limit_bytes=10_000, compare_speed=False)
     return started, run.tune(spec)
 

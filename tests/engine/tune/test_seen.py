@@ -177,7 +177,7 @@ def test_a_budget_that_ends_before_any_step_names_what_was_seen_last(monkeypatch
         monkeypatch.setattr(Execution, "seconds_left", property(lambda _: 0.0))
         return [], ended
 
-    monkeypatch.setattr(run, "start", never_steps)
+    monkeypatch.setattr("engine.tune.speed.seats.start", never_steps)
     with pytest.raises(WorkloadFailed, match=f"before the training had made a step; seen last: {text}"):
         run.tune(TuneSpec(("python", "train.py", "{batch_size}")), events.append)
     messages = [event["message"] for event in events if event["event"] == "log"]

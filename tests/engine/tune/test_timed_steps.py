@@ -1,7 +1,5 @@
 """Steps that come in the bursts of a loader's workers: the speed is the same whichever of them were timed."""
 
-from __future__ import annotations
-
 from statistics import fmean
 
 import pytest

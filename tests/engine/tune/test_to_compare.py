@@ -1,7 +1,5 @@
 """Which sizes are compared with today's: those that a researcher would want to know of."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.results.result import DeviceFacts, Outcome, Probe

@@ -1,7 +1,5 @@
 """A training that waits for its data is told so."""
 
-from __future__ import annotations
-
 from engine.tune.training import Throughput, describe_loader
 
 

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from functools import partial
 from pathlib import Path
 from unittest.mock import ANY
@@ -16,6 +15,7 @@ import pytest
 from engine.text.own_words import SAID
 from engine.tune.speed.alternating_starts import MOST_STARTS
 from tests.engine.answers.answers import differing
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -269,13 +269,6 @@ def left_running(mark: str) -> list[int]:
     return found
 
 
-def wait_until(is_so, seconds: float = 120.0) -> None:
-    until = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < until
-        time.sleep(0.1)
-
-
 def test_starts_of_a_command_are_compared_in_turns_and_believed() -> None:
     compared = (*(part for part in TUNE if part != "--no-compare-speed"), "--max", "8", "--current-batch-size", "2")
     command = [*compared, *script("ten_lines.py", "{batch_size}")]
@@ -285,6 +278,8 @@ def test_starts_of_a_command_are_compared_in_turns_and_believed() -> None:
     orders = [[block["batch_size"] for block in each["blocks"]] for each in result["speed_rounds"]]
     assert orders == ([[2, 8], [8, 2]] * len(orders))[: len(orders)]  # few on a busy machine
     assert 2 * len(orders) <= MOST_STARTS
+    searched = [p for p in result["probes"] if p["purpose"] != "timing"]
+    assert len(result["training"]["starts"]) == len(searched)  # they waited, and trained the blocks, too
     if result["speed"]["claim"] == "nothing":  # as on a busy machine
         assert result["recommended"] is None
     else:

@@ -37,7 +37,7 @@ def training(calls: Calls, bytes_of: Callable[[int], int] = lambda size: 10_000 
 
 
 def tuned(monkeypatch: pytest.MonkeyPatch, start: Any, **settings: Any) -> run.TuneResult:
-    monkeypatch.setattr(run, "start", start)
+    monkeypatch.setattr("engine.tune.speed.seats.start", start)
     spec = TuneSpec(("python", "t.py", "{batch_size}"), memory_limit_bytes=405_000, compare_speed=False, **settings)
     return run.tune(spec)
 

@@ -226,19 +226,8 @@ def test_an_evaluation_that_is_larger_than_the_training_holds_the_peak(tmp_path:
 
 @pytest.mark.slow
 def test_a_tuned_whole_run_says_what_it_saw_and_what_held_the_peak(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "engine",
-        "tune",
-        "--device",
-        "cpu",
-        "--json",
-        "--whole-run",
-        "--no-compare-speed",
-        "--memory-limit",
-        "16MiB",
-    ]
+    options = ("--json", "--whole-run", "--no-compare-speed", "--memory-limit", "16MiB")
+    command = [sys.executable, "-m", "engine", "tune", "--device", "cpu", *options]
     script = ["--", sys.executable, str(SCRIPT), "{batch_size}", "{out}"]
     done = subprocess.run([*command, *script], cwd=ROOT, capture_output=True, text=True, timeout=600, env=os.environ)
     result = json.loads(done.stdout)

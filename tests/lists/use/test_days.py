@@ -1,7 +1,5 @@
 """Hours of each day in which a run held a device: days are UTC, and no moment counts twice."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

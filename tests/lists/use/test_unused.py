@@ -1,7 +1,5 @@
 """Memory left unused, by person and by training: newest run of each setting, nothing invented for the others."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from analysis.lists.use.unused import MeasuredSetting, by_person, by_training

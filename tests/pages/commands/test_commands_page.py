@@ -1,7 +1,5 @@
 """The page of the registered commands starts them, and nothing else."""
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
 from pathlib import Path
@@ -13,9 +11,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from analysis.models import Device, Run, State
-from analysis.permissions import VIEWER
 from analysis.runs.commands import spec_to_start
-from tests.factories import make_card, make_device, make_user
+from tests.factories import make_card, make_device
 
 pytestmark = pytest.mark.django_db
 
@@ -131,13 +128,6 @@ def test_a_wrong_value_is_shown_at_its_field_and_nothing_is_stored(device: Devic
 
 def test_a_command_that_is_not_registered_is_not_found(device: Device, alice_client: Client) -> None:
     assert start(alice_client, device, name="rm").status_code == 404
-
-
-def test_a_viewer_cannot_start_one(device: Device) -> None:
-    client = Client()
-    client.force_login(make_user("vera", VIEWER))
-    assert start(client, device).status_code == 403
-    assert not Run.objects.exists()
 
 
 def test_a_device_whose_worker_is_silent_is_not_offered_beside_one_that_lives(

@@ -1,7 +1,5 @@
 """Fleet and run page show which devices a run of several holds, and how long each was used."""
 
-from __future__ import annotations
-
 import html
 import re
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """The fleet page: devices by host, whose memory is in use, what runs and waits, and how old all of it is."""
 
-from __future__ import annotations
-
 import html
 import re
 from datetime import datetime, timedelta
@@ -20,6 +18,8 @@ from analysis.runs.queue.placement import Placement
 from analysis.workers import device_discovery
 from engine.text.units import GIB
 from tests.factories import make_card, make_claimed_run, make_device, make_estimate, make_host, make_run, make_spec
+
+pytestmark = pytest.mark.django_db
 
 CARD_BYTES = 80 * GIB
 
@@ -70,7 +70,6 @@ def test_others_cannot_hold_more_than_is_in_use() -> None:
     assert stretches(is_running=True, foreign_used_bytes=60 * GIB) == [("part-foreign", 40, "0.00%")]
 
 
-@pytest.mark.django_db
 def test_devices_stand_under_their_hosts(alice_client: Client) -> None:
     make_card(0, "lab-1"), make_card(1, "lab-1"), make_card(0, "lab-2")
     text = words(page(alice_client))
@@ -78,14 +77,12 @@ def test_devices_stand_under_their_hosts(alice_client: Client) -> None:
     assert "lab-2 1 device" in text
 
 
-@pytest.mark.django_db
 def test_a_host_is_shown_alone_on_request(alice_client: Client) -> None:
     make_card(0, "lab-1"), make_card(0, "lab-2", name="Other card")
     assert "Other card" not in page(alice_client, "/fleet/?host=lab-1")
     assert "No device is registered on a host called lab-9" in words(page(alice_client, "/fleet/?host=lab-9"))
 
 
-@pytest.mark.django_db
 def test_what_runs_and_what_waits_is_linked_with_its_position(alice_client: Client) -> None:
     card = make_card(0, **read())
     running, waiting = make_claimed_run(card), make_run(card)
@@ -94,14 +91,12 @@ def test_what_runs_and_what_waits_is_linked_with_its_position(alice_client: Clie
     assert f"○ run {waiting.pk} BERT tiny waits: next" in words(text)
 
 
-@pytest.mark.django_db
 def test_a_run_for_any_device_stands_apart(alice_client: Client) -> None:
     make_card(0, **read())
     run = services.run_create(spec=make_spec(), place=Placement(kind="cuda", device_class="A100"))
     assert f"Waiting for any device 1 ○ run {run.pk} BERT tiny on any A100: next" in words(page(alice_client))
 
 
-@pytest.mark.django_db
 def test_more_waiting_runs_than_are_shown_are_counted(alice_client: Client) -> None:
     card = make_card(0, **read())
     for _ in range(5):
@@ -109,7 +104,6 @@ def test_more_waiting_runs_than_are_shown_are_counted(alice_client: Client) -> N
     assert "and 2 more wait" in words(page(alice_client))
 
 
-@pytest.mark.django_db
 def test_a_stale_reading_is_greyed_with_its_age(alice_client: Client) -> None:
     make_card(0, **read(seconds_ago=130))
     text = page(alice_client)
@@ -117,13 +111,11 @@ def test_a_stale_reading_is_greyed_with_its_age(alice_client: Client) -> None:
     assert "last read 2 min ago" in words(text)
 
 
-@pytest.mark.django_db
 def test_a_fresh_reading_is_not_greyed(alice_client: Client) -> None:
     make_card(0, **read())
     assert 'class="fleet-device"' in page(alice_client)
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize(
     ("columns", "state"),
     [
@@ -140,32 +132,27 @@ def test_the_state_is_said_in_a_word(alice_client: Client, columns: dict[str, An
     assert state in words(page(alice_client))
 
 
-@pytest.mark.django_db
 def test_a_hosts_maintenance_is_said_with_its_end_and_note(alice_client: Client) -> None:
     until = timezone.now() + timedelta(hours=1)
     make_card(0, make_host("lab-1", maintenance_until=until, maintenance_note="new disk"))
     assert f"maintenance until {until:%Y-%m-%d %H:%M} UTC: new disk" in words(page(alice_client))
 
 
-@pytest.mark.django_db
 def test_a_card_that_others_fill_says_which_runs_start_there(alice_client: Client) -> None:
     make_card(0, **read(foreign_used_bytes=40 * GIB))
     assert "only runs that accept a shared device start" in words(page(alice_client))
 
 
-@pytest.mark.django_db
 def test_memory_that_nothing_can_read_is_not_called_empty(alice_client: Client) -> None:
     make_card(0)
     assert "memory in use: not measured" in words(page(alice_client))
 
 
-@pytest.mark.django_db
 def test_without_a_device_it_says_what_to_do(alice_client: Client) -> None:
     text = words(page(alice_client))
     assert "No device is registered yet. On each machine with GPUs, start python manage.py up" in text
 
 
-@pytest.mark.django_db
 def test_only_the_changing_part_is_polled_and_no_driver_is_asked(
     alice_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,7 +167,6 @@ def test_only_the_changing_part_is_polled_and_no_driver_is_asked(
     assert "<nav" not in part
 
 
-@pytest.mark.django_db
 def test_the_database_is_asked_as_often_for_many_devices_as_for_one(alice_client: Client) -> None:
     make_claimed_run(make_card(0, "lab-1"))
     make_run(Device.objects.get())
@@ -194,7 +180,6 @@ def test_the_database_is_asked_as_often_for_many_devices_as_for_one(alice_client
     assert len(many) == len(few)
 
 
-@pytest.mark.django_db
 def test_deleted_runs_and_estimates_do_not_wait_there(alice_client: Client) -> None:
     run = make_run(make_device())
     Run.objects.filter(pk=run.pk).update(deleted_at=timezone.now())
@@ -202,7 +187,6 @@ def test_deleted_runs_and_estimates_do_not_wait_there(alice_client: Client) -> N
     assert "waits" not in words(page(alice_client))
 
 
-@pytest.mark.django_db
 def test_the_bars_are_explained_by_what_can_be_seen_on_a_cpu_too(alice_client: Client) -> None:
     make_device(memory_used_bytes=GIB, memory_read_at=timezone.now())
     text = page(alice_client)

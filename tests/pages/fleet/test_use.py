@@ -1,7 +1,5 @@
 """The fleet page's second part: hours of use by day, and who leaves most memory unused."""
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """Markdown as a page: what may stand in it, where its links lead, and how its headings are called."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 from pathlib import Path

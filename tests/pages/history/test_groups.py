@@ -1,7 +1,5 @@
 """Runs in groups: what a heading says, how many runs it shows, what it reads."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

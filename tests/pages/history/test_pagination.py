@@ -1,7 +1,5 @@
 """Pages: complete, without doubles, in order, and where they were while runs arrive."""
 
-from __future__ import annotations
-
 import pytest
 from django.http import QueryDict
 

@@ -1,7 +1,5 @@
 """A config.json that is pasted into the form: a run or an estimate of it, or an error at its field."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -11,7 +9,7 @@ from django.test import Client
 from analysis.models import Run
 from tests.engine.catalog.hostile_configs import LLAMA
 from tests.factories import make_device
-from tests.pages.home.test_home_page import form_data
+from tests.factories.pages import form_data
 
 pytestmark = pytest.mark.django_db
 

@@ -1,7 +1,5 @@
 """The form asks; `engine.RunSpec` decides. What it objects to stands beside its field."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

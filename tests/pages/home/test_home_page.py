@@ -1,7 +1,5 @@
 """The start page beside its form: totals that count nothing twice, the queue, and few questions to the database."""
 
-from __future__ import annotations
-
 import datetime as dt
 import re
 from collections.abc import Iterator
@@ -22,6 +20,7 @@ from analysis.runs.queue.placement import Placement
 from engine.text.units import GIB, MIB
 from engine.tune.spec import TuneSpec
 from tests.factories import make_card, make_claimed_run, make_device, make_estimate, make_measured_run, make_run
+from tests.factories.pages import form_data
 
 pytestmark = pytest.mark.django_db
 
@@ -41,11 +40,6 @@ def text_of(client: Client, address: str = "/") -> str:
 
 def words(html: str) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", html).split())
-
-
-def form_data(device: Device, **values: Any) -> dict[str, Any]:
-    defaults = {"model": "bert-tiny", "precision": "fp32", "optimizer": "adamw", "mode": "train"}
-    return {**defaults, "device": device.pk, "current_batch_size": "16", **values}
 
 
 def test_a_setup_that_was_measured_twice_counts_once() -> None:
@@ -273,13 +267,6 @@ def test_a_large_fleet_is_cut_and_leads_to_the_fleet_page(alice_client: Client) 
     text = text_of(alice_client, "/devices/")
     assert text.count('class="device-name"') == 12
     assert "3 more devices" in text
-
-
-def test_every_wrong_field_is_said_at_once(alice_client: Client) -> None:
-    wrong = {"sequence_length": "9999", "memory_limit_bytes": "lots", "current_batch_size": "0", "runs_per_year": "-1"}
-    response = alice_client.post("/runs/new/", form_data(make_device(), **wrong))
-    assert response.status_code == 422
-    assert set(response.context["form"].errors) == set(wrong)
 
 
 def test_what_the_form_and_what_the_queue_object_to_is_said_at_once(alice_client: Client) -> None:

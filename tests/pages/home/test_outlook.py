@@ -1,7 +1,5 @@
 """The line under the button: what earlier runs say of the run that the form describes, and who waits."""
 
-from __future__ import annotations
-
 import datetime as dt
 import os
 import re
@@ -17,7 +15,7 @@ from analysis.models import Device, MatrixCell, Run
 from analysis.pages.home.host_load import warn_of_load
 from engine.text.units import GIB
 from tests.factories import make_card, make_claimed_run, make_device, make_estimate, make_measured_run, make_run
-from tests.pages.home.test_home_page import form_data
+from tests.factories.pages import form_data
 
 pytestmark = pytest.mark.django_db
 

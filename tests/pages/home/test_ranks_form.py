@@ -1,7 +1,5 @@
 """The form of the start page takes several ranks, and one device that stands in for them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The matrix page: what a cell says, what is marked, what it offers where nothing is known."""
 
-from __future__ import annotations
-
 import html
 import re
 from datetime import date

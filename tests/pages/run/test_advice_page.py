@@ -1,16 +1,14 @@
 """What to paste after a run: the page and the API's document of it."""
 
-from __future__ import annotations
-
 import pytest
 from django.test import Client
 
 from analysis.models import Run
 from engine.tune.spec import TuneSpec
 from tests.factories import make_result, make_result_that_does_not_fit, make_run
+from tests.factories.estimates import make_stored_estimate
 from tests.factories.speeds import make_timed_result, make_unmeasurable_result
 from tests.factories.tuned import COMMAND, tuned
-from tests.pages.run.test_estimate_page import finished as finished_estimate
 from tests.pages.run.test_result import finished, words
 
 pytestmark = pytest.mark.django_db
@@ -66,7 +64,7 @@ def test_wrong_parameter_is_named_by_the_page_and_refused_by_the_api(alice_clien
 
 
 def test_estimate_is_labelled_and_one_of_several_cards_is_named(alice_client: Client) -> None:
-    one, every = finished_estimate("a10"), finished_estimate("all")
+    one, every = make_stored_estimate("a10"), make_stored_estimate("all")
     assert "No GPU was used" in page(alice_client, one)
     document = api(alice_client, one)
     assert (document["kind"], document["recommended_batch_size"]) == ("estimated", None)

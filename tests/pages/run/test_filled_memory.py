@@ -1,7 +1,5 @@
 """What filled the memory, on the pages of a result and of an estimate."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any
@@ -15,6 +13,8 @@ from engine.results.result import RunResult
 from engine.text.units import GIB, MIB
 from tests.factories import make_result
 from tests.factories.pages import finished, page, words
+
+pytestmark = pytest.mark.django_db
 
 LOGITS = LiveBlock(512 * MIB, "temporaries", "lm_head", "backward", "LogSoftmaxBackward0")
 LAYERS = [LiveBlock(64 * MIB, "activations", f"h.{number}.mlp", "forward", "gelu") for number in range(4)]
@@ -34,7 +34,6 @@ def result_with(found: MemoryBreakdown | None) -> RunResult:
     return replace(make_result(), memory_breakdown=found)
 
 
-@pytest.mark.django_db
 def test_a_refusal_is_explained_on_the_page(alice_client: Client) -> None:
     html = page(alice_client, finished(result_with(breakdown(LOGITS, *LAYERS, WEIGHTS))))
     text = words(html.replace("<wbr>", ""))
@@ -45,7 +44,6 @@ def test_a_refusal_is_explained_on_the_page(alice_client: Client) -> None:
     assert 'href="#memory">Memory</a>' in html
 
 
-@pytest.mark.django_db
 def test_every_entry_is_a_tile_and_a_line_of_the_table(alice_client: Client) -> None:
     many = [LiveBlock((40 - number) * MIB, "activations", f"part{number}", "forward") for number in range(30)]
     html = page(alice_client, finished(result_with(breakdown(*many))))
@@ -56,13 +54,11 @@ def test_every_entry_is_a_tile_and_a_line_of_the_table(alice_client: Client) -> 
     assert f"{30 - SHOWN} smaller" in html
 
 
-@pytest.mark.django_db
 def test_a_result_without_a_breakdown_has_no_tab_for_it(alice_client: Client) -> None:
     html = page(alice_client, finished(result_with(None)))
     assert 'href="#memory"' not in html
 
 
-@pytest.mark.django_db
 def test_a_result_of_an_earlier_version_is_shown(alice_client: Client) -> None:
     run = finished(make_result())
     assert run.result is not None or run.refresh_from_db() is None

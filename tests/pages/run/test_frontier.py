@@ -1,28 +1,18 @@
 """Length x batch on the page of an estimate, and its field in the form."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 from django.test import Client
 
 from analysis.models import Device, Run
 from analysis.runs import services
-from analysis.runs.earlier.frontier import measured_sizes
+from analysis.runs.earlier.what_to_change import measured_sizes
 from engine.estimate.gpus import find
-from tests.factories import make_card, make_claimed_estimate, make_estimate, make_measured_run, make_user
-from tests.factories.pages import page, words
+from tests.factories import make_card, make_claimed_estimate, make_estimate, make_measured_run
+from tests.factories.pages import estimate_form, page, words
 from tests.fake_engine import estimate_of
 from tests.presentation.test_frontier import stored_frontier
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def reader(client: Client) -> Client:
-    client.force_login(make_user("ann"))
-    return client
 
 
 def answered() -> Run:
@@ -38,34 +28,29 @@ def an_a10() -> Device:
     return make_card(name="NVIDIA A10", capacity_bytes=find("a10").total_bytes)
 
 
-def form(**values: Any) -> dict[str, Any]:
-    training = {"model": "bert", "precision": "fp32", "optimizer": "adamw", "mode": "train"}
-    return {"kind": "estimate", "gpu": "a10", "current_batch_size": "16", **training, **values}
-
-
-def test_the_page_has_the_picture_the_budget_and_the_table(reader: Client) -> None:
+def test_the_page_has_the_picture_the_budget_and_the_table(alice_client: Client) -> None:
     run = answered()
-    html = page(reader, run)
+    html = page(alice_client, run)
     assert 'data-chart="frontier"' in html
     assert run.result is not None
     assert run.result["frontier"]["text"] in words(html)
     assert "Measured tokens/s" not in words(html)  # no length was measured
 
 
-def test_an_estimate_without_lengths_has_no_such_part(reader: Client) -> None:
+def test_an_estimate_without_lengths_has_no_such_part(alice_client: Client) -> None:
     run = make_claimed_estimate("a10")
     result = {"estimates": [estimate_of(run.run_spec, find("a10"))]}
     services.run_finish(run_id=run.pk, token=run.token, result=result)
-    assert 'id="frontier"' not in page(reader, run)
+    assert 'id="frontier"' not in page(alice_client, run)
 
 
-def test_a_run_of_the_same_training_on_the_card_tells_its_speed(reader: Client) -> None:
+def test_a_run_of_the_same_training_on_the_card_tells_its_speed(alice_client: Client) -> None:
     card, estimate = an_a10(), answered()
     same = make_measured_run(card, sequence_length=128, memory_limit_bytes=None)
     make_measured_run(card, sequence_length=64, memory_limit_bytes=None, precision="fp16")
     found = measured_sizes(estimate, None)
     assert {size: each.run_id for size, each in found.items()} == {128: same.pk}
-    assert f"run {same.pk}" in words(page(reader, estimate))
+    assert f"run {same.pk}" in words(page(alice_client, estimate))
 
 
 def test_a_run_on_another_card_is_not_shown() -> None:
@@ -74,8 +59,8 @@ def test_a_run_on_another_card_is_not_shown() -> None:
     assert measured_sizes(answered(), None) == {}
 
 
-def test_the_form_stores_the_lengths(reader: Client) -> None:
-    response = reader.post("/runs/new/", form(frontier="512, 128,256"))
+def test_the_form_stores_the_lengths(alice_client: Client) -> None:
+    response = alice_client.post("/runs/new/", estimate_form(frontier="512, 128,256"))
     assert response.status_code == 302
     assert Run.objects.get().spec["frontier"] == [128, 256, 512]
 
@@ -83,29 +68,33 @@ def test_the_form_stores_the_lengths(reader: Client) -> None:
 @pytest.mark.parametrize(
     "values", [{"frontier": "128"}, {"frontier": "128, long"}, {"frontier": "128,256", "gpu": "all"}]
 )
-def test_lengths_that_cannot_be_estimated_are_refused_at_their_field(reader: Client, values: dict[str, str]) -> None:
-    response = reader.post("/runs/new/", form(**values))
+def test_lengths_that_cannot_be_estimated_are_refused_at_their_field(
+    alice_client: Client, values: dict[str, str]
+) -> None:
+    response = alice_client.post("/runs/new/", estimate_form(**values))
     assert response.status_code == 422
     assert list(response.context["form"].errors) == ["frontier"]
     assert response.context["form"].more_is_open
 
 
-def test_a_measurement_does_not_read_the_hidden_field(reader: Client) -> None:
+def test_a_measurement_does_not_read_the_hidden_field(alice_client: Client) -> None:
     card = an_a10()
-    response = reader.post("/runs/new/", form(kind="measurement", device=str(card.pk), frontier="128, long"))
+    response = alice_client.post(
+        "/runs/new/", estimate_form(kind="measurement", device=str(card.pk), frontier="128, long")
+    )
     assert (response.status_code, "frontier" in Run.objects.get().spec) == (302, False)
 
 
-def test_a_copy_starts_with_the_lengths_of_the_estimate(reader: Client) -> None:
+def test_a_copy_starts_with_the_lengths_of_the_estimate(alice_client: Client) -> None:
     run = make_estimate("a10", frontier=[64, 128])
-    assert 'value="64, 128"' in reader.get(f"/?clone={run.pk}", headers={"accept": "text/html"}).content.decode()
+    assert 'value="64, 128"' in alice_client.get(f"/?clone={run.pk}", headers={"accept": "text/html"}).content.decode()
 
 
-def test_the_page_tells_the_size_that_is_estimated_after_the_card(reader: Client) -> None:
+def test_the_page_tells_the_size_that_is_estimated_after_the_card(alice_client: Client) -> None:
     run = make_claimed_estimate("a10", frontier=[64, 128])
     services.run_heartbeat(run_id=run.pk, token=run.token, phase="predicting")
     progress = {"phases": {"tracing": 0.0, "predicting": 3.0}, "cards": 1, "cards_done": 1, "stage": "size 2 of 2: 128"}
     services.progress_set(run_id=run.pk, token=run.token, progress=progress)
-    html = page(reader, run)
+    html = page(alice_client, run)
     assert "size 2 of 2: 128" in words(html)
     assert "1 of 1 card" not in words(html)

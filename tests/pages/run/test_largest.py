@@ -1,7 +1,5 @@
 """The largest length, rank or model that fits: in the form, in the API, and on the page of an estimate."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -9,21 +7,15 @@ from django.test import Client
 
 from analysis.models import Run
 from analysis.runs import services
+from analysis.runs.kinds.estimate import CHANGES_SECONDS, TIME_BUDGET_SECONDS
 from engine.estimate.gpus import find
 from engine.estimate.largest import LargestOf, largest_of
 from engine.text.units import GIB, MIB
-from tests.factories import make_claimed_estimate, make_estimate, make_user
-from tests.factories.pages import page, words
+from tests.factories import make_claimed_estimate, make_estimate
+from tests.factories.pages import estimate_form, page, words
 from tests.fake_engine import estimate_of
-from tests.pages.run.test_frontier import form
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def reader(client: Client) -> Client:
-    client.force_login(make_user("ann"))
-    return client
 
 
 def answered() -> Run:
@@ -43,8 +35,8 @@ def answered() -> Run:
     return run
 
 
-def test_the_answer_is_the_title_and_everything_tried_is_below(reader: Client) -> None:
-    html = page(reader, answered())
+def test_the_answer_is_the_title_and_everything_tried_is_below(alice_client: Client) -> None:
+    html = page(alice_client, answered())
     answer = "At batch 16, 304 tokens fit with the margin of 10.0 %; 320 would not."
     assert f"<h1>{answer}</h1>" in html
     assert words(html).count(answer) >= 2
@@ -52,18 +44,18 @@ def test_the_answer_is_the_title_and_everything_tried_is_below(reader: Client) -
     assert "fits, but not with the margin" in words(html)
 
 
-def test_the_form_stores_what_is_searched_and_a_copy_begins_with_it(reader: Client) -> None:
-    assert reader.post("/runs/new/", form(largest="sequence_length")).status_code == 302
+def test_the_form_stores_what_is_searched_and_a_copy_begins_with_it(alice_client: Client) -> None:
+    assert alice_client.post("/runs/new/", estimate_form(largest="sequence_length")).status_code == 302
     run = Run.objects.get()
     assert (run.spec["largest"], run.spec["current_batch_size"]) == ("sequence_length", 16)
-    copied = reader.get(f"/?clone={run.pk}", headers={"accept": "text/html"}).content.decode()
+    copied = alice_client.get(f"/?clone={run.pk}", headers={"accept": "text/html"}).content.decode()
     assert '<option value="sequence_length" selected>' in copied
 
 
-def test_the_page_of_estimates_leads_to_the_form_with_the_question(reader: Client) -> None:
+def test_the_page_of_estimates_leads_to_the_form_with_the_question(alice_client: Client) -> None:
     address = "/?kind=estimate&amp;largest=sequence_length"
-    assert address in reader.get("/estimates/").content.decode()
-    begun = reader.get(address.replace("&amp;", "&"), headers={"accept": "text/html"})
+    assert address in alice_client.get("/estimates/").content.decode()
+    begun = alice_client.get(address.replace("&amp;", "&"), headers={"accept": "text/html"})
     assert begun.context["form"]["largest"].value() == "sequence_length"
     assert begun.context["form"].more_is_open
 
@@ -71,8 +63,8 @@ def test_the_page_of_estimates_leads_to_the_form_with_the_question(reader: Clien
 @pytest.mark.parametrize(
     "values", [{"largest": "lora_rank"}, {"largest": "image_size"}, {"largest": "model", "gpu": "all"}]
 )
-def test_what_cannot_be_searched_is_refused_at_its_field(reader: Client, values: dict[str, str]) -> None:
-    response = reader.post("/runs/new/", form(**values))
+def test_what_cannot_be_searched_is_refused_at_its_field(alice_client: Client, values: dict[str, str]) -> None:
+    response = alice_client.post("/runs/new/", estimate_form(**values))
     assert response.status_code == 422
     assert list(response.context["form"].errors) == ["largest"]
     assert not Run.objects.exists()
@@ -93,8 +85,6 @@ def test_the_api_names_what_it_refuses(alice_client: Client) -> None:
     assert "it takes image_size" in answer.json()["detail"]
 
 
-def test_a_search_has_as_much_time_as_other_settings(reader: Client) -> None:
-    assert (
-        make_estimate("a10", largest="model").spec["time_budget_seconds"]
-        > make_estimate("a10").spec["time_budget_seconds"]
-    )
+@pytest.mark.parametrize("asked", [{"largest": "model"}, {"frontier": [64, 128]}])
+def test_several_estimates_in_one_have_more_time_than_one(asked: dict[str, Any]) -> None:
+    assert TIME_BUDGET_SECONDS < make_estimate("a10", **asked).spec["time_budget_seconds"] <= CHANGES_SECONDS

@@ -1,7 +1,5 @@
 """A run with the settings of a library: what is given wins, and the page says where the rest is from."""
 
-from __future__ import annotations
-
 import pytest
 from django.test import Client
 from django.utils import timezone
@@ -14,9 +12,8 @@ from analysis.runs.earlier.reuse import NOT_MEASURED, part_without
 from engine.estimate.gpus import find
 from engine.spec import RunSpec
 from tests.factories import make_device, make_user
-from tests.factories.pages import page, words
+from tests.factories.pages import estimate_form, page, words
 from tests.fake_engine import estimate_of
-from tests.pages.run.test_frontier import form
 
 pytestmark = pytest.mark.django_db
 PATH = "/api/v1/estimates/"
@@ -37,7 +34,7 @@ def test_a_profile_that_does_not_fit_the_model_is_refused_by_name(alice_client: 
 
 def test_the_form_takes_the_profile_for_what_has_its_default(client: Client) -> None:
     client.force_login(make_user("ann"))
-    values = form(model="gpt2-lm", like="hf-trainer", precision="bf16")
+    values = estimate_form(model="gpt2-lm", like="hf-trainer", precision="bf16")
     assert client.post("/runs/new/", values).status_code == 302
     run = Run.objects.get()
     spec = run.spec

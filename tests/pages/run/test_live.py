@@ -1,7 +1,5 @@
 """The page of a run that goes on: what it shows, what a poll brings, how often it is asked for."""
 
-from __future__ import annotations
-
 import re
 import time
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """What a live page says first: what is going on, one rounded time, how to be notified."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """Every result says one sentence of at most 17 words, and offers one next step in green."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any

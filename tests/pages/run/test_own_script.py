@@ -1,7 +1,5 @@
 """The result of one's own script: its starts are folded, its peaks have a tab, and its speeds are timed again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path

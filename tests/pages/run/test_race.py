@@ -1,7 +1,5 @@
 """A race is requested by the API, stored as a kind of its own, and its page has the table and the lines to paste."""
 
-from __future__ import annotations
-
 import pytest
 from django.test import Client
 from rest_framework.test import APIClient
@@ -30,10 +28,9 @@ def ended() -> Run:
     return Run.objects.get(pk=run.pk)
 
 
-def test_the_page_of_a_race_says_what_is_faster_and_gives_the_lines(client: Client) -> None:
+def test_the_page_of_a_race_says_what_is_faster_and_gives_the_lines(alice_client: Client) -> None:
     run = ended()
-    client.force_login(make_user("eve"))
-    page = client.get(run.get_absolute_url()).content.decode()
+    page = alice_client.get(run.get_absolute_url()).content.decode()
     assert read_result(run.result or {}).headline in page  # type: ignore[union-attr]
     assert "fused=True" in page
     assert "the worker process ended with status -11" in page
@@ -61,27 +58,25 @@ def test_the_api_takes_a_race_and_refuses_a_change_that_is_none() -> None:
     assert "turbo" in refused.content.decode()
 
 
-def test_the_settings_of_a_measurement_race_by_a_button_on_its_page(client: Client) -> None:
+def test_the_settings_of_a_measurement_race_by_a_button_on_its_page(alice_client: Client) -> None:
     run = make_measured_run()
-    client.force_login(make_user("ann"))
-    assert "Race the changes" in client.get(run.get_absolute_url()).content.decode()
-    started = client.post(f"{run.get_absolute_url()}race/")
+    assert "Race the changes" in alice_client.get(run.get_absolute_url()).content.decode()
+    started = alice_client.post(f"{run.get_absolute_url()}race/")
     race = Run.objects.get(kind=RunKind.RACE)
     assert started.url == race.get_absolute_url()
     assert (race.requested_device, race.spec["optimizer"]) == (run.device, run.spec["optimizer"])
     Run.objects.filter(pk=race.pk).update(state=State.FINISHED, device=run.device, result=raced()[0].to_dict())
-    page = client.get(run.get_absolute_url()).content.decode()
+    page = alice_client.get(run.get_absolute_url()).content.decode()
     assert f'<a href="{race.get_absolute_url()}">Run {race.pk}</a>' in page
     assert "Race the changes again" in page
 
 
-def test_what_a_race_saves_is_computed_with_the_assumptions_of_the_measurements_page(client: Client) -> None:
+def test_what_a_race_saves_is_computed_with_the_assumptions_of_the_measurements_page(alice_client: Client) -> None:
     run = make_measured_run()
-    client.force_login(make_user("ann"))
-    client.post(f"{run.get_absolute_url()}race/")
+    alice_client.post(f"{run.get_absolute_url()}race/")
     found, _ = raced(factors=FAST)
     Run.objects.filter(kind=RunKind.RACE).update(state=State.FINISHED, device=run.device, result=found.to_dict())
-    page = client.get(run.get_absolute_url(), {"price": "3"}).content.decode()
+    page = alice_client.get(run.get_absolute_url(), {"price": "3"}).content.decode()
     assert found.headline.partition("; saves")[0] in page
     assert "; saves" not in page
     assert "The saving assumes $3.00/h" in page
@@ -109,53 +104,50 @@ def test_a_race_that_runs_says_from_the_start_what_its_time_budget_leaves_at_mos
 
 
 @pytest.mark.parametrize("state", [State.FAILED, State.CANCELLED, State.INTERRUPTED])
-def test_a_race_that_ended_without_a_result_is_run_again_but_no_form_changes_it(client: Client, state: State) -> None:
+def test_a_race_that_ended_without_a_result_is_run_again_but_no_form_changes_it(
+    alice_client: Client, state: State
+) -> None:
     run = ended()
     Run.objects.filter(pk=run.pk).update(state=state, result=None)
-    client.force_login(make_user("eve"))
-    page = client.get(run.get_absolute_url()).content.decode()
+    page = alice_client.get(run.get_absolute_url()).content.decode()
     assert "Run again" in page
     assert "Change and run" not in page
 
 
-def test_a_race_that_cannot_be_read_leaves_the_page_of_its_measurement(client: Client) -> None:
+def test_a_race_that_cannot_be_read_leaves_the_page_of_its_measurement(alice_client: Client) -> None:
     run = make_measured_run()
-    client.force_login(make_user("ann"))
-    client.post(f"{run.get_absolute_url()}race/")
+    alice_client.post(f"{run.get_absolute_url()}race/")
     Run.objects.filter(kind=RunKind.RACE).update(state=State.FINISHED, device=run.device, result={"rounds": 3})
-    page = client.get(run.get_absolute_url()).content.decode()
+    page = alice_client.get(run.get_absolute_url()).content.decode()
     assert "cannot be read" not in page
     assert f">Run {Run.objects.get(kind=RunKind.RACE).pk}</a>" in page
 
 
-def test_a_race_of_a_measurement_is_allowed_and_costs_what_that_was(client: Client) -> None:
+def test_a_race_of_a_measurement_is_allowed_and_costs_what_that_was(alice_client: Client) -> None:
     run = make_measured_run(price_per_hour_usd=3.0)
     Run.objects.filter(pk=run.pk).update(accepts_shared_device=True, uses_device_price=False)
-    client.force_login(make_user("ann"))
-    client.post(f"{run.get_absolute_url()}race/")
+    alice_client.post(f"{run.get_absolute_url()}race/")
     race = Run.objects.get(kind=RunKind.RACE)
     assert (race.accepts_shared_device, race.uses_device_price, race.spec["price_per_hour_usd"]) == (True, False, 3.0)
 
 
-def test_a_race_of_some_changes_does_not_answer_for_all(client: Client) -> None:
+def test_a_race_of_some_changes_does_not_answer_for_all(alice_client: Client) -> None:
     run = make_measured_run()
-    client.force_login(make_user("ann"))
     for _ in range(2):
-        client.post(f"{run.get_absolute_url()}race/")
+        alice_client.post(f"{run.get_absolute_url()}race/")
         Run.objects.filter(kind=RunKind.RACE).update(state=State.FINISHED, device=run.device)
     whole, partial = Run.objects.filter(kind=RunKind.RACE).order_by("pk")
     Run.objects.filter(kind=RunKind.RACE).update(result=raced()[0].to_dict())
     Run.objects.filter(pk=partial.pk).update(spec={**partial.spec, "tried": "zero-grad"})
     assert (
         f'<a href="{whole.get_absolute_url()}">Run {whole.pk}</a>'
-        in client.get(run.get_absolute_url()).content.decode()
+        in alice_client.get(run.get_absolute_url()).content.decode()
     )
 
 
-def test_only_settings_of_a_model_race(client: Client) -> None:
+def test_only_settings_of_a_model_race(alice_client: Client) -> None:
     run = tuned(make_timed_result(), TuneSpec(COMMAND, current_batch_size=4, name="train"))
-    client.force_login(make_user("ann"))
-    page = client.get(run.get_absolute_url()).content.decode()
+    page = alice_client.get(run.get_absolute_url()).content.decode()
     assert "memorymark tune --faster --current-batch-size 4 -- python train.py &#x27;{batch_size}&#x27;" in page
-    client.post(f"{run.get_absolute_url()}race/")
+    alice_client.post(f"{run.get_absolute_url()}race/")
     assert not Run.objects.filter(kind=RunKind.RACE).exists()

@@ -1,7 +1,5 @@
 """A reported run says everywhere who reported it, from where, and that it counts for nothing yet."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A share link shows one result to everybody, and nothing that was written or measured about people and machines."""
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
 from typing import Any
@@ -17,8 +15,8 @@ from analysis.runs import services
 from analysis.runs.marks.share_links import share_link_create
 from memorymark_site.env import Rate
 from tests.factories import make_device, make_measured_run, make_probe, make_refusal, make_user
+from tests.factories.estimates import make_stored_estimate
 from tests.factories.reports import make_reported_run
-from tests.pages.run.test_estimate_page import finished as finished_estimate
 
 pytestmark = pytest.mark.django_db
 
@@ -96,7 +94,7 @@ def test_of_a_training_of_somebodys_own_neither_command_nor_name_nor_files_are_s
 
 
 def test_of_an_estimate_nothing_of_people_or_other_runs_is_shown(alice):
-    run = finished_estimate()
+    run = make_stored_estimate()
     Run.objects.filter(pk=run.pk).update(requested_by=alice, name="secret-name", owner="secret-host:1")
     _, address = shared(run, alice)
     contents = read_all(Client(), address)

@@ -1,7 +1,5 @@
 """The form that starts a validation, and the pages of one: waiting, live, ended, with its verdict."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

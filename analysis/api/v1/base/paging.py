@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from django.db.models import Model, QuerySet
-from rest_framework.generics import ListAPIView
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer
 from rest_framework.utils.urls import remove_query_param, replace_query_param
+from rest_framework.viewsets import GenericViewSet
 
 from analysis.api.v1.base.strict_view import StrictView
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
@@ -18,6 +20,8 @@ from analysis.models.keyset import ListPart, Numbers, Page, page_of
 
 LIMIT = 50
 LIMIT_MAX = 500
+NO_STORE = {"Cache-Control": "no-store"}
+"""For a response with a secret."""
 
 Row = TypeVar("Row", bound=Model)
 
@@ -62,12 +66,35 @@ class Keyset(BasePagination):
         return {"type": "object", "required": list(properties), "properties": properties}
 
 
-class PagedList(StrictView, ListAPIView[Row]):
+class Pages(StrictView, ListModelMixin, GenericViewSet[Row]):
     """A list in pages, the newest rows first."""
 
     pagination_class = Keyset
     query_form = PageForm
     ordering: tuple[str, ...] = ("-id",)
+    lookups: Mapping[str, str] = {}
+    """What a parameter is compared with, by its name: a row has to match all that are given."""
+
+    def filter_queryset(self, queryset: QuerySet[Row, Any]) -> QuerySet[Row, Any]:
+        if self.action != "list":
+            return queryset
+        values = ((lookup, self.parameters.get(name)) for name, lookup in self.lookups.items())
+        return queryset.filter(**{lookup: value for lookup, value in values if value not in (None, "")})
+
+
+class Resource(RetrieveModelMixin, Pages[Row]):
+    """Rows of a table: a list of them, and each by its number."""
+
+    lookup_value_converter = "int"
+
+    @property
+    def form(self) -> type[StrictQueryForm]:
+        return StrictQueryForm if self.action == "retrieve" else self.query_form
+
+    def created(self, answer: BaseSerializer[Any], headers: Mapping[str, str] | None = None) -> Response:
+        """Answer a new row with its address."""
+        location = self.reverse_action("detail", args=[answer.data["id"]])
+        return Response(answer.data, status=201, headers={"Location": location, **(headers or {})})
 
 
 def _link(request: Request, name: str, row: int | None) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
@@ -26,7 +26,9 @@ _HELD_BY = (
     "What holds the device that the run waits for: the work and the process of a program that is no run of this "
     "portal, as the device's lock names them; any program of that machine may have written it. null: nothing does."
 )
-_FORECAST = "Forecast from earlier runs of these models; null if unknown. Not part of the ETag."
+_TOLD: dict[str, Any] = {"read_only": True, "allow_null": True}
+"""Of a member that is no attribute of a run: `forecast_row` writes it."""
+_FORECAST_HELP = "Forecast from earlier runs of these models; null if unknown. Not part of the ETag."
 
 
 _SPEED_HELP = {
@@ -74,7 +76,8 @@ class OriginSerializer(serializers.Serializer[Any]):
 
     def to_representation(self, instance: Any) -> dict[str, Any]:
         shown = super().to_representation(instance)
-        origin, run = getattr(instance, "origin", None), getattr(instance, "run", None)
+        origin = getattr(instance, "origin", None)
+        run = instance if isinstance(instance, Run) else getattr(instance, "run", None)
         if isinstance(run, Run):
             origin = Origin.of(run)
         return {**shown, **origin.members} if isinstance(origin, Origin) else shown
@@ -98,13 +101,14 @@ class RunSerializer(serializers.ModelSerializer[Run]):
     requested_by = NameOf("requested_by.username")
     origin = serializers.SerializerMethodField(help_text=ORIGIN_HELP["origin"])
     tags: serializers.SlugRelatedField[Tag] = serializers.SlugRelatedField("name", many=True, read_only=True)
-    queue_position = serializers.SerializerMethodField(help_text=_POSITION)
-    expected_start_at = serializers.SerializerMethodField(help_text=_FORECAST)
-    after_run = serializers.SerializerMethodField(
-        help_text="Id of the run that has to end before this one, where no other starts between. Not part of the ETag."
+    queue_position = serializers.IntegerField(help_text=_POSITION, **_TOLD)
+    expected_start_at = serializers.DateTimeField(help_text=_FORECAST_HELP, **_TOLD)
+    after_run = serializers.IntegerField(
+        help_text="Id of the run that has to end before this one, where no other starts between. Not part of the ETag.",
+        **_TOLD,
     )
-    held_by = serializers.SerializerMethodField(help_text=f"{_HELD_BY} Not part of the ETag.")
-    held_since = serializers.SerializerMethodField(help_text="Since when, as the lock says. Not part of the ETag.")
+    held_by = serializers.CharField(help_text=f"{_HELD_BY} Not part of the ETag.", **_TOLD)
+    held_since = serializers.DateTimeField(help_text="Since when, as the lock says. Not part of the ETag.", **_TOLD)
 
     class Meta:
         model = Run
@@ -133,30 +137,28 @@ class RunSerializer(serializers.ModelSerializer[Run]):
     def get_origin(self, run: Run) -> str | None:
         return describe_origin(run)
 
-    def get_queue_position(self, run: Run) -> int | None:
-        turn = self._turn(run)
-        return turn.position if turn else None
-
-    def get_expected_start_at(self, run: Run) -> datetime | None:
-        turn = self._turn(run)
-        return turn.start_at if turn else None
-
-    def get_after_run(self, run: Run) -> int | None:
-        turn = self._turn(run)
-        return turn.after_run if turn else None
-
-    def get_held_by(self, run: Run) -> str | None:
-        turn = self._turn(run)
-        return holder_text(turn.held) if turn and turn.held else None
-
-    def get_held_since(self, run: Run) -> datetime | None:
-        turn = self._turn(run)
-        return turn.held.held_since if turn and turn.held else None
-
-    def _turn(self, run: Run) -> QueuePosition | None:
-        """Look up the position: the view reads those of all its runs at once."""
+    def to_representation(self, instance: Run) -> dict[str, Any]:
         positions: dict[int, QueuePosition] = self.context["queue_positions"]
-        return positions.get(run.pk)
+        return {**super().to_representation(instance), **forecast_row(positions.get(instance.pk))}
+
+
+FORECAST = ("queue_position", "expected_start_at", "after_run", "held_by", "held_since")
+
+
+def forecast_row(turn: QueuePosition | None) -> dict[str, Any]:
+    """Write what the queue forecasts for a run; null where it forecasts nothing."""
+    if turn is None:
+        return dict.fromkeys(FORECAST)
+    held = turn.held
+    told = (turn.after_run, holder_text(held) if held else None, cell(held.held_since) if held else None)
+    return dict(zip(FORECAST, (turn.position, cell(turn.start_at), *told), strict=True))
+
+
+def cell(value: Any) -> Any:
+    """Write a moment as the API does; all else is JSON's already."""
+    if not isinstance(value, datetime):
+        return value
+    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 @extend_schema_field({"type": "object", "additionalProperties": True})
@@ -175,11 +177,6 @@ class StoredObjectOrNull(StoredObject):
 @extend_schema_field(SPEC)
 class StoredSpec(StoredObject):
     """The spec of a run."""
-
-
-@extend_schema_field({"oneOf": [*RESULT["oneOf"], {"type": "null"}]})
-class StoredResult(StoredObject):
-    """The result of a run, or null while there is none."""
 
 
 class MemoryByKindSerializer(serializers.Serializer[dict[str, int]]):
@@ -228,7 +225,7 @@ class RunPartsSerializer(serializers.ModelSerializer[Run]):
     """The details of a run: its spec, its result, its attempts and the probes of the last attempt."""
 
     spec = StoredSpec(help_text="The executed spec, with all defaults. As a request body it starts the same run.")
-    result = StoredResult(help_text="The engine's result; null until the run has finished.")
+    result = serializers.SerializerMethodField(help_text="The engine's result; null until the run has finished.")
     seconds_left = serializers.SerializerMethodField(
         help_text="Expected time to the end of a running run; of a race what its time budget leaves, at most; "
         "null: not known. Not part of the ETag."
@@ -243,6 +240,10 @@ class RunPartsSerializer(serializers.ModelSerializer[Run]):
         )
         read_only_fields = fields
 
+    @extend_schema_field({"oneOf": [*RESULT["oneOf"], {"type": "null"}]})
+    def get_result(self, run: Run) -> dict[str, object] | None:
+        return run.result if run.state == State.FINISHED else None  # a run in another state has none: it is not read
+
     def get_seconds_left(self, run: Run) -> float | None:
         return seconds_left_of(run)
 
@@ -250,7 +251,7 @@ class RunPartsSerializer(serializers.ModelSerializer[Run]):
     def get_attempts(self, run: Run) -> list[dict[str, object]]:
         if not run.attempt:
             return []
-        return list(AttemptSerializer(run.attempts.select_related("device__host"), many=True).data)
+        return list(AttemptSerializer(run.attempts.select_related("device__host").order_by("number"), many=True).data)
 
     @extend_schema_field(MeasurementSerializer(many=True))
     def get_measurements(self, run: Run) -> list[dict[str, object]]:

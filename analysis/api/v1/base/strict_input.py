@@ -10,7 +10,7 @@ from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.serializers import Serializer
 
-from analysis.http.problem_details import Problem
+from analysis.http.problem_details import Problem, pointer_to
 from analysis.http.strict_json import BadJsonError, strict_json
 from analysis.models.text import plain_line, plain_text
 
@@ -54,6 +54,21 @@ def validated(serializer: type[Serializer[Any]], data: Any, **options: Any) -> A
     body = serializer(data=data, **options)
     body.is_valid(raise_exception=True)
     return body.validated_data
+
+
+class StrictBody(Serializer[Any]):
+    """A body that refuses unknown members, which would otherwise be ignored."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        unknown = [str(name)[:80] for name in data if name not in self.fields] if isinstance(data, dict) else []
+        if unknown:
+            detail = f"unknown member; known members: {', '.join(self.fields)}"
+            raise Problem(
+                400,
+                detail=f"{unknown[0]}: {detail}",
+                errors=[{"pointer": pointer_to(name), "detail": detail, "code": "unknown"} for name in unknown],
+            )
+        return super().to_internal_value(data)
 
 
 class StrictText(CharField):

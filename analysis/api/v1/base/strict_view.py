@@ -7,6 +7,7 @@ from typing import Any
 from django.http import QueryDict
 from rest_framework.request import Request
 from rest_framework.views import APIView
+from rest_framework.viewsets import ViewSetMixin
 
 from analysis.http.query_string import StrictQueryForm
 
@@ -18,8 +19,14 @@ class StrictView(APIView):
     """
 
     query_form: type[StrictQueryForm] = StrictQueryForm
+    throttle_scope: str | None = None
     query: Any
     """The form, once it is valid."""
+
+    @property
+    def form(self) -> type[StrictQueryForm]:
+        """The parameters of reading, as the description has them."""
+        return self.query_form
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
@@ -30,9 +37,15 @@ class StrictView(APIView):
 
     def read_query(self, query: QueryDict) -> Any:
         """Check the query string. Raises BadQuery, which names every wrong parameter."""
-        return self.query_form.read(query)
+        return self.form.read(query)
 
     @property
     def parameters(self) -> dict[str, Any]:
         """Return the values of the parameters by name."""
         return dict(self.query.cleaned_data)
+
+
+class StrictViewSet(ViewSetMixin, StrictView):
+    """Views at the address of a row, and of the list."""
+
+    lookup_value_converter = "int"

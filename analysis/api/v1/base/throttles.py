@@ -14,7 +14,7 @@ from analysis.http.client_ip import counted_address
 class ScopeThrottle(BaseThrottle):
     """The rate limit of a view.
 
-    Changes count towards its `throttle_scope`; reading is not limited unless it has a `read_throttle_scope`.
+    A POST counts towards its `throttle_scope`; reading is not limited unless it has a `read_throttle_scope`.
     """
 
     wait_seconds = 0.0
@@ -23,7 +23,7 @@ class ScopeThrottle(BaseThrottle):
         if request.method in SAFE_METHODS:
             scope = getattr(view, "read_throttle_scope", None)
         else:
-            scope = getattr(view, "throttle_scope", None) or "change"
+            scope = (request.method == "POST" and getattr(view, "throttle_scope", None)) or "change"
         if scope is not None:
             is_person = request.user and request.user.is_authenticated  # who counts with all their tokens
             who = counted_as(request.user) if is_person else f"address {counted_address(request)}"

@@ -11,9 +11,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from analysis.api.permissions import MayRead
-from analysis.api.v1.base.serializer_bases import StrictBody
 from analysis.api.v1.base.serializers import OriginSerializer
-from analysis.api.v1.base.strict_input import validated
+from analysis.api.v1.base.strict_input import StrictBody, validated
 from analysis.api.v1.base.strict_view import StrictView
 from analysis.http.problem_details import bad_field
 from analysis.http.query_string import LARGEST_ID, BadQuery
@@ -143,12 +142,7 @@ class Compare(StrictView):
 
     permission_classes = (MayRead,)
 
-    @extend_schema(
-        tags=["comparison"],
-        operation_id="compare",
-        request=CompareBodySerializer,
-        responses=ComparisonSerializer,
-    )
+    @extend_schema(operation_id="compare", request=CompareBodySerializer, responses=ComparisonSerializer)
     def post(self, request: Request) -> Response:
         """Compare two to fifty runs in one table. Estimates can be compared with measurements."""
         values = validated(CompareBodySerializer, request.data)

@@ -56,10 +56,9 @@ class Fits(StrictView):
     throttle_scope = "create"
 
     @extend_schema(
-        tags=["recommendation"],
         operation_id="fits",
         parameters=[_PREFER, openapi_parameters.LOCATION, openapi_parameters.RETRY_AFTER],
-        request=openapi_parameters.run_body("FitsRequest", asks_size=True),
+        request=openapi_parameters.body("FitsRequestRequest"),
         responses={200: FitSerializer, 202: FitSerializer},
     )
     def post(self, request: Request) -> Response:

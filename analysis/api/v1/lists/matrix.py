@@ -9,13 +9,11 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.v1.base.openapi_parameters import parameters_of
 from analysis.api.v1.base.serializers import ORIGIN_HELP, OriginSerializer
 from analysis.api.v1.base.strict_view import StrictView
 from analysis.api.v1.catalog import PriceSerializer
-from analysis.lists.matrix.load import stored_cells
 from analysis.lists.matrix.prices import card_prices
-from analysis.lists.matrix.query import MatrixForm
+from analysis.lists.matrix.query import MatrixForm, stored_cells
 from analysis.lists.matrix.table import CardColumn, WorkloadRow, matrix_table
 from analysis.models import Device
 
@@ -110,12 +108,7 @@ class Matrix(StrictView):
 
     query_form = MatrixForm
 
-    @extend_schema(
-        tags=["comparison"],
-        operation_id="matrix_retrieve",
-        parameters=parameters_of(MatrixForm),
-        responses=MatrixSerializer,
-    )
+    @extend_schema(operation_id="matrix_retrieve", responses=MatrixSerializer)
     def get(self, request: Request) -> Response:
         """Return all models and cards. A measurement takes precedence over an estimate."""
         form = self.query

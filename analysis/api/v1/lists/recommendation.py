@@ -11,7 +11,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.v1.base.openapi_parameters import parameters_of, problems
+from analysis.api.v1.base.openapi_parameters import problems
 from analysis.api.v1.base.serializers import OriginSerializer
 from analysis.api.v1.base.strict_view import StrictView
 from analysis.http.problem_details import Problem, bad_parameter
@@ -103,12 +103,7 @@ class Recommendation(StrictView):
 
     query_form = RecommendationForm
 
-    @extend_schema(
-        tags=["recommendation"],
-        operation_id="recommendation_retrieve",
-        parameters=parameters_of(RecommendationForm),
-        responses={200: RecommendationSerializer, **problems(404)},
-    )
+    @extend_schema(operation_id="recommendation_retrieve", responses={200: RecommendationSerializer, **problems(404)})
     def get(self, request: Request) -> Response:
         """Return the recommended batch size of the newest certified run with the same settings. 404 without one."""
         form: RecommendationForm = self.query

@@ -6,16 +6,11 @@ from django.db.models import Q, QuerySet
 from django.http import QueryDict
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
-from rest_framework.generics import GenericAPIView, RetrieveAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.reverse import reverse
 
-from analysis.api.v1.base.openapi_parameters import parameters_of
-from analysis.api.v1.base.paging import PagedList, PageForm
-from analysis.api.v1.base.serializer_bases import StrictBody
-from analysis.api.v1.base.strict_input import StrictFlag, StrictText, validated
-from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.v1.base.paging import Resource
+from analysis.api.v1.base.strict_input import StrictBody, StrictFlag, StrictText, validated
 from analysis.http.problem_details import Problem, bad_field
 from analysis.http.query_string import without_empty
 from analysis.lists.runs.query import parse_query
@@ -52,30 +47,22 @@ class SavedViewBodySerializer(StrictBody):
     is_shared = StrictFlag(default=False, help_text="Whether others may open it, too.")
 
 
-class _SavedViews(StrictView, GenericAPIView[SavedView]):
-    """Common base of list and detail."""
+@extend_schema_view(
+    retrieve=extend_schema(description="One saved view: the person's own or a shared one; for GPU managers, any.")
+)
+class SavedViews(Resource[SavedView]):
+    """The person's own views and those that others share, newest first."""
 
     serializer_class = SavedViewSerializer
     queryset = SavedView.objects.none()
 
     def get_queryset(self) -> QuerySet[SavedView]:
-        mine_or_shared = Q(owner=self.request.user) | Q(is_shared=True)
-        return SavedView.objects.filter(mine_or_shared).select_related("owner")
+        views = SavedView.objects.select_related("owner")
+        is_any = self.action != "list" and may_manage(self.request.user)
+        return views if is_any else views.filter(Q(owner=self.request.user) | Q(is_shared=True))
 
-
-@extend_schema_view(
-    get=extend_schema(tags=["saved views"], operation_id="saved_views_list", parameters=parameters_of(PageForm))
-)
-class SavedViewList(_SavedViews, PagedList[SavedView]):
-    """The person's own views and those that others share, newest first."""
-
-    @extend_schema(
-        tags=["saved views"],
-        operation_id="saved_views_create",
-        request=SavedViewBodySerializer,
-        responses={201: SavedViewSerializer},
-    )
-    def post(self, request: Request) -> Response:
+    @extend_schema(request=SavedViewBodySerializer, responses={201: SavedViewSerializer})
+    def create(self, request: Request) -> Response:
         """Save a view, replacing one of the same name."""
         values = validated(SavedViewBodySerializer, request.data)
         wanted = parse_query(without_empty(QueryDict(values["query"].removeprefix("?"))))
@@ -85,20 +72,10 @@ class SavedViewList(_SavedViews, PagedList[SavedView]):
         view = services.saved_view_set(owner=signed_in_user(request), **values)
         if view is None:
             raise bad_field("name", f"must not be empty, and a person can have at most {VIEWS_PER_PERSON} views")
-        location = reverse("api-saved-view", args=[view.pk], request=request)
-        return Response(self.get_serializer(view).data, status=201, headers={"Location": location})
+        return self.created(self.get_serializer(view))
 
-
-@extend_schema_view(get=extend_schema(tags=["saved views"], operation_id="saved_views_retrieve"))
-class SavedViewDetail(_SavedViews, RetrieveAPIView[SavedView]):
-    """One saved view: the person's own or a shared one; for GPU managers, any."""
-
-    def get_queryset(self) -> QuerySet[SavedView]:
-        everybodys = SavedView.objects.select_related("owner")
-        return everybodys if may_manage(self.request.user) else super().get_queryset()
-
-    @extend_schema(tags=["saved views"], operation_id="saved_views_delete", responses={204: None})
-    def delete(self, request: Request, pk: int) -> Response:
+    @extend_schema(operation_id="saved_views_delete")
+    def destroy(self, request: Request, pk: int) -> Response:
         """Delete a view of one's own; GPU managers, any. Runs are not affected."""
         if services.saved_view_delete(view_id=pk, by=signed_in_user(request)):
             return Response(status=204)

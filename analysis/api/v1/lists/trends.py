@@ -9,10 +9,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.v1.base.openapi_parameters import parameters_of
-from analysis.api.v1.base.serializer_bases import StrictBody
 from analysis.api.v1.base.serializers import OriginSerializer
-from analysis.api.v1.base.strict_input import StrictText, validated
+from analysis.api.v1.base.strict_input import StrictBody, StrictText, validated
 from analysis.api.v1.base.strict_view import StrictView
 from analysis.http.problem_details import Problem, bad_field
 from analysis.http.query_string import LARGEST_ID
@@ -116,12 +114,7 @@ class Trend(StrictView):
 
     query_form = TrendForm
 
-    @extend_schema(
-        tags=["comparison"],
-        operation_id="trends_retrieve",
-        parameters=parameters_of(TrendForm),
-        responses=TrendSerializer,
-    )
+    @extend_schema(operation_id="trends_retrieve", responses=TrendSerializer)
     def get(self, request: Request) -> Response:
         """List the finished measurements of one workload, settings and card, oldest first, with the detected steps."""
         query = self.query.series
@@ -151,10 +144,7 @@ class TrendNotes(StrictView):
     """Notes on steps."""
 
     @extend_schema(
-        tags=["comparison"],
-        operation_id="trends_acknowledge",
-        request=AcknowledgeBodySerializer,
-        responses=AcknowledgementSerializer,
+        operation_id="trends_acknowledge", request=AcknowledgeBodySerializer, responses=AcknowledgementSerializer
     )
     def post(self, request: Request) -> Response:
         """Add a note to the step that begins with a run, replacing one's own earlier note; GPU managers, any note."""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from django import forms
-from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
 
 from analysis.api.permissions import MayManage
-from analysis.api.v1.base.openapi_parameters import parameters_of
-from analysis.api.v1.base.paging import PagedList, PageForm
+from analysis.api.v1.base.paging import PageForm, Pages
 from analysis.http.query_string import MomentField
 from analysis.models import AuditEntry
 
@@ -47,18 +44,14 @@ class AuditForm(PageForm):
                 self.add_error(name, forms.ValidationError("target_id requires target_kind", "together"))
 
 
-_LOOKUPS: dict[str, str] = {"actor": "actor__username", "since": "recorded_at__gte", "until": "recorded_at__lt"}
-
-
-@extend_schema_view(get=extend_schema(tags=["audit"], operation_id="audit_list", parameters=parameters_of(AuditForm)))
-class AuditList(PagedList[AuditEntry]):
+class AuditLog(Pages[AuditEntry]):
     """Entries of the audit log, newest first."""
 
     permission_classes = (MayManage,)
     serializer_class = AuditEntrySerializer
-    queryset = AuditEntry.objects.none()
+    queryset = AuditEntry.objects.all()
     query_form = AuditForm
-
-    def get_queryset(self) -> QuerySet[AuditEntry]:
-        given = {name: value for name, value in self.parameters.items() if value and name not in PageForm.base_fields}
-        return AuditEntry.objects.filter(**{_LOOKUPS.get(name, name): value for name, value in given.items()})
+    lookups = {
+        **{name: name for name in ("action", "target_kind", "target_id", "request_id")},
+        **{"actor": "actor__username", "since": "recorded_at__gte", "until": "recorded_at__lt"},
+    }

@@ -6,24 +6,19 @@ from dataclasses import replace
 from typing import Any
 
 from django.db.models import Q, QuerySet
-from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
-from rest_framework.generics import GenericAPIView, RetrieveAPIView
-from rest_framework.permissions import SAFE_METHODS
+from rest_framework.decorators import action
+from rest_framework.mixins import DestroyModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.reverse import reverse
 
-from analysis.api.permissions import MayRead
-from analysis.api.v1.base.openapi_parameters import parameters_of
-from analysis.api.v1.base.paging import PagedList, PageForm
-from analysis.api.v1.base.serializer_bases import StrictBody
-from analysis.api.v1.base.strict_input import StrictText, validated
-from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.permissions import MayChangeOwn
+from analysis.api.v1.base.paging import NO_STORE, Resource
+from analysis.api.v1.base.strict_input import StrictBody, StrictText, validated
 from analysis.http.problem_details import bad_field
 from analysis.http.query_string import LARGEST_ID
-from analysis.models import ApiToken, Channel, Delivery, DeliveryAttempt, SavedView, Scope, Subscription
+from analysis.models import Channel, Delivery, DeliveryAttempt, SavedView, Scope, Subscription
 from analysis.models.annotations import NAME_LENGTH
 from analysis.models.news import CHOSEN_KINDS, URL_LENGTH
 from analysis.news import subscriptions as services
@@ -31,17 +26,6 @@ from analysis.news.subscriptions import Wish
 from analysis.permissions import signed_in_user
 
 _CHOSEN = [(kind.value, kind.label) for kind in CHOSEN_KINDS]
-
-
-class MayReadAndChangeOwn(MayRead):
-    """Allows every person who may read to have subscriptions; a token that only reads changes none."""
-
-    def has_permission(self, request: Any, view: Any) -> bool:
-        if not super().has_permission(request, view):
-            return False
-        self.message, self.code = "This token can only read; use one that may write (mm_w_...)", "token_only_reads"
-        only_reads = isinstance(request.auth, ApiToken) and not request.auth.may_write
-        return request.method in SAFE_METHODS or not only_reads
 
 
 class SubscriptionSerializer(serializers.ModelSerializer[Subscription]):
@@ -114,56 +98,36 @@ class DeliverySerializer(serializers.ModelSerializer[Delivery]):
         fields = ("id", "delivery_id", "event", "run", "state", "created_at", "due_at", "ended_at", "attempts")
 
 
-class _Subscriptions(StrictView, GenericAPIView[Any]):
-    """Common base: a person's own subscriptions, and nobody else's."""
-
-    permission_classes = (MayReadAndChangeOwn,)
-    serializer_class: Any = SubscriptionSerializer
-    queryset: Any = Subscription.objects.none()
-
-    def get_queryset(self) -> QuerySet[Any]:
-        return Subscription.objects.filter(owner=signed_in_user(self.request)).select_related("owner", "view")
-
-    def own(self, pk: int) -> Subscription:
-        found: Subscription = get_object_or_404(_Subscriptions.get_queryset(self), pk=pk)
-        return found
-
-
 @extend_schema_view(
-    get=extend_schema(tags=["notifications"], operation_id="subscriptions_list", parameters=parameters_of(PageForm))
+    retrieve=extend_schema(description="One subscription of one's own."),
+    destroy=extend_schema(description="Delete a subscription with its log. What was on its way is not sent any more."),
 )
-class SubscriptionList(_Subscriptions, PagedList[Subscription]):
+class Subscriptions(Resource[Subscription], DestroyModelMixin):
     """The person's own subscriptions, newest first."""
 
-    @extend_schema(
-        tags=["notifications"],
-        operation_id="subscriptions_create",
-        request=SubscriptionBodySerializer,
-        responses={201: NewSubscriptionSerializer},
-    )
-    def post(self, request: Request) -> Response:
+    permission_classes = (MayChangeOwn,)
+    serializer_class = SubscriptionSerializer
+    queryset = Subscription.objects.none()
+
+    def get_queryset(self) -> QuerySet[Subscription]:
+        return Subscription.objects.filter(owner=signed_in_user(self.request)).select_related("owner", "view")
+
+    @extend_schema(request=SubscriptionBodySerializer, responses={201: NewSubscriptionSerializer})
+    def create(self, request: Request) -> Response:
         """Create a subscription. The response alone shows the secret of a webhook."""
         user, values = signed_in_user(request), validated(SubscriptionBodySerializer, request.data)
         wish = Wish(**{**values, "view": _view_of(values["view"], request)})
         subscription, secret = services.subscription_create(owner=user, wish=wish)
-        location = reverse("api-subscription", args=[subscription.pk], request=request)
-        answer = NewSubscriptionSerializer(subscription, context={"secret": secret}).data
-        return Response(answer, status=201, headers={"Location": location, "Cache-Control": "no-store"})
-
-
-@extend_schema_view(get=extend_schema(tags=["notifications"], operation_id="subscriptions_retrieve"))
-class SubscriptionDetail(_Subscriptions, RetrieveAPIView[Subscription]):
-    """One subscription of one's own."""
+        return self.created(NewSubscriptionSerializer(subscription, context={"secret": secret}), NO_STORE)
 
     @extend_schema(
-        tags=["notifications"],
         operation_id="subscriptions_change",
         request=SubscriptionChangeSerializer(partial=True),
         responses=SubscriptionSerializer,
     )
-    def patch(self, request: Request, pk: int) -> Response:
+    def partial_update(self, request: Request, pk: int) -> Response:
         """Change a subscription, and enable it again if it was disabled. Its channel and secret stay."""
-        row = self.own(pk)
+        row = self.get_object()
         changes = dict(validated(SubscriptionChangeSerializer, request.data, partial=True))
         if "view" in changes:
             changes["view"] = _view_of(changes["view"], request)
@@ -173,50 +137,29 @@ class SubscriptionDetail(_Subscriptions, RetrieveAPIView[Subscription]):
         services.subscription_change(subscription=row, wish=replace(wish, **changes))
         return Response(self.get_serializer(row).data)
 
-    @extend_schema(tags=["notifications"], operation_id="subscriptions_delete", responses={204: None})
-    def delete(self, request: Request, pk: int) -> Response:
-        """Delete a subscription with its log. What was on its way is not sent any more."""
-        services.subscription_delete(subscription=self.own(pk))
-        return Response(status=204)
+    def perform_destroy(self, instance: Subscription) -> None:
+        services.subscription_delete(subscription=instance)
 
-
-class SubscriptionTest(_Subscriptions):
-    """A test of a subscription."""
-
-    @extend_schema(tags=["notifications"], operation_id="subscriptions_test", request=None, responses={202: None})
-    def post(self, request: Request, pk: int) -> Response:
+    @extend_schema(request=None, responses={202: None})
+    @action(detail=True, methods=["post"])
+    def test(self, request: Request, pk: int) -> Response:
         """Send a test the way all news go. The log of deliveries shows its outcome."""
-        services.subscription_test(subscription=self.own(pk))
-        location = reverse("api-subscription-deliveries", args=[pk], request=request)
-        return Response(status=202, headers={"Location": location})
+        services.subscription_test(subscription=self.get_object())
+        return Response(status=202, headers={"Location": self.reverse_action("deliveries", args=[pk])})
 
-
-class SubscriptionSecret(_Subscriptions):
-    """The secret of a webhook."""
-
-    @extend_schema(
-        tags=["notifications"], operation_id="subscriptions_secret", request=None, responses=SecretSerializer
-    )
-    def post(self, request: Request, pk: int) -> Response:
+    @extend_schema(request=None, responses=SecretSerializer)
+    @action(detail=True, methods=["post"])
+    def secret(self, request: Request, pk: int) -> Response:
         """Make a new secret, which this response alone shows. For a day the former one signs too."""
-        secret = services.subscription_rotate(subscription=self.own(pk))
-        return Response({"secret": secret}, headers={"Cache-Control": "no-store"})
+        return Response({"secret": services.subscription_rotate(subscription=self.get_object())}, headers=NO_STORE)
 
-
-@extend_schema_view(
-    get=extend_schema(
-        tags=["notifications"], operation_id="subscriptions_deliveries", parameters=parameters_of(PageForm)
-    )
-)
-class SubscriptionDeliveries(_Subscriptions, PagedList[Delivery]):
-    """The deliveries of one subscription with all their attempts, newest first."""
-
-    serializer_class = DeliverySerializer
-    queryset = Delivery.objects.none()
-
-    def get_queryset(self) -> QuerySet[Delivery]:
-        deliveries = Delivery.objects.filter(subscription=self.own(self.kwargs["pk"]))
-        return deliveries.select_related("event").prefetch_related("attempts")
+    @extend_schema(responses=DeliverySerializer(many=True))
+    @action(detail=True)
+    def deliveries(self, request: Request, pk: int) -> Response:
+        """List the deliveries of one subscription with all their attempts, newest first."""
+        rows: Any = Delivery.objects.filter(subscription=self.get_object())
+        page: Any = self.paginate_queryset(rows.select_related("event").prefetch_related("attempts"))
+        return self.get_paginated_response(DeliverySerializer(page, many=True).data)
 
 
 def _view_of(number: int | None, request: Request) -> SavedView | None:

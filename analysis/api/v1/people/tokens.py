@@ -12,19 +12,14 @@ from django import forms
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
-from rest_framework.generics import GenericAPIView, RetrieveAPIView
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.reverse import reverse
 
 from analysis.accounts.tokens import token_create, token_revoke
 from analysis.api.permissions import MayRead
-from analysis.api.v1.base.openapi_parameters import parameters_of
-from analysis.api.v1.base.paging import PagedList, PageForm
-from analysis.api.v1.base.serializer_bases import StrictBody
-from analysis.api.v1.base.strict_input import StrictFlag, StrictText, validated
-from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.v1.base.paging import NO_STORE, PageForm, Resource
+from analysis.api.v1.base.strict_input import StrictBody, StrictFlag, StrictText, validated
 from analysis.http.problem_details import Problem, bad_field, bad_parameter
 from analysis.models import ApiToken
 from analysis.models.accounts import TOKEN_NAME_LENGTH
@@ -84,58 +79,34 @@ class TokenListForm(PageForm):
     )
 
 
-class _Tokens(StrictView, GenericAPIView[ApiToken]):
-    """Common base of list and detail."""
+@extend_schema_view(retrieve=extend_schema(description="One token."))
+class Tokens(Resource[ApiToken]):
+    """The person's own tokens, newest first, including revoked ones."""
 
     permission_classes = (MayReadAndActInPerson,)
     serializer_class = TokenSerializer
     queryset = ApiToken.objects.none()
-
-
-@extend_schema_view(
-    get=extend_schema(tags=["tokens"], operation_id="tokens_list", parameters=parameters_of(TokenListForm))
-)
-class TokenList(_Tokens, PagedList[ApiToken]):
-    """The person's own tokens, newest first, including revoked ones."""
-
     query_form = TokenListForm
     throttle_scope = "token"
 
     def get_queryset(self) -> QuerySet[ApiToken]:
-        tokens = ApiToken.objects.select_related("owner")
-        if self.parameters["owner"] != "all":
-            return tokens.filter(owner=signed_in_user(self.request))
-        if not may_manage(self.request.user):
+        tokens, is_manager = ApiToken.objects.select_related("owner"), may_manage(self.request.user)
+        is_any = self.parameters["owner"] == "all" if self.action == "list" else is_manager
+        if is_any and not is_manager:
             raise bad_parameter("owner", "all is for GPU managers", "role")
-        return tokens
+        return tokens if is_any else tokens.filter(owner=signed_in_user(self.request))
 
-    @extend_schema(
-        tags=["tokens"],
-        operation_id="tokens_create",
-        request=TokenBodySerializer,
-        responses={201: NewTokenSerializer},
-    )
-    def post(self, request: Request) -> Response:
+    @extend_schema(request=TokenBodySerializer, responses={201: NewTokenSerializer})
+    def create(self, request: Request) -> Response:
         """Create a token for oneself. Requires a login, or name and password with HTTP Basic; a token is refused."""
         values = validated(TokenBodySerializer, request.data)
         if values["may_write"] and not may_start(request.user):
             raise bad_field("may_write", "a viewer's token can only read", "role")
         token, secret = token_create(owner=signed_in_user(request), **values)
-        answer = NewTokenSerializer(token, context={"secret": secret}).data
-        headers = {"Location": reverse("api-token", args=[token.pk], request=request), "Cache-Control": "no-store"}
-        return Response(answer, status=201, headers=headers)
+        return self.created(NewTokenSerializer(token, context={"secret": secret}), NO_STORE)
 
-
-@extend_schema_view(get=extend_schema(tags=["tokens"], operation_id="tokens_retrieve"))
-class TokenDetail(_Tokens, RetrieveAPIView[ApiToken]):
-    """One token."""
-
-    def get_queryset(self) -> QuerySet[ApiToken]:
-        tokens = ApiToken.objects.select_related("owner")
-        return tokens if may_manage(signed_in_user(self.request)) else tokens.filter(owner=signed_in_user(self.request))
-
-    @extend_schema(tags=["tokens"], operation_id="tokens_revoke", responses={204: None})
-    def delete(self, request: Request, pk: int) -> Response:
+    @extend_schema(operation_id="tokens_revoke")
+    def destroy(self, request: Request, pk: int) -> Response:
         """Revoke a token of one's own; GPU managers, any. Revoking it again changes nothing."""
         if token_revoke(token_id=pk, by=signed_in_user(request)) or self.get_queryset().filter(pk=pk).exists():
             return Response(status=204)

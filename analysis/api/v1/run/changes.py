@@ -13,8 +13,7 @@ from analysis.api.v1.base import openapi_parameters
 from analysis.api.v1.base.serializers import RunSerializer
 from analysis.api.v1.base.strict_input import body_object
 from analysis.api.v1.base.strict_view import StrictView
-from analysis.api.v1.run.run_rows import run_row
-from analysis.api.v1.run.runs import run_or_404
+from analysis.api.v1.run.runs import run_or_404, summary_of
 from analysis.http.problem_details import bad_field
 from analysis.permissions import signed_in_user
 from analysis.runs import services
@@ -44,10 +43,7 @@ class MeasureChanges(StrictView):
     throttle_scope = "create"
 
     @extend_schema(
-        tags=["estimates"],
-        operation_id="runs_measure_changes",
-        request=_BODY,
-        responses={202: _ANSWER, **openapi_parameters.problems(409, 413, 415, 422)},
+        tags=["estimates"], request=_BODY, responses={202: _ANSWER, **openapi_parameters.problems(409, 413, 415, 422)}
     )
     def post(self, request: Request, pk: int) -> Response:
         """Queue a measurement of each of these variants: all of them, or none with the reason."""
@@ -60,7 +56,7 @@ class MeasureChanges(StrictView):
             raise bad_field("variants", "must be a list of labels")
         place = placement_find(_text(body, "device", "auto"), _text(body, "device_class", ""), user)
         started = services.changes_measure(run=run, labels=labels, place=place, requested_by=user)
-        rows = [run_row(run_or_404(each.pk)) for each in started]
+        rows = [summary_of(run_or_404(each.pk)) for each in started]
         return Response({"runs": rows}, status=202)
 
 

@@ -6,36 +6,23 @@ from typing import Any
 
 from django.http import Http404
 from django.urls import path
-from drf_spectacular.utils import extend_schema, inline_serializer
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from analysis.api.kinds.command import command_submission
 from analysis.api.v1.base import openapi_parameters
-from analysis.api.v1.base.serializers import RunDetailSerializer
 from analysis.api.v1.base.strict_input import body_object
 from analysis.api.v1.base.strict_view import StrictView
-from analysis.api.v1.run.runs import started
-from analysis.models import Run
+from analysis.api.v1.run.runs import started, stores_run
 from analysis.permissions import signed_in_user
-from analysis.runs.commands import SETTABLE, RegisteredCommand, registered_commands
+from analysis.runs.commands import RegisteredCommand, registered_commands
 from analysis.runs.services import run_create
 from engine.text.masking import masked
 
-_BODY = inline_serializer(
-    "CommandRunRequest",
-    {
-        "device": serializers.CharField(required=False, help_text="As of a run: auto, cuda, cuda:N or cpu."),
-        "device_class": serializers.CharField(required=False),
-        "priority": serializers.ChoiceField(Run.Priority.choices, required=False),
-        "accepts_shared_device": serializers.BooleanField(required=False),
-        **{name: openapi_parameters.command_setting(name) for name in SETTABLE},
-    },
-)
 
-
-class CommandSerializer(serializers.Serializer[RegisteredCommand]):
+class CommandSerializer(serializers.Serializer[Any]):
     """A registered command. What looks like a secret on its command line is hidden."""
 
     name = serializers.CharField()
@@ -52,19 +39,13 @@ class CommandSerializer(serializers.Serializer[RegisteredCommand]):
         return masked(command.command)
 
 
-class CommandListSerializer(serializers.Serializer[Any]):
-    """All of them."""
-
-    results = CommandSerializer(many=True)
-
-
 class Commands(StrictView):
     """The commands that can be started here."""
 
-    @extend_schema(tags=["commands"], operation_id="commands_list", responses=CommandListSerializer)
+    @extend_schema(responses=openapi_parameters.listed("CommandList", CommandSerializer))
     def get(self, request: Request) -> Response:
         """List the training commands that the administrator registered on this host."""
-        return Response(CommandListSerializer({"results": list(registered_commands().values())}).data)
+        return Response({"results": CommandSerializer([*registered_commands().values()], many=True).data})
 
 
 class CommandRuns(StrictView):
@@ -72,13 +53,7 @@ class CommandRuns(StrictView):
 
     throttle_scope = "create"
 
-    @extend_schema(
-        tags=["commands"],
-        operation_id="commands_run",
-        parameters=openapi_parameters.ACCEPTED,
-        request=_BODY,
-        responses={202: RunDetailSerializer, **openapi_parameters.problems(404, 409, 422)},
-    )
+    @stores_run("CommandRunRequestRequest", operation_id="commands_run")
     def post(self, request: Request, name: str) -> Response:
         """Queue a run that finds the command's largest batch size. Poll its Location until it is over."""
         if name not in registered_commands():

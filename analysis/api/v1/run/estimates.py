@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from django.urls import path
-from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from analysis.api.run_request import run_stored
-from analysis.api.v1.base import openapi_parameters
-from analysis.api.v1.base.serializers import RunDetailSerializer
 from analysis.api.v1.base.strict_input import body_object
-from analysis.api.v1.run.runs import OfKindList, list_described, started
+from analysis.api.v1.run.runs import OfKindList, list_described, started, stores_run
 from analysis.http.problem_details import bad_field
 from analysis.models import RunKind
 from analysis.permissions import signed_in_user
@@ -23,13 +20,7 @@ class EstimateList(OfKindList):
 
     kind = RunKind.ESTIMATE
 
-    @extend_schema(
-        tags=["estimates"],
-        operation_id="estimates_create",
-        parameters=openapi_parameters.ACCEPTED,
-        request=openapi_parameters.run_body("EstimateRequest"),
-        responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422)},
-    )
+    @stores_run("EstimateRequestRequest")
     def post(self, request: Request) -> Response:
         """Store and queue an estimate: `POST /api/v1/runs/` with kind estimate. It needs no device."""
         body = {"kind": self.kind.value, **body_object(request)}

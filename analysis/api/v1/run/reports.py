@@ -14,8 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from analysis.api.v1.base import openapi_parameters
-from analysis.api.v1.base.serializer_bases import StrictBody
-from analysis.api.v1.base.strict_input import StrictJSONParser, StrictText, body_object, validated
+from analysis.api.v1.base.strict_input import StrictBody, StrictJSONParser, StrictText, body_object, validated
 from analysis.api.v1.base.strict_view import StrictView
 from analysis.api.v1.run.impossible import impossible
 from analysis.api.v1.run.result_schema import RESULT
@@ -79,11 +78,11 @@ class DigestsSerializer(StrictBody):
     )
 
 
+_PLACE: dict[str, Any] = {"id": serializers.IntegerField(), "url": serializers.URLField(help_text="Page of the run.")}
 _REPORTED = inline_serializer(
     "ReportedRun",
     {
-        "id": serializers.IntegerField(),
-        "url": serializers.URLField(help_text="Page of the run."),
+        **_PLACE,
         "next": serializers.IntegerField(help_text="Number of the event that is expected next."),
         "heartbeat_seconds": serializers.FloatField(help_text="How often the sender should be heard from, at least."),
     },
@@ -98,8 +97,7 @@ _RECEIVED = inline_serializer(
 _STORED = inline_serializer(
     "StoredResultDocument",
     {
-        "id": serializers.IntegerField(),
-        "url": serializers.URLField(help_text="Page of the run."),
+        **_PLACE,
         "sha256": serializers.CharField(help_text="SHA-256 of the document's bytes as received."),
     },
 )
@@ -111,8 +109,7 @@ _KNOWN = inline_serializer(
             child=inline_serializer(
                 "KnownResultDocument",
                 {
-                    "id": serializers.IntegerField(),
-                    "url": serializers.URLField(help_text="Page of the run."),
+                    **_PLACE,
                     "next": serializers.IntegerField(help_text="How many events of the run have arrived."),
                 },
             ),
@@ -137,12 +134,7 @@ class Reports(StrictView):
     takes_reports = True
     throttle_scope = "report"
 
-    @extend_schema(
-        tags=["reports"],
-        operation_id="reports_create",
-        request=ReportSerializer,
-        responses={201: _REPORTED, 200: _REPORTED},
-    )
+    @extend_schema(request=ReportSerializer, responses={201: _REPORTED, 200: _REPORTED})
     def post(self, request: Request) -> Response:
         """Announce a run that this sender executes: its page is live from now on. The same run_key is the same run.
 
@@ -177,12 +169,7 @@ class ReportEvents(StrictView):
     throttle_scope = "events"
     parser_classes = (EventsParser,)
 
-    @extend_schema(
-        tags=["reports"],
-        operation_id="reports_events",
-        request=EventsSerializer,
-        responses={200: _RECEIVED, **openapi_parameters.problems(404, 409)},
-    )
+    @extend_schema(request=EventsSerializer, responses={200: _RECEIVED, **openapi_parameters.problems(409)})
     def post(self, request: Request, run_key: str) -> Response:
         """Store the events of `--events` that are new, and say whether to go on. 409 names the event that is missing.
 
@@ -237,8 +224,6 @@ class Results(StrictView):
     parser_classes = (ResultParser,)
 
     @extend_schema(
-        tags=["reports"],
-        operation_id="results_create",
         parameters=[openapi_parameters.DOCUMENT_KEY],
         request={"application/json": _DOCUMENT},
         responses={201: _STORED, 200: _STORED, **openapi_parameters.problems(409, 422)},
@@ -282,7 +267,7 @@ class KnownResults(StrictView):
     takes_reports = True
     throttle_scope = "report"
 
-    @extend_schema(tags=["reports"], operation_id="results_known", request=DigestsSerializer, responses={200: _KNOWN})
+    @extend_schema(request=DigestsSerializer, responses={200: _KNOWN})
     def post(self, request: Request) -> Response:
         """Say which of these documents you sent already, so that a sender of many begins with what is missing."""
         runs = results_known(signed_in_user(request), validated(DigestsSerializer, body_object(request))["sha256"])

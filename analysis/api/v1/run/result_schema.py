@@ -11,7 +11,8 @@ import msgspec
 
 from analysis.api.kinds import BY_KIND
 from analysis.api.kinds.requests import COMPONENT, component
-from analysis.api.v1.run.spec_schema import Schema, spec_properties
+from analysis.api.kinds.setting_schema import Schema
+from analysis.api.v1.run.spec_schema import spec_properties
 from engine.estimate.spec import EstimateSpec
 from engine.settings.spec_checks import is_of_bytes
 from engine.spec import RunSpec, SearchSpec

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
+from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -12,8 +13,8 @@ from analysis.api.run_request import run_cloned
 from analysis.api.v1.base import openapi_parameters
 from analysis.api.v1.base.serializers import RunDetailSerializer
 from analysis.api.v1.base.strict_input import body_object
-from analysis.api.v1.base.strict_view import StrictView
-from analysis.api.v1.run.runs import accepted, not_yours, refuse_unless_done, run_or_404, started
+from analysis.api.v1.base.strict_view import StrictViewSet
+from analysis.api.v1.run.runs import accepted, not_yours, refuse_unless_done, run_or_404, started, stores_run
 from analysis.http.problem_details import Problem
 from analysis.models import Run
 from analysis.permissions import signed_in_user
@@ -24,17 +25,16 @@ _WITH_A_BODY = (413, 415)
 """Further problems that a request with a body may get, although these actions take none."""
 
 
-class RunCancel(StrictView):
-    """Stop a run."""
+class RunActions(StrictViewSet):
+    """Actions on one run."""
 
     @extend_schema(
-        tags=["runs"],
-        operation_id="runs_cancel",
         request=None,
         parameters=[openapi_parameters.LOCATION, openapi_parameters.RETRY_AFTER],
         responses={200: RunDetailSerializer, 202: RunDetailSerializer, **openapi_parameters.problems(*_WITH_A_BODY)},
     )
-    def post(self, request: Request, pk: int) -> Response:
+    @action(detail=True, methods=["post"])
+    def cancel(self, request: Request, pk: int) -> Response:
         """Cancel a waiting run at once (202), or request that a running one stops (202); one that is over stays (200).
 
         People cancel their own runs; GPU managers, any run.
@@ -46,20 +46,9 @@ class RunCancel(StrictView):
             raise not_yours()
         return accepted(run_or_404(pk), request, status=202 if answer.done else 200)
 
-
-class RunRetry(StrictView):
-    """Repeat a run."""
-
-    throttle_scope = "create"
-
-    @extend_schema(
-        tags=["runs"],
-        operation_id="runs_retry",
-        request=None,
-        parameters=openapi_parameters.ACCEPTED,
-        responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422, *_WITH_A_BODY)},
-    )
-    def post(self, request: Request, pk: int) -> Response:
+    @stores_run(problems=_WITH_A_BODY)
+    @action(detail=True, methods=["post"], throttle_scope="create")
+    def retry(self, request: Request, pk: int) -> Response:
         """Store a new run with the same spec and placement, owned by the requester. The run must be over."""
         run = run_or_404(pk)
         _refuse_a_body(request)
@@ -69,20 +58,9 @@ class RunRetry(StrictView):
         user = signed_in_user(request)
         return started(request, {}, lambda: services.run_again(run=run, requested_by=user))
 
-
-class RunClone(StrictView):
-    """Repeat a run with changes."""
-
-    throttle_scope = "create"
-
-    @extend_schema(
-        tags=["runs"],
-        operation_id="runs_clone",
-        request=openapi_parameters.run_body("RunCloneRequest", needs_model=False),
-        parameters=openapi_parameters.ACCEPTED,
-        responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422)},
-    )
-    def post(self, request: Request, pk: int) -> Response:
+    @stores_run("RunCloneRequestRequest")
+    @action(detail=True, methods=["post"], throttle_scope="create")
+    def clone(self, request: Request, pk: int) -> Response:
         """Store a new run with the spec of this one, changed by the body.
 
         This can turn an estimate into a measurement: `{"kind": "measurement"}`.
@@ -91,18 +69,13 @@ class RunClone(StrictView):
         _refuse_again(run)
         return started(request, body, lambda: run_cloned(run, body, signed_in_user(request)))
 
-
-class RunRestore(StrictView):
-    """Restore a deleted run."""
-
     @extend_schema(
-        tags=["runs"],
-        operation_id="runs_restore",
         request=None,
         parameters=[openapi_parameters.LOCATION],
         responses={200: RunDetailSerializer, **openapi_parameters.problems(409, *_WITH_A_BODY)},
     )
-    def post(self, request: Request, pk: int) -> Response:
+    @action(detail=True, methods=["post"])
+    def restore(self, request: Request, pk: int) -> Response:
         """Restore a deleted run of one's own within 30 days; GPU managers, any run."""
         run_or_404(pk, Run.all_runs)
         _refuse_a_body(request)

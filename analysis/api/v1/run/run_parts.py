@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.db.models import Max
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
+from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from analysis.api.kinds import BY_KIND
 from analysis.api.v1.base import openapi_parameters
 from analysis.api.v1.base.serializers import AttemptSerializer, MeasurementSerializer, OriginSerializer
-from analysis.api.v1.base.strict_view import StrictView
-from analysis.api.v1.run.evidence import certificate_of
+from analysis.api.v1.base.strict_view import StrictViewSet
 from analysis.api.v1.run.result_schema import RESULT
 from analysis.api.v1.run.runs import ASK_AGAIN_SECONDS, run_or_404
 from analysis.http.problem_details import Problem
@@ -34,40 +35,6 @@ class AttemptForm(StrictQueryForm):
     )
 
 
-class RunMeasurements(StrictView):
-    """The probes of a run."""
-
-    query_form = AttemptForm
-
-    @extend_schema(
-        tags=["runs"],
-        operation_id="runs_measurements",
-        parameters=openapi_parameters.parameters_of(AttemptForm),
-        responses=openapi_parameters.all_of("RunMeasurements", MeasurementSerializer, OriginSerializer),
-    )
-    def get(self, request: Request, pk: int) -> Response:
-        """List the probes of one attempt, in their order; of a running run, those so far."""
-        run = run_or_404(pk)
-        number = self.parameters["attempt"] or run.attempt
-        probes = Measurement.objects.filter(run=run, attempt=number).order_by("sequence")
-        return _all(run, MeasurementSerializer(probes, many=True).data)
-
-
-class RunAttempts(StrictView):
-    """The attempts of a run."""
-
-    @extend_schema(
-        tags=["runs"],
-        operation_id="runs_attempts",
-        responses=openapi_parameters.all_of("RunAttempts", AttemptSerializer, OriginSerializer),
-    )
-    def get(self, request: Request, pk: int) -> Response:
-        """List the executions of the run by workers, with their outcome, oldest first."""
-        run = run_or_404(pk)
-        attempts = Attempt.objects.filter(run=run).select_related("device__host").order_by("number")
-        return _all(run, AttemptSerializer(attempts, many=True).data)
-
-
 class EventSerializer(serializers.ModelSerializer[RunLog]):
     """One log line of the engine or its supervisor."""
 
@@ -84,7 +51,7 @@ class EventSerializer(serializers.ModelSerializer[RunLog]):
 class StateMembers(OriginSerializer):
     """The state of a run, as far as every answer about it has it."""
 
-    run = serializers.IntegerField()
+    run = serializers.IntegerField(source="pk")
     state = serializers.ChoiceField(State.choices)
     phase = serializers.CharField()
     attempt = serializers.IntegerField()
@@ -107,34 +74,6 @@ class EventsForm(StrictQueryForm):
     limit = WholeNumberField(
         required=False, max_value=EVENTS_MAX, initial=EVENTS, help_text="Most events in the response."
     )
-
-
-class RunEvents(StrictView):
-    """The log of a run, to be polled."""
-
-    query_form = EventsForm
-
-    @extend_schema(
-        tags=["runs"],
-        operation_id="runs_events",
-        parameters=[*openapi_parameters.parameters_of(EventsForm), openapi_parameters.RETRY_AFTER],
-        responses=EventsSerializer,
-    )
-    def get(self, request: Request, pk: int) -> Response:
-        """List log lines after a sequence number, over all attempts, with the run's state and phase.
-
-        No more lines follow when `is_over` is true and `last_sequence` equals the requested `after`.
-        """
-        after, limit = self.parameters["after"], self.parameters["limit"]
-        # the state is read first: if the run is over by then, the lines read after it are complete
-        run = run_or_404(pk)
-        lines = list(RunLog.objects.filter(run=run, pk__gt=after).order_by("pk")[:limit])
-        if lines:
-            last_sequence = lines[-1].pk
-        else:  # the requested one, if it is one of this run's
-            last_sequence = min(after, RunLog.objects.filter(run=run).aggregate(last=Max("pk"))["last"] or 0)
-        payload = {**state_members(run), "events": lines, "last_sequence": last_sequence}
-        return Response(EventsSerializer(payload).data, headers=_poll(run))
 
 
 class CurvePointSerializer(serializers.Serializer[Any]):
@@ -166,34 +105,6 @@ class PointsSerializer(OriginSerializer):
     curves = CurveSerializer(many=True)
 
 
-class RunPoints(StrictView):
-    """The data of a run's charts."""
-
-    @extend_schema(tags=["runs"], operation_id="runs_points", responses=PointsSerializer)
-    def get(self, request: Request, pk: int) -> Response:
-        """List one point for each batch size, ascending, in bytes and seconds. An estimate has a curve for each card.
-
-        Of a size with several probes the latest counts, but not a long run under other conditions.
-        """
-        run = run_or_404(pk)
-        kind = BY_KIND[run.kind]
-        payload = {"run": run.pk, **origin_members(run), "evidence": kind.evidence, "curves": kind.curves(run)}
-        return Response(PointsSerializer(payload).data, headers=_poll(run))
-
-
-class RunResult(StrictView):
-    """The engine's result."""
-
-    @extend_schema(tags=["runs"], operation_id="runs_result", responses={200: RESULT})
-    def get(self, request: Request, pk: int) -> Response:
-        """Return the engine's result, as `python -m engine --json` prints it, with the origin of the run.
-
-        404 if there is none or none yet.
-        """
-        run = run_or_404(pk)
-        return Response({**_result(run), **origin_members(run)})
-
-
 class CertificateSerializer(OriginSerializer):
     """The proof of a boundary: N trained, and N+1 did not."""
 
@@ -211,11 +122,69 @@ class CertificateSerializer(OriginSerializer):
     refused = MeasurementSerializer(many=True, help_text="Probes of the next batch size, N+1, which failed.")
 
 
-class RunCertificate(StrictView):
-    """The proof of a run's boundary."""
+class RunParts(StrictViewSet):
+    """The parts of a run."""
 
-    @extend_schema(tags=["runs"], operation_id="runs_certificate", responses=CertificateSerializer)
-    def get(self, request: Request, pk: int) -> Response:
+    @extend_schema(responses=openapi_parameters.all_of("RunMeasurements", MeasurementSerializer, OriginSerializer))
+    @action(detail=True, query_form=AttemptForm)
+    def measurements(self, request: Request, pk: int) -> Response:
+        """List the probes of one attempt, in their order; of a running run, those so far."""
+        run = run_or_404(pk)
+        number = self.parameters["attempt"] or run.attempt
+        probes = Measurement.objects.filter(run=run, attempt=number).order_by("sequence")
+        return _all(run, MeasurementSerializer(probes, many=True).data)
+
+    @extend_schema(responses=openapi_parameters.all_of("RunAttempts", AttemptSerializer, OriginSerializer))
+    @action(detail=True)
+    def attempts(self, request: Request, pk: int) -> Response:
+        """List the executions of the run by workers, with their outcome, oldest first."""
+        run = run_or_404(pk)
+        attempts = Attempt.objects.filter(run=run).select_related("device__host").order_by("number")
+        return _all(run, AttemptSerializer(attempts, many=True).data)
+
+    @extend_schema(parameters=[openapi_parameters.RETRY_AFTER], responses=EventsSerializer)
+    @action(detail=True, query_form=EventsForm)
+    def events(self, request: Request, pk: int) -> Response:
+        """List log lines after a sequence number, over all attempts, with the run's state and phase.
+
+        No more lines follow when `is_over` is true and `last_sequence` equals the requested `after`.
+        """
+        after, limit = self.parameters["after"], self.parameters["limit"]
+        # the state is read first: if the run is over by then, the lines read after it are complete
+        run = run_or_404(pk)
+        lines = list(RunLog.objects.filter(run=run, pk__gt=after).order_by("pk")[:limit])
+        if lines:
+            last_sequence = lines[-1].pk
+        else:  # the requested one, if it is one of this run's
+            last_sequence = min(after, RunLog.objects.filter(run=run).aggregate(last=Max("pk"))["last"] or 0)
+        events = {"events": EventSerializer(lines, many=True).data, "last_sequence": last_sequence}
+        return Response({**StateMembers(run).data, **events}, headers=_poll(run))
+
+    @extend_schema(responses=PointsSerializer)
+    @action(detail=True)
+    def points(self, request: Request, pk: int) -> Response:
+        """List one point for each batch size, ascending, in bytes and seconds. An estimate has a curve for each card.
+
+        Of a size with several probes the latest counts, but not a long run under other conditions.
+        """
+        run = run_or_404(pk)
+        kind = BY_KIND[run.kind]
+        payload = {"run": run.pk, **origin_members(run), "evidence": kind.evidence, "curves": kind.curves(run)}
+        return Response(PointsSerializer(payload).data, headers=_poll(run))
+
+    @extend_schema(responses={200: RESULT})
+    @action(detail=True)
+    def result(self, request: Request, pk: int) -> Response:
+        """Return the engine's result, as `python -m engine --json` prints it, with the origin of the run.
+
+        404 if there is none or none yet.
+        """
+        run = run_or_404(pk)
+        return Response({**_result(run), **origin_members(run)})
+
+    @extend_schema(responses=CertificateSerializer)
+    @action(detail=True)
+    def certificate(self, request: Request, pk: int) -> Response:
         """Return the probes of N and N+1. 404 without a result, and for runs that prove no batch size."""
         run = run_or_404(pk)
         if not run.is_search:
@@ -223,7 +192,22 @@ class RunCertificate(StrictView):
             article = "an" if kind[0] in "aeiou" else "a"
             refusal = f"Run {pk} is {article} {kind}: it proves no batch size."
             raise Problem(404, detail=refusal, code="no_certificate")
-        return Response(CertificateSerializer(certificate_of(run, _result(run)["boundary"])).data)
+        return Response(CertificateSerializer(_certificate_of(run, _result(run)["boundary"])).data)
+
+
+def _certificate_of(run: Run, boundary: Mapping[str, Any]) -> dict[str, Any]:
+    """Put together the boundary and the probes that prove it."""
+    fits, refused = boundary["largest_batch_size"], boundary["refused_batch_size"]
+    probes = [probe for probe in Measurement.objects.of(run) if probe.batch_size in (fits, refused)]
+    return {
+        **{name: boundary.get(name) for name in ("refusal", "note")},
+        **{name: boundary[name] for name in ("certified", "reason", "largest_batch_size", "refused_batch_size")},
+        **origin_members(run),
+        "run": run.pk,
+        "soak_steps": boundary.get("soak_steps", 0),
+        "fits": [probe for probe in probes if probe.batch_size == fits],
+        "refused": [probe for probe in probes if probe.batch_size == refused],
+    }
 
 
 def _result(run: Run) -> dict[str, Any]:
@@ -241,8 +225,3 @@ def _all(run: Run, results: Any) -> Response:
 def _poll(run: Run) -> dict[str, str]:
     """Return the header with the interval for polling; none once the run is over."""
     return {} if run.is_over else {"Retry-After": str(ASK_AGAIN_SECONDS)}
-
-
-def state_members(run: Run) -> dict[str, Any]:
-    names = ("state", "phase", "attempt", "is_over")
-    return {"run": run.pk, **origin_members(run), **{name: getattr(run, name) for name in names}}

@@ -12,14 +12,15 @@ from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
+from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.encoders import JSONEncoder
 
 from analysis.api.v1.base import openapi_parameters
 from analysis.api.v1.base.serializers import MeasurementSerializer
-from analysis.api.v1.base.strict_view import StrictView
-from analysis.api.v1.run.run_parts import EventSerializer, StateMembers, state_members
+from analysis.api.v1.base.strict_view import StrictViewSet
+from analysis.api.v1.run.run_parts import EventSerializer, StateMembers
 from analysis.api.v1.run.runs import ASK_AGAIN_SECONDS, run_or_404
 from analysis.api.waiting import Person, streams, wait_until_over
 from analysis.database import DATABASE_AWAY, connections_release
@@ -79,18 +80,18 @@ class RunStateSerializer(StateMembers):
     exit_status = serializers.IntegerField(allow_null=True, help_text="Exit status of the engine.")
 
 
-class RunWait(StrictView):
-    """The end of a run, as one request."""
+class RunWaits(StrictViewSet):
+    """Requests that last."""
 
-    query_form = WaitForm
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[Any, str]:
+        """Accept any format of a stream: there is one, and errors are problems in JSON."""
+        return super().perform_content_negotiation(request, force or self.action == "stream")
 
     @extend_schema(
-        tags=["runs"],
-        operation_id="runs_wait",
-        parameters=[*openapi_parameters.parameters_of(WaitForm), openapi_parameters.RETRY_AFTER],
-        responses={200: RunStateSerializer, 202: RunStateSerializer},
+        parameters=[openapi_parameters.RETRY_AFTER], responses={200: RunStateSerializer, 202: RunStateSerializer}
     )
-    def get(self, request: Request, pk: int) -> Response:
+    @action(detail=True, query_form=WaitForm)
+    def wait(self, request: Request, pk: int) -> Response:
         """Wait until the run is over: 200; or until the timeout: 202, request it again.
 
         When too many requests wait already, the response is a 202 at once, with a longer `Retry-After`.
@@ -98,22 +99,12 @@ class RunWait(StrictView):
         run = run_or_404(pk)
         has_waited = run.is_over or wait_until_over(run, self.parameters["timeout"], request.user)
         run = run_or_404(pk)
-        payload = RunStateSerializer(_state_of(run)).data
+        payload = RunStateSerializer(run).data
         if run.is_over:
             return Response(payload)
         return Response(payload, 202, headers={"Retry-After": str(ASK_AGAIN_SECONDS if has_waited else BUSY_SECONDS)})
 
-
-class RunStream(StrictView):
-    """The events of a run, as they come."""
-
-    def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[Any, str]:
-        """Accept any format: there is one, and errors are problems in JSON."""
-        return super().perform_content_negotiation(request, force=True)
-
     @extend_schema(
-        tags=["runs"],
-        operation_id="runs_stream",
         parameters=[
             OpenApiParameter(
                 "Last-Event-ID",
@@ -127,7 +118,8 @@ class RunStream(StrictView):
             204: OpenApiResponse(description="The run is over, and its `end` was received: nothing follows."),
         },
     )
-    def get(self, request: Request, pk: int) -> HttpResponseBase:
+    @action(detail=True, url_path="events/stream")
+    def stream(self, request: Request, pk: int) -> HttpResponseBase:
         """Stream state changes, log lines and probes as Server-Sent Events, until the run is over.
 
         The data of each is JSON: of `log` and `probe` as in the lists of events and measurements. Comments show that
@@ -182,7 +174,7 @@ def _chunks(run_id: int, place: Place) -> Generator[bytes, None, None]:
         run = Run.objects.filter(pk=run_id).select_related("requested_by").defer("result", "spec").first()
         if run is None:  # deleted meanwhile
             return
-        if (state := _state_of(run)) != shown:
+        if (state := RunStateSerializer(run).data) != shown:
             shown, sent_at = state, now
             yield _event("state", place, state)
         rows = _rows_after(run_id, place)
@@ -214,7 +206,3 @@ def _rows_after(run_id: int, place: Place) -> list[tuple[str, Place, Any]]:
 
 def _event(name: str, place: Place, data: Any) -> bytes:
     return f"event: {name}\nid: {place}\ndata: {json.dumps(data, cls=JSONEncoder)}\n\n".encode()
-
-
-def _state_of(run: Run) -> dict[str, Any]:
-    return {**state_members(run), "exit_status": run.exit_status}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -21,27 +21,26 @@ from analysis.api.v1.base import openapi_parameters
 from analysis.api.v1.base.etags import etag_of, is_known, refuse_if_changed
 from analysis.api.v1.base.idempotency import REPLAYED, run_once
 from analysis.api.v1.base.paging import PageForm, page_response, place_of
-from analysis.api.v1.base.serializer_bases import StrictBody
-from analysis.api.v1.base.serializers import RunDetailSerializer, RunSerializer
-from analysis.api.v1.base.strict_input import StrictFlag, StrictText, body_object, validated
+from analysis.api.v1.base.serializers import RunDetailSerializer, RunPartsSerializer, RunSerializer, forecast_row
+from analysis.api.v1.base.strict_input import StrictBody, StrictFlag, StrictText, body_object, validated
 from analysis.api.v1.base.strict_view import StrictView
-from analysis.api.v1.run.run_rows import attempt_rows, forecast_row, measurement_rows, run_row, run_rows
+from analysis.api.v1.run.run_rows import run_rows
 from analysis.audit.record import record
 from analysis.http.problem_details import Problem, bad_field
-from analysis.http.query_string import BadQuery
+from analysis.http.query_string import BadQuery, StrictQueryForm
 from analysis.lists.runs.export import run_file
 from analysis.lists.runs.filters import RunFilter, RunOrderForm, only_given
 from analysis.lists.runs.query import HistoryQuery, parse_query
-from analysis.models import Measurement, Run, RunKind, State
+from analysis.models import Measurement, Run, RunKind
 from analysis.models.annotations import NAME_LENGTH, TAG_LENGTH
 from analysis.permissions import signed_in_user
 from analysis.runs import services
 from analysis.runs.marks.annotations import NOTE_LENGTH, TAGS_PER_RUN
 from analysis.runs.queue.forecast import queue_positions
-from analysis.runs.queue.remaining_time import seconds_left_of
 from analysis.runs.services import BulkResult
 
 ASK_AGAIN_SECONDS = 2
+Method = TypeVar("Method", bound=Callable[..., Response])
 
 
 class RunListForm(RunOrderForm, PageForm):
@@ -61,14 +60,28 @@ class OfKindFilter(RunListFilter):
     kind = None  # type: ignore[assignment]  # so a filter set leaves one of its base out
 
 
-class OfKindList(StrictView):
+class RunsView(StrictView):
+    """Runs chosen by filters in the query string."""
+
+    filters: type[RunFilter] = RunListFilter
+
+    @property
+    def form(self) -> type[StrictQueryForm]:
+        return type(self.filters().form)
+
+    def read_query(self, query: QueryDict) -> HistoryQuery:
+        return requested_runs(query, self.filters)
+
+
+class OfKindList(RunsView):
     """Runs of one kind: the same resource as runs, filtered and sorted like them."""
 
     kind: RunKind
+    filters = OfKindFilter
     throttle_scope = "create"
 
     def read_query(self, query: QueryDict) -> HistoryQuery:
-        requested_runs(query, OfKindFilter)
+        super().read_query(query)
         of_kind = query.copy()
         of_kind["kind"] = self.kind.value
         return requested_runs(of_kind, RunListFilter)
@@ -79,70 +92,59 @@ class OfKindList(StrictView):
 
 def list_described(kind: RunKind) -> Any:
     """Describe the list of the runs of this kind: a decorator for its view."""
-    listing = extend_schema(
-        tags=[f"{kind}s"],
-        operation_id=f"{kind}s_list",
-        parameters=openapi_parameters.run_parameters(OfKindFilter),
-        responses=openapi_parameters.page_of(f"{kind.capitalize()}Page", RunSerializer),
-        description=f"List runs of kind {kind}, filtered and sorted like runs.",
+    page = openapi_parameters.page_of(f"{kind.capitalize()}Page", RunSerializer)
+    description = f"List runs of kind {kind}, filtered and sorted like runs."
+    return extend_schema_view(get=extend_schema(responses=page, description=description))
+
+
+def stores_run(
+    body: str | None = None, *, problems: tuple[int, ...] = (), **options: Any
+) -> Callable[[Method], Method]:
+    """Describe an address that stores a run, with the component of its body: a decorator for the method."""
+    refusals = openapi_parameters.problems(409, 422, *problems)
+    return extend_schema(
+        parameters=openapi_parameters.ACCEPTED,
+        request=body and openapi_parameters.body(body),
+        responses={202: RunDetailSerializer, **refusals},
+        **options,
     )
-    return extend_schema_view(get=listing)
 
 
-class RunList(StrictView):
+class RunList(RunsView):
     """`GET` lists runs; `POST` stores one."""
 
-    serializer_class = RunSerializer
     throttle_scope = "create"
 
-    def read_query(self, query: QueryDict) -> HistoryQuery:
-        return requested_runs(query, RunListFilter)
-
-    @extend_schema(
-        tags=["runs"],
-        operation_id="runs_list",
-        parameters=openapi_parameters.run_parameters(RunListFilter),
-        responses=openapi_parameters.page_of("RunPage", RunSerializer),
-    )
+    @extend_schema(responses=openapi_parameters.page_of("RunPage", RunSerializer))
     def get(self, request: Request) -> Response:
         """List runs, filtered and sorted as on the page /runs/. There is no total count; `next` is null at the end."""
         return page_answered(self.query, request)
 
-    @extend_schema(
-        tags=["runs"],
-        operation_id="runs_create",
-        parameters=openapi_parameters.ACCEPTED,
-        request=openapi_parameters.run_body("RunRequest"),
-        responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422)},
-    )
+    @stores_run("RunRequestRequest")
     def post(self, request: Request) -> Response:
         """Store and queue a run: a measurement or an estimate. Poll its Location until it is over."""
         body = body_object(request)
         return started(request, body, lambda: run_stored(body, signed_in_user(request)))
 
 
-class RunExport(StrictView):
+class RunExport(RunsView):
     """All runs of a list as a file, of any length; written while the rows are read."""
 
-    form = ""
+    file_format = ""
+    filters = RunFilter
     read_throttle_scope = "export"
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[Any, str]:
         return super().perform_content_negotiation(request, force=True)
 
-    def read_query(self, query: QueryDict) -> HistoryQuery:
-        return requested_runs(query, RunFilter)
-
     def get(self, request: Request) -> StreamingHttpResponse:
-        record("run.export", target=("run", ""), after={"form": self.form, "query": self.query.filter_query})
-        return run_file(self.form, (part.rows for part in self.query.parts))
+        after = {"form": self.file_format, "query": self.query.filter_query}
+        record("run.export", target=("run", ""), after=after)
+        return run_file(self.file_format, (part.rows for part in self.query.parts))
 
 
 @extend_schema_view(
     get=extend_schema(
-        tags=["runs"],
-        operation_id="runs_export_csv",
-        parameters=openapi_parameters.run_parameters(RunFilter),
         responses={(200, "text/csv"): str},
         description="All runs of a list as CSV: a header, then a line for each run.",
     )
@@ -150,14 +152,11 @@ class RunExport(StrictView):
 class RunExportCsv(RunExport):
     """The export as CSV."""
 
-    form = "csv"
+    file_format = "csv"
 
 
 @extend_schema_view(
     get=extend_schema(
-        tags=["runs"],
-        operation_id="runs_export_json",
-        parameters=openapi_parameters.run_parameters(RunFilter),
         responses={(200, "application/json"): openapi_parameters.ANY_OBJECTS},
         description="All runs of a list as one JSON array.",
     )
@@ -165,7 +164,7 @@ class RunExportCsv(RunExport):
 class RunExportJson(RunExport):
     """The export as JSON."""
 
-    form = "json"
+    file_format = "json"
 
 
 class RunChangeSerializer(StrictBody):
@@ -183,8 +182,6 @@ class RunDetail(StrictView):
     """One run with all its details."""
 
     @extend_schema(
-        tags=["runs"],
-        operation_id="runs_retrieve",
         parameters=[openapi_parameters.IF_NONE_MATCH, openapi_parameters.ETAG, openapi_parameters.RETRY_AFTER],
         responses={
             200: RunDetailSerializer,
@@ -200,8 +197,6 @@ class RunDetail(StrictView):
         return answer.response()
 
     @extend_schema(
-        tags=["runs"],
-        operation_id="runs_update",
         parameters=[openapi_parameters.IF_MATCH, openapi_parameters.ETAG],
         request=RunChangeSerializer,
         responses={200: RunDetailSerializer, **openapi_parameters.problems(409, 412)},
@@ -215,10 +210,7 @@ class RunDetail(StrictView):
         return RunAnswer(run_or_404(pk)).response()
 
     @extend_schema(
-        tags=["runs"],
-        operation_id="runs_delete",
-        parameters=[openapi_parameters.IF_MATCH],
-        responses={204: None, **openapi_parameters.problems(409, 412)},
+        parameters=[openapi_parameters.IF_MATCH], responses={204: None, **openapi_parameters.problems(409, 412)}
     )
     def delete(self, request: Request, pk: int) -> Response:
         """Delete a run. It can be restored for 30 days. A run that is not over, or a baseline, cannot be deleted."""
@@ -275,12 +267,17 @@ def not_yours() -> Problem:
     return Problem(403, detail="Only the person who started this run, or a GPU manager, may do that.", code="not_yours")
 
 
+def summary_of(run: Run) -> dict[str, Any]:
+    """Write a run that was read with its places and tags, without what the queue forecasts for it."""
+    return dict(RunSerializer(run, context={"queue_positions": {}}).data)
+
+
 class RunAnswer:
     """A run as one response shows it; its columns are read once for the body and the ETag."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.summary = run_row(run)
+        self.summary = summary_of(run)
 
     @cached_property
     def etag(self) -> str:
@@ -294,18 +291,7 @@ class RunAnswer:
 
     def response(self, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
         run, turn = self.run, queue_positions([self.run]).get(self.run.pk)
-        body = {
-            **self.summary,
-            **forecast_row(turn),
-            "note": run.note,
-            "error_message": run.error_message,
-            "spec": run.spec,
-            # a run in another state has none: it is not read
-            "result": run.result if run.state == State.FINISHED else None,
-            "seconds_left": seconds_left_of(run),
-            "attempts": attempt_rows(run.attempts.order_by("number")) if run.attempt else [],
-            "measurements": measurement_rows(Measurement.objects.of(run)) if run.attempt else [],
-        }
+        body = {**self.summary, **forecast_row(turn), **RunPartsSerializer(run).data}
         return Response(body, status=status, headers={**_headers(run, self.etag), **(headers or {})})
 
 

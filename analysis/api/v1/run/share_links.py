@@ -8,16 +8,11 @@ from django.db.models import QuerySet
 from django.urls import reverse as path_of
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
-from rest_framework.generics import GenericAPIView, RetrieveAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.reverse import reverse
 
-from analysis.api.v1.base.openapi_parameters import parameters_of
-from analysis.api.v1.base.paging import PagedList, PageForm
-from analysis.api.v1.base.serializer_bases import StrictBody
-from analysis.api.v1.base.strict_input import validated
-from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.v1.base.paging import NO_STORE, PageForm, Resource
+from analysis.api.v1.base.strict_input import StrictBody, validated
 from analysis.http.problem_details import Problem
 from analysis.http.query_string import LARGEST_ID, WholeNumberField
 from analysis.models import ShareLink
@@ -72,53 +67,28 @@ class ShareLinkListForm(PageForm):
     run = WholeNumberField(required=False, help_text="Only links of this run.")
 
 
-class _ShareLinks(StrictView, GenericAPIView[ShareLink]):
-    """Common base of list and detail."""
+@extend_schema_view(retrieve=extend_schema(description="One link of a run that the person may change."))
+class ShareLinks(Resource[ShareLink]):
+    """The links of the person's own runs, newest first, also ended ones; for GPU managers, of all runs."""
 
     serializer_class = ShareLinkSerializer
     queryset = ShareLink.objects.none()
+    query_form = ShareLinkListForm
+    lookups = {"run": "run"}
+    throttle_scope = "create"
 
     def get_queryset(self) -> QuerySet[ShareLink]:
         return share_links_of(signed_in_user(self.request)).select_related("created_by")
 
-
-@extend_schema_view(
-    get=extend_schema(
-        tags=["share links"], operation_id="share_links_list", parameters=parameters_of(ShareLinkListForm)
-    )
-)
-class ShareLinkList(_ShareLinks, PagedList[ShareLink]):
-    """The links of the person's own runs, newest first, also ended ones; for GPU managers, of all runs."""
-
-    query_form = ShareLinkListForm
-    throttle_scope = "create"
-
-    def get_queryset(self) -> QuerySet[ShareLink]:
-        run_id = self.parameters["run"]
-        links = super().get_queryset()
-        return links if run_id is None else links.filter(run=run_id)
-
-    @extend_schema(
-        tags=["share links"],
-        operation_id="share_links_create",
-        request=ShareLinkBodySerializer,
-        responses={201: NewShareLinkSerializer},
-    )
-    def post(self, request: Request) -> Response:
+    @extend_schema(request=ShareLinkBodySerializer, responses={201: NewShareLinkSerializer})
+    def create(self, request: Request) -> Response:
         """Create a link that shows a run's result without a login. Only this response contains its addresses."""
         values: dict[str, Any] = validated(ShareLinkBodySerializer, request.data)
         link, secret = share_link_create(run_id=values["run"], by=signed_in_user(request), days=values["days"])
-        answer = NewShareLinkSerializer(link, context={"request": request, "secret": secret}).data
-        headers = {"Location": reverse("api-share-link", args=[link.pk], request=request), "Cache-Control": "no-store"}
-        return Response(answer, status=201, headers=headers)
+        return self.created(NewShareLinkSerializer(link, context={"request": request, "secret": secret}), NO_STORE)
 
-
-@extend_schema_view(get=extend_schema(tags=["share links"], operation_id="share_links_retrieve"))
-class ShareLinkDetail(_ShareLinks, RetrieveAPIView[ShareLink]):
-    """One link of a run that the person may change."""
-
-    @extend_schema(tags=["share links"], operation_id="share_links_withdraw", responses={204: None})
-    def delete(self, request: Request, pk: int) -> Response:
+    @extend_schema(operation_id="share_links_withdraw")
+    def destroy(self, request: Request, pk: int) -> Response:
         """Withdraw a link: from now on it answers 404. Withdrawing it again changes nothing."""
         if share_link_withdraw(link_id=pk, by=signed_in_user(request)) or self.get_queryset().filter(pk=pk).exists():
             return Response(status=204)

@@ -6,24 +6,25 @@ What depends on the model, such as the longest sequence it takes, stands under `
 
 from __future__ import annotations
 
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, fields
 from typing import Any
 
 from analysis.api.kinds import BY_KIND
+from analysis.api.kinds.setting_schema import Schema, properties_of
 from analysis.api.run_request import DEFAULT_KIND, REQUESTED_KINDS
 from analysis.models import Run
+from analysis.runs.commands import SETTABLE
 from engine.catalog import WORKLOADS, Workload
+from engine.estimate.spec import OWN
 from engine.settings.adapter_settings import NEEDED
 from engine.settings.rank_settings import OF_STARTS
-from engine.settings.spec_checks import is_of_bytes
 from engine.settings.step_settings import FULL
-from engine.settings.workload_settings import DEVICE_NAMES
-from engine.spec import CHOICES, DEFAULTS, OPTIONAL, RANGES, SETTINGS, VALUE_TYPES, RunSpec
+from engine.spec import DEFAULTS, RANGES, RunSpec
+from engine.validation.spec import ValidationSpec
 
-Schema = dict[str, Any]
-
-_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number"}
-_UNITS = {"_bytes": "bytes", "_seconds": "seconds", "_usd": "US dollars", "_batch_size": "samples"}
+_OF_THE_QUEUE = ("device_class", "priority", "accepts_shared_device")
+_OF_KINDS = ("kind", "tried", *OWN, *OF_STARTS)
+"""Members of the request of a run that the check of one batch size does not take."""
 
 
 def run_schema() -> Schema:
@@ -42,11 +43,42 @@ def run_schema() -> Schema:
     }
 
 
+def body_components() -> dict[str, Schema]:
+    """Describe every body that asks for a run, by the name of its component.
+
+    A client that is generated today may name a model or a card that is added tomorrow.
+    """
+    run = {**spec_properties(), **_queue_properties()}
+    for name in ("model", "gpu"):
+        run[name]["examples"] = run[name].pop("enum")
+    of_starts = {name: run[name] for name in run if name not in (*_OF_THE_QUEUE, *_OF_KINDS, "check_batch_size")}
+    queue = {name: run[name] for name in _OF_THE_QUEUE}
+    low, high = RANGES["check_batch_size"]
+    size = {"type": "integer", "minimum": low, "maximum": high, "description": "Batch size to check."}
+    command = {name: run.get(name, {"type": "boolean"}) for name in ("device", *SETTABLE)}
+    bodies: dict[str, tuple[Schema, list[str]]] = {
+        "RunRequestRequest": (run, ["model"]),
+        "EstimateRequestRequest": (run, ["model"]),
+        "RunCloneRequestRequest": (_without_defaults(run), []),
+        "FitsRequestRequest": ({"batch_size": size, **of_starts, **queue}, ["batch_size", "model"]),
+        "ValidationRequestRequest": ({**properties_of(ValidationSpec), "model": run["model"], **queue}, ["model"]),
+        "CommandRunRequestRequest": (_without_defaults({**command, **queue}), []),
+    }
+    return {
+        name: {"type": "object", "properties": properties, **({"required": required} if required else {})}
+        for name, (properties, required) in bodies.items()
+    }
+
+
+def _without_defaults(properties: Schema) -> Schema:
+    """Leave the defaults out: they are those of the run, or of the command."""
+    return {name: {key: each[key] for key in each if key != "default"} for name, each in properties.items()}
+
+
 def spec_properties() -> Schema:
     """Return the schema of the spec's fields. Works even if the lab's catalogue of cards is invalid."""
     compares = {"type": "boolean", "default": True, "description": OF_STARTS["compare_speed"].description}
-    settings = {field.name: _property(field) for field in fields(RunSpec) if field.name in SETTINGS}
-    return {**settings, "compare_speed": compares}
+    return {**properties_of(RunSpec), "compare_speed": compares}
 
 
 def settings_of(workload: Workload) -> list[str]:
@@ -60,28 +92,6 @@ def input_schema(workload: Workload) -> Schema:
     low, high = workload.input_sizes
     schema = {"minimum": low, "maximum": high, "default": workload.default_input_size}
     return schema | ({"multipleOf": workload.input_multiple_of} if workload.input_multiple_of > 1 else {})
-
-
-def _property(field: Field[Any]) -> Schema:
-    types = [_TYPES[VALUE_TYPES[field.name]], *(["null"] if field.name in OPTIONAL else [])]
-    schema: Schema = {"type": types[0] if len(types) == 1 else types}
-    if field.name in CHOICES:
-        schema["enum"] = list(CHOICES[field.name])
-    if (texts := SETTINGS[field.name].text_values) is not None:
-        schema |= {"pattern": SETTINGS[field.name].pattern, "maxLength": texts.max_length}
-        schema["examples"] = list(SETTINGS[field.name].choices or ())
-    if field.name in RANGES:
-        schema["minimum"], schema["maximum"] = RANGES[field.name]
-    if field.name == "device":
-        schema["pattern"] = f"^(?:{DEVICE_NAMES.pattern})$"
-    if field.name == "config":
-        schema["type"] = ["object", "string", "null"]
-    if is_of_bytes(field.name):
-        schema["type"] = ["integer", "string", "null"]
-    if field.default is not MISSING:
-        schema["default"] = field.default
-    unit = next(({"x-unit": unit} for ending, unit in _UNITS.items() if field.name.endswith(ending)), {})
-    return schema | {"description": SETTINGS[field.name].description} | unit
 
 
 def _queue_properties() -> Schema:

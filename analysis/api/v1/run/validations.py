@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from django.urls import path
-from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from analysis.api.kinds.validation import Validation
-from analysis.api.v1.base import openapi_parameters
-from analysis.api.v1.base.serializers import RunDetailSerializer
 from analysis.api.v1.base.strict_input import body_object
-from analysis.api.v1.run.runs import OfKindList, list_described, started
+from analysis.api.v1.run.runs import OfKindList, list_described, started, stores_run
 from analysis.models import RunKind
 from analysis.permissions import signed_in_user
 from analysis.runs.services import run_create
-from engine.validation.spec import SETTINGS, ValidationSpec
 
 
 @list_described(RunKind.VALIDATION)
@@ -24,13 +20,7 @@ class ValidationList(OfKindList):
 
     kind = RunKind.VALIDATION
 
-    @extend_schema(
-        tags=["validations"],
-        operation_id="validations_create",
-        parameters=openapi_parameters.ACCEPTED,
-        request=openapi_parameters.spec_body("ValidationRequest", ValidationSpec, SETTINGS),
-        responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422)},
-    )
+    @stores_run("ValidationRequestRequest")
     def post(self, request: Request) -> Response:
         """Store and queue a validation of the backward pass or of torch.compile. Poll its Location until it is over."""
         body, user = body_object(request), signed_in_user(request)

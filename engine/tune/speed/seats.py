@@ -1,0 +1,184 @@
+"""Holds starts between blocks of steps, so that their sizes take turns within seconds.
+
+A start costs its imports and its data; a block of steps of one that is held costs its steps alone, and blocks that
+follow each other so closely see the same machine. So the starts of the search are kept for the comparison of speeds:
+on a CPU all that fit beside each other; on a card, whose whole memory a search needs, those behind it. A size whose
+start was not kept, or has ended by itself, is started anew for its block.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Protocol, Self
+
+from ...execution import Execution
+from ...machine.host import available_bytes
+from ...results.result import DeviceFacts, Probe, Purpose
+from ..emulated.starts import start_ranks
+from ..evidence import Ended, Evidence
+from ..file_changes import Way, WrittenFiles
+from ..reading import Reading
+from ..spec import WARM, FunctionSpec, TuneSpec
+from ..start.launch import LOOK_SECONDS, Begin, Started, Watching, start
+from ..wanted_size import Unit
+from .timed_steps import BLOCK_SECONDS, LEAST_STEPS, Loader, Timing, full_seconds
+
+PROCESS_BYTES = 1 << 30
+"""What a process takes of a host beside its tensors, with some to spare."""
+SHARE_OF_CARD = 0.95
+OF_SEARCH = (Purpose.SEARCH, Purpose.CONFIRM)
+
+
+class Timed(Protocol):
+    """The sweep whose starts are held."""
+
+    spec: TuneSpec | FunctionSpec
+    execution: Execution
+    files: WrittenFiles
+    unit: Unit
+    evidence: dict[int, Evidence]
+    """What each size showed when its memory was measured."""
+    seen_device: DeviceFacts | None
+
+    @property
+    def begin(self) -> Begin: ...
+    def judged(self, readings: list[Reading], ended: Ended, batch_size: int) -> Evidence:
+        """Return what the readings of a new start show."""
+
+    def seconds_of_a_start(self, batch_size: int) -> float: ...
+    def say_alive(self, batch_size: int, purpose: Purpose, seen: str | None) -> None: ...
+
+
+class Seats:
+    """The starts that are held, by size. They end with the context."""
+
+    def __init__(self, sweep: Timed) -> None:
+        self.sweep, self.turns = sweep, 0
+        self.held: dict[int, Started] = {}
+        self.timed_starts: list[Probe] = []
+        is_warm = isinstance(sweep.spec, FunctionSpec) and sweep.spec.starting == WARM  # its server has one start
+        is_apart = sweep.files.protection in (None, Way.LAYERS)  # what one start writes, the others do not see
+        self.may_hold = sweep.spec.compare_speed and is_apart and not is_warm and hasattr(os, "mkfifo")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for size in tuple(self.held):
+            self.release(size)
+
+    @property
+    def were_held(self) -> bool:
+        """Whether a start trained more than one block."""
+        return self.turns > 0
+
+    def seconds_of_block(self, batch_size: int) -> float:
+        """Return how long the next block of a size is expected to take."""
+        known = self.sweep.evidence[batch_size]
+        step_seconds = known.probe.step_seconds
+        if batch_size not in self.held or step_seconds is None:
+            return known.probe.wall_seconds
+        return known.steps_to_time(BLOCK_SECONDS) * step_seconds + LOOK_SECONDS
+
+    def seconds_of_blocks(self, sizes: Sequence[int], count: int) -> float:
+        """Return how long so many blocks of these sizes are expected to take."""
+        each = [self.seconds_of_block(size) for size in sizes]
+        held = [seconds for size, seconds in zip(sizes, each, strict=True) if size in self.held]
+        begun = sum(each) - sum(held) if self.may_hold else 0.0
+        return begun + count * max((held if begun else each) or [BLOCK_SECONDS])
+
+    def release(self, batch_size: int) -> None:
+        """End the start of a size, if it is held."""
+        if (held := self.held.pop(batch_size, None)) is not None:
+            self._end(held)
+
+    def time(self, batch_size: int) -> Probe:
+        """Time a block of a size: in its start that is held, or in a new one."""
+        self.sweep.execution.check_deadline()
+        known = self.sweep.evidence[batch_size]
+        if (readings := self._turn(batch_size, known.steps_to_time(BLOCK_SECONDS))) is not None:
+            self.turns += 1
+            return timed_again(known, readings[0], self.sweep.unit)
+        watching = Watching(LEAST_STEPS, timed_steps=known.steps_to_time())
+        readings, ended = self.start(batch_size, watching, Purpose.TIMING)
+        self.sweep.execution.check_deadline()
+        self.timed_starts.append(self.sweep.judged(readings, ended, batch_size).probe)
+        return self.timed_starts[-1]
+
+    def start(self, batch_size: int, watching: Watching, purpose: Purpose) -> tuple[list[Reading], Ended]:
+        """Start a size; it is held where it then waits for its next turn, and may be of use.
+
+        One that fails beside others is started once more, alone: a card may take one process at a time.
+        """
+        self.release(batch_size)
+        if self.held and not self._is_room_for(batch_size):
+            self.__exit__()
+        readings, ended = self._start(
+            batch_size, replace(watching, seat=self.may_hold and not watching.whole_run), purpose
+        )
+        has_failed = ended.timed_out_after_seconds is None and not any(each.is_done for each in readings)
+        if has_failed and self.held.keys() - {batch_size}:
+            self.__exit__()
+            readings, ended = self._start(batch_size, watching, purpose)
+            self.may_hold = not any(each.is_done for each in readings)
+        return readings, ended
+
+    def _start(self, batch_size: int, watching: Watching, purpose: Purpose) -> tuple[list[Reading], Ended]:
+        def hold(started: Started, readings: list[Reading]) -> bool:
+            if purpose in OF_SEARCH and any(each.card for each in readings):
+                return False
+            self.held[batch_size] = started
+            return True
+
+        say = partial(self.sweep.say_alive, batch_size, purpose)
+        once = partial(start, self.sweep.begin, batch_size, on_tick=say, hold=hold)
+        seconds = self.sweep.seconds_of_a_start(batch_size)
+        readings, ended = start_ranks(once, watching, self.sweep.spec.emulated_ranks, seconds=seconds)
+        self.sweep.files.take(ended.changes)
+        return readings, ended
+
+    def _turn(self, batch_size: int, steps: int) -> list[Reading] | None:
+        """Give a size that is held a turn of so many steps; None where it is not held, or ended within its turn."""
+        if (held := self.held.pop(batch_size, None)) is None:
+            return None
+        held.go_on(steps)
+        say = partial(self.sweep.say_alive, batch_size, Purpose.TIMING)
+        readings = held.watch(self.sweep.seconds_of_a_start(batch_size), say)
+        if not held.is_waiting():
+            self._end(held)
+            return None
+        self.held[batch_size] = held
+        return readings
+
+    def _end(self, held: Started) -> None:
+        _, ended = held.end()
+        self.sweep.files.take(ended.changes)
+
+    def _is_room_for(self, batch_size: int) -> bool:
+        """Whether a size fits beside those that are held, by what each took when it was alone."""
+        if (device := self.sweep.seen_device) is None:
+            return False
+        own_bytes = self._taken_bytes(batch_size) or 2 * (device.limit_bytes or device.capacity_bytes)
+        if device.kind == "cpu":
+            return own_bytes + PROCESS_BYTES < available_bytes()
+        return own_bytes + sum(map(self._taken_bytes, self.held)) < SHARE_OF_CARD * device.capacity_bytes
+
+    def _taken_bytes(self, batch_size: int) -> int:
+        known = self.sweep.evidence.get(batch_size)
+        return 0 if known is None else known.probe.device_used_bytes or known.probe.peak_allocated_bytes or 0
+
+
+def timed_again(evidence: Evidence, reading: Reading, unit: Unit) -> Probe:
+    """Return the probe of a size with the steps of another block of its start, which is held."""
+    probe, micro_batches, steps = evidence.probe, evidence.micro_batches, reading.steps()
+    full = full_seconds(steps, probe.batch_size, micro_batches, unit)
+    timing = Timing.of(full, [steps], Loader(*reading.data.get("loader", ())), micro_batches)
+    return replace(
+        probe,
+        step_seconds=timing.typical_seconds,
+        timed_step_seconds=timing.step_seconds,
+        samples_per_second=timing.per_second(probe.batch_size * micro_batches),
+    )
