@@ -21,8 +21,9 @@ from ..emulated.starts import start_ranks
 from ..evidence import Ended, Evidence
 from ..file_changes import Way, WrittenFiles
 from ..reading import Reading
-from ..spec import WARM, FunctionSpec, TuneSpec
+from ..spec import FunctionSpec, TuneSpec
 from ..start.launch import LOOK_SECONDS, Begin, Started, Watching, start
+from ..start.warm_server_handle import is_warm
 from ..wanted_size import Unit
 from .timed_steps import BLOCK_SECONDS, LEAST_STEPS, Loader, Timing, full_seconds
 
@@ -59,9 +60,9 @@ class Seats:
         self.sweep, self.turns = sweep, 0
         self.held: dict[int, Started] = {}
         self.timed_starts: list[Probe] = []
-        is_warm = isinstance(sweep.spec, FunctionSpec) and sweep.spec.starting == WARM  # its server has one start
+        has_one_start = is_warm(sweep.spec)  # its server forks one at a time
         is_apart = sweep.files.protection in (None, Way.LAYERS)  # what one start writes, the others do not see
-        self.may_hold = sweep.spec.compare_speed and is_apart and not is_warm and hasattr(os, "mkfifo")
+        self.may_hold = sweep.spec.compare_speed and is_apart and not has_one_start and hasattr(os, "mkfifo")
 
     def __enter__(self) -> Self:
         return self

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from ...errors import CommandUntunable
 from ...machine.device_lock import inherited_locks
@@ -29,10 +29,14 @@ END_SECONDS = 10.0
 GONE = {"event": "gone"}
 
 
+def is_warm(spec: TuneSpec | FunctionSpec) -> TypeGuard[FunctionSpec]:
+    return isinstance(spec, FunctionSpec) and spec.starting == WARM
+
+
 @contextmanager
 def warm_starts(spec: TuneSpec | FunctionSpec) -> Iterator[Begin | None]:
     """Give what makes the starts by a server that ends with the context; None where the spec wants no warm ones."""
-    if not isinstance(spec, FunctionSpec) or spec.starting != WARM:
+    if not is_warm(spec):
         yield None
         return
     with WarmServer(spec) as server:
