@@ -86,8 +86,8 @@ def without_evaluation(boundary: Boundary, probes: Sequence[Probe], evaluated: C
     is_of_a_step = any(p.batch_size == refused and p.failed_phase is not None for p in probes)
     if is_of_a_step or refused not in evaluated or largest in evaluated or not boundary.certified:
         return boundary
-    note = notes.REFUSED_IN_EVALUATION.write(count=refused, largest_count=largest)
-    return with_note(replace(boundary, certified=False), note)
+    in_evaluation = notes.REFUSED_IN_EVALUATION.write(count=refused, largest_count=largest)
+    return with_note(replace(boundary, certified=False), in_evaluation)
 
 
 def _are_rows_alike(whole_run: Mapping[str, Any] | None) -> bool | None:

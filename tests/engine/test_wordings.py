@@ -89,6 +89,7 @@ def test_every_note_of_a_training_is_written_by_a_function_of_this_test() -> Non
         "of_largest.caveat",
         "of_largest.left_out",
         "late",
+        "in_evaluation",
         "self.unit.describe()",
         "describe_learned(rule, self.searched)",
     }, "write it from engine/tune/notes.py, and try it here"
@@ -110,6 +111,7 @@ SAID = [
     notes.describe_varied([900, 3 * 2**30]),
     notes.REFUSED_LATE.write(count=31, step_count=194),
     notes.STILL_ROSE.write(count=40),
+    notes.REFUSED_IN_EVALUATION.write(count=41, largest_count=40),
 ]
 CAVEATS = [([], 0, 0, 0), (SAID[:2], 3 * 2**20, 5, 2, 1), (SAID[2:], 900, 2**40, 1, 3)]
 

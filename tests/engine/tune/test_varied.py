@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from engine.errors import CommandUntunable
-from engine.results.result import Boundary, Outcome, Reason
+from engine.results.result import Boundary, Outcome, Probe, Reason
 from engine.search.stillness import Watched
 from engine.tune.evidence import Ended, Evidence, evidence_of
 from engine.tune.reading import Reading
 from engine.tune.spec import TuneSpec
 from engine.tune.start.command import begin_command
 from engine.tune.start.launch import Watching, start
-from engine.tune.varied import check_memory_rises, describe_late_refusal
+from engine.tune.varied import check_memory_rises, describe_late_refusal, without_evaluation
 from tests.engine.tune.test_evidence import CARD, judged, marks_of, reading, steps
 from tests.engine.tune.test_replay import memory_of
 
@@ -75,6 +75,17 @@ def test_a_next_size_that_rose_in_a_late_step_only_is_told() -> None:
     boundary = Boundary(30, True, 31, Reason.OUT_OF_MEMORY)
     assert (describe_late_refusal(watched, boundary) or "").startswith("31 ran out of memory in its step 194")
     assert describe_late_refusal(watched, replace(boundary, refused_batch_size=32)) is None
+
+
+def test_a_size_refused_in_an_evaluation_certifies_none_that_has_not_come_to_it() -> None:
+    boundary = Boundary(40, True, 41, Reason.OUT_OF_MEMORY)
+    probes = [Probe(40, Outcome.FITS), Probe(41, Outcome.OUT_OF_MEMORY)]
+    found = without_evaluation(boundary, probes, {41})
+    assert (found.certified, found.largest_batch_size) == (False, 40)
+    assert (found.note or "").startswith("41 ran out of memory in an evaluation, to which 40 had not come")
+    of_a_step = [probes[0], replace(probes[1], failed_phase="backward")]
+    for other, evaluated in ((probes, {40, 41}), (probes, set()), (of_a_step, {41})):
+        assert without_evaluation(boundary, other, evaluated) == boundary
 
 
 def test_what_runs_between_two_steps_counts_to_neither() -> None:
