@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from analysis.models import Run
@@ -25,6 +26,15 @@ _FAMILIES = {
     "transformer": "transformers",
     "mixture_of_experts": "mixtures of experts",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """A state as a small label with an icon, so that it does not depend on colour."""
+
+    icon: str
+    word: str
+    css_class: str
 
 
 def model_name(model: str) -> str:

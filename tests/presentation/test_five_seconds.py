@@ -7,8 +7,8 @@ from itertools import product
 
 import pytest
 
+from analysis.presentation.kinds.validation import headline as headline_of_validation
 from analysis.presentation.result_summary import headline, verdict
-from analysis.presentation.validation import headline as headline_of_validation
 from engine.describe.answer import WORDS_MOST
 from engine.describe.key_figures import key_figures
 from engine.documents.measured import Measured

@@ -12,8 +12,8 @@ from analysis.models import Run
 from analysis.presentation import labels, run_state
 from analysis.presentation.charts.curves import memory_points, speed_points, unsteady_sizes
 from analysis.presentation.charts.plots import SeriesStyle
-from analysis.presentation.chip import Chip
 from analysis.presentation.kinds import presentation_of, run_place
+from analysis.presentation.labels import Chip
 from analysis.presentation.unreadable import UnreadableError, read_stored
 from engine.describe.speed import speed_of
 from engine.documents.estimated import Estimated, EstimatedCard

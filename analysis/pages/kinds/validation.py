@@ -10,8 +10,8 @@ from django.urls import reverse
 from analysis.models import Run
 from analysis.pages.kinds.measurement import environment_rows
 from analysis.pages.kinds.page import KindPages, Page
+from analysis.presentation.kinds.validation import validation_shown
 from analysis.presentation.unreadable import read_stored
-from analysis.presentation.validation import validation_shown
 from engine.documents.validated import Validated
 
 if TYPE_CHECKING:
