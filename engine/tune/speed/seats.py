@@ -9,6 +9,7 @@ start was not kept, or has ended by itself, is started anew for its block.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -99,10 +100,11 @@ class Seats:
     def time(self, batch_size: int) -> Probe:
         """Time a block of a size: in its start that is held, or in a new one."""
         self.sweep.execution.check_deadline()
-        known = self.sweep.evidence[batch_size]
+        known, began = self.sweep.evidence[batch_size], time.monotonic()
         if (readings := self._turn(batch_size, known.steps_to_time(BLOCK_SECONDS))) is not None:
             self.turns += 1
-            return timed_again(known, readings[0], self.sweep.unit)
+            timed = timed_again(known, readings[0], self.sweep.unit)
+            return replace(timed, wall_seconds=time.monotonic() - began)
         watching = Watching(LEAST_STEPS, timed_steps=known.steps_to_time())
         readings, ended = self.start(batch_size, watching, Purpose.TIMING)
         self.sweep.execution.check_deadline()
