@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean
-from typing import Any
+from typing import Any, ClassVar
 
 from ..errors import SpecError
 from ..results.result import Boundary, Outcome, Point, Probe, Reason
@@ -45,6 +45,8 @@ class CommandFacts(SizeFacts):
     """The facts of a command, or of a function."""
 
     spec: TuneSpec | FunctionSpec
+
+    spec_members: ClassVar = ("model", "device", "batch", "current_batch_size", "max_batch_size", "compare_speed")
 
     @classmethod
     def read_spec(cls, spec: Mapping[str, Any]) -> TuneSpec | FunctionSpec:

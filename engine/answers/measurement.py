@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from ..breakdown_run import size_to_explain
 from ..plan import soak_steps
@@ -35,6 +35,11 @@ class MeasurementFacts(SizeFacts):
     """The facts of a measurement."""
 
     spec: RunSpec
+
+    spec_members: ClassVar = (
+        *("model", "device", "precision", "optimizer", "current_batch_size", "max_batch_size", "time_budget_seconds"),
+        *("price_per_hour_usd", "hours_per_run", "runs_per_year"),
+    )
 
     @classmethod
     def read_spec(cls, spec: Mapping[str, Any]) -> RunSpec:

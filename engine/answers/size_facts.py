@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from ..documents.estimated import EstimatedCard
 from ..documents.stored import StoredSpec
@@ -64,6 +64,9 @@ class SizeFacts(ABC):
     stored: StoredFacts
     spec: Any
 
+    spec_members: ClassVar[tuple[str, ...]]
+    """Fields of a spec that every version wrote and that pages read: a document that lacks one is refused."""
+
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Self:
         """Read a document. Raises SpecError, which names the first member that is not as it should be."""
@@ -71,7 +74,10 @@ class SizeFacts(ABC):
         _check_rounds(stored.speed_rounds)
         if stored.estimate is not None:
             RunSpec.from_dict(stored.estimate.spec.to_dict())
-        return cls(stored, cls.read_spec(stored.spec))
+        spec = cls.read_spec(stored.spec)
+        if (missing := next((name for name in cls.spec_members if stored.spec.get(name) is None), None)) is not None:
+            raise SpecError(f"spec.{missing}", "is missing")
+        return cls(stored, spec)
 
     @property
     def device(self) -> DeviceFacts:
