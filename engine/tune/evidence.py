@@ -115,7 +115,7 @@ class Evidence:
     curve: tuple[int, ...] = ()
     """What the worst rank held after each change within one step."""
     has_evaluated: bool = False
-    """Whether a module ran in evaluation mode, too: an evaluation, or a network that is not trained."""
+    """Whether a module ran in evaluation mode while the memory was read: an evaluation, or a network not trained."""
     counts_all: bool = False
     """Whether steps of each size were timed, as the training has no size that most of them have."""
     rows_of_a_pass: int | None = None
@@ -235,7 +235,8 @@ def evidence_of(
     axis = axis if unit is ONE_ROW else 0  # by chance it is no other dimension
     is_script = whole_run is None and batch != FUNCTION  # a function has no whole run to go on to
     unseen = Unseen(**trained[0].data.get("unseen") or {}) if is_script else None
-    evidence = replace(evidence, has_evaluated=ended.has_evaluated)
+    marks = [details for r in trained for _, name, *details in r.data["marks"] if name == "memory_read"]
+    evidence = replace(evidence, has_evaluated=any(len(details) > 1 and details[1] for details in marks))
     found_in_all = replace(evidence, batch_axis=axis, whole_run=whole_run, unseen=unseen, rows_of_a_pass=rows_of_a_pass)
     return without_speed(found_in_all, world_size) if emulated else replace(found_in_all, world_size=world_size)
 

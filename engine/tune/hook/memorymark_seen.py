@@ -53,6 +53,9 @@ class Seen:
             self.put("imported", imported)
         self.facts[NUMBER[fact]] += 1
 
+    def counted(self, fact: str) -> int:
+        return int(self.facts[NUMBER[fact]])
+
     def now(self, fact: str) -> None:
         self.put(fact, time.monotonic())
 

@@ -344,7 +344,7 @@ class Watch:
             self.memory = read.card_memory(self.torch, self.peaks, self.device, self.cards)
             self.first_timed, self.timed_from = fewest, time.monotonic()
             self.unseen.note(self.torch, self.parameters)
-            self.mark("memory_read", self.memory.get("peak_allocated_bytes"))
+            self.mark("memory_read", self.memory.get("peak_allocated_bytes"), self.seen.counted("evaluations"))
             self.watch_outermost_alone()
         is_late = time.monotonic() > self.timed_from + self.settings["timed_seconds"]
         if fewest >= min(self.first_timed + self.settings["timed_steps"], last_step(self, fewest, is_late)):
