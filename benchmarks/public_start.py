@@ -96,7 +96,7 @@ def metered(script: Script, folder: Path, size: int, seconds: float = 300.0) -> 
 def own_meter_bytes(script: Script, folder: Path, size: int, seconds: float = 300.0) -> int | None:
     """Start a script under the product's own meter for as many steps; the peak of its worst rank."""
     watching = Watching(STEPS, timed_steps=0, least_steps=LEAST_STEPS, memory_seconds=STEPS_SECONDS)
-    with _in_its_place(script, folder, {}):
+    with in_folder(folder, _with_meter(script)):
         readings, _ = start(partial(begin_command, _spec(script)), size, watching, seconds=seconds)
     return max((memory.peak_bytes for each in readings if (memory := each.memory()) is not None), default=None)
 
@@ -124,13 +124,12 @@ def _written(notes: str) -> list[dict[str, Any]]:
 
 
 def _alone(script: Script, folder: Path, size: int, more: dict[str, str], notes: Path) -> subprocess.Popen[bytes]:
-    path = os.pathsep.join(filter(None, (str(METER), script.variables().get("PYTHONPATH"))))
     (notes / "out").mkdir(exist_ok=True)
     with (notes / "log").open("ab") as log:
         return subprocess.Popen(
             script.arguments(size, notes / "out"),
             cwd=folder,
-            env={**script.variables(), "PYTHONPATH": path, **more},
+            env=_with_meter(script, **more),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -178,7 +177,7 @@ def watched_run(script: Script, folder: Path, size: int, seconds: float, most: i
         place.out.mkdir()
         place.log.touch()
         watching = Watching(memory_steps=WATCHED_STEPS, timed_steps=NEVER, timed_seconds=NEVER)
-        with _in_its_place(script, folder, {"SECOND_METER": json.dumps({"losses": notes})}):
+        with in_folder(folder, _with_meter(script, SECOND_METER=json.dumps({"losses": notes}))):
             watched = begin_command(_spec(script), size, watching, place)
         _wait(Path(notes), watched.has_ended, seconds, most)
         is_over = watched.has_ended()
@@ -194,11 +193,10 @@ def _spec(script: Script) -> TuneSpec:
 
 
 @contextmanager
-def _in_its_place(script: Script, folder: Path, more: dict[str, str]) -> Iterator[None]:
-    """Stand in the script's folder with its variables, which what is started takes over."""
+def in_folder(folder: Path, variables: dict[str, str]) -> Iterator[None]:
+    """Stand in a folder with these variables, which what is started takes over."""
     before, kept = Path.cwd(), dict(os.environ)
-    path = os.pathsep.join(filter(None, (str(METER), script.variables().get("PYTHONPATH"))))
-    os.environ |= {**script.variables(), "PYTHONPATH": path, **more}
+    os.environ |= variables
     os.chdir(folder)
     try:
         yield
@@ -206,6 +204,11 @@ def _in_its_place(script: Script, folder: Path, more: dict[str, str]) -> Iterato
         os.chdir(before)
         os.environ.clear()
         os.environ |= kept
+
+
+def _with_meter(script: Script, **more: str) -> dict[str, str]:
+    path = os.pathsep.join(filter(None, (str(METER), script.variables().get("PYTHONPATH"))))
+    return {**script.variables(), "PYTHONPATH": path, **more}
 
 
 def _losses(notes: Path) -> dict[int, list[str]]:

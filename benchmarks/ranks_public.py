@@ -14,8 +14,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +23,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
-from public_start import Script  # noqa: E402 - the checkout is put on the path first
+from public_start import Script, in_folder  # noqa: E402 - the checkout is put on the path first
 from tune_public import lines_of, listed  # noqa: E402
 
 from engine.errors import CommandUntunable  # noqa: E402
@@ -90,19 +89,10 @@ def _peaks(script: Script, *, emulated: bool) -> tuple[int, ...]:
     return found.ranks
 
 
-@contextmanager
-def _beside(script: Script, folder: Path, **more: str) -> Iterator[None]:
+def _beside(script: Script, folder: Path, **more: str) -> AbstractContextManager[None]:
     """Start what is started in the script's folder, with its variables and what makes a CPU of its GPUs."""
-    before, kept = Path.cwd(), dict(os.environ)
     path = os.pathsep.join(filter(None, (str(ON_CPU), os.environ.get("PYTHONPATH"))))
-    os.environ |= {**script.variables(), **more, "PYTHONPATH": path}
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(before)
-        os.environ.clear()
-        os.environ |= kept
+    return in_folder(folder, {**script.variables(), **more, "PYTHONPATH": path})
 
 
 def table(lines: list[dict[str, Any]]) -> str:

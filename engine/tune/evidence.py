@@ -235,8 +235,7 @@ def evidence_of(
     axis = axis if unit is ONE_ROW else 0  # by chance it is no other dimension
     is_script = whole_run is None and batch != FUNCTION  # a function has no whole run to go on to
     unseen = Unseen(**trained[0].data.get("unseen") or {}) if is_script else None
-    marks = [details for r in trained for _, name, *details in r.data["marks"] if name == "memory_read"]
-    evidence = replace(evidence, has_evaluated=any(len(details) > 1 and details[1] for details in marks))
+    evidence = replace(evidence, has_evaluated=any(r.has_evaluated for r in trained))
     found_in_all = replace(evidence, batch_axis=axis, whole_run=whole_run, unseen=unseen, rows_of_a_pass=rows_of_a_pass)
     return without_speed(found_in_all, world_size) if emulated else replace(found_in_all, world_size=world_size)
 

@@ -199,6 +199,12 @@ class Reading:
         return any(mark[1] == "step" for mark in self.data["marks"])
 
     @property
+    def has_evaluated(self) -> bool:
+        """Whether a module ran in evaluation mode while the memory was read."""
+        read = (details for _, name, *details in self.data["marks"] if name == "memory_read")
+        return any(len(details) > 1 and details[1] for details in read)
+
+    @property
     def card(self) -> dict[str, Any]:
         card: dict[str, Any] = self.data["card"]
         return card

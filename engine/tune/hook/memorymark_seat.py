@@ -8,13 +8,14 @@ from typing import Any
 
 TURNS = "turns"
 """The pipe beside the records: each line is a turn, with the number of its steps."""
-ALIVE_SECONDS = 60
+OTHER_RANKS_SECONDS = 60
 
 
 def goes_on(watched: Any) -> bool:
     """Wait at the end of a block for the next turn of a training that is held; whether it goes on."""
     if not watched.is_alone():
-        time.sleep(ALIVE_SECONDS)  # the other ranks finish their step; MemoryMark then ends them all
+        time.sleep(OTHER_RANKS_SECONDS)  # the other ranks finish their step; MemoryMark then ends them all
+        return False
     if not watched.settings.get("seat"):
         return False
     with open(os.path.join(watched.settings["folder"], TURNS)) as pipe:

@@ -69,6 +69,9 @@ class Seats:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         for size in tuple(self.held):
             self.release(size)
 
@@ -118,13 +121,13 @@ class Seats:
         """
         self.release(batch_size)
         if self.held and not self._is_room_for(batch_size):
-            self.__exit__()
+            self.close()
         readings, ended = self._start(
             batch_size, replace(watching, seat=self.may_hold and not watching.whole_run), purpose
         )
         has_failed = ended.timed_out_after_seconds is None and not any(each.is_done for each in readings)
         if has_failed and self.held.keys() - {batch_size}:
-            self.__exit__()
+            self.close()
             readings, ended = self._start(batch_size, watching, purpose)
             self.may_hold = not any(each.is_done for each in readings)
         return readings, ended

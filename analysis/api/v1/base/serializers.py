@@ -27,7 +27,7 @@ _HELD_BY = (
     "portal, as the device's lock names them; any program of that machine may have written it. null: nothing does."
 )
 _TOLD: dict[str, Any] = {"read_only": True, "allow_null": True}
-"""Of a member that is no attribute of a run: `forecast_row` writes it."""
+"""Marks a member that is no attribute of a run: `forecast_row` writes it."""
 _FORECAST_HELP = "Forecast from earlier runs of these models; null if unknown. Not part of the ETag."
 
 
