@@ -41,7 +41,7 @@ from engine.text.units import MIB  # noqa: E402
 
 LIST = ROOT / "benchmarks" / "public_scripts.toml"
 RESULTS = ROOT / "benchmarks" / "results" / "tune_public.cpu.jsonl"
-STARTS_DIFFER = "starts_differ"
+STARTS_DIFFER, IN_EVALUATION = "starts_differ", "in an evaluation"
 EXACT, OF_STEPS, REFUSED, WRONG = "exact", "exact for its steps", "refused rightly", "wrong"
 FEW_STEPS = 20
 SECONDS = 900
@@ -173,6 +173,7 @@ def judged(document: dict[str, Any], script: Script, folder: Path) -> dict[str, 
     }
     if not boundary["certified"]:
         code = STARTS_DIFFER if boundary["reason"] == "out_of_memory" else boundary["reason"]
+        code = IN_EVALUATION if IN_EVALUATION in (boundary["note"] or "") else code
         if code == STARTS_DIFFER:  # its size trained in each of its starts, and should under the other meter
             found["second_meter_bytes"] = [metered(script, folder, largest)[0]]
             code = code if (found["second_meter_bytes"][0] or 1 << 60) <= script.limit_mib * MIB else WRONG
