@@ -79,7 +79,7 @@ class RaceFound(Protocol):
             return self.factor
         if self.savers and self.today_bytes:
             return f"{share_saved(self.savers[0], self.today_bytes)} less memory"
-        return next((short for said, short in _IN_SHORT.items() if self.headline.endswith(said)), "nothing claimed")
+        return next((short for said, short in _IN_SHORT.items() if said in self.headline), "nothing claimed")
 
     @property
     def size_of_today(self) -> str:

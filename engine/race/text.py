@@ -32,7 +32,7 @@ LESS_MEMORY = 0.98
 """A change whose peak is below this share of today's is said to save memory."""
 _OTHER_DRAWS = "other random numbers"
 LEAST_USD = 0.01
-NO_GAIN = f"No change that was tried makes this training faster by {NOISE_FRACTION * 100:.0f} % or more."
+NO_GAIN = "No change that was tried makes this training faster by "
 NOT_TOGETHER = "Nothing is recommended: the fastest combination does not train the same. See each change alone."
 NONE_RACED = "No change for speed both applies here and trains the same."
 
@@ -72,7 +72,7 @@ def describe_basis(savings: Savings) -> str:
 def nothing_found(verdicts: Sequence[RaceVerdict]) -> str:
     is_open = [each for each in verdicts if each.claim is SpeedClaim.NOTHING]
     if not is_open:
-        return NO_GAIN
+        return f"{NO_GAIN}{max(each.least_gain for each in verdicts) * 100 - 100:.0f} % or more."
     if any(each.ended_early for each in is_open):
         return "Nothing is claimed: the time budget ended before the fastest change was compared with today's training."
     busy = [text for each in is_open if (text := describe_busy_rounds(each.rounds, each.quiet_rounds))]
