@@ -151,9 +151,8 @@ def _impossible(stored: OwnRaced, spec: OwnRaceSpec, facts: Facts) -> Iterator[I
     if spent > stored.total_seconds + SLACK_SECONDS:
         yield Impossible("total_seconds", stored.total_seconds, spent)
     tried = sum(row.memory_bytes is not None for row in stored.rows)
-    starts = (
-        _STARTS_OF_TODAY + (today.mask_noise is not None) + tried + sum(len(each.timed) for each in stored.all_rounds)
-    )
+    started = sum(not one.was_held for each in stored.all_rounds for one in each.timed)
+    starts = _STARTS_OF_TODAY + (today.mask_noise is not None) + tried + started
     yield from within("starts", stored.starts, starts, MOST_PROCESSES)
 
 
