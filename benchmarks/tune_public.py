@@ -10,9 +10,9 @@ of their text is in this repository. Their data is tiny, random and made here by
 
 An answer is exact where a start of the largest size stays within the limit for 200 steps (for those of a minute where
 they are slower), and one of the next does not, under the product's own meter and under the one in `second_meter/`,
-which knows nothing of the product's hook. It is exact for its steps where the answer names an evaluation as not seen,
-that evaluation alone takes more than the limit, and a few steps stay within it. A script that is refused must be refused
-with the code that the list expects, because of what stands beside it there.
+which knows nothing of the product's hook. It is exact for its steps where the answer names an evaluation as not seen
+that alone takes more than the limit, and a few steps stay within it. A script that is refused must be refused with the
+code that the list expects, because of what stands beside it there.
 """
 
 from __future__ import annotations
@@ -209,7 +209,9 @@ def table(lines: list[dict[str, Any]]) -> str:
         f"{each['answer'] or '-':>7} {(each['reason'] or '')[:110]}"
         for each in lines
     ]
-    counts = {verdict: sum(each["verdict"] == verdict for each in lines) for verdict in (EXACT, OF_STEPS, REFUSED, WRONG)}
+    counts = {
+        verdict: sum(each["verdict"] == verdict for each in lines) for verdict in (EXACT, OF_STEPS, REFUSED, WRONG)
+    }
     starts = [each["search_starts"] for each in lines if each["verdict"] == EXACT]
     compared = sum(each.get("losses_are_same") is True for each in lines)
     last = f"{len(lines)} of {len(listed())} scripts were run: {counts}; losses the same in {compared}"
