@@ -212,12 +212,6 @@ def test_no_comparison_of_a_machine_that_stays_noisy_has_as_many_rounds_as_are_r
     assert sum(len(each["blocks"]) for each in document["speed_rounds"]) < MOST_BLOCKS / 2
 
 
-def test_a_setting_that_a_document_leaves_out_has_its_default_in_the_answer() -> None:
-    document = copy.deepcopy(originals()["tune_speed"])
-    del document["spec"]["compare_speed"]
-    assert answered(document)["spec"]["compare_speed"] is True
-
-
 def test_a_document_of_any_depth_and_kind_is_read_without_harm() -> None:
     deep: Any = 1
     for _ in range(100_000):
