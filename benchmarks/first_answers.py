@@ -96,7 +96,10 @@ def row_of(what: str, load: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="first-answer-") as folder, busy(LOADS[load]):
         seconds, status, printed = run(what, Path(folder))
     said = headline_of(printed)
-    sizes, proven = re.findall(r"batch size ([\d,]+)", said), re.findall(r"Certified[^:]*: (\d+) trained", printed)
+    sizes, proven = (
+        re.findall(r"(?:batch size|recommended) ([\d,]+)", said),
+        re.findall(r"Certified[^:]*: (\d+) trained", printed),
+    )
     row = {"what": what, "load": load, "seconds": round(seconds, 1), "status": status, "said": said, **claimed(said)}
     row |= {"certified": int(proven[-1]) if proven else None, "recommends": ""}
     if row["claim"] not in ("keep", "none"):

@@ -33,12 +33,14 @@ def claimed(said: str) -> dict[str, Any]:
     {'claim': 'figure', 'least': 1.81, 'most': 2.02}
     >>> claimed("Use batch size 2,048: faster than your 16 in 10 of 10 rounds.")
     {'claim': 'order', 'least': 1.0, 'most': None}
+
+    The README's Python lines print the size alone: that it is faster is all they say.
     """
     figures = [float(each) for each in _FIGURE.findall(said.partition(_MONEY)[0])]
-    if re.search(r"faster .*in \d+ of \d+ rounds", said, re.IGNORECASE):
-        return {"claim": "order", "least": 1.0, "most": None}
-    if re.search("Keep batch|No change ", said):
+    if re.search("Keep batch|No change |^recommended 16$", said):
         return {"claim": "keep", "least": None, "most": None}
+    if re.search(r"faster .*in \d+ of \d+ rounds|^recommended \d", said, re.IGNORECASE):
+        return {"claim": "order", "least": 1.0, "most": None}
     if re.search("None is|Nothing is", said) or not figures:
         return {"claim": "none", "least": None, "most": None}
     if "at least" in said.lower():

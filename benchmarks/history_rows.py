@@ -171,10 +171,11 @@ class _Template:
     def __init__(self, number: int) -> None:
         from analysis.models import Run
         from analysis.runs.columns.result_columns import measured_columns
+        from engine.documents.measured import Measured
 
         result = _result(random.Random(number), number)
         stored = result.to_dict()
-        columns = measured_columns(stored)
+        columns = measured_columns(Measured.from_dict(stored))
         spec = stored["spec"]
         self.finished = _defaults(Run) | {
             **columns,

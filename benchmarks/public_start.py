@@ -78,10 +78,12 @@ def library() -> Path:
     return made
 
 
-def metered(script: Script, folder: Path, size: int, seconds: float = 300.0) -> tuple[int | None, int]:
+def metered(
+    script: Script, folder: Path, size: int, steps: int = STEPS, seconds: float = 300.0
+) -> tuple[int | None, int]:
     """Start a script under the second meter; the peak of its worst rank and its steps, None where it made too few."""
     with tempfile.TemporaryDirectory() as notes:
-        begin, until = _metered(script, folder, size, Path(notes), STEPS), time.monotonic() + seconds
+        begin, until = _metered(script, folder, size, Path(notes), steps), time.monotonic() + seconds
         try:
             while time.monotonic() < until and begin.poll() is None:
                 time.sleep(0.1)

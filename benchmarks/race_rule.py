@@ -1,13 +1,14 @@
 """How good the race's choice is, and how much time it takes: simulated with the functions that decide in a run.
 
-    python benchmarks/race_rule.py [--races 4000] [--processes 1] [--output FILE]
+    python benchmarks/race_rule.py [--races 4000] [--processes 1] [--held] [--output FILE]
 
 Each race draws 4 to 10 changes: half of them neutral within about 2 %, some slower, some faster (up to 2.5 times); one
 pair in twenty excludes each other. A combination is as fast as the product of its changes, times an interaction of each
 pair (normal, 3 %; one pair in ten cancels most of the smaller gain). The machine is one of `timing_simulation.py`:
 quiet, drifting, warming up, or beside a job that comes and goes, seen by the kernel or not. Each step has noise of 1, 2
 or 5 %, and one step in twenty takes up to twice as long. Every block runs in a process of its own, which has an error
-of its own (`RUN_TO_RUN` in a ratio of two).
+of its own (`RUN_TO_RUN` in a ratio of two); with `--held` each entry keeps its process, but for the evaluation's new
+ones, as in a race of a script.
 
 Quality: the true speed of the leader against the fastest of the single changes and pairs, and against the fastest of
 all combinations, which the race need not find. Time: against the exhaustive
@@ -41,7 +42,7 @@ from engine.faster.run import BLOCK_SECONDS, LEAST_STEPS  # noqa: E402
 from engine.race.field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict, Timed  # noqa: E402
 from engine.race.rule import MOST_ROUNDS_EVALUATION, NOISE, decide, ratio_of  # noqa: E402
 from engine.results.intervals import ENOUGH_ROUNDS  # noqa: E402
-from engine.results.speed_rounds import Stage  # noqa: E402
+from engine.results.speed_rounds import SpeedClaim, Stage  # noqa: E402
 from engine.results.stats import NOISE_FRACTION  # noqa: E402
 from engine.speed.selection import LOOK_EVERY, RUN_TO_RUN  # noqa: E402
 
@@ -68,6 +69,9 @@ class World:
     def loss(self, entry: Entry, most: int | None = None) -> float:
         """By what share it is slower than the fastest combination of up to `most` changes."""
         return 1 - math.exp(self.logarithm(entry) - max(self.logarithm(each) for each in self.entries(most)))
+
+    def best_logarithm(self) -> float:
+        return max(self.logarithm(each) for each in self.entries(1))
 
     def entries(self, most: int | None = None) -> list[Entry]:
         """All combinations without a conflict, up to `most` changes."""
@@ -100,37 +104,45 @@ def make_world(rng: random.Random) -> World:
 class Bench:
     """Runs blocks on a simulated machine, whose time goes on."""
 
-    def __init__(self, world: World, machine: Machine, noise: float, rng: random.Random) -> None:
-        self.world, self.machine, self.noise, self.rng = world, machine, noise, rng
-        self.now, self.units = 0.0, 0
+    def __init__(
+        self, world: World, machine: Machine, noise: float, rng: random.Random, *, holds: bool = False
+    ) -> None:
+        self.world, self.machine, self.noise, self.rng, self.holds = world, machine, noise, rng, holds
+        self.now, self.units, self.evaluated = 0.0, 0, 0
+        self.errors: dict[Entry, float] = {}  # of the processes that are held
 
     def round(self, step: NextRound) -> RacedRound:
-        began = self.now
+        began, is_evaluation = self.now, step.stage is Stage.EVALUATION
+        if not self.holds or (is_evaluation and self.evaluated % ENOUGH_ROUNDS == 0):
+            self.errors.clear()
+        self.evaluated += is_evaluation
         timed = tuple(self.block(entry) for entry in self.rng.sample(step.entries, len(step.entries)))
         return RacedRound(step.stage, step.generation, timed, self.now - began)
 
     def block(self, entry: Entry) -> Timed:
-        self.now += SETUP_SECONDS
-        own = self.rng.gauss(0, RUN_TO_RUN / math.sqrt(2))
-        true = self.world.step_seconds / math.exp(self.world.logarithm(entry) + own)
+        if not (was_held := entry in self.errors):
+            self.now += SETUP_SECONDS
+            self.errors[entry] = self.rng.gauss(0, RUN_TO_RUN / math.sqrt(2))
+        true = self.world.step_seconds / math.exp(self.world.logarithm(entry) + self.errors[entry])
         times: list[float] = []
         while sum(times) < max(BLOCK_SECONDS, LEAST_STEPS * self.world.step_seconds):
             tail = self.rng.uniform(1, 2) if self.rng.random() < 0.05 else 1.0
             times.append(true * self.machine.slowdown(self.now) * math.exp(self.rng.gauss(0, self.noise)) * tail)
             self.now += times[-1]
         self.units += 1
-        return Timed(entry, 1 / median(times), self.machine.others_cores)
+        return Timed(entry, 1 / median(times), self.machine.others_cores, was_held=was_held)
 
 
-def one_race(seed: int, machine_kind: str, noise: float) -> dict[str, Any]:
+def one_race(seed: int, machine_kind: str, noise: float, holds: bool) -> dict[str, Any]:
     rng = random.Random(seed)
     world = make_world(rng)
-    bench = Bench(world, Machine(machine_kind, rng), noise, rng)
+    bench = Bench(world, Machine(machine_kind, rng), noise, rng, holds=holds)
     rounds: list[RacedRound] = []
     while isinstance(step := decide(world.field, rounds), NextRound):
         rounds.append(bench.round(step))
     whole, loss = exhaustive(world, machine_kind, noise, rng)
-    return {**_judged(world, step, machine_kind, noise), "units": bench.units, **whole, "loss_of_exhaustive": loss}
+    found = {**_judged(world, step, machine_kind, noise), "units": bench.units, "seconds": bench.now}
+    return {**found, **whole, "loss_of_exhaustive": loss}
 
 
 def exhaustive(world: World, machine_kind: str, noise: float, rng: random.Random) -> tuple[dict[str, int], float]:
@@ -161,6 +173,8 @@ def _judged(world: World, verdict: RaceVerdict, machine: str, noise: float) -> d
         "loss_of_any": world.loss(verdict.leader),
         "is_found": verdict.is_found,
         "is_false": verdict.is_found and leader <= 0,
+        "has_no_gain": verdict.claim is SpeedClaim.NO_GAIN,
+        "overlooks": verdict.claim is SpeedClaim.NO_GAIN and world.best_logarithm() > math.log(verdict.least_gain),
         "is_held": gain is None or gain.low <= math.exp(leader) <= gain.high,
     }
 
@@ -178,6 +192,9 @@ def summary(found: list[dict[str, Any]]) -> dict[str, Any]:
         "within_3_percent_exhaustive": round(sum(e["loss_of_exhaustive"] <= NOISE_FRACTION for e in found) / count, 4),
         "share_of_exhaustive_time": round(units / whole, 3),
         "blocks_median": sorted(each["units"] for each in found)[count // 2],
+        "seconds_median": round(sorted(each["seconds"] for each in found)[count // 2]),
+        "no_gain": sum(each["has_no_gain"] for each in found),
+        "no_gain_false": sum(each["overlooks"] for each in found),
         "claims": len(claims),
         "false_claims": sum(each["is_false"] for each in claims),
         "interval_held": round(sum(each["is_held"] for each in claims) / max(len(claims), 1), 4),
@@ -188,11 +205,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--races", type=int, default=4000)
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--held", action="store_true")
     parser.add_argument("--output", type=Path, default=OUTPUT)
     options = parser.parse_args()
     cases = [(m, n) for m in MACHINES for n in NOISES]
     began = time.monotonic()
-    jobs = [(seed, *cases[seed % len(cases)]) for seed in range(options.races)]
+    jobs = [(seed, *cases[seed % len(cases)], options.held) for seed in range(options.races)]
     with ProcessPoolExecutor(options.processes) as pool:
         found = list(pool.map(one_race, *zip(*jobs, strict=True), chunksize=20))
     by_case = {

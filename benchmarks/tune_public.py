@@ -10,8 +10,9 @@ of their text is in this repository. Their data is tiny, random and made here by
 
 An answer is exact where a start of the largest size stays within the limit for 200 steps (for those of a minute where
 they are slower), and one of the next does not, under the product's own meter and under the one in `second_meter/`,
-which knows nothing of the product's hook. A script that is refused must be refused with the code that the list expects,
-because of what stands beside it there.
+which knows nothing of the product's hook. It is exact for its steps where the answer names an evaluation as not seen
+that alone takes more than the limit, and a few steps stay within it. A script that is refused must be refused with the
+code that the list expects, because of what stands beside it there.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ from engine.text.units import MIB  # noqa: E402
 
 LIST = ROOT / "benchmarks" / "public_scripts.toml"
 RESULTS = ROOT / "benchmarks" / "results" / "tune_public.cpu.jsonl"
-STARTS_DIFFER = "starts_differ"
-EXACT, REFUSED, WRONG = "exact", "refused rightly", "wrong"
+STARTS_DIFFER, IN_EVALUATION = "starts_differ", "in an evaluation"
+EXACT, OF_STEPS, REFUSED, WRONG = "exact", "exact for its steps", "refused rightly", "wrong"
+FEW_STEPS = 20
 SECONDS = 900
 COMPARED, COMPARED_SECONDS = 5, 40.0
 
@@ -171,6 +173,7 @@ def judged(document: dict[str, Any], script: Script, folder: Path) -> dict[str, 
     }
     if not boundary["certified"]:
         code = STARTS_DIFFER if boundary["reason"] == "out_of_memory" else boundary["reason"]
+        code = IN_EVALUATION if IN_EVALUATION in (boundary["note"] or "") else code
         if code == STARTS_DIFFER:  # its size trained in each of its starts, and should under the other meter
             found["second_meter_bytes"] = [metered(script, folder, largest)[0]]
             code = code if (found["second_meter_bytes"][0] or 1 << 60) <= script.limit_mib * MIB else WRONG
@@ -178,7 +181,11 @@ def judged(document: dict[str, Any], script: Script, folder: Path) -> dict[str, 
     truths = [metered(script, folder, size) for size in (largest, refused)]
     own_peaks, peaks = [own_meter_bytes(script, folder, size) for size in (largest, refused)], [t[0] for t in truths]
     limit_bytes = script.limit_mib * MIB
-    is_exact = all(None not in pair and pair[0] <= limit_bytes < pair[1] for pair in (peaks, own_peaks))
+    is_exact = all(is_between(pair, limit_bytes) for pair in (peaks, own_peaks))
+    verdict = EXACT
+    if not is_exact and document["training"]["unseen"]["unused_loaders"]:
+        found["bytes_of_few_steps"] = [metered(script, folder, size, FEW_STEPS)[0] for size in (largest, refused)]
+        is_exact, verdict = is_between(found["bytes_of_few_steps"], limit_bytes), OF_STEPS
     runs = [start(script, folder, script.current, COMPARED_SECONDS, COMPARED) for start in (alone_run, watched_run)]
     count, apart = losses_differ(*runs)
     are_same = None if apart is None else apart == 0.0
@@ -186,17 +193,25 @@ def judged(document: dict[str, Any], script: Script, folder: Path) -> dict[str, 
     found |= {"own_meter_bytes": own_peaks, "steps_of_the_truth": [t[1] for t in truths]}
     found |= {"losses_compared": count, "losses_are_same": are_same}
     is_expected = script.expected == EXACT and are_same is not False
-    return found | {"verdict": EXACT if is_exact and is_expected else WRONG}
+    return found | {"verdict": verdict if is_exact and is_expected else WRONG}
+
+
+def is_between(peaks: Sequence[int | None], limit_bytes: int) -> bool:
+    """Whether the first peak stays within the limit, and the second does not."""
+    within, beyond = peaks
+    return within is not None and beyond is not None and within <= limit_bytes < beyond
 
 
 def table(lines: list[dict[str, Any]]) -> str:
     """Return one line for each script and the counts."""
     rows = [
-        f"{each['name']:28} {each['verdict']:16} {each['starts'] or '-':>3} {each['seconds']:7.1f} s "
+        f"{each['name']:28} {each['verdict']:19} {each['starts'] or '-':>3} {each['seconds']:7.1f} s "
         f"{each['answer'] or '-':>7} {(each['reason'] or '')[:110]}"
         for each in lines
     ]
-    counts = {verdict: sum(each["verdict"] == verdict for each in lines) for verdict in (EXACT, REFUSED, WRONG)}
+    counts = {
+        verdict: sum(each["verdict"] == verdict for each in lines) for verdict in (EXACT, OF_STEPS, REFUSED, WRONG)
+    }
     starts = [each["search_starts"] for each in lines if each["verdict"] == EXACT]
     compared = sum(each.get("losses_are_same") is True for each in lines)
     last = f"{len(lines)} of {len(listed())} scripts were run: {counts}; losses the same in {compared}"

@@ -16,7 +16,7 @@ from .answers.sizes import answer_of_sizes
 from .answers.validation import answer_of_validation
 from .catalog.stored_workload import is_own_training
 from .documents.estimated import Estimated
-from .documents.measured import Measured, Tuned
+from .documents.measured import Measured
 from .documents.own_raced import OwnRaced
 from .documents.raced import Raced
 from .documents.stored import check_schema
@@ -70,7 +70,7 @@ class Kind:
     subcommand: str
     read_spec: Callable[[dict[str, Any]], Spec]
     read: Callable[[Mapping[str, Any]], Document]
-    answer: Callable[[Mapping[str, Any]], dict[str, Any]]
+    answer: Callable[[Mapping[str, Any]], Document]
     members: tuple[str, ...] = ()
     """The members of its document that none of another kind has."""
     searches: bool = False
@@ -86,7 +86,7 @@ class Kind:
 _of_a_measurement = partial(answer_of_sizes, MeasurementFacts)
 KINDS = ByKind(
     measurement=Kind("", measured_spec, Measured.from_dict, _of_a_measurement, searches=True),
-    command=Kind("tune", read_tuned_spec, Tuned.from_dict, partial(answer_of_sizes, CommandFacts), searches=True),
+    command=Kind("tune", read_tuned_spec, Measured.from_dict, partial(answer_of_sizes, CommandFacts), searches=True),
     estimate=Kind(
         "estimate",
         EstimateSpec.from_dict,
@@ -132,11 +132,20 @@ def read_result(document: Mapping[str, Any]) -> Document:
     return KINDS[kind_of(document)].read(document)
 
 
-def answered(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document of a result, as JSON has it, with all that follows from its facts.
+def answer(document: Mapping[str, Any]) -> Document:
+    """Return the result with all that follows from the facts of its document.
 
     Raises SpecError for a malformed document, and ImpossibleFiguresError for figures that no machine can have measured.
     """
     check_limits(document)
     check_schema(document)
-    return dict(to_json(KINDS[kind_of(document)].answer(document)))
+    return KINDS[kind_of(document)].answer(document)
+
+
+def as_stored(found: Document) -> dict[str, Any]:
+    """Return the document of a result, as JSON has it."""
+    return dict(to_json(found.to_dict()))
+
+
+def answered(document: Mapping[str, Any]) -> dict[str, Any]:
+    return as_stored(answer(document))

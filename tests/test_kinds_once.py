@@ -23,7 +23,7 @@ from engine.kinds import KINDS, ByKind, RunKind
 from engine.results.result import RunResult
 
 ROOT = Path(__file__).parents[1]
-BRANCHES_MAX, FILES_MAX = 12, 8
+BRANCHES_MAX, FILES_MAX = 11, 8
 """As many as there are: lower them when one goes."""
 OWN = (
     *("analysis/*/kinds/*", "analysis/models/run_states.py", "engine/kinds.py", "engine/documents/*"),

@@ -21,8 +21,8 @@ from analysis.presentation.estimate_error import describe_difference
 from analysis.presentation.formatting import percent
 from analysis.presentation.kinds import run_place
 from analysis.presentation.labels import model_name, short_device_name
-from analysis.presentation.stored.estimate import read_estimate
 from analysis.runs.columns.series import SeriesKey
+from engine.documents.estimated import EstimatedCard
 from engine.documents.measured import Measured
 from engine.results.figure_kinds import DERIVED, ESTIMATED, MEASURED
 
@@ -54,14 +54,13 @@ def note_silent_devices() -> int:
     return len(events)
 
 
-def contradiction(estimate: dict[str, Any], peak_error: float | None, measured: int | None) -> str:
+def contradiction(estimate: EstimatedCard, peak_error: float | None, measured: int | None) -> str:
     """Say how a measurement contradicts the estimate made before it; empty where it does not.
 
     An estimate states its own margin, from known errors. It is contradicted where the memory is off by more, or where
     the size that it called safe did not fit.
     """
-    stored = read_estimate(estimate)
-    safe, margin = stored.safe_batch_size, stored.margin_fraction
+    safe, margin = estimate.safe_batch_size, estimate.margin_fraction
     if measured is not None and safe is not None and measured < safe:
         return f"{safe:,} was estimated to fit with the margin, and at most {measured:,} fits"
     if peak_error is not None and margin is not None and abs(peak_error) > margin:

@@ -9,8 +9,8 @@ from urllib.parse import quote
 from django.urls import reverse
 
 from analysis.models import Run
-from analysis.presentation.chip import Chip
 from analysis.presentation.formatting import bytes_text, percent
+from analysis.presentation.labels import Chip
 from analysis.presentation.run_rows import HistoryRow, history_rows
 from analysis.runs.commands import RegisteredCommand, registered_commands
 from engine.errors import SpecError

@@ -8,7 +8,7 @@ from django import forms
 from django.http import QueryDict
 
 from analysis.http.query_string import StrictQueryForm, WholeNumberField, without_empty
-from analysis.presentation.stored.result import StoredResult
+from engine.documents.measured import Measured
 from engine.results.result import Savings
 from engine.results.savings import savings_assuming
 from engine.spec import RANGES
@@ -33,7 +33,7 @@ class Assumptions:
     is_changed: bool
 
 
-def assumptions(result: StoredResult, query: QueryDict) -> Assumptions:
+def assumptions(result: Measured, query: QueryDict) -> Assumptions:
     """Read the run's own assumptions, replaced by those in the address. An invalid one changes nothing."""
     own = result.savings
     stored = {

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from django.utils import timezone
 
 from analysis.models import Device
-from analysis.presentation.chip import Chip
 from analysis.presentation.device_hold import describe_hold
 from analysis.presentation.formatting import bytes_text
+from analysis.presentation.labels import Chip
 from analysis.presentation.run_state import FILLED_BY_OTHERS, HELD
 from analysis.runs.queue.placement import slot_of
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from statistics import median
 
 from analysis.presentation.formatting import bytes_text
-from analysis.presentation.stored.estimate import StoredEstimate, measured_memory
-from analysis.presentation.stored.result import StoredResult
-from engine.results.result import Reason
+from engine.documents.estimated import EstimatedCard
+from engine.documents.measured import Measured
+from engine.estimate.types import EstimateAt
+from engine.results.result import Probe, Reason
 from engine.results.stats import SAME_FRACTION, decisive_probes
 
 SAME = "the same"
@@ -101,11 +102,11 @@ def groups_of(grades: Iterable[Grade]) -> list[Group]:
     return sorted(groups, key=lambda group: (-len(group.grades), group.gpu, group.family))
 
 
-def compare_to_estimate(estimate: StoredEstimate, result: StoredResult) -> list[Beside]:
+def compare_to_estimate(estimate: EstimatedCard, result: Measured) -> list[Beside]:
     rows = [_boundary(estimate, result)]
     for size, probe in sorted(decisive_probes(result.probes).items()):
         point = estimate.at_batch_size(size)
-        pair = measured_memory(probe, point) if point is not None and probe.fits else None
+        pair = _measured_memory(probe, point) if point is not None and probe.fits else None
         if pair is not None:
             estimated, measured = pair
             error = estimated / measured - 1
@@ -114,7 +115,16 @@ def compare_to_estimate(estimate: StoredEstimate, result: StoredResult) -> list[
     return rows
 
 
-def _boundary(estimate: StoredEstimate, result: StoredResult) -> Beside:
+def _measured_memory(probe: Probe, point: EstimateAt) -> tuple[int, int] | None:
+    """Return estimated and measured bytes of one size: reserved where both have it, else allocated."""
+    pairs = (
+        (point.peak_reserved_bytes, probe.peak_reserved_bytes),
+        (point.peak_allocated_bytes, probe.peak_allocated_bytes),
+    )
+    return next(((estimated, measured) for estimated, measured in pairs if estimated and measured), None)
+
+
+def _boundary(estimate: EstimatedCard, result: Measured) -> Beside:
     """Compare the boundaries only where the measured one is certified by memory: any other is a lower bound."""
     estimated, measured = estimate.largest_batch_size, result.boundary.largest_batch_size
     is_known = result.boundary.certified and result.boundary.reason in (Reason.OUT_OF_MEMORY, Reason.DOES_NOT_FIT)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.presentation.formatting import percent_estimated, usd
 from analysis.presentation.labels import describe_limit
-from analysis.presentation.stored.estimate import StoredEstimate
+from engine.documents.estimated import EstimatedCard
 from engine.estimate.types import OR_MORE, EstimatedGpu, is_capped
 from engine.text.today import name_today
 
@@ -21,7 +21,7 @@ _SPOKEN_WITH_VOWEL = "AEFHILMNORSX"  # letters whose names begin with a vowel: a
 _NUMBER_WITH_UNIT = re.compile(r"(?<=\d) (?=[KMGT]?i?B\b|%)")
 
 
-def headline(estimate: StoredEstimate, spec: Mapping[str, Any], batch_size: int | None = None) -> str:
+def headline(estimate: EstimatedCard, spec: Mapping[str, Any], batch_size: int | None = None) -> str:
     """Write "Up to 480 fit an A100; your 32 leaves 80 % unused.": how many are faster, no estimate knows.
 
     `batch_size` is today's, by default the spec's.
@@ -47,13 +47,13 @@ def headline(estimate: StoredEstimate, spec: Mapping[str, Any], batch_size: int 
     return _first_short([*full, f"{reach} fit {gpu}, against {name_today(today)}.", f"{reach} fit {gpu}."])
 
 
-def is_too_large(size: int, estimate: StoredEstimate) -> bool:
+def is_too_large(size: int, estimate: EstimatedCard) -> bool:
     largest = estimate.largest_batch_size
     return size > largest and not is_capped(largest, estimate.limits, largest)
 
 
 def headline_of_all(
-    estimates: Sequence[StoredEstimate],
+    estimates: Sequence[EstimatedCard],
     spec: Mapping[str, Any],
     left_out: int = 0,
     prices: Mapping[str, Price] | None = None,
@@ -90,7 +90,7 @@ def cheapest_of(prices: Mapping[str, Price]) -> str | None:
     return min(prices, key=lambda gpu_id: prices[gpu_id].per_hour_usd, default=None)
 
 
-def describe_unused(estimate: StoredEstimate, batch_size: int) -> str:
+def describe_unused(estimate: EstimatedCard, batch_size: int) -> str:
     """Write "leaves 80 % unused", "leaves at least 79 % unused" between two estimated sizes; empty: not estimated."""
     memory = estimate.memory_at_most(batch_size)
     if memory is None:

@@ -7,35 +7,44 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from analysis.presentation.charts.bars import MemoryBar, Stack, stack_of
 from analysis.presentation.estimate_headline import cheapest_of, is_too_large
 from analysis.presentation.formatting import bytes_text, duration, percent_estimated, usd
 from analysis.presentation.labels import describe_several, short_device_name
-from analysis.presentation.stored.estimate import ESTIMATED_PARTS, StoredEstimate
 from engine.describe.estimate import METHODS, describe_attention, describe_known_error
 from engine.describe.key_figures import GAIN, SAVES, UNUSED, USE, WASTE, KeyFigure
 from engine.describe.ranks import describe_global, ranks_rows
+from engine.documents.estimated import EstimatedCard
 from engine.estimate.smallest_card import smallest_gpu
 from engine.estimate.types import OR_MORE, EstimateAt, is_capped
-from engine.settings.step_settings import PURE_BF16
 from engine.text.today import name_today
 from engine.text.units import format_percent
 
 if TYPE_CHECKING:
     from analysis.runs.gpu_catalog import Price
 
+_PARTS = (
+    ("parameters", "parameters"),
+    ("buffers", "buffers"),
+    ("gradients", "gradients"),
+    ("optimizer_state", "optimizer state"),
+    ("activations", "activations"),
+    ("temporaries", "temporaries"),
+    ("workspaces", "library workspaces"),
+    ("communication", "gathered weights and communication buffers"),
+)
+"""Key of `by_kind` without its unit, and the text for it, in the order they are drawn."""
 WITH_MARGIN = "With margin"
 """What pages call the largest size that would still fit if everything took more than predicted, by the margin."""
-_FP32_WEIGHTS = {"bf16": "bf16 autocast, fp32 weights", "fp16": "fp16 autocast, fp32 weights", PURE_BF16: "pure bf16"}
 
 
 @dataclass(frozen=True, slots=True)
 class GpuRow:
     """One GPU in the table of all: its sizes without and with the margin, and what today's batch size takes of it."""
 
-    estimate: StoredEstimate
+    estimate: EstimatedCard
     name: str
     largest_text: str
     safe_text: str
@@ -61,7 +70,7 @@ class KindRow:
     sizes: tuple[int | None, ...]
 
 
-def estimate_bars(estimate: StoredEstimate, current_batch_size: int) -> list[MemoryBar]:
+def estimate_bars(estimate: EstimatedCard, current_batch_size: int) -> list[MemoryBar]:
     wanted = {"today": ("Today", current_batch_size), "recommended": (WITH_MARGIN, estimate.safe_batch_size)}
     bars = []
     for key, (title, size) in wanted.items():
@@ -77,7 +86,7 @@ def estimate_bars(estimate: StoredEstimate, current_batch_size: int) -> list[Mem
     return bars
 
 
-def figures(estimate: StoredEstimate, current_batch_size: int) -> list[tuple[str, str, str]]:
+def figures(estimate: EstimatedCard, current_batch_size: int) -> list[tuple[str, str, str]]:
     """Return the three figures under the headline: what each is, its value, and a remark."""
     largest, limits = estimate.largest_batch_size, estimate.limits
     memory = None if is_too_large(current_batch_size, estimate) else estimate.memory_at_most(current_batch_size)
@@ -97,14 +106,14 @@ def figures(estimate: StoredEstimate, current_batch_size: int) -> list[tuple[str
     ]
 
 
-def _global_batch(estimate: StoredEstimate) -> list[tuple[str, str, str]]:
+def _global_batch(estimate: EstimatedCard) -> list[tuple[str, str, str]]:
     if estimate.spec.ranks == 1 or not estimate.safe_batch_size:
         return []
     size, _, remark = describe_global(estimate, estimate.safe_batch_size).partition(": ")
     return [("Global batch size with the margin", size, f"{remark}.")]
 
 
-def key_figures(estimate: StoredEstimate, current_batch_size: int) -> tuple[KeyFigure, ...]:
+def key_figures(estimate: EstimatedCard, current_batch_size: int) -> tuple[KeyFigure, ...]:
     safe, largest, today = estimate.safe_batch_size, estimate.largest_batch_size, name_today(current_batch_size)
     if not largest:
         return ()
@@ -134,35 +143,23 @@ def describe_size(size: int | None, limits: str, largest: int | None) -> str:
     return f"{size:,} {OR_MORE}" if is_capped(size, limits, largest) else f"{size:,}"
 
 
-def precision_in_full(shown: str, precision: str) -> str:
-    """Write "bf16 autocast, fp32 weights" for bf16; other precisions as they are shown."""
-    return _FP32_WEIGHTS.get(precision, shown)
-
-
-def settings_in_full(settings: Sequence[str], spec: Mapping[str, Any]) -> list[str]:
-    """Say of a half precision what stays in fp32: a model that is loaded in bf16 takes half of that."""
-    precision, in_4_bits = spec.get("precision"), spec.get("load_in_4bit")
-    full = "bf16 autocast" if precision == "bf16" and in_4_bits else _FP32_WEIGHTS.get(str(precision))
-    return [full if full and text == precision else text for text in settings]
-
-
-def estimate_stack(estimate: StoredEstimate, current_batch_size: int) -> Stack | None:
+def estimate_stack(estimate: EstimatedCard, current_batch_size: int) -> Stack | None:
     """Return the memory by kind at the peak: of the largest size with the margin, else of today's."""
     point = estimate.at_batch_size(estimate.safe_batch_size) or estimate.at_batch_size(current_batch_size)
     if point is None:
         return None
-    kinds = [(key, label, getattr(point.by_kind, f"{key}_bytes")) for key, label in ESTIMATED_PARTS]
+    kinds = [(key, label, getattr(point.by_kind, f"{key}_bytes")) for key, label in _PARTS]
     return stack_of(point.batch_size, kinds, peak_phase=point.phase)
 
 
 def kind_rows(points: Sequence[EstimateAt]) -> list[KindRow]:
     """Return the table of memory by kind; kinds without any memory are left out."""
-    sizes = {key: tuple(getattr(point.by_kind, f"{key}_bytes") for point in points) for key, _ in ESTIMATED_PARTS}
-    rows = [KindRow(f"kind-{key}", label, sizes[key]) for key, label in ESTIMATED_PARTS]
+    sizes = {key: tuple(getattr(point.by_kind, f"{key}_bytes") for point in points) for key, _ in _PARTS}
+    rows = [KindRow(f"kind-{key}", label, sizes[key]) for key, label in _PARTS]
     return [row for row in rows if any(row.sizes)]
 
 
-def gpu_rows(estimates: Sequence[StoredEstimate], current_batch_size: int, prices: Mapping[str, Price]) -> list[GpuRow]:
+def gpu_rows(estimates: Sequence[EstimatedCard], current_batch_size: int, prices: Mapping[str, Price]) -> list[GpuRow]:
     most = max((estimate.largest_batch_size for estimate in estimates), default=0)
     ordered = sorted(estimates, key=lambda e: (-e.largest_batch_size, -e.gpu.total_bytes, e.gpu.name))
     fitting = [estimate.gpu.id for estimate in estimates if estimate.safe_batch_size >= current_batch_size]
@@ -190,7 +187,7 @@ def gpu_rows(estimates: Sequence[StoredEstimate], current_batch_size: int, price
     return rows
 
 
-def how_rows(estimate: StoredEstimate, price: Price | None = None) -> list[tuple[str, str]]:
+def how_rows(estimate: EstimatedCard, price: Price | None = None) -> list[tuple[str, str]]:
     gpu = estimate.gpu
     origin = "measured on such a GPU here" if gpu.calibrated else "nominal: no such GPU was calibrated here"
     context = f"{bytes_text(gpu.context_bytes)}, {origin}" if gpu.context_bytes else ""  # a CPU has none

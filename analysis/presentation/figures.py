@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analysis.presentation.formatting import number, rate, rate_range, times, usd, usd_range
-from analysis.presentation.stored.result import StoredResult
+from engine.describe.boundary import is_today_refused
 from engine.describe.speed import speed_of
+from engine.documents.measured import Measured
 from engine.results.result import Point, Savings
 from engine.text.today import name_today
 from engine.text.units import format_least_usd, format_most_usd, sentence_case
@@ -28,20 +29,20 @@ class Figure:
     interval: str = ""
 
 
-def figures(result: StoredResult, savings: Savings | None = None) -> list[Figure]:
+def figures(result: Measured, savings: Savings | None = None) -> list[Figure]:
     """Return speed-up, cost per run and saving per year, with the run's own assumptions or the reader's.
 
     Where only bounds are known these are the bounds. None where no factor is known: the sentence says why.
     """
     savings, known = savings or result.savings, speed_of(result)
     if known.least is None:
-        is_alone = result.current_is_refused and result.is_speed_measurable  # there is nothing to gain on
+        is_alone = is_today_refused(result) and result.is_speed_measurable  # there is nothing to gain on
         return [_own_speed(result, result.recommended)] if is_alone and result.recommended else []
     speedup = Figure("Speed-up", known.factor, "measured", _against(result), is_gain=True, interval=known.interval)
     return [speedup, *_money(result, savings)]
 
 
-def _against(result: StoredResult) -> str:
+def _against(result: Measured) -> str:
     if result.speedup is None or result.current is None or result.recommended is None:
         size = result.recommended.batch_size if result.recommended else 0
         return f"{size:,} against {name_today(result.current_batch_size)}, timed side by side."
@@ -50,7 +51,7 @@ def _against(result: StoredResult) -> str:
     return f"{text} The batch is {times(ratio)} as large." if ratio is not None and ratio > 1 else text
 
 
-def _own_speed(result: StoredResult, size: Point) -> Figure:
+def _own_speed(result: Measured, size: Point) -> Figure:
     today = sentence_case(name_today(result.current_batch_size))
     text = f"samples/s at {size.batch_size:,}. {today} does not run here to compare with."
     interval = rate_range(size.samples_per_second_low, size.samples_per_second_high)
@@ -58,7 +59,7 @@ def _own_speed(result: StoredResult, size: Point) -> Figure:
     return Figure("Speed", rate(size.samples_per_second), kind, text, interval=interval)
 
 
-def _money(result: StoredResult, savings: Savings) -> list[Figure]:
+def _money(result: Measured, savings: Savings) -> list[Figure]:
     """Return cost and saving; the lower bound of a saving is the upper bound of the cost."""
     today, run, year = savings.cost_per_run_usd, savings.per_run_usd, savings.per_year_usd
     low, high = savings.per_run_usd_low, savings.per_run_usd_high

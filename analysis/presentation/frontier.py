@@ -13,8 +13,7 @@ from analysis.presentation.charts.axes import batch_axis
 from analysis.presentation.charts.plots import Plot, PlotPoint, SeriesStyle, Table, Trace
 from analysis.presentation.estimate_summary import describe_size
 from analysis.presentation.formatting import rate, rate_range
-from engine.documents.estimated import StoredFrontier
-from engine.estimate.frontier import FrontierRow
+from engine.estimate.frontier import Frontier, FrontierRow
 from engine.text.units import GIB, MIB
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ _IN_MIB_BELOW_BYTES = 4 * GIB
 _HEADINGS = {"tokens": "Length", "pixels": "Image size"}
 
 
-def frontier_shown(made: StoredFrontier, measured: Mapping[int, Measured]) -> dict[str, Any]:
+def frontier_shown(made: Frontier, measured: Mapping[int, Measured]) -> dict[str, Any]:
     heading, memory_unit = _HEADINGS[made.unit], "MiB" if made.limit_bytes < _IN_MIB_BELOW_BYTES else "GiB"
     return {
         "title": f"What fits at each {heading.lower()}",
@@ -58,7 +57,7 @@ def _size_row(row: FrontierRow, measured: Measured | None, memory_unit: str) -> 
     }
 
 
-def frontier_plot(made: StoredFrontier) -> Plot | None:
+def frontier_plot(made: Frontier) -> Plot | None:
     rows, heading = [row for row in made.rows if row.safe_batch_size], _HEADINGS[made.unit]
     if len(rows) < 2:
         return None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from analysis.models import Run
@@ -25,6 +26,15 @@ _FAMILIES = {
     "transformer": "transformers",
     "mixture_of_experts": "mixtures of experts",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """A state as a small label with an icon, so that it does not depend on colour."""
+
+    icon: str
+    word: str
+    css_class: str
 
 
 def model_name(model: str) -> str:
@@ -75,6 +85,14 @@ def describe_precision(spec: Mapping[str, Any]) -> str:
     return f"{precision} autocast" if is_quantized else f"{precision} autocast, fp32 weights"
 
 
+def settings_in_full(settings: Sequence[str], spec: Mapping[str, Any]) -> list[str]:
+    """Say of a half precision what stays in fp32: a model that is loaded in bf16 takes half of that."""
+    if "precision" not in spec:  # nothing is known of one's own training
+        return [*settings]
+    in_short, in_full = short_precision(spec), describe_precision(spec)
+    return [in_full if text == in_short else text for text in settings]
+
+
 def describe_limit(limit_bytes: int | None) -> str:
     """Write "limited to 256 MiB"; empty without a limit."""
     return f"limited to {round_bytes(limit_bytes)}" if limit_bytes else ""
@@ -121,14 +139,3 @@ def describe_several(name: str, ranks: int) -> str:
 def short_device_name(name: str) -> str:
     """Write the name without the vendor: "A100-SXM4-40GB"."""
     return name.removeprefix("NVIDIA ").removeprefix("GeForce ")
-
-
-def describe_unsteady(batch_sizes: list[int]) -> str | None:
-    """Warn of a speed-up with unsteady timings; None where they were steady."""
-    if not batch_sizes:
-        return None
-    which = " and ".join(f"batch {size:,}" for size in batch_sizes)
-    return (
-        f"The step times of {which} were not steady when the timed pass ended, so the speed-up is approximate. "
-        "Run it again when the machine is otherwise idle."
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analysis.presentation.charts.bars import Stack, memory_stack
-from analysis.presentation.stored.result import StoredResult
+from engine.documents.measured import Measured
 from engine.results.result import Probe
 from engine.results.stats import decisive_probes
 
@@ -30,21 +30,21 @@ class Peak:
     phase: str
 
 
-def stack_probe(result: StoredResult) -> Probe | None:
+def stack_probe(result: Measured) -> Probe | None:
     shown = result.recommended or result.largest_with_reserve or result.largest
     wanted = shown.batch_size if shown else None
     fitting = (p for p in result.probes if p.batch_size == wanted and p.memory_by_kind is not None)
     return next(fitting, None)
 
 
-def stack(result: StoredResult) -> Stack | None:
+def stack(result: Measured) -> Stack | None:
     probe = stack_probe(result)
     if probe is None or probe.memory_by_kind is None:
         return None
     return memory_stack(probe.batch_size, probe.memory_by_kind, peak_phase=probe.peak_phase)
 
 
-def stacks(result: StoredResult) -> list[Stack]:
+def stacks(result: Measured) -> list[Stack]:
     probes = [probe for probe in decisive_probes(result.probes).values() if probe.fits and probe.memory_by_kind]
     drawn = (
         memory_stack(probe.batch_size, kinds, peak_phase=probe.peak_phase, whole_bytes=result.limit_bytes)
@@ -54,7 +54,7 @@ def stacks(result: StoredResult) -> list[Stack]:
     return [each for each in drawn if each is not None]
 
 
-def levels(result: StoredResult) -> list[Level]:
+def levels(result: Measured) -> list[Level]:
     probe = stack_probe(result)
     if probe is None:
         return []
@@ -68,7 +68,7 @@ def levels(result: StoredResult) -> list[Level]:
     return [Level(name, text, size, f"{size / whole * 100:.2f}%") for name, text, size in rows if size is not None]
 
 
-def peaks_without_parts(result: StoredResult) -> list[Peak]:
+def peaks_without_parts(result: Measured) -> list[Peak]:
     """Return the peak of each size where no probe tells what filled it, as of somebody's own training."""
     if any(probe.memory_by_kind is not None for probe in result.probes):
         return []

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analysis.presentation.formatting import bytes_text, rate, rate_range
-from analysis.presentation.stored.result import StoredResult
 from engine.catalog.stored_workload import stored_workload
 from engine.describe.speed import speed_of
+from engine.documents.measured import Measured
 from engine.results.result import Point
 from engine.text.today import name_today
 from engine.text.units import sentence_case
@@ -24,14 +24,14 @@ class NothingToGain:
     others: tuple[str, ...]
 
 
-def nothing_to_gain(result: StoredResult) -> NothingToGain | None:
+def nothing_to_gain(result: Measured) -> NothingToGain | None:
     kept = result.recommended
     if kept is None or kept.batch_size != result.current_batch_size or result.is_check:
         return None
     return NothingToGain(_evidence(result, kept), tuple(_others(result, kept)))
 
 
-def _evidence(result: StoredResult, kept: Point) -> str:
+def _evidence(result: Measured, kept: Point) -> str:
     said = f"{sentence_case(speed_of(result).said)}."
     if kept.samples_per_second is None:
         return said
@@ -43,7 +43,7 @@ def _speed(point: Point) -> str:
     return f"{rate(point.samples_per_second)} samples/s{f' ({interval})' if interval else ''}"
 
 
-def _others(result: StoredResult, kept: Point) -> list[str]:
+def _others(result: Measured, kept: Point) -> list[str]:
     free, workload = result.free_bytes or 0, stored_workload(result.spec)
     has_room, tries = free >= ROOM_FROM * result.limit_bytes, []
     if result.spec.get("gradient_checkpointing") and has_room:

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from analysis.presentation.charts.curves import ProbeRow
-from analysis.presentation.stored.estimate import StoredEstimate
 from engine.describe.probe import OUTCOMES, PURPOSES, shown_throughput
+from engine.documents.estimated import EstimatedCard
 from engine.results.result import Outcome, Purpose
 
 _MARKS = {
@@ -59,7 +59,7 @@ def probe_lines(
     probes: Iterable[ProbeRow],
     roles: Mapping[str, int | None],
     carried: Collection[ProbeKey] = (),
-    estimate: StoredEstimate | None = None,
+    estimate: EstimatedCard | None = None,
 ) -> list[ProbeLine]:
     """Return the lines in the order of the probes. `carried`: measured in an earlier attempt."""
     estimated = {point.batch_size: point.peak_allocated_bytes for point in estimate.points} if estimate else {}

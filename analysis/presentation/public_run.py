@@ -13,28 +13,22 @@ from typing import Any
 from analysis.models import Device, Run
 from analysis.presentation.kinds import presentation_of
 from analysis.presentation.kinds.presentation import Presentation
-from analysis.presentation.stored.unreadable import read_or_none
+from analysis.presentation.unreadable import read_or_none
 
 OWN_TRAINING = "a training of their own"
 ANOTHER_MACHINE = "another machine"
 _VERSIONS = ("torch", "torchvision", "transformers", "diffusers", "cuda", "rocm", "cudnn", "python")
+_COLUMNS = (
+    *("pk", "kind", "gpu", "device_name", "is_trusted", "state", "created_at", "finished_at", "capacity_bytes"),
+    *("limit_bytes", "largest_batch_size", "certified", "boundary_reason", "estimated_largest_batch_size"),
+    *("estimated_safe_batch_size", "estimate_is_calibrated"),
+)
 _RESULT = (
-    *("schema", "largest", "largest_with_reserve", "fastest", "recommended", "current", "waste", "speedup"),
-    *(
-        "speedup_low",
-        "speedup_high",
-        "batch_size_ratio",
-        "savings",
-        "timings",
-        "speed",
-        "speed_rounds",
-        "memory_breakdown",
-        "fits",
-    ),
+    *("schema", "largest", "largest_with_reserve", "fastest", "recommended", "current", "waste", "fits"),
+    *("speedup", "speedup_low", "speedup_high", "batch_size_ratio", "savings", "timings", "speed", "speed_rounds"),
+    "memory_breakdown",
 )
-_DEVICE = (
-    *("kind", "name", "capacity_bytes", "limit_bytes", "compute_capability", "foreign_used_bytes", "beside_bytes"),
-)
+_DEVICE = ("kind", "name", "capacity_bytes", "limit_bytes", "compute_capability", "foreign_used_bytes", "beside_bytes")
 _PROBE_HIDDEN = ("error_type", "error_message", "timing_conditions")
 _SPEC_HIDDEN = ("name", "directory", "function", "script", "device", "command", "batch_in", "catalogue")
 _ESTIMATE_HIDDEN = ("spec", "environment", "host")
@@ -50,27 +44,12 @@ def public_run(run: Run) -> Run:
     else:
         public_result = _result(result, kind)
     return Run(
-        pk=run.pk,
-        kind=run.kind,
-        gpu=run.gpu,
+        **{name: getattr(run, name) for name in _COLUMNS},
         model=OWN_TRAINING if _is_own(run.spec, kind) else run.model,
         device=None if kind.is_predicted else card,
-        device_name=run.device_name,
         reported_from=run.reported_from and ANOTHER_MACHINE,  # that it was reported, not from which host
-        is_trusted=run.is_trusted,
-        state=run.state,
-        created_at=run.created_at,
-        finished_at=run.finished_at,
         spec=_spec(run.spec, kind),
         result=public_result,
-        capacity_bytes=run.capacity_bytes,
-        limit_bytes=run.limit_bytes,
-        largest_batch_size=run.largest_batch_size,
-        certified=run.certified,
-        boundary_reason=run.boundary_reason,
-        estimated_largest_batch_size=run.estimated_largest_batch_size,
-        estimated_safe_batch_size=run.estimated_safe_batch_size,
-        estimate_is_calibrated=run.estimate_is_calibrated,
     )
 
 
@@ -107,7 +86,7 @@ def _result(result: Mapping[str, Any], kind: Presentation) -> dict[str, Any]:
         public["boundary"]["note"] = None
     if training := result.get("training"):
         public["training"] = {**_without(training, ("rank_hosts",)), "changed_files": [], "whole_run": None}
-    if estimate := read_or_none("estimate", _estimate, result.get("estimate")):
+    if estimate := read_or_none(_estimate, result.get("estimate")):
         public["estimate"] = estimate
     return public
 

@@ -9,16 +9,17 @@ from typing import Any
 from analysis.presentation.estimate_error import SAME, compare_to_estimate
 from analysis.presentation.formatting import bytes_text, duration, percent, round_percent
 from analysis.presentation.labels import model_name, place
-from analysis.presentation.stored.estimate import StoredEstimate
-from analysis.presentation.stored.result import StoredResult
 from engine.catalog.stored_workload import stored_workload
 from engine.describe.answer import Answer
 from engine.describe.boundary import CertificateLine, answer_of_check, trains_with, verbs
 from engine.describe.grade import describe_emulation
 from engine.describe.key_figures import SAVES, key_figures
 from engine.describe.rank_peaks import describe_group, describe_imbalance, describe_spread, rank_peaks
+from engine.describe.reserve import keeps_reserve
 from engine.describe.result import answer_of, parts_of_time
 from engine.describe.speed import others_of, speed_of
+from engine.documents.estimated import EstimatedCard
+from engine.documents.measured import Measured
 from engine.results.result import Reason
 from engine.results.speed_rounds import Stage
 from engine.settings.step_settings import PURE_BF16
@@ -33,7 +34,7 @@ _NAME_WORDS = 6
 """Words of a model's name in the leading sentence; the rest of a longer name stands among the facts."""
 
 
-def headline(result: StoredResult) -> Answer:
+def headline(result: Measured) -> Answer:
     if result.is_check:  # one size was run: there is nothing to choose
         return answer_of_check(result)
     if result.largest is None:
@@ -43,7 +44,7 @@ def headline(result: StoredResult) -> Answer:
     return answer_of(result)
 
 
-def reach(result: StoredResult) -> str:
+def reach(result: Measured) -> str:
     """Write "On this CPU, limited to 1 GiB, BERT tiny trains with up to 8 samples."; empty where nothing trained."""
     if result.largest is None:
         return ""
@@ -52,7 +53,7 @@ def reach(result: StoredResult) -> str:
     return f"{where} {name} {trains_with(result, result.largest.batch_size, trains)}."
 
 
-def verdict(result: StoredResult) -> str:
+def verdict(result: Measured) -> str:
     """Return all of it as one text, for a message that has no page around it."""
     if result.largest is None and not result.is_check:
         where, name = place(result.device, result.limit_bytes), model_name(result.spec["model"])
@@ -61,7 +62,7 @@ def verdict(result: StoredResult) -> str:
     return " ".join([headline(result).sentence, *speed_of(result).notes, *saves, *filter(None, [reach(result)])])
 
 
-def _why_nothing_fits(result: StoredResult) -> str:
+def _why_nothing_fits(result: Measured) -> str:
     if result.boundary.reason is Reason.DOES_NOT_FIT:
         return "does not fit: even batch 1 runs out of memory."
     if result.boundary.reason is Reason.FOREIGN_MEMORY:
@@ -69,13 +70,13 @@ def _why_nothing_fits(result: StoredResult) -> str:
     return "was not measured to the end: no batch size finished."
 
 
-def describe_reserve(result: StoredResult) -> str:
+def describe_reserve(result: Measured) -> str:
     if result.recommended is None or result.free_bytes is None or result.speed is None:
         return ""
     share = percent(max(result.free_bytes, 0) / result.limit_bytes)
     left = f"{result.recommended.batch_size:,} leaves {bytes_text(max(result.free_bytes, 0))} free, {share}"
     requested = f"requested: at least {round_percent(result.speed.reserve_fraction)}"
-    if result.keeps_reserve:
+    if keeps_reserve(result, result.recommended):
         return f"{left}; {requested}."
     other = result.largest_with_reserve
     if other is None:
@@ -83,7 +84,7 @@ def describe_reserve(result: StoredResult) -> str:
     return f"{left}; {requested}. The largest that leaves it is {other.batch_size:,}."
 
 
-def describe_timing(result: StoredResult) -> str:
+def describe_timing(result: Measured) -> str:
     speed = result.speed
     if speed is None or duration(speed.seconds) == duration(0):
         return ""
@@ -115,7 +116,7 @@ _PROTECTIONS = {
 }
 
 
-def paste(result: StoredResult) -> str | None:
+def paste(result: Measured) -> str | None:
     if result.recommended is None:
         return None
     size, spec = result.recommended.batch_size, trained_settings(result.spec)
@@ -132,11 +133,11 @@ def paste(result: StoredResult) -> str | None:
     return "\n".join([*weights, "TrainingArguments(", *(f"    {line}," for line in lines), ")"])
 
 
-def _samples_per_step_today(result: StoredResult) -> int:
+def _samples_per_step_today(result: Measured) -> int:
     return result.current_batch_size * int(trained_settings(result.spec).get("accumulation_steps", 1))
 
 
-def _micro_batches(result: StoredResult) -> int:
+def _micro_batches(result: Measured) -> int:
     size = result.recommended.batch_size if result.recommended else 1
     return -(-_samples_per_step_today(result) // size)
 
@@ -160,7 +161,7 @@ def own_setting(spec: Mapping[str, Any], size: int) -> str | None:
     return line if spec["batch"] == "template" else f"# {BATCH_WAYS[spec['batch']]}: {size}\n{line}"
 
 
-def paste_note(result: StoredResult) -> str | None:
+def paste_note(result: Measured) -> str | None:
     if result.recommended is None or result.recommended.batch_size == result.current_batch_size:
         return None
     size, today = result.recommended.batch_size, _samples_per_step_today(result)
@@ -179,7 +180,7 @@ def paste_note(result: StoredResult) -> str | None:
 _LOADER = f"From {round_percent(LOADER_LIMITS_FROM)} on the data loader is the limit."
 
 
-def training_rows(result: StoredResult) -> list[tuple[str, str]]:
+def training_rows(result: Measured) -> list[tuple[str, str]]:
     training = result.training
     if training is None:
         return []
@@ -203,25 +204,25 @@ def training_rows(result: StoredResult) -> list[tuple[str, str]]:
     return [(name, text) for name, text in rows if text]
 
 
-def _groups(result: StoredResult, training: Training) -> Iterator[str]:
+def _groups(result: Measured, training: Training) -> Iterator[str]:
     for point in dict.fromkeys(p.batch_size for p in (result.recommended, result.largest) if p is not None):
         yield describe_group(point, training.ranks, training.micro_batches)
 
 
-def loader_limit(result: StoredResult) -> str | None:
+def loader_limit(result: Measured) -> str | None:
     if result.training is None:
         return None
     recommended = result.recommended.batch_size if result.recommended else None
     return describe_loader(result.training.throughputs, recommended, result.device.kind)
 
 
-def estimate_evidence(estimate: StoredEstimate, result: StoredResult) -> CertificateLine:
+def estimate_evidence(estimate: EstimatedCard, result: Measured) -> CertificateLine:
     largest, row = estimate.largest_batch_size, compare_to_estimate(estimate, result)[0]
     size, difference = f"{largest:,}" if largest else "no size fits", row.difference
     text = f"Predicted before the run: {size}, {'exact' if difference == SAME else difference}."
     return CertificateLine("estimate", "estimate", text)
 
 
-def timings(result: StoredResult) -> list[tuple[str, float]]:
+def timings(result: Measured) -> list[tuple[str, float]]:
     parts = [(name, seconds) for _, name, seconds in parts_of_time(result.timings)]
     return [*parts, ("Whole run", result.timings.total_seconds)]

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 from analysis.models import Run, State
 from analysis.presentation import labels, run_state
-from analysis.presentation.chip import Chip
 from analysis.presentation.formatting import factor, usd
 from analysis.presentation.kinds import presentation_of, run_place, settings_of_run
 from analysis.presentation.kinds.presentation import Presentation
+from analysis.presentation.kinds.validation import verdict_chip
+from analysis.presentation.labels import Chip
 from analysis.presentation.origin import describe_origin
-from analysis.presentation.stored.validation import verdict_chip
 from analysis.runs.queue.forecast import QueuePosition
 from engine.describe.speed import FASTER, NO_GAIN, NOT_KNOWN
 from engine.results.result import Reason

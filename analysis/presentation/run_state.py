@@ -8,11 +8,10 @@ from django.conf import settings
 from django.utils import timezone
 
 from analysis.models import Run, State
-from analysis.presentation.chip import Chip
 from analysis.presentation.device_hold import describe_hold
 from analysis.presentation.formatting import duration
 from analysis.presentation.kinds import presentation_of, run_place
-from analysis.presentation.labels import model_name
+from analysis.presentation.labels import Chip, model_name
 from analysis.presentation.origin import executor_of
 from analysis.runs.queue.forecast import QueuePosition
 from analysis.runs.queue.remaining_time import RemainingTime

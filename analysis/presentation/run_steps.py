@@ -8,7 +8,7 @@ from typing import Any
 
 from analysis.models import Run, State
 from analysis.presentation.kinds import presentation_of
-from analysis.presentation.stored.estimate import StoredEstimate
+from engine.documents.estimated import EstimatedCard
 from engine.phase_facts import finding_of_phase, searched
 from engine.plan import SoFar, share_of_phase
 from engine.progress import PHASE_NAMES
@@ -44,7 +44,7 @@ class Steps:
         return f"{self.number} of {self.count}" if self.number else ""
 
 
-def run_steps(run: Run, known: SoFar, estimate: StoredEstimate | None, progress: Mapping[str, Any]) -> Steps:
+def run_steps(run: Run, known: SoFar, estimate: EstimatedCard | None, progress: Mapping[str, Any]) -> Steps:
     phases = presentation_of(run).phases(run)
     if run.state != State.RUNNING:
         return Steps(tuple(Step(PHASE_NAMES[name], LATER, "") for name in phases), 0, 0)
@@ -63,7 +63,7 @@ def run_steps(run: Run, known: SoFar, estimate: StoredEstimate | None, progress:
     return Steps(tuple(steps), min(now + 1, len(phases)), round(100 * (now + share) / len(phases)))
 
 
-def _fact(phase: str, state: str, known: SoFar, estimate: StoredEstimate | None, progress: Mapping[str, Any]) -> str:
+def _fact(phase: str, state: str, known: SoFar, estimate: EstimatedCard | None, progress: Mapping[str, Any]) -> str:
     stage, trying = str(progress.get("stage") or ""), progress.get("batch_size")
     step = f", step {progress['step']}" if state == NOW and progress.get("step") else ""
     if phase == "predicting" and progress.get("cards"):

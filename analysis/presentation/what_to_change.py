@@ -21,8 +21,8 @@ from analysis.presentation.charts.plots import (
     Trace,
     pareto_front,
 )
-from analysis.presentation.estimate_summary import precision_in_full
 from analysis.presentation.formatting import bytes_text, round_bytes
+from analysis.presentation.labels import describe_precision
 from engine.estimate.alternatives import ORDER
 from engine.estimate.what_to_change import Variant, WhatToChange
 from engine.spec import SETTINGS
@@ -84,7 +84,7 @@ def _setting_text(name: str, value: object) -> str:
     if value is True:
         return each.label
     shown = (each.choices or {}).get(str(value), f"{value:,}" if isinstance(value, int) else str(value))
-    return f"{each.label}: {precision_in_full(shown, str(value)) if name == 'precision' else shown}"
+    return f"{each.label}: {describe_precision({name: value}) if name == 'precision' else shown}"
 
 
 def describe_gain(measured: Measured | None, base: Measured | None) -> str:

@@ -20,11 +20,12 @@ from django.db import DataError, IntegrityError
 
 from analysis.models import Run
 from analysis.runs.kinds import rules_of
+from engine.documents.stored import MALFORMED
 from engine.speed.reasons import STOPPED
 
 logger = logging.getLogger(__name__)
 
-NOT_STORABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError, DataError, IntegrityError)
+NOT_STORABLE = (*MALFORMED, DataError, IntegrityError)
 """Errors of storing a malformed result, such as one of another version of the engine. A retry would not help."""
 
 
@@ -54,7 +55,7 @@ def left_result(run: Run) -> LeftResult | None:
     try:
         content = json.loads((_folder(run) / "result.json").read_text())
         left = LeftResult(dict(content["result"]), int(content["exit_status"]))
-        rules_of(run).columns(left.result)
+        rules_of(run).engine.read(left.result)
     except FileNotFoundError:
         return None
     except (OSError, *NOT_STORABLE) as exc:

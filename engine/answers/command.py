@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any, ClassVar
 
 from ..errors import SpecError
-from ..results.result import Boundary, Outcome, Point, Probe, Reason, RunResult
+from ..results.result import Boundary, Outcome, Point, Probe, Reason
 from ..results.speed_rounds import SpeedRound, Stage
 from ..search.allowed_sizes import AllowedSizes, boundary_among
 from ..search.boundary import boundary_cut_short, boundary_of_most_starts, boundary_of_search
@@ -34,9 +34,9 @@ from ..tune.script_error import wall_of_the_script
 from ..tune.spec import FUNCTION, FunctionSpec, TuneSpec, read_tuned_spec
 from ..tune.speed.alternating_starts import rounds_of, verdict
 from ..tune.speed.to_compare import sizes_to_compare
-from ..tune.training import Training, TuneResult
+from ..tune.training import Training
 from .impossible import Impossible
-from .size_facts import EndOfSearch, SizeFacts, StoredFactsOfACommand, ended_at
+from .size_facts import SizeFacts, ended_at
 from .training import impossible_training
 
 
@@ -44,10 +44,8 @@ from .training import impossible_training
 class CommandFacts(SizeFacts):
     """The facts of a command, or of a function."""
 
-    stored: StoredFactsOfACommand
     spec: TuneSpec | FunctionSpec
 
-    document: ClassVar = StoredFactsOfACommand
     spec_members: ClassVar = ("model", "device", "batch", "current_batch_size", "max_batch_size", "compare_speed")
 
     @classmethod
@@ -90,7 +88,9 @@ class CommandFacts(SizeFacts):
 
     @property
     def training(self) -> Training:
-        """Return what the training showed of itself, with the speeds of its starts."""
+        """Return what the training showed of itself, with the speeds of its starts. Raises SpecError without any."""
+        if self.stored.training is None:
+            raise SpecError("training", "is missing")
         return self.stored.training
 
     @property
@@ -118,7 +118,7 @@ class CommandFacts(SizeFacts):
         taken, failed = sizes_taken_and_failed(self.searched)
         return rule if failed and rule.is_consistent(taken, failed) else None
 
-    def _has_learned_sizes(self, boundary: EndOfSearch) -> bool:
+    def _has_learned_sizes(self, boundary: Boundary) -> bool:
         """Whether the sizes that were searched are not those of the spec."""
         given = self.spec.allowed_sizes
         return boundary.allowed_sizes is not None and boundary.allowed_sizes != (given and given.describe())
@@ -169,9 +169,6 @@ class CommandFacts(SizeFacts):
         samples = timed.batch_size * self.micro_batches(timed.batch_size, 1)
         speed = speed or samples / fmean(timed.timed_step_seconds)
         return replace(timed, samples_per_second=speed, step_seconds=samples / speed)
-
-    def to_dict(self, result: RunResult) -> dict[str, Any]:
-        return TuneResult(result, self.training).to_dict()
 
     def may_have_reason(self, reason: str, largest: int) -> bool:
         if (reason == OF_EMULATED) != bool(self.spec.emulated_ranks):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,12 @@ class ImpossibleFiguresError(Exception):
     def __init__(self, found: list[Impossible]) -> None:
         super().__init__(", ".join(each.field for each in found[:3]))
         self.found = found
+
+
+def within(field: str, value: float | None, low: float, high: float) -> Iterator[Impossible]:
+    """Yield a figure that is known and out of its bounds."""
+    if value is not None and not low <= value <= high:
+        yield Impossible(field, value, [low, high])
 
 
 def refuse(found: Iterable[Impossible]) -> None:

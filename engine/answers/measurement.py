@@ -27,7 +27,7 @@ from ..speed.rounds import Round
 from ..speed.selection import BLOCK_SECONDS, SpeedVerdict, decide
 from ..text.wording import is_one_of
 from .impossible import Impossible
-from .size_facts import SizeFacts, StoredFacts, ended_at
+from .size_facts import SizeFacts, ended_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,6 @@ class MeasurementFacts(SizeFacts):
 
     spec: RunSpec
 
-    document: ClassVar = StoredFacts
     spec_members: ClassVar = (
         *("model", "device", "precision", "optimizer", "current_batch_size", "max_batch_size", "time_budget_seconds"),
         *("price_per_hour_usd", "hours_per_run", "runs_per_year"),

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..documents.own_raced import OwnRaced
+from ..documents.stored import StoredSpec
 from ..errors import SpecError
 from ..race.field import TODAY, Entry, Field, RacedRound, RaceVerdict, mean_others_cores
 from ..race.numbers import UNKNOWN, Numbers
@@ -37,12 +38,11 @@ from ..tune.faster.answer import (
     with_start,
 )
 from ..tune.faster.facts import Facts
-from ..tune.faster.result import OwnFindings, OwnRaceResult
 from ..tune.faster.spec import OWN, OwnRaceSpec, read_own_race_spec
 from ..tune.faster.trial import numbers_again
 from ..tune.faster.variants import BY_NAME, WORKERS
 from .document import read_facts
-from .impossible import Impossible, refuse
+from .impossible import Impossible, refuse, within
 from .limits import BATCH_SIZE_MOST, LEAST_STEP_SECONDS, MOST_CORES, MOST_PROCESSES, MOST_RANKS, SLACK_SECONDS
 from .physics import impossible_place
 
@@ -53,8 +53,8 @@ _NOT_KEPT = "is missing: the version that raced this kept too little of it to be
 _STARTS_OF_TODAY = 2
 
 
-def answer_of_own_race(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document with all that follows from its rounds, and from what was measured of each row.
+def answer_of_own_race(document: Mapping[str, Any]) -> OwnRaced:
+    """Return the race with all that follows from its rounds, and from what was measured of each row.
 
     Raises SpecError for a malformed one, also of an older form, and ImpossibleFiguresError.
     """
@@ -64,7 +64,7 @@ def answer_of_own_race(document: Mapping[str, Any]) -> dict[str, Any]:
     spec = _read_spec(stored)
     race = _Race(stored, spec, _facts(stored))
     refuse([*impossible_place(stored.device, spec.device), *_impossible(stored, spec, race.facts)])
-    return race.answer().to_dict()
+    return race.answer()
 
 
 def _read_spec(stored: OwnRaced) -> OwnRaceSpec:
@@ -122,29 +122,16 @@ def _impossible(stored: OwnRaced, spec: OwnRaceSpec, facts: Facts) -> Iterator[I
         ("today.loss_noise", today.loss_noise or 0.0, (0, float("inf"))),
         ("today.mask_noise", today.mask_noise or 0.0, (0, float("inf") if facts.draws_masks else 0)),
         ("today.is_batch_size_guessed", today.is_batch_size_guessed, (0, spec.batch == OWN)),
-        *(
-            (name, value, (1, capacity))
-            for name, value in (
-                ("chosen_memory_bytes", stored.chosen_memory_bytes),
-                *((f"rows[{n}].memory_bytes", row.memory_bytes) for n, row in enumerate(stored.rows)),
-            )
-            if value is not None
-        ),
-        *(
-            (name, numbers.largest_difference, (0, float("inf")))
-            for name, numbers in (
-                ("chosen_numbers.largest_difference", stored.chosen_numbers),
-                *((f"rows[{n}].numbers.largest_difference", row.numbers) for n, row in enumerate(stored.rows)),
-            )
-            if numbers is not None and numbers.largest_difference is not None
-        ),
-        *(
-            (f"rows[{n}].compile_seconds", r.compile_seconds or 0, (0, stored.total_seconds))
-            for n, r in enumerate(stored.rows)
-        ),
     ):
-        if not low <= value <= high:
-            yield Impossible(name, value, [low, high])
+        yield from within(name, value, low, high)
+    trials = {f"rows[{number}].": (row.memory_bytes, row.numbers) for number, row in enumerate(stored.rows)}
+    trials["chosen_"] = (stored.chosen_memory_bytes, stored.chosen_numbers)
+    for path, (memory_bytes, numbers) in trials.items():
+        yield from within(f"{path}memory_bytes", memory_bytes, 1, capacity)
+        difference = None if numbers is None else numbers.largest_difference
+        yield from within(f"{path}numbers.largest_difference", difference, 0, float("inf"))
+    for number, row in enumerate(stored.rows):
+        yield from within(f"rows[{number}].compile_seconds", row.compile_seconds, 0, stored.total_seconds)
     if not least_samples or today.samples_per_step % least_samples:
         yield Impossible("today.samples_per_step", today.samples_per_step, f"a multiple of {least_samples}")
     most = today.samples_per_step / LEAST_STEP_SECONDS
@@ -156,21 +143,17 @@ def _impossible(stored: OwnRaced, spec: OwnRaceSpec, facts: Facts) -> Iterator[I
                     yield Impossible(f"{path}.timed[{place}].samples_per_second", one.samples_per_second, most)
                     continue
                 least_seconds += today.samples_per_step / one.samples_per_second
-                if not 0 <= (one.others_cores or 0.0) <= MOST_CORES:
-                    yield Impossible(f"{path}.timed[{place}].others_cores", one.others_cores, [0, MOST_CORES])
-                if not 0 <= (one.seconds or 0.0) <= each.seconds + SLACK_SECONDS:
-                    yield Impossible(f"{path}.timed[{place}].seconds", one.seconds, [0, each.seconds])
+                yield from within(f"{path}.timed[{place}].others_cores", one.others_cores, 0, MOST_CORES)
+                yield from within(f"{path}.timed[{place}].seconds", one.seconds, 0, each.seconds + SLACK_SECONDS)
             if each.seconds < least_seconds - SLACK_SECONDS:  # each start made a step at least
                 yield Impossible(f"{path}.seconds", each.seconds, least_seconds)
     spent = sum(each.seconds for each in stored.all_rounds)
     if spent > stored.total_seconds + SLACK_SECONDS:
         yield Impossible("total_seconds", stored.total_seconds, spent)
     tried = sum(row.memory_bytes is not None for row in stored.rows)
-    starts = (
-        _STARTS_OF_TODAY + (today.mask_noise is not None) + tried + sum(len(each.timed) for each in stored.all_rounds)
-    )
-    if not starts <= stored.starts <= MOST_PROCESSES:
-        yield Impossible("starts", stored.starts, [starts, MOST_PROCESSES])
+    started = sum(not one.was_held for each in stored.all_rounds for one in each.timed)
+    starts = _STARTS_OF_TODAY + (today.mask_noise is not None) + tried + started
+    yield from within("starts", stored.starts, starts, MOST_PROCESSES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +190,7 @@ class _Race:
         row = next(each for each in self.stored.rows if each.name == name)
         return is_raced(self._started(row, TODAY))
 
-    def answer(self) -> OwnRaceResult:
+    def answer(self) -> OwnRaced:
         """Return the race with every figure that follows from others computed from them."""
         stored = self.stored
         at_workers = self._at_workers()
@@ -220,22 +203,22 @@ class _Race:
         memory_bytes, numbers = self._together(entry, rows)
         chosen, why_dropped = together(entry, numbers, self.facts, stored.today.loss_noise)
         gain = verdict.gain if chosen else None
-        measured = {each.name: getattr(stored, each.name) for each in fields(OwnFindings)}
-        derived = {
-            "rows": rows,
-            "at_workers": at_workers,
-            "base": base,
-            "at_rest": at_rest,
-            "verdict": verdict,
-            "chosen": chosen,
-            "chosen_memory_bytes": memory_bytes,
-            "chosen_numbers": numbers,
-            "savings": savings(self.spec, gain, is_bound=verdict.claim is SpeedClaim.AT_LEAST),
-            "lines": tuple(lines_to_paste(chosen, rows)),
-            "others_cores": mean_others_cores(stored.all_rounds),
-            "remarks": (*remarks, *([why_dropped] if why_dropped else [])),
-        }
-        return OwnRaceResult(spec=self.spec, **{**measured, **derived})
+        return replace(
+            stored,
+            spec=StoredSpec(self.spec.to_dict()),
+            rows=rows,
+            at_workers=at_workers,
+            base=base,
+            at_rest=at_rest,
+            verdict=verdict,
+            chosen=chosen,
+            chosen_memory_bytes=memory_bytes,
+            chosen_numbers=numbers,
+            savings=savings(self.spec, gain, is_bound=verdict.claim is SpeedClaim.AT_LEAST),
+            lines=tuple(lines_to_paste(chosen, rows)),
+            others_cores=mean_others_cores(stored.all_rounds),
+            remarks=(*remarks, *([why_dropped] if why_dropped else [])),
+        )
 
     @property
     def _is_given_up(self) -> bool:

@@ -10,7 +10,7 @@ from ..settings.setting import Role
 from ..spec import MEMORY_STEPS, SETTINGS, RunSpec
 from ..text.printable import is_line
 from .document import MOST_PROBES
-from .impossible import Impossible
+from .impossible import Impossible, within
 from .limits import BATCH_SIZE_MOST, DRIVER_COUNTS, LINE_MOST, ONE_LINE, OVERCOMMITTED, SLACK_SECONDS
 from .size_facts import SizeFacts
 
@@ -45,8 +45,7 @@ def impossible_breakdown(facts: SizeFacts, breakdown: MemoryBreakdown) -> Iterat
         ("step", breakdown.step, MEMORY_STEPS),
         ("seconds", breakdown.seconds, most_seconds),
     ):
-        if value is not None and not 0 <= value <= most:
-            yield Impossible(f"{path}.{name}", value, [0, most])
+        yield from within(f"{path}.{name}", value, 0, most)
 
 
 def impossible_entries(path: str, breakdown: MemoryBreakdown) -> Iterator[Impossible]:
@@ -57,8 +56,7 @@ def impossible_entries(path: str, breakdown: MemoryBreakdown) -> Iterator[Imposs
         if entry.kind not in CONTENT_LABELS:
             yield Impossible(f"{path}.entries[{number}].kind", entry.kind, sorted(CONTENT_LABELS))
         for name, least in (("blocks", 0), ("modules", 1)):
-            if not least <= (count := getattr(entry, name)) <= _MOST_COUNT:
-                yield Impossible(f"{path}.entries[{number}].{name}", count, [least, _MOST_COUNT])
+            yield from within(f"{path}.entries[{number}].{name}", getattr(entry, name), least, _MOST_COUNT)
         places |= {f"entries[{number}].{name}": getattr(entry, name) for name in ("module", "phase", "operator")}
     for place, text in places.items():
         if text and not is_line(text, _MODULE_MOST):
@@ -74,14 +72,12 @@ def impossible_entries(path: str, breakdown: MemoryBreakdown) -> Iterator[Imposs
 
 def impossible_estimate(estimate: Estimate) -> Iterator[Impossible]:
     """Yield what no estimate can contain: sizes out of range, a card without memory or a name, an error of any size."""
-    if not 0 <= estimate.largest_batch_size <= BATCH_SIZE_MOST:
-        yield Impossible("estimate.largest_batch_size", estimate.largest_batch_size, [0, BATCH_SIZE_MOST])
-    if not 0 <= estimate.safe_batch_size <= estimate.largest_batch_size:
-        yield Impossible("estimate.safe_batch_size", estimate.safe_batch_size, [0, estimate.largest_batch_size])
     if not is_line(estimate.gpu.name, LINE_MOST):
         yield Impossible("estimate.gpu.name", estimate.gpu.name, ONE_LINE.format(LINE_MOST))
     total, known = estimate.gpu.total_bytes, estimate.known_error
     for name, value, least, most in (
+        ("largest_batch_size", estimate.largest_batch_size, 0, BATCH_SIZE_MOST),
+        ("safe_batch_size", estimate.safe_batch_size, 0, estimate.largest_batch_size),
         ("gpu.total_bytes", total, 1, MOST_BYTES),
         ("gpu.context_bytes", estimate.gpu.context_bytes, 0, total),
         ("limit_bytes", estimate.limit_bytes, 0, total),
@@ -105,8 +101,7 @@ def impossible_estimate(estimate: Estimate) -> Iterator[Impossible]:
             )
         ),
     ):
-        if value is not None and not least <= value <= most:
-            yield Impossible(f"estimate.{name}", value, [least, most])
+        yield from within(f"estimate.{name}", value, least, most)
     if len({point.batch_size for point in estimate.at}) < len(estimate.at):
         yield Impossible("estimate.at", len(estimate.at), "each size once")
     if estimate.breakdown is not None:

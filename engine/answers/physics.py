@@ -12,7 +12,7 @@ from ..spec import CPU_DEFAULT_LIMIT_BYTES, MEMORY_STEPS, SearchSpec
 from ..text.printable import is_line
 from ..text.units import MIB
 from ..validation.spec import ValidationSpec
-from .impossible import Impossible, is_same
+from .impossible import Impossible, is_same, within
 from .limits import (
     BATCH_SIZE_MOST,
     DRIVER_COUNTS,
@@ -101,8 +101,7 @@ def impossible_device(device: DeviceFacts, spec: SearchSpec | ValidationSpec) ->
 
 
 def _sizes(path: str, probe: Probe, facts: SizeFacts) -> Iterator[Impossible]:
-    if not 1 <= probe.batch_size <= facts.spec.max_batch_size:
-        yield Impossible(f"{path}.batch_size", probe.batch_size, [1, facts.spec.max_batch_size])
+    yield from within(f"{path}.batch_size", probe.batch_size, 1, facts.spec.max_batch_size)
     for name in ("steps", "allocator_retries"):
         if (getattr(probe, name) or 0) < 0:
             yield Impossible(f"{path}.{name}", getattr(probe, name), 0)
@@ -193,8 +192,7 @@ def _longer_than_the_run(facts: SizeFacts) -> Iterator[Impossible]:
     for name in ("import_seconds", "model_seconds"):
         if (seconds := getattr(timings, name)) > timings.total_seconds + SLACK_SECONDS:
             yield Impossible(f"timings.{name}", seconds, timings.total_seconds)
-    if not 0 <= timings.processes <= MOST_PROCESSES:
-        yield Impossible("timings.processes", timings.processes, [0, MOST_PROCESSES])
+    yield from within("timings.processes", timings.processes, 0, MOST_PROCESSES)
     in_probes = sum(p.wall_seconds for p in facts.probes)
     in_run = timings.total_seconds + timings.carried_seconds + SLACK_SECONDS
     if in_probes > in_run:
@@ -207,12 +205,8 @@ def _other_work(facts: SizeFacts) -> Iterator[Impossible]:
     """Yield cores that no machine has, and more of them in use than there are: pages show both."""
     if (speed := facts.stored.speed) is None:
         return
-    if speed.cores is not None and not 1 <= speed.cores <= MOST_CORES:
-        yield Impossible("speed.cores", speed.cores, [1, MOST_CORES])
-    if speed.others_cores is not None and not 0 <= speed.others_cores <= (speed.cores or 0):
-        yield Impossible("speed.others_cores", speed.others_cores, [0, speed.cores])
+    yield from within("speed.cores", speed.cores, 1, MOST_CORES)
+    yield from within("speed.others_cores", speed.others_cores, 0, speed.cores or 0)
     for number, each in enumerate(facts.stored.speed_rounds):
         for place, block in enumerate(each.blocks):
-            if not 0 <= (block.others_cores or 0) <= MOST_CORES:
-                path = f"speed_rounds[{number}].blocks[{place}].others_cores"
-                yield Impossible(path, block.others_cores, [0, MOST_CORES])
+            yield from within(f"speed_rounds[{number}].blocks[{place}].others_cores", block.others_cores, 0, MOST_CORES)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from ..documents.raced import Raced
+from ..documents.stored import StoredSpec
 from ..errors import SpecError
 from ..faster.answer import (
     BLOCK_SECONDS,
-    answer_of,
+    concluded,
     field_of_sizes,
     not_reached,
     options_of,
@@ -18,24 +19,21 @@ from ..faster.answer import (
     with_figures,
     with_speed,
 )
-from ..faster.result import AtSize, FasterResult, Findings, Row
+from ..faster.result import AtSize, Row
 from ..faster.spec import FasterSpec
-from ..race.field import TODAY, Entry, Field, RacedRound, RaceVerdict, mean_others_cores
-from ..race.lines import lines_of
+from ..race.field import TODAY, Entry, Field, RacedRound, RaceVerdict
 from ..race.numbers import judge_difference
 from ..race.rule import decide
 from ..race.variants import CHANGES, NotTried, changes_to_try, field_of, label_of_entry, settings_of_entry
-from ..results.savings import savings
-from ..results.speed_rounds import SpeedClaim
 from ..spec import RunSpec
 from .document import MOST_ENTRIES, read_facts
-from .impossible import Impossible, refuse
+from .impossible import Impossible, refuse, within
 from .limits import LEAST_STEP_SECONDS, MOST_CORES, SLACK_SECONDS
 from .physics import impossible_device
 
 
-def answer_of_race(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document with all that follows from its rounds, and from what was measured of each row.
+def answer_of_race(document: Mapping[str, Any]) -> Raced:
+    """Return the race with all that follows from its rounds, and from what was measured of each row.
 
     Raises SpecError for a malformed one, and ImpossibleFiguresError.
     """
@@ -52,7 +50,7 @@ def answer_of_race(document: Mapping[str, Any]) -> dict[str, Any]:
     refuse([*impossible_device(stored.device, today), *_impossible(stored, today)])
     found = _answer(stored, spec, racing, of_sizes, not_tried)
     refuse(_not_offered(found))
-    return found.to_dict()
+    return found
 
 
 def _check_entries(stored: Raced, racing: Field) -> None:
@@ -97,8 +95,7 @@ def _check_timed(path: str, rounds: Sequence[RacedRound], racing: Field) -> None
 
 def _impossible(stored: Raced, today: RunSpec) -> Iterator[Impossible]:
     """Yield what no machine can have measured."""
-    if not 1 <= stored.cores <= MOST_CORES:
-        yield Impossible("cores", stored.cores, [1, MOST_CORES])
+    yield from within("cores", stored.cores, 1, MOST_CORES)
     least = today.current_batch_size * today.accumulation_steps
     most = today.max_batch_size * today.accumulation_steps / LEAST_STEP_SECONDS
     spent = 0.0
@@ -110,11 +107,8 @@ def _impossible(stored: Raced, today: RunSpec) -> Iterator[Impossible]:
                 yield Impossible(f"{path}.seconds", each.seconds, BLOCK_SECONDS * len(each.timed))
             for place, one in enumerate(each.timed):
                 slowest = least / (each.seconds + SLACK_SECONDS)  # each block made a step at least
-                if not slowest <= one.samples_per_second <= most:
-                    path_of_speed = f"{path}.timed[{place}].samples_per_second"
-                    yield Impossible(path_of_speed, one.samples_per_second, [slowest, most])
-                if not 0 <= (one.others_cores or 0.0) <= MOST_CORES:
-                    yield Impossible(f"{path}.timed[{place}].others_cores", one.others_cores, [0, MOST_CORES])
+                yield from within(f"{path}.timed[{place}].samples_per_second", one.samples_per_second, slowest, most)
+                yield from within(f"{path}.timed[{place}].others_cores", one.others_cores, 0, MOST_CORES)
                 if one.seconds is not None:  # its blocks take the same time
                     yield Impossible(f"{path}.timed[{place}].seconds", one.seconds, None)
     if spent > stored.total_seconds + SLACK_SECONDS:
@@ -143,9 +137,7 @@ def _size(path: str, largest: int | None, today: RunSpec) -> Iterator[Impossible
         yield Impossible(f"{path}.largest_batch_size", largest, today.max_batch_size)
 
 
-def _answer(
-    stored: Raced, spec: FasterSpec, racing: Field, of_sizes: Field, not_tried: tuple[NotTried, ...]
-) -> FasterResult:
+def _answer(stored: Raced, spec: FasterSpec, racing: Field, of_sizes: Field, not_tried: tuple[NotTried, ...]) -> Raced:
     """Return the race with every figure that follows from others computed from them."""
     today = spec.run_spec()
     at_today = _verdict_of(racing, stored.rounds)
@@ -153,28 +145,14 @@ def _answer(
     if stored.at_own_size is not None or stored.rounds_of_sizes:
         at_own = _verdict_of(of_sizes, stored.rounds_of_sizes)
     sizes = tuple(_size_again(each, stored.rounds_of_sizes, of_sizes) for each in stored.sizes)
-    answer = answer_of(today.current_batch_size, at_today, at_own, sizes)
-    is_found, claim = answer.verdict.is_found, answer.verdict.claim
-    gain = answer.verdict.gain if is_found else None
-    size = answer.batch_size if answer.batch_size != today.current_batch_size else None
-    measured = {each.name: getattr(stored, each.name) for each in fields(Findings)}
     largest = {each.entry: each.largest_batch_size for each in stored.sizes}
-    derived = {
-        "batch_size": today.current_batch_size,
-        "not_tried": (*not_tried, *not_reached(racing, {row.entry for row in stored.rows})),
-        "rows": tuple(_row_again(row, today, stored, racing, largest.get(row.entry)) for row in stored.rows),
-        "at_today": at_today,
-        "sizes": sizes,
-        "at_own_size": at_own,
-        "chosen_batch_size": answer.batch_size,
-        "chosen": answer.chosen,
-        "gain": gain,
-        "claim": claim,
-        "savings": savings(today, gain, is_bound=claim is SpeedClaim.AT_LEAST),
-        "lines": lines_of(answer.chosen, today, stored.device.kind, size) if is_found else (),
-        "others_cores": mean_others_cores([*stored.rounds, *stored.rounds_of_sizes]),
-    }
-    return FasterResult(spec=spec, **{**measured, **derived})
+    return replace(
+        stored,
+        spec=StoredSpec(spec.to_dict()),
+        not_tried=(*not_tried, *not_reached(racing, {row.entry for row in stored.rows})),
+        rows=tuple(_row_again(row, today, stored, racing, largest.get(row.entry)) for row in stored.rows),
+        **concluded(today, stored.device.kind, at_today, at_own, sizes, [*stored.rounds, *stored.rounds_of_sizes]),
+    )
 
 
 def _verdict_of(racing: Field, rounds: Sequence[RacedRound]) -> RaceVerdict:
@@ -203,7 +181,7 @@ def _row_again(row: Row, today: RunSpec, stored: Raced, racing: Field, largest: 
     return replace(found, numbers=numbers, largest_batch_size=largest, reason=reason)
 
 
-def _not_offered(found: FasterResult) -> Iterator[Impossible]:
+def _not_offered(found: Raced) -> Iterator[Impossible]:
     """Yield what is recommended although it failed, or does not train the same."""
     row = next((each for each in found.rows if each.entry == found.chosen), None)
     is_offered = row is not None and row.numbers.is_offered and row.memory_bytes is not None

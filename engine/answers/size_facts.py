@@ -11,7 +11,7 @@ from ..documents.estimated import EstimatedCard
 from ..documents.stored import StoredSpec
 from ..errors import SpecError
 from ..results.memory_breakdown import MemoryBreakdown
-from ..results.result import Boundary, DeviceFacts, Outcome, Point, Probe, Purpose, Reason, RunResult, Timings
+from ..results.result import Boundary, DeviceFacts, Outcome, Point, Probe, Purpose, Timings
 from ..results.speed_rounds import SpeedRound
 from ..search.allowed_sizes import AllowedSizes
 from ..search.foreign_memory import bytes_taken_by_others
@@ -27,21 +27,6 @@ _SEARCHED = (Purpose.SEARCH, Purpose.CONFIRM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndOfSearch:
-    """How the run says that its search ended: which of the ends that its probes allow it was.
-
-    Where it was not `certified`, the run had a reason that may stand in no probe, as a training that varies.
-    """
-
-    reason: Reason
-    certified: bool
-    largest_batch_size: int | None = None
-    refused_batch_size: int | None = None
-    note: str | None = None
-    allowed_sizes: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
     """What a comparison of speeds was made beside, and why there was none."""
 
@@ -53,11 +38,15 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFacts:
-    """The facts of a search as a document has them."""
+    """The facts of a search as a document has them.
+
+    `boundary` is how the run says that its search ended: which of the ends that its probes allow it was. Where it was
+    not certified, the run had a reason that may stand in no probe, as a training that varies.
+    """
 
     spec: StoredSpec
     device: DeviceFacts
-    boundary: EndOfSearch
+    boundary: Boundary
     probes: tuple[Probe, ...]
     environment: dict[str, Any]
     timings: Timings = field(default_factory=Timings)
@@ -65,13 +54,7 @@ class StoredFacts:
     speed_rounds: tuple[SpeedRound, ...] = ()
     estimate: EstimatedCard | None = None
     memory_breakdown: MemoryBreakdown | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredFactsOfACommand(StoredFacts):
-    """The facts of a command or a function, with what its training showed of itself."""
-
-    training: Training
+    training: Training | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +64,19 @@ class SizeFacts(ABC):
     stored: StoredFacts
     spec: Any
 
-    document: ClassVar[type[StoredFacts]]
     spec_members: ClassVar[tuple[str, ...]]
     """Fields of a spec that every version wrote and that pages read: a document that lacks one is refused."""
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Self:
         """Read a document. Raises SpecError, which names the first member that is not as it should be."""
-        stored = read_facts(cls.document, document)
+        stored = read_facts(StoredFacts, document)
         _check_rounds(stored.speed_rounds)
         if stored.estimate is not None:
             RunSpec.from_dict(stored.estimate.spec.to_dict())
         spec = cls.read_spec(stored.spec)
-        for name in cls.spec_members:
-            if stored.spec.get(name) is None:
-                raise SpecError(f"spec.{name}", "is missing")
+        if (missing := next((name for name in cls.spec_members if stored.spec.get(name) is None), None)) is not None:
+            raise SpecError(f"spec.{missing}", "is missing")
         return cls(stored, spec)
 
     @property
@@ -123,10 +104,6 @@ class SizeFacts(ABC):
         """Whether a fresh process ran out of memory that no other process held."""
         is_refused = probe.outcome is Outcome.OUT_OF_MEMORY and probe.fresh_process
         return is_refused and not bytes_taken_by_others(probe, self.probes, self.device)
-
-    def to_dict(self, result: RunResult) -> dict[str, Any]:
-        """Return the document of the answer."""
-        return result.to_dict()
 
     @classmethod
     @abstractmethod

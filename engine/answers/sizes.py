@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 from ..build_result import answer, measured_points
+from ..documents.measured import Measured
 from ..estimate.prior import error_of
 from ..results.result import Boundary, Probe, Purpose, Reason
 from ..results.speed_rounds import SpeedBlock, SpeedRound
@@ -16,13 +17,13 @@ from ..speed.comparison import Comparison
 from ..speed.reasons import RUN_ENDED
 from .impossible import Impossible, refuse
 from .physics import impossible_figures
-from .size_facts import EndOfSearch, SizeFacts
+from .size_facts import SizeFacts
 
 MOST_NOTES = 32
 
 
-def answer_of_sizes(kind: type[SizeFacts], document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document with all that follows from its facts.
+def answer_of_sizes(kind: type[SizeFacts], document: Mapping[str, Any]) -> Measured:
+    """Return the result with all that follows from its facts.
 
     Raises SpecError for a malformed one, and ImpossibleFiguresError.
     """
@@ -43,12 +44,12 @@ def answer_of_sizes(kind: type[SizeFacts], document: Mapping[str, Any]) -> dict[
         environment=stored.environment,
         timings=stored.timings,
     )
-    if stored.estimate is not None:
-        result = replace(result, estimate=stored.estimate.to_dict(), estimate_error=error_of(stored.estimate, result))
+    error = None if stored.estimate is None else error_of(stored.estimate, result)
     explained = stored.memory_breakdown
-    if explained is not None and explained.batch_size == facts.explained_size(boundary):
-        result = replace(result, memory_breakdown=explained)
-    return facts.to_dict(result)
+    if explained is not None and explained.batch_size != facts.explained_size(boundary):
+        explained = None
+    parts = {"estimate": stored.estimate, "estimate_error": error, "memory_breakdown": explained}
+    return Measured.of_answer(result, training=stored.training if facts.spec.starts_anew else None, **parts)
 
 
 def boundary_of(facts: SizeFacts) -> Boundary:
@@ -74,7 +75,7 @@ def boundary_of(facts: SizeFacts) -> Boundary:
     return replace(found, certified=found.certified and ended.certified, note="; ".join(notes) or None)
 
 
-def _notes(boundary: Boundary | EndOfSearch) -> list[str]:
+def _notes(boundary: Boundary) -> list[str]:
     return boundary.note.split("; ") if boundary.note else []
 
 

@@ -15,7 +15,7 @@ from ..tune.file_changes import MOST_FILES, MOST_PATH
 from ..tune.notes import PEAK
 from ..tune.speed.alternating_starts import MOST_STARTS, mean_speed
 from ..tune.training import Training
-from .impossible import Impossible, is_same
+from .impossible import Impossible, is_same, within
 from .limits import MOST_RANKS, MOST_TOKENS
 from .size_facts import SizeFacts
 
@@ -56,8 +56,7 @@ def impossible_training(
         ("tokens_per_step", training.tokens_per_step, 1, MOST_TOKENS),
         ("micro_batches", training.micro_batches, 0, MOST_TOKENS),
     ):
-        if value is not None and not least <= value <= most:
-            yield Impossible(f"training.{name}", value, [least, most])
+        yield from within(f"training.{name}", value, least, most)
     trained = [size for size, probe in last.items() if probe.fits]
     timed_once = {each.batch_size for each in training.throughputs}
     if len(timed_once) < len(training.throughputs) or not timed_once <= {*trained}:
@@ -67,18 +66,15 @@ def impossible_training(
     for number, each in enumerate(training.throughputs):
         # short steps, as at the end of the data, have tokens, and no samples that count
         fastest = MOST_TOKENS if each.samples_per_second is None else each.samples_per_second * MOST_TOKENS
-        if not 0 <= (each.tokens_per_second or 0) <= fastest:
-            path = f"training.throughputs[{number}].tokens_per_second"
-            yield Impossible(path, each.tokens_per_second, [0, fastest])
-        if not 0 <= (each.waiting_fraction or 0.0) <= 1:
-            yield Impossible(f"training.throughputs[{number}].waiting_fraction", each.waiting_fraction, [0, 1])
+        path = f"training.throughputs[{number}]"
+        yield from within(f"{path}.tokens_per_second", each.tokens_per_second, 0, fastest)
+        yield from within(f"{path}.waiting_fraction", each.waiting_fraction, 0, 1)
         timed = last.get(each.batch_size)
         speed = mean_speed(timed) if timed is not None and timed.timed_step_seconds else None
         if timed is not None and each.is_steady != timed.timing_is_steady:
-            yield Impossible(f"training.throughputs[{number}].is_steady", each.is_steady, timed.timing_is_steady)
-        path = f"training.throughputs[{number}].samples_per_second"
+            yield Impossible(f"{path}.is_steady", each.is_steady, timed.timing_is_steady)
         if each.samples_per_second is not None and (speed is None or not is_same(each.samples_per_second, speed)):
-            yield Impossible(path, each.samples_per_second, speed)
+            yield Impossible(f"{path}.samples_per_second", each.samples_per_second, speed)
 
 
 def _impossible_ranks(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ..documents.stored import StoredSpec
 from ..documents.validated import Validated
 from ..errors import SpecError
 from ..validation.spec import BACKWARD, ValidationSpec, reference_of
@@ -13,7 +14,6 @@ from ..validation.verdict import (
     COMPILES,
     Check,
     StepFigures,
-    ValidationResult,
     Verdict,
     check_of_compile_time,
     check_of_compiled_memory,
@@ -27,6 +27,7 @@ from .impossible import Impossible, refuse
 from .limits import LEAST_STEP_SECONDS, SLACK_SECONDS
 from .physics import impossible_device
 
+Steps = Mapping[str, StepFigures]
 _STEPS = {BACKWARD: ("forward", "forward_and_backward")}
 _COMPILE_STEPS = ("eager", "compiled")
 _AGAINST_EAGER = "those of eager mode"
@@ -34,30 +35,25 @@ _FINDING_MOST = 330
 """The name of an error, and the first 200 letters of its first line."""
 
 
-def answer_of_validation(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document with its checks made from its figures.
+def answer_of_validation(document: Mapping[str, Any]) -> Validated:
+    """Return the validation with its checks made from its figures.
 
     The agreement of gradients and why a check was not made follow from no figure: they are as the run says.
     Raises SpecError for a malformed document, and ImpossibleFiguresError.
     """
-    stored = _of_today(read_facts(Validated, document))
-    refuse(_impossible(stored))
-    said = {check.name: check for check in stored.checks}
-    checks = tuple(_check(name, said.get(name), stored) for name in _names(stored))
-    return replace(stored, checks=checks).to_dict()
-
-
-def _of_today(stored: Validated) -> ValidationResult:
-    """Return the figures with their spec. Raises SpecError where one of them is not as it should be."""
+    stored = read_facts(Validated, document)
     spec = ValidationSpec.from_dict(stored.spec.to_dict())
     for name in stored.steps:
         if name not in _STEPS.get(spec.check, _COMPILE_STEPS):
             raise SpecError(f"steps.{name}"[:200], "is unknown")
-    return ValidationResult(spec, stored.device, stored.checks, stored.steps, stored.environment, stored.total_seconds)
+    refuse(_impossible(stored, spec))
+    said = {check.name: check for check in stored.checks}
+    checks = tuple(_check(name, said.get(name), spec, stored.steps) for name in _names(spec, stored.steps))
+    return replace(stored, spec=StoredSpec(spec.to_dict()), checks=checks)
 
 
-def _impossible(result: ValidationResult) -> Iterator[Impossible]:
-    yield from impossible_device(result.device, result.spec)
+def _impossible(result: Validated, spec: ValidationSpec) -> Iterator[Impossible]:
+    yield from impossible_device(result.device, spec)
     for check in result.checks:
         if check.name == "gradients" and (check.measured or 0.0) < 0:
             yield Impossible("checks.gradients.measured", check.measured, 0)
@@ -75,15 +71,14 @@ def _impossible(result: ValidationResult) -> Iterator[Impossible]:
         yield Impossible("total_seconds", result.total_seconds, spent)
 
 
-def _names(result: ValidationResult) -> tuple[str, ...]:
+def _names(spec: ValidationSpec, steps: Steps) -> tuple[str, ...]:
     """Return the checks that the figures allow and therefore require, in the order in which a run makes them."""
-    if result.spec.check == BACKWARD:
+    if spec.check == BACKWARD:
         return ("memory_ratio", "gradients")
-    return ("compiles", "speed", "memory", "gradients") if "compiled" in result.steps else ("compiles",)
+    return ("compiles", "speed", "memory", "gradients") if "compiled" in steps else ("compiles",)
 
 
-def _check(name: str, said: Check | None, result: ValidationResult) -> Check:
-    spec, steps = result.spec, result.steps
+def _check(name: str, said: Check | None, spec: ValidationSpec, steps: Steps) -> Check:
     if name == "gradients":
         return _check_of_gradients(said, spec)
     if name == "memory_ratio":

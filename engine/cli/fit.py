@@ -12,7 +12,7 @@ import rich_click as click
 
 from ..describe.profile import profile_lines
 from ..describe.ranks import HOW_COMPARED
-from ..documents.measured import read_measured
+from ..documents.measured import Measured
 from ..errors import SpecError
 from ..estimate import gpus
 from ..estimate.estimator import Estimator
@@ -113,7 +113,7 @@ def _specs(options: SimpleNamespace) -> tuple[list[RunSpec], bool]:
 def _by_result(options: SimpleNamespace, names: Mapping[str, str]) -> int:
     if settings_given(options) or options.gpu:
         raise SpecError("result", "has its own model, settings and GPU; leave out other options of the training")
-    result = read_measured(read_document(str(options.result), "result"), "result")
+    result = Measured.of(read_document(str(options.result), "result"), "result")
     device, boundary, recommended = result.device, result.boundary, result.recommended
     if device.kind != "cuda":
         raise SpecError("result", f"was measured on {device.kind}: there is no GPU to request")

@@ -45,11 +45,6 @@ def key_figures(result: RunResult, savings: Savings | None = None) -> tuple[KeyF
     return tuple(replace(each, tone=tones.get(each.title, "")) if each.is_known else each for each in figures)
 
 
-def key_line(result: RunResult) -> str:
-    """Write the three figures as one line: "Unused today: 93.7 % · Use: 56 · Saves: at least $0.60 a run"."""
-    return " · ".join(f"{figure.title}: {figure.value}" for figure in key_figures(result))
-
-
 def _lost(result: RunResult) -> KeyFigure:
     today, waste, least = result.current_batch_size, result.waste, speed_of(result).least
     capacity = format_bytes(waste.capacity_bytes).replace(".0 ", " ")

@@ -73,7 +73,7 @@ def claim_in(result: RunResult) -> SpeedClaim:
         return SpeedClaim.FIGURE
     if speed.claim is SpeedClaim.AT_LEAST and None in (result.speedup_low, result.speedup_high):
         return SpeedClaim.NOTHING
-    return speed.claim or SpeedClaim.NOTHING
+    return speed.claim
 
 
 def compared(result: RunResult) -> ComparedSizes | None:

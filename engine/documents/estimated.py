@@ -3,50 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
 from ..estimate.frontier import Frontier
 from ..estimate.largest import Largest
-from ..estimate.types import Estimate
+from ..estimate.types import Estimate, EstimateAt
 from ..estimate.what_to_change import WhatToChange
 from ..from_json import from_json
 from ..results.result import Probe
-from .stored import Parts, StoredSpec, from_document, unreadable_parts
+from .stored import Parts, ReadBack, StoredSpec, from_document, read_parts
 
 
 @dataclass(frozen=True, slots=True)
-class EstimatedCard(Estimate):
+class EstimatedCard(Estimate, ReadBack):
     """An `Estimate` as it was stored: of a card or a model that may be in no catalogue any more."""
 
     spec: StoredSpec  # type: ignore[assignment]  # has the same members
 
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """Read the estimate for one card. Raises ValueError, which names the member that is not as it should be."""
-        made = from_document(cls, document)
-        made.check()
-        return made
-
     def check(self) -> None:
-        """Raise ValueError for what no estimate holds: a batch size below 1, a kind of memory that has no name."""
         if any(at.batch_size < 1 for at in self.at):
             raise ValueError("a batch size is below 1")
         if self.breakdown is not None:
             self.breakdown.of_known_kinds()
 
+    @property
+    def is_approximate(self) -> bool:
+        """Whether it was traced on fake CPU tensors instead of a GPU's, whose operators differ."""
+        return self.method.startswith("approximate")
+
+    @property
+    def points(self) -> tuple[EstimateAt, ...]:
+        return tuple(sorted(self.at, key=lambda at: at.batch_size))
+
+    @property
+    def capacity_bytes(self) -> int:
+        """The full length of the bars: the memory of the card, or the memory limit."""
+        return self.spec.memory_limit_bytes or self.gpu.total_bytes
+
+    def memory_bytes(self, point: EstimateAt) -> int:
+        """Return the memory that counts: for a whole card the driver's figure, for a limit the allocator's."""
+        is_whole = self.spec.memory_limit_bytes is None and point.device_used_bytes is not None
+        return point.device_used_bytes or 0 if is_whole else point.memory_bytes
+
+    def memory_at_most(self, batch_size: int) -> int | None:
+        """Return the memory of a size, or a bound on it from the estimated sizes around; None above all that fit.
+
+        Memory grows with the batch and is convex, so a straight line between two sizes is never too low.
+        """
+        points = [(point.batch_size, self.memory_bytes(point)) for point in self.points if point.fits]
+        above = next((point for point in points if point[0] >= batch_size), None)
+        below = next((point for point in reversed(points) if point[0] <= batch_size), None)
+        if above is None or below is None or above == below:
+            return above[1] if above else None
+        share = (batch_size - below[0]) / (above[0] - below[0])
+        return round(below[1] + share * (above[1] - below[1]))
+
 
 @dataclass(frozen=True, slots=True)
-class StoredFrontier(Frontier):
+class StoredFrontier(Frontier, ReadBack):
     """A `Frontier` as it was stored."""
 
     spec: StoredSpec  # type: ignore[assignment]  # has the same members
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """Read it. Raises ValueError, which names the member that is not as it should be."""
-        return from_document(cls, document)
 
 
 _PARTS: Parts = {
@@ -80,12 +99,13 @@ class Estimated:
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read the document of any version, or one card's part alone. Raises ValueError, which names the member."""
         given = document if "estimates" in document else {"estimates": [document]}
-        made = from_document(cls, {**given, **dict.fromkeys(unreadable_parts(given, _PARTS))})
+        parts, _ = read_parts(given, _PARTS)
+        made = from_document(cls, {**given, **dict.fromkeys(_PARTS)})
         if not made.estimates:
             raise ValueError("an estimate without any card")
         for each in made.estimates:
             each.check()
-        return made
+        return replace(made, **parts)
 
     def recorded_facts(self) -> dict[str, Any]:
         """Return what is known of the first card and the software."""

@@ -1,24 +1,27 @@
-"""The documents of a measurement, and of a command or function, read back."""
+"""The document of a measurement, or of a command or function, read back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
 from ..catalog.stored_workload import is_own_training
+from ..describe.speed import claim_in
 from ..errors import SpecError
 from ..from_json import from_json
 from ..provenance.parse import OF_ONE_RUN
+from ..results.figure_kinds import EMULATED, grade_of
 from ..results.memory_breakdown import MemoryBreakdown
-from ..results.result import EstimateError, Point, RunResult
+from ..results.result import EstimateError, Point, Purpose, Reason, RunResult
 from ..results.result_file import result_in
+from ..results.speed_rounds import SpeedClaim
 from ..results.stats import decisive_probes
 from ..text.masking import masked
 from ..tune.training import Training
 from .estimated import EstimatedCard
-from .stored import Parts, StoredSpec, from_document, unreadable_parts
+from .stored import Parts, StoredSpec, from_document, read_parts
 
 _NEEDED, _NEEDED_OF_A_MODEL = ("model", "current_batch_size"), ("precision", "optimizer")
 _PARTS: Parts = {
@@ -34,33 +37,34 @@ _OF_THE_DEVICE = ("capacity_bytes", "driver", "compute_capability", "is_shared",
 
 @dataclass(frozen=True, slots=True)
 class Measured(RunResult):
-    """A `RunResult` as it was stored. `unreadable` names the parts that were left out because they cannot be read."""
+    """A `RunResult` as it is stored, and with its `training` a `TuneResult`: None for a model of the catalogue.
+
+    `unreadable` names the parts that were left out because they cannot be read.
+    """
 
     spec: StoredSpec
+    estimate: EstimatedCard | None = None  # type: ignore[assignment]  # read, in place of its document
     unreadable: tuple[str, ...] = ()
+    training: Training | None = field(default=None, kw_only=True)
 
     what_to_change: ClassVar[None] = None
     """Only estimates find it."""
 
-    @property
-    def training(self) -> Training | None:
-        """What a command or a function consumed; None for a model of the catalogue."""
-        return None
-
-    @property
-    def ranks(self) -> int:
-        """How many devices train together, a rank on each; also those that one device stood in for."""
-        return 1
-
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read the document of any version. Raises ValueError, which names the member that is not as it should be."""
-        unreadable = unreadable_parts(document, _PARTS)
-        result = from_document(cls, {**document, **dict.fromkeys(unreadable), "unreadable": ()})
+        parts, unreadable = read_parts(document, _PARTS)
+        result = from_document(cls, {**document, **dict.fromkeys(_PARTS), "unreadable": ()})
         needed = _NEEDED if is_own_training(result.spec) else _NEEDED + _NEEDED_OF_A_MODEL
         if missing := [name for name in needed if result.spec.get(name) is None]:
             raise ValueError(f"spec.{missing[0]} is missing")
-        return replace(result, unreadable=unreadable)
+        return replace(result, **parts, unreadable=unreadable)
+
+    @classmethod
+    def of_answer(cls, result: RunResult, **parts: Any) -> Self:
+        """Return the result of a run as it would be read back, with these parts of it."""
+        values = {each.name: getattr(result, each.name) for each in fields(RunResult)}
+        return cls(**{**values, "spec": StoredSpec(result.spec.to_dict()), **parts})
 
     @classmethod
     def of(cls, document: object, field: str) -> Self:
@@ -73,8 +77,15 @@ class Measured(RunResult):
 
     def to_dict(self) -> dict[str, Any]:
         document = RunResult.to_dict(self)
-        del document["unreadable"]
-        return document
+        for name in ("unreadable", "training"):
+            del document[name]
+        document["estimate"] = self.estimate and self.estimate.to_dict()
+        return document if self.training is None else {**document, "training": asdict(self.training)}
+
+    @property
+    def ranks(self) -> int:
+        """How many devices train together, a rank on each; also those that one device stood in for."""
+        return 1 if self.training is None else int(self.spec.get("emulate_ranks") or max(self.training.ranks, 1))
 
     @property
     def total_seconds(self) -> float:
@@ -89,30 +100,72 @@ class Measured(RunResult):
     def points(self) -> dict[int, Point]:
         return {size: Point.of(p, self.device) for size, p in decisive_probes(self.probes).items() if p.fits}
 
-
-@dataclass(frozen=True, slots=True)
-class Tuned(Measured):
-    """A `TuneResult` as it was stored."""
-
-    training: Training = field(kw_only=True)
+    @property
+    def limit_bytes(self) -> int:
+        return self.waste.capacity_bytes
 
     @property
-    def ranks(self) -> int:
-        return int(self.spec.get("emulate_ranks") or max(self.training.ranks, 1))
+    def is_check(self) -> bool:
+        return self.spec.get("check_batch_size") is not None
 
-    def to_dict(self) -> dict[str, Any]:
-        document = Measured.to_dict(self)
-        document["training"] = document.pop("training")  # the last, as it was written
-        return document
+    @property
+    def compares_speeds(self) -> bool:
+        return bool(self.spec.get("compare_speed", True))
 
+    @property
+    def is_speed_measurable(self) -> bool:
+        return claim_in(self) is SpeedClaim.FIGURE
 
-def read_measured(document: object, field: str) -> Measured:
-    """Read a result of a measurement, or of a command with what it consumed. Raises SpecError for `field`."""
-    found = Measured.of(document, field)
-    return Tuned.of(document, field) if is_own_training(found.spec) else found
+    @property
+    def lacks_answer(self) -> bool:
+        """Whether the speeds were to say which size is better, and did not: timing them again may."""
+        is_searched = not self.is_check and self.boundary.reason is not Reason.TIME_BUDGET
+        return is_searched and self.compares_speeds and claim_in(self) is SpeedClaim.NOTHING
+
+    @property
+    def grade(self) -> str:
+        """Whether its figures were measured, or emulated on one device."""
+        return grade_of(self.spec)
+
+    @property
+    def is_emulated(self) -> bool:
+        """Whether one device stood in for ranks: no speed can be compared."""
+        return self.grade == EMULATED
+
+    @property
+    def free_bytes(self) -> int | None:
+        if self.recommended is None or self.recommended.memory_bytes is None:
+            return None
+        return self.limit_bytes - self.recommended.memory_bytes
+
+    @property
+    def roles(self) -> dict[str, int | None]:
+        """The batch size of each role in the result; none is called the fastest beside a timed size of a higher figure.
+
+        The fastest is the smallest whose speed cannot be told from the highest: nobody may read it as the highest.
+        """
+        points = {"recommended": self.recommended, "fastest": self.fastest, "largest": self.largest}
+        roles = {role: None if point is None else point.batch_size for role, point in points.items()}
+        timed = [p for p in self.probes if p.purpose is Purpose.TIMING and p.samples_per_second is not None]
+        best = max(timed, key=lambda probe: probe.samples_per_second or 0.0, default=None)
+        own = None if self.fastest is None else self.fastest.samples_per_second
+        if best is not None and own is not None and best.batch_size != roles["fastest"]:
+            roles["fastest"] = roles["fastest"] if (best.samples_per_second or 0.0) <= own else None
+        return {**roles, "current": self.current_batch_size}
+
+    @property
+    def speed_intervals(self) -> tuple[tuple[int, float, float], ...]:
+        """The intervals of the sizes that were timed in enough rounds, in rising order."""
+        points = [point for point in (self.largest, self.fastest, self.recommended, self.current) if point is not None]
+        known = {
+            (point.batch_size, point.samples_per_second_low, point.samples_per_second_high)
+            for point in points
+            if point.samples_per_second_low is not None and point.samples_per_second_high is not None
+        }
+        return tuple(sorted(known))
 
 
 def without_secrets(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the document of a command with the secrets of its arguments hidden, and that of a function as it is."""
-    spec = document["spec"]
+    """Return the document of a command with the secrets of its arguments hidden, and any other as it is."""
+    spec = document.get("spec") or {}
     return {**document, "spec": {**spec, "command": masked(spec["command"])}} if "command" in spec else document

@@ -14,6 +14,8 @@ from ..spec import DEFAULTS, SCHEMA
 T = TypeVar("T")
 Parts = Mapping[str, Callable[[Any], object]]
 """The parts of a document that the rest does not need, with their readers."""
+MALFORMED = (TypeError, ValueError, AttributeError, ArithmeticError, LookupError, StopIteration)
+"""What reading a document of any content may raise: it is of the document, and no error of the reader."""
 _MISSING = re.compile(r"Object missing required field `(\w+)`")
 
 
@@ -71,16 +73,17 @@ def check_schema(document: Mapping[str, Any]) -> None:
         raise SpecError("schema", f"must be {SCHEMA}")
 
 
-def unreadable_parts(document: Mapping[str, Any], parts: Parts) -> tuple[str, ...]:
-    """Name the parts of a document that cannot be read; one that is not there is no such part."""
-    return tuple(name for name, read in parts.items() if not _can_read(read, document.get(name)))
-
-
-def _can_read(read: Callable[[Any], object], part: Any) -> bool:
-    try:
-        return part is None or read(part) is not None
-    except ValueError:
-        return False
+def read_parts(document: Mapping[str, Any], parts: Parts) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Read the parts of a document, and name those that cannot be read; one that is not there is no such part."""
+    made, unreadable = dict[str, Any](), []
+    for name, read in parts.items():
+        part = document.get(name)
+        try:
+            made[name] = None if part is None else read(part)
+        except ValueError:
+            made[name] = None
+            unreadable.append(name)
+    return made, tuple(unreadable)
 
 
 def _read_spec(kind: type, value: Any) -> StoredSpec:
@@ -89,7 +92,23 @@ def _read_spec(kind: type, value: Any) -> StoredSpec:
     return StoredSpec(value)
 
 
-class WithoutSizes:
+class ReadBack:
+    """A document that is read as it stands."""
+
+    __slots__ = ()
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read the document of any version. Raises ValueError, which names the member that is not as it should be."""
+        made = from_document(cls, document)
+        made.check()
+        return made
+
+    def check(self) -> None:
+        """Raise ValueError for what none of its kind holds, and pages would stumble over."""
+
+
+class WithoutSizes(ReadBack):
     """What the document of a run has that searches no batch size of its spec."""
 
     __slots__ = ()
@@ -102,8 +121,3 @@ class WithoutSizes:
     def recorded_facts(self) -> dict[str, Any]:
         """Return what is known of the device and the software."""
         return {"device_name": self.device.name, "capacity_bytes": self.device.capacity_bytes, **self.environment}
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """Read the document of any version. Raises ValueError, which names the member that is not as it should be."""
-        return from_document(cls, document)

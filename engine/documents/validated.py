@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from ..results.result import DeviceFacts
-from ..spec import SCHEMA
-from ..validation.verdict import Check, StepFigures, Verdict
+from ..validation.verdict import ValidationResult
 from .stored import StoredSpec, WithoutSizes
 
 
 @dataclass(frozen=True, slots=True)
-class Validated(WithoutSizes):
-    """A `ValidationResult` as it was stored, in the words that it was stored with."""
+class Validated(ValidationResult, WithoutSizes):
+    """A `ValidationResult` as it is stored."""
 
-    spec: StoredSpec
-    device: DeviceFacts
-    checks: tuple[Check, ...]
-    steps: dict[str, StepFigures]
-    environment: dict[str, Any]
-    total_seconds: float
-    verdict: Verdict
-    verdict_text: str
+    spec: StoredSpec  # type: ignore[assignment]  # has the same members
 
-    def to_dict(self) -> dict[str, Any]:
-        checks = [{**asdict(check), "text": check.text} for check in self.checks]
-        return {"schema": SCHEMA, **asdict(self), "device": self.device.to_dict(), "checks": checks}
+    def check(self) -> None:
+        if "check" not in self.spec:
+            raise ValueError("spec.check is missing")

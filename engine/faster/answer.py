@@ -6,14 +6,18 @@ Used by the run, and again by `answers.race` for a document of another machine.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from statistics import median
+from typing import Any
 
-from ..race.field import TODAY, Entry, Field, RacedRound, RaceVerdict
+from ..race.field import TODAY, Entry, Field, RacedRound, RaceVerdict, mean_others_cores
+from ..race.lines import lines_of
 from ..race.rule import known_ratio
 from ..race.text import pays_after
 from ..race.variants import CHANGES, ChangeKind, NotTried, label_of_entry, settings_of_entry
+from ..results.savings import savings
+from ..results.speed_rounds import SpeedClaim
 from ..settings.step_settings import ROUNDING_TOLERANCES
 from ..spec import RunSpec
 from .result import AtSize, Row
@@ -25,25 +29,36 @@ TIME_WAS_UP = "the time was up before it was timed"
 """Also of a change for which there was not even time to be admitted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What is recommended, and the verdict that shows it."""
-
-    chosen: Entry
-    batch_size: int
-    verdict: RaceVerdict
-
-
-def answer_of(
-    batch_size: int, at_today: RaceVerdict, at_own_size: RaceVerdict | None, sizes: Sequence[AtSize]
-) -> Answer:
+def concluded(
+    spec: RunSpec,
+    device_kind: str,
+    at_today: RaceVerdict,
+    at_own_size: RaceVerdict | None,
+    sizes: Sequence[AtSize],
+    rounds: Sequence[RacedRound],
+) -> dict[str, Any]:
+    """Return the members of a result that follow from its verdicts, and from all its rounds."""
+    today, verdict, chosen, size = spec.current_batch_size, at_today, at_today.chosen, spec.current_batch_size
     if at_own_size is not None and at_own_size.is_found:
         known, own = at_today.gain, at_own_size.gain
         # otherwise the other batch size is not shown to add
         if not at_today.is_found or (known is not None and own is not None and own.low > known.value):
-            option = options_of(sizes, batch_size)[at_own_size.chosen[0]]
-            return Answer(option.entry, option.batch_size, at_own_size)
-    return Answer(at_today.chosen, batch_size, at_today)
+            option = options_of(sizes, today)[at_own_size.chosen[0]]
+            verdict, chosen, size = at_own_size, option.entry, option.batch_size
+    gain = verdict.gain if verdict.is_found else None
+    return {
+        "batch_size": today,
+        "at_today": at_today,
+        "sizes": tuple(sizes),
+        "at_own_size": at_own_size,
+        "chosen_batch_size": size,
+        "chosen": chosen,
+        "gain": gain,
+        "claim": verdict.claim,
+        "savings": savings(spec, gain, is_bound=verdict.claim is SpeedClaim.AT_LEAST),
+        "lines": lines_of(chosen, spec, device_kind, size if size != today else None) if verdict.is_found else (),
+        "others_cores": mean_others_cores(rounds),
+    }
 
 
 def options_of(sizes: Iterable[AtSize], batch_size: int) -> dict[str, AtSize]:

@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..race.field import TODAY, Entry, RacedRound, RaceVerdict
+from ..race.found import RaceFound
 from ..race.lines import TORCH, Lines
 from ..race.numbers import UNKNOWN, Numbers
 from ..race.text import headline, nothing_found
-from ..race.variants import NotTried
+from ..race.variants import NotTried, label_of_entry
 from ..results.intervals import Interval
 from ..results.result import DeviceFacts, Savings
 from ..results.speed_rounds import SpeedClaim
@@ -64,11 +65,12 @@ class AtSize:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
-    """What a race found. `at_today` is its verdict at today's batch size, `at_own_size` with sizes of their own.
+class FasterResult(RaceFound):
+    """The answer of a race, with the headline that follows from it.
 
-    `own_difference` is how much the losses of today's training differ when it is repeated. The rounds hold everything
-    that was timed, so that others can decide again.
+    `at_today` is its verdict at today's batch size, `at_own_size` with sizes of their own. `own_difference` is how much
+    the losses of today's training differ when it is repeated. The rounds hold everything that was timed, so that others
+    can decide again.
     """
 
     device: DeviceFacts
@@ -91,36 +93,38 @@ class Findings:
     cores: int
     environment: dict[str, Any]
     total_seconds: float
-
-    @property
-    def deciding(self) -> RaceVerdict:
-        is_own_size = self.chosen_batch_size != self.batch_size
-        return self.at_own_size if is_own_size and self.at_own_size is not None else self.at_today
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FasterResult(Findings):
-    """The answer of a race, with the headline that follows from it."""
-
     spec: FasterSpec
 
     @property
-    def is_found(self) -> bool:
-        return self.chosen != TODAY or self.chosen_batch_size != self.batch_size
+    def deciding(self) -> RaceVerdict:
+        return self.at_own_size if self.own_size is not None and self.at_own_size is not None else self.at_today
 
     @property
-    def headline(self) -> str:
+    def own_size(self) -> int | None:
+        return None if self.chosen_batch_size == self.batch_size else self.chosen_batch_size
+
+    @property
+    def stated_batch_size(self) -> int:
+        return self.batch_size
+
+    @property
+    def is_found(self) -> bool:
+        return self.chosen != TODAY or self.own_size is not None
+
+    @property
+    def today_bytes(self) -> int | None:
+        return next((row.memory_bytes for row in self.rows if row.entry == TODAY), None)
+
+    def headline_with(self, savings: Savings | None) -> str:
         if not self.is_found:
             if not self._is_any_compared and not self.at_today.ended_early:
                 return NONE_COMPARED
             verdicts = [each for each in (self.at_today, self.at_own_size) if each is not None]
             return nothing_found(verdicts)
-        lines = len(next(each.lines for each in self.lines if each.library == TORCH))
-        labels = [
-            *([next(row.label for row in self.rows if row.entry == self.chosen)] if self.chosen else []),
-            *([f"batch {self.chosen_batch_size:,}"] if self.chosen_batch_size != self.batch_size else []),
-        ]
-        return headline(self.deciding, lines=lines, label=" + ".join(labels), savings=self.savings)
+        lines = sum(len(each.lines) for each in self.lines if each.library == TORCH)
+        labels = [label_of_entry(self.chosen)] if self.chosen else []
+        labels += [] if self.own_size is None else [f"batch {self.own_size:,}"]
+        return headline(self.deciding, lines=lines, label=" + ".join(labels), savings=savings)
 
     @property
     def _is_any_compared(self) -> bool:

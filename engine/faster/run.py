@@ -23,8 +23,7 @@ from ..execution import Emit, Execution
 from ..machine.scratch import scratch_folder
 from ..machine.watch import MachineWatch, tree_seconds, usable_cores
 from ..provenance.read import run_facts
-from ..race.field import TODAY, Entry, RaceVerdict, mean_others_cores
-from ..race.lines import lines_of
+from ..race.field import TODAY, Entry, RaceVerdict
 from ..race.numbers import STEPS, UNKNOWN, Numbers, compare_numbers, is_hidden, largest_difference
 from ..race.rule import does_load_stay
 from ..race.variants import (
@@ -37,8 +36,6 @@ from ..race.variants import (
 )
 from ..results.losses import Losses
 from ..results.result import DeviceFacts, Outcome, Reason
-from ..results.savings import savings
-from ..results.speed_rounds import SpeedClaim
 from ..runner import Hold, WorkerSweep, own_worker
 from ..spec import MEMORY_STEPS, SCHEMA, RunSpec
 from ..speed.comparison import TimedBlock
@@ -47,7 +44,7 @@ from ..text.units import format_duration
 from ..worker.prober import Prober
 from .answer import (
     BLOCK_SECONDS,
-    answer_of,
+    concluded,
     field_of_sizes,
     not_reached,
     options_of,
@@ -320,34 +317,18 @@ class _Running:
         rounds, rounds_of_sizes = tuple(course.rounds), tuple(of_sizes.rounds) if of_sizes else ()
         if of_sizes is not None:
             sizes = [self._at_size(each, of_sizes) for each in sizes]
-        answer = answer_of(self.size, at_today, at_own, sizes)
-        is_found, size, verdict = answer.verdict.is_found, answer.batch_size, answer.verdict
-        cores = course.racing.cores
-        gain = verdict.gain if is_found else None
         return FasterResult(
             spec=self.spec,
             device=self.device,
-            batch_size=self.size,
             rows=tuple(self._rows(course, sizes)),
             not_tried=(*not_tried, *not_reached(course.racing, self.admitted)),
-            at_today=at_today,
             own_difference=self.own_difference,
-            sizes=tuple(sizes),
-            at_own_size=at_own,
-            chosen_batch_size=size,
-            chosen=answer.chosen,
-            gain=gain,
-            claim=verdict.claim,
-            savings=savings(self.base, gain, is_bound=verdict.claim is SpeedClaim.AT_LEAST),
-            lines=lines_of(answer.chosen, self.base, self.device.kind, size if size != self.size else None)
-            if is_found
-            else (),
             rounds=rounds,
             rounds_of_sizes=rounds_of_sizes,
-            others_cores=mean_others_cores([*rounds, *rounds_of_sizes]),
-            cores=cores,
+            cores=course.racing.cores,
             environment=self.environment,
             total_seconds=self.execution.seconds,
+            **concluded(self.base, self.device.kind, at_today, at_own, sizes, [*rounds, *rounds_of_sizes]),
         )
 
     def _rows(self, course: Course, sizes: list[AtSize]) -> Iterator[Row]:

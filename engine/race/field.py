@@ -9,6 +9,7 @@ from statistics import fmean
 
 from ..results.intervals import Interval
 from ..results.speed_rounds import SpeedClaim, Stage
+from ..speed.claim import CLEARLY_FASTER
 from ..speed.rounds import BUSY_FRACTION
 
 Entry = tuple[str, ...]
@@ -41,13 +42,15 @@ class Field:
 class Timed:
     """One block or start of an entry. `others_cores` is what other work used meanwhile; None where unknown.
 
-    `seconds` is how long the start took, where entries differ in that, as one does that compiles.
+    `seconds` is how long it took, where entries differ in that, as one does that compiles. `was_held`: it is a further
+    block of a start that timed one before.
     """
 
     entry: Entry
     samples_per_second: float
     others_cores: float | None = None
     seconds: float | None = None
+    was_held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,10 @@ class RacedRound:
 
     def logarithms(self) -> dict[Entry, float]:
         return {each.entry: math.log(each.samples_per_second) for each in self.timed}
+
+    @property
+    def held(self) -> frozenset[Entry]:
+        return frozenset(each.entry for each in self.timed if each.was_held)
 
     def disturbed(self, cores: int) -> frozenset[Entry]:
         return frozenset(each.entry for each in self.timed if (each.others_cores or 0.0) > BUSY_FRACTION * cores)
@@ -87,6 +94,7 @@ class RaceVerdict:
     leader, or today's training where nothing is shown to gain. `ended_early`: the time was spent before the rounds said
     more. `rounds` are those of the evaluation, or where nothing led and that stays open, those that chose; of them
     `quiet_rounds` are those that no other work disturbed. `gain` is None also where only the order is claimed.
+    A gain below `least_gain` may have been overlooked where none is claimed.
     """
 
     chosen: Entry
@@ -96,6 +104,7 @@ class RaceVerdict:
     rounds: int
     quiet_rounds: int
     ended_early: bool = False
+    least_gain: float = CLEARLY_FASTER
 
     @property
     def is_found(self) -> bool:

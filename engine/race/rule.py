@@ -1,8 +1,11 @@
 """PURE: the rule of the race: what to time next, and the verdict. It has no state: it reads all rounds so far.
 
-A round runs one block (or start) of each entry that is left, in random order, each in a new process. Only ratios within
-a round are compared, so what differs from process to process lies in their spread, and their interval is reported as
-it is. A block counts as disturbed where other work used the machine's cores; before the evaluation also where it was
+A round runs one block (or start) of each entry that is left, in random order. Only ratios within a round are compared,
+so where each runs in a new process, what differs from process to process lies in their spread, and their interval is
+reported as it is. Blocks of starts that are held do not show how starts differ: then the interval is wider by
+`RUN_TO_RUN`, less so the more starts there were, and only gains of `LEAST_GAIN_OF_HELD` are excluded.
+
+A block counts as disturbed where other work used the machine's cores; before the evaluation also where it was
 `OUTLYING` slower than the fastest one of its entry in the same generation, because disturbances only slow down: that
 helps to choose, but would bias an interval. Disturbed blocks count only where too few others are left.
 
@@ -33,14 +36,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from ..results.intervals import ENOUGH_ROUNDS, Interval, interval
 from ..results.speed_rounds import SpeedClaim, Stage
 from ..results.stats import NOISE_FRACTION
-from ..speed.claim import claim_of, is_gain
+from ..speed.claim import CLEARLY_FASTER, claim_of, is_gain
 from ..speed.order import is_ahead
-from ..speed.selection import CLAIMABLE_HALF_WIDTH, LOOK_EVERY, interval_of_rounds
+from ..speed.selection import CLAIMABLE_HALF_WIDTH, LOOK_EVERY, RUN_TO_RUN, interval_of_rounds
 from .field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict
 
 GENERATIONS = 3
@@ -57,6 +61,8 @@ WORTH_ADDING = math.log(1.01)
 NOISE = -math.log1p(-NOISE_FRACTION)
 AS_FAST = NOISE / 3
 """The logarithm of a ratio below which fewer changes are preferred to a faster combination."""
+LEAST_GAIN_OF_HELD = 1.1
+"""Below it no gain is excluded by starts that are held: two starts of the same training may differ by as much."""
 OUTLYING = math.log(1.15)
 """The logarithm of the ratio by which a disturbed block is slower than the fastest one of its entry."""
 _SLACK = (math.log(4), math.log(2))
@@ -107,7 +113,9 @@ def ratio_of(entry: Entry, other: Entry, rounds: Sequence[RacedRound], cores: in
     """
     known = _known([r for r in rounds if r.failed is None], cores)
     ratios = _ratios(entry, other, known)
-    return interval_of_rounds(ratios).exp() if len(ratios) > 1 else None
+    if len(ratios) < 2:
+        return None
+    return interval_of_rounds(ratios).widened(_between_starts(entry, other, known)).exp()
 
 
 def known_ratio(entry: Entry, rounds: Sequence[RacedRound], field: Field) -> tuple[Interval | None, float | None]:
@@ -126,8 +134,10 @@ def known_ratio(entry: Entry, rounds: Sequence[RacedRound], field: Field) -> tup
 class _Known:
     """A round as its logarithms of samples a second, with the entries that other work disturbed, and the quiet ones."""
 
-    def __init__(self, logarithms: Logarithms, disturbed: frozenset[Entry], quiet: frozenset[Entry]) -> None:
-        self.logarithms, self.disturbed, self.quiet = logarithms, disturbed, quiet
+    def __init__(
+        self, logarithms: Logarithms, disturbed: frozenset[Entry], quiet: frozenset[Entry], held: frozenset[Entry]
+    ) -> None:
+        self.logarithms, self.disturbed, self.quiet, self.held = logarithms, disturbed, quiet, held
 
 
 def _known(rounds: Sequence[RacedRound], cores: int, outlying: float = OUTLYING) -> list[_Known]:
@@ -140,6 +150,7 @@ def _known(rounds: Sequence[RacedRound], cores: int, outlying: float = OUTLYING)
             known := r.logarithms(),
             disturbed := r.disturbed(cores),
             frozenset(e for e, x in known.items() if x > fastest[e] - outlying) - disturbed,
+            r.held,
         )
         for r in rounds
     ]
@@ -149,6 +160,17 @@ def _ratios(entry: Entry, other: Entry, known: Sequence[_Known], enough: int = E
     both = [k for k in known if {entry, other} <= k.logarithms.keys()]
     quiet = [k for k in both if {entry, other} <= k.quiet]
     return [k.logarithms[entry] - k.logarithms[other] for k in (quiet if len(quiet) >= enough else both)]
+
+
+def _between_starts(entry: Entry, other: Entry, known: Sequence[_Known]) -> float:
+    """Return the standard deviation by which starts that are held differ, beyond what their rounds show."""
+    both = [k for k in known if {entry, other} <= k.logarithms.keys()]
+    starts = min(sum(each not in k.held for k in both) for each in (entry, other))
+    return RUN_TO_RUN / math.sqrt(max(starts, 1)) if any({entry, other} & k.held for k in both) else 0.0
+
+
+def _least_gain(deviation: float) -> float:
+    return LEAST_GAIN_OF_HELD if deviation else CLEARLY_FASTER
 
 
 class _Generation:
@@ -208,8 +230,10 @@ class _Generation:
             return True
         pair = {entry, TODAY}
         counted = [each for each in self.rounds if not (self.shares_cores and pair & each.disturbed)]
-        ratios = _ratios(entry, TODAY, counted)
-        return len(ratios) >= FEWEST_ROUNDS and interval_of_rounds(ratios).high < NOISE
+        ratios, deviation = _ratios(entry, TODAY, counted), _between_starts(entry, TODAY, self.rounds)
+        if len(ratios) < FEWEST_ROUNDS:
+            return False
+        return interval_of_rounds(ratios).widened(deviation).high < math.log(_least_gain(deviation))
 
     def _is_fine(self, ratio: Interval) -> bool:
         return ratio.half_width <= NOISE or (self.number == 0 and ratio.low > NOISE)
@@ -257,10 +281,16 @@ class _Race:
         return is_ahead(math.exp(each[leader] - each[TODAY]) for each in both) if leader != TODAY else False
 
     def seconds_of(self, *entries: Entry) -> float:
-        """Return how long one start of each takes: of a new combination as its longest part, else as in any round."""
+        """Return how long one start of each takes: of a new combination as its longest part, else as in any round.
+
+        Of an entry that is held its further blocks count: its start is not made again.
+        """
         longest: dict[Entry, float] = {}
-        for each in (timed for r in self.rounds for timed in r.timed if timed.seconds is not None):
-            longest[each.entry] = max(longest.get(each.entry, 0.0), each.seconds or 0.0)
+        timed_units = [timed for r in self.rounds for timed in r.timed if timed.seconds is not None]
+        held = {each.entry for each in timed_units if each.was_held}
+        for each in timed_units:
+            if each.was_held or each.entry not in held:
+                longest[each.entry] = max(longest.get(each.entry, 0.0), each.seconds or 0.0)
         parts = {entry: [longest[change,] for change in entry if (change,) in longest] for entry in entries}
         return sum(longest.get(entry, max(parts[entry], default=self.unit_seconds)) for entry in entries)
 
@@ -283,7 +313,8 @@ class _Race:
             for entry in generation.timed - self.failed - {TODAY}
         )
         if shown:
-            return RaceVerdict(TODAY, TODAY, SpeedClaim.NO_GAIN, None, 0, 0)
+            least = LEAST_GAIN_OF_HELD if any(r.held for r in self.rounds) else CLEARLY_FASTER
+            return RaceVerdict(TODAY, TODAY, SpeedClaim.NO_GAIN, None, 0, 0, least_gain=least)
         own = [r for r in self.rounds if r.stage is Stage.SELECTION]
         quiet = sum(not r.disturbed(self.field.cores) for r in own)
         is_cut = not self.is_busy and not all(generation.is_settled for generation in generations)
@@ -298,29 +329,39 @@ class _Race:
         ahead = self.is_ahead(leader, Stage.EVALUATION) if is_shared else None
         is_decided = self.is_busy and ahead is not None
         is_over = self.spent + self.seconds_of(TODAY, leader) >= self.field.most_seconds
-        if not is_over and not is_decided and not self._is_known(ratios, len(own), quiet):
+        found = self._judged(leader, ratios, _between_starts(leader, TODAY, known_rounds), quiet)
+        if not is_over and not is_decided and not self._is_known(found, ratios, len(own), quiet):
             return NextRound(Stage.EVALUATION, 0, (TODAY, leader))
         if ahead:
             return RaceVerdict(leader, leader, SpeedClaim.AHEAD, None, len(own), quiet)
         if is_decided or len(ratios) < ENOUGH_ROUNDS:
             ended_early = not is_decided
             return RaceVerdict(TODAY, leader, SpeedClaim.NOTHING, None, len(own), quiet, ended_early)
+        return replace(found, claim=SpeedClaim.NOTHING, chosen=TODAY) if is_shared else found
+
+    def _judged(self, leader: Entry, ratios: Sequence[float], deviation: float, quiet: int) -> RaceVerdict:
+        """Return what rounds show of a leader that nothing disturbed; starts that are held differ by `deviation`."""
+        if len(ratios) < ENOUGH_ROUNDS:
+            return RaceVerdict(TODAY, leader, SpeedClaim.NOTHING, None, len(ratios), quiet)
         known = interval_of_rounds(ratios)
-        gain, is_narrow = known.exp(), known.half_width <= CLAIMABLE_HALF_WIDTH
-        claim = claim_of(gain, is_narrow=is_narrow)
-        if is_shared:
-            claim = SpeedClaim.NOTHING
+        gain = known.widened(deviation).exp()
+        claim = claim_of(gain, is_narrow=known.half_width <= CLAIMABLE_HALF_WIDTH)
         figure = gain.value if claim is SpeedClaim.FIGURE else None
         is_chosen = claim is not SpeedClaim.NOTHING and is_gain(figure, gain.low)
-        if claim is SpeedClaim.FIGURE and not is_chosen:
-            claim = claim_of(gain, is_narrow=False)
-        return RaceVerdict(leader if is_chosen else TODAY, leader, claim, gain, len(ratios), quiet)
+        if not is_chosen and gain.high <= _least_gain(deviation):
+            claim = SpeedClaim.NO_GAIN
+        elif not is_chosen:
+            claim = SpeedClaim.NOTHING
+        chosen = leader if is_chosen else TODAY
+        return RaceVerdict(chosen, leader, claim, gain, len(ratios), quiet, least_gain=_least_gain(deviation))
 
-    def _is_known(self, ratios: Sequence[float], count: int, quiet: int) -> bool:
+    def _is_known(self, found: RaceVerdict, ratios: Sequence[float], count: int, quiet: int) -> bool:
         if count < ENOUGH_ROUNDS or count >= MOST_ROUNDS_EVALUATION:
             return count >= MOST_ROUNDS_EVALUATION
         if count % LOOK_EVERY or (self.field.shares_cores and quiet < ENOUGH_ROUNDS):
             return False
+        if found.least_gain == LEAST_GAIN_OF_HELD and found.claim is SpeedClaim.NOTHING:
+            return False  # more starts may tell
         return interval_of_rounds(ratios).half_width <= NOISE
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Sequence
 
 from ..results.intervals import Interval
@@ -32,19 +31,19 @@ FIGURES = (1, 2)
 LESS_MEMORY = 0.98
 """A change whose peak is below this share of today's is said to save memory."""
 _OTHER_DRAWS = "other random numbers"
-_SAVING = re.compile(r"; saves [^;]+ a year(?=\.$)")
-"""The end of a headline that names money."""
 LEAST_USD = 0.01
-NO_GAIN = f"No change that was tried makes this training faster by {NOISE_FRACTION * 100:.0f} % or more."
+NO_GAIN = "No change that was tried makes this training faster by "
+NOT_TOGETHER = "Nothing is recommended: the fastest combination does not train the same. See each change alone."
+NONE_RACED = "No change for speed both applies here and trains the same."
 
 
-def headline(found: RaceVerdict, *, lines: int, label: str, savings: Savings) -> str:
+def headline(found: RaceVerdict, *, lines: int, label: str, savings: Savings | None) -> str:
     """Write "1.90x [1.81, 2.02] as fast with 2 lines: AdamW, fused + TF32; saves $57 [$54, $61] a year.".
 
     Where only the order is known, it writes "Faster in 10 of 10 rounds with 2 lines: AdamW, fused + TF32.".
     """
     figure = sentence_case(describe_gain(found.claim, found.gain, found.rounds))
-    saved = describe_saving(savings)
+    saved = "" if savings is None else describe_saving(savings)
     money = f"; saves {saved} a year" if saved else ""
     return f"{figure} with {lines} line{'' if lines == 1 else 's'}: {label}{money}."
 
@@ -55,11 +54,6 @@ def describe_gain(claim: SpeedClaim, gain: Interval | None, rounds: int) -> str:
         return f"faster in {rounds} of {rounds} rounds"
     least = f"at least {describe_lower_bound(gain.low)}"
     return f"{least if claim is SpeedClaim.AT_LEAST else describe_speed(gain)} as fast"
-
-
-def without_saving(headline: str) -> str:
-    """Return a headline without its money, which rests on assumptions of its own."""
-    return _SAVING.sub("", headline)
 
 
 def describe_saving(savings: Savings) -> str:
@@ -78,7 +72,7 @@ def describe_basis(savings: Savings) -> str:
 def nothing_found(verdicts: Sequence[RaceVerdict]) -> str:
     is_open = [each for each in verdicts if each.claim is SpeedClaim.NOTHING]
     if not is_open:
-        return NO_GAIN
+        return f"{NO_GAIN}{max(each.least_gain for each in verdicts) * 100 - 100:.0f} % or more."
     if any(each.ended_early for each in is_open):
         return "Nothing is claimed: the time budget ended before the fastest change was compared with today's training."
     busy = [text for each in is_open if (text := describe_busy_rounds(each.rounds, each.quiet_rounds))]
@@ -174,7 +168,11 @@ def describe_memory(memory_bytes: int, today_bytes: int) -> str:
 
 def less_memory(row: VariantRow, today_bytes: int) -> str:
     """Write "Outputs released after each step: 44.4 % less memory."."""
-    return f"{row.label}: {format_percent(1 - (row.memory_bytes or 0) / today_bytes)} less memory."
+    return f"{row.label}: {share_saved(row, today_bytes)} less memory."
+
+
+def share_saved(row: VariantRow, today_bytes: int) -> str:
+    return format_percent(1 - (row.memory_bytes or 0) / today_bytes)
 
 
 def describe_numbers(numbers: Numbers, *, draws_elsewhere: bool = False) -> str:

@@ -300,8 +300,7 @@ class Speed:
     others_cores: float | None = None
     cores: int | None = None
     left_out_batch_sizes: tuple[int, ...] = ()
-    claim: SpeedClaim | None = None
-    """None in documents of earlier builds, which claim a figure where `is_measurable` and else nothing."""
+    claim: SpeedClaim = SpeedClaim.NOTHING
 
 
 @dataclass(frozen=True, slots=True)

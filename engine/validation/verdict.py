@@ -88,9 +88,12 @@ class ValidationResult:
         return overall([check.verdict for check in self.checks])
 
     @property
+    def name(self) -> str:
+        return SHORT_NAMES.get(self.spec.check, "validation")  # a stored one may be of a check that is gone
+
+    @property
     def text(self) -> str:
-        name = SHORT_NAMES[self.spec.check]
-        return describe_verdict(f"the {name}" if self.spec.check == BACKWARD else name, self.checks)
+        return describe_verdict(f"the {self.name}" if self.spec.check == BACKWARD else self.name, self.checks)
 
     def to_dict(self) -> dict[str, Any]:
         words = {"verdict": self.verdict.value, "verdict_text": self.text}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from engine.catalog.stored_workload import is_own_training
+from engine.describe.key_figures import key_figures
 from engine.from_json import from_json
 from engine.results.memory_breakdown import LiveBlock, MemoryBreakdown, Request, entries_of
 from engine.results.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Waste
@@ -119,3 +120,8 @@ def _spec_of(spec: dict[str, Any]) -> SearchSpec:
 def _read(path: Path) -> dict[str, Any]:
     document = json.loads(path.read_text())
     return dict(document.get("result", document))
+
+
+def key_line(result: RunResult) -> str:
+    """Write the three figures as one line: "Unused today: 93.7 % · Use: 56 · Saves: at least $0.60 a run"."""
+    return " · ".join(f"{figure.title}: {figure.value}" for figure in key_figures(result))

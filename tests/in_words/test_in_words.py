@@ -15,8 +15,6 @@ from analysis.presentation.filled_memory import filled_memory
 from analysis.presentation.nothing_to_gain import nothing_to_gain
 from analysis.presentation.probe_rows import probe_lines
 from analysis.presentation.result_summary import headline, reach
-from analysis.presentation.stored.estimate import read_estimate
-from analysis.presentation.stored.result import StoredResult, read_result
 from analysis.workers.engine_events import log_line
 from engine.cli.printing.console import event_line
 from engine.cli.printing.estimate_table import answer as answer_of_estimates
@@ -24,13 +22,14 @@ from engine.cli.printing.estimate_table import table
 from engine.cli.printing.result_text import answer_lines, details, summary
 from engine.describe.boundary import certificate_lines, check_answer, why_not_certified
 from engine.describe.does_not_fit import ways_to_fit
-from engine.describe.key_figures import key_line
+from engine.documents.estimated import EstimatedCard
+from engine.documents.measured import Measured
 from engine.estimate.gpus import gpus
 from engine.estimate.types import Estimate
 from engine.from_json import from_json
 from engine.spec import RunSpec
 from tests.fake_engine import estimate_of
-from tests.in_words.documents import documents, probes, result_of
+from tests.in_words.documents import documents, key_line, probes, result_of
 
 SAID = Path(__file__).parent / "said"
 
@@ -38,7 +37,7 @@ SAID = Path(__file__).parent / "said"
 @pytest.mark.parametrize("name", documents())
 def test_a_result_is_said_as_recorded(name: str) -> None:
     document = documents()[name]
-    said = [*_title("Command line"), *_printed(document), *_title("Page"), *_on_the_page(read_result(document))]
+    said = [*_title("Command line"), *_printed(document), *_title("Page"), *_on_the_page(Measured.from_dict(document))]
     _hold(name, said)
 
 
@@ -62,7 +61,7 @@ def test_an_estimate_is_said_as_recorded() -> None:
         {"method": "approximate_fake_cpu", "approximate_because": "CUDA is in use"},
     )
     events = [{"event": "estimate", "estimate": made | each} for each in changes]
-    read = [read_estimate(made | each) for each in changes]
+    read = [EstimatedCard.from_dict(made | each) for each in changes]
     said = [
         *_title("Command line"),
         *(event_line(event) or "(no line)" for event in events),
@@ -86,7 +85,7 @@ def _printed(document: dict[str, Any]) -> list[str]:
     return [*answer_lines(result), "", details(result), "", *summary(result).splitlines()[1:-1]]
 
 
-def _on_the_page(result: StoredResult) -> list[str]:
+def _on_the_page(result: Measured) -> list[str]:
     need, suggestions = ways_to_fit(result)
     answer, gain, filled = headline(result), nothing_to_gain(result), filled_memory(result.memory_breakdown)
     parts: list[tuple[str, object]] = [

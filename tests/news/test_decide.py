@@ -13,6 +13,7 @@ from analysis.models import Device, NewsEvent, NewsKind, Run, SavedView
 from analysis.news.decide import contradiction, new_steps, news_after, note_silent_devices
 from analysis.permissions import VIEWER
 from analysis.runs import services
+from engine.documents.estimated import EstimatedCard
 from engine.results.result import Boundary, Reason
 from tests.factories import make_claimed_run, make_device, make_host, make_measured_run, make_result, make_user
 from tests.factories.estimates import estimate_of_card
@@ -38,7 +39,7 @@ def estimate(safe: int = 8, margin: float = 0.1) -> dict[str, Any]:
 def test_an_estimate_is_contradicted_beyond_its_own_margin_or_where_its_safe_size_did_not_fit(
     peak_error: float | None, measured: int | None, is_news: bool
 ) -> None:
-    assert bool(contradiction(estimate(), peak_error, measured)) is is_news
+    assert bool(contradiction(EstimatedCard.from_dict(estimate()), peak_error, measured)) is is_news
 
 
 def test_a_step_is_new_unless_a_known_one_of_its_direction_stands_near_to_it() -> None:

@@ -15,8 +15,8 @@ from analysis.presentation.estimate_headline import (
     headline_of_all,
     with_article,
 )
-from analysis.presentation.stored.estimate import StoredEstimate, read_estimate
 from analysis.runs.gpu_catalog import Price
+from engine.documents.estimated import EstimatedCard
 from engine.estimate.gpus import gpus
 from engine.spec import RunSpec
 from engine.text.units import GIB
@@ -28,8 +28,8 @@ NOTHING = {"largest_batch_size": 0, "safe_batch_size": 0, "limits": "does_not_fi
 LIMIT = {"spec": {**SPEC, "memory_limit_bytes": 8 * GIB}}
 
 
-def read(gpu: str = "a10", **changes: Any) -> StoredEstimate:
-    return read_estimate(estimate_of(RunSpec.from_dict(SPEC), gpus()[gpu]) | changes)
+def read(gpu: str = "a10", **changes: Any) -> EstimatedCard:
+    return EstimatedCard.from_dict(estimate_of(RunSpec.from_dict(SPEC), gpus()[gpu]) | changes)
 
 
 def priced(**prices: float) -> dict[str, Price]:

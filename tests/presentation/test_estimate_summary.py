@@ -16,11 +16,11 @@ from analysis.presentation.estimate_summary import (
     how_rows,
     key_figures,
     kind_rows,
-    settings_in_full,
 )
-from analysis.presentation.stored.estimate import StoredEstimate, read_estimate
+from analysis.presentation.labels import settings_in_full
 from analysis.runs.gpu_catalog import Price
 from engine.describe.estimate import describe_known_error
+from engine.documents.estimated import EstimatedCard
 from engine.estimate.gpus import gpus
 from engine.spec import RunSpec
 from engine.text.units import GIB
@@ -29,8 +29,8 @@ from tests.fake_engine import estimate_of
 SPEC = RunSpec(model="bert", current_batch_size=16)
 
 
-def read(gpu: str = "a10", **changes: Any) -> StoredEstimate:
-    return read_estimate(estimate_of(SPEC, gpus()[gpu]) | changes)
+def read(gpu: str = "a10", **changes: Any) -> EstimatedCard:
+    return EstimatedCard.from_dict(estimate_of(SPEC, gpus()[gpu]) | changes)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,6 @@ def test_the_cheapest_that_fits_is_the_one_row_that_is_marked():
     [
         ("bf16", False, "bf16 autocast, fp32 weights"),
         ("bf16", True, "bf16 autocast"),
-        ("bf16-pure", False, "pure bf16"),
         ("fp32", False, "fp32"),
     ],
 )

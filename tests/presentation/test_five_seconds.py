@@ -7,12 +7,13 @@ from itertools import product
 
 import pytest
 
-from analysis.presentation.chip import Chip
+from analysis.presentation.kinds.validation import headline as headline_of_validation
 from analysis.presentation.result_summary import headline, verdict
-from analysis.presentation.stored.result import StoredResult, read_result
-from analysis.presentation.stored.validation import CheckRow, StoredValidation
 from engine.describe.answer import WORDS_MOST
-from engine.describe.key_figures import key_figures, key_line
+from engine.describe.key_figures import key_figures
+from engine.documents.measured import Measured
+from engine.documents.stored import StoredSpec
+from engine.documents.validated import Validated
 from engine.results.result import Boundary, Reason, RunResult, Savings
 from engine.text.units import GIB
 from engine.validation.verdict import Check, Verdict
@@ -24,13 +25,13 @@ from tests.factories.speeds import (
     make_timed_result,
     make_unmeasurable_result,
 )
-from tests.in_words.documents import documents
+from tests.in_words.documents import documents, key_line
 
 LONG = "my own training of a very long name, with more words than anybody reads"
 
 
-def stored(result: RunResult) -> StoredResult:
-    return read_result(result.to_dict())
+def stored(result: RunResult) -> Measured:
+    return Measured.from_dict(result.to_dict())
 
 
 def by_hand() -> dict[str, RunResult]:
@@ -40,7 +41,7 @@ def by_hand() -> dict[str, RunResult]:
     because = "the comparison may take 10 min at most, and its starts took more than that on this machine today"
     nothing_fits, check = make_result_that_does_not_fit(), make_spec(check_batch_size=8)
     named = nothing_fits.to_dict() | {"spec": nothing_fits.spec.to_dict() | {"model": LONG}}
-    assert len(headline(read_result(named)).sentence.split()) <= WORDS_MOST
+    assert len(headline(Measured.from_dict(named)).sentence.split()) <= WORDS_MOST
     return {
         "wide": make_bound_result(1.96, 1_234.5),
         "reason": replace(wordy, speed=replace(wordy.speed, reason=because)),
@@ -57,7 +58,7 @@ def by_hand() -> dict[str, RunResult]:
 
 @pytest.mark.parametrize("name", documents())
 def test_the_sentence_of_every_recorded_result_is_short(name: str) -> None:
-    said = headline(read_result(documents()[name])).sentence
+    said = headline(Measured.from_dict(documents()[name])).sentence
     assert len(said.split()) <= WORDS_MOST, said
 
 
@@ -70,8 +71,8 @@ def test_the_sentence_of_a_result_with_many_words_is_short(name: str) -> None:
 
 @pytest.mark.parametrize("verdicts", [*product(Verdict, repeat=3)])
 def test_the_headline_of_a_validation_counts_its_checks_and_is_short(verdicts: tuple[Verdict, ...]) -> None:
-    rows = tuple(CheckRow(Check("", "", verdict, "", None, None, None), Chip("", "", "")) for verdict in verdicts)
-    said = StoredValidation("backward pass", "", Chip("", "", ""), rows, (), make_result().device, {}, 1.0).headline
+    checks = tuple(Check("", "", verdict, "") for verdict in verdicts)
+    said = headline_of_validation(Validated(StoredSpec(check="backward"), make_result().device, checks, {}, {}))
     assert len(f"Vision Transformer B/16, {said}".split()) <= WORDS_MOST
     assert said.startswith(f"backward pass: {verdicts.count(Verdict.PASSED)} of 3 checks passed")
     assert ("failed" in said) == (Verdict.FAILED in verdicts)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from analysis.presentation.nothing_to_gain import NothingToGain, nothing_to_gain
-from analysis.presentation.stored.result import StoredResult, read_result
+from engine.documents.measured import Measured
 from engine.results.result import DeviceFacts, Purpose
 from engine.text.units import GIB
 from tests.factories import make_probe, make_result, make_result_that_does_not_fit, make_spec
@@ -15,12 +15,12 @@ from tests.factories.speeds import make_kept_result, make_timed_result, make_unm
 CARD = DeviceFacts("cuda:0", "cuda", "NVIDIA A100-SXM4-40GB", 40 * GIB, limit_bytes=GIB)
 
 
-def kept(**fields: Any) -> StoredResult:
+def kept(**fields: Any) -> Measured:
     result = make_timed_result(0.98, 1.0, 1.02)
-    return read_result(replace(result, recommended=result.current, **fields).to_dict())
+    return Measured.from_dict(replace(result, recommended=result.current, **fields).to_dict())
 
 
-def of(result: StoredResult) -> NothingToGain:
+def of(result: Measured) -> NothingToGain:
     found = nothing_to_gain(result)
     assert found is not None
     return found
@@ -28,11 +28,11 @@ def of(result: StoredResult) -> NothingToGain:
 
 def test_another_recommended_size_is_something_to_gain() -> None:
     others = (make_result(), make_result_that_does_not_fit(), make_unmeasurable_result())
-    assert [nothing_to_gain(read_result(result.to_dict())) for result in others] == [None] * 3
+    assert [nothing_to_gain(Measured.from_dict(result.to_dict())) for result in others] == [None] * 3
 
 
 def test_without_a_figure_the_evidence_is_the_interval_that_holds_no_gain() -> None:
-    assert of(read_result(make_kept_result().to_dict())).text == ("8 is 0.8 to 1.02x as fast as your 4.")
+    assert of(Measured.from_dict(make_kept_result().to_dict())).text == ("8 is 0.8 to 1.02x as fast as your 4.")
 
 
 def test_the_evidence_has_the_speed_of_the_kept_size() -> None:
@@ -58,7 +58,7 @@ def test_without_room_nothing_larger_is_suggested() -> None:
     result = make_timed_result()
     assert result.current is not None
     full = replace(result.current, memory_bytes=GIB)
-    assert of(read_result(replace(result, recommended=full).to_dict())).others == ()
+    assert of(Measured.from_dict(replace(result, recommended=full).to_dict())).others == ()
 
 
 def test_half_precision_is_suggested_on_an_accelerator_that_trains_in_fp32() -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from analysis.presentation.figures import figures
 from analysis.presentation.kinds.command import Command
-from analysis.presentation.labels import describe_unsteady
 from analysis.presentation.result_summary import (
     describe_reserve,
     describe_timing,
@@ -19,9 +18,9 @@ from analysis.presentation.result_summary import (
     reach,
     verdict,
 )
-from analysis.presentation.stored.result import StoredResult, read_result
 from engine.describe.boundary import certificate_lines, why_not_certified
 from engine.describe.key_figures import key_figures
+from engine.documents.measured import Measured
 from engine.results.result import (
     CPU_COUNTS_TENSORS,
     Boundary,
@@ -45,8 +44,8 @@ from tests.factories.speeds import (
 CARD = DeviceFacts("cuda:0", "cuda", "NVIDIA A100-SXM4-40GB", 40 * GIB, limit_bytes=GIB)
 
 
-def stored(result: RunResult | None = None, **fields: Any) -> StoredResult:
-    return read_result(replace(result or make_result(), **fields).to_dict())
+def stored(result: RunResult | None = None, **fields: Any) -> Measured:
+    return Measured.from_dict(replace(result or make_result(), **fields).to_dict())
 
 
 def point(batch_size: int) -> Point:
@@ -220,7 +219,7 @@ def test_a_result_of_before_the_intervals_has_none_and_keeps_its_words() -> None
     data = make_result().to_dict()
     for name in ("speed", "speedup_low", "speedup_high", "kinds"):
         del data[name]
-    result = read_result(data)
+    result = Measured.from_dict(data)
     assert result.is_speed_measurable
     assert describe_timing(result) == describe_reserve(result) == ""
     assert [figure.interval for figure in figures(result)] == ["", "", ""]
@@ -253,18 +252,6 @@ def test_an_open_boundary_says_why(reason: Reason, expected: str) -> None:
 def test_a_certified_boundary_needs_no_excuse() -> None:
     result = stored()
     assert why_not_certified(result) is None
-
-
-def test_an_unsteady_timing_makes_the_speed_up_rough() -> None:
-    steady, moving = make_probe(8), make_probe(4, timing_is_steady=False)
-    assert stored(probes=(steady, moving)).unsteady_batch_sizes == [4]
-    assert "batch 4 were not steady" in (describe_unsteady([4]) or "")
-
-
-def test_an_unsteady_timing_of_another_size_does_not_matter() -> None:
-    assert (
-        stored(probes=(make_probe(4), make_probe(8), make_probe(2, timing_is_steady=False))).unsteady_batch_sizes == []
-    )
 
 
 def test_the_certificate_takes_the_refusal_of_the_fresh_process() -> None:
@@ -307,7 +294,7 @@ def test_the_setting_to_paste_keeps_the_other_settings(fields: dict[str, Any], l
 def test_a_result_of_a_later_version_can_be_read() -> None:
     data = make_result().to_dict()
     data["timings"]["unheard_of_seconds"] = 1.0
-    assert read_result(data).timings.processes == 0
+    assert Measured.from_dict(data).timings.processes == 0
 
 
 def test_a_long_command_is_cut_in_lists() -> None:

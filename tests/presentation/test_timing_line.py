@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from analysis.presentation.result_summary import describe_timing
-from analysis.presentation.stored.result import StoredResult, read_result
 from engine.describe.speed import others_of
+from engine.documents.measured import Measured
 from engine.results.result import RunResult
 from engine.results.speed_rounds import SpeedRound, Stage
 from tests.factories.speeds import make_result_out_of_time, make_timed_result, make_unmeasurable_result
 
 
-def stored(result: RunResult) -> StoredResult:
-    return read_result(result.to_dict())
+def stored(result: RunResult) -> Measured:
+    return Measured.from_dict(result.to_dict())
 
 
 def test_the_timing_says_what_else_the_machine_did() -> None:

@@ -17,9 +17,9 @@ from analysis.presentation.result_summary import (
     paste,
     training_rows,
 )
-from analysis.presentation.stored.result import StoredResult, read_result
 from engine.describe.rank_peaks import describe_imbalance, rank_peaks
 from engine.describe.speed import others_of
+from engine.documents.measured import Measured
 from engine.documents.stored import StoredSpec
 from engine.results.result import Outcome, Probe, Purpose, RunResult
 from engine.results.speed_rounds import SpeedBlock, SpeedRound, Stage
@@ -46,18 +46,18 @@ def timed_in_turns(result: RunResult, times_as_fast: tuple[float, ...]) -> RunRe
     return replace(result, probes=(*result.probes, *probes), speed_rounds=tuple(rounds))
 
 
-def tuned(result: RunResult, spec: TuneSpec | None = None, **training: Any) -> StoredResult:
+def tuned(result: RunResult, spec: TuneSpec | None = None, **training: Any) -> Measured:
     spec = spec or TuneSpec(COMMAND, current_batch_size=4)
     consumed = Training(1, 1, (9,), None, 0.1, ((4, 1.0),), (), **training)
     document = replace(result, spec=spec).to_dict()
-    return read_result({**document, "training": asdict(consumed)})
+    return Measured.from_dict({**document, "training": asdict(consumed)})
 
 
 def test_a_page_of_emulated_ranks_says_so_and_has_the_peak_of_each() -> None:
     consumed = Training(1, 8, (7, 7, 9), None, None, ((4, 1.0),), ())
     spec = TuneSpec(COMMAND, current_batch_size=4, emulate_ranks=8)
     document = replace(make_unmeasurable_result(), spec=spec).to_dict()
-    result = read_result({**document, "training": asdict(consumed)})
+    result = Measured.from_dict({**document, "training": asdict(consumed)})
     rows = dict(training_rows(result))
     assert rows["Ranks"].startswith("Emulated: one device stood in for ranks 0, 1 and 7 of 8, one after the other")
     assert rows["Imbalance"] == "rank 7 held 2 B more than rank 0, 28.6 %"

@@ -10,6 +10,7 @@ from analysis.runs import services
 from analysis.runs.columns.result_columns import measured_columns
 from analysis.runs.queue.forecast import queue_positions, typical_seconds
 from analysis.workers.health import estimate_left_lying, readiness, run_left_lying
+from engine.documents.measured import Measured
 from tests.factories import make_card, make_claimed_estimate, make_device, make_estimate, make_result, make_run
 from tests.factories.estimates import estimate_of_card
 from tests.workers.test_metrics import samples
@@ -117,7 +118,7 @@ def test_the_classic_health_and_models_know_nothing_of_them(client):
 def test_the_estimate_beside_a_measurement_goes_into_columns_of_its_own():
     estimate = estimate_of_card({"id": "a10", "name": "NVIDIA A10", "total_bytes": 10, "calibrated": True}, 9, 8)
     graded = {**make_result().to_dict(), "estimate": estimate, "estimate_error": {"peak": 0.01, "boundary": 0.125}}
-    columns = measured_columns(graded)
+    columns = measured_columns(Measured.from_dict(graded))
     assert (columns["largest_batch_size"], columns["estimated_largest_batch_size"]) == (8, 9)
     assert (columns["estimate_peak_error"], columns["estimate_boundary_error"]) == (0.01, 0.125)
     assert (columns["device_name"], columns["gpu"]) == ("Test CPU", "a10")
@@ -125,6 +126,8 @@ def test_the_estimate_beside_a_measurement_goes_into_columns_of_its_own():
 
 @pytest.mark.parametrize("estimate", [None, {}, {"gpu": None}, {"gpu": {"id": "a10"}}])
 def test_a_measurement_is_kept_whatever_its_estimate_looks_like(estimate):
-    columns = measured_columns({**make_result().to_dict(), "estimate": estimate, "estimate_error": {"peak": "much"}})
+    columns = measured_columns(
+        Measured.from_dict({**make_result().to_dict(), "estimate": estimate, "estimate_error": {"peak": "much"}})
+    )
     assert columns["largest_batch_size"] == 8
     assert columns.get("estimate_peak_error") is None

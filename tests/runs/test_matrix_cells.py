@@ -20,7 +20,8 @@ OWN_CARD = replace(CARD, foreign_used_bytes=0)
 
 
 def cells_of(finished: SimpleNamespace) -> list[Cell]:
-    return BY_KIND[finished.kind].cells(finished)
+    rules = BY_KIND[finished.kind]
+    return rules.cells(finished, rules.engine.read(finished.result))  # type: ignore[arg-type]  # it has what is read
 
 
 def run(answer: RunResult | dict[str, Any], **spec: Any) -> SimpleNamespace:
@@ -59,13 +60,6 @@ def test_a_cpu_is_named_with_its_memory_limit() -> None:
 def test_a_card_that_the_catalogue_lacks_goes_by_its_own_name() -> None:
     (cell,) = cells_of(run(result(20, card=replace(OWN_CARD, name="NVIDIA Z1000"))))
     assert cell["card"] == "NVIDIA Z1000"
-
-
-def test_without_its_reserve_a_measurement_names_no_size_that_keeps_one() -> None:
-    measured = result(20, card=OWN_CARD)
-    assert measured.largest is not None
-    (cell,) = cells_of(run(replace(measured, speed=None, largest_with_reserve=measured.largest)))
-    assert (cell["with_reserve_batch_size"], cell["reserve_fraction"]) == (None, None)
 
 
 def test_an_estimate_gives_each_of_its_cards_a_cell_without_a_speed() -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from analysis.api.kinds.requests import FIGURES, Components, Requests, component, requested
 from analysis.api.kinds.setting_schema import properties_of
 from analysis.models import ALL_GPUS, CPU, Run
-from analysis.presentation.stored.estimate import read_estimates
+from analysis.presentation.unreadable import read_stored
+from engine.documents.estimated import Estimated
 from engine.estimate.frontier import MAX_LENGTHS
 from engine.estimate.gpus import gpus
 from engine.estimate.spec import EstimateSpec
@@ -86,5 +87,5 @@ class Estimate(Requests):
                     for point in estimate.points
                 ],
             }
-            for estimate in (read_estimates(run.result) if run.result else ())
+            for estimate in (read_stored(Estimated.from_dict, run.result).estimates if run.result else ())
         ]

@@ -12,12 +12,12 @@ from analysis.models import Run
 from analysis.presentation import labels, run_state
 from analysis.presentation.charts.curves import memory_points, speed_points, unsteady_sizes
 from analysis.presentation.charts.plots import SeriesStyle
-from analysis.presentation.chip import Chip
 from analysis.presentation.kinds import presentation_of, run_place
-from analysis.presentation.stored.result import StoredResult, read_result
-from analysis.presentation.stored.unreadable import UnreadableError
+from analysis.presentation.labels import Chip
+from analysis.presentation.unreadable import UnreadableError, read_stored
 from engine.describe.speed import speed_of
 from engine.documents.estimated import Estimated, EstimatedCard
+from engine.documents.measured import Measured
 from engine.results.figure_kinds import grade_of
 from engine.results.result import DeviceFacts
 from engine.results.result import Outcome as ProbeOutcome
@@ -149,21 +149,18 @@ class ComparedRun:
 def compared_run_of(run: Run, carried_probes: int = 0) -> ComparedRun:
     if not run.result:
         return ComparedRun(run, {}, None)
-    if presentation_of(run).is_predicted:
-        return _estimated(run, Estimated.from_dict(run.result).estimates)
     try:
-        result = read_result(run.result)
+        if presentation_of(run).is_predicted:
+            return _estimated(run, read_stored(Estimated.from_dict, run.result).estimates)
+        result = read_stored(Measured.from_dict, run.result)
     except UnreadableError as error:
         return ComparedRun(run, {}, None, caveat=str(error))
-    unsteady = ", ".join(f"batch {size:,}" for size in result.unsteady_batch_sizes)
-    caveat = f"the step times of {unsteady} were not steady" if unsteady else ""
-    if result.speed is not None and not result.is_speed_measurable:
-        caveat = speed_of(result).said
+    caveat = "" if result.is_speed_measurable else speed_of(result).said
     facts = environment_facts(result.device, result.environment, carried_probes)
     return ComparedRun(run, facts, _measured_outcome(result), caveat)
 
 
-def _measured_outcome(result: StoredResult) -> Outcome:
+def _measured_outcome(result: Measured) -> Outcome:
     best, fastest = result.recommended, result.fastest
     refused = {probe.batch_size for probe in result.probes if probe.outcome is ProbeOutcome.OUT_OF_MEMORY}
     return Outcome(

@@ -11,8 +11,9 @@ from analysis.lists.environment import environment_facts
 from analysis.models import Run
 from analysis.presentation.formatting import percent_more
 from analysis.presentation.kinds import presentation_of
-from analysis.presentation.stored.race import RaceRow, StoredRace
-from analysis.presentation.stored.unreadable import UnreadableError
+from analysis.presentation.unreadable import UnreadableError
+from engine.documents.own_raced import OwnRaced
+from engine.documents.raced import Raced, RaceRow
 from engine.race.field import TODAY
 from engine.tune.faster.answer import FAILED
 
@@ -25,14 +26,14 @@ class ComparedRace:
     """One race of a comparison; `race` is None for a run without a result."""
 
     subject: ComparedRun
-    race: StoredRace | None
+    race: Raced | OwnRaced | None
 
     @property
     def answer(self) -> str:
         """Write "1.42x [1.39, 1.46] as fast: Fused optimizer + batch 64", or what else was found."""
         if (race := self.race) is None:
             return ""
-        size = [f"batch {race.chosen_batch_size:,}"] if race.has_own_size else []
+        size = [f"batch {race.own_size:,}"] if race.own_size is not None else []
         changes = [*race.recommended, *size] if race.factor else self.savers[:1]
         return ": ".join(filter(None, [race.in_short, " + ".join(changes)]))
 
@@ -41,7 +42,7 @@ class ComparedRace:
         """The labels of what is recommended for speed; of another batch size that it is larger."""
         if self.race is None or not self.race.factor:
             return ()
-        return (*self.race.recommended, *([LARGER_BATCH] if self.race.has_own_size else []))
+        return (*self.race.recommended, *([LARGER_BATCH] if self.race.own_size is not None else []))
 
     @property
     def savers(self) -> tuple[str, ...]:
@@ -116,22 +117,22 @@ def _compared_race(run: Run, number: int) -> ComparedRace:
     return ComparedRace(ComparedRun(run, facts, Outcome(), number=number), race)
 
 
-def _cells(race: StoredRace | None) -> dict[str, ChangeCell]:
+def _cells(race: Raced | OwnRaced | None) -> dict[str, ChangeCell]:
     if race is None:
         return {}
-    cells = {each.row.label: _cell(each, race) for each in race.rows if each.row.entry != TODAY}
+    cells = {each.row.label: _cell(each, race) for each in race.table if each.row.entry != TODAY}
     return cells | {
         each.label: ChangeCell(note=each.reason, is_tried=each.reason.startswith(FAILED)) for each in race.not_tried
     }
 
 
-def _cell(each: RaceRow, race: StoredRace) -> ChangeCell:
-    row, more = each.row, race.memory_change(each.row)
+def _cell(each: RaceRow, race: Raced | OwnRaced) -> ChangeCell:
+    row, more = each.row, race.memory_change(each.row.memory_bytes)
     return ChangeCell(
         speed=each.speed,
         memory="" if more is None else percent_more(more),
         numbers=each.numbers,
         note="; ".join(filter(None, (row.kind if race.is_of_command else "", row.reason))),
         is_tried=True,
-        is_recommended=bool(race.factor) and not race.has_own_size and row.entry == race.chosen,
+        is_recommended=race.is_found and race.own_size is None and row.entry == race.chosen,
     )

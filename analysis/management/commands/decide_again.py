@@ -9,10 +9,10 @@ from django.core.management.base import BaseCommand
 from analysis.audit.record import record
 from analysis.models import Run
 from analysis.runs.kinds import BY_KIND
-from analysis.runs.reported.document import MALFORMED
 from engine.answers import ImpossibleFiguresError
+from engine.documents.stored import MALFORMED
 from engine.errors import SpecError
-from engine.kinds import KINDS, answered
+from engine.kinds import KINDS, answer, as_stored
 
 
 class Command(BaseCommand):
@@ -25,8 +25,8 @@ class Command(BaseCommand):
         kinds = [name.value for name, kind in KINDS.items() if kind.is_reported]
         for run in Run.all_runs.filter(kind__in=kinds, result__isnull=False).iterator(chunk_size=50):
             try:
-                result = answered(run.result or {})
-                columns = BY_KIND[run.kind].columns(result)
+                found = answer(run.result or {})
+                result, columns = as_stored(found), BY_KIND[run.kind].columns(found)
             except (SpecError, ImpossibleFiguresError, *MALFORMED) as exc:  # a row of any content
                 self.stderr.write(f"Run {run.pk} stays as it is: {exc}"[:300])
                 left += 1

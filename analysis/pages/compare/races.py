@@ -72,7 +72,7 @@ def _dots(each: ComparedRace) -> tuple[PlotPoint, ...]:
             f"{row.label}: {one.speed}, memory {percent_more(more)}",
             (row.speed.low, row.speed.high),
         )
-        for one in race.rows
+        for one in race.table
         if (row := one.row).entry != TODAY and row.speed is not None and not one.is_on_top
-        if (more := race.memory_change(row)) is not None
+        if (more := race.memory_change(row.memory_bytes)) is not None
     )

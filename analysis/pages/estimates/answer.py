@@ -10,12 +10,12 @@ from django.http import QueryDict
 
 from analysis.models import ALL_GPUS, MatrixCell
 from analysis.pages.kinds.estimate_cards import card_context, cards_context
-from analysis.presentation import estimate_summary as summary
-from analysis.presentation.labels import describe_settings, model_name, short_device_name
-from analysis.presentation.stored.estimate import StoredEstimate, read_estimate
+from analysis.presentation.labels import describe_settings, model_name, settings_in_full, short_device_name
+from analysis.presentation.unreadable import read_stored
 from analysis.runs.earlier.estimates import FoundEstimate, other_cells, stored_estimates
 from analysis.runs.gpu_catalog import gpu_ids, gpu_name, list_prices, prices
 from engine.catalog import WORKLOADS
+from engine.documents.estimated import EstimatedCard
 from engine.errors import SpecError
 from engine.estimate.spec import EstimateSpec
 from engine.settings.step_settings import OPTIMIZER_LABELS
@@ -61,8 +61,8 @@ def _not_estimated(question: EstimateSpec, known: set[str]) -> tuple[list[str], 
     return missing, unable
 
 
-def _read(found: FoundEstimate, *, is_private: bool) -> StoredEstimate:
-    estimate = read_estimate(found.document)
+def _read(found: FoundEstimate, *, is_private: bool) -> EstimatedCard:
+    estimate = read_stored(EstimatedCard.from_dict, found.document)
     return replace(estimate, gpu=replace(estimate.gpu, calibrated=False)) if is_private else estimate
 
 
@@ -80,4 +80,4 @@ def _other(cell: MatrixCell) -> tuple[str, str, str]:
 
 def _settings(question: EstimateSpec) -> list[str]:
     spec = question.training.to_dict()
-    return summary.settings_in_full(describe_settings(spec), spec)
+    return settings_in_full(describe_settings(spec), spec)

@@ -6,7 +6,6 @@ from analysis.models import Run
 from analysis.pages.kinds.command import Command
 from analysis.pages.kinds.estimate import Estimate
 from analysis.pages.kinds.measurement import Measurement
-from analysis.pages.kinds.own_race import OwnRace
 from analysis.pages.kinds.page import KindPages
 from analysis.pages.kinds.race import Race
 from analysis.pages.kinds.validation import Validation
@@ -18,7 +17,7 @@ BY_KIND = ByKind[KindPages](
     estimate=Estimate(),
     validation=Validation(),
     race=Race(),
-    own_race=OwnRace(),
+    own_race=Race(),
 )
 
 

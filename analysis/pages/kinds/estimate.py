@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -15,13 +16,13 @@ from analysis.pages.what_to_change.context import changes_context
 from analysis.presentation import estimate_summary as summary
 from analysis.presentation.filled_memory import filled_memory
 from analysis.presentation.frontier import frontier_plot, frontier_shown
-from analysis.presentation.kinds import settings_of_run
-from analysis.presentation.stored.estimate import StoredEstimate, read_estimates
+from analysis.presentation.kinds import facts_of_run
+from analysis.presentation.unreadable import read_stored
 from analysis.runs.earlier.what_to_change import devices_for, measured_sizes
 from analysis.runs.gpu_catalog import prices
 from engine.describe.commands import measure_command
 from engine.describe.profile import describe_like
-from engine.documents.estimated import Estimated
+from engine.documents.estimated import Estimated, EstimatedCard
 from engine.estimate.largest import LABELS
 from engine.settings.profiles import PROFILES
 from engine.settings.rank_settings import OF_STARTS
@@ -37,8 +38,8 @@ class Estimate(KindPages):
     form_kind = RunKind.ESTIMATE
 
     def result_page(self, run: Run, query: QueryDict, user: User | None = None) -> Page:
-        assert run.result is not None  # it is finished
-        estimates, current = read_estimates(run.result), int(run.spec["current_batch_size"])
+        found, current = read_stored(Estimated.from_dict, run.result), int(run.spec["current_batch_size"])
+        estimates = found.estimates
         devices = Device.objects.enabled().allowing(run.requested_by)
         is_of_one, filters = len(estimates) == 1, query.copy()
         is_whole = filters.pop("print", None) == ["all"]
@@ -50,10 +51,10 @@ class Estimate(KindPages):
             "has_device": has_device,
             "measure_command": measure_command(run.spec) if is_of_one and not has_device else "",
             "estimates": estimates,
-            "settings": summary.settings_in_full(settings_of_run(run), run.spec),
+            "settings": facts_of_run(run),
         }
         if is_of_one:
-            context |= _one_card(estimates[0], run, current, user)
+            context |= _one_card(found, run, current, user)
         else:
             context |= _all_cards(estimates, run, filters)
         if (like := run.spec.get("like")) in PROFILES:
@@ -61,7 +62,8 @@ class Estimate(KindPages):
         return "analysis/run/estimate.html", context
 
 
-def _one_card(estimate: StoredEstimate, run: Run, current: int, user: User | None) -> dict[str, Any]:
+def _one_card(found: Estimated, run: Run, current: int, user: User | None) -> dict[str, Any]:
+    estimate = found.estimates[0]
     price = prices().get(estimate.gpu.id)
     return {
         **card_context(estimate, run.spec, current),
@@ -69,13 +71,13 @@ def _one_card(estimate: StoredEstimate, run: Run, current: int, user: User | Non
         "stack": summary.estimate_stack(estimate, current),
         "kind_rows": summary.kind_rows(estimate.points),
         "filled": filled_memory(estimate.breakdown),
-        **_what_ifs(run, user),
+        **_what_ifs(found, run, user),
         "how": summary.how_rows(estimate, price),
     }
 
 
-def _what_ifs(run: Run, user: User | None) -> dict[str, Any]:
-    found, context = Estimated.from_dict(run.result or {}), changes_context(run, user)
+def _what_ifs(found: Estimated, run: Run, user: User | None) -> dict[str, Any]:
+    context = changes_context(run, user)
     if found.frontier is not None:
         context["frontier"] = frontier_shown(found.frontier, measured_sizes(run, user))
         context["frontier_chart"] = frontier_plot(found.frontier)
@@ -84,7 +86,7 @@ def _what_ifs(run: Run, user: User | None) -> dict[str, Any]:
     return context
 
 
-def _all_cards(estimates: list[StoredEstimate], run: Run, query: QueryDict) -> dict[str, Any]:
+def _all_cards(estimates: Sequence[EstimatedCard], run: Run, query: QueryDict) -> dict[str, Any]:
     left_out = list(RunLog.objects.of(run).filter(message__startswith="left out: "))
     how = summary.how_rows(estimates[0])
     return {

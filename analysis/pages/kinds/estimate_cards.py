@@ -14,8 +14,8 @@ from analysis.http.query_string import FlagField, StrictQueryForm, without_empty
 from analysis.presentation import estimate_summary as summary
 from analysis.presentation.estimate_headline import headline, headline_of_all
 from analysis.presentation.estimate_summary import GpuRow
-from analysis.presentation.stored.estimate import StoredEstimate
 from analysis.runs.gpu_catalog import Price
+from engine.documents.estimated import EstimatedCard
 
 
 def _price(row: GpuRow) -> float:
@@ -82,7 +82,7 @@ class Cards:
         return {key: self.address(key) for key in _SORTS}
 
 
-def card_context(estimate: StoredEstimate, spec: Mapping[str, Any], today: int) -> dict[str, Any]:
+def card_context(estimate: EstimatedCard, spec: Mapping[str, Any], today: int) -> dict[str, Any]:
     return {
         "title": headline(estimate, spec),
         "estimate": estimate,
@@ -92,7 +92,7 @@ def card_context(estimate: StoredEstimate, spec: Mapping[str, Any], today: int) 
 
 
 def cards_context(
-    estimates: Sequence[StoredEstimate],
+    estimates: Sequence[EstimatedCard],
     spec: Mapping[str, Any],
     left_out: Sequence[object],
     prices: Mapping[str, Price],

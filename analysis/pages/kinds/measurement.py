@@ -12,7 +12,7 @@ from analysis.models import Measurement as Probes
 from analysis.models import Run, RunKind
 from analysis.pages.kinds.page import KindPages, Page
 from analysis.pages.what_to_change.context import change_start
-from analysis.presentation import estimate_summary, labels, memory_breakdown, result_summary
+from analysis.presentation import estimate_summary, memory_breakdown, result_summary
 from analysis.presentation.assumptions import Assumptions, assumptions
 from analysis.presentation.charts.bars import memory_bars
 from analysis.presentation.charts.curves import memory_plot, speed_plot
@@ -25,17 +25,17 @@ from analysis.presentation.kinds import presentation_of
 from analysis.presentation.nothing_to_gain import nothing_to_gain
 from analysis.presentation.probe_rows import probe_key, probe_lines
 from analysis.presentation.result_summary import headline, reach
-from analysis.presentation.stored.estimate import earlier_estimate
-from analysis.presentation.stored.race import StoredRace
-from analysis.presentation.stored.result import StoredResult, read_result
-from analysis.presentation.stored.unreadable import UnreadableError
-from analysis.presentation.stored.validation import StoredValidation
+from analysis.presentation.unreadable import UnreadableError, read_stored
 from analysis.runs.earlier.races import newest_race, newest_race_of_script
-from engine.describe.boundary import certificate_lines, why_not_certified
+from engine.describe.boundary import certificate_lines, is_today_refused, why_not_certified
 from engine.describe.does_not_fit import ways_to_fit
 from engine.describe.key_figures import key_figures
-from engine.describe.rank_peaks import RankPeak, rank_peaks
+from engine.describe.rank_peaks import rank_peaks
 from engine.describe.speed import was_compared
+from engine.documents.measured import Measured
+from engine.documents.own_raced import OwnRaced
+from engine.documents.raced import Raced
+from engine.documents.validated import Validated
 from engine.results.result import Reason, Savings
 from engine.tune.faster.command import again_command, faster_command
 from engine.tune.training import stated_throughputs
@@ -54,15 +54,13 @@ class Measurement(KindPages):
     form_label = "Measure on a device here"
 
     def result_page(self, run: Run, query: QueryDict, user: User | None = None) -> Page:
-        result, assumed = read_result(run.result or {}), query.copy()
+        result, assumed = read_stored(Measured.from_dict, run.result), query.copy()
         is_whole = assumed.pop("print", None) == ["all"]
         context = _result_context(run, result, assumptions(result, assumed))
         return "analysis/run/result.html", context | {"paper": "" if is_whole else " no-print"}
 
 
-def primary_action(
-    run: Run, result: StoredResult, *, has_paste: bool, can_change: bool, again_command: str = ""
-) -> str:
+def primary_action(run: Run, result: Measured, *, has_paste: bool, can_change: bool, again_command: str = "") -> str:
     """Return the one next step that a result offers, by the name that the template `primary.html` has for it."""
     sizes = [point.batch_size for point in (result.recommended, result.current) if point is not None]
     keeps_today = len(sizes) == 2 and sizes[0] == sizes[1]
@@ -76,19 +74,19 @@ def primary_action(
         return "time"
     if again_command:
         return "time_elsewhere"
-    if can_change and (keeps_today or not result.is_fitting):
+    if can_change and (keeps_today or (result.largest is None or is_today_refused(result))):
         return "change"
     return "again" if run.is_startable else "details"
 
 
-def may_time_again(run: Run, result: StoredResult) -> bool:
+def may_time_again(run: Run, result: Measured) -> bool:
     was_searched = result.largest is not None and (result.recommended is not None or result.lacks_answer)
     if not was_searched or result.speed is None or run.is_reported:
         return False
     return result.training is None or (run.is_startable and result.lacks_answer and was_compared(result))
 
 
-def _result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dict[str, Any]:
+def _result_context(run: Run, result: Measured, assumed: Assumptions) -> dict[str, Any]:
     shown, (need, suggestions) = figures(result, assumed.savings), ways_to_fit(result)
     gain = nothing_to_gain(result)
     evidence = _evidence(run, result, assumed.savings)
@@ -109,13 +107,12 @@ def _result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dic
         "may_time_again": may_time_again(run, result),
         "not_certified": why_not_certified(result),
         "unreadable": [part.replace("_", " ") for part in result.unreadable],
-        "unsteady": labels.describe_unsteady(result.unsteady_batch_sizes),
         "reserve": result_summary.describe_reserve(result),
         "timing": result_summary.describe_timing(result),
         "bars": memory_bars(
             waste=result.waste,
             current_batch_size=result.current_batch_size,
-            current_is_refused=result.current_is_refused,
+            current_is_refused=is_today_refused(result),
             recommended=result.recommended,
             with_reserve=result.largest_with_reserve,
         ),
@@ -129,7 +126,7 @@ def _result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dic
         "suggestions": suggestions,
         "paste": setting,
         "training_rows": result_summary.training_rows(result),
-        "ranks": _ranks(result),
+        "ranks": rank_peaks(result.spec, result.training.rank_peaks_bytes) if result.training else [],
         "loader_limit": result_summary.loader_limit(result),
         "paste_note": result_summary.paste_note(result),
         "throughputs": throughputs,
@@ -139,21 +136,16 @@ def _result_context(run: Run, result: StoredResult, assumed: Assumptions) -> dic
     }
 
 
-def _again_command(run: Run, result: StoredResult) -> str:
+def _again_command(run: Run, result: Measured) -> str:
     if result.training is None or run.is_startable or not (result.lacks_answer and was_compared(result)):
         return ""
     return again_command(run.spec, f"{settings.PUBLIC_URL}/" if settings.PUBLIC_URL else "")
 
 
-def _ranks(result: StoredResult) -> list[RankPeak]:
-    training = result.training
-    return rank_peaks(result.spec, training.rank_peaks_bytes) if training else []
-
-
-def _evidence(run: Run, result: StoredResult, money: Savings) -> dict[str, Any]:
+def _evidence(run: Run, result: Measured, money: Savings) -> dict[str, Any]:
     certificate = certificate_lines(result)
-    if estimate := earlier_estimate(result.estimate):
-        certificate.append(result_summary.estimate_evidence(estimate, result))
+    if result.estimate is not None:
+        certificate.append(result_summary.estimate_evidence(result.estimate, result))
     carried = frozenset(map(probe_key, Probes.objects.of(run).filter(is_carried=True)))  # from an earlier attempt
     lines = probe_lines(result.probes, result.roles, carried)
     return {
@@ -165,7 +157,7 @@ def _evidence(run: Run, result: StoredResult, money: Savings) -> dict[str, Any]:
         "peaks": memory_breakdown.peaks_without_parts(result),
         "certificate": certificate,
         "refusal": result.boundary.refusal,
-        "change_start": change_start(run, is_refused=result.current_is_refused),
+        "change_start": change_start(run, is_refused=is_today_refused(result)),
         "faster": _faster(run, result, money),
         "beside": _beside_measurement(result),
         "timings": result_summary.timings(result),
@@ -178,7 +170,7 @@ def _evidence(run: Run, result: StoredResult, money: Savings) -> dict[str, Any]:
     }
 
 
-def _faster(run: Run, result: StoredResult, money: Savings) -> dict[str, Any]:
+def _faster(run: Run, result: Measured, money: Savings) -> dict[str, Any]:
     is_script = run.kind == RunKind.COMMAND
     raced = newest_race_of_script(run) if is_script else newest_race(run)
     answer, may_race = "", run.is_startable and not run.is_reported and not is_script
@@ -189,8 +181,8 @@ def _faster(run: Run, result: StoredResult, money: Savings) -> dict[str, Any]:
     return {"raced": raced, "answer": answer, "command": command, "may_race": may_race}
 
 
-def _beside_measurement(result: StoredResult) -> dict[str, Any] | None:
-    if (estimate := earlier_estimate(result.estimate)) is None:
+def _beside_measurement(result: Measured) -> dict[str, Any] | None:
+    if (estimate := result.estimate) is None:
         return None
     how = [row for row in estimate_summary.how_rows(estimate) if row[0] not in ("Memory of the GPU", "Price")]
     of_the_answer = {None, *result.roles.values()}
@@ -202,9 +194,8 @@ def _beside_measurement(result: StoredResult) -> dict[str, Any] | None:
     }
 
 
-def result_plots(result: StoredResult) -> list[Plot]:
-    estimate = earlier_estimate(result.estimate)
-    peak = memory_plot(result.probes, limit_bytes=result.limit_bytes, roles=result.roles, estimate=estimate)
+def result_plots(result: Measured) -> list[Plot]:
+    peak = memory_plot(result.probes, limit_bytes=result.limit_bytes, roles=result.roles, estimate=result.estimate)
     # where speeds could not be distinguished, their curve would show the load of other work
     speed = None
     if result.is_speed_measurable and result.training is None:  # only two sizes of a command are compared
@@ -212,7 +203,7 @@ def result_plots(result: StoredResult) -> list[Plot]:
     return [plot for plot in (peak, speed) if plot is not None]
 
 
-def environment_rows(result: StoredResult | StoredValidation | StoredRace) -> list[tuple[str, str]]:
+def environment_rows(result: Measured | Validated | Raced | OwnRaced) -> list[tuple[str, str]]:
     device = result.device
     rows = [
         ("Device", f"{device.name} ({device.device})"),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.http import QueryDict
 
@@ -11,7 +10,7 @@ from analysis.models import Run
 from analysis.pages.kinds.measurement import environment_rows
 from analysis.pages.kinds.page import KindPages, Page
 from analysis.presentation.charts.race import race_plot
-from analysis.presentation.stored.race import StoredRace, read_race
+from analysis.presentation.kinds import presentation_of
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -20,14 +19,10 @@ if TYPE_CHECKING:
 class Race(KindPages):
     """It is requested by the API or a button, and its result is a table of settings with the lines to paste."""
 
-    def read(self, result: Mapping[str, Any]) -> StoredRace:
-        """Read the result. Raises UnreadableError."""
-        return read_race(result)
-
     def change_address(self, run: Run) -> str:
         return ""
 
     def result_page(self, run: Run, query: QueryDict, user: User | None = None) -> Page:
-        race = self.read(run.result or {})
-        chart = race_plot([each.row for each in race.rows if not each.is_on_top], race.size_of_today)
+        race = presentation_of(run).race(run)
+        chart = race_plot([each.row for each in race.table if not each.is_on_top], race.size_of_today)
         return "analysis/run/race.html", {"race": race, "chart": chart, "environment": environment_rows(race)}

@@ -10,7 +10,9 @@ from django.urls import reverse
 from analysis.models import Run
 from analysis.pages.kinds.measurement import environment_rows
 from analysis.pages.kinds.page import KindPages, Page
-from analysis.presentation.stored.validation import read_validation
+from analysis.presentation.kinds.validation import validation_shown
+from analysis.presentation.unreadable import read_stored
+from engine.documents.validated import Validated
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -26,5 +28,5 @@ class Validation(KindPages):
         return f"{reverse('analysis:validations')}?from={run.pk}"
 
     def result_page(self, run: Run, query: QueryDict, user: User | None = None) -> Page:
-        validation = read_validation(run.result or {})
-        return "analysis/run/validation.html", {"validation": validation, "environment": environment_rows(validation)}
+        found = read_stored(Validated.from_dict, run.result)
+        return "analysis/run/validation.html", {**validation_shown(found), "environment": environment_rows(found)}

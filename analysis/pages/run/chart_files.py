@@ -15,8 +15,8 @@ from analysis.presentation.charts.bars import Stack
 from analysis.presentation.charts.drawing import HEIGHT
 from analysis.presentation.kinds import presentation_of, settings_of_run
 from analysis.presentation.origin import Origin
-from analysis.presentation.stored.result import StoredResult, read_result
-from analysis.presentation.stored.unreadable import read_or_none
+from analysis.presentation.unreadable import read_or_none
+from engine.documents.measured import Measured
 
 ROW_PIXELS = 40
 LEGEND_PIXELS = 122
@@ -28,7 +28,7 @@ HEAD_AND_FOOT_PIXELS = 86
 def chart_file(run: Run, key: str) -> Page:
     """Return the chart `memory`, `throughput` or `kinds`. Raises Http404 where this run has no figures for it."""
     has_probes = presentation_of(run).shows_probes and run.result
-    result = read_or_none("result", read_result, run.result) if has_probes else None
+    result = read_or_none(Measured.from_dict, run.result) if has_probes else None
     if result is None:
         raise Http404
     source = _source(run, result)
@@ -43,7 +43,7 @@ def chart_file(run: Run, key: str) -> Page:
     raise Http404
 
 
-def _kinds(stacks: Sequence[Stack], result: StoredResult, more_pixels: int) -> dict[str, Any]:
+def _kinds(stacks: Sequence[Stack], result: Measured, more_pixels: int) -> dict[str, Any]:
     return {
         "rows": [(index * ROW_PIXELS, stack) for index, stack in enumerate(stacks)],
         "legend": [(20 + index * LEGEND_PIXELS, piece) for index, piece in enumerate(stacks[0].slices)],
@@ -53,7 +53,7 @@ def _kinds(stacks: Sequence[Stack], result: StoredResult, more_pixels: int) -> d
     }
 
 
-def _source(run: Run, result: StoredResult) -> list[str]:
+def _source(run: Run, result: Measured) -> list[str]:
     """Write "BERT base on A100-SXM4-80GB", "fp32 · AdamW · 128 tokens · run 12, measured 2026-11-20", origin."""
     where = f"{labels.model_name(result.spec['model'])} on {labels.short_device_name(result.device.name)}"
     day = f" {run.finished_at:%Y-%m-%d}" if run.finished_at else ""

@@ -9,7 +9,7 @@ from analysis.pages.kinds import pages_of
 from analysis.pages.run.live import LOG_LINES_SHOWN, chart_so_far, estimate_before, stored_probe_lines
 from analysis.presentation import labels, origin, run_state
 from analysis.presentation.kinds import facts_of_run, presentation_of
-from analysis.presentation.stored.unreadable import UnreadableError
+from analysis.presentation.unreadable import UnreadableError
 
 
 def run_context(run: Run) -> dict[str, Any]:

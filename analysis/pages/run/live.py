@@ -17,9 +17,10 @@ from analysis.presentation.charts.plots import Plot
 from analysis.presentation.kinds import presentation_of
 from analysis.presentation.probe_rows import ProbeLine, probe_key, probe_lines
 from analysis.presentation.run_steps import run_steps
-from analysis.presentation.stored.estimate import StoredEstimate, earlier_estimate
+from analysis.presentation.unreadable import read_or_none
 from analysis.runs.queue.forecast import QueuePosition, queue_positions
 from analysis.runs.queue.remaining_time import progress_of, remaining_time, so_far
+from engine.documents.estimated import EstimatedCard
 
 LOG_LINES_SHOWN = 300
 _PACES = ((10, 1), (60, 2), (300, 5))
@@ -141,8 +142,8 @@ def live_context(live: Live) -> dict[str, Any]:
     }
 
 
-def estimate_before(attempt: Attempt | None) -> StoredEstimate | None:
-    return earlier_estimate((attempt.environment or {}).get("estimate") if attempt else None)
+def estimate_before(attempt: Attempt | None) -> EstimatedCard | None:
+    return read_or_none(EstimatedCard.from_dict, (attempt.environment or {}).get("estimate") if attempt else None)
 
 
 def chart_so_far(run: Run, attempt: Attempt | None, probes: Sequence[Measurement]) -> Plot | None:
@@ -154,7 +155,7 @@ def chart_so_far(run: Run, attempt: Attempt | None, probes: Sequence[Measurement
 
 
 def stored_probe_lines(
-    run: Run, probes: Sequence[Measurement], estimate: StoredEstimate | None = None
+    run: Run, probes: Sequence[Measurement], estimate: EstimatedCard | None = None
 ) -> list[ProbeLine]:
     """Return table rows of the last attempt's probes; of the roles only today's size is known yet."""
     carried = frozenset(map(probe_key, (row for row in probes if row.is_carried)))

@@ -22,7 +22,7 @@ from analysis.pages.run.chart_files import chart_file
 from analysis.pages.run.live import Seen, live_context, read_live
 from analysis.pages.run.share_form import share_context
 from analysis.permissions import signed_in_user
-from analysis.presentation.stored.unreadable import UnreadableError
+from analysis.presentation.unreadable import UnreadableError
 from analysis.runs import services
 from engine.errors import SpecError
 
@@ -139,7 +139,7 @@ def _page_of(run: Run, request: HttpRequest) -> tuple[str, dict[str, Any]]:
         return "analysis/run/ended.html", run_page.ended_context(run)
     try:
         if not run.result:
-            raise UnreadableError("result", "there is none")
+            raise UnreadableError("there is none")
         return pages_of(run).result_page(run, request.GET, _person(request))
     except UnreadableError as error:
         return "analysis/run/ended.html", run_page.unreadable_context(run, error)

@@ -24,7 +24,7 @@ from analysis.pages.run.chart_files import chart_file
 from analysis.presentation.badge import badge
 from analysis.presentation.origin import NOT_VERIFIED_NOTE
 from analysis.presentation.public_run import public_run
-from analysis.presentation.stored.unreadable import UnreadableError, read_stored
+from analysis.presentation.unreadable import UnreadableError, read_stored
 from analysis.runs.marks.share_links import share_link_of
 
 SharedView: TypeAlias = Callable[..., HttpResponse]
@@ -68,7 +68,7 @@ def by_link(view: SharedView) -> SharedView:
 
 def _answer(view: SharedView, request: HttpRequest, link: ShareLink, secret: str, **values: Any) -> HttpResponse:
     try:
-        return view(request, read_stored("result", public_run, link.run), link, secret, **values)
+        return view(request, read_stored(public_run, link.run), link, secret, **values)
     except (Http404, UnreadableError):
         return _not_found(request)
 

@@ -17,7 +17,7 @@ from analysis.presentation.charts.plots import (
     Trace,
 )
 from analysis.presentation.formatting import bytes_text, rate, rate_range, round_bytes
-from analysis.presentation.stored.estimate import StoredEstimate
+from engine.documents.estimated import EstimatedCard
 from engine.results.result import Outcome, Probe, Purpose
 
 Points = dict[int, float]
@@ -51,7 +51,7 @@ def unsteady_sizes(probes: Iterable[ProbeRow]) -> frozenset[int]:
 
 
 def memory_plot(
-    probes: Sequence[ProbeRow], *, limit_bytes: int | None, roles: Roles, estimate: StoredEstimate | None = None
+    probes: Sequence[ProbeRow], *, limit_bytes: int | None, roles: Roles, estimate: EstimatedCard | None = None
 ) -> Plot | None:
     held = memory_points(probes)
     if not held:
@@ -148,7 +148,7 @@ def memory_dots(points: Points, name: str = "", word: str = "") -> tuple[PlotPoi
     return tuple(PlotPoint(size, held, f"{name}batch {size:,}: {_bytes(held)}{word}") for size, held in points.items())
 
 
-def _estimated(estimate: StoredEstimate, known: set[int]) -> list[Trace]:
+def _estimated(estimate: EstimatedCard, known: set[int]) -> list[Trace]:
     """Plot the estimates of sizes that were expected to fit, in the range of the measurement.
 
     Memory is not linear in the batch size: two estimates are joined only where nothing was measured between them.

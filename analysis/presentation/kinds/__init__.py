@@ -10,7 +10,7 @@ from analysis.presentation.kinds.own_race import OwnRace
 from analysis.presentation.kinds.presentation import Presentation
 from analysis.presentation.kinds.race import Race
 from analysis.presentation.kinds.validation import Validation
-from analysis.presentation.labels import describe_limit, describe_precision, limit_of_run, short_precision
+from analysis.presentation.labels import describe_limit, limit_of_run, settings_in_full
 from engine.kinds import ByKind
 
 BY_KIND = ByKind[Presentation](
@@ -34,10 +34,7 @@ def run_place(run: Run) -> str:
 
 def facts_of_run(run: Run) -> list[str]:
     """Name the settings of a run for its own page, which has room for what the weights are in."""
-    if "precision" not in run.spec:  # nothing is known of one's own training
-        return settings_of_run(run)
-    in_short, in_full = short_precision(run.spec), describe_precision(run.spec)
-    return [in_full if text == in_short else text for text in settings_of_run(run)]
+    return settings_in_full(settings_of_run(run), run.spec)
 
 
 def settings_of_run(run: Run) -> list[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from analysis.models import Run, State
+from analysis.models import Run
 from analysis.presentation.estimate_headline import headline, headline_of_all
-from analysis.presentation.kinds.presentation import ESTIMATED, Presentation
+from analysis.presentation.kinds.presentation import ESTIMATED, Presentation, endings_of
 from analysis.presentation.labels import model_name, short_device_name
-from analysis.presentation.stored.estimate import read_estimates
+from analysis.presentation.unreadable import read_stored
 from analysis.runs.gpu_catalog import gpu_name, gpu_total_bytes
+from engine.documents.estimated import Estimated
 from engine.progress import ESTIMATING_PHASES
 
 
@@ -18,14 +19,7 @@ class Estimate(Presentation):
     is_predicted = True
     waiting = "Waiting for a free worker; an estimate needs no device."
     starting = "The worker is starting the predictor."
-    endings = {
-        State.FAILED: ("{} on {}: no estimate could be made.", "The predictor gave no figures. The reason is below."),
-        State.CANCELLED: ("{} on {}: the estimate was cancelled.", "It gives no figures."),
-        State.INTERRUPTED: (
-            "{} on {}: the estimate was interrupted.",
-            "Its worker stopped before the end; the estimate itself did not fail. Start it again.",
-        ),
-    }
+    endings = endings_of("estimate", "figures", failed="no estimate could be made", who="The predictor")
 
     def found(self, run: Run) -> str:
         if run.estimated_cards is not None:
@@ -34,7 +28,7 @@ class Estimate(Presentation):
         return "≈ finished" if size is None else f"≈ {size:,}" if size else "≈ does not fit"
 
     def answer(self, run: Run) -> str:
-        estimates = read_estimates(run.result or {})
+        estimates = read_stored(Estimated.from_dict, run.result).estimates
         return headline(estimates[0], run.spec) if len(estimates) == 1 else headline_of_all(estimates, run.spec)
 
     def doing(self, run: Run) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from analysis.models import Run, State
-from analysis.presentation.kinds.presentation import Presentation
+from analysis.models import Run
+from analysis.presentation.kinds.presentation import Presentation, endings_of
 from analysis.presentation.labels import model_name
 from analysis.presentation.result_summary import verdict
-from analysis.presentation.stored.result import read_result
-from analysis.presentation.stored.unreadable import read_or_none
+from analysis.presentation.unreadable import read_or_none, read_stored
 from engine.describe.speed import speed_of
+from engine.documents.measured import Measured
 from engine.progress import CHECKING_PHASES, MEASURING_PHASES, TIMING_PHASES
 from engine.results.result import Reason
 
@@ -20,14 +20,7 @@ class Measurement(Presentation):
     """A model of the catalogue, measured."""
 
     shows_probes = True
-    endings = {
-        State.FAILED: ("{} on {}: the run failed.", "The engine gave no result."),
-        State.CANCELLED: ("{} on {}: the run was cancelled.", "It gives no result."),
-        State.INTERRUPTED: (
-            "{} on {}: the run was interrupted.",
-            "Its worker stopped before the end; the run itself did not fail.",
-        ),
-    }
+    endings = endings_of("run", "result", failed="the run failed", is_explained=False)
 
     def found(self, run: Run) -> str:
         if run.boundary_reason == Reason.DOES_NOT_FIT:
@@ -39,11 +32,11 @@ class Measurement(Presentation):
         return f"{'✓' if run.certified else '≥'} {run.largest_batch_size:,}"
 
     def answer(self, run: Run) -> str:
-        return verdict(read_result(run.result or {}))
+        return verdict(read_stored(Measured.from_dict, run.result))
 
     def badge_claim(self, run: Run) -> tuple[str, str]:
         claim, colour = super().badge_claim(run)
-        result = read_or_none("result", read_result, run.result)
+        result = read_or_none(Measured.from_dict, run.result)
         if result is None or result.recommended is None or not (known := speed_of(result)).is_gain:
             return claim, colour
         return f"{claim} · use {result.recommended.batch_size:,}: {known.factor}", colour

@@ -9,8 +9,8 @@ from analysis.models import Run
 from analysis.presentation.kinds.command import Command
 from analysis.presentation.kinds.race import Race
 from analysis.presentation.labels import model_name
-from analysis.presentation.stored.own_race import read_own_race
-from analysis.presentation.stored.race import StoredRace
+from analysis.presentation.unreadable import read_stored
+from engine.documents.own_raced import OwnRaced
 from engine.progress import RACING_OWN_PHASES
 
 
@@ -20,8 +20,8 @@ class OwnRace(Race):
     runs_own_code = True
     has_limit = False
 
-    def read(self, result: Mapping[str, Any]) -> StoredRace:
-        return read_own_race(result)
+    def race(self, run: Run) -> OwnRaced:
+        return read_stored(OwnRaced.from_dict, run.result)
 
     def doing(self, run: Run) -> str:
         return f"Racing what makes {model_name(run.model)} faster"

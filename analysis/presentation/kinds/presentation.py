@@ -14,14 +14,28 @@ from analysis.presentation.labels import (
     model_name,
     short_device_name,
 )
-from analysis.presentation.stored.race import StoredRace
-from analysis.presentation.stored.unreadable import UnreadableError
+from analysis.presentation.unreadable import UnreadableError
 from analysis.runs.gpu_catalog import gpu_of
+from engine.documents.own_raced import OwnRaced
+from engine.documents.raced import Raced
 from engine.results.result import Reason
 
 BATCH_SIZES, CHANGES = "batch sizes", "changes of the training"
 # colours of a badge: white text has a contrast of at least 4.5 on each, which a test holds
 CERTIFIED, NOT_CERTIFIED, DOES_NOT_FIT, ESTIMATED = "#0a6b3c", "#8a5a00", "#b3261e", "#1f5f8b"
+
+
+def endings_of(
+    noun: str, gives: str, *, failed: str, who: str = "The engine", is_explained: bool = True
+) -> dict[State, tuple[str, str]]:
+    """Return the headline of a run that ended without a result, for its model and its place, and an explanation."""
+    reason, again = (" The reason is below.", " Start it again.") if is_explained else ("", "")
+    stopped = f"Its worker stopped before the end; the {noun} itself did not fail.{again}"
+    return {
+        State.FAILED: (f"{{}} on {{}}: {failed}.", f"{who} gave no {gives}.{reason}"),
+        State.CANCELLED: (f"{{}} on {{}}: the {noun} was cancelled.", f"It gives no {gives}."),
+        State.INTERRUPTED: (f"{{}} on {{}}: the {noun} was interrupted.", stopped),
+    }
 
 
 class Presentation(Protocol):
@@ -48,7 +62,6 @@ class Presentation(Protocol):
     starting: str = "The worker is starting the engine."
     """What happens before the first event."""
     endings: Mapping[State, tuple[str, str]]
-    """The headline of a run that ended without a result, for its model and its place, and an explanation."""
 
     def found(self, run: Run) -> str:
         """Write what a finished run found in a word: "✓ 60", "≈ 154", "✕ does not fit"."""
@@ -62,9 +75,9 @@ class Presentation(Protocol):
     def doing(self, run: Run) -> str:
         return f"Finding the batch size of {model_name(run.model)}"
 
-    def race(self, run: Run) -> StoredRace:
+    def race(self, run: Run) -> Raced | OwnRaced:
         """Read the result of a race. Raises UnreadableError, as any other kind of run does."""
-        raise UnreadableError("result", f"{self.noun} {run.pk} is no race")
+        raise UnreadableError(f"{self.noun} {run.pk} is no race")
 
     def compares_speeds(self, spec: Mapping[str, Any]) -> bool:
         return False

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from analysis.models import Run, State
-from analysis.presentation.kinds.presentation import CHANGES, Presentation
+from analysis.models import Run
+from analysis.presentation.kinds.presentation import CHANGES, Presentation, endings_of
 from analysis.presentation.labels import model_name
-from analysis.presentation.stored.race import StoredRace, read_race
-from analysis.presentation.stored.unreadable import UnreadableError
+from analysis.presentation.unreadable import UnreadableError, read_stored
+from engine.documents.own_raced import OwnRaced
+from engine.documents.raced import Raced
 from engine.progress import RACING_PHASES
 
 
@@ -18,21 +16,10 @@ class Race(Presentation):
 
     mark = "race"
     compared_by = CHANGES
-    endings = {
-        State.FAILED: ("{} on {}: the race failed.", "The engine gave no result. The reason is below."),
-        State.CANCELLED: ("{} on {}: the race was cancelled.", "It gives no result."),
-        State.INTERRUPTED: (
-            "{} on {}: the race was interrupted.",
-            "Its worker stopped before the end; the race itself did not fail. Start it again.",
-        ),
-    }
+    endings = endings_of("race", "result", failed="the race failed")
 
-    def read(self, result: Mapping[str, Any]) -> StoredRace:
-        """Read the result. Raises UnreadableError."""
-        return read_race(result)
-
-    def race(self, run: Run) -> StoredRace:
-        return self.read(run.result or {})
+    def race(self, run: Run) -> Raced | OwnRaced:
+        return read_stored(Raced.from_dict, run.result)
 
     def found(self, run: Run) -> str:
         try:

@@ -30,31 +30,30 @@ _NOT_SETTINGS = {name for name, each in SETTINGS.items() if each.role is not Rol
 Cell = dict[str, Any]
 
 
-def measured_cells(spec: Mapping[str, Any], result: Mapping[str, Any] | None) -> list[Cell]:
+def measured_cells(spec: Mapping[str, Any], found: Measured) -> list[Cell]:
     """Return the columns of a measurement's cell, without `run` and `answered_at`; empty where it proves nothing."""
     workload = WORKLOADS.get(spec["model"])
-    if result is None or workload is None:
+    if workload is None or (measured := _measured(found)) is None:
         return []
-    measured = _measured(Measured.from_dict(result))
-    return [key_of(spec, workload) | measured] if measured else []
+    return [key_of(spec, workload) | measured]
 
 
-def cells_of_ranks(spec: Mapping[str, Any], result: Mapping[str, Any] | None) -> list[Cell]:
+def cells_of_ranks(spec: Mapping[str, Any], found: Measured) -> list[Cell]:
     """Return the cell of a measurement on several ranks, which its settings keep apart from those of one device.
 
     Empty for a training of somebody's own, and where a device stood in for ranks: cells are measured or estimated.
     """
     if not spec.get("catalogue") or spec.get("emulate_ranks"):
         return []
-    return measured_cells(trained_settings(spec), result)
+    return measured_cells(trained_settings(spec), found)
 
 
-def estimated_cells(spec: Mapping[str, Any], result: Mapping[str, Any] | None) -> list[Cell]:
+def estimated_cells(spec: Mapping[str, Any], found: Estimated) -> list[Cell]:
     workload = WORKLOADS.get(spec["model"])
-    if result is None or workload is None or spec.get("memory_limit_bytes") is not None:
+    if workload is None or spec.get("memory_limit_bytes") is not None:
         return []
     key, reserve = key_of(spec, workload), spec.get("reserve_fraction", RESERVE_FRACTION)
-    on_cards = [each for each in Estimated.from_dict(result).estimates if each.gpu.id != CPU]
+    on_cards = [each for each in found.estimates if each.gpu.id != CPU]
     return [key | _estimated(estimate, reserve) for estimate in on_cards]
 
 
@@ -90,12 +89,11 @@ def _measured(result: Measured) -> Cell | None:
     if not boundary.certified or device.is_shared or (is_held and not is_cpu):
         return None
     reserve_fraction = result.speed.reserve_fraction if result.speed else None
-    with_reserve = None if reserve_fraction is None else result.largest_with_reserve  # else nobody knows which reserve
+    with_reserve = result.largest_with_reserve
     # the catalogue's id, which estimates use too; of a card that is not in it, the card's own name
     gpu = match(device.name, device.capacity_bytes) if device.kind == "cuda" else None
     card = gpu.id if gpu else device.name[:CARD_LENGTH]
-    shown = result.largest if reserve_fraction is None else recommended
-    used_bytes = None if shown is None else shown.memory_bytes
+    used_bytes = None if recommended is None else recommended.memory_bytes
     return {
         "kind": MEASURED,
         "card": f"{device.name[:200]} limited to {format_bytes(limit_bytes)}" if is_cpu else card,

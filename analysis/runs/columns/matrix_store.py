@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
 from django.db import transaction
@@ -12,6 +12,7 @@ from analysis.models import ALL_GPUS, SEARCHES, MatrixCell, Run, RunKind, State
 from analysis.models.matrix import KEY
 from analysis.runs.columns.matrix_cells import MEASURED, Cell, settings_key
 from analysis.runs.kinds import rules_of
+from engine.kinds import Document
 from engine.spec import trained_settings
 
 _LOOKED_THROUGH_MAX = 500
@@ -27,10 +28,9 @@ _MAY_HAVE_CELLS = Q(state=State.FINISHED) & (
 )
 
 
-def cells_store(*, run: Run, result: Mapping[str, Any]) -> None:
+def cells_store(*, run: Run, found: Document) -> None:
     """Store the cells of a run that has just finished: its results are the newest. One that is not trusted has none."""
-    run.result = dict(result)
-    if run.is_trusted and (cells := rules_of(run).cells(run)):
+    if run.is_trusted and (cells := rules_of(run).cells(run, found)):
         run.refresh_from_db(fields=["finished_at"])
         _store(run, cells, run.finished_at)
 
@@ -42,7 +42,7 @@ def cells_renew(*, run_ids: Collection[int]) -> None:
         for cell in MatrixCell.objects.filter(run__in=run_ids)
     }
     for run in Run.objects.filter(_MAY_HAVE_CELLS, pk__in=run_ids).iterator(_READ_AT_ONCE):
-        cards |= {_key(cell): cell["card_name"] for cell in rules_of(run).cells(run)}
+        cards |= {_key(cell): cell["card_name"] for cell in _cells(run)}
     with transaction.atomic():
         for key, card_name in cards.items():
             _renew(dict(zip(KEY, key, strict=True)), card_name)
@@ -64,9 +64,14 @@ def cells_rebuild() -> None:
         if (series := (*rest, *sizes, *limits, settings_key(spec))) not in seen:
             seen.add(series)
             run = Run.objects.get(pk=pk)
-            fresh = [cell for cell in rules_of(run).cells(run) if _key(cell) not in stored]
+            fresh = [cell for cell in _cells(run) if _key(cell) not in stored]
             stored.update(map(_key, fresh))
             _store(run, fresh, run.finished_at)
+
+
+def _cells(run: Run) -> list[Cell]:
+    rules = rules_of(run)
+    return rules.cells(run, rules.engine.read(run.result)) if run.result else []
 
 
 def _renew(key: Cell, card_name: str) -> None:
@@ -82,7 +87,7 @@ def _renew(key: Cell, card_name: str) -> None:
         if settings_key(trained_settings(spec)) != key["settings"]:
             continue
         run = Run.objects.get(pk=pk)
-        if found := [cell for cell in rules_of(run).cells(run) if _key(cell) == tuple(key.values())]:
+        if found := [cell for cell in _cells(run) if _key(cell) == tuple(key.values())]:
             _store(run, found, run.finished_at)
             return
 

@@ -31,20 +31,18 @@ _TEXT_COLUMNS = ("peak_phase", "error_type", "error_message", "failed_phase")
 _LENGTHS = {"peak_phase": 40, "error_type": 200, "error_message": 10_000, "failed_phase": 40}
 
 
-def validation_columns(result: Mapping[str, Any]) -> dict[str, Any]:
+def validation_columns(found: Validated) -> dict[str, Any]:
     """Return the columns of a validation: its verdict, and no figure that a measurement has."""
-    found = Validated.from_dict(result)
     return {**_device_columns(found.device), "verdict": found.verdict.value}
 
 
-def race_columns(result: Mapping[str, Any]) -> dict[str, Any]:
+def race_columns(found: Raced) -> dict[str, Any]:
     """Return the columns of a race. It has no figures of a measurement: its speed-up compares settings, not sizes."""
-    return _device_columns(Raced.from_dict(result).device)
+    return _device_columns(found.device)
 
 
-def own_race_columns(result: Mapping[str, Any]) -> dict[str, Any]:
+def own_race_columns(found: OwnRaced) -> dict[str, Any]:
     """Return the columns of a race of a command: as few as that of a model has, and the batch size that it trained."""
-    found = OwnRaced.from_dict(result)
     return {**_device_columns(found.device), "current_batch_size": found.today.stated_batch_size}
 
 
@@ -56,8 +54,7 @@ def _device_columns(device: DeviceFacts) -> dict[str, Any]:
     }
 
 
-def measured_columns(document: Mapping[str, Any]) -> dict[str, Any]:
-    result = Measured.from_dict(document)
+def measured_columns(result: Measured) -> dict[str, Any]:
     boundary, savings, recommended, speed = result.boundary, result.savings, result.recommended, result.speed
     samples_per_second = recommended.samples_per_second if recommended else None
     is_bound = speed is not None and speed.claim is SpeedClaim.AT_LEAST  # then the lower end alone is claimed
@@ -97,12 +94,12 @@ def memory_points(probes: Iterable[Probe]) -> list[list[int]]:
     return [known[round(place * step)] for place in range(POINTS_MAX)]
 
 
-def estimates_columns(result: Mapping[str, Any]) -> dict[str, Any]:
+def estimates_columns(found: Estimated) -> dict[str, Any]:
     """Return the columns of an estimate for one card; of one for all cards, how many take today's batch size.
 
     Cards that cannot run the settings at all are not in the result, but count among all.
     """
-    estimates = Estimated.from_dict(result).estimates
+    estimates = found.estimates
     if len(estimates) == 1:
         return _estimate_columns(estimates[0])
     size = estimates[0].spec.get("current_batch_size")
@@ -128,7 +125,7 @@ def _estimate_columns(estimate: EstimatedCard) -> dict[str, Any]:
 
 def _graded_estimate_columns(result: Measured) -> dict[str, Any]:
     error = result.estimate_error or EstimateError(None, None)
-    columns = _estimate_columns(EstimatedCard.from_dict(result.estimate)) if result.estimate else {}
+    columns = _estimate_columns(result.estimate) if result.estimate else {}
     measured = ("device_name", "capacity_bytes")
     return {name: value for name, value in columns.items() if name not in measured} | {
         "estimate_peak_error": _finite(error.peak),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -12,7 +11,6 @@ from analysis.runs.columns.result_columns import measured_columns
 from analysis.runs.commands import devices_of, spec_to_start
 from analysis.runs.kinds.rules import Place, Rules
 from analysis.runs.origins import origin_rules
-from engine.documents.measured import without_secrets
 from engine.errors import SpecError
 from engine.kinds import KINDS
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES, DEFAULTS
@@ -27,6 +25,7 @@ class Command(Rules):
 
     spec_types = (TuneSpec, FunctionSpec)
     engine = KINDS.command
+    columns = staticmethod(measured_columns)
     copied = ("current_batch_size",)
 
     def not_again(self, run: Run) -> str:
@@ -69,14 +68,8 @@ class Command(Rules):
             raise SpecError("command", f"{spec.model} {text}")
         return asdict(spec)
 
-    def without_secrets(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
-        return without_secrets(result)
-
-    def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
-        return measured_columns(result)
-
-    def cells(self, run: Run) -> list[Cell]:
-        return cells_of_ranks(run.spec, run.result)
+    def cells(self, run: Run, found: Any) -> list[Cell]:
+        return cells_of_ranks(run.spec, found)
 
     def place(self, run: Run) -> Place | None:
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +25,7 @@ class Estimate(Rules):
     """The rules of an estimate."""
 
     engine = KINDS.estimate
+    columns = staticmethod(estimates_columns)
     spec_types = (EstimateSpec,)
 
     def placed(self, spec: EstimateSpec, device: str) -> EstimateSpec:
@@ -45,11 +45,8 @@ class Estimate(Rules):
     def calibrations(self, run: Run) -> list[dict[str, Any]]:
         return calibrations(run.gpu)
 
-    def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
-        return estimates_columns(result)
-
-    def cells(self, run: Run) -> list[Cell]:
-        return estimated_cells(run.spec, run.result)
+    def cells(self, run: Run, found: Any) -> list[Cell]:
+        return estimated_cells(run.spec, found)
 
     def is_shareable(self, run: Run) -> bool:
         return run.gpu != ALL_GPUS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from analysis.models import Run
@@ -18,14 +17,12 @@ class Measurement(Rules):
     """The rules of a measurement."""
 
     engine = KINDS.measurement
+    columns = staticmethod(measured_columns)
     spec_types = (RunSpec,)
     takes_probes = True
-
-    def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
-        return measured_columns(result)
 
     def racing(self, run: Run) -> FasterSpec:
         return FasterSpec.of(run.run_spec)
 
-    def cells(self, run: Run) -> list[Cell]:
-        return measured_cells(run.spec, run.result)
+    def cells(self, run: Run, found: Any) -> list[Cell]:
+        return measured_cells(run.spec, found)

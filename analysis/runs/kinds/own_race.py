@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from analysis.models import CPU, Run
 from analysis.runs.columns.result_columns import own_race_columns
 from analysis.runs.kinds.rules import Place, Rules
-from engine.documents.measured import without_secrets
 from engine.errors import SpecError
 from engine.kinds import KINDS
 from engine.tune.faster.spec import OWN, OwnRaceSpec
@@ -21,6 +19,7 @@ class OwnRace(Rules):
 
     spec_types = (OwnRaceSpec,)
     engine = KINDS.own_race
+    columns = staticmethod(own_race_columns)
     copied = ("current_batch_size",)
 
     def not_again(self, run: Run) -> str:
@@ -37,12 +36,6 @@ class OwnRace(Rules):
     def devices_used(self, found: Any) -> int:
         """Return one for each rank; those of a CPU share it."""
         return 1 if found.device.kind == CPU else max(found.today.ranks, 1)
-
-    def without_secrets(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
-        return without_secrets(result)
-
-    def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
-        return own_race_columns(result)
 
     def exit_status(self, found: Any) -> int:
         return 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -23,13 +21,15 @@ class Place:
     memory_limit_bytes: int | None
 
 
-class Rules(ABC):
+class Rules:
     """The rules of a kind. What is not overridden holds for a run on a device, with a result that can be shared."""
 
     spec_types: ClassVar[tuple[type, ...]]
     """The engine's types of a spec of this kind."""
     engine: ClassVar[Kind]
     """What the engine knows of the kind."""
+    columns: ClassVar[staticmethod[[Any], dict[str, Any]]]
+    """The figures of a result that lists filter and sort on."""
     takes_probes: ClassVar[bool] = False
     """Whether its engine goes on from probes that were measured before, and predicts by the card's calibration."""
 
@@ -82,17 +82,10 @@ class Rules(ABC):
         comparing: Spec = replace(spec, compare_speed=True)
         return comparing
 
-    def without_secrets(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
-        return result
-
-    @abstractmethod
-    def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the figures of a result that lists filter and sort on. Raises ValueError for another document."""
-
     def exit_status(self, found: Any) -> int:
         return exit_status(found)
 
-    def cells(self, run: Run) -> list[Cell]:
+    def cells(self, run: Run, found: Any) -> list[Cell]:
         return []
 
     def is_shareable(self, run: Run) -> bool:

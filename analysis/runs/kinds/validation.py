@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from analysis.models import Run
 from analysis.runs.columns.result_columns import validation_columns
 from analysis.runs.kinds.rules import Rules
@@ -19,10 +16,8 @@ class Validation(Rules):
 
     spec_types = (ValidationSpec,)
     engine = KINDS.validation
+    columns = staticmethod(validation_columns)
     copied = ("precision", "optimizer")
-
-    def columns(self, result: Mapping[str, Any]) -> dict[str, Any]:
-        return validation_columns(result)
 
     def exit_status(self, found: Validated) -> int:
         return exit_status_of_validation(found.verdict)

@@ -19,7 +19,8 @@ from analysis.runs.origins import origin_rules
 from analysis.runs.queue.create import runs_cancel, wake_for
 from analysis.runs.queue.outbox import note_ends
 from analysis.runs.queue.retry_policy import Cause, describe_attempts
-from engine.kinds import read_result
+from engine.documents.measured import without_secrets
+from engine.kinds import Document
 
 _MESSAGE_LENGTH = 10_000
 
@@ -32,22 +33,28 @@ def run_finish(*, run_id: int, token: str, result: Mapping[str, Any], exit_statu
         run = _lock_held_run(run_id, token)
         if run is None:
             return False
-        finish_locked(run, result, rules_of(run).columns(result), exit_status)
+        found = rules_of(run).engine.read(result)
+        finish_locked(run, found, result, rules_of(run).columns(found), exit_status)
         return True
 
 
 def finish_locked(
-    run: Run, result: Mapping[str, Any], columns: Mapping[str, Any], exit_status: int, **attempt_columns: Any
+    run: Run,
+    found: Document,
+    result: Mapping[str, Any],
+    columns: Mapping[str, Any],
+    exit_status: int,
+    **attempt_columns: Any,
 ) -> None:
-    """Store the result of a run whose row the caller has locked, with all that is derived from it."""
-    result = rules_of(run).without_secrets(result)  # once more: the engine of a sender may know fewer
+    """Store what a run found, whose row the caller has locked, with all that is derived from it."""
+    result = without_secrets(result)  # once more: the engine of a sender may know fewer
     columns = {**columns, "result": dict(result)}
-    if (number := read_result(result).spec.get("config_parameters")) is not None:
+    if (number := found.spec.get("config_parameters")) is not None:
         # only the engine can count the parameters of a config: lists show them
         columns["spec"] = {**run.spec, "config_parameters": number}
     _end_run(run, State.FINISHED, exit_status, columns, attempt_columns)
     run_text_keep(run_id=run.pk)  # the result names the card
-    cells_store(run=run, result=result)
+    cells_store(run=run, found=found)
 
 
 def run_fail(*, run_id: int, token: str, code: str, message: str, exit_status: int | None = None) -> bool:

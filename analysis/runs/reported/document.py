@@ -15,37 +15,29 @@ from analysis.models.text import MARK
 from analysis.runs.columns.result_columns import check_columns
 from analysis.runs.kinds import BY_KIND
 from engine.answers import FIRST_VERSION, Impossible, ImpossibleFiguresError
+from engine.documents.stored import MALFORMED
 from engine.errors import SpecError
-from engine.kinds import KINDS, Spec, answered, kind_of, read_result
+from engine.kinds import KINDS, Spec, answer, kind_of
 from engine.report.protocol import RUN_KEY
-from engine.results.result import DeviceFacts, Probe
 from engine.results.result_file import result_in
 
 REPORTED_KINDS = tuple(name.value for name, kind in KINDS.items() if kind.is_reported)
 """What can be reported. A command, or a function, is a measurement of the portal, too; its spec has other fields."""
 HOST_LENGTH: int = Run._meta.get_field("reported_from").max_length or 0
-MALFORMED = (TypeError, ValueError, AttributeError, ArithmeticError, LookupError, StopIteration)
-"""What reading a document of any content may raise: it refuses the document, and is no error of the server."""
 _LONGEST_SECONDS = 366 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedDocument:
-    """A result that a machine can have measured. `seconds` is how long the run took by its own clock."""
+    """What a machine can have found, and the columns of its run that follow from it."""
 
+    found: Any
     run_key: str
-    kind: str
     host: str
     started_at: datetime
     spec: Spec
-    device: DeviceFacts
-    probes: tuple[Probe, ...]
-    device_count: int
-    seconds: float
-    exit_status: int
     columns: Mapping[str, Any]
     environment: Mapping[str, Any]
-    result: Mapping[str, Any]
 
 
 class ImpossibleDocumentError(Exception):
@@ -67,32 +59,25 @@ def read_document(body: object) -> ReportedDocument:
     run_key = checked_run_key(environment.get("run_key"), "environment.run_key")
     host = checked_host(environment.get("host"), "environment.host")
     try:
-        result = answered(given)
-        found: Any = read_result(result)
-        kind = kind_of(result)
+        found: Any = answer(given)
+        kind = kind_of(given)
         rules = BY_KIND[kind]
-        columns, device_count = rules.columns(result), rules.devices_used(found)
-        check_columns(Run, {**columns, "device_count": device_count})
+        columns = {**rules.columns(found), "device_count": rules.devices_used(found)}
+        check_columns(Run, columns)
     except ImpossibleFiguresError as exc:
         raise ImpossibleDocumentError(run_key, host, exc.found) from exc
     except MALFORMED as exc:
         raise SpecError("result", f"is no result that this portal can read: {exc!r}"[:500]) from exc
-    device = found.device
+    if not 0 <= found.total_seconds <= _LONGEST_SECONDS:
+        raise SpecError("timings.total_seconds", f"must be from 0 to {_LONGEST_SECONDS:,.0f}")
     return ReportedDocument(
+        found=found,
         run_key=run_key,
-        kind=kind.value,
         host=host,
         started_at=_moment(environment.get("started_at"), "environment.started_at"),
-        spec=read_spec(kind, {**spec, "device": device.device}),
-        device=device,
-        probes=found.probes,
-        device_count=device_count,
-        seconds=_checked_seconds(found.total_seconds),
-        # derived from the answer: what the file claims of it is not read
-        exit_status=rules.exit_status(found),
-        columns=columns,
+        spec=read_spec(kind, {**spec, "device": found.device.device}),
+        columns={**columns, "reported_from": host},
         environment=environment,
-        result=result,
     )
 
 
@@ -142,9 +127,3 @@ def _moment(value: object, field: str) -> datetime:
     if stored is None:
         raise SpecError(field, "must be a moment with its offset from UTC, such as 2026-11-23T04:00:00+00:00")
     return stored
-
-
-def _checked_seconds(value: float) -> float:
-    if not 0 <= value <= _LONGEST_SECONDS:
-        raise SpecError("timings.total_seconds", f"must be from 0 to {_LONGEST_SECONDS:,.0f}")
-    return value

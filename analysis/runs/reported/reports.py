@@ -21,14 +21,14 @@ from analysis.models.text import storable_json, storable_text
 from analysis.runs.columns.result_columns import probe_columns
 from analysis.runs.columns.run_settings import run_settings_keep
 from analysis.runs.columns.run_text import run_text_keep
-from analysis.runs.kinds import spec_columns
+from analysis.runs.kinds import rules_of, spec_columns
 from analysis.runs.queue.finish import finish_locked
 from analysis.runs.queue.outbox import note_goes_on
 from analysis.runs.queue.progress import check_storable
 from analysis.runs.reported.document import ReportedDocument
 from analysis.runs.reported.trust import is_trusted
 from engine.errors import SpecError
-from engine.kinds import Spec
+from engine.kinds import Spec, as_stored
 from engine.results.result import DeviceFacts
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def result_store(*, sender: Sender, document: ReportedDocument, sha256: str) -> 
 
     Raises SpecError where a probe cannot be stored, and ReportConflictError where the run has another result.
     """
-    for number, probe in enumerate(document.probes):
+    for number, probe in enumerate(document.found.probes):
         try:
             check_storable(probe)
         except ValueError as exc:
@@ -173,24 +173,23 @@ def _finish(report: Report, sender: Sender, document: ReportedDocument, sha256: 
     columns = {
         **_columns(document.spec),
         **document.columns,
-        "device_count": document.device_count,
-        "reported_from": document.host,
         "is_trusted": is_trusted(sender.token, document.host),
     }
     for name, value in columns.items():
         setattr(run, name, value)
-    device = report_device(run, document.device)
+    device = report_device(run, document.found.device)
     run_settings_keep(run=run)
     _probes_keep(run, document)
-    result = document.result
+    result = as_stored(document.found)
     # by this server's clock alone: two clocks that differ would give a duration that never was
-    started_at = Now() - timedelta(seconds=document.seconds)
+    started_at = Now() - timedelta(seconds=document.found.total_seconds)
     ended = {"started_at": started_at, "error_code": "", "error_message": "", "phase": "finished"}
     finish_locked(
         run,
+        document.found,
         result,
         {**columns, **ended},
-        document.exit_status,
+        rules_of(run).exit_status(document.found),  # what the file claims of it is not read
         started_at=started_at,
         device=device,
         cause="",
@@ -267,7 +266,7 @@ def _probes_keep(run: Run, document: ReportedDocument) -> None:
 
     A row that says the same stays: a stream of the run sends each row once, by its id.
     """
-    missing = {sequence: probe_columns(probe) for sequence, probe in enumerate(document.probes, start=1)}
+    missing = {sequence: probe_columns(probe) for sequence, probe in enumerate(document.found.probes, start=1)}
     other = []
     for row in Measurement.objects.of(run):
         columns = missing.get(row.sequence)

@@ -6,9 +6,18 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ...race.field import Entry, RacedRound, RaceVerdict
+from ...race.found import RaceFound
 from ...race.numbers import Numbers
 from ...race.row import VariantRow
-from ...race.text import describe_memory, headline, less_memory, memory_savers, nothing_found
+from ...race.text import (
+    NONE_RACED,
+    NOT_TOGETHER,
+    describe_memory,
+    headline,
+    less_memory,
+    memory_savers,
+    nothing_found,
+)
 from ...results.result import DeviceFacts, Savings
 from ...results.speed_rounds import SpeedClaim
 from ...spec import SCHEMA
@@ -19,8 +28,6 @@ from .spec import OwnRaceSpec
 from .variants import OF_MEMORY_ONLY
 
 GOAL = "faster"
-NOT_TOGETHER = "Nothing is recommended: the fastest combination does not train the same. See each change alone."
-NONE_RACED = "No change for speed both applies here and trains the same."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +60,8 @@ class Today:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnFindings:
-    """What a race of somebody's own script found.
+class OwnRaceResult(RaceFound):
+    """The answer, with the headline that follows from it.
 
     Where data is waited for, loader workers raced alone first: `at_workers` is the verdict of `rounds_of_workers`, and
     `base` are the workers where they gain. `at_rest` is the verdict of `rounds`, in which the others raced on top of
@@ -83,6 +90,19 @@ class OwnFindings:
     remarks: tuple[str, ...]
     total_seconds: float
     starts: int
+    spec: OwnRaceSpec
+
+    @property
+    def deciding(self) -> RaceVerdict:
+        return self.verdict
+
+    @property
+    def today_bytes(self) -> int:
+        return self.today.memory_bytes
+
+    @property
+    def stated_batch_size(self) -> int | None:
+        return self.today.stated_batch_size
 
     @property
     def is_found(self) -> bool:
@@ -124,15 +144,7 @@ class OwnFindings:
             mask_noise=today.mask_noise,
         )
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnRaceResult(OwnFindings):
-    """The answer, with the headline that follows from it."""
-
-    spec: OwnRaceSpec
-
-    @property
-    def headline(self) -> str:
+    def headline_with(self, savings: Savings | None) -> str:
         found = nothing_found([each for each in (self.at_workers, self.verdict) if each is not None])
         if not self.chosen and self.verdict.is_found:
             found = NOT_TOGETHER
@@ -140,7 +152,7 @@ class OwnRaceResult(OwnFindings):
             found = NONE_RACED
         if self.chosen:
             label = " + ".join(row.label for row in self.rows if row.name in self.chosen)
-            found = headline(self.verdict, lines=len(self.lines), label=label, savings=self.savings)
+            found = headline(self.verdict, lines=len(self.lines), label=label, savings=savings)
         savers = [] if self.chosen else self.savers
         return " ".join([*(less_memory(row, self.today.memory_bytes) for row in savers[:1]), found])
 

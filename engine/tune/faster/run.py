@@ -18,6 +18,7 @@ from ...race.numbers import Numbers, largest_difference
 from ...race.row import VariantRow
 from ...race.rule import decide, does_load_stay
 from ...race.text import lines_to_paste
+from ...results.intervals import ENOUGH_ROUNDS
 from ...results.savings import savings
 from ...results.speed_rounds import SpeedClaim, Stage
 from ...spec import SCHEMA
@@ -26,6 +27,7 @@ from ...text.units import format_bytes
 from ..devices import others_on_cards
 from ..file_changes import WrittenFiles
 from ..start.command import begin_protected
+from ..start.held import HeldStarts
 from ..start.launch import Begin
 from .answer import (
     FAILED,
@@ -75,12 +77,13 @@ def make_faster(
     files = WrittenFiles(spec.directory or os.getcwd(), execution.log)
     if begin is None:
         begin = begin_protected(spec, files, may_overwrite=may_overwrite, outputs=keep_outputs)
-    with scratch_folder() as cache_folder:
+    with scratch_folder() as cache_folder, HeldStarts[tuple[str, ...]](files) as waiting:
         starts = Starts(
             spec=spec,
             execution=execution,
             begin=begin,
             files=files,
+            waiting=waiting,
             started_as=started_as or run_facts(),
             cache_folder=cache_folder,
             others=others_on_cards(spec),
@@ -209,29 +212,33 @@ class _Faster:
             while isinstance(step := decide(racing, rounds), NextRound):
                 number = len(self.rounds_of_workers) + len(self.rounds) + 1
                 self.execution.emit_event("timing", stage=step.stage, round=number, batch_sizes=[])
-                rounds.append(self._round(step, len(rounds), number))
+                evaluated = sum(each.stage is Stage.EVALUATION for each in rounds)
+                rounds.append(self._round(step, len(rounds), evaluated, number))
         except TimeIsUp:
             self.remarks.append(TIME_IS_UP)
             step = verdict_of(racing, rounds)
+        self.starts.waiting.close()
         for name in names:
             row, base = self.rows[name], self.base
             self.rows[name] = with_speed(row, rounds, racing, base=base, step_seconds=self.step_seconds)
         return step
 
-    def _round(self, step: NextRound, place: int, number: int) -> RacedRound:
+    def _round(self, step: NextRound, place: int, evaluated: int, number: int) -> RacedRound:
         timed, began, failed = [], time.monotonic(), None
+        if step.stage is Stage.EVALUATION and evaluated % ENOUGH_ROUNDS == 0:
+            self.starts.waiting.close()  # new starts, so that none has won by how its memory lies
         workers = max(self.facts.workers_to_try, self.facts.workers)
         for entry in order_of_round(step, place):
             is_today, start_began = step.stage is Stage.EVALUATION and entry == TODAY, time.monotonic()
             try:
-                speed, others = self.starts.speed(() if is_today else (*self.base, *entry), workers)
+                speed, others, was_held = self.starts.speed(() if is_today else (*self.base, *entry), workers)
             except StartFailed as error:
                 if entry == TODAY:
                     raise WorkloadFailed(f"the training as it is failed in a later start: {error}") from error
                 self._fail(entry, str(error))
                 failed = entry
                 break
-            timed.append(Timed(entry, speed, others, time.monotonic() - start_began))
+            timed.append(Timed(entry, speed, others, time.monotonic() - start_began, was_held))
         shown = ", ".join(f"{describe_entry(each.entry)} {each.samples_per_second:.1f}" for each in timed)
         self.execution.log(f"round {number}: {shown} samples/s")
         return RacedRound(step.stage, step.generation, tuple(timed), time.monotonic() - began, failed)

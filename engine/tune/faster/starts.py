@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...errors import CommandUntunable, TimeIsUp, WorkloadFailed
 from ...execution import Execution
@@ -20,8 +20,11 @@ from ..evidence import Ended, Evidence, evidence_of
 from ..failure import describe_failure, with_its_cause
 from ..file_changes import WrittenFiles
 from ..reading import Reading
-from ..speed.timed_steps import Loader, steps_to_time
-from ..start.launch import Begin, Watching, start
+from ..speed.seats import timed_again
+from ..speed.timed_steps import BLOCK_SECONDS, Loader, steps_to_time
+from ..start.held import HeldStarts, is_room
+from ..start.launch import Begin, OnTick, Started, Watching, start
+from ..wanted_size import ONE_ROW
 from .answer import describe_entry
 from .facts import QUEUE, Facts, Noted, is_guess, own_batch_size
 from .spec import OWN, OwnRaceSpec
@@ -38,9 +41,20 @@ class StartFailed(Exception):
     """A start gave nothing to compare; the text says why, and holds none of the script's own output."""
 
 
+class Speed(NamedTuple):
+    """The speed of a block, and the cores that other work used meanwhile; `was_held`: its start timed others before."""
+
+    samples_per_second: float
+    others_cores: float | None
+    was_held: bool
+
+
 @dataclass(kw_only=True)
 class Starts:
-    """The starts of one run. `cache_folder` keeps what torch.compile made, for this run alone."""
+    """The starts of one run. `cache_folder` keeps what torch.compile made, for this run alone.
+
+    Those that time a block are `waiting` for their next one.
+    """
 
     spec: OwnRaceSpec
     execution: Execution
@@ -48,6 +62,7 @@ class Starts:
     started_as: Mapping[str, Any]
     cache_folder: str
     files: WrittenFiles
+    waiting: HeldStarts[tuple[str, ...]]
     others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     facts: Facts | None = None
     seen_device: DeviceFacts | None = None
@@ -55,7 +70,11 @@ class Starts:
     own_size: int | None = None
     is_own_size_guessed: bool = False
     counts_all: bool | None = None
+    step_seconds: float | None = None
+    """How long a step of today's training takes."""
     seconds: list[float] = field(default_factory=list)
+    evidence: dict[tuple[str, ...], Evidence] = field(default_factory=dict)
+    """What the starts that are held showed."""
 
     @property
     def batch_size(self) -> int:
@@ -119,27 +138,54 @@ class Starts:
             raise StartFailed("it had no effect: the script sets it itself, or does not use it")
         return self._trial(trained, evidence)
 
-    def speed(self, names: Iterable[str], workers: int) -> tuple[float, float | None]:
-        """Start it to time it; its samples a second, and the cores that other work used. Raises StartFailed.
+    def speed(self, names: Iterable[str], workers: int) -> Speed:
+        """Time a block of it: in its start that waits, or in a new one. Raises StartFailed.
 
         `workers` is the most that any of the compared starts has: what they made ahead is left out of all of them.
         """
-        watch = MachineWatch(own_seconds=tree_seconds)
+        names, watch = tuple(names), MachineWatch(own_seconds=tree_seconds)
         ahead = Loader(workers, workers * QUEUE).settling_steps(1)
+        steps = steps_to_time(self.step_seconds, BLOCK_SECONDS) + ahead
+        readings = self.waiting.turn(names, steps, self._most_seconds, partial(self._say, names))
+        if readings is None:
+            evidence = self._timed(names, ahead)
+        else:
+            evidence = timed_again(self.evidence[names], readings[0], ONE_ROW)
+        others: float | None = watch.read()["others_cores"]
+        return Speed(settled_speed(evidence, workers), others, readings is not None)
+
+    def _timed(self, names: tuple[str, ...], ahead: int) -> Evidence:
+        """Start it to time it. One that fails beside others is started once more, alone."""
         watching = Watching(
             LEAST_STEPS,
             timed_steps=steps_to_time(self.step_seconds) + ahead,
             timed_seconds=MOST_TIMED_SECONDS + ahead * (self.step_seconds or 0.0),
             faster=self._set(names, is_trial=False),
+            seat=self.waiting.may_hold,
         )
-        readings, evidence = self._seen(tuple(names), watching)
-        others: float | None = watch.read()["others_cores"]
+        if self.waiting.held and not self._is_room:
+            self.waiting.close()
+        was_alone = not self.waiting.held
+        try:
+            self.evidence[names] = self._with_steps(names, watching)
+        except StartFailed:
+            self.waiting.close()
+            if was_alone:
+                raise
+            self.evidence[names] = self._with_steps(names, replace(watching, seat=False))
+            self.waiting.may_hold = False
+        return self.evidence[names]
+
+    def _with_steps(self, names: tuple[str, ...], watching: Watching) -> Evidence:
+        readings, evidence = self._seen(names, watching)
         if not evidence.probe.timed_step_seconds:
             raise StartFailed(f"it gave no step to time: {_why_untimed(readings)}")
-        return settled_speed(evidence, workers), others
+        return evidence
 
-    step_seconds: float | None = None
-    """How long a step of today's training takes."""
+    @property
+    def _is_room(self) -> bool:
+        taken = [each.probe.device_used_bytes or each.probe.memory_bytes or 0 for each in self.evidence.values()]
+        return is_room(self.device, max(taken), max(taken) * len(self.waiting.held))
 
     def _seen(self, names: tuple[str, ...], watching: Watching) -> tuple[list[Reading], Evidence]:
         readings, ended = self._started(names, watching)
@@ -154,16 +200,26 @@ class Starts:
 
     def _started(self, names: tuple[str, ...], watching: Watching) -> tuple[list[Reading], Ended]:
         """Start it once. Raises TimeIsUp where the time budget ended it, or ends before it."""
+
+        def hold(started: Started, _: list[Reading]) -> bool:
+            self.waiting.held[names] = started
+            return True
+
         self.execution.check_deadline()
-        limit = max(LEAST_SECONDS, PATIENCE * max(self.seconds, default=0.0)) if self.seconds else float("inf")
-        seconds = min(limit, self.execution.seconds_left)
-        on_tick: Callable[[str | None], None] = partial(self._say, names)
-        readings, ended = start(self.begin, self.batch_size, watching, seconds=seconds, on_tick=on_tick)
+        on_tick: OnTick = partial(self._say, names)
+        readings, ended = start(
+            self.begin, self.batch_size, watching, seconds=self._most_seconds, on_tick=on_tick, hold=hold
+        )
         if ended.timed_out_after_seconds is not None and self.execution.seconds_left <= 0:
             raise TimeIsUp("the time budget is spent")
         self.files.take(ended.changes)
         self.seconds.append(ended.wall_seconds)
         return readings, ended
+
+    @property
+    def _most_seconds(self) -> float:
+        limit = max(LEAST_SECONDS, PATIENCE * max(self.seconds, default=0.0)) if self.seconds else float("inf")
+        return min(limit, self.execution.seconds_left)
 
     def _say(self, names: tuple[str, ...], seen: str | None) -> None:
         if seen is not None:

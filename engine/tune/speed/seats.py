@@ -8,28 +8,24 @@ start was not kept, or has ended by itself, is started anew for its block.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Protocol, Self
+from typing import Protocol
 
 from ...execution import Execution
-from ...machine.host import available_bytes
 from ...results.result import DeviceFacts, Probe, Purpose
 from ..emulated.starts import start_ranks
 from ..evidence import Ended, Evidence
-from ..file_changes import Way, WrittenFiles
+from ..file_changes import WrittenFiles
 from ..reading import Reading
-from ..spec import WARM, FunctionSpec, TuneSpec
-from ..start.launch import LOOK_SECONDS, Begin, Started, Watching, start
+from ..spec import FunctionSpec, TuneSpec
+from ..start.held import HeldStarts, is_room
+from ..start.launch import LOOK_SECONDS, Begin, OnTick, Started, Watching, start
 from ..wanted_size import Unit
-from .timed_steps import BLOCK_SECONDS, LEAST_STEPS, Loader, Timing, full_seconds
+from .timed_steps import BLOCK_SECONDS, LEAST_STEPS, Loader, Timing, full_seconds, timed_pairs
 
-PROCESS_BYTES = 1 << 30
-"""What a process takes of a host beside its tensors, with some to spare."""
-SHARE_OF_CARD = 0.95
 OF_SEARCH = (Purpose.SEARCH, Purpose.CONFIRM)
 
 
@@ -53,26 +49,14 @@ class Timed(Protocol):
     def say_alive(self, batch_size: int, purpose: Purpose, seen: str | None) -> None: ...
 
 
-class Seats:
-    """The starts that are held, by size. They end with the context."""
+class Seats(HeldStarts[int]):
+    """The starts that are held, by size."""
 
     def __init__(self, sweep: Timed) -> None:
-        self.sweep, self.turns = sweep, 0
-        self.held: dict[int, Started] = {}
+        super().__init__(sweep.files)
+        self.sweep = sweep
         self.timed_starts: list[Probe] = []
-        is_warm = isinstance(sweep.spec, FunctionSpec) and sweep.spec.starting == WARM  # its server has one start
-        is_apart = sweep.files.protection in (None, Way.LAYERS)  # what one start writes, the others do not see
-        self.may_hold = sweep.spec.compare_speed and is_apart and not is_warm and hasattr(os, "mkfifo")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        for size in tuple(self.held):
-            self.release(size)
+        self.may_hold = self.may_hold and sweep.spec.compare_speed
 
     @property
     def were_held(self) -> bool:
@@ -94,18 +78,13 @@ class Seats:
         begun = sum(each) - sum(held) if self.may_hold else 0.0
         return begun + count * max((held if begun else each) or [BLOCK_SECONDS])
 
-    def release(self, batch_size: int) -> None:
-        """End the start of a size, if it is held."""
-        if (held := self.held.pop(batch_size, None)) is not None:
-            self._end(held)
-
     def time(self, batch_size: int) -> Probe:
         """Time a block of a size: in its start that is held, or in a new one."""
         self.sweep.execution.check_deadline()
         known, began = self.sweep.evidence[batch_size], time.monotonic()
-        if (readings := self._turn(batch_size, known.steps_to_time(BLOCK_SECONDS))) is not None:
-            self.turns += 1
-            timed = timed_again(known, readings[0], self.sweep.unit)
+        seconds, say = self.sweep.seconds_of_a_start(batch_size), self._saying(batch_size, Purpose.TIMING)
+        if (readings := self.turn(batch_size, known.steps_to_time(BLOCK_SECONDS), seconds, say)) is not None:
+            timed = timed_again(known, readings[0], self.sweep.unit).probe
             return replace(timed, wall_seconds=time.monotonic() - began)
         watching = Watching(LEAST_STEPS, timed_steps=known.steps_to_time())
         readings, ended = self.start(batch_size, watching, Purpose.TIMING)
@@ -138,52 +117,37 @@ class Seats:
             self.held[batch_size] = started
             return True
 
-        say = partial(self.sweep.say_alive, batch_size, purpose)
-        once = partial(start, self.sweep.begin, batch_size, on_tick=say, hold=hold)
+        once = partial(start, self.sweep.begin, batch_size, on_tick=self._saying(batch_size, purpose), hold=hold)
         seconds = self.sweep.seconds_of_a_start(batch_size)
         readings, ended = start_ranks(once, watching, self.sweep.spec.emulated_ranks, seconds=seconds)
         self.sweep.files.take(ended.changes)
         return readings, ended
 
-    def _turn(self, batch_size: int, steps: int) -> list[Reading] | None:
-        """Give a size that is held a turn of so many steps; None where it is not held, or ended within its turn."""
-        if (held := self.held.pop(batch_size, None)) is None:
-            return None
-        held.go_on(steps)
-        say = partial(self.sweep.say_alive, batch_size, Purpose.TIMING)
-        readings = held.watch(self.sweep.seconds_of_a_start(batch_size), say)
-        if not held.is_waiting():
-            self._end(held)
-            return None
-        self.held[batch_size] = held
-        return readings
-
-    def _end(self, held: Started) -> None:
-        _, ended = held.end()
-        self.sweep.files.take(ended.changes)
+    def _saying(self, batch_size: int, purpose: Purpose) -> OnTick:
+        return partial(self.sweep.say_alive, batch_size, purpose)
 
     def _is_room_for(self, batch_size: int) -> bool:
-        """Whether a size fits beside those that are held, by what each took when it was alone."""
         if (device := self.sweep.seen_device) is None:
             return False
         own_bytes = self._taken_bytes(batch_size) or 2 * (device.limit_bytes or device.capacity_bytes)
-        if device.kind == "cpu":
-            return own_bytes + PROCESS_BYTES < available_bytes()
-        return own_bytes + sum(map(self._taken_bytes, self.held)) < SHARE_OF_CARD * device.capacity_bytes
+        return is_room(device, own_bytes, sum(map(self._taken_bytes, self.held)))
 
     def _taken_bytes(self, batch_size: int) -> int:
         known = self.sweep.evidence.get(batch_size)
         return 0 if known is None else known.probe.device_used_bytes or known.probe.peak_allocated_bytes or 0
 
 
-def timed_again(evidence: Evidence, reading: Reading, unit: Unit) -> Probe:
-    """Return the probe of a size with the steps of another block of its start, which is held."""
+def timed_again(evidence: Evidence, reading: Reading, unit: Unit) -> Evidence:
+    """Return the evidence of a start with the steps of another block of it, as it was held."""
     probe, micro_batches, steps = evidence.probe, evidence.micro_batches, reading.steps()
-    full = full_seconds(steps, probe.batch_size, micro_batches, unit)
-    timing = Timing.of(full, [steps], Loader(*reading.data.get("loader", ())), micro_batches)
-    return replace(
+    seconds = full_seconds(steps, probe.batch_size, micro_batches, unit)
+    if evidence.counts_all:
+        seconds = [b.ended_at - a.ended_at for a, b in timed_pairs(steps)]
+    timing = Timing.of(seconds, [steps], Loader(*reading.data.get("loader", ())), micro_batches)
+    probe = replace(
         probe,
         step_seconds=timing.typical_seconds,
         timed_step_seconds=timing.step_seconds,
         samples_per_second=timing.per_second(probe.batch_size * micro_batches),
     )
+    return replace(evidence, probe=probe, is_settled=timing.is_settled)

@@ -212,14 +212,6 @@ def test_no_comparison_of_a_machine_that_stays_noisy_has_as_many_rounds_as_are_r
     assert sum(len(each["blocks"]) for each in document["speed_rounds"]) < MOST_BLOCKS / 2
 
 
-@pytest.mark.parametrize("member", ["function", "compare_speed"])
-def test_a_command_without_what_its_page_reads_is_refused(member: str) -> None:
-    document = copy.deepcopy(originals()["tune_speed"])
-    del document["spec"][member]
-    with pytest.raises(SpecError, match=member):
-        answered(document)
-
-
 def test_a_document_of_any_depth_and_kind_is_read_without_harm() -> None:
     deep: Any = 1
     for _ in range(100_000):

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from engine.describe.answer import is_short
-from engine.describe.key_figures import key_line
 from engine.describe.result import answer_of
 from engine.describe.speed import claim_in
 from engine.results.speed_rounds import SpeedClaim
 from tests.factories.speeds import make_bound_result
+from tests.in_words.documents import key_line
 
 
 @pytest.mark.parametrize("missing", ["speedup_low", "speedup_high"])

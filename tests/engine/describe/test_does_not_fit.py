@@ -8,7 +8,7 @@ import pytest
 
 from engine.catalog import WORKLOADS
 from engine.describe.does_not_fit import describe_need, refusing_probe, suggestions, ways_to_fit
-from engine.documents.measured import Tuned
+from engine.documents.measured import Measured
 from engine.results.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason
 from engine.text.units import GIB, MIB
 
@@ -89,7 +89,7 @@ def test_the_probe_of_a_fresh_process_decides():
 
 @pytest.mark.parametrize(("phase", "tries"), [("evaluation", ["A smaller batch in the evaluation"]), ("backward", [])])
 def test_a_script_whose_evaluation_does_not_fit_is_told_that_its_batch_is_another(phase, tries):
-    result = Tuned.from_dict(json.loads(Path("tests/factories/tuned_function.json").read_text())["result"])
+    result = Measured.from_dict(json.loads(Path("tests/factories/tuned_function.json").read_text())["result"])
     refused = Boundary(0, certified=False, refused_batch_size=1, reason=Reason.DOES_NOT_FIT)
     result = replace(result, boundary=refused, largest=None, probes=(replace(BUDGET, failed_phase=phase),))
     assert [line.split(",")[0] for line in ways_to_fit(result)[1]] == tries

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from engine.documents.estimated import Estimated
-from engine.documents.measured import Measured, Tuned
+from engine.documents.measured import Measured
 from engine.documents.validated import Validated
 from engine.estimate.frontier import frontier_of, grid_of, specs_of
 from engine.estimate.largest import LargestOf, largest_of
@@ -22,6 +22,8 @@ from engine.kinds import RunKind, answered, kind_of, read_result
 from engine.results.result import RecommendedBy
 from engine.spec import RunSpec
 from engine.text.units import GIB, MIB
+from tests.engine.answers.own_race_documents import document_of as own_race_document
+from tests.engine.answers.race_documents import document_of as race_document
 from tests.engine.estimate.synthetic_models import card, model
 from tests.engine.honest_worker import HonestWorker, document_of
 from tests.factories import make_result, make_result_that_does_not_fit
@@ -86,12 +88,19 @@ def test_a_document_of_today_is_written_again_to_the_byte(name: str) -> None:
     assert json.dumps(read_result(json.loads(text)).to_dict()) == text
 
 
+def test_a_result_of_a_later_version_is_read_without_what_this_one_does_not_know() -> None:
+    data: dict[str, Any] = json.loads(json.dumps(make_result().to_dict()))
+    for part in (data, data["device"], data["boundary"], data["probes"][0]):
+        part["colour"] = "red"
+    assert read_result(data) == read_result(make_result().to_dict())
+
+
 @pytest.mark.parametrize(
     ("name", "kind", "read_as"),
     [
         ("measured_0_1", RunKind.MEASUREMENT, Measured),
-        ("tune_speed", RunKind.COMMAND, Tuned),
-        ("tuned_function", RunKind.COMMAND, Tuned),
+        ("tune_speed", RunKind.COMMAND, Measured),
+        ("tuned_function", RunKind.COMMAND, Measured),
         ("validate", RunKind.VALIDATION, Validated),
         ("estimate_0_3", RunKind.ESTIMATE, Estimated),
     ],
@@ -101,7 +110,7 @@ def test_the_kind_is_told_by_the_members(name: str, kind: RunKind, read_as: type
 
 
 def test_what_a_command_consumed_is_part_of_its_document_alone() -> None:
-    tuned, measured = Tuned.from_dict(document("tune_speed")), Measured.from_dict(document("bert_tiny"))
+    tuned, measured = Measured.from_dict(document("tune_speed")), Measured.from_dict(document("bert_tiny"))
     assert tuned.training is not None
     assert (measured.training, "training" in measured.to_dict()) == (None, False)
 
@@ -152,3 +161,9 @@ def test_what_is_of_another_type_is_refused_by_its_member(wrong: dict[str, Any],
 def test_an_estimate_is_read_without_its_further_parts_where_these_cannot_be() -> None:
     read = Estimated.from_dict({**estimated_today(), "what_to_change": {"scope": "of a later version"}})
     assert (len(read.estimates), read.what_to_change, read.frontier is not None) == (1, None, True)
+
+
+@pytest.mark.parametrize("document", [race_document("changes that gain"), own_race_document("one that gains")])
+def test_a_race_of_a_change_that_is_gone_cannot_be_read(document: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="there is no change 'gone'"):
+        read_result({**document, "chosen": ["gone"]})

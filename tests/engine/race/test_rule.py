@@ -10,6 +10,7 @@ import pytest
 from engine.race.field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict, Timed
 from engine.race.rule import FEWEST_ROUNDS, MOST_ROUNDS, decide, ratio_of
 from engine.race.text import nothing_found
+from engine.results.intervals import ENOUGH_ROUNDS
 from engine.results.speed_rounds import SpeedClaim, Stage
 from engine.speed.order import CLEAR_ROUNDS
 
@@ -25,14 +26,21 @@ def raced(
     others_cores: float = 0.0,
     seconds: float = 1.0,
     noise: float = 0.004,
+    held: bool = False,
 ) -> tuple[RaceVerdict, list[RacedRound]]:
     """Race changes of these true factors, every block with a little noise."""
     rng, rounds = random.Random(1), list[RacedRound]()
     while isinstance(step := decide(field, rounds), NextRound):
         assert len(rounds) < 200
         failed = fails if fails in step.entries else None
+        before = sum(r.stage is step.stage for r in rounds)
         timed = tuple(
-            Timed(entry, 10 * math.prod(factors[c] for c in entry) * math.exp(rng.gauss(0, noise)), others_cores)
+            Timed(
+                entry,
+                10 * math.prod(factors[c] for c in entry) * math.exp(rng.gauss(0, noise)),
+                others_cores,
+                was_held=held and bool(before % ENOUGH_ROUNDS),
+            )
             for entry in step.entries
             if entry != failed
         )
@@ -165,6 +173,22 @@ def test_beside_other_work_on_the_same_cores_no_factor_is_claimed_and_the_race_e
     ahead, rounds = raced(busy, {**FACTORS, "released": 12.0}, others_cores=1.0)
     assert (ahead.claim, ahead.chosen, ahead.gain) == (SpeedClaim.AHEAD, ("released",), None)
     assert len(rounds) == FEWEST_ROUNDS + CLEAR_ROUNDS
+
+
+def test_starts_that_are_held_claim_less_as_they_do_not_show_how_starts_differ() -> None:
+    fused = Field(("fused",))
+    (anew, _), (held, rounds) = (raced(fused, held=each) for each in (False, True))
+    assert anew.gain is not None
+    assert held.gain is not None
+    assert anew.gain.spread < 1.03 < held.gain.spread
+    assert held.chosen == ("fused",)
+    assert sum(r.stage is Stage.EVALUATION for r in rounds) == ENOUGH_ROUNDS
+    none, _ = raced(fused, {"fused": 1.03}, held=True)
+    assert none.claim is SpeedClaim.NO_GAIN
+    assert nothing_found([none]) == "No change that was tried makes this training faster by 10 % or more."
+    little, rounds = raced(fused, {"fused": 1.06}, held=True)
+    assert (little.claim, little.chosen) == (SpeedClaim.FIGURE, ("fused",))
+    assert sum(r.stage is Stage.EVALUATION for r in rounds) > ENOUGH_ROUNDS, "more starts tell more"
 
 
 def test_blocks_that_a_burst_slowed_down_do_not_move_a_ratio() -> None:

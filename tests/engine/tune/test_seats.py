@@ -14,6 +14,8 @@ import pytest
 
 from engine.results.result import Purpose
 from engine.tune.evidence import Ended, evidence_of
+from engine.tune.faster.run import make_faster
+from engine.tune.faster.spec import OWN, OwnRaceSpec
 from engine.tune.file_changes import WrittenFiles
 from engine.tune.reading import Reading
 from engine.tune.spec import TuneSpec
@@ -23,6 +25,7 @@ from engine.tune.speed.timed_steps import timed_pairs
 from engine.tune.start.command import begin_command
 from engine.tune.start.launch import Started, Watching
 from engine.tune.wanted_size import ONE_ROW
+from tests.engine.answers.answers import differing
 from tests.engine.tune.test_evidence import reading, steps
 
 SIZES = (16, 38, 40)
@@ -183,3 +186,14 @@ def test_a_held_training_makes_the_steps_of_each_turn_and_its_loader_begins_agai
     finally:
         _, ended = start.end()
     assert ended.exit_status is None  # it did not end by itself
+
+
+@pytest.mark.slow
+def test_a_race_times_further_blocks_of_a_change_in_the_start_that_it_has() -> None:
+    script = Path(__file__).parent / "scripts" / "ten_lines.py"
+    spec = OwnRaceSpec((sys.executable, str(script), "16"), batch=OWN, device="cpu", tried=("fused",))
+    result = make_faster(spec)
+    timed = [each for race in result.rounds for each in race.timed]
+    assert sum(each.was_held for each in timed) >= 2
+    assert result.starts < 3 + len(timed), "two of today's training, one of the change, and those that were timed"
+    assert differing(result.to_dict()) == []

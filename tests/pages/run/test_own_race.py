@@ -11,8 +11,8 @@ from analysis.lists.comparison.compared_run import ComparedRun
 from analysis.lists.comparison.differences import setting_rows
 from analysis.lists.comparison.races import compared_races
 from analysis.models import Run, RunLog
-from analysis.presentation.stored.own_race import read_own_race
 from analysis.runs.earlier.races import newest_race_of_script
+from engine.documents.own_raced import OwnRaced
 from engine.kinds import RunKind
 from engine.tune.spec import TuneSpec
 from tests.engine.answers.own_race_documents import document_of
@@ -164,7 +164,7 @@ def test_a_script_on_several_hosts_is_offered_no_race(alice_client: Client, alic
     ],
 )
 def test_why_nothing_is_recommended_is_told_in_short(name: str, said: str) -> None:
-    assert read_own_race(document_of(name)).in_short == said
+    assert OwnRaced.from_dict(document_of(name)).in_short == said
 
 
 def test_a_portal_starts_no_race_of_a_script(alice_client: Client, alice: User) -> None:

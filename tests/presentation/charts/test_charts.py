@@ -11,7 +11,7 @@ from analysis.presentation.charts.axes import binary_ticks, decimal_ticks
 from analysis.presentation.charts.bars import MemoryBar, memory_bars, memory_stack
 from analysis.presentation.charts.curves import memory_plot, speed_plot
 from analysis.presentation.charts.plots import Plot
-from analysis.presentation.stored.estimate import StoredEstimate, read_estimate
+from engine.documents.estimated import EstimatedCard
 from engine.estimate.gpus import gpus
 from engine.estimate.types import EstimateAt
 from engine.results.result import MemoryByKind, Outcome, Point, Probe, Purpose, Waste
@@ -138,9 +138,9 @@ def test_a_single_timing_is_never_called_the_highest_beside_sizes_with_intervals
     assert "at batch 421, the highest measured" in plot.sentence
 
 
-def estimate(*sizes: int) -> StoredEstimate:
+def estimate(*sizes: int) -> EstimatedCard:
     points = tuple(EstimateAt(size, size < 422, size * GIB, None, None, "", "", {}) for size in sizes)
-    return replace(read_estimate(estimate_of(RunSpec(model="bert"), gpus()["a10"])), at=points)
+    return replace(EstimatedCard.from_dict(estimate_of(RunSpec(model="bert"), gpus()["a10"])), at=points)
 
 
 def test_estimates_are_joined_only_where_no_size_was_run_between_them() -> None:

@@ -11,6 +11,7 @@ from analysis.runs.columns.result_columns import (
     measured_columns,
     memory_points,
 )
+from engine.documents.measured import Measured
 from engine.text.units import GIB, MIB
 from tests.factories import make_probe, make_refusal, make_result, make_result_that_does_not_fit
 
@@ -37,7 +38,7 @@ def test_the_line_ends_on_the_limit_when_all_of_it_is_used():
 
 
 def test_a_result_says_what_lists_show():
-    columns = measured_columns(make_result().to_dict())
+    columns = measured_columns(Measured.of_answer(make_result()))
     assert columns["limit_bytes"] == GIB
     assert columns["memory_curve"] == [[4, 400 * MIB], [8, 800 * MIB]]
     assert columns["cost_per_million_samples_usd"] == 0.6 / (16 * 3600) * 1_000_000
@@ -45,7 +46,7 @@ def test_a_result_says_what_lists_show():
 
 def test_what_was_not_measured_costs_nothing_known():
     assert cost_per_million_samples_usd(0.6, None) is None
-    assert measured_columns(make_result_that_does_not_fit().to_dict())["memory_curve"] == []
+    assert measured_columns(Measured.of_answer(make_result_that_does_not_fit()))["memory_curve"] == []
 
 
 def test_figures_over_runs_go_down_where_they_fall_and_look_flat_where_they_hardly_change() -> None:

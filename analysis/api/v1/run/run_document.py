@@ -14,7 +14,7 @@ from analysis.api.v1.base.serializers import RunDetailSerializer
 from analysis.http.csv_file import csv_text
 from analysis.models import Measurement, Run
 from analysis.presentation.origin import Origin, origin_members
-from analysis.presentation.stored.unreadable import read_or_none
+from analysis.presentation.unreadable import read_or_none
 from engine.kinds import read_result
 from engine.results.result import MemoryByKind, Probe
 
@@ -54,7 +54,7 @@ def run_csv(run: Run) -> str:
 
 def stored_probes(run: Run) -> Iterable[Probe]:
     """Return the probes of the result; without a result, those stored so far."""
-    result = read_or_none("result", read_result, run.result)
+    result = read_or_none(read_result, run.result)
     if result is not None:
         return result.probes
     return [row.probe for row in Measurement.objects.of(run)]

@@ -1,1 +1,0 @@
-"""Stored documents, read for pages: results, estimates, validations, and what cannot be read."""

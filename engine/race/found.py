@@ -1,0 +1,115 @@
+"""PURE: what the result of any race says of what it found: of settings, and of somebody's own script."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ..results.intervals import Interval
+from ..results.result import Savings
+from ..results.savings import savings_assuming
+from ..results.speed_rounds import SpeedClaim
+from .field import Entry, RaceVerdict
+from .row import VariantRow
+from .text import (
+    NO_GAIN,
+    NONE_RACED,
+    NOT_TOGETHER,
+    describe_basis,
+    describe_gain,
+    describe_saving,
+    share_saved,
+)
+
+_IN_SHORT = {NO_GAIN: "nothing found", NONE_RACED: "nothing to race", NOT_TOGETHER: "nothing recommended"}
+
+
+class RaceFound(Protocol):
+    """What follows from the verdict that decides, and from the changes that save memory."""
+
+    __slots__ = ()
+    savings: Savings
+    chosen: Entry
+
+    @property
+    def deciding(self) -> RaceVerdict: ...
+    @property
+    def is_found(self) -> bool: ...
+    @property
+    def today_bytes(self) -> int | None: ...
+    @property
+    def stated_batch_size(self) -> int | None:
+        """Today's batch size; None where it may be another than the one that was seen."""
+
+    def headline_with(self, savings: Savings | None) -> str:
+        """Write the answer in a sentence, with what it saves."""
+
+    @property
+    def headline(self) -> str:
+        return self.headline_with(self.savings)
+
+    @property
+    def savers(self) -> Sequence[VariantRow]:
+        """What is offered for less memory, beside what is recommended for speed."""
+        return ()
+
+    @property
+    def own_size(self) -> int | None:
+        """The batch size that is a part of what is recommended; None where that is today's."""
+        return None
+
+    @property
+    def found_gain(self) -> Interval | None:
+        return self.deciding.gain if self.is_found else None
+
+    @property
+    def basis(self) -> str:
+        return describe_basis(self.savings)
+
+    @property
+    def factor(self) -> str:
+        """Write "1.90x [1.81, 2.02] as fast", as the headline does; empty where nothing is recommended."""
+        found = self.deciding
+        return describe_gain(found.claim, found.gain, found.rounds) if self.is_found else ""
+
+    @property
+    def in_short(self) -> str:
+        """Write the factor, else "44.4 % less memory", else what the headline says of why nothing is recommended."""
+        if self.factor:
+            return self.factor
+        if self.savers and self.today_bytes:
+            return f"{share_saved(self.savers[0], self.today_bytes)} less memory"
+        return next((short for said, short in _IN_SHORT.items() if said in self.headline), "nothing claimed")
+
+    @property
+    def size_of_today(self) -> str:
+        """Write "batch 16", or "the script's own batch size" where that may be another than the one that was seen."""
+        size = self.stated_batch_size
+        return "the script’s own batch size" if size is None else f"batch {size:,}"
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether anything is recommended, for speed or for less memory."""
+        return bool(self.factor or self.savers)
+
+    def headline_assuming(self, money: Savings) -> str:
+        """Write the headline with the saving under the assumptions of `money`, and with those; not under its own."""
+        headline, gain = self.headline_with(None), self.found_gain
+        if gain is None:
+            return headline
+        again = savings_assuming(
+            None if self.deciding.claim is SpeedClaim.AT_LEAST else gain.value,
+            speedup_low=gain.low,
+            speedup_high=gain.high,
+            price_per_hour_usd=money.price_per_hour_usd,
+            hours_per_run=money.hours_per_run,
+            runs_per_year=money.runs_per_year,
+        )
+        saved = describe_saving(again)
+        return f"{headline} It saves {saved} a year. {describe_basis(again)}" if saved else headline
+
+    def memory_change(self, memory_bytes: int | None) -> float | None:
+        """Return how much more memory a row takes than today's training, as a share of that; None where not known."""
+        if memory_bytes is None or not self.today_bytes:
+            return None
+        return memory_bytes / self.today_bytes - 1
