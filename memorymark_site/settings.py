@@ -384,7 +384,7 @@ Q_CLUSTER: dict[str, Any] = {
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"request_id": {"()": "analysis.audit.logging.RequestIdFilter"}},
+    "filters": {"request_id": {"()": "analysis.audit.context.RequestIdFilter"}},
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s%(request_text)s: %(message)s"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request_id"]}},
     "loggers": {

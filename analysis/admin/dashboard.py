@@ -73,7 +73,7 @@ class Dashboard:
     @property
     def unused(self) -> tuple[Bar, ...]:
         """Return the share of memory that is unused at today's batch sizes, in percent."""
-        percent = 100 * (self.totals.unused_share or 0.0)
+        percent = 100 * (self.totals.sums.fraction or 0.0)
         return bars([("unused", percent, "bar-bad"), ("in use", 100 - percent)], full=100.0)
 
 

@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from analysis.admin.lists import FEW, ReadOnly, Row, RunChildAdmin, SelectiveFilter, choice_of, ids_of
+from analysis.admin.lists import ReadOnly, Row, RunChildAdmin, SelectiveFilter, choice_of, ids_of
 from analysis.audit.record import record
 from analysis.http.query_string import is_row_id
 from analysis.lists.runs.export import run_file
@@ -25,7 +25,7 @@ from analysis.permissions import signed_in_user
 from analysis.presentation.labels import model_name, short_device_name
 from analysis.presentation.origin import Origin
 from analysis.runs import services
-from analysis.runs.columns.run_text import ids_with_words, with_words
+from analysis.runs.columns.run_text import with_words
 from analysis.runs.services import BulkResult
 from engine.catalog import WORKLOADS
 
@@ -154,8 +154,7 @@ class RunAdmin(ReadOnly[Run]):
         except ValidationError as error:
             self.message_user(request, f"The search was not done: {' '.join(error.messages)}", messages.ERROR)
             return queryset.none(), False
-        few = ids_with_words(terms, FEW)
-        return with_words(queryset, terms) if few is None else queryset.filter(pk__in=few), False
+        return with_words(queryset, terms), False
 
     cancel = _action("Cancel", services.runs_cancel_by, "cancelled or stopping")
     retry = _action("Run again", services.runs_retry, "queued again")

@@ -6,6 +6,7 @@ answered, also after an error: no thread inherits the person of an earlier reque
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -57,3 +58,12 @@ def set_actor(user: User | None) -> None:
     cause = _cause.get()
     if cause is not None:
         cause.actor = user
+
+
+class RequestIdFilter(logging.Filter):
+    """Passes every line of the log, and gives the formatter the id of its request."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        request_id = cause_now().request_id
+        record.request_text = f" [{request_id}]" if request_id else ""
+        return True

@@ -39,9 +39,7 @@ def record_many(
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
 ) -> None:
-    cause = cause_now()
-    entries = [_entry(cause, action, target, before, after) for target in targets]
-    AuditEntry.objects.bulk_create(entries, batch_size=_BATCH)
+    record_changes((action, target, before, after) for target in targets)
 
 
 def record_changes(

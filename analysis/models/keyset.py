@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from django.db.models import Model, OrderBy, Q, QuerySet
-from django.db.models.functions import Coalesce
+from django.db.models import Model, Q, QuerySet
 
 from analysis.http.query_string import BadQuery, QueryProblem
 
@@ -22,32 +21,19 @@ class ListPart(Generic[Row]):
     keys: tuple[str, ...]
     """Columns to sort by, with - in reverse; the last is unique."""
     figure: str | None = None
-    has_figure: bool | None = None
-    """Whether all of its rows have a value in the column `figure`, or none has; None where both occur."""
-    is_narrow: bool = False
-    """Whether to sort the rows, instead of walking an index: the filters leave few of them."""
+    has_figure: bool = False
+    """Whether all of its rows have a value in the column `figure`, or none has."""
 
     @property
     def rows(self) -> QuerySet[Row]:
-        first = _in_no_index(self.keys[0]) if self.is_narrow else self.keys[0]
-        return self.queryset.order_by(first, *self.keys[1:])
+        return self.queryset.order_by(*self.keys)
 
     @property
     def reversed(self) -> ListPart[Row]:
-        keys = tuple(map(reversed_key, self.keys))
-        return ListPart(self.queryset, keys, self.figure, self.has_figure, self.is_narrow)
+        return replace(self, keys=tuple(map(reversed_key, self.keys)))
 
     def holds(self, values: Mapping[str, Any]) -> bool:
-        return self.figure is None or self.has_figure in (None, values[self.figure] not in (None, ""))
-
-
-@dataclass(frozen=True, slots=True)
-class Numbers:
-    """The numbers of a page's rows, in order; `following` and `preceding` as those of the page."""
-
-    shown: list[int]
-    following: int | None = None
-    preceding: int | None = None
+        return self.figure is None or self.has_figure == (values[self.figure] not in (None, ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,32 +45,32 @@ class Page(Generic[Row]):
     preceding: int | None = None
 
 
-def page_of(parts: Sequence[ListPart[Row]], rows: QuerySet[Row], **place: Any) -> Page[Row]:
+def page_of(
+    parts: Sequence[ListPart[Row]],
+    rows: QuerySet[Row],
+    *,
+    size: int,
+    after: int | None = None,
+    before: int | None = None,
+) -> Page[Row]:
     """Read the first page of a list, or the one after or before a row, whatever that row holds by now.
 
     The numbers are sorted alone, which is quick; then the page's rows are read, as `rows` reads them. Raises BadQuery
     for a row that is gone.
     """
-    numbers = numbers_of(parts, **place)
-    found = rows.in_bulk(numbers.shown)
-    return Page([found[n] for n in numbers.shown if n in found], numbers.following, numbers.preceding)
-
-
-def numbers_of(
-    parts: Sequence[ListPart[Row]], *, size: int, after: int | None = None, before: int | None = None
-) -> Numbers:
     if before is not None:
         found = _numbers([part.reversed for part in reversed(parts)], "before", before, size + 1)
         if len(found) <= size:
-            return numbers_of(parts, size=size)
+            return page_of(parts, rows, size=size)
         shown = found[:size][::-1]
-        return Numbers(shown, following=shown[-1], preceding=shown[0])
-    found = _numbers(parts, "after", after, size + 1)
-    shown = found[:size]
-    return Numbers(
-        shown,
+    else:
+        found = _numbers(parts, "after", after, size + 1)
+        shown = found[:size]
+    read = rows.in_bulk(shown)
+    return Page(
+        [read[number] for number in shown if number in read],
         following=shown[-1] if len(found) > size else None,
-        preceding=shown[0] if shown and after is not None else None,
+        preceding=shown[0] if shown and (after is not None or before is not None) else None,
     )
 
 
@@ -127,12 +113,3 @@ def _values_of(parts: Sequence[ListPart[Row]], name: str, cursor: int) -> dict[s
         gone = f"{model._meta.verbose_name} {cursor} does not exist any more; begin at the first page"
         raise BadQuery(QueryProblem(name, gone, "gone"))
     return values
-
-
-def _in_no_index(key: str) -> OrderBy:
-    """Write the same order in a form that no index has.
-
-    With an index for it, a database would walk that to its far end, past a million rows, to find a few.
-    """
-    path = key.removeprefix("-")
-    return OrderBy(Coalesce(path, path), descending=key.startswith("-"))

@@ -266,9 +266,9 @@ class RunLogQuerySet(models.QuerySet["RunLog"]):
         return self.filter(run=run, attempt=run.attempt).order_by("sequence")
 
 
-def ids_if_few(rows: models.QuerySet[Any], most: int, column: str = "pk") -> list[int] | None:
-    """Return the ids in this column of these rows; None when there are more than `most`."""
-    found = list(rows.values_list(column, flat=True)[: most + 1])
+def ids_if_few(rows: models.QuerySet[Any], most: int) -> list[int] | None:
+    """Return the ids of these rows; None when there are more than `most`."""
+    found = list(rows.values_list("pk", flat=True)[: most + 1])
     return found if len(found) <= most else None
 
 

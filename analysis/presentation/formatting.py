@@ -96,6 +96,11 @@ def percent(fraction: float | None) -> str:
     return NOT_MEASURED if fraction is None else format_percent(fraction)
 
 
+def share_text(fraction: float | None) -> str:
+    """Write a share of the time; one that is above nothing never reads as nothing."""
+    return "less than 0.1 %" if fraction and 0 < fraction < 0.001 else percent(fraction)
+
+
 def percent_more(fraction: float) -> str:
     """Write a difference: 0.0617 -> "+6.2 %", -0.254 -> "−25.4 %"."""
     rounded = round(fraction * 100, 1)
@@ -127,6 +132,13 @@ def number(value: float | None) -> str:
     if value is None:
         return NOT_MEASURED
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,g}"
+
+
+def hours_text(hours: float) -> str:
+    """Write a span in hours, one below an hour in minutes; one that is above nothing never reads as nothing."""
+    if hours >= 1:
+        return f"{hours:,.1f} h"
+    return "less than 1 min" if 0 < hours < 1 / 60 else f"{hours * 60:.0f} min"
 
 
 def utc(moment: dt.datetime | None) -> SafeString | str:

@@ -7,8 +7,7 @@ import pytest
 from django.test import Client, RequestFactory
 
 from analysis.accounts.tokens import token_create
-from analysis.audit.context import cause_now
-from analysis.audit.logging import RequestIdFilter
+from analysis.audit.context import RequestIdFilter, cause_now
 from analysis.audit.middleware import RequestIdMiddleware
 from analysis.models import AuditEntry
 from tests.factories import make_device, make_run

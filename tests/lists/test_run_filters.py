@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.http import QueryDict
 
-from analysis.lists.runs.filters import RunFilter, only_given
 from analysis.lists.runs.query import parse_query
 from analysis.models import Run
 from analysis.runs import services
@@ -204,16 +203,3 @@ def test_a_view_is_told_in_words():
 def test_dropping_one_filter_keeps_the_others_and_the_order():
     view = parse_query(QueryDict("state=failed&model=bert&sort=-largest&after=7"))
     assert view.chosen[0].without == "state=failed&sort=-largest"
-
-
-@pytest.mark.parametrize(
-    ("query", "names"),
-    [
-        ("", set()),
-        ("sort=-largest", set()),
-        ("state=failed&q=bert", {"state", "q"}),
-        ("modell=bert", set(RunFilter.base_filters)),
-    ],
-)
-def test_a_list_without_a_form_has_the_filters_that_are_given_and_all_to_name_them_in_an_error(query, names):
-    assert set(only_given(RunFilter, QueryDict(query)).base_filters) == names

@@ -20,7 +20,6 @@ pytestmark = pytest.mark.django_db
         ("sort=gpu", "run_by_gpu"),
         ("sort=user", "run_of_person"),
         ("sort=-name", "run_by_name"),
-        ("model=bert-tiny&sort=-speedup", "run_by_speedup"),
     ],
 )
 def test_an_index_has_the_order_of_the_list(query, index, monkeypatch):

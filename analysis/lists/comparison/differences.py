@@ -34,19 +34,6 @@ class Row:
         return len(self.known) > 1
 
 
-@dataclass(frozen=True, slots=True)
-class Mismatch:
-    """A fact of the environment that differs between runs, with the runs of each value."""
-
-    name: str
-    groups: tuple[tuple[str, tuple[int, ...]], ...]
-
-    @property
-    def sentence(self) -> str:
-        """Write "2.13.0 (runs 3, 8) · 2.12.1 (run 9)"."""
-        return " · ".join(f"{value} ({_runs(ids)})" for value, ids in self.groups)
-
-
 def setting_rows(subjects: Sequence[ComparedRun]) -> list[Row]:
     rows = [Row("Model", tuple(subject.model_name for subject in subjects))]
     rows.append(Row("Input", tuple(_of_model(subject, _input(subject.spec)) for subject in subjects)))
@@ -71,14 +58,19 @@ def environment_rows(subjects: Sequence[ComparedRun]) -> list[Row]:
     return [row for row in rows if set(row.values) != {NOT_RECORDED}]
 
 
-def mismatches(subjects: Iterable[ComparedRun]) -> list[Mismatch]:
+def mismatches(subjects: Iterable[ComparedRun]) -> dict[str, str]:
     """Find facts of the environment that differ between runs with figures and may affect the figures.
 
     An estimate has no driver and no other users, and a script may record less: these facts do not count as differences.
+    Write each with the runs of each value: "2.13.0 (runs 3, 8) · 2.12.1 (run 9)".
     """
     compared = [subject for subject in subjects if subject.outcome is not None]
-    rows = {name: _groups(compared, name) for name in COMPARABILITY_FACTS}
-    return [Mismatch(name, groups) for name, groups in rows.items() if len(groups) > 1]
+    found = {name: _groups(compared, name) for name in COMPARABILITY_FACTS}
+    return {
+        name: " · ".join(f"{value} ({_runs(ids)})" for value, ids in groups.items())
+        for name, groups in found.items()
+        if len(groups) > 1
+    }
 
 
 def workload_groups(subjects: Iterable[ComparedRun]) -> list[tuple[str, str]]:
@@ -104,22 +96,19 @@ def describe_sameness(subjects: Iterable[ComparedRun]) -> str:
     return f"Same {same}.{f' Not recorded: {unknown}.' if unknown else ''}"
 
 
-_IN_A_SENTENCE = {
-    environment_title("is_shared"): "other users of the device",
-}
-
-
 def _in_a_sentence(name: str) -> str:
-    return _IN_A_SENTENCE.get(name) or (name if name.isupper() else name.lower())
+    if name == environment_title("is_shared"):
+        return "other users of the device"
+    return name if name.isupper() else name.lower()
 
 
-def _groups(subjects: Iterable[ComparedRun], name: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
+def _groups(subjects: Iterable[ComparedRun], name: str) -> dict[str, list[int]]:
     groups: dict[str, list[int]] = {}
     for subject in subjects:
         value = subject.facts.get(name, NOT_RECORDED)
         if not ((subject.is_predicted or subject.runs_own_code) and value == NOT_RECORDED):
             groups.setdefault(value, []).append(subject.run_id)
-    return tuple((value, tuple(ids)) for value, ids in groups.items())
+    return groups
 
 
 def _runs(ids: Sequence[int]) -> str:

@@ -173,7 +173,7 @@ def _limit_delta(metric: Metric, subject: ComparedRun, baseline: ComparedRun) ->
             return None
         found = replace(found, is_bound=True, text=f"at least {found.text}")
     if subject.place == baseline.place and one.limit_bytes != other.limit_bytes and one.limit_bytes:
-        limits = f"with {_bytes(one.limit_bytes)} against {_bytes(other.limit_bytes or 0)}"
+        limits = f"with {bytes_text(one.limit_bytes)} against {bytes_text(other.limit_bytes or 0)}"
         return replace(found, verdict="same" if found.verdict == "same" else "", note=limits)
     return found
 
@@ -195,13 +195,9 @@ def _at_common(size: int | None) -> list[Metric]:
         return []
     memory, speed = f"Peak memory at batch {size:,}", f"Samples/s at batch {size:,}"
     return [
-        Metric("common_peak_bytes", memory, "measured", lambda o: o.memory.get(size), _bytes, "lower"),
+        Metric("common_peak_bytes", memory, "measured", lambda o: o.memory.get(size), bytes_text, "lower"),
         _speed("common_samples_per_second", speed, lambda o: o.speed.get(size), lambda o: o.speed_intervals.get(size)),
     ]
-
-
-def _bytes(value: float) -> str:
-    return bytes_text(int(value))
 
 
 def _sign(value: float) -> str:
@@ -259,7 +255,7 @@ _METRICS = (
         lambda o: o.speed_intervals.get(o.fastest_batch_size or 0),
     ),
     Metric("recommended_step_seconds", "Step time, recommended", "measured", lambda o: o.step_seconds, step_time),
-    Metric("recommended_memory_bytes", "Memory, recommended", "measured", lambda o: o.memory_bytes, _bytes),
+    Metric("recommended_memory_bytes", "Memory, recommended", "measured", lambda o: o.memory_bytes, bytes_text),
     Metric(
         *("million_samples_usd", "A million samples", "derived", million_samples_usd, usd, "lower", NOISE_FRACTION),
         interval=_cost_range,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime, time
 from typing import Any
 
 from django import forms
-from django.db.models import Exists, OuterRef, QuerySet
-from django_filters import BooleanFilter, ChoiceFilter, Filter
+from django.db.models import QuerySet
+from django_filters import BooleanFilter, DateFilter, Filter
 
 from analysis.http.query_string import FlagField, MomentField, WholeNumberField
 from analysis.runs.columns.run_settings import rows_with
@@ -15,6 +16,7 @@ from engine.spec import CHOICES, RANGES, SETTINGS
 from engine.text.units import BYTES_ALLOWED, parse_bytes
 
 YES = forms.Select(choices=(("", "either"), ("true", "yes"), ("false", "no")))
+_DAY = forms.DateInput(attrs={"type": "date"})
 _MOMENT = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
 
 
@@ -28,6 +30,17 @@ class WholeNumberFilter(Filter):
     """Filters a column of whole numbers."""
 
     field_class = WholeNumberField
+
+
+class DayFilter(DateFilter):
+    """Compares a column of moments with the beginning of a day (UTC)."""
+
+    def __init__(self, column: str, lookup: str, label: str, **options: Any) -> None:
+        told = {"invalid": "must be a day such as 2026-11-22"}
+        super().__init__(column, lookup, label=label, widget=_DAY, error_messages=told, **options)
+
+    def filter(self, qs: QuerySet[Any], value: date | None) -> QuerySet[Any]:
+        return super().filter(qs, value and datetime.combine(value, time.min, UTC))
 
 
 class MomentFilter(Filter):
@@ -73,39 +86,8 @@ def checked_words(text: str) -> list[str]:
     return terms
 
 
-class SettingFilter(Filter):
-    """Filters by a setting of the spec, which has rows of its own."""
-
-    def __init__(self, name: str, **options: Any) -> None:
-        super().__init__(field_name=name, label=SETTINGS[name].label, **options)
-        self.setting = name
-
-    def filter(self, qs: QuerySet[Any], value: Any) -> QuerySet[Any]:
-        if value in (None, ""):
-            return qs
-        return qs.filter(Exists(rows_with(self.setting, value).filter(run=OuterRef("pk"))))
-
-
-class SettingChoiceFilter(SettingFilter, ChoiceFilter):
-    """Filters by a setting with values to choose from."""
-
-    def __init__(self, name: str) -> None:
-        choices = tuple((value, value) for value in CHOICES[name])
-        super().__init__(name, choices=choices, empty_label="any")
-
-
-class SettingFlagFilter(SettingFilter, YesOrNoFilter):
-    """Filters by a setting that is true or false."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name, widget=YES)
-
-
 class _BytesField(WholeNumberField):
     """A number of bytes, or a size as people write it: 24GiB."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(widget=forms.TextInput, **options)
 
     def to_python(self, value: Any) -> int | None:
         if value in self.empty_values:
@@ -116,20 +98,26 @@ class _BytesField(WholeNumberField):
             raise forms.ValidationError(f"must be {BYTES_ALLOWED}") from error
 
 
-class SettingBytesFilter(SettingFilter):
-    """Filters by a setting that is a size in bytes."""
+class SettingFilter(Filter):
+    """Filters by a setting of the spec, which has rows of its own; one that was left to the model has one too."""
 
-    field_class = _BytesField
+    def __init__(self, name: str, **options: Any) -> None:
+        if name in RANGES:
+            low, high = RANGES[name]
+            self.field_class: type[forms.Field] = WholeNumberField
+            options |= {"min_value": int(low), "max_value": int(high)}
+        elif name in CHOICES:
+            self.field_class = forms.ChoiceField
+            options["choices"] = (("", "any"), *((value, value) for value in CHOICES[name]))
+        else:
+            self.field_class = FlagField
+            options["widget"] = YES
+        if name == "memory_limit_bytes":
+            self.field_class, options["widget"] = _BytesField, forms.TextInput
+        self.setting = name
+        super().__init__(field_name=name, label=SETTINGS[name].label, **options)
 
-    def __init__(self, name: str) -> None:
-        low, high = RANGES[name]
-        hint = "A size such as 24GiB, or bytes."
-        super().__init__(name, min_value=int(low), max_value=int(high), help_text=hint)
-
-
-class SettingNumberFilter(SettingFilter, WholeNumberFilter):
-    """Filters by a setting that is a whole number; finds an input size also where it was left to the default."""
-
-    def __init__(self, name: str) -> None:
-        low, high = RANGES[name]
-        super().__init__(name, min_value=int(low), max_value=int(high))
+    def filter(self, qs: QuerySet[Any], value: Any) -> QuerySet[Any]:
+        if value in (None, ""):
+            return qs
+        return qs.filter(pk__in=rows_with(self.setting, value).values("run"))

@@ -1,17 +1,16 @@
 """Runs of a list in groups, each with its number of runs, its largest recommended size and its largest waste.
 
-Only the first runs of the list are grouped: to group a million of them would take seconds.
+Only the first runs of the list are grouped: to read all of them would take seconds.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from analysis.models import Run
-from analysis.presentation.kinds import BY_KIND
+from analysis.presentation.kinds import presentation_of
 from analysis.presentation.labels import model_name, short_device_name
 
 GROUPED_MAX = 500
@@ -20,107 +19,76 @@ GROUPS_MAX = 50
 SHOWN_OF_EACH, SHOWN_MAX = 5, 50
 """The runs that a group shows, and all groups together; the other groups show their heading alone."""
 
-Values = Mapping[str, Any]
-
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """One way to group: the columns it reads, what a group is called, and the filter that finds its runs."""
+    """One way to group. `groups_of` names the groups of a run, each with the value of the filter that finds it."""
 
     title: str
-    columns: tuple[str, ...]
-    label: Callable[[Values], str]
-    filters: Callable[[Values], dict[str, Any]]
+    filter: str
     absent: str
-    """The name of the group of runs that have no value."""
+    """The name of the group of runs that are in no other."""
+    groups_of: Callable[[Run], list[tuple[str, Any]]]
 
 
-_TAG = "tag"
+def _on_device(run: Run) -> list[tuple[str, Any]]:
+    return [(f"{run.device.host.name} {run.device.device}", run.device_id)] if run.device else []
+
+
+def _of_person(run: Run) -> list[tuple[str, Any]]:
+    return [(run.requested_by.username, run.requested_by.username)] if run.requested_by else []
+
+
+def _of_script(run: Run) -> list[tuple[str, Any]]:
+    is_own = presentation_of(run).runs_own_code and not run.precision  # which ranks of a model that is known have
+    return [(model_name(run.model), run.model)] if is_own else []
+
+
 GROUPINGS = {
-    "model": Grouping(
-        "model", (), lambda run: model_name(run["model"]), lambda run: {"model": run["model"]}, "No model"
-    ),
-    "gpu": Grouping(
-        "GPU",
-        ("device_name",),
-        lambda run: short_device_name(run["device_name"]),
-        lambda run: {"gpu": run["device_name"]},
-        "No GPU",
-    ),
-    "device": Grouping(
-        "device",
-        ("device", "device__host__name", "device__device"),
-        lambda run: f"{run['device__host__name']} {run['device__device']}" if run["device"] else "",
-        lambda run: {"device": run["device"]},
-        "On no device",
-    ),
-    "person": Grouping(
-        "person",
-        ("requested_by__username",),
-        lambda run: run["requested_by__username"] or "",
-        lambda run: {"user": run["requested_by__username"]},
-        "No person",
-    ),
-    "script": Grouping(
-        "script",
-        ("kind", "precision"),  # of ranks of a model that is known
-        lambda run: model_name(run["model"]) if BY_KIND[run["kind"]].runs_own_code and not run["precision"] else "",
-        lambda run: {"model": run["model"]},
-        "Models of the catalogue",
-    ),
-    _TAG: Grouping("tag", (), lambda run: run[_TAG], lambda run: {"tag": run[_TAG]}, "Without a tag"),
+    "model": Grouping("model", "model", "No model", lambda run: [(model_name(run.model), run.model)]),
+    "gpu": Grouping("GPU", "gpu", "No GPU", lambda run: [(short_device_name(run.device_name), run.device_name)]),
+    "device": Grouping("device", "device", "On no device", _on_device),
+    "person": Grouping("person", "user", "No person", _of_person),
+    "script": Grouping("script", "model", "Models of the catalogue", _of_script),
+    "tag": Grouping("tag", "tag", "Without a tag", lambda run: [(tag.name, tag.name) for tag in run.tags.all()]),
 }
 """What `group_by` takes."""
-
-_FIGURES = ("pk", "model", "recommended_batch_size", "current_waste_bytes")
 
 
 @dataclass(slots=True)
 class Group:
-    """The runs of one value. `filters` finds them all in the list; empty where no filter does."""
+    """The runs of one value, and those of them under its heading, as far as there is room.
+
+    `filters` finds them all in the list; empty where no filter does.
+    """
 
     label: str
     filters: dict[str, Any]
-    numbers: list[int] = field(default_factory=list)
-    recommended_batch_size: int | None = None
-    waste_bytes: int | None = None
-    shown: list[int] = field(default_factory=list)
-    """The runs under its heading, as far as there is room."""
+    runs: list[Run] = field(default_factory=list)
+    shown: list[Run] = field(default_factory=list)
 
-    def add(self, run: Values) -> None:
-        self.numbers.append(run["pk"])
-        self.recommended_batch_size = _larger(self.recommended_batch_size, run["recommended_batch_size"])
-        self.waste_bytes = _larger(self.waste_bytes, run["current_waste_bytes"])
+    @property
+    def recommended_batch_size(self) -> int | None:
+        sizes = [run.recommended_batch_size for run in self.runs]
+        return max((size for size in sizes if size is not None), default=None)
+
+    @property
+    def waste_bytes(self) -> int | None:
+        wastes = [run.current_waste_bytes for run in self.runs]
+        return max((waste for waste in wastes if waste is not None), default=None)
 
 
-def grouped(numbers: Sequence[int], by: str) -> list[Group]:
-    grouping, found = GROUPINGS[by], _values(numbers, by)
+def grouped(runs: Iterable[Run], by: str) -> list[Group]:
+    grouping = GROUPINGS[by]
     groups: dict[str, Group] = {}
-    for number in numbers:
-        for run in found.get(number, ()):
-            label = grouping.label(run)
+    for run in runs:
+        for label, value in grouping.groups_of(run) or [("", None)]:
             if label not in groups:
-                groups[label] = Group(label or grouping.absent, grouping.filters(run) if label else {})
-            groups[label].add(run)
+                groups[label] = Group(label or grouping.absent, {grouping.filter: value} if label else {})
+            groups[label].runs.append(run)
     listed = list(groups.values())[:GROUPS_MAX]
     room = SHOWN_MAX
     for group in listed:
-        group.shown = group.numbers[: min(SHOWN_OF_EACH, room)]
+        group.shown = group.runs[: min(SHOWN_OF_EACH, room)]
         room -= len(group.shown)
     return listed
-
-
-def _values(numbers: Sequence[int], by: str) -> dict[int, list[Values]]:
-    columns = (*_FIGURES, *GROUPINGS[by].columns)
-    runs = Run.all_runs.filter(pk__in=numbers).order_by().values(*columns)
-    if by != _TAG:
-        return {run["pk"]: [run] for run in runs}
-    tags: dict[int, list[str]] = defaultdict(list)
-    through = Run.tags.through.objects.filter(run__in=numbers).order_by("tag__name")
-    for number, name in through.values_list("run_id", "tag__name"):
-        tags[number].append(name)
-    return {run["pk"]: [{**run, _TAG: name} for name in tags.get(run["pk"], [""])] for run in runs}
-
-
-def _larger(one: int | None, other: int | None) -> int | None:
-    return max((value for value in (one, other) if value is not None), default=None)

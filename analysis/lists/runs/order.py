@@ -30,25 +30,17 @@ class Sort:
     def path(self) -> str:
         return self.column.order[0]
 
-    def parts(
-        self, runs: QuerySet[Run], *, none_measured: bool = False, is_narrow: bool = False
-    ) -> list[ListPart[Run]]:
-        """Order the runs with a value, then those without one, newest first.
-
-        Where none of them can have a measured figure, nobody is sent to look for one through the whole history.
-        """
-        last = ("-created_at", "-id")
-        if none_measured and self.column.is_figure:
-            return [ListPart(runs, last, is_narrow=is_narrow)]
+    def parts(self, runs: QuerySet[Run]) -> list[ListPart[Run]]:
+        """Order the runs with a value, then those without one, newest first."""
         if not self.column.can_be_absent:
-            return [ListPart(runs, self.keys, is_narrow=is_narrow)]
+            return [ListPart(runs, self.keys)]
         # the text of the partial indexes, which are used for no other ones
         has, has_not = Q(**{f"{self.path}__isnull": False}), Q(**{f"{self.path}__isnull": True})
         if self.column.absent is not None:
             has, has_not = Q(**{f"{self.path}__gt": ""}), Q(**{self.path: ""})
         return [
-            ListPart(runs.filter(has), self.keys, self.path, has_figure=True, is_narrow=is_narrow),
-            ListPart(runs.filter(has_not), last, self.path, has_figure=False, is_narrow=is_narrow),
+            ListPart(runs.filter(has), self.keys, self.path, has_figure=True),
+            ListPart(runs.filter(has_not), ("-created_at", "-id"), self.path, has_figure=False),
         ]
 
 

@@ -20,7 +20,7 @@ from analysis.lists.runs.filters import RunFilter, RunOrderForm
 from analysis.lists.runs.groups import GROUPED_MAX, GROUPINGS, Group, grouped
 from analysis.lists.runs.order import Sort
 from analysis.models import Run
-from analysis.models.keyset import ListPart, Numbers, Page, numbers_of, page_of
+from analysis.models.keyset import ListPart, Page, page_of
 
 
 class ColumnsField(forms.CharField):
@@ -48,8 +48,7 @@ class HistoryForm(RunOrderForm):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.fields["sort"].help_text = ""  # it says how the API writes an order
-        if "q" in self.fields:
-            self.fields["q"].widget.attrs["placeholder"] = "Search name, note, model, GPU"
+        self.fields["q"].widget.attrs["placeholder"] = "Search name, note, model, GPU"
 
 
 COUNTED_MAX = 10_000
@@ -68,16 +67,6 @@ class Chosen:
 
     label: str
     without: str
-
-
-@dataclass(frozen=True, slots=True)
-class Groups:
-    """The groups of a view with the runs under their headings. `is_all`: no run of the view is left out."""
-
-    groups: list[Group]
-    rows: dict[int, Run]
-    run_count: int
-    is_all: bool
 
 
 @dataclass(frozen=True)
@@ -116,8 +105,7 @@ class HistoryQuery:
 
     @property
     def parts(self) -> list[ListPart[Run]]:
-        runs = self.filters.qs
-        return self.sort.parts(runs, none_measured=self.filters.excludes_measured, is_narrow=self.filters.is_narrow)
+        return self.sort.parts(self.filters.qs)
 
     def page(self, size: int, after: int | None = None, before: int | None = None) -> Page[Run]:
         """Read what a list shows of a page of these runs, and nothing more. Raises BadQuery for a run that is gone."""
@@ -128,15 +116,10 @@ class HistoryQuery:
         """How many runs there are; of more than `COUNTED_MAX` one more than that."""
         return sum(part.queryset.order_by()[: COUNTED_MAX + 1].count() for part in self.parts)
 
-    def groups(self) -> Groups:
-        """Group the first runs of this view, and read what a list shows of those under the headings."""
-        found = self.numbers(GROUPED_MAX)
-        groups = grouped(found.shown, self.group_by)
-        rows = _shown_in_lists().in_bulk([number for group in groups for number in group.shown])
-        return Groups(groups, rows, len(found.shown), is_all=found.following is None)
-
-    def numbers(self, size: int, after: int | None = None, before: int | None = None) -> Numbers:
-        return numbers_of(self.parts, size=size, after=after, before=before)
+    def groups(self) -> tuple[list[Group], Page[Run]]:
+        """Group the first runs of this view, and return these runs as a page."""
+        page = self.page(GROUPED_MAX)
+        return grouped(page.rows, self.group_by), page
 
     @cached_property
     def chosen(self) -> list[Chosen]:

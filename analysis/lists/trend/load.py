@@ -9,14 +9,22 @@ from typing import Any
 from django.db.models import F
 from django.db.models.fields.json import KeyTransform
 
-from analysis.lists.trend.series import TIMED_POINTS, Sample, SizedSpeed, TrendRun, sample_of
+from analysis.lists.environment import environment_facts
+from analysis.lists.trend.series import Sample, SizedSpeed
 from analysis.models import Measurement, Run, State, TrendAcknowledgement
 from analysis.models.querysets import RunQuerySet
+from analysis.presentation.charts.curves import memory_points
+from analysis.presentation.kinds import BY_KIND
+from analysis.presentation.origin import Origin, origin_text
 from analysis.runs.columns.series import SeriesKey
+from engine.results.result import DeviceFacts
 
 SAMPLES_MAX = 200
 LOOKED_THROUGH_MAX = 2_000
 """How many runs of a model, GPU, precision and optimizer are read, newest first, for those of the same settings."""
+
+_TIMED_POINTS = ("current", "recommended", "fastest", "largest")
+"""The sizes of a result whose speeds have intervals; one without an interval is in no series."""
 
 
 def measured_runs() -> RunQuerySet:
@@ -54,25 +62,35 @@ def samples_of(ids: Iterable[int]) -> list[Sample]:
     runs = Run.objects.filter(pk__in=ids, finished_at__isnull=False).order_by("finished_at", "pk")
     rows = runs.values(
         *("pk", "finished_at", "largest_batch_size", "certified", "is_shared", "kind", "spec"),
-        *("reported_from", "is_trusted"),
-        person=F("requested_by__username"),
+        *("reported_from", "is_trusted", "requested_by__username"),
         environment=KeyTransform("environment", "result"),
         device_facts=KeyTransform("device", "result"),
-        **{f"at_{point}": KeyTransform(point, "result") for point in TIMED_POINTS},
+        **{f"at_{point}": KeyTransform(point, "result") for point in _TIMED_POINTS},
     )
     measurements = Measurement.objects.filter(run__in=ids, attempt=F("run__attempt")).order_by("run", "sequence")
     columns = ("run_id", "batch_size", "outcome", "purpose", "peak_allocated_bytes", "peak_reserved_bytes")
     probes: dict[int, list[Measurement]] = defaultdict(list)
     for probe in measurements.only(*columns, "is_carried"):
         probes[probe.run_id].append(probe)
-    return [
-        sample_of(run, probes[run.pk], sum(probe.is_carried for probe in probes[run.pk])) for run in map(_run_of, rows)
-    ]
+    return [_sample(run, probes[run["pk"]]) for run in rows]
 
 
-def _run_of(row: dict[str, Any]) -> TrendRun:
-    timed = tuple(row.pop(f"at_{point}") for point in TIMED_POINTS)
-    return TrendRun(**row, timed=timed)
+def _sample(run: dict[str, Any], probes: list[Measurement]) -> Sample:
+    device, words = DeviceFacts.from_dict(run["device_facts"]), BY_KIND[run["kind"]]
+    left_out = "" if run["certified"] else "its limit is not certified"
+    reporter = origin_text(run["reported_from"], run["requested_by__username"])
+    speeds = filter(None, (SizedSpeed.of(run[f"at_{point}"]) for point in _TIMED_POINTS))
+    return Sample(
+        run_id=run["pk"],
+        at=run["finished_at"],
+        largest_batch_size=run["largest_batch_size"],
+        memory=memory_points(probes),
+        facts=environment_facts(device, run["environment"], sum(probe.is_carried for probe in probes)),
+        left_out="other processes used the device" if run["is_shared"] else left_out,
+        origin=Origin(reporter, run["reported_from"], run["is_trusted"]),
+        speeds={each.batch_size: each.speed for each in speeds},
+        own_settings=tuple(words.settings(run["spec"])) if words.runs_own_code else (),
+    )
 
 
 def acknowledgements_of(ids: Iterable[int]) -> dict[tuple[int, str], TrendAcknowledgement]:

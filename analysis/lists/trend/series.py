@@ -9,14 +9,11 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from analysis.lists.environment import Facts, changed, environment_facts
+from analysis.lists.environment import Facts, changed
 from analysis.lists.trend.step_detection import THRESHOLD, Step, Stretch, find_steps, find_stretches
-from analysis.presentation.charts.curves import ProbeRow, memory_points
 from analysis.presentation.formatting import bytes_text, number, rate, rate_range
-from analysis.presentation.kinds import BY_KIND
-from analysis.presentation.origin import Origin, origin_text
+from analysis.presentation.origin import Origin
 from engine.results.intervals import Interval
-from engine.results.result import DeviceFacts
 
 VERSIONED = (
     "Driver",
@@ -30,29 +27,6 @@ VERSIONED = (
     "Allocator settings",
 )
 """Facts whose change is marked on the charts; a step names every fact that changed."""
-
-
-@dataclass(frozen=True, slots=True)
-class TrendRun:
-    """The columns that are read of a finished run, and parts of its result. `timed` are its sizes in TIMED_POINTS."""
-
-    pk: int
-    finished_at: datetime
-    largest_batch_size: int | None
-    certified: bool | None
-    is_shared: bool | None
-    environment: Mapping[str, Any]
-    device_facts: Mapping[str, Any]
-    reported_from: str = ""
-    is_trusted: bool = True
-    person: str | None = None
-    kind: str = "measurement"
-    spec: Mapping[str, Any] = field(default_factory=dict)
-    timed: Sequence[Mapping[str, Any] | None] = ()
-
-    @property
-    def origin(self) -> Origin:
-        return Origin(origin_text(self.reported_from, self.person), self.reported_from, self.is_trusted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +78,7 @@ class Series:
     def text(self, value: float) -> str:
         if self.key == SPEED:
             return f"{rate(value)} samples/s"
-        return number(value) if self.key == BOUNDARY else bytes_text(int(value))
+        return number(value) if self.key == BOUNDARY else bytes_text(value)
 
     def interval_text(self, place: int) -> str:
         return rate_range(self.intervals[place].low, self.intervals[place].high) if self.intervals else ""
@@ -121,24 +95,6 @@ class VersionMark:
 
 BOUNDARY, PEAK, SPEED = "boundary", "peak", "speed"
 METRICS = (BOUNDARY, PEAK, SPEED)
-TIMED_POINTS = ("current", "recommended", "fastest", "largest")
-"""The sizes of a result whose speeds have intervals; one without an interval is in no series."""
-
-
-def sample_of(run: TrendRun, probes: Sequence[ProbeRow], carried_probes: int) -> Sample:
-    device, words = DeviceFacts.from_dict(dict(run.device_facts)), BY_KIND[run.kind]
-    left_out = "" if run.certified else "its limit is not certified"
-    return Sample(
-        run_id=run.pk,
-        at=run.finished_at,
-        largest_batch_size=run.largest_batch_size,
-        memory=memory_points(probes),
-        facts=environment_facts(device, run.environment, carried_probes),
-        left_out="other processes used the device" if run.is_shared else left_out,
-        origin=run.origin,
-        speeds=_speeds(run.timed),
-        own_settings=tuple(words.settings(run.spec)) if words.runs_own_code else (),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +118,6 @@ class SizedSpeed:
         return f"{rate_range(self.speed.low, self.speed.high)} samples/s at {number(self.batch_size)}"
 
 
-def _speeds(points: Iterable[Mapping[str, Any] | None]) -> dict[int, Interval]:
-    found = (SizedSpeed.of(point) for point in points)
-    return {each.batch_size: each.speed for each in found if each}
-
-
 def series_of(samples: Iterable[Sample]) -> list[Series]:
     usable = [sample for sample in samples if not sample.left_out]
     found = [_boundary_of(usable), _peak_of(usable), _speed_of(usable)]
@@ -179,7 +130,7 @@ def _boundary_of(samples: Sequence[Sample]) -> Series | None:
 
 
 def _peak_of(samples: Sequence[Sample]) -> Series | None:
-    size = followed_batch_size(samples)
+    size = _most_frequent(size for sample in samples for size in sample.memory)
     if size is None:
         return None
     peaked = [(sample, sample.memory[size]) for sample in samples if size in sample.memory]
@@ -194,10 +145,6 @@ def _speed_of(samples: Sequence[Sample]) -> Series | None:
     figures = [(sample, sample.speeds[size].value) for sample in timed]
     intervals = tuple(sample.speeds[size] for sample in timed)
     return _series(SPEED, f"Speed at batch {size:,}", "higher", figures, batch_size=size, intervals=intervals)
-
-
-def followed_batch_size(samples: Sequence[Sample]) -> int | None:
-    return _most_frequent(size for sample in samples for size in sample.memory)
 
 
 def _most_frequent(sizes: Iterable[int]) -> int | None:

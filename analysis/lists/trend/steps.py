@@ -42,7 +42,7 @@ class StepFound:
     @property
     def sentence(self) -> str:
         verb = "rose" if self.step.fraction > 0 else "fell"
-        size = describe_percent(self.step).lstrip("+−")
+        size = percent_more(self.step.fraction).lstrip("+−")
         was, now = self.series.text(self.step.before), self.series.text(self.step.after)
         return f"{self.series.title} {verb} by {size}, from {was} to {now}."
 
@@ -56,8 +56,3 @@ def steps_found(series: Series, acknowledgements: Acknowledgements) -> list[Step
         StepFound(series, step, acknowledgements.get((series.samples[step.index].run_id, series.key)))
         for step in series.steps
     ]
-
-
-def describe_percent(step: Step) -> str:
-    """Write "+6.2 %"."""
-    return percent_more(step.fraction)

@@ -38,10 +38,9 @@ class DayOfUse:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceUse:
-    """The days of one device, oldest first, and how many executions of runs they hold."""
+class Use:
+    """The days of a device or a person, oldest first, and how many executions of runs they hold."""
 
-    device_id: int
     days: tuple[DayOfUse, ...]
     run_count: int
 
@@ -55,70 +54,48 @@ class DeviceUse:
         return min(1.0, self.hours / of_hours) if of_hours else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class PersonUse:
-    """The days of one person, oldest first: hours of all devices together."""
-
-    name: str | None
-    days: tuple[DayOfUse, ...]
-    run_count: int
-
-    @property
-    def hours(self) -> float:
-        return sum(each.hours for each in self.days)
-
-
 def first_moment(now: datetime, count: int) -> datetime:
     """Return the beginning of the first of `count` days (UTC), of which today is the last."""
     return datetime.combine(now.astimezone(UTC).date() - DAY * (count - 1), time.min, UTC)
 
 
-def use_by_day(
-    spans: Iterable[Held], known_since: Mapping[int, datetime], now: datetime, count: int
-) -> list[DeviceUse]:
+def use_by_day(spans: Iterable[Held], known_since: Mapping[int, datetime], now: datetime, count: int) -> dict[int, Use]:
     """Add up the spans by device and day, for each device that is known. Time in which two runs overlap counts once."""
     begins = first_moment(now, count)
     by_device: dict[int, list[Held]] = defaultdict(list)
     for span in spans:
         if span.ends > begins and span.begins < now:
             by_device[span.device_id].append(span)
-    return [_use_of(each, by_device[each], since, begins, now, count) for each, since in known_since.items()]
+    return {device: _use_of(by_device[device], since, begins, now, count) for device, since in known_since.items()}
 
 
 def use_by_person(
     spans: Iterable[Held], known_since: Mapping[int, datetime], now: datetime, count: int
-) -> list[PersonUse]:
+) -> dict[str | None, Use]:
     """Add up the spans on these devices by person and day, who used most first.
 
     `of_hours` are those of the devices that the person used.
     """
+    begins = first_moment(now, count)
     by_person = defaultdict[str | None, list[Held]](list)
     for span in spans:
-        if span.device_id in known_since:
+        if span.device_id in known_since and span.ends > begins and span.begins < now:
             by_person[span.person].append(span)
-    begins = first_moment(now, count)
-    people = (
-        _person(
-            name,
-            use_by_day(own, {span.device_id: known_since[span.device_id] for span in own}, now, count),
-            sum(not span.is_further for span in own if span.ends > begins and span.begins < now),
-        )
-        for name, own in by_person.items()
-    )
-    return sorted((each for each in people if each.hours), key=lambda use: (-use.hours, use.name or ""))
+    uses = ((name, _use_of_person(own, known_since, now, count)) for name, own in by_person.items())
+    people = [(name, use) for name, use in uses if use.hours]
+    return dict(sorted(people, key=lambda person: (-person[1].hours, person[0] or "")))
 
 
-def _person(name: str | None, uses: list[DeviceUse], run_count: int) -> PersonUse:
+def _use_of_person(spans: list[Held], known_since: Mapping[int, datetime], now: datetime, count: int) -> Use:
+    used = use_by_day(spans, {span.device_id: known_since[span.device_id] for span in spans}, now, count)
     days = (
         DayOfUse(of_devices[0].day, sum(day.hours for day in of_devices), sum(day.of_hours for day in of_devices))
-        for of_devices in zip(*(use.days for use in uses), strict=True)
+        for of_devices in zip(*(use.days for use in used.values()), strict=True)
     )
-    return PersonUse(name, tuple(days), run_count)
+    return Use(tuple(days), sum(not span.is_further for span in spans))
 
 
-def _use_of(
-    device_id: int, spans: list[Held], since: datetime, begins: datetime, now: datetime, count: int
-) -> DeviceUse:
+def _use_of(spans: list[Held], since: datetime, begins: datetime, now: datetime, count: int) -> Use:
     hours: dict[date, float] = defaultdict(float)
     reached = begins
     for span in sorted(spans, key=lambda span: span.begins):
@@ -133,7 +110,7 @@ def _use_of(
     since = min([since, *(span.begins for span in spans)])
     over = (max(timedelta(), min(now, each + DAY) - max(each, since)) for each in starts)
     days = (DayOfUse(each.date(), hours[each.date()], _hours(span)) for each, span in zip(starts, over, strict=True))
-    return DeviceUse(device_id, tuple(days), len(spans))
+    return Use(tuple(days), len(spans))
 
 
 def _hours(span: timedelta) -> float:

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from django.conf import settings
 
 from analysis.lists.use.days import Held
-from analysis.lists.use.unused import MeasuredSetting
+from analysis.lists.use.unused import FIGURES, MeasuredSetting
 from analysis.models import Attempt, Device, DeviceDay, Run
 from analysis.presentation.kinds import BY_KIND
 from analysis.runs.columns.series import SeriesKey
@@ -58,37 +58,17 @@ def settings_measured_since(since: datetime) -> list[MeasuredSetting]:
     result has a reason for its boundary; filtering by state or device, the database would sort all such runs instead.
     """
     ended = Run.objects.measuring().trusted().filter(finished_at__gte=since).exclude(boundary_reason="")
-    rows = ended.order_by("-finished_at").values_list(
-        *("requested_by__username", "model", "kind", "spec", "device_name", "device", "current_waste_bytes"),
-        *("limit_bytes", "claimed_saving_per_year_usd", "saving_per_year_usd", "saving_per_year_usd_low"),
-        *("finished_at", "recommended_memory_bytes"),
-    )[: RUNS_MAX + 1]
+    columns = ("requested_by__username", "model", "kind", "spec", "device_name", "device", "finished_at")
     return [
-        MeasuredSetting(
-            person=person,
-            training=model,
-            is_own=BY_KIND[kind].runs_own_code,
-            setting=SeriesKey.of_run(spec, name),
-            device_id=device_id,
-            unused_bytes=unused,
-            limit_bytes=of,
-            saving_usd=None if claimed is None else _shown(claimed, low),
-            is_least=usual is None,
-            advised_bytes=_used_on_advice(unused, of, advised),
-            day=at.astimezone(UTC).date(),
+        MeasuredSetting.of(
+            run,
+            SeriesKey.of_run(run["spec"], run["device_name"]),
+            training=run["model"],
+            is_own=BY_KIND[run["kind"]].runs_own_code,
+            person=run["requested_by__username"],
+            device_id=run["device"],
+            day=run["finished_at"].astimezone(UTC).date(),
         )
-        for person, model, kind, spec, name, device_id, unused, of, claimed, usual, low, at, advised in rows
-        if not spec.get("emulate_ranks")  # what one device held in place of others was measured on none of them
+        for run in ended.order_by("-finished_at").values(*columns, *FIGURES)[: RUNS_MAX + 1]
+        if not run["spec"].get("emulate_ranks")  # what one device held in place of others was measured on none of them
     ]
-
-
-def _used_on_advice(unused_bytes: int | None, limit_bytes: int | None, recommended_bytes: int | None) -> int:
-    """Return how much of the unused memory the recommended size would use: what it takes more than today's size."""
-    if unused_bytes is None or limit_bytes is None or recommended_bytes is None:
-        return 0
-    return max(0, recommended_bytes - (limit_bytes - unused_bytes))
-
-
-def _shown(saving_usd: float, low_usd: float | None) -> float:
-    """Return the saving that is claimed: 0 where its interval holds none."""
-    return saving_usd if saving_usd > 0 and (low_usd is None or low_usd > 0) else 0.0

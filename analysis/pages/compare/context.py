@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from analysis.lists.comparison.compared_run import ComparedRun, baseline_of, compared_run_of
@@ -23,16 +23,6 @@ from analysis.lists.environment import COMPARABILITY_FACTS
 from analysis.models import Run
 from analysis.pages.compare.heads import caveats, head
 from analysis.pages.compare.plots import compare_plots
-
-
-@dataclass(frozen=True, slots=True)
-class Toggle:
-    """One choice of an axis: what it is called, where it leads, whether it is in force."""
-
-    axis: str
-    word: str
-    address: str
-    is_on: bool
 
 
 def compare_context(runs: Sequence[Run], carried: Mapping[int, int], query: CompareQuery) -> dict[str, Any]:
@@ -97,10 +87,10 @@ def _rows(subjects: Sequence[ComparedRun], baseline: ComparedRun | None, heads: 
     }
 
 
-def _toggles(query: CompareQuery) -> list[Toggle]:
+def _toggles(query: CompareQuery) -> list[dict[str, Any]]:
     axes = (("Batch axis", "x", query.x), ("Figure axis", "y", query.y))
     return [
-        Toggle(title, word, query.address(**{name: word}), word == now)
+        {"axis": title, "word": word, "address": query.address(**{name: word}), "is_on": word == now}
         for title, name, now in axes
         for word in ("log", "linear")
     ]

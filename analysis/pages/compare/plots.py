@@ -37,14 +37,14 @@ def memory_plot(subjects: Sequence[ComparedRun], *, is_log_x: bool, is_log_y: bo
         key="memory",
         title="Peak memory by batch size",
         sentence=" ".join(
-            f"{trace.name.capitalize()} goes up to {_bytes(trace.dots[-1].y)} at batch {trace.dots[-1].x:,}"
+            f"{trace.name.capitalize()} goes up to {bytes_text(trace.dots[-1].y)} at batch {trace.dots[-1].x:,}"
             f"{f', {trace.note}' if trace.note else ''}."
             for trace in traces
         ),
         x=batch_axis([int(dot.x) for dot in points], is_log=is_log_x),
         y=bytes_axis(heights, is_log=is_log_y),
         traces=tuple(traces),
-        table=_curves_table(subjects, lambda outcome: outcome.memory, _bytes),
+        table=_curves_table(subjects, lambda outcome: outcome.memory, bytes_text),
         levels=tuple(levels),
         labels=_names(traces),
     )
@@ -115,7 +115,7 @@ def _tradeoff_trace(subject: ComparedRun) -> Trace:
     outcome = subject.outcome or Outcome()
     timed = speed_dots(outcome.speed, outcome.speed_intervals, outcome.unsteady)
     dots = tuple(
-        replace(dot, x=memory, text=f"{subject.name}, batch {dot.x:,}: {_bytes(memory)}, {rate(dot.y)} samples/s")
+        replace(dot, x=memory, text=f"{subject.name}, batch {dot.x:,}: {bytes_text(memory)}, {rate(dot.y)} samples/s")
         for dot in timed
         if (memory := outcome.memory.get(int(dot.x))) is not None
     )
@@ -145,7 +145,12 @@ def _limits(subjects: Sequence[ComparedRun]) -> list[ReferenceLine]:
 def _front_table(traces: Sequence[Trace], front: Sequence[tuple[float, float]]) -> Table:
     dots = sorted((dot for trace in traces for dot in trace.dots), key=lambda dot: dot.x)
     rows = [
-        (*dot.text.split(": ")[0].split(", "), _bytes(dot.x), rate(dot.y), "yes" if (dot.x, dot.y) in front else "no")
+        (
+            *dot.text.split(": ")[0].split(", "),
+            bytes_text(dot.x),
+            rate(dot.y),
+            "yes" if (dot.x, dot.y) in front else "no",
+        )
         for dot in dots
     ]
     return Table(("Run", "Batch", "Peak memory", "Samples/s", "On the Pareto line"), tuple(rows), frozenset({1, 2, 3}))
@@ -166,7 +171,3 @@ def _curves_table(subjects: Sequence[ComparedRun], read: Callable[[Outcome], Cur
         for size in sorted({size for _, curve, refused in drawn for size in (*curve, *refused)})
     ]
     return Table(("Batch", *(name for name, *_ in drawn)), tuple(rows), frozenset(range(len(drawn) + 1)))
-
-
-def _bytes(value: float) -> str:
-    return bytes_text(int(value))

@@ -10,37 +10,18 @@ from urllib.parse import urlencode
 
 from django.utils.safestring import SafeString
 
-from analysis.lists.use.days import DayOfUse, DeviceUse, PersonUse, first_moment, use_by_day, use_by_person
+from analysis.lists.use.days import DayOfUse, Use, first_moment, use_by_day, use_by_person
 from analysis.lists.use.load import HELD_MAX, RUNS_MAX, held_since, memory_since, settings_measured_since
-from analysis.lists.use.unused import Unused, by_person, by_person_and_day, by_training
+from analysis.lists.use.unused import Unused, unused_by
 from analysis.models import Device, DeviceDay
 from analysis.pages.fleet.query import RANGES
 from analysis.presentation.charts.day_bars import day_bars, day_marks
-from analysis.presentation.formatting import bytes_text, percent
+from analysis.presentation.formatting import bytes_text, hours_text, share_text
 from analysis.presentation.labels import model_name
 
 PICTURES_MAX = 24
 ROWS_MAX = 10
-
-
-@dataclass(frozen=True, slots=True)
-class DayText:
-    """A row of the table of days. The memory is that of all programs; empty where no worker read it."""
-
-    day: date
-    hours: str
-    share: str
-    memory: str = ""
-    most_memory: str = ""
-    busy: str = ""
-
-    @classmethod
-    def of(cls, use: DayOfUse, memory: DeviceDay | None = None) -> DayText:
-        held = (use.day, hours_text(use.hours), share_text(use.fraction))
-        if memory is None:
-            return cls(*held)
-        busy = "" if memory.busy_fraction is None else share_text(memory.busy_fraction)
-        return cls(*held, bytes_text(memory.mean_used_bytes), bytes_text(memory.most_used_bytes), busy)
+NOBODY = "no account"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,29 +36,19 @@ class DayPicture:
 
 
 @dataclass(frozen=True, slots=True)
-class DevicePicture:
-    """A device's use as pictures, with the days of their table: those of which nothing is known are left out.
+class UsePicture:
+    """The use of a device or a person as pictures, with the days of their table: those of which anything is known.
 
-    `memory` and `busy` are None where no worker has read them in these days.
+    A day of a device has the memory that all programs held, one of a person what was left unused, where it is known.
     """
 
-    device: Device
-    use: DeviceUse
-    share: str
+    use: Use
     held: DayPicture
-    memory: DayPicture | None
-    busy: DayPicture | None
-    used_days: tuple[DayText, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PersonPicture:
-    """A person's use as a picture, with the days of its table; each has what was left unused on it, where measured."""
-
-    name: str
-    use: PersonUse
-    held: DayPicture
-    used_days: tuple[tuple[DayText, Unused | None], ...]
+    used_days: tuple[tuple[DayOfUse, Any], ...]
+    device: Device | None = None
+    name: str = ""
+    memory: DayPicture | None = None
+    busy: DayPicture | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +58,7 @@ class UnusedRow:
     unused: Unused
     name: str
     address: str
+    is_own: bool = False
 
 
 def use_context(devices: Sequence[Device], now: datetime, *, host: str, day_count: int) -> dict[str, Any]:
@@ -95,45 +67,47 @@ def use_context(devices: Sequence[Device], now: datetime, *, host: str, day_coun
     held = held_since(since)
     measured = settings_measured_since(since)
     runs = [run for run in measured[:RUNS_MAX] if not host or run.device_id in names]
-    used = sorted(use_by_day(held[:HELD_MAX], known, now, day_count), key=lambda use: -use.hours)
+    used = sorted(use_by_day(held[:HELD_MAX], known, now, day_count).items(), key=lambda each: -each[1].hours)
     pictured = used[:PICTURES_MAX]
-    memory = memory_since([use.device_id for use in pictured], since)
-    people, trainings = by_person(runs), by_training(runs)
-    users = use_by_person(held[:HELD_MAX], known, now, day_count)
-    most = max((day.hours for user in users[:PICTURES_MAX] for day in user.days), default=0.0)
-    unused = by_person_and_day(runs)
+    memory = memory_since([device for device, _ in pictured], since)
+    users = list(use_by_person(held[:HELD_MAX], known, now, day_count).items())
+    most = max((day.hours for _, use in users[:PICTURES_MAX] for day in use.days), default=0.0)
+    unused = unused_by(runs, lambda run: (run.person, run.day))
+    people = [
+        UnusedRow(each, person or NOBODY, _runs({"user": person}) if person else "")
+        for person, each in unused_by(runs, lambda run: run.person).items()
+    ]
+    trainings = [
+        UnusedRow(each, model_name(training), _runs({"model": training}), is_own)
+        for (training, is_own), each in unused_by(runs, lambda run: (run.training, run.is_own)).items()
+    ]
     return {
         "ranges": RANGES,
         "day_count": day_count,
-        "pictures": [_picture(names[use.device_id], use, memory) for use in pictured],
-        "marks": day_marks([day.day for day in pictured[0].days]) if pictured else (),
+        "pictures": [_picture(names[device], use, memory) for device, use in pictured],
+        "marks": day_marks([day.day for day in pictured[0][1].days]) if pictured else (),
         "more_pictures": max(0, len(used) - PICTURES_MAX),
-        "users": [_picture_of_person(user, most, unused) for user in users[:PICTURES_MAX]],
+        "users": [_picture_of_person(person, use, most, unused) for person, use in users[:PICTURES_MAX]],
         "more_users": max(0, len(users) - PICTURES_MAX),
         "most_hours": hours_text(most),
-        "people": [
-            UnusedRow(each, each.name or "no account", _runs({"user": each.name}) if each.name else "")
-            for each in people[:ROWS_MAX]
-        ],
+        "people": people[:ROWS_MAX],
         "more_people": max(0, len(people) - ROWS_MAX),
-        "trainings": [
-            UnusedRow(each, model_name(each.name or ""), _runs({"model": each.name})) for each in trainings[:ROWS_MAX]
-        ],
+        "trainings": trainings[:ROWS_MAX],
         "more_trainings": max(0, len(trainings) - ROWS_MAX),
         "held_since": held[HELD_MAX].begins if len(held) > HELD_MAX else None,
         "runs_max": RUNS_MAX if len(measured) > RUNS_MAX else None,
     }
 
 
-def _picture(device: Device, use: DeviceUse, memory: Mapping[tuple[int, date], DeviceDay]) -> DevicePicture:
+def _picture(device: Device, use: Use, memory: Mapping[tuple[int, date], DeviceDay]) -> UsePicture:
     texts = [f"{each.day:%Y-%m-%d}: {hours_text(each.hours)}, {share_text(each.fraction)}" for each in use.days]
-    share = share_text(use.fraction)
-    description = f"Use of {device.name} by day: {share} of the time since {use.days[0].day}"
+    description = f"Use of {device.name} by day: {share_text(use.fraction)} of the time since {use.days[0].day}"
     held = DayPicture(description, hours_text(use.hours), day_bars([each.fraction for each in use.days], texts))
     known = [memory.get((device.pk, day.day)) for day in use.days]
     rows = zip(use.days[::-1], known[::-1], strict=True)
-    used = tuple(DayText.of(day, read) for day, read in rows if day.hours or read)
-    return DevicePicture(device, use, share, held, _memory_picture(device, known), _busy_picture(device, known), used)
+    used = tuple((day, read) for day, read in rows if day.hours or read)
+    memory_picture, busy = _memory_picture(device, known), _busy_picture(device, known)
+    return UsePicture(use, held, used, device, memory=memory_picture, busy=busy)
 
 
 def _memory_picture(device: Device, days: Sequence[DeviceDay | None]) -> DayPicture | None:
@@ -170,25 +144,15 @@ def _busy_picture(device: Device, days: Sequence[DeviceDay | None]) -> DayPictur
     return DayPicture(description, share, day_bars([share or 0.0 for share in shares], texts))
 
 
-def _picture_of_person(use: PersonUse, most: float, unused: Mapping[tuple[str | None, date], Unused]) -> PersonPicture:
+def _picture_of_person(
+    person: str | None, use: Use, most: float, unused: Mapping[tuple[str | None, date | None], Unused]
+) -> UsePicture:
     texts = [f"{each.day:%Y-%m-%d}: {hours_text(each.hours)}" for each in use.days]
-    name, hours = use.name or "no account", hours_text(use.hours)
+    name, hours = person or NOBODY, hours_text(use.hours)
     description = f"Use by {name} by day: {hours} since {use.days[0].day}"
     held = DayPicture(description, hours, day_bars([each.hours / most for each in use.days], texts))
-    used = tuple((DayText.of(day), unused.get((use.name, day.day))) for day in use.days[::-1] if day.hours)
-    return PersonPicture(name, use, held, used)
-
-
-def hours_text(hours: float) -> str:
-    """Write a span in hours, one below an hour in minutes; one that is above nothing never reads as nothing."""
-    if hours >= 1:
-        return f"{hours:,.1f} h"
-    return "less than 1 min" if 0 < hours < 1 / 60 else f"{hours * 60:.0f} min"
-
-
-def share_text(fraction: float) -> str:
-    """Write a share of the time; one that is above nothing never reads as nothing."""
-    return "less than 0.1 %" if 0 < fraction < 0.001 else percent(fraction)
+    used = tuple((day, unused.get((person, day.day))) for day in use.days[::-1] if day.hours)
+    return UsePicture(use, held, used, name=name)
 
 
 def _runs(query: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django.contrib import messages
@@ -112,7 +113,8 @@ def runs_change(request: HttpRequest) -> HttpResponseRedirect:
         messages.error(request, "Nothing was done: tick the runs and choose an action.")
         return back
     try:
-        answer = action.do(set(ids), request.user, request.POST.get("tag", "").strip().lower())
+        tag = {"tag": request.POST.get("tag", "").strip().lower()} if action.takes_tag else {}
+        answer = action.do(run_ids=set(ids), by=request.user, **tag)
         _report(request, action.done, answer)
     except ValidationError as error:
         messages.error(request, f"Nothing was done: {' '.join(error.messages)}")
@@ -147,35 +149,20 @@ class Action:
 
     label: str
     done: str
-    do: Callable[[set[int], Any, str], BulkResult]
+    do: Callable[..., BulkResult]
     takes_tag: bool = False
     is_for_deleted: bool = False
 
 
 _ACTIONS = {
-    "cancel": Action("Cancel", "cancelled", lambda ids, by, _: services.runs_cancel_by(run_ids=ids, by=by)),
-    "retry": Action("Run again", "queued again", lambda ids, by, _: services.runs_retry(run_ids=ids, by=by)),
-    "pin": Action(
-        "Pin as baseline",
-        "pinned",
-        lambda ids, by, _: services.runs_set_baseline(run_ids=ids, by=by, is_baseline=True),
-    ),
-    "unpin": Action(
-        "Unpin", "unpinned", lambda ids, by, _: services.runs_set_baseline(run_ids=ids, by=by, is_baseline=False)
-    ),
-    "delete": Action("Delete", "deleted", lambda ids, by, _: services.runs_delete(run_ids=ids, by=by)),
-    "restore": Action(
-        "Restore",
-        "restored",
-        lambda ids, by, _: services.runs_restore(run_ids=ids, by=by),
-        is_for_deleted=True,
-    ),
-    "tag": Action(
-        "Add tag", "tagged", lambda ids, by, tag: services.runs_tag(run_ids=ids, by=by, tag=tag), takes_tag=True
-    ),
-    "untag": Action(
-        "Remove tag", "untagged", lambda ids, by, tag: services.runs_untag(run_ids=ids, by=by, tag=tag), takes_tag=True
-    ),
+    "cancel": Action("Cancel", "cancelled", services.runs_cancel_by),
+    "retry": Action("Run again", "queued again", services.runs_retry),
+    "pin": Action("Pin as baseline", "pinned", partial(services.runs_set_baseline, is_baseline=True)),
+    "unpin": Action("Unpin", "unpinned", partial(services.runs_set_baseline, is_baseline=False)),
+    "delete": Action("Delete", "deleted", services.runs_delete),
+    "restore": Action("Restore", "restored", services.runs_restore, is_for_deleted=True),
+    "tag": Action("Add tag", "tagged", services.runs_tag, takes_tag=True),
+    "untag": Action("Remove tag", "untagged", services.runs_untag, takes_tag=True),
 }
 
 
@@ -205,22 +192,22 @@ def _context(request: HttpRequest, wanted: HistoryQuery, page: Page[Run]) -> dic
 
 
 def _groups(wanted: HistoryQuery) -> dict[str, Any]:
-    found = wanted.groups()
-    positions = queue_positions(found.rows.values())
-    shown = {line.run.pk: line for line in lines(found.rows.values(), positions, wanted.columns)}
+    groups, page = wanted.groups()
+    runs = {run.pk: run for group in groups for run in group.shown}.values()
+    shown = {line.run.pk: line for line in lines(runs, queue_positions(runs), wanted.columns)}
     columns = _columns(wanted, list(shown.values()))
     return {
         "heads": _heads(wanted, columns),
         "groups": [
             {
                 "group": group,
-                "lines": [shown[n].with_columns(columns) for n in group.shown if n in shown],
+                "lines": [shown[run.pk].with_columns(columns) for run in group.shown],
                 "all": wanted.query(group_by=None, **group.filters) if group.filters else None,
             }
-            for group in found.groups
+            for group in groups
         ],
-        "grouped_count": found.run_count,
-        "are_all_grouped": found.is_all,
+        "grouped_count": len(page.rows),
+        "are_all_grouped": page.following is None,
     }
 
 

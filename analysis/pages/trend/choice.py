@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from analysis.lists.trend.load import SAMPLES_MAX, recommended_speeds
 from analysis.lists.trend.series import SizedSpeed
 from analysis.lists.trend.step_detection import Step, find_steps, find_stretches
-from analysis.lists.trend.steps import describe_percent
 from analysis.models import Run
 from analysis.pages.trend.context import settings_of
 from analysis.presentation import labels
 from analysis.presentation.charts.sparkline import line_over_runs
-from analysis.presentation.formatting import number
+from analysis.presentation.formatting import number, percent_more
 from analysis.presentation.kinds import settings_of_run
 from analysis.runs.columns.series import SeriesKey
 
@@ -55,8 +54,8 @@ class KnownSeries:
         """Write how far the last size is from the first: "−12.0 %"; empty below two runs."""
         if len(self.sizes) < 2:
             return ""
-        first, last = float(self.sizes[0]), float(self.sizes[-1])
-        return "none" if first == last else describe_percent(Step(0, first, last))
+        first, last = self.sizes[0], self.sizes[-1]
+        return "none" if first == last else percent_more(last / first - 1)
 
     @property
     def line(self) -> str:
@@ -69,7 +68,7 @@ class KnownSeries:
     def step_text(self) -> str:
         """Write "−10.0 % with run 12"; empty where the series has no step."""
         step = self.last_step
-        return f"{describe_percent(step)} with run {self.counted[step.index].pk}" if step else ""
+        return f"{percent_more(step.fraction)} with run {self.counted[step.index].pk}" if step else ""
 
     @property
     def is_worse(self) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from analysis.lists.trend.series import Series, VersionMark
-from analysis.lists.trend.steps import describe_percent
 from analysis.presentation.charts.axes import change_axis, time_axis
 from analysis.presentation.charts.plots import (
     Annotation,
@@ -17,6 +16,7 @@ from analysis.presentation.charts.plots import (
     Table,
     Trace,
 )
+from analysis.presentation.formatting import percent_more
 
 
 def trend_plot(series: Series, marks: Sequence[VersionMark]) -> Plot:
@@ -93,13 +93,15 @@ def _step_marks(series: Series) -> list[Annotation]:
     """Place each mark half-way between two runs, so that it covers neither a run nor a version's mark."""
     moments = [sample.at.timestamp() for sample in series.samples]
     middles = [(step, (moments[step.index - 1] + moments[step.index]) / 2) for step in series.steps]
-    return [Annotation(middle, describe_percent(step), is_step=True) for step, middle in middles]
+    return [Annotation(middle, percent_more(step.fraction), is_step=True) for step, middle in middles]
 
 
 def _sentence(series: Series) -> str:
     first, last = series.values[0], series.values[-1]
     runs = f"{len(series.values)} runs" if len(series.values) > 1 else "one run"
-    steps = ", ".join(f"{describe_percent(step)} with run {series.samples[step.index].run_id}" for step in series.steps)
+    steps = ", ".join(
+        f"{percent_more(step.fraction)} with run {series.samples[step.index].run_id}" for step in series.steps
+    )
     sentence = f"{series.title} over {runs}: from {series.text(first)} to {series.text(last)}."
     alert = f"The alert threshold is {series.text(series.thresholds[-1][2])}."
     return f"{sentence} Steps: {steps}. {alert}" if steps else f"{sentence} No step. {alert}"

@@ -45,8 +45,8 @@ def batch_axis(sizes: Iterable[int], *, is_log: bool) -> Axis:
 def bytes_axis(values: Iterable[float], *, is_log: bool, title: str = "peak memory") -> Axis:
     known = list(values)
     if is_log:
-        return _powers_of_two(f"{title} (log scale)", known, _bytes_tick, _TICKS_MAX)
-    return _between(title, binary_ticks(max(known)), _bytes_tick)
+        return _powers_of_two(f"{title} (log scale)", known, round_bytes, _TICKS_MAX)
+    return _between(title, binary_ticks(max(known)), round_bytes)
 
 
 def rate_axis(values: Iterable[float], *, is_log: bool) -> Axis:
@@ -118,10 +118,6 @@ def _powers_of_two(title: str, values: Iterable[float], text: Callable[[float], 
     powers = [2.0**power for power in range(high, low - 1, -stride)][::-1]
     ticks = tuple((value, text(value)) for value in powers if value >= 1)
     return Axis(title, 2.0**low, 2.0**high, ticks, is_log=True)
-
-
-def _bytes_tick(value: float) -> str:
-    return round_bytes(int(value))
 
 
 def _change_text(fraction: float) -> str:

@@ -76,9 +76,9 @@ def memory_plot(
         x=batch_axis(_sizes(traces), is_log=True),
         y=bytes_axis(heights, is_log=False),
         traces=tuple(traces),
-        table=_table(traces, main, _bytes, roles),
+        table=_table(traces, main, bytes_text, roles),
         levels=(ReferenceLine(limit_bytes, f"limit {round_bytes(limit_bytes)}"),) if limit_bytes else (),
-        labels=(*refusal, *_answer(held, roles, _bytes)),
+        labels=(*refusal, *_answer(held, roles, bytes_text)),
     )
 
 
@@ -145,7 +145,9 @@ def _points(probes: Iterable[ProbeRow], read: Callable[[ProbeRow], float | None]
 
 
 def memory_dots(points: Points, name: str = "", word: str = "") -> tuple[PlotPoint, ...]:
-    return tuple(PlotPoint(size, held, f"{name}batch {size:,}: {_bytes(held)}{word}") for size, held in points.items())
+    return tuple(
+        PlotPoint(size, held, f"{name}batch {size:,}: {bytes_text(held)}{word}") for size, held in points.items()
+    )
 
 
 def _estimated(estimate: EstimatedCard, known: set[int]) -> list[Trace]:
@@ -159,7 +161,7 @@ def _estimated(estimate: EstimatedCard, known: set[int]) -> list[Trace]:
     for point in shown:
         size, held = point.batch_size, float(point.memory_bytes)
         is_joined = not any(before < other < size for other in known)
-        dots.append(PlotPoint(size, held, f"batch {size:,}: {_bytes(held)} estimated", is_joined=is_joined))
+        dots.append(PlotPoint(size, held, f"batch {size:,}: {bytes_text(held)} estimated", is_joined=is_joined))
         before = size
     return [Trace("Estimated before", _ESTIMATED, tuple(dots), is_predicted=True)] if dots else []
 
@@ -206,15 +208,10 @@ def _table(traces: Sequence[Trace], main: Trace, text: Callable[[float], str], r
 
 def _memory_sentence(points: Points, refused: Sequence[int], limit_bytes: int | None) -> str:
     first, last = min(points), max(points)
-    parts = [
-        f"Peak memory goes from {_bytes(points[first])} at batch {first:,} to {_bytes(points[last])} at batch {last:,}."
-    ]
+    low, high = bytes_text(points[first]), bytes_text(points[last])
+    parts = [f"Peak memory goes from {low} at batch {first:,} to {high} at batch {last:,}."]
     if limit_bytes is not None:
         parts.append(f"The limit is {round_bytes(limit_bytes)}.")
     if refused:
         parts.append(f"Batch {refused[0]:,} ran out of memory.")
     return " ".join(parts)
-
-
-def _bytes(value: float) -> str:
-    return bytes_text(int(value))

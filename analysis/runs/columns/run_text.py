@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from django.db import connection
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 from django.db.models.expressions import RawSQL
 
 from analysis.models import Run, RunText
@@ -35,25 +35,9 @@ def words_of(name: str, note: str, model: str, device_name: str) -> str:
 
 
 def with_words(runs: QuerySet[Run], terms: Sequence[str]) -> QuerySet[Run]:
-    """Keep the runs in which each of these terms begins a word; for terms of many runs, as the list keeps its order.
-
-    SQLite would collect and sort all of them. An expression in place of the column prevents that.
-    """
-    if connection.vendor != "sqlite":
-        return runs.filter(pk__in=_ids(terms))
-    return runs.alias(number=F("pk") + 0).filter(number__in=_ids(terms))
-
-
-def _ids(terms: Sequence[str]) -> RawSQL:
-    return RawSQL(_FINDS[connection.vendor], (_query(terms),))  # noqa: S611  (our own text, terms as a parameter)
-
-
-def ids_with_words(terms: Sequence[str], most: int) -> list[int] | None:
-    """Return the ids of these runs; None when there are more than `most`."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"{_FINDS[connection.vendor]} LIMIT %s", (_query(terms), most + 1))
-        found = [number for (number,) in cursor.fetchall()]
-    return found if len(found) <= most else None
+    """Keep the runs in which each of these terms begins a word."""
+    found = RawSQL(_FINDS[connection.vendor], (_query(terms),))  # noqa: S611  (our own text, terms as a parameter)
+    return runs.filter(pk__in=found)
 
 
 def _query(terms: Sequence[str]) -> str:

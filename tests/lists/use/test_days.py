@@ -14,12 +14,12 @@ def at(day: int, hour: float = 0) -> datetime:
 
 
 def hours(*spans: Held, count: int = 3) -> list[float]:
-    (use,) = use_by_day(spans, {1: at(1)}, NOW, count)
+    use = use_by_day(spans, {1: at(1)}, NOW, count)[1]
     return [round(day.hours, 3) for day in use.days]
 
 
 def test_the_last_day_is_today_and_only_its_past_hours_can_be_used() -> None:
-    (use,) = use_by_day([], {1: at(1)}, NOW, 3)
+    use = use_by_day([], {1: at(1)}, NOW, 3)[1]
     assert [(str(day.day), day.of_hours) for day in use.days] == [
         ("2026-11-21", 24.0),
         ("2026-11-22", 24.0),
@@ -44,16 +44,16 @@ def test_two_runs_at_once_count_once() -> None:
 
 
 def test_the_share_of_all_days_is_that_of_the_hours_that_are_over() -> None:
-    (use,) = use_by_day([Held(1, at(21), at(22))], {1: at(1)}, NOW, 3)
+    use = use_by_day([Held(1, at(21), at(22))], {1: at(1)}, NOW, 3)[1]
     assert (use.hours, use.run_count) == (24.0, 1)
     assert use.fraction == pytest.approx(24 / 60)
 
 
 def test_a_device_is_asked_for_no_hours_before_it_was_known_or_first_used() -> None:
     spans = [Held(1, at(23, 11), at(23, 11.5))]
-    (use,) = use_by_day(spans, {1: at(23, 11)}, NOW, 3)
+    use = use_by_day(spans, {1: at(23, 11)}, NOW, 3)[1]
     assert (use.days[0].of_hours, use.days[2].of_hours, use.fraction) == (0.0, 1.0, 0.5)
-    (use,) = use_by_day([*spans, Held(1, at(22, 23), at(22, 24))], {1: at(23, 11)}, NOW, 3)
+    use = use_by_day([*spans, Held(1, at(22, 23), at(22, 24))], {1: at(23, 11)}, NOW, 3)[1]
     assert (use.days[1].of_hours, use.fraction) == (1.0, pytest.approx(1.5 / 13))
 
 
@@ -62,7 +62,7 @@ def test_other_devices_do_not_count() -> None:
 
 
 def test_right_after_midnight_nothing_is_divided_by_zero() -> None:
-    (use,) = use_by_day([], {1: at(1)}, at(23), 1)
+    use = use_by_day([], {1: at(1)}, at(23), 1)[1]
     assert (use.days[0].of_hours, use.days[0].fraction, use.fraction) == (0.0, 0.0, 0.0)
 
 
@@ -74,8 +74,8 @@ def test_people_are_added_up_over_their_devices_and_who_used_most_comes_first() 
         Held(3, at(22), at(22, 9), "eve"),  # on a device that is not shown
     ]
     people = use_by_person(spans, {1: at(1), 2: at(1)}, NOW, 3)
-    assert [(one.name, one.run_count, [day.hours for day in one.days]) for one in people] == [
+    assert [(name, use.run_count, [day.hours for day in use.days]) for name, use in people.items()] == [
         ("bob", 2, [5.0, 0.0, 0.0]),
         (None, 1, [0.0, 1.0, 0.0]),
     ]
-    assert people[0].days[0].of_hours == 48.0
+    assert people["bob"].days[0].of_hours == 48.0

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from analysis.lists.use import load
 from analysis.models import Attempt, DeviceDay, Run
-from analysis.pages.fleet.use import hours_text, share_text
+from analysis.presentation.formatting import hours_text, share_text
 from engine.text.units import GIB, MIB
 from tests.factories import make_card, make_claimed_run, make_measured_run, make_user
 from tests.factories.history import store

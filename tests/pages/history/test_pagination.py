@@ -1,9 +1,8 @@
-"""Pages: complete, without doubles, in order, and where they were while runs arrive."""
+"""Pages of runs: complete, without doubles, and in order; `tests/api/test_paging.py` has what holds of every list."""
 
 import pytest
 from django.http import QueryDict
 
-from analysis.http.query_string import BadQuery
 from analysis.lists.runs.columns import COLUMNS
 from analysis.lists.runs.query import parse_query
 from analysis.models import Run
@@ -67,25 +66,11 @@ def test_runs_without_the_figure_come_last_in_both_directions(varied, sort):
     assert known == sorted(known, reverse=sort.startswith("-"))
 
 
-def test_a_page_stays_when_runs_arrive():
-    runs = store(10)
-    first = page_of()
-    store(3, created_at=runs[-1].created_at)
-    following = page_of(after=first.following)
-    assert [run.pk for run in following.rows] == [run.pk for run in reversed(runs[2:6])]
-
-
 def test_a_page_goes_on_after_a_run_that_was_deleted(root):
     runs = store(6)
     services.runs_delete(run_ids=[runs[3].pk], by=root)
     page = page_of(size=2, after=runs[3].pk)
     assert [run.pk for run in page.rows] == [runs[2].pk, runs[1].pk]
-
-
-def test_a_page_after_a_run_that_never_was_is_refused():
-    store(2)
-    with pytest.raises(BadQuery, match="run 999999 does not exist any more"):
-        page_of(after=999_999)
 
 
 def test_going_back_past_the_beginning_gives_a_full_first_page():

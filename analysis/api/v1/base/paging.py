@@ -16,7 +16,7 @@ from rest_framework.viewsets import GenericViewSet
 
 from analysis.api.v1.base.strict_view import StrictView
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
-from analysis.models.keyset import ListPart, Numbers, Page, page_of
+from analysis.models.keyset import ListPart, Page, page_of
 
 LIMIT = 50
 LIMIT_MAX = 500
@@ -40,7 +40,7 @@ def place_of(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {"size": parameters["limit"], "after": parameters["after"], "before": parameters["before"]}
 
 
-def page_response(page: Page[Any] | Numbers, data: Any, request: Request) -> Response:
+def page_response(page: Page[Any], data: Any, request: Request) -> Response:
     links = {"next": _link(request, "after", page.following), "previous": _link(request, "before", page.preceding)}
     return Response({**links, "results": data})
 

@@ -99,7 +99,7 @@ class RunSerializer(serializers.ModelSerializer[Run]):
     requested_device = NameOf("requested_device.device")
     requested_host = NameOf("requested_device.host.name")
     requested_by = NameOf("requested_by.username")
-    origin = serializers.SerializerMethodField(help_text=ORIGIN_HELP["origin"])
+    origin = serializers.CharField(read_only=True, allow_null=True, help_text=ORIGIN_HELP["origin"])
     tags: serializers.SlugRelatedField[Tag] = serializers.SlugRelatedField("name", many=True, read_only=True)
     queue_position = serializers.IntegerField(help_text=_POSITION, **_TOLD)
     expected_start_at = serializers.DateTimeField(help_text=_FORECAST_HELP, **_TOLD)
@@ -134,12 +134,15 @@ class RunSerializer(serializers.ModelSerializer[Run]):
         read_only_fields = fields
         extra_kwargs = {name: {"help_text": text} for name, text in (_SPEED_HELP | ORIGIN_HELP).items()}
 
-    def get_origin(self, run: Run) -> str | None:
-        return describe_origin(run)
-
     def to_representation(self, instance: Run) -> dict[str, Any]:
+        """Read the attributes themselves: by DRF's fields, a list of runs takes five times as long."""
         positions: dict[int, QueuePosition] = self.context["queue_positions"]
-        return {**super().to_representation(instance), **forecast_row(positions.get(instance.pk))}
+        known = {"tags": [tag.name for tag in instance.tags.all()], "origin": describe_origin(instance)}
+        known |= forecast_row(positions.get(instance.pk))
+        return {
+            name: known[name] if name in known else cell(_attribute(instance, field.source or name))
+            for name, field in self.fields.items()
+        }
 
 
 FORECAST = ("queue_position", "expected_start_at", "after_run", "held_by", "held_since")
@@ -152,6 +155,13 @@ def forecast_row(turn: QueuePosition | None) -> dict[str, Any]:
     held = turn.held
     told = (turn.after_run, holder_text(held) if held else None, cell(held.held_since) if held else None)
     return dict(zip(FORECAST, (turn.position, cell(turn.start_at), *told), strict=True))
+
+
+def _attribute(run: Run, path: str) -> Any:
+    found: Any = run
+    for name in path.split("."):
+        found = None if found is None else getattr(found, name)
+    return found
 
 
 def cell(value: Any) -> Any:
@@ -266,3 +276,6 @@ class RunDetailSerializer(RunPartsSerializer, RunSerializer):
     class Meta(RunSerializer.Meta):
         fields = (*RunSerializer.Meta.fields, *RunPartsSerializer.Meta.fields)
         read_only_fields = fields
+
+    def to_representation(self, instance: Run) -> dict[str, Any]:
+        return {**RunSerializer(instance, context=self.context).data, **RunPartsSerializer(instance).data}

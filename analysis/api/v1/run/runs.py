@@ -24,12 +24,11 @@ from analysis.api.v1.base.paging import PageForm, page_response, place_of
 from analysis.api.v1.base.serializers import RunDetailSerializer, RunPartsSerializer, RunSerializer, forecast_row
 from analysis.api.v1.base.strict_input import StrictBody, StrictFlag, StrictText, body_object, validated
 from analysis.api.v1.base.strict_view import StrictView
-from analysis.api.v1.run.run_rows import run_rows
 from analysis.audit.record import record
 from analysis.http.problem_details import Problem, bad_field
 from analysis.http.query_string import BadQuery, StrictQueryForm
 from analysis.lists.runs.export import run_file
-from analysis.lists.runs.filters import RunFilter, RunOrderForm, only_given
+from analysis.lists.runs.filters import RunFilter, RunOrderForm
 from analysis.lists.runs.query import HistoryQuery, parse_query
 from analysis.models import Measurement, Run, RunKind
 from analysis.models.annotations import NAME_LENGTH, TAG_LENGTH
@@ -223,7 +222,7 @@ class RunDetail(StrictView):
 
 def requested_runs(query: QueryDict, filters: type[RunFilter]) -> HistoryQuery:
     """Read a list's query string as the page does. Raises BadQuery."""
-    wanted = parse_query(query, only_given(filters, query))
+    wanted = parse_query(query, filters)
     if wanted.problems:
         raise BadQuery(*wanted.problems)
     return wanted
@@ -231,8 +230,9 @@ def requested_runs(query: QueryDict, filters: type[RunFilter]) -> HistoryQuery:
 
 def page_answered(wanted: HistoryQuery, request: Request) -> Response:
     """Return one page of these runs; waiting ones with their position in the queue."""
-    numbers = wanted.numbers(**place_of(wanted.filters.form.cleaned_data))
-    return page_response(numbers, run_rows(numbers.shown), request)
+    page = wanted.page(**place_of(wanted.filters.form.cleaned_data))
+    rows = RunSerializer(page.rows, many=True, context={"queue_positions": queue_positions(page.rows)}).data
+    return page_response(page, rows, request)
 
 
 def run_or_404(pk: int, runs: Any = Run.objects) -> Run:
