@@ -154,14 +154,14 @@ class CommandFacts(SizeFacts):
     def compare(
         self, known: Comparison, rounds: Sequence[SpeedRound], points: Mapping[int, Point], largest: int
     ) -> Comparison:
-        compared = sizes_to_compare(self.spec, self.device, self.untimed, largest)
+        started, timed = rounds_of(rounds, self.probes), sum(len(each.blocks) for each in rounds)
+        are_held = len(self.training.starts) - len(self.untimed) < timed  # then a start timed more than one block
+        compared = sizes_to_compare(self.spec, self.device, self.untimed, largest, are_held=are_held)
         if isinstance(compared, str):
             return replace(known, reason=compared)
         compared = replace(compared, cores=known.cores)
         ended = None if TOOK_LONG.read(known.reason or "") else known.reason  # only a run knows of another early end
         others, cores = known.others_cores, known.cores
-        started, timed = rounds_of(rounds, self.probes), sum(len(each.blocks) for each in rounds)
-        are_held = len(self.training.starts) - len(self.untimed) < timed  # then a start timed more than one block
         judged = partial(verdict, compared, started, ended, seconds=known.seconds, are_held=are_held)
         return judged(others_cores=others, cores=cores)
 
@@ -174,7 +174,7 @@ class CommandFacts(SizeFacts):
         if (reason == OF_EMULATED) != bool(self.spec.emulated_ranks):
             return False
         if is_one_of(reason, NOTHING_TO_COMPARE):
-            return reason == sizes_to_compare(self.spec, self.device, self.untimed, largest)
+            return reason == sizes_to_compare(self.spec, self.device, self.untimed, largest, are_held=False)
         if (ended := PAIRS_ENDED.read(reason)) is not None:
             pairs = sum(each.stage is Stage.EVALUATION for each in self.stored.speed_rounds)
             return reason == PAIRS_ENDED.write(count=pairs, least_count=ended["least_count"])

@@ -37,7 +37,7 @@ from .parts import describe_parts
 from .reading import UNSEEN, Reading
 from .script_error import UNKNOWN_TO_THE_SCRIPT, is_same_error
 from .spec import FUNCTION, FunctionSpec, TuneSpec
-from .speed.alternating_starts import starts_expected, throughput_of
+from .speed.alternating_starts import Compared, starts_expected, throughput_of
 from .speed.in_turns import InTurns, timing_of
 from .speed.seats import Seats
 from .speed.timed_steps import LEAST_STEPS
@@ -297,7 +297,7 @@ class StartSweep(Sweep):
             if (today := self.spec.current_batch_size) < largest and today not in self.evidence:
                 self.probe(today, Purpose.CURVE)
             self._time_whole_starts()
-            if isinstance(sizes_to_compare(self.spec, self.device, self.probes, largest), str):
+            if isinstance(self._compared(largest), str):
                 return
             for _ in range(MOST_BETWEEN):
                 speeds = start_speeds(self.spec, self.device, self.probes, largest)
@@ -324,7 +324,7 @@ class StartSweep(Sweep):
             self.execution.log(f"{what} was not measured: {error}", "warning")
 
     def _compare_speed(self, largest: int) -> Comparison:
-        compared = sizes_to_compare(self.spec, self.device, self.probes, largest)
+        compared = self._compared(largest)
         if isinstance(compared, str):
             return Comparison(reason=compared)
         self.say_what_comparing_takes(self.seats.seconds_of_blocks(compared.sizes, sum(starts_expected(compared, []))))
@@ -333,6 +333,9 @@ class StartSweep(Sweep):
         for probe in in_turns.probes(found):
             self.record(probe)
         return found
+
+    def _compared(self, largest: int) -> Compared | str:
+        return sizes_to_compare(self.spec, self.device, self.probes, largest, are_held=bool(self.seats.held))
 
     @property
     def _is_on_cpu(self) -> bool:

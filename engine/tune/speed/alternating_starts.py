@@ -63,14 +63,13 @@ _TOLERANCE = -math.log1p(-RECOMMENDED_WITHIN)
 class Compared:
     """What is compared: today's size, None where it was refused here, and up to three others, in rising order.
 
-    `by_start` has the samples a second of each other size in its start of the search. `start_seconds` is how long a
-    start takes, `most_seconds` how long the comparison may take. `shares_cores`: it trains on the CPU, of `cores`.
+    `by_start` has the samples a second of each other size in its start of the search. `most_seconds` is how long the
+    comparison may take. `shares_cores`: it trains on the CPU, of `cores`.
     """
 
     today: int | None
     others: tuple[int, ...]
     by_start: Mapping[int, float]
-    start_seconds: float = 0.0
     most_seconds: float = math.inf
     shares_cores: bool = False
     cores: int | None = None

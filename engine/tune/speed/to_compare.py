@@ -18,7 +18,9 @@ from ...search.reserve import sizes_with_reserve
 from ...speed.comparison import APART
 from ...speed.reasons import NONE_TO_COMPARE, TODAY_NOT_MEASURED, TOO_FEW, TOO_LONG
 from ..spec import FunctionSpec, TuneSpec
+from ..start.launch import LOOK_SECONDS
 from .alternating_starts import MOST_SECONDS, SELECTION_ROUNDS, Compared, mean_speed
+from .timed_steps import BLOCK_SECONDS, steps_to_time
 
 AT_THE_BEND = 0.9  # the curve bends at the smallest size with this share of the highest speed
 WORTH_A_START = 0.8  # a size whose start was slower is none to recommend
@@ -30,8 +32,9 @@ MOST_BETWEEN = 4  # starts to find the bend and its neighbours
 
 
 def sizes_to_compare(
-    spec: TuneSpec | FunctionSpec, device: DeviceFacts, probes: Sequence[Probe], largest: int
+    spec: TuneSpec | FunctionSpec, device: DeviceFacts, probes: Sequence[Probe], largest: int, *, are_held: bool
 ) -> Compared | str:
+    """Return the sizes that there is time to compare, or why there are none; `are_held`: each is started once."""
     today = spec.current_batch_size
     points = measured_points(probes, device, largest)
     if not is_today_known(today, probes):
@@ -43,19 +46,17 @@ def sizes_to_compare(
         return NONE_TO_COMPARE.write(today_size=today)
     if base is None and len(others) < 2:
         return TOO_FEW
-    seconds = {p.batch_size: p.wall_seconds for p in probes if p.fits}
-    searched = sum(p.wall_seconds for p in probes)
-    most = min(MOST_SECONDS, spec.time_budget_seconds - searched)
+    fits = {p.batch_size: p for p in probes if p.fits}
+    most = min(MOST_SECONDS, spec.time_budget_seconds - sum(p.wall_seconds for p in probes))
     own = [] if base is None else [base]
     affordable = others
-    while affordable and _least_seconds([seconds[s] for s in affordable], [seconds[s] for s in own]) > most:
+    while affordable and _least_seconds([fits[s] for s in affordable], [fits[s] for s in own], are_held) > most:
         affordable = affordable[:-1]
     if len(own) + len(affordable) < 2:
         return TOO_LONG.write(count=2 * ENOUGH_ROUNDS)
-    started = [seconds[s] for s in (*own, *affordable)]
     by_start = {size: speeds[size] for size in affordable}
     is_cpu = device.kind == "cpu"
-    return Compared(base, tuple(sorted(affordable)), by_start, max(started), most, shares_cores=is_cpu)
+    return Compared(base, tuple(sorted(affordable)), by_start, most, shares_cores=is_cpu)
 
 
 def start_speeds(
@@ -128,7 +129,13 @@ def _bend(speeds: Mapping[int, float]) -> int:
     return min(size for size, speed in speeds.items() if speed >= AT_THE_BEND * max(speeds.values()))
 
 
-def _least_seconds(others: Sequence[float], own: Sequence[float]) -> float:
-    """Return how long the fewest starts take: those that choose among the others, then pairs of two sizes."""
-    selection = SELECTION_ROUNDS * sum(others) if len(others) > 1 else 0.0
-    return selection + ENOUGH_ROUNDS * sum(sorted([*others, *own])[-2:])
+def _least_seconds(others: Sequence[Probe], own: Sequence[Probe], are_held: bool) -> float:
+    """Return how long the fewest blocks take: those that choose among the others, then pairs of two sizes."""
+    of_others, of_own = ([_block_seconds(p) if are_held else p.wall_seconds for p in each] for each in (others, own))
+    selection = SELECTION_ROUNDS * sum(of_others) if len(others) > 1 else 0.0
+    started = sum(p.wall_seconds for p in (*others, *own)) if are_held else 0.0
+    return started + selection + ENOUGH_ROUNDS * sum(sorted([*of_others, *of_own])[-2:])
+
+
+def _block_seconds(probe: Probe) -> float:
+    return steps_to_time(probe.step_seconds, BLOCK_SECONDS) * (probe.step_seconds or 0.0) + LOOK_SECONDS

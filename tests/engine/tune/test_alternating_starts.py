@@ -65,7 +65,7 @@ def compared(
 ) -> tuple[InTurns, Comparison]:
     """Compare today's size with all others of `speeds`."""
     others = {size: speed for size, speed in speeds.items() if size != today}
-    what = Compared(today, tuple(sorted(others)), others, 10.0, most_seconds)
+    what = Compared(today, tuple(sorted(others)), others, most_seconds)
     start = start or start_of(lambda size, _: speeds[size])
     in_turns = InTurns(what, Anew(start), say, lambda: seconds_left)
     return in_turns, in_turns.compare()
@@ -163,7 +163,7 @@ def recommended(today: int, others: tuple[int, ...], noise: float, runs: int = 1
     for seed in range(runs):
         rng = random.Random(-1 - seed)
         by_start = {size: README[size] * rng.lognormvariate(0.0, noise) for size in others}
-        what = Compared(today, others, by_start, 10.0)
+        what = Compared(today, others, by_start)
         in_turns = InTurns(what, Anew(noisy(README, seed, noise)), lambda *_, **__: None, lambda: 1e6)
         found[in_turns.compare().recommended] += 1
     return found
@@ -237,7 +237,7 @@ def test_the_events_name_the_round_and_the_time_left_at_most() -> None:
         if event == "timing":
             said.append(content)
 
-    what = Compared(16, (64, 128), {64: 100.0, 128: 100.0}, 10.0, 900.0)
+    what = Compared(16, (64, 128), {64: 100.0, 128: 100.0}, 900.0)
     InTurns(what, Anew(start_of(lambda *_: 100.0)), say, lambda: 1e6).compare()
     assert [each["round"] for each in said] == list(range(1, 9))
     assert (said[0]["stage"], said[0]["batch_sizes"], said[-1]["batch_sizes"]) == ("selection", [64, 128], [16, 64])
@@ -262,7 +262,7 @@ def test_beside_other_work_pairs_show_the_order_or_end_at_once(
 ) -> None:
     monkeypatch.setattr(in_turns_module, "MachineWatch", Busy)
     start = start_of(lambda size, number: 100.0 if size == 16 else 100.0 * pairs[number // 2 % 2])
-    what = Compared(16, (48,), {48: 300.0}, 10.0, shares_cores=True)
+    what = Compared(16, (48,), {48: 300.0}, shares_cores=True)
     in_turns = InTurns(what, Anew(start), lambda *_, **__: None, lambda: 1e6)
     found = in_turns.compare()
     is_ahead = claim is SpeedClaim.AHEAD
@@ -285,6 +285,6 @@ def test_short_steps_are_timed_more_often(step_seconds: float | None, steps: int
 
 def test_a_start_of_the_search_does_not_outweigh_rounds_that_all_show_a_size_to_be_slower() -> None:
     by_start, speeds = {512: 22_184.0, 1005: 9_000.0}, {16: 300.0, 512: 3_000.0, 1005: 5_500.0}
-    what = Compared(16, (512, 1005), by_start, 10.0)
+    what = Compared(16, (512, 1005), by_start)
     found = InTurns(what, Anew(noisy(speeds, 1, 0.02)), lambda *_, **__: None, lambda: 1e6).compare()
     assert found.recommended == 1005
