@@ -43,7 +43,7 @@ COMMANDS = {
     "python": (sys.executable, "snippet.py"),
     "form": (),
 }
-TRAINING = {"demo": "demo", "tune": str(SCRIPT), "race": str(SCRIPT)}
+TRAINING = {"demo": "demo", **dict.fromkeys(("tune", "race"), SCRIPT.relative_to(ROOT).as_posix())}
 CHANGES = {"Fused optimizer": "fused", "Foreach optimizer": "foreach", "Loader workers": "workers"}
 
 

@@ -2,8 +2,8 @@
 
     python benchmarks/plain_steps.py TRAINING SIZE STEPS [CHANGE ...]
 
-TRAINING is `demo`, a model of the catalogue, or a script's path. A script runs again where it ends before its steps are
-made. The changes are options of its optimizer, or `workers`.
+TRAINING is `demo`, a model of the catalogue, or a script's path in the checkout. A script runs again where it ends
+before its steps are made. The changes are options of its optimizer, or `workers`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from pathlib import Path
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
 FIRST, STEPS, PAIRS = 3, 50, 4
 """The first steps do not count: the optimizer makes its state, caches fill."""
 WORKERS = {"num_workers": 2, "persistent_workers": True}
@@ -49,7 +50,7 @@ def main(training: str, size: int, steps: int, changes: list[str]) -> None:
 
 def _step_of(training: str, size: int) -> Callable[[], object]:
     if training.endswith(".py"):
-        return partial(runpy.run_path, training)
+        return partial(runpy.run_path, str(ROOT / training))
     if training == "demo":
         from engine.demo import make_step
 
