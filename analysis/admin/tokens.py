@@ -44,6 +44,17 @@ class QuotaAdmin(Managed[Quota]):
     autocomplete_fields = ("user",)
     filter_horizontal = ("devices",)
     choices_with = {"devices": "host"}
+    fieldsets = (
+        (
+            None,
+            {
+                "fields": ("user", "group"),
+                "description": "Choose a person or a group. A person's own quota counts alone; "
+                "of several groups the highest value of each field does.",
+            },
+        ),
+        ("At most", {"fields": ("runs_waiting_max", "runs_per_day_max", "time_budget_max_seconds", "devices")}),
+    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Quota]:
         return super().get_queryset(request).prefetch_related("devices")

@@ -22,6 +22,11 @@ _SYNONYMS = {
     "emulated": ("--emulate-ranks",),
     "oom": ("out of memory",),
     "login": ("sign in", "sign-on"),
+    "limit a user": ("quota",),
+    "limit a person": ("quota",),
+    "cost": ("price",),
+    "add user": ("createsuperuser",),
+    "add a user": ("createsuperuser",),
 }
 """What people ask for, and the documents' words for it."""
 _SMALL = {"a", "an", "and", "can", "do", "for", "how", "i", "in", "is", "it", "my", "of", "on", "the", "to", "what"}
