@@ -26,7 +26,7 @@ from ..report.http import Portal
 from ..report.reporter import Reporter, refusal_of
 from ..results.result_file import Document, write_result
 from .command import ADVANCED, OUTPUT, option
-from .printing.stopped import stored_by_then
+from .printing.stopped import ANSWERED, stored_by_then
 
 R = TypeVar("R", bound=Document)
 CHECK_SECONDS = 3.0
@@ -68,6 +68,10 @@ class Reported:
 
         try:
             yield keep
+        except BaseException as stopped:
+            if results:
+                stopped.add_note(ANSWERED)
+            raise
         finally:
             for result in results:
                 show(result)

@@ -9,6 +9,7 @@ from typing import Any
 from ...results.result import Outcome, Probe, Purpose
 
 STORED = "Stored by then"
+ANSWERED = "The answer above stands."
 _ENDED = {Outcome.OUT_OF_MEMORY: "ran out of memory", Outcome.SIZE_LIMIT: "met a size limit", Outcome.ERROR: "failed"}
 
 
@@ -38,7 +39,9 @@ def stored_by_then(paths: Sequence[Path]) -> str:
 
 
 def describe_stop(notes: Sequence[str]) -> str:
-    stored = [note for note in notes if note.startswith(STORED)] or ["No result is stored."]
+    stored = [note for note in notes if note.startswith(STORED)]
+    if not stored and ANSWERED not in notes:
+        stored = ["No result is stored."]
     return " ".join(["Stopped.", *(note for note in notes if note and note not in stored), *stored])
 
 

@@ -128,3 +128,16 @@ def test_a_result_is_shown_behind_a_run_that_is_stopped() -> None:
     with pytest.raises(KeyboardInterrupt):
         run()
     assert len(shown) == 1
+
+
+def test_an_answer_that_was_shown_is_not_denied_where_no_file_was_named(capsys) -> None:
+    def command() -> int:
+        with (
+            Reporting(None).run("measurement", RunSpec("bert-tiny"), lambda event: None) as run,
+            run.shown(lambda _: None, lambda _: 0) as keep,
+        ):
+            keep(Result())
+            raise KeyboardInterrupt
+
+    assert run_command(command) == 130
+    assert capsys.readouterr().err == "Stopped. The answer above stands.\n"
