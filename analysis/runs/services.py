@@ -25,18 +25,18 @@ from analysis.runs.queue.create import (
     wake_for,
     worker_wake,
 )
-from analysis.runs.queue.device_set import DeviceSet, index_of
+from analysis.runs.queue.device_set import DeviceSet
 from analysis.runs.queue.finish import (
-    run_cancel,
     run_fail,
     run_finish,
     run_mark_cancelled,
     run_wants_cancel,
     runs_reap,
 )
-from analysis.runs.queue.lease import Lease, LogLine
 from analysis.runs.queue.progress import (
     LOG_LINES_PER_ATTEMPT,
+    Lease,
+    LogLine,
     Measured,
     environment_set,
     log_add,
@@ -45,4 +45,5 @@ from analysis.runs.queue.progress import (
     progress_set,
     run_heartbeat,
 )
+from analysis.runs.queue.queue_now import index_of
 from analysis.runs.reported.trust import trust_give, trust_revoke

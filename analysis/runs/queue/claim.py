@@ -19,7 +19,8 @@ from analysis.models import Attempt, Device, Run, State
 from analysis.models.querysets import RunQuerySet
 from analysis.runs.kinds import rules_of
 from analysis.runs.queue.create import worker_wake
-from analysis.runs.queue.device_set import DeviceSet, index_of, plan_for
+from analysis.runs.queue.device_set import DeviceSet, plan_for
+from analysis.runs.queue.queue_now import index_of
 from analysis.runs.queue.scheduling import FairShareEntry, fair_share_order
 
 _ROW: dict[str, Any] = {"of": ("self",), "no_key": True}
