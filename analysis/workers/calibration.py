@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Sequence
-
-from django.conf import settings
+from typing import Any
 
 from analysis.models import Device
-from analysis.workers.engine_env import engine_environment
+from analysis.workers.engine_env import ask_engine
 from engine.errors import DeviceUnavailable, EngineError
 from engine.estimate.calibration import Calibration
 from engine.machine.device_lock import inherited_by_child
@@ -25,20 +23,12 @@ def calibration_measure(
 
     The caller holds the card's lock: `keep_open` is its descriptor, which the engine inherits.
     """
-    name, environment = device.device, engine_environment(os.environ) | inherited_by_child(keep_open)
+    name, environment = device.device, inherited_by_child(keep_open)
     if device.uuid and device.compute_capability:  # NVIDIA: chosen by UUID
         name, environment = "cuda:0", environment | {"CUDA_VISIBLE_DEVICES": device.uuid}
+    how: dict[str, Any] = {"command": command, "environment": environment, "keep_open": keep_open}
     try:
-        answer = subprocess.run(
-            [*(command or settings.ENGINE_COMMAND), "calibrate", name, "--json"],
-            capture_output=True,
-            text=True,
-            timeout=_CALIBRATE_SECONDS,
-            start_new_session=True,
-            env=environment,
-            pass_fds=keep_open,
-            cwd=settings.BASE_DIR,
-        )
+        answer = ask_engine("calibrate", name, seconds=_CALIBRATE_SECONDS, **how)
     except (OSError, subprocess.TimeoutExpired) as exc:
         raise DeviceUnavailable(f"the device could not be calibrated: {exc}") from exc
     if answer.returncode != 0:

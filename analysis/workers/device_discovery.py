@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -25,7 +24,7 @@ from django.utils import timezone
 from analysis.models import Device, DeviceDay, Host
 from analysis.models.text import storable_text
 from analysis.workers.device_lock import other_holder
-from analysis.workers.engine_env import engine_environment
+from analysis.workers.engine_env import ask_engine
 from engine.errors import DeviceUnavailable
 from engine.results.result import DeviceFacts
 
@@ -38,16 +37,8 @@ _MEMINFO = Path("/proc/meminfo")
 def devices_find(command: Sequence[str] | None = None) -> list[DeviceFacts]:
     """List the devices of this host by the engine. Raises DeviceUnavailable when the engine fails."""
     try:
-        answer = subprocess.run(
-            [*(command or settings.ENGINE_COMMAND), "devices", "--json"],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=_FIND_SECONDS,
-            start_new_session=True,
-            env=engine_environment(os.environ),
-            cwd=settings.BASE_DIR,
-        )
+        answer = ask_engine("devices", seconds=_FIND_SECONDS, command=command)
+        answer.check_returncode()
         return [DeviceFacts.from_dict(facts) for facts in json.loads(answer.stdout)]
     except subprocess.CalledProcessError as exc:
         raise DeviceUnavailable(f"The engine cannot list this host's devices: {exc.stderr.strip()[-2000:]}") from exc

@@ -50,8 +50,6 @@ WAIT_SECONDS = 5.0
 TASKS = frozenset(
     {"analysis.workers.tasks.wake", "analysis.workers.tasks.housekeep", "analysis.workers.tasks.estimate"}
 )
-# tasks of versions before 0.4, which an upgrade may find in the queue; to be removed with the support of such upgrades
-_FORMER_NAMES = {f"analysis.tasks.{name.rpartition('.')[2]}": name for name in TASKS}
 _PARTS = frozenset({"id", "name", "func", "args", "kwargs", "started", "cluster", "ack_failure"})
 _TYPES = frozenset({("datetime", "datetime"), ("datetime", "timezone"), ("datetime", "timedelta")})
 _BROKEN = (pickle.UnpicklingError, zlib.error, EOFError, ValueError, TypeError, LookupError, AttributeError)
@@ -90,8 +88,6 @@ class SignedTaskReader:
             task = core_signing.loads(payload, key=Conf.SECRET_KEY, salt=Conf.PREFIX, serializer=SafeUnpickler)
         except _BROKEN as exc:
             raise Refused(f"no message of this queue: {exc}") from exc
-        if isinstance(task, dict) and isinstance(task.get("func"), str):
-            task["func"] = _FORMER_NAMES.get(task["func"], task["func"])
         if not isinstance(task, dict) or task.get("func") not in TASKS:
             raise Refused(f"no task of ours: {task!r:.200}")
         if task.get("args") or task.get("kwargs") or not _PARTS.issuperset(task):
@@ -170,11 +166,6 @@ class FailFastSentinel(q2.Sentinel):  # type: ignore[misc]  # django-q2 has no t
         os._exit(DIED_EXIT_STATUS)
 
 
-def _adopt_orphans(**_: Any) -> None:
-    """Make the forked process that runs tasks the parent of its engines' orphans."""
-    adopt_orphans()
-
-
 def start_cluster(stop: Callable[[int, FrameType | None], None], signs: SignsOfLife) -> BaseProcess:
     """Start the processes that serve the queue, with all changes in force; `stop` is called when this one is to end.
 
@@ -183,7 +174,7 @@ def start_cluster(stop: Callable[[int, FrameType | None], None], signs: SignsOfL
     multiprocessing.set_start_method("fork", force=True)  # Python 3.14 would not fork by itself
     pusher.SignedPackage = SignedTaskReader
     FailFastSentinel.signs = signs
-    post_spawn.connect(_adopt_orphans)
+    post_spawn.connect(adopt_orphans)  # of its engines, in the process that runs tasks
     q2.Sentinel = FailFastSentinel  # Cluster.start looks the name up in its module
     cluster = q2.Cluster()
     for number in (signal.SIGTERM, signal.SIGINT):
