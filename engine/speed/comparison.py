@@ -120,7 +120,7 @@ class SpeedComparison:
             if ahead := outlook(self.rounds, self.candidates):
                 expected = {
                     "rounds_expected": len(self.rounds) + max(ahead.rounds, 1),
-                    "seconds_left": round(ahead.seconds, 1),
+                    "seconds_left": round(min(ahead.seconds, left_at_most), 1),
                 }
             self.emit(
                 {
