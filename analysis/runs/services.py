@@ -15,7 +15,7 @@ from analysis.runs.marks.acknowledge import step_acknowledge
 from analysis.runs.marks.annotations import run_annotate, runs_set_baseline, runs_tag, runs_untag
 from analysis.runs.marks.saved_views import saved_view_delete, saved_view_set
 from analysis.runs.queue.again import run_again, runs_retry
-from analysis.runs.queue.claim import claim_next, estimate_claim, run_claim, set_claim
+from analysis.runs.queue.claim import DeviceSet, claim_next, estimate_claim, run_claim, set_claim
 from analysis.runs.queue.create import (
     estimator_wake,
     run_create,
@@ -25,7 +25,6 @@ from analysis.runs.queue.create import (
     wake_for,
     worker_wake,
 )
-from analysis.runs.queue.device_set import DeviceSet
 from analysis.runs.queue.finish import (
     run_fail,
     run_finish,

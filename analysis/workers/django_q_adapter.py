@@ -28,6 +28,7 @@ import signal
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from types import FrameType
@@ -123,18 +124,16 @@ class WatchedQueue:
                 return self._watched.put(item, timeout=WAIT_SECONDS)
 
 
-class WatchedBroker:
-    """The queue's table; its reader gives a sign of life with each look."""
+def watched_broker(broker: Broker, beat: Callable[[], None]) -> Broker:
+    """Return the queue's table, whose reader gives a sign of life with each look."""
 
-    def __init__(self, watched: Broker, beat: Callable[[], None]) -> None:
-        self._watched, self._beat = watched, beat
+    def dequeue() -> Any:
+        beat()
+        return broker.dequeue()
 
-    def dequeue(self) -> Any:
-        self._beat()
-        return self._watched.dequeue()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._watched, name)
+    watched = copy(broker)
+    watched.dequeue = dequeue
+    return watched
 
 
 class FailFastSentinel(q2.Sentinel):  # type: ignore[misc]  # django-q2 has no types
@@ -148,7 +147,7 @@ class FailFastSentinel(q2.Sentinel):  # type: ignore[misc]  # django-q2 has no t
 
     def spawn_pusher(self) -> BaseProcess:
         beat = self.signs.pusher
-        tasks, broker = WatchedQueue(self.task_queue, beat), WatchedBroker(self.broker, beat)
+        tasks, broker = WatchedQueue(self.task_queue, beat), watched_broker(self.broker, beat)
         pusher: BaseProcess = self.spawn_process(q2.pusher, tasks, self.event_out, broker)
         return pusher
 

@@ -6,10 +6,8 @@ in MEMORYMARK_ENGINE_ENVIRONMENT (HF_TOKEN, for weights that require one).
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from django.conf import settings
 
@@ -42,24 +40,3 @@ def _may_pass(name: str, value: str) -> bool:
     if _PROXY.fullmatch(name):
         return "@" not in value  # the part before it is a user name and password
     return bool(_PASSES.fullmatch(name)) and not _SECRET.search(name)
-
-
-def ask_engine(
-    *question: str,
-    seconds: float,
-    command: Sequence[str] | None = None,
-    environment: Mapping[str, str] | None = None,
-    keep_open: Sequence[int] = (),
-) -> subprocess.CompletedProcess[str]:
-    """Have the engine answer a question in a child process. Raises OSError and TimeoutExpired."""
-    return subprocess.run(
-        [*(command or settings.ENGINE_COMMAND), *question, "--json"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=seconds,
-        start_new_session=True,
-        env=engine_environment(os.environ) | dict(environment or {}),
-        pass_fds=keep_open,
-        cwd=settings.BASE_DIR,
-    )

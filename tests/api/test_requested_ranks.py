@@ -11,7 +11,7 @@ from django.test import Client
 from analysis.models import Device, Run
 from analysis.runs import services
 from analysis.runs.kinds import rules_of
-from analysis.runs.queue.device_set import DeviceSet
+from analysis.runs.queue.claim import DeviceSet
 from analysis.workers.supervisor import engine_arguments
 from engine.text.units import GIB
 from engine.tune.spec import TuneSpec

@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 from analysis.management.commands import calibrate
 from analysis.models import Device, Run
 from analysis.runs.gpu_catalog import calibrations
-from analysis.workers.calibration import calibration_measure
+from analysis.workers.device_discovery import calibration_measure
 from analysis.workers.device_lock import device_lock
 from analysis.workers.supervisor import start_engine, supervise
 from engine.errors import DeviceUnavailable, EngineError
