@@ -95,7 +95,7 @@ def _apply(rule: RetentionRule, clock: _Clock) -> Applied:
         return Applied(rule, None)
     before, count, is_complete = _before(rule), 0, False
     while clock.has_time():
-        done, is_complete = _BATCHES[rule.what](rule, before)
+        done, is_complete = _BATCHES.get(rule.what, _purge_rows)(rule, before)
         count += done
         if is_complete:
             break
@@ -112,16 +112,18 @@ def _before(rule: RetentionRule) -> datetime:
 
 
 def _due(rule: RetentionRule, before: datetime) -> QuerySet[Any]:
-    due: dict[What, Callable[[], QuerySet[Any]]] = {
-        What.DELETED_RUNS: lambda: purge.runs_deleted(before),
-        What.OLD_RUNS: lambda: purge.runs_old(before),
-        What.LOG_LINES: lambda: purge.runs_with_old_logs(rule.reached_at, before),
-        What.AUDIT_ENTRIES: lambda: AuditEntry.objects.filter(recorded_at__lt=before),
-        What.IDEMPOTENCY_KEYS: lambda: IdempotencyKey.objects.filter(created_at__lt=before),
-        What.NEWS: lambda: NewsEvent.objects.filter(created_at__lt=before),
-        What.SHARE_LINKS: lambda: ShareLink.objects.filter(created_at__lt=before),
-    }
-    return due[What(rule.what)]()
+    return _DUE[What(rule.what)](rule, before)
+
+
+_DUE: Mapping[What, Callable[[RetentionRule, datetime], QuerySet[Any]]] = {
+    What.DELETED_RUNS: lambda _, before: purge.runs_deleted(before),
+    What.OLD_RUNS: lambda _, before: purge.runs_old(before),
+    What.LOG_LINES: lambda rule, before: purge.runs_with_old_logs(rule.reached_at, before),
+    What.AUDIT_ENTRIES: lambda _, before: AuditEntry.objects.filter(recorded_at__lt=before),
+    What.IDEMPOTENCY_KEYS: lambda _, before: IdempotencyKey.objects.filter(created_at__lt=before),
+    What.NEWS: lambda _, before: NewsEvent.objects.filter(created_at__lt=before),
+    What.SHARE_LINKS: lambda _, before: ShareLink.objects.filter(created_at__lt=before),
+}
 
 
 def _purge_rows(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
@@ -152,10 +154,8 @@ _BATCHES: Mapping[str, Callable[[RetentionRule, datetime], tuple[int, bool]]] = 
     What.OLD_RUNS: lambda _, before: _batch(services.runs_expire, before, _RUNS_AT_ONCE),
     What.LOG_LINES: _trim_logs,
     What.AUDIT_ENTRIES: lambda _, before: _batch(AuditEntry.objects.all().purge_before, before, _ROWS_AT_ONCE),
-    What.IDEMPOTENCY_KEYS: _purge_rows,
-    What.NEWS: _purge_rows,
-    What.SHARE_LINKS: _purge_rows,
 }
+"""What removes a batch of each kind, where it is more than to delete the rows."""
 
 
 def _tidy(clock: _Clock) -> None:
