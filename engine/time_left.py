@@ -94,7 +94,11 @@ class TimeLeft:
 
     def start_under_way(self, number: int, now: float) -> tune_plan.StartUnderWay | None:
         """Return what is to be said of the start with this number; None where no training of one's own is started."""
-        return tune_plan.start_under_way(self._so_far(now), number) if is_own_training(self.spec) else None
+        return tune_plan.start_under_way(self._so_far(now), number) if self._is_tuning else None
+
+    @property
+    def _is_tuning(self) -> bool:
+        return is_own_training(self.spec)
 
     def _expected(self, now: float) -> float | None:
         phases = self.progress.get("phases") or {}
@@ -106,7 +110,7 @@ class TimeLeft:
             return None
         if "check" in self.spec:
             return _of_validation(self.progress, self.spec["check"] == "compile", now)
-        plan = tune_plan.seconds_left if is_own_training(self.spec) else seconds_left
+        plan = tune_plan.seconds_left if self._is_tuning else seconds_left
         return plan(self._so_far(now))
 
     def _so_far(self, now: float) -> SoFar:
