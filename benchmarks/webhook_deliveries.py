@@ -169,7 +169,7 @@ def end_runs(owner: Any, device: Any, count: int) -> None:
 
     for _ in range(count):
         run = services.run_create(spec=RunSpec("bert-tiny"), place=Placement(device=device), requested_by=owner)
-        services.run_cancel(run_id=run.pk)
+        services.runs_cancel(run_ids=[run.pk])
 
 
 def judged(secrets: dict[str, str]) -> dict[str, Any]:

@@ -42,8 +42,6 @@ _STAGE_LENGTH = 200
 _IMPORTING = "importing "
 _TURN = re.compile(r"(?:change|size|value) (\d{1,5}) of (?:about )?(\d{1,5}):", re.ASCII)
 _MOST_MEASURED = 4
-BOUND_SHARE = 0.5
-"""Share of `seconds_left_at_most` that is expected, where an earlier version of the engine sends only that bound."""
 
 Progress = dict[str, Any]
 
@@ -115,11 +113,8 @@ def _measured(progress: Mapping[str, Any], event: Mapping[str, Any], at: float) 
 
 def _outlook(event: Mapping[str, Any], number: int) -> Progress:
     """Return the engine's outlook on its comparison of speeds: before the first round ends, it has no time."""
-    left, bound = _time(event.get("seconds_left")), _time(event.get("seconds_left_at_most"))
-    if left is None and bound is not None:
-        left = BOUND_SHARE * bound
     expected = event.get("rounds_expected")
     return {
-        "timing_seconds_left": left if number > 1 else None,
+        "timing_seconds_left": _time(event.get("seconds_left")) if number > 1 else None,
         "rounds_expected": expected if isinstance(expected, int) else None,
     }

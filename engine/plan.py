@@ -8,29 +8,28 @@ from the existing probes, not from an order of the phases.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from statistics import linear_regression
 
 from .results.result import Outcome, Probe, Purpose
 from .results.speed_rounds import Stage
 from .search.guided import AIMS
 from .search.unguided import curve_sizes
 from .spec import MEMORY_STEPS
-from .speed.comparison import APART
 from .speed.selection import BLOCK_SECONDS, EVALUATION_ROUNDS, SELECTION_ROUNDS
 
 SOAK_STEPS, SOAK_STEPS_CPU = 20, 5
 EDGE_PROBES = 2  # to find the largest size that keeps the reserve
 PROBES_NEEDED = 2
 PLAIN_SHARE = 0.6  # time of an unmeasured step / time of the same step with its memory measured
-REFUSED_SHARE = 0.6  # time of a refused probe / time of one that fits: most are refused in their second step
 NEAR_SHARE = 0.9  # a fit at this share of the estimated boundary shows that the estimate is about right
 EXTRA_ROUNDS_SECONDS = 30.0
 """Expected seconds of the rounds beyond the fewest, until a round shows how steady the machine is: half the maximum."""
 REMAIN_SHARE = 0.5  # share of the candidates left from the second round of the selection on
 EVALUATED = 2.3  # mean number of sizes in an evaluation round: today's, recommended, fastest; two may be the same
 EXPLAINING_SECONDS = 1.0  # seconds beyond those of a new process and the steps
-_LEAST_SHARE = 0.1  # share of a part that counts as left while it takes longer than expected
+LEAST_SHARE = 0.1  # share of a part that counts as left while it takes longer than expected
 
 _SEARCHED = (Purpose.SEARCH, Purpose.CONFIRM)
 _MEASURING = ("searching", "soaking", "curve")
@@ -46,44 +45,53 @@ class SoFar:
 
     `expected` is the largest size of the estimate. `open_seconds` is what starting a process with the model takes, 0
     where that is unknown. `under_way_seconds` is how long the current probe has taken so far, or the current phase
-    where no probe runs. `timing_seconds_left` is the engine's own figure, once it compares speeds.
+    where no probe runs; of a tuning, None between two starts. `timing_seconds_left` is the engine's own figure, once it
+    compares speeds.
     """
 
     phase: str
     probes: Sequence[Probe]
     current_batch_size: int
-    soak_steps: int
+    soak_steps: int = SOAK_STEPS
+    compares_speed: bool = True
     expected: int | None = None
     open_seconds: float = 0.0
-    under_way_seconds: float = 0.0
+    under_way_seconds: float | None = 0.0
     timing_seconds_left: float | None = None
 
 
 def seconds_left(so_far: SoFar) -> float | None:
     """Return how long the run is expected to go on; None where its own probes do not show it."""
-    steps = _StepSeconds.of(so_far.probes)
-    if len(so_far.probes) < PROBES_NEEDED or steps is None:
+    step_seconds = _step_seconds(so_far.probes)
+    if len(so_far.probes) < PROBES_NEEDED or step_seconds is None:
         return so_far.timing_seconds_left if so_far.phase == "timing" else None
     aim = _aim(so_far.probes, so_far.expected, is_searching=so_far.phase == "searching")
     if aim is None:
         return None
-    explaining = so_far.open_seconds + MEMORY_STEPS * steps.at(aim.size) + EXPLAINING_SECONDS
+    explaining = so_far.open_seconds + MEMORY_STEPS * step_seconds(aim.size) + EXPLAINING_SECONDS
     if so_far.phase == "explaining":
-        return _less(explaining, so_far.under_way_seconds, explaining)
-    timing = so_far.open_seconds + _timing_seconds(_sizes(so_far, aim), so_far.current_batch_size, steps)
+        return less(explaining, so_far.under_way_seconds, explaining)
+    timing = 0.0
+    if so_far.compares_speed:
+        sizes = {*curve_sizes([1], aim.size), min(so_far.current_batch_size, aim.size), aim.size}
+        timing = so_far.open_seconds + timing_seconds(sizes, so_far.current_batch_size, so_far.probes)
     if so_far.phase == "timing":
         known = so_far.timing_seconds_left
-        return explaining + (_less(timing, so_far.under_way_seconds, timing) if known is None else known)
+        return explaining + (less(timing, so_far.under_way_seconds, timing) if known is None else known)
     if so_far.phase not in _MEASURING:
         return None
-    probes = _probes_left(so_far, aim, steps)
-    now = _less(sum(probes), so_far.under_way_seconds, probes[0]) if probes else 0.0
-    return now + timing + explaining
+    whole = MEMORY_STEPS * step_seconds(aim.size)
+    probing = whole * aim.probes + sum(MEMORY_STEPS * step_seconds(size) for size in _curve_left(so_far, aim.size))
+    if all(p.purpose is not Purpose.SOAK for p in so_far.probes):
+        probing += so_far.soak_steps * PLAIN_SHARE * step_seconds(aim.size) + so_far.open_seconds
+    if all(p.purpose is not Purpose.CURVE or p.batch_size <= NEAR_SHARE * aim.size for p in so_far.probes):
+        probing += whole  # the largest size with the reserve
+    return less(probing, so_far.under_way_seconds, min(whole, probing)) + timing + explaining
 
 
-def _less(seconds: float, spent: float, part: float) -> float:
-    """Subtract the seconds that the current part has spent; at least `_LEAST_SHARE` of that part stays left."""
-    return seconds - min(spent, (1 - _LEAST_SHARE) * part)
+def less(seconds: float, spent: float | None, part: float) -> float:
+    """Subtract the seconds that the current part has spent; at least `LEAST_SHARE` of that part stays left."""
+    return seconds - min(spent or 0.0, (1 - LEAST_SHARE) * part)
 
 
 def share_of_phase(so_far: SoFar) -> float:
@@ -107,37 +115,24 @@ class _Aim:
     probes: float
 
 
-@dataclass(frozen=True, slots=True)
-class _StepSeconds:
-    """The seconds of a measured step by batch size."""
+def _step_seconds(probes: Iterable[Probe]) -> Callable[[int], float] | None:
+    """Return the seconds of a measured step by batch size, on a line through the known ones; None where none trained.
 
-    known: tuple[tuple[int, float], ...]
-
-    @classmethod
-    def of(cls, probes: Iterable[Probe]) -> _StepSeconds | None:
-        """Take them from the probes that trained; None where none did.
-
-        The very first probe also loads libraries and kernels, so its steps count for no more than those of the next
-        larger size. A soak is measured less closely, so its steps are scaled to those of other probes.
-        """
-        trained = [p for p in probes if p.fits and p.steps and p.wall_seconds]
-        shares = {Purpose.SOAK: PLAIN_SHARE}
-        ordered = sorted({p.batch_size: p.wall_seconds / p.steps / shares.get(p.purpose, 1.0) for p in trained}.items())
-        if len(ordered) > 1 and ordered[0][0] == trained[0].batch_size:
-            ordered[0] = (ordered[0][0], min(ordered[0][1], ordered[1][1]))
-        return cls(tuple(ordered)) if ordered else None
-
-    def at(self, size: int) -> float:
-        """Interpolate linearly between known sizes; extrapolate beyond the largest, at most in proportion to size."""
-        (low, low_seconds), *_ = self.known
-        rise = 0.0
-        for high, high_seconds in self.known:
-            if size <= high:
-                share = (size - low) / (high - low) if low < size else 0.0
-                return low_seconds + share * (high_seconds - low_seconds)
-            rise = max((high_seconds - low_seconds) / (high - low), 0.0) if high > low else high_seconds / high
-            low, low_seconds = high, high_seconds
-        return min(low_seconds + rise * (size - low), low_seconds * size / low)
+    The very first probe also loads libraries and kernels, so its steps count for no more than those of the next larger
+    size. A soak is measured less closely, and is left out.
+    """
+    trained = [p for p in probes if p.fits and p.steps and p.wall_seconds and p.purpose is not Purpose.SOAK]
+    if not trained:
+        return None
+    known = {p.batch_size: p.wall_seconds / p.steps for p in trained}
+    first, later = trained[0].batch_size, sorted(known)[1:]
+    if later and first == min(known):
+        known[first] = min(known[first], known[later[0]])
+    least = min(known.values())
+    if not later:
+        return lambda size: least * max(size / first, 1.0)
+    slope, start = linear_regression(list(known), list(known.values()))
+    return lambda size: max(start + slope * size, least)
 
 
 def _largest(probes: Iterable[Probe]) -> int:
@@ -161,21 +156,6 @@ def _aim(probes: Sequence[Probe], expected: int | None, *, is_searching: bool) -
     return _Aim(expected, 2 if has_come_near else (2 + AIMS) / 2)
 
 
-def _probes_left(so_far: SoFar, aim: _Aim, steps: _StepSeconds) -> list[float]:
-    """Return the seconds of each probe still expected before the comparison of speeds, the next one first."""
-    whole = MEMORY_STEPS * steps.at(aim.size)
-    left = []
-    if aim.probes:
-        left += [whole * min(1.0, aim.probes - 1 - place) for place in range(math.ceil(aim.probes) - 1)]
-        left.append(REFUSED_SHARE * whole + so_far.open_seconds)
-    if all(p.purpose is not Purpose.SOAK for p in so_far.probes):
-        left.append(so_far.soak_steps * PLAIN_SHARE * steps.at(aim.size) + so_far.open_seconds)
-    left += [MEMORY_STEPS * steps.at(size) for size in _curve_left(so_far, aim.size)]
-    if all(p.purpose is not Purpose.CURVE or p.batch_size <= NEAR_SHARE * aim.size for p in so_far.probes):
-        left.append(whole)  # the largest size with the reserve
-    return left
-
-
 def _curve_left(so_far: SoFar, largest: int) -> list[int]:
     fitted = {p.batch_size for p in so_far.probes if p.fits}
     searched = sorted(p.batch_size for p in so_far.probes if p.fits and p.purpose in _SEARCHED)
@@ -183,31 +163,21 @@ def _curve_left(so_far: SoFar, largest: int) -> list[int]:
     return sorted(wanted - fitted)
 
 
-def _sizes(so_far: SoFar, aim: _Aim) -> list[int]:
-    known = {*(p.batch_size for p in so_far.probes if p.fits), *_curve_left(so_far, aim.size), aim.size}
-    kept: list[int] = []
-    for size in sorted(known, reverse=True):
-        if not kept or kept[-1] >= APART * size:
-            kept.append(size)
-    return kept
+def timing_seconds(sizes: Iterable[int], current: int, probes: Iterable[Probe]) -> float:
+    """Return the seconds that comparing the speeds of these sizes is expected to take; 0 where no step is known.
 
+    These are the fewest rounds, and half of the further ones allowed.
+    """
+    step_seconds, compared = _step_seconds(probes), sorted(sizes, reverse=True)
+    if step_seconds is None:
+        return 0.0
 
-def timing_seconds(sizes: Sequence[int], current: int, probes: Sequence[Probe]) -> float:
-    """Return the seconds that comparing the speeds of these sizes is expected to take."""
-    steps = _StepSeconds.of(probes)
-    return _timing_seconds(sorted(sizes, reverse=True), current, steps) if steps else 0.0
+    def block(stage: Stage, size: int) -> float:
+        each = PLAIN_SHARE * step_seconds(size)  # one to warm up, then at least one
+        return each + max(BLOCK_SECONDS[stage], each)
 
-
-def _timing_seconds(sizes: Sequence[int], current: int, steps: _StepSeconds) -> float:
-    """Return the seconds of the comparison of speeds: its fewest rounds, and half of the further ones allowed."""
-    first = sum(_block(Stage.SELECTION, size, steps) for size in sizes)
-    pair = [_block(Stage.EVALUATION, size, steps) for size in (min(current, sizes[0]), sizes[0])]
+    first = sum(block(Stage.SELECTION, size) for size in compared)
+    pair = [block(Stage.EVALUATION, size) for size in (min(current, compared[0]), compared[0])]
     each = EVALUATED * sum(pair) / len(pair)
     extra = max(EXTRA_ROUNDS_SECONDS - each / 2, 0.0)  # no round begins that may end too late
     return first * (1 + REMAIN_SHARE * (SELECTION_ROUNDS - 1)) + EVALUATION_ROUNDS * each + extra
-
-
-def _block(stage: Stage, size: int, steps: _StepSeconds) -> float:
-    """Return the seconds of a block of a size: a step to warm up, then at least one step."""
-    each = PLAIN_SHARE * steps.at(size)
-    return each + max(BLOCK_SECONDS[stage], each)

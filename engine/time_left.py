@@ -27,8 +27,7 @@ GROWTH, GROWTH_SECONDS = 1.25, 2.0  # a new figure replaces the one shown if abo
 CARDS_NEEDED = 4
 TRACE_OF_IMPORT, CARD_OF_IMPORT = 0.6, 0.02
 """Time of a trace, and of each card, as a share of the time to load the libraries: all three are Python on one core."""
-BOTH_OF_FORWARD = 2.2  # time of forward and backward passes / time of the forward passes alone
-GRADIENTS_OF_BOTH = 0.4  # time to compare the gradients / time of forward and backward passes
+BACKWARD_OF_FORWARD = 3.1  # time of forward and backward passes, and of comparing gradients / time of forward passes
 COMPILE_SECONDS = 60.0  # time to compile a small model on a CPU, assumed until the run's own is known
 AGAIN_OF_COMPILE = 0.7  # time after compiling (compiled steps, gradients compiled again) / time to compile
 
@@ -72,7 +71,7 @@ class TimeLeft:
 
     def say(self, now: float) -> None:
         """Compute the figure at this second of the run, after the events so far."""
-        expected, budget = self._expected(now), self._budget
+        expected, budget = self._expected(now), _budget_of(self.spec)
         if expected is not None and budget is not None:
             expected = min(expected, max(budget - now, 0.0))
         if expected is not None and not expected <= LONGEST_SECONDS:  # true for NaN too
@@ -90,20 +89,16 @@ class TimeLeft:
             return self.said.left(now)
         if (most := budget_of_race(self.spec)) is not None:
             return max(most - now, 0.0)
-        budget = self._budget
+        budget = _budget_of(self.spec)
         return budget - now if budget is not None and 2 * now >= budget > now else None
 
     def start_under_way(self, number: int, now: float) -> tune_plan.StartUnderWay | None:
         """Return what is to be said of the start with this number; None where no training of one's own is started."""
-        return tune_plan.start_under_way(self._starts(now), number) if self._is_tuning else None
+        return tune_plan.start_under_way(self._so_far(now), number) if self._is_tuning else None
 
     @property
     def _is_tuning(self) -> bool:
         return is_own_training(self.spec)
-
-    @property
-    def _budget(self) -> float | None:
-        return _budget_of(self.spec)
 
     def _expected(self, now: float) -> float | None:
         phases = self.progress.get("phases") or {}
@@ -115,20 +110,11 @@ class TimeLeft:
             return None
         if "check" in self.spec:
             return _of_validation(self.progress, self.spec["check"] == "compile", now)
-        if self._is_tuning:
-            return tune_plan.seconds_left(self._starts(now))
-        return seconds_left(so_far(self.spec, self.progress, self.probes, now))
+        plan = tune_plan.seconds_left if self._is_tuning else seconds_left
+        return plan(self._so_far(now))
 
-    def _starts(self, now: float) -> tune_plan.StartsSoFar:
-        progress = self.progress
-        return tune_plan.StartsSoFar(
-            phase=str(progress.get("phase") or ""),
-            probes=self.probes,
-            current_batch_size=int(self.spec.get("current_batch_size") or 0),
-            compares_speed=bool(self.spec.get("compare_speed")),
-            under_way_seconds=_under_way(progress, now) if "batch_size" in progress else None,
-            timing_seconds_left=_timing_left(progress, now),
-        )
+    def _so_far(self, now: float) -> SoFar:
+        return so_far(self.spec, self.progress, self.probes, now)
 
 
 def budget_of_race(spec: Mapping[str, Any]) -> float | None:
@@ -162,18 +148,24 @@ def describe_number(what: str, number: int, expected: object) -> str:
 
 
 def so_far(spec: Mapping[str, Any], progress: Mapping[str, Any], probes: Iterable[Probe], now: float = 0.0) -> SoFar:
-    """Return what is known of a measurement under way, as its plan takes it."""
+    """Return what is known of a measurement or a tuning under way, as its plan takes it."""
     phases, phase, left = progress.get("phases") or {}, str(progress.get("phase") or ""), _timing_left(progress, now)
+    is_tuning = is_own_training(spec)
     has_imported = phases.keys() >= {"estimating", "preparing", "searching"}  # before it prepared
-    is_unknown = phase == "timing" and left is None  # what its first rounds took is subtracted from the whole phase
+    under_way: float | None = _under_way(progress, now)
+    if is_tuning and "batch_size" not in progress:
+        under_way = None
+    elif not is_tuning and phase == "timing" and left is None:
+        under_way = max(now - phases["timing"], 0.0)  # its first rounds are subtracted from the whole phase
     return SoFar(
         phase=phase,
         probes=list(probes),
         current_batch_size=int(spec.get("current_batch_size") or spec.get("batch_size") or 1),
         soak_steps=int(soak_steps(spec.get("soak_steps"), progress.get("device_kind"))),
+        compares_speed=spec.get("compare_speed") is not False,
         expected=progress.get("expected"),
         open_seconds=max(0.0, phases["searching"] - phases["preparing"]) if has_imported else 0.0,
-        under_way_seconds=max(now - phases["timing"], 0.0) if is_unknown else _under_way(progress, now),
+        under_way_seconds=under_way,
         timing_seconds_left=left,
     )
 
@@ -215,26 +207,13 @@ def _of_estimate(progress: Mapping[str, Any], now: float) -> float | None:
 
 
 def _of_validation(progress: Mapping[str, Any], is_compile: bool, now: float) -> float | None:
-    phases, measured = progress.get("phases") or {}, progress.get("measured") or []
-    phase = str(progress.get("phase") or "")
-    if is_compile:
-        return _of_compile(phases, phase, measured, now)
-    if len(measured) < 2:
-        return None
-    forward = measured[1] - measured[0]
-    both = phases["gradients"] - measured[1] if "gradients" in phases else BOTH_OF_FORWARD * forward
-    gradients = GRADIENTS_OF_BOTH * both
-    if phase == "gradients":
-        return float(max(gradients - (now - phases["gradients"]), 0.1 * gradients))
-    return float(max(both - (now - measured[1]), 0.1 * both) + gradients)
-
-
-def _of_compile(phases: Mapping[str, Any], phase: str, measured: list[float], now: float) -> float | None:
-    begun = phases.get("compiling")
+    """Return the seconds left by the forward passes or the compiling: what follows takes a known share of these."""
+    measured, phases = progress.get("measured") or [], progress.get("phases") or {}
+    begun = phases.get("compiling") if is_compile else next(iter(measured), None)
     if begun is None:
         return None
-    took = measured[1] - begun if len(measured) > 1 else max(COMPILE_SECONDS, 1.1 * (now - begun))
-    after = AGAIN_OF_COMPILE * took
+    share = AGAIN_OF_COMPILE if is_compile else BACKWARD_OF_FORWARD
     if len(measured) > 1:
-        return float(max(after - (now - measured[1]), 0.1 * after))
-    return float(took - (now - begun) + after)
+        took = measured[1] - begun
+        return float(max(share * took - (now - measured[1]), 0.1 * took))
+    return float(max(COMPILE_SECONDS, 1.1 * (now - begun)) * (1 + share) - (now - begun)) if is_compile else None

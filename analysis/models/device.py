@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.conf import settings
 from django.core.validators import MinValueValidator
 from django.db import models
@@ -22,6 +24,11 @@ class MaintenanceMixin(models.Model):
 
     class Meta:
         abstract = True
+
+    def is_in_maintenance(self, now: datetime) -> bool:
+        """Whether maintenance has begun and is not over: without a start it has begun, without an end it lasts."""
+        begins, ends = self.maintenance_from, self.maintenance_until
+        return bool(begins or ends) and (begins is None or begins <= now) and (ends is None or now < ends)
 
 
 class Host(MaintenanceMixin):
@@ -131,6 +138,11 @@ class Device(MaintenanceMixin):
     @property
     def is_held(self) -> bool:
         return bool(self.held_process)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether others held so much when a worker last tried that only runs that accept a shared device start."""
+        return (self.foreign_used_bytes or 0) > FOREIGN_SHARE_MAX * self.capacity_bytes
 
     @property
     def is_filled_by_others(self) -> bool:

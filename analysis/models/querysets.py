@@ -198,7 +198,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         if (capability := compute_capability(device)) is not None:
             enough = Q(needs_compute_capability__lte=capability)
             waiting = waiting.filter(Q(needs_compute_capability=None) | enough)
-        if (device.foreign_used_bytes or 0) > FOREIGN_SHARE_MAX * device.capacity_bytes:
+        if device.is_shared:
             waiting = waiting.filter(accepts_shared_device=True)
         return waiting.of_people_allowed_on(device).order_by("created_at", "id")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from urllib.parse import urlsplit
@@ -21,17 +20,15 @@ logger = logging.getLogger(__name__)
 Address = IPv4Address | IPv6Address
 NOT_PUBLIC = "the address is not public"
 
-_METADATA = frozenset({ip_address("168.63.129.16")})
-"""Public addresses that a cloud answers to its own machines alone: Azure's. The others are private or link-local."""
-# from IANA's special-purpose registries; the lists of older Pythons lack these
+# from IANA's special-purpose registries; the lists of older Pythons lack these. 2002: stands for any IPv4 address, and
+# Azure answers its own machines alone at 168.63.129.16; other clouds' metadata are at private or link-local addresses
 _SPECIAL = (
-    *(IPv4Network("192.0.0.0/24"), IPv4Network("192.88.99.0/24")),
-    *(IPv6Network("2001::/23"), IPv6Network("3fff::/20")),
+    *(IPv4Network("192.0.0.0/24"), IPv4Network("192.88.99.0/24"), IPv4Network("168.63.129.16/32")),
+    *(IPv6Network("2001::/23"), IPv6Network("2002::/16"), IPv6Network("3fff::/20")),
 )
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 """All that IANA has given to anybody; what lies outside is special, or nobody's."""
 _NAT64 = IPv6Network("64:ff9b::/96")
-_IPV4_COMPATIBLE = IPv6Network("::/96")
 
 
 class RefusedAddressError(Exception):
@@ -82,21 +79,13 @@ def parse_target(url: str) -> Target:
     return Target(is_tls, parts.hostname.lower().rstrip("."), port or (443 if is_tls else 80), path)
 
 
-def why_refused(address: Address) -> str:
-    """Say why news may not go to an address; empty for a public one. For the process's log: the text names it."""
-    if isinstance(address, IPv6Address) and address in _NAT64:
-        return why_refused(IPv4Address(int(address) & 0xFFFF_FFFF))  # the gateway connects to that one
-    for each in (address, *_embedded(address)):
-        if each in _METADATA:
-            return f"{address} is a metadata service"
-        if not _is_public(each):
-            return f"{address} is not a public address"
-    return ""
-
-
-def _is_public(address: Address) -> bool:
-    if isinstance(address, IPv6Address) and address not in _GLOBAL_UNICAST:
-        return False
+def is_public(address: Address) -> bool:
+    """Whether news may go to an address without anybody's leave."""
+    if isinstance(address, IPv6Address):
+        if address in _NAT64:
+            return is_public(IPv4Address(int(address) & 0xFFFF_FFFF))  # the gateway connects to that one
+        if address not in _GLOBAL_UNICAST:
+            return False
     is_special = any(address in network for network in _SPECIAL)
     return address.is_global and not (address.is_multicast or address.is_reserved or is_special)
 
@@ -113,17 +102,8 @@ def checked_addresses(target: Target, *, is_allowed: bool) -> list[str]:
     addresses = list(dict.fromkeys(str(info[4][0]) for info in found))
     if not is_allowed:
         for text in addresses:
-            if reason := why_refused(ip_address(text)):
+            if not is_public(ip_address(text)):
                 # what a name stands for inside the lab is not for everybody who may subscribe
-                logger.warning("no news to %s: %s", target.host_header, reason)
+                logger.warning("no news to %s: %s is not a public address", target.host_header, text)
                 raise RefusedAddressError(f"{NOT_PUBLIC}: a GPU manager has to allow the host {target.host_header}")
     return addresses
-
-
-def _embedded(address: Address) -> Iterator[IPv4Address]:
-    """Return the IPv4 addresses inside an IPv6 one: a gateway would connect to those."""
-    if isinstance(address, IPv4Address):
-        return
-    if address in _IPV4_COMPATIBLE:
-        yield IPv4Address(int(address) & 0xFFFF_FFFF)
-    yield from filter(None, (address.ipv4_mapped, address.sixtofour, *(address.teredo or ())))

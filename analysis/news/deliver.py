@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -35,7 +34,6 @@ from analysis.news import mail
 from analysis.news.addresses import parse_target
 from analysis.news.messages import encoded
 from analysis.news.post import DeliveryOutcome, post
-from analysis.news.retry_schedule import DISABLED_AFTER, is_to_be_disabled, next_attempt
 from analysis.news.signing import HEADER, signature_header, signing_secrets
 from engine import __version__
 from engine.errors import SpecError
@@ -43,24 +41,23 @@ from engine.errors import SpecError
 _LOOKUP_SECONDS = 30.0
 """Seconds after which resolvers give up a name lookup, which has no time limit of ours."""
 _AWAY_SECONDS = 120.0
+LONGEST_SECONDS = 3600.0
+DISABLED_AFTER = timedelta(days=3)
+"""How long every attempt must have failed before a subscription is disabled."""
 GONE = 410
 """The status by which a receiver says that it wants no more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """All that one attempt needs: the thread that sends it reads no row."""
+    """All that one attempt needs: the thread that sends it reads no row.
 
-    delivery_pk: int
-    subscription_pk: int
-    number: int
-    channel: str
-    url: str
-    delivery_id: str
-    body: dict[str, Any]
-    secrets: tuple[str, ...]
+    The delivery has its subscription and their owner.
+    """
+
+    delivery: Delivery
+    secrets: Sequence[str]
     is_host_allowed: bool
-    mail_address: str
 
 
 def take_due(limit: int, busy: Collection[int]) -> list[Parcel]:
@@ -84,29 +81,30 @@ def is_sender_away() -> bool:
 
 def attempt(parcel: Parcel) -> DeliveryOutcome:
     """Send it once. Runs in a thread, without the database."""
-    if parcel.channel == Channel.EMAIL:
-        return mail.send(parcel.mail_address, parcel.delivery_id, parcel.body)
-    body = encoded(parcel.channel, parcel.delivery_id, parcel.body)
+    to, number, content = parcel.delivery.subscription, str(parcel.delivery.delivery_id), parcel.delivery.body
+    if to.channel == Channel.EMAIL:
+        return mail.send(to.owner.email, number, content)
+    body = encoded(to.channel, number, content)
     headers = {
         "Content-Type": "application/json",
         "User-Agent": f"MemoryMark/{__version__}",
-        "X-MemoryMark-Event": str(parcel.body["event"]),
-        "X-MemoryMark-Delivery": parcel.delivery_id,
+        "X-MemoryMark-Event": str(content["event"]),
+        "X-MemoryMark-Delivery": number,
     }
     if parcel.secrets:
         headers[HEADER] = signature_header(parcel.secrets, body, int(time.time()))
     limit = settings.NEWS_TIMEOUT_SECONDS
-    return post(parcel.url, body, headers, is_allowed=parcel.is_host_allowed, seconds=limit)
+    return post(to.url, body, headers, is_allowed=parcel.is_host_allowed, seconds=limit)
 
 
 def store_outcome(parcel: Parcel, outcome: DeliveryOutcome) -> None:
     with transaction.atomic():
-        delivery = Delivery.objects.select_for_update().filter(pk=parcel.delivery_pk).first()
+        delivery = Delivery.objects.select_for_update().filter(pk=parcel.delivery.pk).first()
         if delivery is None or delivery.state != DeliveryState.WAITING:
             return  # its subscription was deleted or disabled, or a slower sender's delivery arrived meanwhile
         DeliveryAttempt.objects.create(
             delivery=delivery,
-            number=parcel.number,
+            number=parcel.delivery.attempts_made,
             is_delivered=outcome.is_delivered,
             status=outcome.status,
             seconds=outcome.seconds,
@@ -122,7 +120,7 @@ def store_outcome(parcel: Parcel, outcome: DeliveryOutcome) -> None:
         subscription = subscriptions.get()
         if outcome.status == GONE:
             disable(subscription, "the receiver answered 410 Gone")
-        elif is_to_be_disabled(subscription.failing_since, database_now()):
+        elif subscription.failing_since and database_now() - subscription.failing_since >= DISABLED_AFTER:
             disable(subscription, f"every attempt failed for {DISABLED_AFTER.days} days; the last: {outcome.reason}")
 
 
@@ -134,19 +132,9 @@ def _take(pk: int) -> Parcel | None:
     delivery = Delivery.objects.select_related("subscription__owner").filter(pk=pk).first()
     if delivery is None:
         return None
-    subscription = delivery.subscription
-    return Parcel(
-        delivery_pk=pk,
-        subscription_pk=subscription.pk,
-        number=delivery.attempts_made,
-        channel=subscription.channel,
-        url=subscription.url,
-        delivery_id=str(delivery.delivery_id),
-        body=delivery.body,
-        secrets=tuple(signing_secrets(subscription, database_now())) if subscription.is_signed else (),
-        is_host_allowed=_is_host_allowed(subscription.url),
-        mail_address=subscription.owner.email,
-    )
+    to = delivery.subscription
+    secrets = signing_secrets(to, database_now()) if to.is_signed else ()
+    return Parcel(delivery, secrets, _is_host_allowed(to.url))
 
 
 def _is_host_allowed(url: str) -> bool:
@@ -156,16 +144,22 @@ def _is_host_allowed(url: str) -> bool:
         return False
 
 
+def delay_seconds(attempts_made: int, *, base_seconds: float, fraction: float) -> float:
+    """Return the delay after this many failed attempts: about 10 s, 20 s, 40 s, ... at most an hour.
+
+    `fraction`, a random number from 0 to 1, draws it from its upper half, so that the deliveries that failed together
+    do not return together.
+    """
+    doublings = min(attempts_made - 1, 30)  # beyond it the number overflows, and the cap holds long before
+    longest = min(base_seconds * 2.0**doublings, max(LONGEST_SECONDS, base_seconds))
+    return longest * (0.5 + 0.5 * fraction)
+
+
 def _try_again(delivery: Delivery) -> None:
-    due_at = next_attempt(
-        delivery.attempts_made,
-        created_at=delivery.created_at,
-        now=database_now(),
-        base_seconds=settings.NEWS_RETRY_SECONDS,
-        give_up_seconds=settings.NEWS_GIVE_UP_SECONDS,
-        fraction=random.random(),  # noqa: S311  (spreads retries, protects nothing)
-    )
-    if due_at is None:
+    fraction = random.random()  # noqa: S311  (spreads retries, protects nothing)
+    delay = delay_seconds(delivery.attempts_made, base_seconds=settings.NEWS_RETRY_SECONDS, fraction=fraction)
+    due_at = database_now() + timedelta(seconds=delay)
+    if due_at > delivery.created_at + timedelta(seconds=settings.NEWS_GIVE_UP_SECONDS):
         _end(delivery, DeliveryState.GIVEN_UP)
     else:
         Delivery.objects.filter(pk=delivery.pk).update(due_at=due_at)

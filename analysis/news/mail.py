@@ -9,8 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.mail import EmailMessage
 
-from analysis.news.escapes import mail_line
-from analysis.news.messages import mail_text
+from analysis.news.messages import mail_line, mail_text
 from analysis.news.post import DeliveryOutcome
 
 _SUBJECT_LENGTH = 120

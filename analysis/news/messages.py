@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from typing import Any
 
 from django.conf import settings
@@ -14,12 +15,12 @@ from django.urls import reverse
 
 from analysis.models import Channel, NewsEvent, NewsKind, Run, State
 from analysis.models.news import ENDS_OF_RUNS
-from analysis.news.escapes import mail_line, mrkdwn, one_line
 from analysis.presentation.kinds import presentation_of, run_place
 from analysis.presentation.labels import model_name
 from analysis.presentation.origin import NOT_VERIFIED, UNKNOWN, Origin
 from analysis.presentation.run_state import ending
 from engine.results.figure_kinds import DERIVED, ESTIMATED, MEASURED
+from engine.text.printable import printable
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +39,9 @@ _FIGURES = {
     "estimated_safe_batch_size": ESTIMATED,
 }
 Figures = dict[str, dict[str, Any]]
+TEXT_MOST = 1_000
+_LOOKALIKES = str.maketrans({"*": "∗", "`": "ˋ", "~": "∼", "[": "［", "]": "］", "|": "｜"})
+_EDGE = re.compile(r"(?<!\w)_|_(?!\w)")
 
 
 def body_of(event: NewsEvent, run: Run | None) -> dict[str, Any]:
@@ -115,3 +119,25 @@ def mail_text(body: dict[str, Any]) -> str:
         least = "at least " if figure.get("is_lower_bound") else ""
         lines.append(f"{name}: {least}{figure['value']}{ends}, {figure['kind']}{doubt}")
     return "\n".join([*lines, "", "You receive this because of your settings under Account, Notifications."])
+
+
+# text of others in each medium: a reporter names runs, devices and hosts, and their names are no markup
+
+
+def one_line(text: str) -> str:
+    return printable(" ".join(text.split()), TEXT_MOST)
+
+
+def mail_line(text: str) -> str:
+    """Return a line for a plain text mail or its subject: nothing with :// or www. in it becomes a link.
+
+    A domain alone and a mail address stay: they look as train.py and host names do, and a mail program may link them.
+    """
+    return one_line(text).replace("://", "[:]//").replace("www.", "www[.]")
+
+
+def mrkdwn(text: str) -> str:
+    """Return text for Slack and what reads its format, which have no escape for markup: signs that look alike."""
+    shown = _EDGE.sub("＿", one_line(text).translate(_LOOKALIKES))
+    shown = shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return shown.replace("://", "[:]//").replace("www.", "www[.]")

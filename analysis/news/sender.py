@@ -59,7 +59,7 @@ class NewsSender:
             self._devices_at = time.monotonic() + _DEVICES_SECONDS
             note_silent_devices()
         dispatch_waiting()
-        busy = {parcel.subscription_pk for parcel in self._under_way.values()}
+        busy = {parcel.delivery.subscription_id for parcel in self._under_way.values()}
         for parcel in take_due(AT_ONCE - len(self._under_way), busy):
             self._under_way[threads.submit(attempt, parcel)] = parcel
 

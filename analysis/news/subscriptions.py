@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
@@ -28,7 +29,7 @@ from analysis.models import (
 from analysis.models.annotations import NAME_LENGTH
 from analysis.models.news import CHOSEN_KINDS
 from analysis.news import mail
-from analysis.news.addresses import NOT_PUBLIC, parse_target, why_refused
+from analysis.news.addresses import NOT_PUBLIC, is_public, parse_target
 from analysis.news.fan_out import deliver_to
 from analysis.news.signing import current_secret
 from engine.errors import SpecError
@@ -147,12 +148,9 @@ def _check_url(url: str) -> None:
         return
     if not target.is_tls:
         raise SpecError("url", "must begin with https://; a GPU manager can allow http for a host")
-    try:
-        reason = why_refused(ip_address(target.host))
-    except ValueError:  # a name
-        return
-    if reason:
-        raise SpecError("url", f"{NOT_PUBLIC}; a GPU manager can allow {target.host_header}")
+    with suppress(ValueError):  # a name
+        if not is_public(ip_address(target.host)):
+            raise SpecError("url", f"{NOT_PUBLIC}; a GPU manager can allow {target.host_header}")
 
 
 def _columns(wish: Wish) -> dict[str, object]:

@@ -13,7 +13,6 @@ from analysis.presentation.device_hold import describe_hold
 from analysis.presentation.formatting import bytes_text
 from analysis.presentation.labels import Chip
 from analysis.presentation.run_state import FILLED_BY_OTHERS, HELD
-from analysis.runs.queue.placement import slot_of
 
 if TYPE_CHECKING:
     from analysis.models.querysets import DeviceWithActivity
@@ -56,7 +55,7 @@ def _maintenance(device: DeviceWithActivity) -> str:
 def _note(device: DeviceWithActivity) -> str:
     maintenance = "" if device.takes_runs else device.maintenance_note or device.host.maintenance_note
     foreign = device.foreign_used_bytes
-    is_shared = slot_of(device).is_shared and foreign is not None
+    is_shared = device.is_shared and foreign is not None
     shared = (
         f"other processes hold {bytes_text(foreign)}: only runs that accept a shared device start" if is_shared else ""
     )

@@ -15,7 +15,7 @@ from analysis.runs.marks.acknowledge import step_acknowledge
 from analysis.runs.marks.annotations import run_annotate, runs_set_baseline, runs_tag, runs_untag
 from analysis.runs.marks.saved_views import saved_view_delete, saved_view_set
 from analysis.runs.queue.again import run_again, runs_retry
-from analysis.runs.queue.claim import claim_next, estimate_claim, run_claim, set_claim
+from analysis.runs.queue.claim import DeviceSet, claim_next, estimate_claim, run_claim, set_claim
 from analysis.runs.queue.create import (
     estimator_wake,
     run_create,
@@ -25,18 +25,17 @@ from analysis.runs.queue.create import (
     wake_for,
     worker_wake,
 )
-from analysis.runs.queue.device_set import DeviceSet, index_of
 from analysis.runs.queue.finish import (
-    run_cancel,
     run_fail,
     run_finish,
     run_mark_cancelled,
     run_wants_cancel,
     runs_reap,
 )
-from analysis.runs.queue.lease import Lease, LogLine
 from analysis.runs.queue.progress import (
     LOG_LINES_PER_ATTEMPT,
+    Lease,
+    LogLine,
     Measured,
     environment_set,
     log_add,
@@ -45,4 +44,5 @@ from analysis.runs.queue.progress import (
     progress_set,
     run_heartbeat,
 )
+from analysis.runs.queue.queue_now import index_of
 from analysis.runs.reported.trust import trust_give, trust_revoke

@@ -71,7 +71,10 @@ def is_cut_short(result: Mapping[str, Any]) -> bool:
 
 def attempt_folder_remove(run: Run) -> None:
     """Remove the attempt's folder, once its end is stored or given up."""
-    folder = _folder(run)
+    folder_remove(_folder(run))
+
+
+def folder_remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     with suppress(OSError):  # other attempts of the run may lie there
         folder.parent.rmdir()

@@ -1,4 +1,4 @@
-"""The devices of this host: stored as the engine finds them; and how much of their memory is in use.
+"""The devices of this host, as the engine finds and calibrates them; and how much of their memory is in use.
 
 The engine runs in a child process, because finding devices means importing torch. Memory in use is read from
 the driver (NVML) and from the kernel, by one process per host: `manage.py up`.
@@ -10,7 +10,7 @@ import json
 import logging
 import os
 import subprocess
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, timedelta
 from pathlib import Path
@@ -26,33 +26,72 @@ from analysis.models import Device, DeviceDay, Host
 from analysis.models.text import storable_text
 from analysis.workers.device_lock import other_holder
 from analysis.workers.engine_env import engine_environment
-from engine.errors import DeviceUnavailable
+from engine.errors import DeviceUnavailable, EngineError
+from engine.estimate.calibration import Calibration
+from engine.machine.device_lock import inherited_by_child
 from engine.results.result import DeviceFacts
 
 logger = logging.getLogger(__name__)
 
-_FIND_SECONDS = 120
+_FIND_SECONDS, _CALIBRATE_SECONDS = 120, 300
 _MEMINFO = Path("/proc/meminfo")
+
+
+def _ask_engine(
+    *question: str,
+    seconds: float,
+    command: Sequence[str] | None = None,
+    environment: Mapping[str, str] | None = None,
+    keep_open: Sequence[int] = (),
+) -> subprocess.CompletedProcess[str]:
+    """Have the engine answer a question in a child process. Raises OSError and TimeoutExpired."""
+    return subprocess.run(
+        [*(command or settings.ENGINE_COMMAND), *question, "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=seconds,
+        start_new_session=True,
+        env=engine_environment(os.environ) | dict(environment or {}),
+        pass_fds=keep_open,
+        cwd=settings.BASE_DIR,
+    )
 
 
 def devices_find(command: Sequence[str] | None = None) -> list[DeviceFacts]:
     """List the devices of this host by the engine. Raises DeviceUnavailable when the engine fails."""
     try:
-        answer = subprocess.run(
-            [*(command or settings.ENGINE_COMMAND), "devices", "--json"],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=_FIND_SECONDS,
-            start_new_session=True,
-            env=engine_environment(os.environ),
-            cwd=settings.BASE_DIR,
-        )
+        answer = _ask_engine("devices", seconds=_FIND_SECONDS, command=command)
+        answer.check_returncode()
         return [DeviceFacts.from_dict(facts) for facts in json.loads(answer.stdout)]
     except subprocess.CalledProcessError as exc:
         raise DeviceUnavailable(f"The engine cannot list this host's devices: {exc.stderr.strip()[-2000:]}") from exc
     except (OSError, subprocess.TimeoutExpired, ValueError, TypeError) as exc:
         raise DeviceUnavailable(f"The engine cannot list this host's devices: {exc}") from exc
+
+
+def calibration_measure(
+    device: Device, keep_open: Sequence[int] = (), command: Sequence[str] | None = None
+) -> Calibration:
+    """Have the engine calibrate this card. Raises EngineError with the engine's message.
+
+    The caller holds the card's lock: `keep_open` is its descriptor, which the engine inherits.
+    """
+    name, environment = device.device, inherited_by_child(keep_open)
+    if device.uuid and device.compute_capability:  # NVIDIA: chosen by UUID
+        name, environment = "cuda:0", environment | {"CUDA_VISIBLE_DEVICES": device.uuid}
+    how: dict[str, Any] = {"command": command, "environment": environment, "keep_open": keep_open}
+    try:
+        answer = _ask_engine("calibrate", name, seconds=_CALIBRATE_SECONDS, **how)
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        raise DeviceUnavailable(f"the device could not be calibrated: {exc}") from exc
+    if answer.returncode != 0:
+        reason = answer.stderr.strip()[-2000:] or "no reason was given"
+        raise EngineError(f"the device could not be calibrated: {reason}")
+    try:
+        return Calibration.from_dict(json.loads(answer.stdout))
+    except (AttributeError, TypeError, ValueError) as exc:
+        raise EngineError(f"the engine's calibration cannot be read: {exc!r}") from exc
 
 
 def accelerators_or_cpu(found: Iterable[DeviceFacts]) -> list[DeviceFacts]:

@@ -28,6 +28,7 @@ import signal
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from types import FrameType
@@ -50,8 +51,6 @@ WAIT_SECONDS = 5.0
 TASKS = frozenset(
     {"analysis.workers.tasks.wake", "analysis.workers.tasks.housekeep", "analysis.workers.tasks.estimate"}
 )
-# tasks of versions before 0.4, which an upgrade may find in the queue; to be removed with the support of such upgrades
-_FORMER_NAMES = {f"analysis.tasks.{name.rpartition('.')[2]}": name for name in TASKS}
 _PARTS = frozenset({"id", "name", "func", "args", "kwargs", "started", "cluster", "ack_failure"})
 _TYPES = frozenset({("datetime", "datetime"), ("datetime", "timezone"), ("datetime", "timedelta")})
 _BROKEN = (pickle.UnpicklingError, zlib.error, EOFError, ValueError, TypeError, LookupError, AttributeError)
@@ -90,8 +89,6 @@ class SignedTaskReader:
             task = core_signing.loads(payload, key=Conf.SECRET_KEY, salt=Conf.PREFIX, serializer=SafeUnpickler)
         except _BROKEN as exc:
             raise Refused(f"no message of this queue: {exc}") from exc
-        if isinstance(task, dict) and isinstance(task.get("func"), str):
-            task["func"] = _FORMER_NAMES.get(task["func"], task["func"])
         if not isinstance(task, dict) or task.get("func") not in TASKS:
             raise Refused(f"no task of ours: {task!r:.200}")
         if task.get("args") or task.get("kwargs") or not _PARTS.issuperset(task):
@@ -127,18 +124,16 @@ class WatchedQueue:
                 return self._watched.put(item, timeout=WAIT_SECONDS)
 
 
-class WatchedBroker:
-    """The queue's table; its reader gives a sign of life with each look."""
+def watched_broker(broker: Broker, beat: Callable[[], None]) -> Broker:
+    """Return the queue's table, whose reader gives a sign of life with each look."""
 
-    def __init__(self, watched: Broker, beat: Callable[[], None]) -> None:
-        self._watched, self._beat = watched, beat
+    def dequeue() -> Any:
+        beat()
+        return broker.dequeue()
 
-    def dequeue(self) -> Any:
-        self._beat()
-        return self._watched.dequeue()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._watched, name)
+    watched = copy(broker)
+    watched.dequeue = dequeue
+    return watched
 
 
 class FailFastSentinel(q2.Sentinel):  # type: ignore[misc]  # django-q2 has no types
@@ -152,7 +147,7 @@ class FailFastSentinel(q2.Sentinel):  # type: ignore[misc]  # django-q2 has no t
 
     def spawn_pusher(self) -> BaseProcess:
         beat = self.signs.pusher
-        tasks, broker = WatchedQueue(self.task_queue, beat), WatchedBroker(self.broker, beat)
+        tasks, broker = WatchedQueue(self.task_queue, beat), watched_broker(self.broker, beat)
         pusher: BaseProcess = self.spawn_process(q2.pusher, tasks, self.event_out, broker)
         return pusher
 
@@ -170,11 +165,6 @@ class FailFastSentinel(q2.Sentinel):  # type: ignore[misc]  # django-q2 has no t
         os._exit(DIED_EXIT_STATUS)
 
 
-def _adopt_orphans(**_: Any) -> None:
-    """Make the forked process that runs tasks the parent of its engines' orphans."""
-    adopt_orphans()
-
-
 def start_cluster(stop: Callable[[int, FrameType | None], None], signs: SignsOfLife) -> BaseProcess:
     """Start the processes that serve the queue, with all changes in force; `stop` is called when this one is to end.
 
@@ -183,7 +173,7 @@ def start_cluster(stop: Callable[[int, FrameType | None], None], signs: SignsOfL
     multiprocessing.set_start_method("fork", force=True)  # Python 3.14 would not fork by itself
     pusher.SignedPackage = SignedTaskReader
     FailFastSentinel.signs = signs
-    post_spawn.connect(_adopt_orphans)
+    post_spawn.connect(adopt_orphans)  # of its engines, in the process that runs tasks
     q2.Sentinel = FailFastSentinel  # Cluster.start looks the name up in its module
     cluster = q2.Cluster()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -7,10 +7,9 @@ Members that nothing here knows are passed over: they are not stored either.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from msgspec import convert
+from msgspec import convert, defstruct
 
 from analysis.runs.queue.stored_progress import Count, Seconds, Size
 from engine.answers import impossible_estimate, impossible_facts
@@ -18,46 +17,21 @@ from engine.estimate.types import Estimate
 from engine.results.result import DeviceFacts
 from engine.text.printable import printable
 
-
-@dataclass(frozen=True, slots=True)
-class _Phase:
-    phase: str  # an unknown one is ignored
-    seconds: Seconds | None = None
-    cards: Count | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Device:
-    device: DeviceFacts
-    environment: dict[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _ProbeStarted:
-    batch_size: Size
-
-
-@dataclass(frozen=True, slots=True)
-class _ProgressEvent:
-    batch_size: Size | None = None
-    step: Count | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Timing:
-    round: Size
-    batch_sizes: tuple[Size, ...] = ()
-    seconds_left_at_most: Seconds | None = None
-    rounds_expected: Count | None = None
-    seconds_left: Seconds | None = None
-
-
-_FORMS: dict[str, Any] = {
-    "phase": _Phase,
-    "probe_started": _ProbeStarted,
-    "progress": _ProgressEvent,
-    "timing": _Timing,
+_NO_SECONDS, _NO_COUNT = (Seconds | None, None), (Count | None, None)
+_FORMS = {
+    "phase": defstruct("phase", [("phase", str), ("seconds", *_NO_SECONDS), ("cards", *_NO_COUNT)]),
+    "probe_started": defstruct("probe_started", [("batch_size", Size)]),
+    "progress": defstruct("progress", [("batch_size", Size | None, None), ("step", *_NO_COUNT)]),
+    "timing": defstruct(
+        "timing",
+        [
+            *(("round", Size), ("batch_sizes", tuple[Size, ...], ()), ("rounds_expected", *_NO_COUNT)),
+            *(("seconds_left", *_NO_SECONDS), ("seconds_left_at_most", *_NO_SECONDS)),
+        ],
+    ),
+    "device": defstruct("device", [("device", DeviceFacts), ("environment", dict[str, Any] | None, None)]),
 }
+"""The members that are read, with their types and, where they may be missing, None. An unknown phase is ignored."""
 
 
 def check_event(event: Mapping[str, Any]) -> None:
@@ -65,10 +39,10 @@ def check_event(event: Mapping[str, Any]) -> None:
     name = event["event"]
     if name == "estimate":
         check_estimate(event.get("estimate"))
-    elif name == "device":
-        check_device(convert(event, _Device).device)
     elif name in _FORMS:
-        convert(event, _FORMS[name])
+        found: Any = convert(event, _FORMS[name])
+        if name == "device":
+            check_device(found.device)
 
 
 def check_device(facts: DeviceFacts) -> None:

@@ -19,7 +19,7 @@ from django.db.models.functions import Now
 
 from analysis.models import Attempt, Device, Run, Throttle
 from analysis.models.querysets import SEEN_LATELY
-from analysis.runs.queue.device_set import plan_for
+from analysis.runs.queue.claim import plan_for
 from engine.text.units import MIB, format_bytes
 
 logger = logging.getLogger(__name__)

@@ -149,19 +149,8 @@ def _device_row(device: Device, now: datetime) -> dict[str, Any]:
         "enabled": device.enabled,
         "drained": any(upkeep.drained for upkeep in both),
         "held": device.is_held,
-        "in_maintenance": any(is_in_maintenance(upkeep, now) for upkeep in both),
+        "in_maintenance": any(upkeep.is_in_maintenance(now) for upkeep in both),
     }
-
-
-def is_in_maintenance(upkeep: MaintenanceMixin, now: datetime) -> bool:
-    """Whether maintenance has begun and is not over.
-
-    Without a start it has begun already; without an end it lasts until further notice; without both none is planned.
-    """
-    begins, ends = upkeep.maintenance_from, upkeep.maintenance_until
-    if begins is None and ends is None:
-        return False
-    return (begins is None or begins <= now) and (ends is None or now < ends)
 
 
 def _per_device(name: str, text: str, rows: Iterable[dict[str, Any]]) -> Metric:

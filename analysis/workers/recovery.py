@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-import shutil
-from contextlib import suppress
+import os
+import time
 from pathlib import Path
 
 from django.conf import settings
@@ -12,9 +12,11 @@ from django.conf import settings
 from analysis.models import Device, Run
 from analysis.runs import services
 from analysis.runs.queue.retry_policy import Cause
-from analysis.workers.attempt_files import NOT_STORABLE, attempt_folder_remove, left_result
+from analysis.workers.attempt_files import NOT_STORABLE, attempt_folder_remove, folder_remove, left_result
 
 logger = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 0.05
 
 
 def device_recover(device: Device) -> int:
@@ -53,6 +55,38 @@ def folders_tidy() -> None:
     tokens = set(Run.objects.running().values_list("token", flat=True))
     for folder in folders:
         if folder.name not in tokens:
-            shutil.rmtree(folder, ignore_errors=True)
-            with suppress(OSError):  # other attempts of the run may lie there
-                folder.parent.rmdir()
+            folder_remove(folder)
+
+
+def owner_of_this_process() -> str:
+    """Return the owner that claims an estimate: host and process, such as `lab-1:4711`."""
+    return f"{settings.HOST_NAME}:{os.getpid()}"
+
+
+def estimates_recover(*, wait_seconds: float = 0.0) -> int:
+    """End the estimates of this host whose process is gone, waiting up to `wait_seconds` for it; returns how many.
+
+    An estimate holds no device, so no lock shows whether it is under way: on this host its owner's process does, and
+    for other hosts the lease.
+    """
+    until, ended = time.monotonic() + wait_seconds, 0
+    while True:
+        running = list(Run.objects.estimating().running().filter(owner__startswith=f"{settings.HOST_NAME}:"))
+        for run in running:
+            if not _lives(run.owner):
+                message = f"The worker {run.owner} died before the estimate was finished."
+                ended += services.run_fail(run_id=run.pk, token=run.token, code=Cause.OWNER_DIED, message=message)
+        if time.monotonic() >= until or all(not _lives(run.owner) for run in running):
+            return ended
+        time.sleep(_LOOK_SECONDS)
+
+
+def _lives(owner: str) -> bool:
+    """Whether the process still exists; one of another user counts as alive, and then the lease decides."""
+    try:
+        os.kill(int(owner.rpartition(":")[2]), 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, ValueError):
+        return True
+    return True

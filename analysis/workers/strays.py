@@ -24,7 +24,7 @@ _DEATH_SECONDS = 2.0
 _LOOK_SECONDS = 0.02
 
 
-def adopt_orphans() -> None:
+def adopt_orphans(**_: object) -> None:
     """Make this process the parent of all orphans below it from now on. Forks do not inherit that."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)

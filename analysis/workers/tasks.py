@@ -15,10 +15,8 @@ from analysis.runs import services
 from analysis.runs.keeping.retention import retain_if_due
 from analysis.workers import device_discovery
 from analysis.workers.device_lock import device_lock, kill_left_behind
-from analysis.workers.estimates import estimates_recover, owner_of_this_process
-from analysis.workers.heartbeat import Heartbeat
-from analysis.workers.recovery import device_recover
-from analysis.workers.stop_pipe import StopPipe
+from analysis.workers.fork_signs import Heartbeat, StopPipe
+from analysis.workers.recovery import device_recover, estimates_recover, owner_of_this_process
 from analysis.workers.strays import kill_strays, own_children
 from analysis.workers.supervisor import SupervisorTimeouts, supervise
 from engine.errors import DeviceBusy

@@ -15,11 +15,8 @@ takes the runs of silent owners, and sends a wake-up every half minute, so a los
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
-import signal
-import sys
 import time
 from multiprocessing.process import BaseProcess
 from types import FrameType
@@ -35,13 +32,12 @@ from analysis.runs import services
 from analysis.workers.device_discovery import devices_refresh
 from analysis.workers.device_lock import device_lock
 from analysis.workers.django_q_adapter import DIED_EXIT_STATUS, SignsOfLife, start_cluster
-from analysis.workers.estimates import estimates_recover
-from analysis.workers.heartbeat import Heartbeat
-from analysis.workers.recovery import device_recover, folders_tidy
-from analysis.workers.stop_pipe import StopPipe
+from analysis.workers.fork_signs import Heartbeat, StopPipe
+from analysis.workers.recovery import device_recover, estimates_recover, folders_tidy
 from analysis.workers.strays import adopt_orphans, kill_strays, own_children
 from analysis.workers.tasks import WorkerContext, set_worker_context
 from engine.errors import DeviceBusy
+from engine.machine.parent import die_with_parent
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +47,6 @@ LOOK_SECONDS = 30.0
 FROZEN_SECONDS = 150.0  # a process that works or waits gives a sign of life every few seconds
 _TICK_SECONDS = 0.05
 _STOP_SECONDS = 2.5
-_PR_SET_PDEATHSIG = 1
 
 
 class Worker:
@@ -74,9 +69,7 @@ class Worker:
         self._recover(wait_seconds=5)
         OrmQ.objects.filter(key=self.queue_name).delete()  # the first look does their work
         connections.close_all()  # no connection may cross a fork
-        if sys.platform == "linux":  # forks die with their parent
-            libc = ctypes.CDLL(None)
-            os.register_at_fork(after_in_child=lambda: libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL))
+        os.register_at_fork(after_in_child=die_with_parent)
         adopt_orphans()  # the children of a process of the cluster that is killed
         own = own_children()
         try:
@@ -143,10 +136,13 @@ class Worker:
 
     def _recover(self, *, wait_seconds: float) -> None:
         try:
-            estimates_recover(wait_seconds=wait_seconds)
+            self._recover_runs(wait_seconds)
         except DATABASE_AWAY as exc:
             logger.warning("runs cannot be recovered while the database is away: %s", exc)
             connections_release()
+
+    def _recover_runs(self, wait_seconds: float) -> None:
+        estimates_recover(wait_seconds=wait_seconds)
 
 
 class DeviceWorker(Worker):
@@ -166,13 +162,10 @@ class DeviceWorker(Worker):
         if was_held and not self.device.is_held:
             self._look_at = 0.0  # a run may wait for it
 
-    def _recover(self, *, wait_seconds: float) -> None:
+    def _recover_runs(self, wait_seconds: float) -> None:
         """Recover the runs still marked running here: once the device is free, no process runs them."""
         try:
             with device_lock(self.device, wait_seconds=wait_seconds):
                 device_recover(self.device)
         except DeviceBusy:
             logger.warning("%s is still in use by another process", self.device)
-        except DATABASE_AWAY as exc:
-            logger.warning("runs cannot be recovered while the database is away: %s", exc)
-            connections_release()

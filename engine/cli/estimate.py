@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
 from types import SimpleNamespace
 
 import rich_click as click
@@ -22,13 +21,13 @@ from ..estimate.types import Estimate
 from ..estimate.what_to_change import Scope, WhatToChange
 from ..execution import Emit
 from ..program import PROGRAM
+from ..settings.spec_checks import bytes_setting
 from ..spec import RunSpec
 from ..worker.counted import counted
 from .command import ADVANCED, WHERE, Command, Offered, option
 from .options import (
     FILE,
     ONLY_MEASURED,
-    bytes_option,
     config_options,
     events_option,
     in_range,
@@ -40,7 +39,7 @@ from .options import (
     spec_of,
     spec_option,
 )
-from .printing.console import Console
+from .printing.console import receiver
 from .printing.estimate_table import answer, notes, table, title
 from .printing.output import info_event, print_json
 from .printing.result_text import filled_lines
@@ -76,7 +75,7 @@ def _estimate(options: SimpleNamespace) -> int:
     cards = _cards(options)  # the device of the spec is ignored
     scope = Scope(options.what_to_change) if options.what_to_change else None
     largest = LargestOf(options.largest.replace("-", "_")) if options.largest else None
-    with nullcontext(print_json) if options.events else Console(sys.stderr) as emit:
+    with receiver(options, stream=sys.stderr) as emit:
         spec = counted(spec, lambda text: emit(info_event(text)))
         if sizes and not options.events:
             return _frontier(spec, cards, sizes, options, emit)
@@ -143,7 +142,7 @@ def _cards(options: SimpleNamespace) -> Sequence[Gpu | None]:
     if (options.gpu is None) == (options.memory is None):
         raise SpecError("gpu", f"give a GPU with --gpu (see `{PROGRAM} list gpus`, or all, or cpu) or --memory SIZE")
     if options.memory is not None:
-        cards: list[Gpu | None] = [gpus.of_memory(bytes_option("memory", options.memory))]
+        cards: list[Gpu | None] = [gpus.of_memory(bytes_setting("memory", options.memory))]
     elif options.gpu == "all":
         cards = list(gpus.gpus().values())
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -18,21 +17,11 @@ from ..run_kind import RunKind
 from ..text.units import format_bytes, format_duration
 from ..worker.counted import counted
 from .command import Command
-from .options import (
-    config_options,
-    device_arguments,
-    device_hold,
-    model_argument,
-    output_options,
-    setting_options,
-    settings_given,
-    spec_given,
-    spec_option,
-)
-from .printing.console import Console
+from .options import device_hold, settings_given, spec_given
+from .printing.console import receiver
 from .printing.output import info_event, print_json
 from .printing.terminal import BOLD, say, say_lines, table_lines, width_of, wrapped
-from .reporting import Reporting, report_options
+from .reporting import Reporting, run_params
 
 HELP = f"""Race the settings that people forget, and say what makes this training faster.
 
@@ -49,8 +38,7 @@ def _faster(options: SimpleNamespace) -> int:
     given = spec_given(settings_given(options, SETTINGS), options.spec)
     spec = FasterSpec.from_dict(given)
     is_for_people = not (options.events or options.json)
-    stream = sys.stdout if is_for_people else sys.stderr
-    with nullcontext(print_json) if options.events else Console(stream, spec.to_dict()) as emit:
+    with receiver(options, spec.to_dict()) as emit:
         if spec.config is not None:
             known = counted(spec.run_spec(), lambda text: emit(info_event(text)))
             spec = replace(spec, config_parameters=known.config_parameters)
@@ -131,15 +119,7 @@ def lines_to_paste(result: FasterResult) -> list[str]:
 COMMAND = Command(
     "faster",
     _faster,
-    params=[
-        model_argument(),
-        *config_options(),
-        *device_arguments(),
-        *setting_options(FasterSpec),
-        *output_options(),
-        *report_options(),
-        spec_option(),
-    ],
+    params=run_params(FasterSpec),
     help=HELP,
     epilog="Exit status: 0 also where nothing is found or claimed; others as `measure`.",
     exclusive=(("json", "events"),),

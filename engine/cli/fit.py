@@ -23,7 +23,7 @@ from ..estimate.types import Estimate, describe_size
 from ..program import PROGRAM
 from ..results.figure_kinds import grade_of
 from ..results.result_file import read_document
-from ..settings.spec_checks import numbers_setting
+from ..settings.spec_checks import bytes_setting, numbers_setting
 from ..spec import RunSpec
 from ..text.units import format_bytes, format_percent
 from ..tune.several_hosts import several_hosts
@@ -34,7 +34,6 @@ from .exit_status import EXIT_DOES_NOT_FIT
 from .options import (
     FILE,
     ONLY_MEASURED,
-    bytes_option,
     config_options,
     in_range,
     model_argument,
@@ -208,7 +207,7 @@ def table(fitting: Sequence[Estimate], samples: int, width: int | None, *, of_ra
 
 
 def _host_bytes(options: SimpleNamespace) -> int | None:
-    return None if options.host_memory is None else bytes_option("host_memory", options.host_memory)
+    return None if options.host_memory is None else bytes_setting("host_memory", options.host_memory)
 
 
 def _type_names(text: str | None) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
+from typing import Any
 
 from ..catalog import WORKLOADS
 from ..estimate.gpus import Gpu, gpus
@@ -22,27 +23,24 @@ LISTED = {
     "devices": "Devices of this machine that can be measured on",
     "profiles": "Settings of well-known libraries, for --like",
 }
+Listing = tuple[list[dict[str, Any]], list[str]]
+"""What `--json` prints, and the lines for people."""
 
 
 def _list(what: str, *, as_json: bool) -> int:
-    if what == "gpus":
-        _list_gpus(as_json=as_json)
-    elif what == "models":
-        _list_models(as_json=as_json)
-    elif what == "profiles":
-        _list_profiles(as_json=as_json)
+    documents, lines = _LISTS[what](width_of(sys.stdout))
+    if as_json:
+        print_json(documents)
     else:
-        _list_devices(as_json=as_json)
+        say("\n".join(lines))
     return 0
 
 
-def _list_gpus(*, as_json: bool) -> None:
-    cards = gpus().values()
-    if as_json:
-        print_json([card.to_dict() for card in cards])
-        return
-    say("\n".join(table_lines(("id", "name", "memory", "USD/h"), map(_row, cards), width_of(sys.stdout), right=(2, 3))))
-    say("\n~ nominal memory; torch may report a few percent less or more")
+def _gpus(width: int | None) -> Listing:
+    cards = list(gpus().values())
+    table = table_lines(("id", "name", "memory", "USD/h"), map(_row, cards), width, right=(2, 3))
+    note = "~ nominal memory; torch may report a few percent less or more"
+    return [card.to_dict() for card in cards], [*table, "", note]
 
 
 def _row(card: Gpu) -> tuple[str, ...]:
@@ -51,33 +49,29 @@ def _row(card: Gpu) -> tuple[str, ...]:
     return (card.id, card.name, memory, "-" if price is None else f"{price:.2f}")
 
 
-def _list_models(*, as_json: bool) -> None:
-    workloads = WORKLOADS.values()
-    if as_json:
-        print_json(
-            [
-                {
-                    "id": each.id,
-                    "name": each.name,
-                    "task": each.task,
-                    "parameters": each.parameter_count,
-                    "description": each.description,
-                }
-                for each in workloads
-            ]
-        )
-        return
-    rows = [(each.id, f"{each.parameter_count / 1e6:,.1f} M", each.task) for each in workloads]
-    say("\n".join(table_lines(("id", "parameters", "task"), rows, width_of(sys.stdout), right=(1,))))
+def _models(width: int | None) -> Listing:
+    documents = [
+        {
+            "id": each.id,
+            "name": each.name,
+            "task": each.task,
+            "parameters": each.parameter_count,
+            "description": each.description,
+        }
+        for each in WORKLOADS.values()
+    ]
+    rows = [(each.id, f"{each.parameter_count / 1e6:,.1f} M", each.task) for each in WORKLOADS.values()]
+    return documents, table_lines(("id", "parameters", "task"), rows, width, right=(1,))
 
 
-def _list_profiles(*, as_json: bool) -> None:
-    if as_json:
-        print_json([{"id": name, **asdict(each), "settings": dict(each.settings)} for name, each in PROFILES.items()])
-        return
-    width = width_of(sys.stdout)
-    for name, each in PROFILES.items():
-        say("\n".join([*wrapped([f"{name}: {each.label}"], width, hanging=""), *wrapped(_profile(name), width)]))
+def _profiles(width: int | None) -> Listing:
+    documents = [{"id": name, **asdict(each), "settings": dict(each.settings)} for name, each in PROFILES.items()]
+    lines = [
+        line
+        for name, each in PROFILES.items()
+        for line in (*wrapped([f"{name}: {each.label}"], width, hanging=""), *wrapped(_profile(name), width))
+    ]
+    return documents, lines
 
 
 def _profile(name: str) -> list[str]:
@@ -91,15 +85,15 @@ def _written(value: object) -> str:
     return "yes" if value is True else str(value)
 
 
-def _list_devices(*, as_json: bool) -> None:
+def _devices(width: int | None) -> Listing:
     from ..measurement import device  # imports torch
 
     listed = device.listed()
-    if as_json:
-        print_json([facts.to_dict() for facts in listed])
-        return
     rows = [(each.device, format_bytes(each.capacity_bytes), printable(each.name)) for each in listed]
-    say("\n".join(table_lines(("device", "memory", "name"), rows, width_of(sys.stdout), right=(1,))))
+    return [facts.to_dict() for facts in listed], table_lines(("device", "memory", "name"), rows, width, right=(1,))
+
+
+_LISTS = {"models": _models, "gpus": _gpus, "devices": _devices, "profiles": _profiles}
 
 
 def _short_form(what: str) -> Command:

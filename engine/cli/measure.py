@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
 from functools import partial
 from types import SimpleNamespace
 
@@ -22,25 +21,11 @@ from ..tune.catalogue.spec import ranked_spec, spec_of_starts, with_ranks
 from ..worker.counted import counted
 from .command import ADVANCED, Command, flag, option
 from .exit_status import EXIT_STATUSES, exit_status
-from .options import (
-    FILE,
-    config_options,
-    device_arguments,
-    device_hold,
-    json_of,
-    model_argument,
-    output_options,
-    ranks_option,
-    setting_options,
-    settings_given,
-    spec_of,
-    spec_option,
-    start_options,
-)
-from .printing.console import Console
+from .options import FILE, device_hold, json_of, ranks_option, settings_given, spec_of, start_options
+from .printing.console import receiver
 from .printing.output import info_event, print_json
 from .printing.result_text import say_check, say_result
-from .reporting import Reporting, report_options
+from .reporting import Reporting, run_params
 from .tune import measure_starts
 
 HELP = f"""Find the largest and the fastest batch size of a model, by real training steps.
@@ -70,8 +55,7 @@ def _measure(options: SimpleNamespace) -> int:
         for name in ("resume", "result_file"):
             if getattr(options, name) is not None:
                 raise SpecError(name, "requires --events or --json")
-    stream = sys.stdout if is_for_people else sys.stderr
-    with nullcontext(print_json) if options.events else Console(stream, spec.to_dict()) as emit:
+    with receiver(options, spec.to_dict()) as emit:
         spec = counted(spec, lambda text: emit(info_event(text)))
         earlier = _earlier(options)
 
@@ -107,7 +91,7 @@ def _measure_ranks(spec: RunSpec, starts: RankStarts, options: SimpleNamespace) 
     for name in ("resume", "calibration"):
         if getattr(options, name) is not None:
             raise SpecError(name, f"is of a measurement on one device, not of {spec.ranks} ranks")
-    with nullcontext(print_json) if options.events else Console(sys.stderr) as emit:
+    with receiver(options, stream=sys.stderr) as emit:
         spec = counted(spec, lambda text: emit(info_event(text)))
     return measure_starts(ranked_spec(spec, starts), options)
 
@@ -125,14 +109,7 @@ _hidden = partial(option, panel=ADVANCED, hidden=True)
 
 def _params() -> list[click.Parameter]:
     return [
-        model_argument(),
-        *config_options(),
-        *device_arguments(),
-        *setting_options(RunSpec),
-        *start_options(is_usual=False),
-        *output_options(),
-        *report_options(),
-        spec_option(),
+        *run_params(RunSpec, *start_options(is_usual=False)),
         _hidden("--resume", metavar="-", help="Read the probes of an interrupted attempt from standard input"),
         flag("--no-estimate", panel=ADVANCED, hidden=True, help="Search without an estimate to start from"),
         flag("--no-breakdown", panel=ADVANCED, hidden=True, help="Do not find out what filled the memory"),

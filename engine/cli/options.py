@@ -25,7 +25,6 @@ from ..settings.rank_settings import OF_STARTS
 from ..settings.setting import Role, Setting
 from ..settings.spec_checks import is_of_bytes, numbers_setting, out_of_range, settings_of, value_types
 from ..spec import MAX_BATCH_SIZE, SETTINGS, RunSpec
-from ..text.units import parse_bytes
 from .command import ADVANCED, OUTPUT, TRAIN, WHERE, Text, argument, flag, option
 from .printing.output import info_event
 
@@ -195,14 +194,6 @@ def json_of(field: str, text: str | TextIO) -> Any:
         return json.loads(text if isinstance(text, str) else text.read())
     except (ValueError, RecursionError) as exc:
         raise SpecError(field, f"is not valid JSON: {exc}") from exc
-
-
-def bytes_option(field: str, text: str) -> int:
-    """Read a size such as 24GiB; SpecError of this field where it is none."""
-    try:
-        return parse_bytes(text)
-    except ValueError as exc:
-        raise SpecError(field, str(exc)) from exc
 
 
 def in_range(batch_size: int) -> int:

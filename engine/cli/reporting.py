@@ -26,6 +26,14 @@ from ..report.http import Portal
 from ..report.reporter import Reporter, refusal_of
 from ..results.result_file import Document, write_result
 from .command import ADVANCED, OUTPUT, option
+from .options import (
+    config_options,
+    device_arguments,
+    model_argument,
+    output_options,
+    setting_options,
+    spec_option,
+)
 from .printing.stopped import ANSWERED, stored_by_then
 
 R = TypeVar("R", bound=Document)
@@ -75,6 +83,20 @@ class Reported:
         finally:
             for result in results:
                 show(result)
+
+
+def run_params(spec_class: type, *more: click.Parameter) -> list[click.Parameter]:
+    """Return what a command takes that runs a model of the catalogue."""
+    return [
+        model_argument(),
+        *config_options(),
+        *device_arguments(),
+        *setting_options(spec_class),
+        *more,
+        *output_options(),
+        *report_options(),
+        spec_option(),
+    ]
 
 
 def report_options() -> list[RichOption]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -42,7 +40,7 @@ from ..tune.training import Throughput, TuneResult, describe_loader, stated_thro
 from .command import OUTPUT, TRAIN, WHERE, Command, argument, flag, option
 from .exit_status import EXIT_STATUSES, exit_status
 from .options import json_of, output_options, ranks_option, setting_options, spec_option, start_options
-from .printing.console import Console
+from .printing.console import receiver
 from .printing.output import info_event, print_json
 from .printing.result_text import say_result
 from .reporting import Reporting, report_options
@@ -113,10 +111,8 @@ def measure_starts(
         check_devices(spec, seen)
         spec = on_seen_device(spec, seen)
     reporting = Reporting.of(options)
-    stream = sys.stderr if options.json else sys.stdout
-    console = nullcontext(print_json) if options.events else Console(stream, spec.to_dict())
     work, wait_seconds = f"{PROGRAM} tune {spec.model}", math.inf if options.wait_for_device else 0.0
-    with console as emit, reporting.run(RunKind.COMMAND, spec, emit) as run:
+    with receiver(options, spec.to_dict()) as emit, reporting.run(RunKind.COMMAND, spec, emit) as run:
         if advice := how_to_install(Path.cwd()):
             emit(info_event(advice))
 

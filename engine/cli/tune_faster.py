@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,7 +20,7 @@ from ..tune.faster.run import make_faster
 from ..tune.faster.spec import OWN, UNUSED, OwnRaceSpec
 from ..tune.faster.variants import BY_NAME
 from ..tune.spec import BATCH_SIZE_PLACE, TuneSpec
-from .printing.console import Console
+from .printing.console import receiver
 from .printing.output import print_json
 from .printing.terminal import BOLD, say, say_lines, table_lines, width_of, wrapped
 from .reporting import Reporting
@@ -31,10 +30,8 @@ def faster(options: SimpleNamespace, command: Sequence[str]) -> int:
     spec = spec_of(options, command)
     spec.check_program()
     spec.check_script()
-    stream = sys.stderr if options.json else sys.stdout
-    console = nullcontext(print_json) if options.events else Console(stream)
     work, wait_seconds = f"{PROGRAM} tune {spec.model}", math.inf if options.wait_for_device else 0.0
-    with console as emit, Reporting.of(options).run(RunKind.OWN_RACE, spec, emit) as run:
+    with receiver(options) as emit, Reporting.of(options).run(RunKind.OWN_RACE, spec, emit) as run:
         with devices_held(spec, work, wait_seconds=wait_seconds):
             result = make_faster(
                 spec,

@@ -18,21 +18,11 @@ from ..validation.verdict import ValidationResult, Verdict
 from ..worker.counted import counted
 from .command import Command
 from .exit_status import exit_status_of_validation
-from .options import (
-    config_options,
-    device_arguments,
-    device_hold,
-    model_argument,
-    output_options,
-    setting_options,
-    settings_given,
-    spec_given,
-    spec_option,
-)
-from .printing.console import Console, event_line
+from .options import device_hold, settings_given, spec_given
+from .printing.console import event_line, receiver
 from .printing.output import print_json
 from .printing.terminal import say_lines, width_of, wrapped
-from .reporting import Reported, Reporting, report_options
+from .reporting import Reported, Reporting, run_params
 
 HELP = f"""Validate what the figures rest on: the backward pass, or torch.compile.
 
@@ -46,7 +36,7 @@ _MARKS = {Verdict.PASSED: "PASS", Verdict.WARNING: "WARN", Verdict.FAILED: "FAIL
 def _validate(options: SimpleNamespace) -> int:
     given = spec_given(settings_given(options, SETTINGS), options.spec)
     spec, reporting = _prepared(ValidationSpec.from_dict(given)), Reporting.of(options)
-    console = nullcontext(print_json) if options.events else Console(sys.stderr, spec.to_dict(), line_of=_line_of)
+    console = receiver(options, spec.to_dict(), stream=sys.stderr, line_of=_line_of)
     with console as emit, reporting.run(RunKind.VALIDATION, spec, emit) as run:
         result = validated(spec, run, waits=options.wait_for_device)
         if options.json:
@@ -97,15 +87,7 @@ def _line_of(event: Mapping[str, Any]) -> str | None:
 COMMAND = Command(
     "validate",
     _validate,
-    params=[
-        model_argument(),
-        *config_options(),
-        *device_arguments(),
-        *setting_options(ValidationSpec),
-        *output_options(),
-        *report_options(),
-        spec_option(),
-    ],
+    params=run_params(ValidationSpec),
     help=HELP,
     epilog="Exit status: 0 passed, also with warnings; 1 failed; others as `measure`.",
     exclusive=(("json", "events"),),

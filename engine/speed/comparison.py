@@ -117,10 +117,10 @@ class SpeedComparison:
             longest = max((r.seconds for r in self.rounds), default=0.0)  # bounds each of the fewest rounds
             left_at_most = max(EXTRA_SECONDS + 9 * longest - self.seconds, 0.0)
             expected: dict[str, Any] = {"rounds_expected": None, "seconds_left": None}  # unknown after the first ones
-            if ahead := outlook([r for r in self.rounds if r.left_out is None], self.candidates):
+            if ahead := outlook(self.rounds, self.candidates):
                 expected = {
                     "rounds_expected": len(self.rounds) + max(ahead.rounds, 1),
-                    "seconds_left": round(ahead.seconds, 1),
+                    "seconds_left": round(min(ahead.seconds, left_at_most), 1),
                 }
             self.emit(
                 {

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import pstdev
 
+from ..plan import SoFar, less
 from ..results.intervals import ENOUGH_ROUNDS
 from ..results.result import Outcome, Probe, Purpose
-from ..speed.outlook import half_width
 from ..speed.selection import CLAIMABLE_HALF_WIDTH
 
 LATEST_STARTS = 2
@@ -22,22 +22,7 @@ SEARCH_STARTS = 4.0
 LEAST_STARTS = 1.5  # before both neighbours are known: the certificate, and sometimes a size between
 PAIRS_PRIOR = 8  # expected pairs of blocks, before their spread is known
 COMPARED = 2.0  # starts' worth of a comparison: most of its sizes are held
-_LEAST_SHARE = 0.1  # least share of a start that is still expected when it takes longer than those before
-
-
-@dataclass(frozen=True, slots=True)
-class StartsSoFar:
-    """A tuning under way. `under_way_seconds` is the age of the start that runs now, None between two.
-
-    `timing_seconds_left` is the engine's own figure of its comparison of speeds, once it compares.
-    """
-
-    phase: str
-    probes: Sequence[Probe]
-    current_batch_size: int
-    compares_speed: bool = False
-    under_way_seconds: float | None = None
-    timing_seconds_left: float | None = None
+RANKS_95, FEW = 2.0, 3  # half of a 95 % rank interval is about RANKS_95 x spread / sqrt(pairs - FEW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +34,7 @@ class StartUnderWay:
     seconds_each: float | None
 
 
-def start_under_way(so_far: StartsSoFar, number: int) -> StartUnderWay:
+def start_under_way(so_far: SoFar, number: int) -> StartUnderWay:
     """Return what is to be said of the start that runs now; the comparison of speeds counts its own rounds."""
     before_speeds = replace(so_far, compares_speed=False)
     expected = len(so_far.probes) + math.ceil(starts_left(before_speeds))
@@ -62,7 +47,7 @@ def seconds_of_a_start(probes: Sequence[Probe]) -> float | None:
     return max(walls[-LATEST_STARTS:], default=None)  # the sizes rise towards the limit, and so does their time
 
 
-def seconds_left(so_far: StartsSoFar) -> float | None:
+def seconds_left(so_far: SoFar) -> float | None:
     """Return how long the tuning is expected to go on; None where nothing shows it."""
     if so_far.phase == "timing" and so_far.timing_seconds_left is not None:
         return so_far.timing_seconds_left
@@ -71,10 +56,10 @@ def seconds_left(so_far: StartsSoFar) -> float | None:
     left = each * starts_left(so_far)
     if so_far.under_way_seconds is None:
         return left
-    return max(left, each) - min(so_far.under_way_seconds, (1 - _LEAST_SHARE) * each)
+    return less(max(left, each), so_far.under_way_seconds, each)
 
 
-def starts_left(so_far: StartsSoFar) -> float:
+def starts_left(so_far: SoFar) -> float:
     """Return the starts that are expected to follow, with the one under way."""
     tried = {p.batch_size for p in so_far.probes}
     compared = COMPARED + (so_far.current_batch_size not in tried) if so_far.compares_speed else 0
@@ -100,7 +85,12 @@ def pairs_expected(logarithms: Sequence[float], most: int) -> int:
     done = len(logarithms)
     spread = pstdev(logarithms) if done > 1 else None
     for count in range(max(ENOUGH_ROUNDS, done + 1), most + 1):
-        is_known = count >= PAIRS_PRIOR if spread is None else half_width(spread, count) <= CLAIMABLE_HALF_WIDTH
+        is_known = count >= PAIRS_PRIOR if spread is None else _half_width(spread, count) <= CLAIMABLE_HALF_WIDTH
         if count % 2 == 0 and is_known:
             return count
     return most
+
+
+def _half_width(spread: float, count: int) -> float:
+    """Return about half of the signed-rank interval of `count` pairs: with few, nearly their whole range."""
+    return RANKS_95 * spread / math.sqrt(max(count - FEW, 1))

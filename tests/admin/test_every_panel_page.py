@@ -30,7 +30,6 @@ from analysis.models import (
 )
 from analysis.news.subscriptions import Wish, subscription_create, subscription_test
 from analysis.runs import services
-from analysis.runs.keeping.retention import rules
 from analysis.runs.services import LogLine
 from engine.estimate.gpus import gpus
 from tests.factories import make_card, make_claimed_run, make_measured_run, make_probe, make_user
@@ -61,7 +60,6 @@ def thirty_of_each(root: User) -> None:
     for gpu in list(gpus())[:ROWS]:
         GpuPrice.objects.create(gpu=gpu, price_per_hour_usd=1.0, source="invoice", valid_from="2026-11-01")
     cards[0].allowed_users.set(people)
-    rules()
     record_many("run.delete", [("run", str(number)) for number in range(ROWS)])
 
 

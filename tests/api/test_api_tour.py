@@ -22,8 +22,7 @@ from django.contrib.auth.models import User
 
 from analysis.models import Device, Run
 from analysis.workers import tasks
-from analysis.workers.heartbeat import Heartbeat
-from analysis.workers.stop_pipe import StopPipe
+from analysis.workers.fork_signs import Heartbeat, StopPipe
 from tests.factories import make_device
 from tests.fake_engine import FACTS, FAKE_ENGINE
 

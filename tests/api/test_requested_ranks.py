@@ -11,7 +11,7 @@ from django.test import Client
 from analysis.models import Device, Run
 from analysis.runs import services
 from analysis.runs.kinds import rules_of
-from analysis.runs.queue.device_set import DeviceSet
+from analysis.runs.queue.claim import DeviceSet
 from analysis.workers.supervisor import engine_arguments
 from engine.text.units import GIB
 from engine.tune.spec import TuneSpec
@@ -107,7 +107,7 @@ def test_what_ranks_cannot_do_is_refused_by_its_field(
 
 def test_a_run_of_ranks_is_repeated_and_cloned_with_changes(alice_client: Client, cards: list[Device]) -> None:
     first = requested(alice_client, **RANKS, price_per_hour_usd=2.0, device_class="A100")
-    services.run_cancel(run_id=first.pk)
+    services.runs_cancel(run_ids=[first.pk])
     again = send(alice_client, f"{first.pk}/retry/").json()
     assert (again["spec"], again["model"]) == (first.spec, first.model)
     clone = Run.objects.get(pk=send(alice_client, f"{first.pk}/clone/", ranks=3, strategy="zero1").json()["id"])

@@ -56,7 +56,7 @@ def test_a_running_run_is_asked_to_stop(root_client):
 
 @pytest.mark.parametrize("action", ["cancel", "retry", "restore"])
 def test_what_is_sent_along_for_nothing_is_refused(act, mine, action):
-    services.run_cancel(run_id=mine.pk)
+    services.runs_cancel(run_ids=[mine.pk])
     assert act(mine, action, {"precision": "fp16"}).status_code == 400
 
 
@@ -146,7 +146,7 @@ def test_a_change_that_is_not_allowed_is_named_and_nothing_cloned(act, mine):
 
 
 def test_a_deleted_run_comes_back(act, mine, alice):
-    services.run_cancel(run_id=mine.pk)
+    services.runs_cancel(run_ids=[mine.pk])
     services.runs_delete(run_ids={mine.pk}, by=alice)
     assert (act(mine, "restore").status_code, Run.objects.filter(pk=mine.pk).exists()) == (200, True)
     assert act(mine, "restore").status_code == 409

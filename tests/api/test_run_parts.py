@@ -103,7 +103,7 @@ def test_events_tell_when_a_run_is_over(part, alice_client):
     run = make_run()
     assert part(run, "events/")["is_over"] is False
     assert alice_client.get(f"/api/v1/runs/{run.pk}/events/").headers["Retry-After"] == "2"
-    services.run_cancel(run_id=run.pk)
+    services.runs_cancel(run_ids=[run.pk])
     body = part(run, "events/?after=7")
     assert (body["is_over"], body["state"], body["last_sequence"]) == (True, "cancelled", 0)
 

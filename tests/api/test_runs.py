@@ -234,7 +234,7 @@ def test_an_unchanged_run_is_not_sent_again(alice_client, mine):
     etag = alice_client.get(f"/api/v1/runs/{mine.pk}/").headers["ETag"]
     answer = alice_client.get(f"/api/v1/runs/{mine.pk}/", headers={"If-None-Match": f'"other", W/{etag}'})
     assert (answer.status_code, answer.content, answer.headers["Retry-After"]) == (304, b"", "2")
-    services.run_cancel(run_id=mine.pk)
+    services.runs_cancel(run_ids=[mine.pk])
     answer = alice_client.get(f"/api/v1/runs/{mine.pk}/", headers={"If-None-Match": etag})
     assert (answer.status_code, "Retry-After" in answer.headers) == (200, False)
 
@@ -326,7 +326,7 @@ def test_a_finished_measurement_becomes_a_baseline_and_a_waiting_one_does_not(ro
 def test_a_run_that_is_over_is_deleted_and_one_that_goes_on_is_not(alice_client, mine):
     refused = alice_client.delete(f"/api/v1/runs/{mine.pk}/")
     assert (refused.status_code, refused.json()["detail"]) == (409, "Not done: not over yet or a baseline.")
-    services.run_cancel(run_id=mine.pk)
+    services.runs_cancel(run_ids=[mine.pk])
     assert alice_client.delete(f"/api/v1/runs/{mine.pk}/").status_code == 204
     assert alice_client.get(f"/api/v1/runs/{mine.pk}/").status_code == 404
     assert Run.all_runs.get(pk=mine.pk).deleted_at is not None

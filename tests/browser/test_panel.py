@@ -8,7 +8,6 @@ from django.contrib.auth.models import User
 from analysis.models import Run
 from analysis.permissions import MANAGER
 from analysis.runs import services
-from analysis.runs.keeping.retention import rules
 from tests.browser.chromium import PHONE, Visitor
 from tests.browser.conftest import Visit
 from tests.factories import make_card, make_measured_run, make_run, make_user
@@ -32,7 +31,6 @@ def addresses(boss: User) -> list[str]:
     run = make_measured_run(card)
     make_run(card, requested_by=boss)
     services.runs_set_baseline(run_ids=[run.pk], by=boss, is_baseline=True)
-    rules()
     rows = ("device/", f"device/{card.pk}/change/", "run/", f"run/{run.pk}/change/", "auditentry/", "retentionrule/")
     people = (f"auth/user/{boss.pk}/change/", "auth/user/", "analysis/quota/add/")
     return ["", "queue/", *(f"analysis/{row}" for row in rows), *people]

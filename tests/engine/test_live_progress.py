@@ -44,11 +44,6 @@ def test_while_speeds_are_compared_the_round_stands_and_not_the_steps_of_its_blo
     assert progress_of(timing | {"round": 1})["timing_seconds_left"] is None
 
 
-def test_of_an_engine_that_says_only_a_bound_half_of_it_is_expected() -> None:
-    timing = {"event": "timing", "round": 4, "seconds_left_at_most": 90.0}
-    assert progress_of(timing)["timing_seconds_left"] == 45.0
-
-
 def test_the_cards_of_an_estimate_are_counted() -> None:
     estimate = {"event": "estimate", "estimate": {}}
     cards = progress_of({"event": "started", "gpus": ["a10"] * 34}, phase("predicting", cards=33), estimate, estimate)

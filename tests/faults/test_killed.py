@@ -105,7 +105,7 @@ def test_a_cancelled_run_has_no_engine_left(fleet: Fleet, word: str):
     fleet.serve_until_ready(card, **SLOW)
     run = fleet.run(card, word)
     engine = fleet.until_started(run)
-    services.run_cancel(run_id=run.pk)
+    services.runs_cancel(run_ids=[run.pk])
     (run,) = fleet.until_over(run)
     assert (run.state, run.attempt) == (State.CANCELLED, 1)
     assert not is_alive(engine)
@@ -117,7 +117,7 @@ def test_a_cancelled_run_whose_worker_is_killed_too_is_cancelled(fleet: Fleet):
     server = fleet.serve_until_ready(card)
     run = fleet.run(card, "hang")
     fleet.until_started(run)
-    services.run_cancel(run_id=run.pk)
+    services.runs_cancel(run_ids=[run.pk])
     kill(server.part("worker"))
     (run,) = fleet.until_over(run)
     assert run.state == State.CANCELLED

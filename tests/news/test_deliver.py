@@ -9,10 +9,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from analysis.models import Delivery, DeliveryState, NewsEvent, NewsKind, Subscription
-from analysis.news.deliver import attempt, take_due
+from analysis.news.deliver import DISABLED_AFTER, attempt, take_due
 from analysis.news.fan_out import dispatch_waiting
 from analysis.news.messages import mail_text
-from analysis.news.retry_schedule import DISABLED_AFTER
 from analysis.news.subscriptions import subscription_rotate, subscription_test
 from analysis.runs import services
 from tests.factories import make_claimed_run, make_device, make_measured_run, make_result, make_run
@@ -83,7 +82,7 @@ def test_every_end_of_a_run_is_news(subscribe, send, receiver, alice, kind, end)
 
 def test_a_waiting_run_that_is_cancelled_is_news(subscribe, send, receiver, alice):
     subscribe(kinds=[NewsKind.CANCELLED])
-    services.run_cancel(run_id=make_run(make_device(), requested_by=alice).pk)
+    services.runs_cancel(run_ids=[make_run(make_device(), requested_by=alice).pk])
     send()
     assert len(receiver.received) == 1
 
@@ -119,7 +118,9 @@ def test_a_delivery_whose_sender_was_killed_is_due_again(subscribe, send, receiv
     attempt(parcel)  # and killed before the outcome is stored
     assert take_due(1, busy=()) == []  # as long as it may be under way
     send()
-    assert [each.headers["X-MemoryMark-Delivery"] for each in receiver.received] == [parcel.delivery_id] * 2
+    assert [each.headers["X-MemoryMark-Delivery"] for each in receiver.received] == [
+        str(parcel.delivery.delivery_id)
+    ] * 2
     assert Delivery.objects.get().state == DeliveryState.DELIVERED
 
 

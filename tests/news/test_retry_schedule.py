@@ -1,13 +1,9 @@
-"""When a failed delivery is tried again."""
-
-from datetime import datetime, timedelta
+"""When a failed delivery is tried again; that it is given up a day later is in test_deliver."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.news.retry_schedule import LONGEST_SECONDS, delay_seconds, next_attempt
-
-NOW = datetime.fromisoformat("2026-01-01T00:00+00:00")
+from analysis.news.deliver import LONGEST_SECONDS, delay_seconds
 
 
 def test_delays_double_up_to_an_hour() -> None:
@@ -20,10 +16,3 @@ def test_delays_double_up_to_an_hour() -> None:
 def test_a_delay_lies_in_the_upper_half_of_its_range(attempts: int, fraction: float) -> None:
     longest = delay_seconds(attempts, base_seconds=10, fraction=1.0)
     assert longest / 2 <= delay_seconds(attempts, base_seconds=10, fraction=fraction) <= longest
-
-
-def test_a_delivery_is_given_up_when_the_next_attempt_would_be_too_late() -> None:
-    rest = {"now": NOW, "base_seconds": 10, "give_up_seconds": 86_400, "fraction": 1.0}
-    assert next_attempt(1, created_at=NOW, **rest) == NOW + timedelta(seconds=10)
-    assert next_attempt(20, created_at=NOW - timedelta(hours=22), **rest) == NOW + timedelta(hours=1)
-    assert next_attempt(20, created_at=NOW - timedelta(hours=23, minutes=30), **rest) is None

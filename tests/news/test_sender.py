@@ -37,7 +37,7 @@ def test_a_receiver_that_hangs_delays_no_other(subscribe, receiver, settings, al
         """Runs each attempt at once, and shows which were handed out together."""
 
         def submit(self, function, parcel):
-            done.append(parcel.subscription_pk)
+            done.append(parcel.delivery.subscription_id)
             return Future()  # under way for ever
 
     sender.look(Threads())

@@ -11,7 +11,7 @@ from django_q.models import OrmQ
 from analysis.models import Device, Quota, Run, State
 from analysis.runs import services
 from analysis.runs.queue import forecast as queue_forecast
-from analysis.runs.queue.device_set import DeviceSet
+from analysis.runs.queue.claim import DeviceSet
 from analysis.runs.queue.forecast import queue_positions
 from analysis.runs.queue.placement import Placement
 from analysis.runs.queue.retry_policy import Cause

@@ -169,7 +169,6 @@ def test_a_rule_that_fails_is_due_again_and_the_others_are_applied(monkeypatch):
     def fail(*_: object) -> None:
         raise OSError("no space left")
 
-    retention.rules()
     monkeypatch.setattr(retention, "_BATCHES", {**retention._BATCHES, What.DELETED_RUNS: fail})
     with pytest.raises(ExceptionGroup):
         retention.retain_if_due(seconds=20)
@@ -188,7 +187,6 @@ def test_a_dry_run_says_how_much_and_takes_nothing(capsys):
 
 
 def test_a_worker_sees_to_it_once_a_day(django_assert_max_num_queries):
-    retention.rules()
     RetentionRule.objects.update(applied_at=ago(2))
     assert len(retention.retain_if_due(seconds=20)) == len(What)
     with django_assert_max_num_queries(1):
@@ -212,6 +210,5 @@ def test_what_was_not_done_in_time_goes_on_at_the_next_look(monkeypatch):
 def test_housekeeping_applies_the_rules():
     run = make_measured_run()
     Run.objects.filter(pk=run.pk).update(deleted_at=ago(31))
-    retention.rules()
     tasks.housekeep()
     assert not Run.all_runs.exists()

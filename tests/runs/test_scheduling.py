@@ -8,15 +8,12 @@ import pytest
 from analysis.models import Run
 from analysis.presentation.run_state import describe_phase
 from analysis.runs.queue.forecast import QueuePosition, queue_positions
-from analysis.runs.queue.placement import request_of, slot_of
+from analysis.runs.queue.reservation import WaitingRun
 from analysis.runs.queue.scheduling import (
     FORECAST_STARTS_MAX,
     Expectation,
     FairShareEntry,
-    ResourceRequest,
-    Slot,
-    SlotState,
-    WaitingRun,
+    PlayedDevice,
     fair_share_order,
     forecast,
     may_run,
@@ -28,8 +25,7 @@ from tests.runs.test_claim import claim, finish, submit
 pytestmark = pytest.mark.django_db
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
-CARD = Slot(1, "cuda", "NVIDIA A100", 80 * GIB, 8.0)
-ANY = ResourceRequest(kind="cuda")
+ANY = frozenset({1, 2})
 
 
 def at(minutes: float) -> datetime:
@@ -37,13 +33,13 @@ def at(minutes: float) -> datetime:
 
 
 def waiting(
-    run_id: int, person: int | None = 1, *, seconds: float | None = 60.0, priority: int = 0, ask: ResourceRequest = ANY
-):
-    return WaitingRun(run_id, person, priority, at(run_id), ask, seconds)
+    run_id: int, person: int | None = 1, *, seconds: float | None = 60.0, usable: frozenset[int] = ANY
+) -> WaitingRun:
+    return WaitingRun(run_id, person, 0, at(run_id), usable, typical_seconds=seconds)
 
 
-def played(runs: list[WaitingRun], *cards: SlotState, **known: object) -> dict[int, Expectation]:
-    return forecast(runs, cards or (SlotState(CARD),), now=NOW, **{"last_started": {}, **known})
+def played(runs: list[WaitingRun], *cards: PlayedDevice) -> dict[int, Expectation]:
+    return forecast(runs, cards or (PlayedDevice(1, "A100"),), now=NOW, running={}, last_started={})
 
 
 @pytest.mark.parametrize(
@@ -67,20 +63,20 @@ def test_positions_and_times_follow_the_rule():
 
 
 def test_the_device_that_is_free_first_takes_the_next_run():
-    other = Slot(2, "cuda", "NVIDIA H100", 80 * GIB)
-    expected = played([waiting(1), waiting(2)], SlotState(CARD, True, 7, 100.0), SlotState(other, True, 8, 30.0))
+    busy = PlayedDevice(1, "A100", 100.0, 100.0), PlayedDevice(2, "H100", 30.0, 30.0)
+    expected = played([waiting(1), waiting(2)], *busy)
     assert expected == {1: Expectation(1, 30), 2: Expectation(2, 90)}
 
 
 @pytest.mark.parametrize("left", [None, 0.0])
 def test_a_time_that_rests_on_an_unknown_one_is_unknown(left):
-    expected = played([waiting(1, seconds=None), waiting(2)], SlotState(CARD, seconds_left=left))
+    expected = played([waiting(1, seconds=None), waiting(2)], PlayedDevice(1, "A100", is_known=left is not None))
     assert [expected[1].start_seconds, expected[2].start_seconds] == [left, None]
     assert [expected[1].position, expected[2].position] == [1, 2]
 
 
 def test_a_run_that_no_device_may_take_has_no_position():
-    expected = played([waiting(1, ask=ResourceRequest(kind="cuda", device_class="H100")), waiting(2)])
+    expected = played([waiting(1, usable=frozenset({3})), waiting(2)])
     assert expected == {2: Expectation(1, 0)}
 
 
@@ -101,7 +97,7 @@ def test_the_database_and_the_forecast_agree_on_what_may_start_where(alice):
             accepts_shared_device=accepts,
         )
     for card in cards:
-        by_rule = {run.pk for run in Run.objects.all() if may_run(request_of(run), slot_of(card), None)}
+        by_rule = {run.pk for run in Run.objects.all() if may_run(run, card)}
         assert by_rule == set(Run.objects.waiting_for(card).values_list("pk", flat=True))
         assert by_rule
 
@@ -139,7 +135,7 @@ def test_of_a_run_far_back_only_that_is_said():
 def test_no_position_is_worked_out_while_too_many_wait(monkeypatch):
     card = make_card()
     runs = [make_run(card), make_run(card)]
-    monkeypatch.setattr("analysis.runs.queue.forecast.POSITIONS_MAX", 2)
+    monkeypatch.setattr("analysis.runs.queue.queue_now.READ_MAX", 2)
     assert len(queue_positions(runs)) == 2
     make_run(card)
     assert queue_positions(runs) == {}

@@ -246,7 +246,7 @@ def test_a_failed_run_says_why():
 
 def test_a_queued_run_is_cancelled_at_once():
     run = make_run()
-    assert services.run_cancel(run_id=run.pk)
+    assert services.runs_cancel(run_ids=[run.pk])
     run.refresh_from_db()
     assert run.state == State.CANCELLED
     assert run.finished_at
@@ -255,7 +255,7 @@ def test_a_queued_run_is_cancelled_at_once():
 
 def test_a_running_run_is_asked_to_stop_and_then_marked():
     run = make_claimed_run()
-    assert services.run_cancel(run_id=run.pk)
+    assert services.runs_cancel(run_ids=[run.pk])
     assert services.run_wants_cancel(run_id=run.pk)
     assert Run.objects.get(pk=run.pk).state == State.RUNNING
     assert services.run_mark_cancelled(**lease(run))
@@ -265,7 +265,7 @@ def test_a_running_run_is_asked_to_stop_and_then_marked():
 def test_a_run_that_is_over_cannot_be_cancelled():
     run = make_claimed_run()
     services.run_mark_cancelled(**lease(run))
-    assert not services.run_cancel(run_id=run.pk)
+    assert not services.runs_cancel(run_ids=[run.pk])
 
 
 def test_every_update_moves_updated_at():

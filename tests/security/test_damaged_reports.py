@@ -79,7 +79,7 @@ def test_no_damaged_row_of_an_earlier_version_breaks_a_page(sender, pages, recor
     run_id = sender.begin(key := make_run_key()).json()["id"]
     estimate = next(event for event in (named(body).get("estimate") for body in base_documents()) if event)
     events = [*make_events(make_probes()[:2]), {"event": "estimate", "seconds": 1.0, "estimate": estimate}]
-    timing = {"event": "timing", "round": 6, "batch_sizes": [4, 8], "stage": "selection", "seconds_left_at_most": 9.0}
+    timing = {"event": "timing", "round": 6, "batch_sizes": [4, 8], "stage": "selection", "seconds_left": 9.0}
     phases = [{"event": "phase", "seconds": 1.0, "phase": name} for name in ("estimating", "preparing", "timing")]
     assert sender.send_events(key, 0, *events, *phases, timing).status_code == 200
     damage_stored(run_id, pages, SEED, 4 * ROWS)

@@ -48,12 +48,6 @@ def test_a_task_of_ours_is_read():
     assert SignedTaskReader.loads(signed(made()))["func"] == "analysis.workers.tasks.wake"
 
 
-@pytest.mark.parametrize("name", sorted(TASKS))
-def test_a_task_queued_before_its_module_moved_is_read_under_its_new_name(name):
-    earlier = name.replace("analysis.workers.tasks.", "analysis.tasks.")
-    assert SignedTaskReader.loads(signed(made(func=earlier)))["func"] == name
-
-
 @pytest.mark.parametrize(
     "parts",
     [

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from django.conf import settings as real
 
-from analysis.workers import calibration, device_discovery
+from analysis.workers.device_discovery import devices_find
 from analysis.workers.engine_env import engine_environment
 from analysis.workers.engine_process import EngineProcess
+from engine.errors import DeviceUnavailable
 
 KEPT_OUT = (
     *("SECRET_KEY", "DATABASE_URL", "PGPASSWORD", "DJANGO_SETTINGS_MODULE", "MEMORYMARK_METRICS_TOKEN"),
@@ -84,9 +85,11 @@ def test_arguments_of_an_engine_meet_no_shell(tmp_path):
     assert not mark.exists()
 
 
-@pytest.mark.parametrize("module", [device_discovery, calibration])
-def test_every_other_start_of_an_engine_has_the_same_environment(module):
-    assert module.engine_environment is engine_environment
+def test_an_engine_that_is_asked_has_the_same_environment(monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", "postgres://name:password@host/base")
+    says = "import os, sys; sys.exit('a secret: ' + str('DATABASE_URL' in os.environ))"
+    with pytest.raises(DeviceUnavailable, match="a secret: False"):
+        devices_find([sys.executable, "-c", says])
 
 
 @cache

@@ -1,6 +1,7 @@
 """`manage.py calibrate`: a card's own constants, measured while nothing else uses it, for later estimates."""
 
 import io
+import sys
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -8,8 +9,7 @@ from django.core.management import CommandError, call_command
 from analysis.management.commands import calibrate
 from analysis.models import Device, Run
 from analysis.runs.gpu_catalog import calibrations
-from analysis.workers import calibration as calibration_module
-from analysis.workers.calibration import calibration_measure
+from analysis.workers.device_discovery import calibration_measure
 from analysis.workers.device_lock import device_lock
 from analysis.workers.supervisor import start_engine, supervise
 from engine.errors import DeviceUnavailable, EngineError
@@ -110,7 +110,7 @@ def test_a_device_that_is_not_here_is_said_with_what_is():
 )
 def test_an_answer_that_is_none_is_an_error_and_stores_nothing(script, says):
     with pytest.raises(EngineError, match=says):
-        calibration_measure(make_a10(), command=[calibration_module.os.sys.executable, "-c", script])
+        calibration_measure(make_a10(), command=[sys.executable, "-c", script])
 
 
 def test_an_engine_that_cannot_be_started_is_said():
@@ -122,7 +122,7 @@ def test_a_measurement_on_a_calibrated_card_is_estimated_with_its_constants():
     said("--device", make_a10().uuid)
     run = make_claimed_run(Device.objects.get())
     script = "import json, sys; print(json.dumps({'event': 'phase', 'phase': open(sys.argv[-1]).read()[:40]}))"
-    process = start_engine(run, [calibration_module.os.sys.executable, "-c", script], keep_open=[])
+    process = start_engine(run, [sys.executable, "-c", script], keep_open=[])
     told = next(iter(process.events(10)))
     process.end()
     assert told["phase"].startswith('{"device_name": "NVIDIA A10"')

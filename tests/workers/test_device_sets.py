@@ -7,9 +7,8 @@ from analysis.models import Device, Run, State
 from analysis.runs import services
 from analysis.workers import supervisor, tasks
 from analysis.workers.device_lock import device_lock, other_holder
-from analysis.workers.heartbeat import Heartbeat
+from analysis.workers.fork_signs import Heartbeat, StopPipe
 from analysis.workers.recovery import device_recover
-from analysis.workers.stop_pipe import StopPipe
 from tests.factories import make_card, make_run, make_run_of_several
 from tests.fake_engine import FAKE_ENGINE
 

@@ -13,10 +13,9 @@ from django_q.signing import SignedPackage
 
 from analysis.models import Measurement, Run, RunLog, State
 from analysis.runs import services
-from analysis.workers import estimates, tasks, worker
-from analysis.workers.estimates import estimates_recover, owner_of_this_process
-from analysis.workers.heartbeat import Heartbeat
-from analysis.workers.stop_pipe import StopPipe
+from analysis.workers import recovery, tasks, worker
+from analysis.workers.fork_signs import Heartbeat, StopPipe
+from analysis.workers.recovery import estimates_recover, owner_of_this_process
 from analysis.workers.supervisor import engine_arguments, start_engine, supervise
 from tests.factories import make_claimed_estimate, make_device, make_estimate, make_run
 from tests.factories.timeouts import QUICK
@@ -190,7 +189,7 @@ def test_a_process_of_another_user_counts_as_alive(monkeypatch):
     def refuse(pid: int, number: int) -> None:
         raise PermissionError
 
-    monkeypatch.setattr(estimates.os, "kill", refuse)
+    monkeypatch.setattr(recovery.os, "kill", refuse)
     make_estimate()
     services.estimate_claim(owner=owner_of_this_process())
     assert estimates_recover() == 0

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from analysis.models import Attempt, Delivery, Host, NewsEvent, Run, Subscription
 from analysis.runs.queue.retry_policy import Cause
-from analysis.workers.metrics import is_in_maintenance, metrics_text, nearest_rank
+from analysis.workers.metrics import metrics_text, nearest_rank
 from tests.factories import make_card, make_claimed_run, make_host, make_run
 
 pytestmark = pytest.mark.django_db
@@ -160,7 +160,7 @@ def test_the_number_of_queries_does_not_grow_with_the_rows(django_assert_max_num
 def test_maintenance_begins_and_ends_when_it_says(begins, ends, is_in):
     now = timezone.now()
     at = {None: None, **{seconds: now + timedelta(seconds=seconds) for seconds in (-60, -30, 60)}}
-    assert is_in_maintenance(Host(maintenance_from=at[begins], maintenance_until=at[ends]), now) is is_in
+    assert Host(maintenance_from=at[begins], maintenance_until=at[ends]).is_in_maintenance(now) is is_in
 
 
 def test_the_nearest_rank_is_a_value_that_was_seen():

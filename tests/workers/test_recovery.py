@@ -62,7 +62,7 @@ def test_a_run_whose_worker_dies_every_time_is_interrupted_in_the_end():
 
 def test_a_cancelled_run_of_a_dead_worker_is_cancelled():
     run = make_claimed_run()
-    services.run_cancel(run_id=run.pk)
+    services.runs_cancel(run_ids=[run.pk])
     device_recover(run.device)
     assert Run.objects.get().state == State.CANCELLED
 

@@ -6,7 +6,7 @@ import sys
 
 from django.conf import settings
 
-from analysis.workers.stop_pipe import StopPipe
+from analysis.workers.fork_signs import StopPipe
 
 
 def test_a_lifeline_is_cut_once_and_for_all():
@@ -21,7 +21,7 @@ def test_a_fork_learns_of_the_death_of_the_main_process():
     """In a process of its own: the fork outlives its parent, sees the end, and says so."""
     script = (
         "import os, sys\n"
-        "from analysis.workers.stop_pipe import StopPipe\n"
+        "from analysis.workers.fork_signs import StopPipe\n"
         "import select\n"
         "stop_pipe = StopPipe()\n"
         "if os.fork():\n"

@@ -170,7 +170,7 @@ def test_a_cancelled_run_ends_within_two_seconds_though_the_engine_ignores_sigte
     def cancel_once_started(run: Run) -> bool:
         if not asked_at and has_started(run):
             asked_at.append(time.monotonic())
-            services.run_cancel(run_id=run.pk)
+            services.runs_cancel(run_ids=[run.pk])
         return False
 
     run = watch("hang", stop=cancel_once_started)

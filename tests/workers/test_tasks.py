@@ -8,8 +8,7 @@ from analysis.models import Device, Run, State
 from analysis.runs import services
 from analysis.workers import tasks
 from analysis.workers.device_lock import device_lock
-from analysis.workers.heartbeat import Heartbeat
-from analysis.workers.stop_pipe import StopPipe
+from analysis.workers.fork_signs import Heartbeat, StopPipe
 from tests.factories import make_claimed_run, make_device, make_run
 from tests.fake_engine import FAKE_ENGINE
 

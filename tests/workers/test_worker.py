@@ -23,7 +23,7 @@ from analysis.workers.django_q_adapter import (
     WatchedQueue,
     start_cluster,
 )
-from analysis.workers.heartbeat import Heartbeat
+from analysis.workers.fork_signs import Heartbeat
 from analysis.workers.worker import DeviceWorker, Worker
 from tests.factories import make_claimed_run, make_device, make_run
 

@@ -67,7 +67,7 @@ class Command(BaseCommand):
             while run.state == State.QUEUED and not stops:  # back in the queue: another attempt may succeed
                 run, status = self._attempt(created.pk, device, descriptor, stops)
         if stops:
-            services.run_cancel(run_id=run.pk)
+            services.runs_cancel(run_ids=[run.pk])
             run.refresh_from_db()
         self.stdout.write(f"run {run.pk}: {_summary(run)}")
         if stops:

@@ -13,8 +13,12 @@ from django.core.management.base import BaseCommand, CommandError
 from analysis.database import refuse_unmigrated
 from analysis.models import Device
 from analysis.runs import services
-from analysis.workers.calibration import calibration_measure
-from analysis.workers.device_discovery import device_of_this_host, devices_find, devices_register
+from analysis.workers.device_discovery import (
+    calibration_measure,
+    device_of_this_host,
+    devices_find,
+    devices_register,
+)
 from analysis.workers.device_lock import device_lock
 from engine.errors import DeviceBusy, EngineError
 from engine.text.units import format_bytes

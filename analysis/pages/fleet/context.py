@@ -21,9 +21,8 @@ from analysis.presentation.formatting import bytes_text
 from analysis.presentation.kinds import run_place
 from analysis.presentation.labels import Chip, name_of_run
 from analysis.presentation.run_state import FILLED_BY_OTHERS, HELD, describe_queue_position
-from analysis.runs.queue.device_set import index_of
 from analysis.runs.queue.forecast import QueuePosition
-from analysis.runs.queue.placement import slot_of
+from analysis.runs.queue.queue_now import index_of
 from engine.progress import PHASE_NAMES
 
 if TYPE_CHECKING:
@@ -186,7 +185,7 @@ def _device(
 ) -> FleetDevice:
     is_silent = not _is_within(device.last_seen_at, SEEN_LATELY, now)
     notes = [_describe_maintenance(device, now)]
-    if slot_of(device).is_shared:
+    if device.is_shared:
         held = bytes_text(device.foreign_used_bytes)
         notes.append(
             f"others held {held} at the last attempt to start a run: only runs that accept a shared device start"
@@ -225,12 +224,10 @@ def _chip(device: DeviceWithActivity, running: Run | None, is_silent: bool) -> C
 
 def _describe_maintenance(row: Host | Device, now: datetime) -> str:
     """Say why it takes no new runs, and until when; empty where it does."""
-    begins, ends = row.maintenance_from, row.maintenance_until
-    is_in_maintenance = (begins or ends) and (begins is None or begins <= now) and (ends is None or ends > now)
-    parts = []
+    ends, parts = row.maintenance_until, []
     if row.drained:
         parts.append("drained: takes no new runs")
-    if is_in_maintenance:
+    if row.is_in_maintenance(now):
         until = f"until {ends:%Y-%m-%d %H:%M} UTC" if ends else "until further notice"
         parts.append(f"maintenance {until}{f': {row.maintenance_note}' if row.maintenance_note else ''}")
     return "; ".join(parts)

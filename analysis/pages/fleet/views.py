@@ -16,7 +16,8 @@ from analysis.models import Device, Host, Run
 from analysis.pages.fleet.context import fleet_hosts, waiting_runs
 from analysis.pages.fleet.query import FleetQuery
 from analysis.pages.fleet.use import use_context
-from analysis.runs.queue.forecast import POSITIONS_MAX, queue_positions, runs_by_device
+from analysis.runs.queue.forecast import queue_positions
+from analysis.runs.queue.queue_now import READ_MAX, runs_by_device
 
 DEVICES_MAX = 300
 WAITING_READ_MAX = 100
@@ -62,7 +63,7 @@ def _context(query: FleetQuery) -> dict[str, Any]:
         "shown_count": len(shown),
         "waiting_anywhere": [each for each in waiting if each.run.requested_device_id is None],
         "waiting_anywhere_count": waiting_count - sum(counts.values()),
-        "has_positions": waiting_count <= POSITIONS_MAX,
+        "has_positions": waiting_count <= READ_MAX,
         "reported": [] if host else _reported(),
     }
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
-from analysis.models import MatrixCell, Run, State
+from analysis.models import MatrixCell, Run
 from analysis.runs.columns.matrix_cells import ESTIMATED, key_of
 from analysis.runs.columns.series import SeriesKey
 from analysis.runs.earlier.reuse import finished_alone
 from analysis.runs.gpu_catalog import gpu_of
+from analysis.runs.queue.forecast import seconds_of, typical_seconds
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
 
 if TYPE_CHECKING:
@@ -50,17 +50,14 @@ def outlook(spec: RunSpec, devices: Iterable[Device]) -> Outlook:
         (KnownSize(row.largest_batch_size, row.pk, True) for row in rows if row.largest_batch_size and row.certified),
         None,
     )
-    took = _seconds(rows)
+    took = seconds_of(rows)
     size = measured or _estimated(spec, offered)
     if took is not None:
         return Outlook(size, took, True)
-    ended = Run.objects.measuring().filter(state=State.FINISHED, started_at__isnull=False, finished_at__isnull=False)
-    of_model = _seconds(
-        ended.filter(model=_series(spec.to_dict(), "").model_of_runs).newest_first().only(*_TIMES)[:LOOKED_AT]
-    )
+    of_model = typical_seconds(_series(spec.to_dict(), "").model_of_runs)
     if spec.ranks > 1:  # each size takes starts of all ranks: runs on one device say nothing of it
         return Outlook(size, of_model, False)
-    return Outlook(size, of_model or _seconds(ended.order_by("-finished_at").only(*_TIMES)[:LOOKED_AT]), False)
+    return Outlook(size, of_model or typical_seconds(), False)
 
 
 def waiting_for(devices: Sequence[Device]) -> int:
@@ -69,13 +66,10 @@ def waiting_for(devices: Sequence[Device]) -> int:
     return Run.objects.on_devices().queued().filter(wanted, cancel_requested=False).count()
 
 
-_TIMES = ("started_at", "finished_at")
-
-
 def _rows_like(spec: RunSpec, device_name: str) -> list[Run]:
     wanted = _series(spec.to_dict(), device_name)
     finished = finished_alone(spec, device_name).filter(model=wanted.model_of_runs)
-    read = finished.only("spec", "largest_batch_size", "certified", *_TIMES)[:LOOKED_AT]
+    read = finished.only("spec", "largest_batch_size", "certified", "started_at", "finished_at")[:LOOKED_AT]
     return [run for run in read if _series(run.spec, device_name) == wanted]
 
 
@@ -92,9 +86,3 @@ def _estimated(spec: RunSpec, devices: Iterable[Device]) -> KnownSize | None:
     cells = MatrixCell.objects.filter(kind=ESTIMATED, card__in=cards, run__deleted_at=None, **same)
     cell = cells.order_by("-answered_at").first()
     return KnownSize(cell.largest_batch_size, cell.run_id, False) if cell and cell.largest_batch_size else None
-
-
-def _seconds(runs: Iterable[Run]) -> float | None:
-    """Return the median time that runs took; None without any."""
-    took = [(run.finished_at - run.started_at).total_seconds() for run in runs if run.started_at and run.finished_at]
-    return median(took) if took else None

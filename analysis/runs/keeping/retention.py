@@ -26,17 +26,6 @@ from analysis.runs import services
 from analysis.runs.keeping import purge
 
 What = RetentionRule.What
-DAYS: Mapping[str, int | None] = {
-    What.DELETED_RUNS: 30,
-    What.LOG_LINES: 90,
-    What.OLD_RUNS: None,
-    What.AUDIT_ENTRIES: None,
-    What.IDEMPOTENCY_KEYS: 1,
-    What.NEWS: 30,
-    What.SHARE_LINKS: 90,
-}
-"""The default number of days of each rule."""
-
 EVERY = timedelta(days=1)
 ACTOR = "retention"
 _RUNS_AT_ONCE, _LOGS_AT_ONCE, _ROWS_AT_ONCE = 100, 50, 1_000
@@ -65,16 +54,9 @@ class _Clock:
         return self._until is None or time.monotonic() < self._until
 
 
-def rules() -> list[RetentionRule]:
-    """Return all rules; a missing row is created with its default number of days."""
-    for what, days in DAYS.items():
-        RetentionRule.objects.get_or_create(what=what, defaults={"days": days})
-    return list(RetentionRule.objects.filter(what__in=DAYS))
-
-
 def retain(*, seconds: float | None = None, beat: Callable[[], None] = lambda: None) -> list[Applied]:
     clock = _Clock(seconds, beat)
-    applied = [_apply(rule, clock) for rule in rules()]
+    applied = [_apply(rule, clock) for rule in RetentionRule.objects.all()]
     _tidy(clock)
     return applied
 
@@ -86,7 +68,7 @@ def retain_if_due(*, seconds: float, beat: Callable[[], None] = lambda: None) ->
     """
     due = Q(applied_at=None) | Q(applied_at__lt=Now() - EVERY)
     clock, applied, failed = _Clock(seconds, beat), [], []
-    for rule in RetentionRule.objects.filter(due, what__in=DAYS):
+    for rule in RetentionRule.objects.filter(due):
         if RetentionRule.objects.filter(due, pk=rule.pk).update(applied_at=Now()):
             try:
                 applied.append(_apply(rule, clock))
@@ -103,7 +85,8 @@ def retain_if_due(*, seconds: float, beat: Callable[[], None] = lambda: None) ->
 def would_retain() -> list[Applied]:
     """Return how many rows each rule would remove now; for logs, how many runs' logs it would trim."""
     return [
-        Applied(rule, None if rule.days is None else _due(rule, _before(rule)).order_by().count()) for rule in rules()
+        Applied(rule, None if rule.days is None else _due(rule, _before(rule)).order_by().count())
+        for rule in RetentionRule.objects.all()
     ]
 
 
@@ -112,7 +95,7 @@ def _apply(rule: RetentionRule, clock: _Clock) -> Applied:
         return Applied(rule, None)
     before, count, is_complete = _before(rule), 0, False
     while clock.has_time():
-        done, is_complete = _BATCHES[rule.what](rule, before)
+        done, is_complete = _BATCHES.get(rule.what, _purge_rows)(rule, before)
         count += done
         if is_complete:
             break
@@ -129,26 +112,25 @@ def _before(rule: RetentionRule) -> datetime:
 
 
 def _due(rule: RetentionRule, before: datetime) -> QuerySet[Any]:
-    due: dict[What, Callable[[], QuerySet[Any]]] = {
-        What.DELETED_RUNS: lambda: purge.runs_deleted(before),
-        What.OLD_RUNS: lambda: purge.runs_old(before),
-        What.LOG_LINES: lambda: purge.runs_with_old_logs(rule.reached_at, before),
-        What.AUDIT_ENTRIES: lambda: AuditEntry.objects.filter(recorded_at__lt=before),
-        What.IDEMPOTENCY_KEYS: lambda: IdempotencyKey.objects.filter(created_at__lt=before),
-        What.NEWS: lambda: NewsEvent.objects.filter(created_at__lt=before),
-        What.SHARE_LINKS: lambda: ShareLink.objects.filter(created_at__lt=before),
-    }
-    return due[What(rule.what)]()
+    return _DUE[What(rule.what)](rule, before)
 
 
-def _purge_all(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
-    return _due(rule, before).delete()[0], True
+_DUE: Mapping[What, Callable[[RetentionRule, datetime], QuerySet[Any]]] = {
+    What.DELETED_RUNS: lambda _, before: purge.runs_deleted(before),
+    What.OLD_RUNS: lambda _, before: purge.runs_old(before),
+    What.LOG_LINES: lambda rule, before: purge.runs_with_old_logs(rule.reached_at, before),
+    What.AUDIT_ENTRIES: lambda _, before: AuditEntry.objects.filter(recorded_at__lt=before),
+    What.IDEMPOTENCY_KEYS: lambda _, before: IdempotencyKey.objects.filter(created_at__lt=before),
+    What.NEWS: lambda _, before: NewsEvent.objects.filter(created_at__lt=before),
+    What.SHARE_LINKS: lambda _, before: ShareLink.objects.filter(created_at__lt=before),
+}
 
 
-def _purge_news(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
-    """Delete the oldest events; their deliveries and attempts go with them."""
-    keys = list(_due(rule, before).values_list("pk", flat=True)[:_ROWS_AT_ONCE])
-    NewsEvent.objects.filter(pk__in=keys).delete()
+def _purge_rows(rule: RetentionRule, before: datetime) -> tuple[int, bool]:
+    """Delete the oldest rows; what belongs to them, as the deliveries of an event, goes with them."""
+    rows = _due(rule, before)
+    keys = list(rows.values_list("pk", flat=True)[:_ROWS_AT_ONCE])
+    rows.model._default_manager.filter(pk__in=keys).delete()
     return len(keys), len(keys) < _ROWS_AT_ONCE
 
 
@@ -172,10 +154,8 @@ _BATCHES: Mapping[str, Callable[[RetentionRule, datetime], tuple[int, bool]]] = 
     What.OLD_RUNS: lambda _, before: _batch(services.runs_expire, before, _RUNS_AT_ONCE),
     What.LOG_LINES: _trim_logs,
     What.AUDIT_ENTRIES: lambda _, before: _batch(AuditEntry.objects.all().purge_before, before, _ROWS_AT_ONCE),
-    What.IDEMPOTENCY_KEYS: _purge_all,
-    What.NEWS: _purge_news,
-    What.SHARE_LINKS: _purge_all,
 }
+"""What removes a batch of each kind, where it is more than to delete the rows."""
 
 
 def _tidy(clock: _Clock) -> None:

@@ -17,8 +17,8 @@ from django.utils import timezone
 
 from analysis.audit.record import record
 from analysis.models import RetentionRule, Run, ShareLink, State
+from analysis.models.retention import FIRST_DAYS
 from analysis.models.share_link import ShareLinkQuerySet
-from analysis.runs.keeping.retention import DAYS
 from analysis.runs.kinds import rules_of
 from engine.errors import SpecError
 
@@ -35,7 +35,7 @@ def days_allowed() -> tuple[int | None, ...]:
     """Return the numbers of days that a person may choose, and None for "until it is withdrawn" where allowed."""
     what = RetentionRule.What.SHARE_LINKS
     rule = RetentionRule.objects.filter(what=what).first()
-    most = DAYS[what] if rule is None else rule.days_applied
+    most = FIRST_DAYS[what] if rule is None else rule.days_applied
     if most is None:
         return (*DAYS_OFFERED, None)
     return tuple(days for days in DAYS_OFFERED if days <= most) or (most,)

@@ -1,13 +1,15 @@
 """queued -> running: how a worker gets its next run. `analysis.runs.queue.scheduling` decides the order.
 
 A run of one device is claimed at once. A run of several is claimed by the worker of the first of them, once that holds
-the locks of all: between the two, `claim_next` has only said which they are.
+the locks of all: between the two, `claim_next` has only said which they are. All devices of a set are locked in the
+order of their UUIDs: no two workers wait for each other.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -19,11 +21,28 @@ from analysis.models import Attempt, Device, Run, State
 from analysis.models.querysets import RunQuerySet
 from analysis.runs.kinds import rules_of
 from analysis.runs.queue.create import worker_wake
-from analysis.runs.queue.device_set import DeviceSet, index_of, plan_for
-from analysis.runs.queue.scheduling import FairShareEntry, fair_share_order
+from analysis.runs.queue.queue_now import index_of, queue_now
+from analysis.runs.queue.reservation import Seat, starts
+from analysis.runs.queue.scheduling import FairShareEntry, by_turn, fair_share_order, group_of, in_order
 
 _ROW: dict[str, Any] = {"of": ("self",), "no_key": True}
 """A claim locks the rows of its devices: of two that want one, the second sees what the first did."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSet:
+    """A run that starts now, with its devices in the order of their locks: the worker of the first starts it."""
+
+    run_id: int
+    devices: tuple[Device, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What starts on the device that looks, and the first devices of sets that start elsewhere."""
+
+    here: DeviceSet | None
+    elsewhere: tuple[Device, ...]
 
 
 def run_claim(*, device: Device, owner: str, run_id: int | None = None) -> Run | None:
@@ -95,6 +114,28 @@ def _next(waiting: RunQuerySet, peers: RunQuerySet, device: Device) -> Run | Dev
     if run is None:  # another device took it meanwhile, and others may wait
         worker_wake(device=device)
     return run
+
+
+def plan_for(device: Device) -> Plan:
+    """Return what the rule says of this idle device."""
+    queue, elsewhere = queue_now(), list[Device]()
+    devices = {pk: each for pk, each in queue.devices.items() if each.is_up or pk == device.pk}
+    seats = [Seat(pk, group_of(each), queue.free_after(each)) for pk, each in devices.items()]
+    order = in_order(by_turn(queue.waiting_runs()), queue.held, queue.last_started)
+    for start in starts(order, seats, prefers=device.pk):
+        chosen = sorted((devices[each] for each in start.device_ids), key=lock_order)
+        if chosen[0].pk == device.pk:
+            return Plan(DeviceSet(start.run.run_id, tuple(chosen)), tuple(elsewhere))
+        if len(chosen) > 1:
+            elsewhere.append(chosen[0])
+        if device.pk in start.device_ids:
+            break
+    return Plan(None, tuple(elsewhere))
+
+
+def lock_order(device: Device) -> str:
+    """Return what the locks of devices are sorted by: the UUID, or host and name where it has none."""
+    return device.uuid or f"{device.host}-{device.device}"
 
 
 def _next_of_one(waiting: RunQuerySet, peers: RunQuerySet) -> Run | None:

@@ -14,14 +14,15 @@ from django_q.tasks import async_task
 from analysis.accounts.quotas import enforce_quota
 from analysis.audit.record import record, record_changes
 from analysis.models import Device, Run, State
+from analysis.models.querysets import compute_capability, is_partition
 from analysis.permissions import may_manage
 from analysis.runs.bulk import BulkResult, changeable_ids
 from analysis.runs.columns.run_settings import run_settings_keep
 from analysis.runs.columns.run_text import run_text_keep
 from analysis.runs.kinds import BY_KIND, devices_needed, kind_of, spec_columns
 from analysis.runs.queue.outbox import note_ends
-from analysis.runs.queue.placement import ANYWHERE, Placement, request_of, slot_of
-from analysis.runs.queue.scheduling import ResourceRequest, Slot, has_capability, has_memory, is_wanted, may_run
+from analysis.runs.queue.placement import ANYWHERE, Placement
+from analysis.runs.queue.scheduling import group_of, has_capability, has_memory, is_wanted, may_run
 from engine.errors import SpecError
 from engine.kinds import Spec
 from engine.settings.step_settings import AMPERE, NEEDS_AMPERE
@@ -89,10 +90,9 @@ def wake_for(*, run: Run) -> None:
         worker_wake(device=run.requested_device)
         return
     idle = Device.objects.taking_runs().seen_lately().idle().unheld().allowing(run.requested_by).best_first()
-    ask = request_of(run)
-    ready = [device for device in idle.filter(kind=run.requested_kind) if may_run(ask, slot_of(device), None)]
+    ready = [device for device in idle.filter(kind=run.requested_kind) if may_run(run, device)]
     if run.device_count > 1:  # one worker of each group finds out who starts it
-        ready = list({slot_of(device).group: device for device in ready}.values())
+        ready = list({group_of(device): device for device in ready}.values())
     for device in ready[:_WOKEN_DEVICES_MAX]:
         worker_wake(device=device)
 
@@ -157,32 +157,31 @@ def refuse_excessive_request(run: Run) -> None:
 
 def _refuse_impossible_run(run: Run, place: Placement) -> None:
     """Refuse a run that no device can execute. Each reason is checked by itself, to name the field at fault."""
-    ask = request_of(run)
     if place.device is not None and run.device_count > 1:
         raise SpecError(
             "device", f"{run.model} takes {run.device_count} devices of one host: name a kind, such as cuda"
         )
     if place.device is not None and not Device.objects.enabled().filter(pk=place.device.pk).exists():
         raise SpecError("device", f"{place} takes no runs: it is disabled")
-    offered = map(slot_of, Device.objects.enabled().allowing(run.requested_by).filter(kind=run.requested_kind))
-    wanted = _of_enough(ask, [card for card in offered if is_wanted(ask, card)])
+    offered = Device.objects.enabled().allowing(run.requested_by).filter(kind=run.requested_kind)
+    wanted = _of_enough(run, [card for card in offered if is_wanted(run, card)])
     if not wanted and run.device_count > 1:
         raise SpecError("device", f"no host has {run.device_count} enabled {place}s of one model that you may use")
     if not wanted:
         raise SpecError("device", f"there is no enabled {place} that you may use")
-    roomy = _of_enough(ask, [card for card in wanted if has_memory(ask, card)])
+    roomy = _of_enough(run, [card for card in wanted if has_memory(run, card)])
     if not roomy:
         capacity = format_bytes(max(card.capacity_bytes for card in wanted))
-        needed = format_bytes(ask.needs_bytes or 0)
+        needed = format_bytes(run.needs_bytes or 0)
         raise SpecError("memory_limit_bytes", f"{needed} is above what {place} has ({capacity})")
-    if not _of_enough(ask, [card for card in roomy if has_capability(ask, card)]):
-        best = max(card.compute_capability or 0 for card in roomy)
+    if not _of_enough(run, [card for card in roomy if has_capability(run, card)]):
+        best = max(compute_capability(card) or 0 for card in roomy)
         precision = run.precision
         raise SpecError("precision", f"{precision} needs compute capability {_AMPERE} or later; {place} has {best}")
 
 
-def _of_enough(ask: ResourceRequest, cards: Sequence[Slot]) -> list[Slot]:
+def _of_enough(run: Run, cards: Sequence[Device]) -> list[Device]:
     """Keep the devices of hosts that have as many of one model as the run needs together."""
-    usable = [card for card in cards if ask.device_count == 1 or not card.is_partition]
-    of_group = Counter(card.group for card in usable)
-    return [card for card in usable if of_group[card.group] >= ask.device_count]
+    usable = [card for card in cards if run.device_count == 1 or not is_partition(card)]
+    of_group = Counter(map(group_of, usable))
+    return [card for card in usable if of_group[group_of(card)] >= run.device_count]

@@ -16,7 +16,7 @@ from analysis.runs.columns.matrix_store import cells_store
 from analysis.runs.columns.run_text import run_text_keep
 from analysis.runs.kinds import rules_of
 from analysis.runs.origins import origin_rules
-from analysis.runs.queue.create import runs_cancel, wake_for
+from analysis.runs.queue.create import wake_for
 from analysis.runs.queue.outbox import note_ends
 from analysis.runs.queue.retry_policy import Cause, describe_attempts
 from engine.documents.measured import without_secrets
@@ -86,11 +86,6 @@ def run_mark_cancelled(*, run_id: int, token: str, message: str = "") -> bool:
             return False
         _end_run(run, State.CANCELLED, None, {"error_message": message}, {"message": message})
         return True
-
-
-def run_cancel(*, run_id: int) -> bool:
-    """Move queued -> cancelled at once, or request that a running run stops. False: the run was over already."""
-    return bool(runs_cancel(run_ids=[run_id]))
 
 
 def run_wants_cancel(*, run_id: int) -> bool:

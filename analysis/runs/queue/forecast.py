@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,23 +10,19 @@ from time import monotonic
 from typing import Any
 
 from django.conf import settings
-from django.db.models.fields.json import KeyTransform
-from django.utils import timezone
 
 from analysis.models import Device, Run, State
-from analysis.runs.queue.placement import request_of, slot_of
-from analysis.runs.queue.scheduling import FORECAST_STARTS_MAX, Expectation, SlotState, WaitingRun, forecast
-
-POSITIONS_MAX = 1_000
-"""With more runs than this in the queue no position is shown: each forecast would have to read all of them."""
-
-_RUNS_OF_A_MODEL = 20
-BUDGET = KeyTransform("time_budget_seconds", "spec")
-READ = (
-    *("requested_by_id", "priority", "created_at", "model"),
-    *("requested_device_id", "requested_kind", "requested_device_class"),
-    *("needs_bytes", "needs_compute_capability", "accepts_shared_device", "device_count"),
+from analysis.runs.queue.queue_now import QueueNow, queue_now, within_budget
+from analysis.runs.queue.scheduling import (
+    FORECAST_STARTS_MAX,
+    Expectation,
+    PlayedDevice,
+    assumed,
+    forecast,
+    group_of,
 )
+
+_RUNS_READ = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +62,7 @@ _kept: _Forecast | None = None
 def queue_positions(runs: Iterable[Run]) -> dict[int, QueuePosition]:
     """Return the positions of those runs that wait for a device.
 
-    A run that no device may take has none; nor has any run while there are more than POSITIONS_MAX in the queue.
+    A run that no device may take has none; nor has any run while there are more than READ_MAX in the queue.
     """
     return positions_of({run.pk for run in runs if run.state == State.QUEUED and run.needs_device})
 
@@ -87,115 +82,67 @@ def positions_of(wanted: set[int]) -> dict[int, QueuePosition]:
 
 
 def _forecast_now() -> _Forecast:
-    made_at_seconds, now = monotonic(), timezone.now()
-    queue = Run.objects.on_devices().queued().filter(cancel_requested=False)
-    waiting: list[Any] = list(queue.order_by().only(*READ).annotate(budget_seconds=BUDGET)[: POSITIONS_MAX + 1])
-    if len(waiting) > POSITIONS_MAX:
+    made_at_seconds, queue = monotonic(), queue_now()
+    if not queue.is_whole:
         return _Forecast(made_at_seconds, _TOO_MANY, {})
-    running_now = Run.objects.on_devices().running().only("device_id", "requested_by_id", "model", "started_at")
-    taking = Device.objects.taking_runs().with_is_up().select_related("host").defer("calibration")
-    devices: dict[int | None, Any] = {device.pk: device for device in taking}
-    running = runs_by_device(running_now.annotate(budget_seconds=BUDGET), devices.values())
-    typical = {model: typical_seconds(model) for model in {run.model for run in (*waiting, *running.values())}}
+    models = {run.model for run in (*queue.waiting, *queue.running.values())}
+    typical = {model: typical_seconds(model) for model in models}
     expected = forecast(
-        [
-            WaitingRun(
-                *(run.pk, run.requested_by_id, run.priority, run.created_at),
-                request_of(run),
-                _within_budget(typical[run.model], run),
-                most_seconds(run.budget_seconds),
-            )
-            for run in waiting
-        ],
-        _cards(devices.values(), running, typical, now),
-        now=now,
-        last_started=Run.objects.on_devices().last_started({run.requested_by_id for run in waiting}),
+        queue.waiting_runs(typical),
+        [_played(device, queue, typical) for device in queue.devices.values()],
+        now=queue.now,
+        running=queue.held,
+        last_started=queue.last_started,
     )
-    numbers = frozenset(run.pk for run in waiting)
+    numbers = frozenset(run.pk for run in queue.waiting)
     far_back = numbers if len(expected) == FORECAST_STARTS_MAX else ()
     positions = dict.fromkeys(far_back, QueuePosition(None))
-    positions |= {run_id: _position(at, devices, running, now) for run_id, at in expected.items()}
+    positions |= {run_id: _position(at, queue) for run_id, at in expected.items()}
     return _Forecast(made_at_seconds, numbers, positions)
 
 
-def runs_by_device(running: Iterable[Run], devices: Iterable[Device]) -> dict[int | None, Run]:
-    by_id = {run.pk: run for run in running}
-    alone: dict[int | None, Run] = {run.device_id: run for run in by_id.values()}
-    return alone | {each.pk: by_id[each.held_for_id] for each in devices if each.held_for_id in by_id}
-
-
-def most_seconds(budget_seconds: float | None) -> float:
-    """Return how long an attempt holds its devices at most: then its supervisor ends it."""
-    budget = settings.RUN_TIME_BUDGET_MAX_SECONDS if budget_seconds is None else budget_seconds
-    return budget + settings.RUN_GRACE_SECONDS
-
-
-def most_seconds_left(run: Run, budget_seconds: float | None, now: datetime) -> float:
-    """Return when a running run's devices are free at the latest; never 0, as it has not ended yet."""
-    took = (now - run.started_at).total_seconds() if run.started_at else 0.0
-    return max(most_seconds(budget_seconds) - took, 1.0)
-
-
-def _position(
-    at: Expectation, devices: Mapping[int | None, Any], running: Mapping[int | None, Run], now: datetime
-) -> QueuePosition:
-    device, run = devices[at.device_id], running.get(at.device_id)
+def _position(at: Expectation, queue: QueueNow) -> QueuePosition:
+    assert at.device_id is not None
+    device, run = queue.devices[at.device_id], queue.running.get(at.device_id)
     return QueuePosition(
         at.position,
-        None if at.start_seconds is None else now + timedelta(seconds=at.start_seconds),
+        None if at.start_seconds is None else queue.now + timedelta(seconds=at.start_seconds),
         held=device if device.is_held and run is None else None,
         after_run=run.pk if run is not None and at.is_next_there else None,
     )
 
 
-def typical_seconds(model: str) -> float | None:
-    """Return the median of this model's last finished runs; None when there is none."""
-    finished = (
-        Run.objects.measuring()
-        .trusted()
-        .filter(model=model, state=State.FINISHED, started_at__isnull=False, finished_at__isnull=False)
-    )
-    times = finished.newest_first().values_list("started_at", "finished_at")[:_RUNS_OF_A_MODEL]
-    took = [(ended - started).total_seconds() for started, ended in times if started and ended]
+def typical_seconds(model: str | None = None) -> float | None:
+    """Return the median of the last finished runs, of this model or of any; None when there is none."""
+    finished = Run.objects.measuring().trusted().filter(state=State.FINISHED, started_at__isnull=False)
+    of_model = finished.order_by("-finished_at") if model is None else finished.filter(model=model).newest_first()
+    return seconds_of(of_model.filter(finished_at__isnull=False).only("started_at", "finished_at")[:_RUNS_READ])
+
+
+def seconds_of(runs: Iterable[Run]) -> float | None:
+    """Return the median time that runs took; None without any."""
+    took = [(run.finished_at - run.started_at).total_seconds() for run in runs if run.started_at and run.finished_at]
     return median(took) if took else None
 
 
-def _within_budget(seconds: float | None, run: Any) -> float | None:
-    return seconds if seconds is None or run.budget_seconds is None else min(seconds, run.budget_seconds)
+def _played(device: Any, queue: QueueNow, typical: Mapping[str, float | None]) -> PlayedDevice:
+    run = queue.running.get(device.pk)
+    left = _seconds_left(device, run, queue, typical)
+    free_at = assumed(left)
+    latest = max(free_at, queue.free_after(device) or 0.0)
+    person = run.requested_by_id if run else None
+    return PlayedDevice(device.pk, group_of(device), free_at, latest, left is not None, run is not None, person)
 
 
-def _cards(
-    devices: Iterable[Any], running: Mapping[int | None, Run], typical: Mapping[str, float | None], now: datetime
-) -> list[SlotState]:
-    """Return the devices; when one that another program holds, or whose worker is silent, will be free is unknown."""
-    allowed, cards = _allow_lists(), []
-    for device in devices:
-        card, run = slot_of(device, allowed.get(device.pk)), running.get(device.pk)
-        is_free = run is None and not device.is_held
-        left = None if not device.is_up else 0.0 if is_free else _seconds_left(run, typical, now)
-        most = None if run is None else most_seconds_left(run, _budget(run), now)
-        cards.append(SlotState(card, run is not None, run.requested_by_id if run else None, left, most))
-    return cards
+def _seconds_left(device: Any, run: Run | None, queue: QueueNow, typical: Mapping[str, float | None]) -> float | None:
+    """Return when the device should be free.
 
-
-def _budget(run: Any) -> float | None:
-    seconds: float | None = run.budget_seconds
-    return seconds
-
-
-def _seconds_left(run: Run | None, typical: Mapping[str, float | None], now: datetime) -> float | None:
-    """Return when this run should end; None for another program, and for a run that takes longer than it should."""
-    if run is None or run.started_at is None:
+    None where another program holds it, its worker is silent, or its run takes longer than it should.
+    """
+    if not device.is_up or (run is None and device.is_held) or (run is not None and run.started_at is None):
         return None
-    took = _within_budget(typical[run.model], run)
-    left = None if took is None else took - (now - run.started_at).total_seconds()
+    if run is None:
+        return 0.0
+    took = within_budget(typical[run.model], run)
+    left = None if took is None else took - queue.seconds_of(run)
     return left if left is None or left > 0 else None
-
-
-def _allow_lists() -> dict[int, set[int]]:
-    allowed: dict[int, set[int]] = defaultdict(set)
-    by_name = Device.objects.filter(allowed_users__isnull=False).order_by().values_list("pk", "allowed_users")
-    by_group = Device.objects.filter(allowed_groups__isnull=False).order_by().values_list("pk", "allowed_groups__user")
-    for device_id, user_id in (*by_name, *by_group):
-        allowed[device_id] |= {user_id} - {None}  # an empty group still denies the device to others
-    return allowed

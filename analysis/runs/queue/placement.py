@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from analysis.models import Device, Run
-from analysis.models.querysets import compute_capability, is_partition
-from analysis.runs.queue.scheduling import ResourceRequest, Slot
 from engine.errors import SpecError
 
 if TYPE_CHECKING:
@@ -60,30 +57,3 @@ def placement_of(run: Run) -> Placement:
     if run.requested_device is not None:
         return Placement(device=run.requested_device)
     return Placement(kind=run.requested_kind, device_class=run.requested_device_class)
-
-
-def request_of(run: Run) -> ResourceRequest:
-    return ResourceRequest(
-        device_id=run.requested_device_id,
-        kind=run.requested_kind,
-        device_class=run.requested_device_class,
-        needs_bytes=run.needs_bytes,
-        needs_compute_capability=run.needs_compute_capability,
-        accepts_shared_device=run.accepts_shared_device,
-        device_count=run.device_count,
-    )
-
-
-def slot_of(device: Device, allowed: Iterable[int] | None = None) -> Slot:
-    """Convert a device's columns to what scheduling reads; `allowed` is its allow-list, None where there is none."""
-    return Slot(
-        device_id=device.pk,
-        kind=device.kind,
-        name=device.name,
-        capacity_bytes=device.capacity_bytes,
-        compute_capability=compute_capability(device),
-        foreign_used_bytes=device.foreign_used_bytes,
-        allowed=None if allowed is None else frozenset(allowed),
-        host_id=device.host_id,
-        is_partition=is_partition(device),
-    )

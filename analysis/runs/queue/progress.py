@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from django.db import transaction
 from django.db.models.functions import Now
@@ -12,11 +12,25 @@ from django.db.models.functions import Now
 from analysis.models import Attempt, Measurement, Run, RunLog
 from analysis.models.text import storable_json, storable_text
 from analysis.runs.columns.result_columns import check_columns, probe_columns
-from analysis.runs.queue.lease import LogLine
 from engine.results.result import Probe
 
 LOG_LINES_PER_ATTEMPT = 5_000
 LOG_MESSAGE_LENGTH = 2_000
+
+
+class Lease(TypedDict):
+    """The run and the token that prove ownership in every write to a running run."""
+
+    run_id: int
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line for the run's log."""
+
+    level: str
+    message: str
 
 
 def run_heartbeat(*, run_id: int, token: str, phase: str) -> bool:

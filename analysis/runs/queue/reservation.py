@@ -14,21 +14,27 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from datetime import datetime
 
 
-class Waiting(Protocol):
-    """A run in the queue: how many devices of one host it needs, and how long it holds them at most."""
+@dataclass(frozen=True, slots=True)
+class WaitingRun:
+    """A queued run, and the devices that it may use.
 
-    @property
-    def device_count(self) -> int: ...
-    @property
-    def most_seconds(self) -> float: ...
+    `typical_seconds`: how long runs of its model take, None if none finished. `most_seconds`: how long it may take, by
+    its time budget.
+    """
 
-
-RunT = TypeVar("RunT", bound=Waiting)
+    run_id: int
+    person: int | None
+    priority: int
+    created_at: datetime
+    usable: frozenset[int]
+    device_count: int = 1
+    typical_seconds: float | None = None
+    most_seconds: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,24 +50,18 @@ class Seat:
 
 
 @dataclass(frozen=True, slots=True)
-class Start(Generic[RunT]):
+class Start:
     """A run that starts now, and its devices, all of one group."""
 
-    run: RunT
+    run: WaitingRun
     device_ids: tuple[int, ...]
 
 
-def starts(
-    runs: Iterable[RunT],
-    seats: Sequence[Seat],
-    may_use: Callable[[RunT, int], bool],
-    *,
-    prefers: int | None = None,
-) -> Iterator[Start[RunT]]:
+def starts(runs: Iterable[WaitingRun], seats: Sequence[Seat], *, prefers: int | None = None) -> Iterator[Start]:
     """Yield the runs that start now, in the order of the queue, which is that of `runs`.
 
-    `may_use` says whether a run may use a device at all. A run of one device takes the device `prefers` where it may:
-    that of the worker that looks. Which devices a run of several takes is the same whoever looks.
+    A run of one device takes the device `prefers` where it may: that of the worker that looks. Which devices a run of
+    several takes is the same whoever looks.
     """
     group = {seat.device_id: seat.group for seat in seats}
     free_after = {seat.device_id: seat.free_after_seconds for seat in seats}
@@ -70,7 +70,7 @@ def starts(
         free = [each for each, seconds in free_after.items() if seconds == 0]
         if not free:
             return
-        open_now = [each for each in free if run.most_seconds <= reserved.get(each, math.inf) and may_use(run, each)]
+        open_now = [each for each in free if each in run.usable and run.most_seconds <= reserved.get(each, math.inf)]
         if run.device_count == 1:
             chosen = [prefers] if prefers in open_now else open_now[:1]
         else:
@@ -79,7 +79,7 @@ def starts(
             free_after |= dict.fromkeys(chosen, run.most_seconds)
             yield Start(run, tuple(chosen))
         elif run.device_count > 1:
-            others = [each for each in free_after if each not in reserved and may_use(run, each)]
+            others = [each for each in free_after if each not in reserved and each in run.usable]
             reserved |= _soonest(others, group, free_after, run.device_count)
 
 

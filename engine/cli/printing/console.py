@@ -6,13 +6,17 @@ line for each phase and each probe, and after a minute without one what the livi
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from types import SimpleNamespace
 from typing import Any, Self, TextIO
 
 from ...describe.estimate import describe_estimate
 from ...describe.probe import describe_outcome, shown_throughput
 from ...estimate.types import Estimate
+from ...execution import Emit
 from ...from_json import from_json
 from ...live_progress import seconds_of
 from ...phase_facts import finding_of_phase, what_is_tried
@@ -22,6 +26,7 @@ from ...text.printable import printable
 from ...text.units import format_bytes, format_duration
 from ...time_left import TimeLeft, budget_of_race, describe_left, describe_round, so_far
 from .living_line import Doing, LivingLine, describe_doing, living_line
+from .output import print_json
 from .stopped import known_so_far
 from .terminal import BOLD, LEAST_SECONDS, say
 
@@ -82,6 +87,19 @@ def phase_line(phase: str, finding: str, seconds: float, *, is_warned: bool = Fa
     took = f"({format_duration(seconds)})" if seconds >= LEAST_SECONDS else ""
     shown = "  ".join(part for part in (finding, took) if part)
     return f"{'!' if is_warned else '✓'} {PHASE_NAMES.get(phase, phase):<16}{shown}"
+
+
+def receiver(
+    options: SimpleNamespace,
+    spec: Mapping[str, Any] | None = None,
+    *,
+    stream: TextIO | None = None,
+    line_of: LineOf = event_line,
+) -> AbstractContextManager[Emit]:
+    """Return what takes the events of a command: JSON lines with --events, else lines for people beside the result."""
+    if options.events:
+        return nullcontext(print_json)
+    return Console(stream or (sys.stderr if options.json else sys.stdout), spec, line_of=line_of)
 
 
 class Console:

@@ -109,7 +109,7 @@ def starts_of_a_command() -> list[dict[str, Any]]:
     ]
     begun = event("probe_started", 50.0, batch_size=900, purpose="search")
     return [
-        event("started", 0.0, spec={"command": ["python"]}),
+        event("started", 0.0, spec={"command": ["python"], "compare_speed": False}),
         event("phase", 0.0, phase="searching"),
         *ended,
         begun,

@@ -47,4 +47,4 @@ def test_rounds_that_contradict_each_other_take_all_the_time_there_is() -> None:
     expected = outlook(rounds, CANDIDATES)
     assert expected is not None
     spent = sum(r.seconds for r in rounds)
-    assert EXTRA_SECONDS / 2 < expected.seconds <= EXTRA_SECONDS + spent
+    assert EXTRA_SECONDS / 2 < expected.seconds <= 1.1 * (EXTRA_SECONDS + spent)

@@ -4,12 +4,12 @@ import math
 
 import pytest
 
+from engine.plan import SoFar
 from engine.results.intervals import ENOUGH_ROUNDS
 from engine.results.result import Outcome, Probe, Purpose
 from engine.tune.plan import (
     COMPARED,
     PAIRS_PRIOR,
-    StartsSoFar,
     pairs_expected,
     search_starts_left,
     seconds_left,
@@ -31,7 +31,8 @@ AT_RESERVE = start(1614, purpose=Purpose.CURVE)
 
 
 def left(phase: str, *probes: Probe, **known: object) -> float | None:
-    return seconds_left(StartsSoFar(phase, probes, **{"current_batch_size": 16, **known}))
+    usual = {"current_batch_size": 16, "compares_speed": False, "under_way_seconds": None}
+    return seconds_left(SoFar(phase, probes, **{**usual, **known}))
 
 
 def test_nothing_is_said_before_the_first_start_has_ended() -> None:
@@ -47,7 +48,8 @@ def test_the_starts_left_get_fewer_until_two_neighbours_are_known() -> None:
 
 def test_a_start_takes_as_long_as_those_near_the_limit() -> None:
     slow = (FIRST, start(512, seconds=9.0))
-    assert left("searching", *slow) == pytest.approx(9.0 * starts_left(StartsSoFar("searching", slow, 16)))
+    expected = starts_left(SoFar("searching", slow, 16, compares_speed=False))
+    assert left("searching", *slow) == pytest.approx(9.0 * expected)
 
 
 def test_the_size_at_the_reserve_and_the_comparison_come_after_the_search() -> None:
@@ -71,7 +73,7 @@ def test_a_start_under_way_has_its_time_taken_off_and_never_all_of_it() -> None:
 
 def test_the_start_under_way_is_one_of_those_expected_until_speeds_are_compared() -> None:
     def counted(phase: str, *probes: Probe) -> tuple[int, float | None]:
-        so_far = StartsSoFar(phase, probes, 16, compares_speed=True)
+        so_far = SoFar(phase, probes, 16)
         start = start_under_way(so_far, len(probes) + 1)
         return start.expected, start.seconds_each
 

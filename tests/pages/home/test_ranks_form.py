@@ -79,7 +79,7 @@ def test_what_is_wrong_stands_at_its_field(
 def test_a_run_of_ranks_fills_in_the_form_again(alice_client: Client, cpu: Device) -> None:
     start(alice_client, cpu, ranks="4", emulate_ranks="4", rank="0,3", memory_limit_bytes="256MiB")
     run = Run.objects.get()
-    services.run_cancel(run_id=run.pk)
+    services.runs_cancel(run_ids=[run.pk])
     page = alice_client.get(run.get_absolute_url()).content.decode()
     assert f"/?from={run.pk}" in page
     initial = shown(alice_client, f"/?from={run.pk}").context["form"].initial

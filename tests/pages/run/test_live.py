@@ -194,7 +194,7 @@ def test_a_poll_tells_a_waiting_run_that_it_moved_up(alice_client: Client) -> No
     ahead, run = make_run(device), make_run(device)
     seen = seen_on(page(alice_client, run))
     assert poll(alice_client, run, seen).status_code == 204
-    services.run_cancel(run_id=ahead.pk)
+    services.runs_cancel(run_ids=[ahead.pk])
     assert "Waiting: next" in poll(alice_client, run, seen).content.decode()
 
 
@@ -344,7 +344,7 @@ def test_the_title_of_the_tab_tells_what_was_found(alice_client: Client) -> None
     nothing = finished(make_result_that_does_not_fit(), make_device("another"))
     assert "<title>✕ does not fit · BERT tiny · MemoryMark</title>" in page(alice_client, nothing)
     cancelled = make_run(make_device("a third"))
-    services.run_cancel(run_id=cancelled.pk)
+    services.runs_cancel(run_ids=[cancelled.pk])
     text = page(alice_client, cancelled)
     assert "<title>⊘ cancelled · BERT tiny · MemoryMark</title>" in text
     assert "No log: it never started." in words(text)
