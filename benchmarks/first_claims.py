@@ -12,7 +12,7 @@ _HEADLINES = (
     r".*None is recommended.*",
     r".* with \d+ lines?: .*",
     r"No change .*",
-    r"Nothing is .*",
+    r".*Nothing is .*",
 )
 _HEADLINE = re.compile(rf"^ *({'|'.join(_HEADLINES)})$", re.MULTILINE)
 _FIGURE = re.compile(r"([\d.]+)(?=x| to \d|, [\d.]+\]|\])")
