@@ -45,7 +45,7 @@ from .speed.to_compare import MOST_BETWEEN, size_to_start, sizes_to_compare, sta
 from .start.command import begin_protected
 from .start.launch import Begin, Watching
 from .training import TuneResult, training_of
-from .varied import MEMORY_VARIES, check_memory_rises, describe_late_refusal, without_evaluation
+from .varied import MEMORY_VARIES, check_memory_rises, describe_late_refusal, is_in_evaluation, without_evaluation
 from .wanted_size import ONE_ROW, SizeUnclear, Unit, other_size, unit_given, unit_of_two
 from .whole_run import describe_whole_run
 
@@ -126,6 +126,7 @@ class StartSweep(Sweep):
         comparison = Comparison(reason=OF_EMULATED if self.spec.emulated_ranks else NOT_COMPARED)
         if (largest := boundary.largest_batch_size) and boundary.reason is not Reason.TIME_BUDGET:
             self.execution.unless_stopped(lambda: self._start_at_the_reserve(boundary), None)
+            boundary = without_evaluation(boundary, self.probes, self.evaluated)
             if self.spec.compare_speed:
                 stopped = Comparison(reason=STOPPED)
                 comparison = self.execution.unless_stopped(lambda: self._measure_speeds(boundary, largest), stopped)
@@ -186,10 +187,13 @@ class StartSweep(Sweep):
         seen = of_largest.whole_run
         whole_run = None if seen is None else f"{describe_whole_run(seen)}; {of_largest.peak}"
         late = describe_late_refusal(self.so_far.watched, boundary)
-        evaluated = {size for size, each in self.evidence.items() if each.has_evaluated}
-        boundary = without_evaluation(boundary, self.probes, evaluated)
         said = (self.unit.describe(), whole_run, of_largest.caveat, of_largest.left_out, late)
         return reduce(with_note, said, replace(boundary, soak_steps=max(made)))
+
+    @property
+    def evaluated(self) -> set[int]:
+        """The sizes at which a module ran otherwise than in training while the memory was read."""
+        return {size for size, each in self.evidence.items() if each.has_evaluated}
 
     def _start_at_the_reserve(self, boundary: Boundary) -> None:
         self.execution.phase("curve")
@@ -273,8 +277,9 @@ class StartSweep(Sweep):
         evidence = self.evidence[batch_size] = self.judged(readings, ended, batch_size)
         is_still = not self.so_far.is_varied and not any(e.caveat for e in self.evidence.values())
         if self._is_on_cpu and self.ranks == 1 and is_still:
-            peaks = ((p.batch_size, p.peak_allocated_bytes) for p in (*self.probes, evidence.probe))
-            check_memory_rises({size: peak for size, peak in peaks if peak}, shows_size=UNSEEN in self.unit.axes)
+            of_steps = [p for p in (*self.probes, evidence.probe) if not is_in_evaluation(p, self.evaluated)]
+            peaks = {p.batch_size: p.peak_allocated_bytes for p in of_steps if p.peak_allocated_bytes}
+            check_memory_rises(peaks, shows_size=UNSEEN in self.unit.axes)
         if evidence.most_samples is not None:  # it says nothing of memory
             self.most_samples = evidence.most_samples
         else:

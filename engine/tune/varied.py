@@ -80,14 +80,21 @@ def describe_late_refusal(watched: Sequence[Watched], boundary: Boundary) -> str
     return notes.REFUSED_LATE.write(count=refused.batch_size, step_count=refused.rose_at)
 
 
+def is_in_evaluation(probe: Probe, evaluated: Collection[int]) -> bool:
+    """Whether a size ran out of memory in no step, and an evaluation ran while its memory was read."""
+    return probe.batch_size in evaluated and not probe.fits and probe.failed_phase is None
+
+
 def without_evaluation(boundary: Boundary, probes: Sequence[Probe], evaluated: Collection[int]) -> Boundary:
-    """Take a certificate back whose next size ran out of memory in an evaluation that the largest has not come to."""
+    """Take a certificate back where an evaluation that the largest size has not come to was too large for another."""
     largest, refused = boundary.largest_batch_size or 0, boundary.refused_batch_size or 0
-    is_of_a_step = any(p.batch_size == refused and p.failed_phase is not None for p in probes)
-    if is_of_a_step or refused not in evaluated or largest in evaluated or not boundary.certified:
+    of_a_step = {p.batch_size for p in probes if p.failed_phase is not None}
+    in_evaluation = {p.batch_size for p in probes if is_in_evaluation(p, evaluated)} - of_a_step
+    known = min((size for size in in_evaluation if size <= refused), default=None)
+    if known is None or largest in evaluated or not boundary.certified:
         return boundary
-    in_evaluation = notes.REFUSED_IN_EVALUATION.write(count=refused, largest_count=largest)
-    return with_note(replace(boundary, certified=False), in_evaluation)
+    note = notes.REFUSED_IN_EVALUATION.write(count=known, largest_count=largest)
+    return with_note(replace(boundary, certified=False), note)
 
 
 def _are_rows_alike(whole_run: Mapping[str, Any] | None) -> bool | None:

@@ -1,5 +1,6 @@
 """The search over starts, with starts that are made up."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -30,8 +31,10 @@ def made_up_start(_: object, batch_size: int, *__: object, **___: object) -> tup
     return [reading(steps(batch_size), peak=100 * batch_size, python="3.11.7")], Ended(wall_seconds=1.0)
 
 
-def tuned(monkeypatch: pytest.MonkeyPatch, **settings: Any) -> tuple[run.TuneResult, list[dict[str, Any]]]:
-    monkeypatch.setattr("engine.tune.speed.seats.start", made_up_start)
+def tuned(
+    monkeypatch: pytest.MonkeyPatch, start: Callable[..., Any] = made_up_start, **settings: Any
+) -> tuple[run.TuneResult, list[dict[str, Any]]]:
+    monkeypatch.setattr("engine.tune.speed.seats.start", start)
     events: list[dict[str, Any]] = []
     spec = TuneSpec(("python", "train.py", "{batch_size}"), memory_limit_bytes=4_000, **settings)
     return run.tune(spec, events.append), events
@@ -47,6 +50,21 @@ def test_starts_in_turns_give_a_speed_up_and_only_the_compared_sizes_a_speed(mon
     assert [size for size, _ in found.training.starts][-12:] == [16, 38, 38, 16] * 3
     assert [e["phase"] for e in events if e["event"] == "phase"] == ["searching", "curve", "timing", "finished"]
     assert [e["round"] for e in events if e["event"] == "timing"] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_smaller_size_that_an_evaluation_was_too_large_for_takes_the_certificate_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def start(_: object, batch_size: int, *__: object, **___: object) -> tuple[list[Reading], Ended]:
+        (found,), ended = made_up_start(None, batch_size)
+        if batch_size == 38:  # it came to its evaluation, and larger ones did not
+            marks = [[*mark, None, 1] if mark[1] == "memory_read" else mark for mark in found.data["marks"]]
+            found = reading(steps(batch_size), python="3.11.7", marks=marks, events=[[0, 2, 9_000, 9_000]])
+        return [found], ended
+
+    found, _ = tuned(monkeypatch, start, compare_speed=False)
+    assert (found.largest_batch_size, found.is_certified) == (40, False)
+    assert (found.result.boundary.note or "").startswith("38 ran out of memory in an evaluation, to which 40 had not")
 
 
 def bending_start(
