@@ -44,7 +44,7 @@ RESULTS = ROOT / "benchmarks" / "results" / "tune_public.cpu.jsonl"
 STARTS_DIFFER, IN_EVALUATION = "starts_differ", "in an evaluation"
 EXACT, OF_STEPS, REFUSED, WRONG = "exact", "exact for its steps", "refused rightly", "wrong"
 FEW_STEPS = 20
-SECONDS = 900
+SECONDS = 1_800
 COMPARED, COMPARED_SECONDS = 5, 40.0
 
 
