@@ -26,7 +26,7 @@ from ..results.result_file import read_document
 from ..settings.spec_checks import bytes_setting, numbers_setting
 from ..spec import RunSpec
 from ..text.units import format_bytes, format_percent
-from ..tune.several_hosts import several_hosts
+from ..tune.start.several_hosts import several_hosts
 from ..worker.counted import counted
 from .cluster_request import KUBERNETES, SLURM, CardChoice, request_lines
 from .command import OUTPUT, WHERE, Command, Offered, option

@@ -21,7 +21,6 @@ from ..settings.spec_checks import bytes_setting, is_of_bytes
 from ..text.units import format_bytes, sentence_case
 from ..tune.catalogue.spec import check_devices, on_seen_device
 from ..tune.faster.variants import BY_NAME
-from ..tune.several_hosts import check_one_host
 from ..tune.spec import (
     BATCH_SIZE,
     CONFIG,
@@ -35,6 +34,7 @@ from ..tune.spec import (
     function_command,
 )
 from ..tune.start.config_file import number_in_config
+from ..tune.start.several_hosts import check_one_host
 from ..tune.start.warm_server_handle import warm_starts
 from ..tune.training import Throughput, TuneResult, describe_loader, stated_throughputs
 from .command import OUTPUT, TRAIN, WHERE, Command, argument, flag, option

@@ -34,6 +34,7 @@ from .learned_sizes import describe_learned
 from .next_size import Start
 from .next_start import MOST_STARTS, STEPS, SearchSoFar, next_start, seconds_of_a_start, start_of
 from .parts import describe_parts
+from .pass_end import check_a_pass
 from .reading import UNSEEN, Reading
 from .script_error import UNKNOWN_TO_THE_SCRIPT, is_same_error
 from .spec import FUNCTION, FunctionSpec, TuneSpec
@@ -192,11 +193,11 @@ class StartSweep(Sweep):
 
     @property
     def evaluated(self) -> set[int]:
-        """The sizes at which a module ran otherwise than in training while the memory was read."""
         return {size for size, each in self.evidence.items() if each.has_evaluated}
 
     def _start_at_the_reserve(self, boundary: Boundary) -> None:
         self.execution.phase("curve")
+        check_a_pass(self, boundary.largest_batch_size or 0)
         for _ in range(1 if self.ranks == 1 else STARTS_AT_RESERVE_OF_RANKS):
             if not (size := self._allowed(self.next_size_at_reserve(boundary))) or size in self.evidence:
                 return

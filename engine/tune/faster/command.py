@@ -8,8 +8,8 @@ from typing import Any
 
 from ...describe.commands import setting_options
 from ...program import INSTALLED
-from ..several_hosts import several_hosts
 from ..spec import CONFIG, FUNCTION, TEMPLATE, WAYS_BY_NAME
+from ..start.several_hosts import several_hosts
 
 
 def faster_command(spec: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from engine.cli.main import main
 from engine.errors import SpecError
-from engine.tune.several_hosts import SeveralHosts, check_one_host, several_hosts
+from engine.tune.start.several_hosts import SeveralHosts, check_one_host, several_hosts
 
 SCRIPT = ("train.py", "--bs", "{batch_size}")
 RUN, LAUNCH = ("python", "-m", "torch.distributed.run"), ("accelerate", "launch")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import PurePath
 
-from ..errors import SpecError
-from ..program import PROGRAM
+from ...errors import SpecError
+from ...program import PROGRAM
 
 LAUNCHERS = (
     *("torchrun", "torch.distributed.run", "torch.distributed.launch"),
