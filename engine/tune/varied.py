@@ -89,12 +89,12 @@ def without_evaluation(boundary: Boundary, probes: Sequence[Probe], evaluated: C
     """Take a certificate back where an evaluation that the largest size has not come to was too large for another."""
     largest, refused = boundary.largest_batch_size or 0, boundary.refused_batch_size or 0
     of_a_step = {p.batch_size for p in probes if p.failed_phase is not None}
-    in_evaluation = {p.batch_size for p in probes if is_in_evaluation(p, evaluated)} - of_a_step
-    known = min((size for size in in_evaluation if size <= refused), default=None)
+    sizes = {p.batch_size for p in probes if is_in_evaluation(p, evaluated)} - of_a_step
+    known = min((size for size in sizes if size <= refused), default=None)
     if known is None or largest in evaluated or not boundary.certified:
         return boundary
-    note = notes.REFUSED_IN_EVALUATION.write(count=known, largest_count=largest)
-    return with_note(replace(boundary, certified=False), note)
+    in_evaluation = notes.REFUSED_IN_EVALUATION.write(count=known, largest_count=largest)
+    return with_note(replace(boundary, certified=False), in_evaluation)
 
 
 def _are_rows_alike(whole_run: Mapping[str, Any] | None) -> bool | None:
