@@ -34,7 +34,7 @@ def check_a_pass(sweep: Sweep, batch_size: int) -> None:
     if (steps := steps_of_a_pass(known)) is None:
         return
     sweep.execution.log(f"batch {batch_size}: started again for the {steps} steps to the end of a pass over its data")
-    watching = Watching(steps, timed_steps=0, least_steps=STEPS)
+    watching = Watching(steps, timed_steps=0, least_steps=STEPS, memory_seconds=2 * MOST_SECONDS)
     try:
         probe = sweep.judged(*sweep.seats.start(batch_size, watching, Purpose.CONFIRM), batch_size).probe
     except CommandUntunable as error:  # as where the script ends with the pass
