@@ -81,15 +81,15 @@ def describe_late_refusal(watched: Sequence[Watched], boundary: Boundary) -> str
 
 
 def is_in_evaluation(probe: Probe, evaluated: Collection[int]) -> bool:
-    """Whether a size ran out of memory in no step, and an evaluation ran while its memory was read."""
-    return probe.batch_size in evaluated and not probe.fits and probe.failed_phase is None
+    """Whether the peak of a size is of no step, and an evaluation ran while its memory was read."""
+    return probe.batch_size in evaluated and probe.peak_phase is None and probe.failed_phase is None
 
 
 def without_evaluation(boundary: Boundary, probes: Sequence[Probe], evaluated: Collection[int]) -> Boundary:
     """Take a certificate back where an evaluation that the largest size has not come to was too large for another."""
     largest, refused = boundary.largest_batch_size or 0, boundary.refused_batch_size or 0
     of_a_step = {p.batch_size for p in probes if p.failed_phase is not None}
-    sizes = {p.batch_size for p in probes if is_in_evaluation(p, evaluated)} - of_a_step
+    sizes = {p.batch_size for p in probes if not p.fits and is_in_evaluation(p, evaluated)} - of_a_step
     known = min((size for size in sizes if size <= refused), default=None)
     if known is None or largest in evaluated or not boundary.certified:
         return boundary
