@@ -13,18 +13,21 @@ from engine.tune.faster.starts import OTHER_SEED, Starts
 from engine.tune.faster.variants import VARIANTS
 from engine.tune.file_changes import WrittenFiles
 from engine.tune.start.command import begin_command
+from engine.tune.start.held import HeldStarts
 
 changes, command = sys.argv[1].split(","), tuple(sys.argv[2:])
 spec = OwnRaceSpec(command, device="cuda:0", current_batch_size=8)
 with scratch_folder() as cache_folder:
     execution = Execution(lambda _: None, 900.0)
+    files = WrittenFiles(os.getcwd(), execution.log)
     starts = Starts(
         spec=spec,
         execution=execution,
         begin=partial(begin_command, spec),
         started_as=run_facts(),
         cache_folder=cache_folder,
-        files=WrittenFiles(os.getcwd(), execution.log),
+        files=files,
+        waiting=HeldStarts(files),
     )
     today = starts.first()
     changed = starts.trial(changes)
