@@ -1,8 +1,7 @@
 """The process behind `tune(..., warm=True)`: imports a function's module once, then forks a start for each request.
 
 In and out are JSON lines. In: a batch size, what is watched, and where the files of the start lie. Out: `refused` with
-the reason, or for each request, named by its `notes`, `started` with a process id and `ended` with an exit status.
-Several starts may run at a time.
+the reason, or for each request `started` with a process id and `ended` with an exit status.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
@@ -17,9 +17,8 @@ from typing import Any, TextIO
 
 from ...machine.parent import die_with_parent
 from ..spec import FunctionSpec
-from .fork import Forked, begin_fork, why_no_fork
+from .fork import begin_fork, why_no_fork
 from .launch import LOOK_SECONDS, Place, Watching
-from .lines import Lines
 
 
 def main(settings: dict[str, Any], parent: int) -> None:
@@ -34,18 +33,15 @@ def main(settings: dict[str, Any], parent: int) -> None:
     if (reason := why_no_fork()) is not None:
         _say(out, event="refused", message=f"{spec.function} cannot be started warm: {reason} while it was imported")
         return
-    begin, running = begin_fork(make_step, spec), dict[str, Forked]()
-    requests = Lines(sys.stdin.fileno())
-    while (line := requests.read(LOOK_SECONDS if running else None)) != "":
-        for notes, each in list(running.items()):
-            if each.has_ended():
-                _say(out, event="ended", notes=notes, status=running.pop(notes).end())
-        if line is not None:
-            request = json.loads(line)
-            place = Place(*(Path(request[each]) for each in ("notes", "out", "log")))
-            forked = begin(request["batch_size"], Watching(**request["watching"]), place)
-            running[request["notes"]] = forked
-            _say(out, event="started", notes=request["notes"], pid=forked.pid)
+    begin = begin_fork(make_step, spec)
+    while line := sys.stdin.readline():
+        request = json.loads(line)
+        place = Place(*(Path(request[each]) for each in ("notes", "out", "log")))
+        running = begin(request["batch_size"], Watching(**request["watching"]), place)
+        _say(out, event="started", pid=running.pid)
+        while not running.has_ended():
+            time.sleep(LOOK_SECONDS)
+        _say(out, event="ended", status=running.end())
 
 
 def _say(out: TextIO, **message: Any) -> None:

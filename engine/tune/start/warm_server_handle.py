@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -16,16 +17,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from ...errors import CommandUntunable
 from ...machine.device_lock import inherited_locks
 from ..spec import WARM, FunctionSpec, TuneSpec
 from .environment import HOOK_VARIABLE, environment_of
 from .launch import Begin, Place, Running, Watching
-from .lines import Lines
 
 END_SECONDS = 10.0
+GONE = {"event": "gone"}
 
 
 def is_warm(spec: TuneSpec | FunctionSpec) -> TypeGuard[FunctionSpec]:
@@ -43,14 +44,13 @@ def warm_starts(spec: TuneSpec | FunctionSpec) -> Iterator[Begin | None]:
 
 
 class WarmServer:
-    """Keep one server process with the starts that are forked from it, and replace a server that has ended."""
+    """Keep one server process with at most one start forked from it, and replace a server that has ended."""
 
     def __init__(self, spec: FunctionSpec) -> None:
         self.spec = spec
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the server
+        self._pending = b""
         self._process: subprocess.Popen[bytes] | None = None
-        self._answers: Lines | None = None
-        self._served: dict[str, _Served] = {}
 
     def __enter__(self) -> WarmServer:
         return self
@@ -62,39 +62,29 @@ class WarmServer:
     def begin(self, batch_size: int, watching: Watching, place: Place) -> Running:
         """Request a start. What becomes of it is read where it is waited for."""
         process = self._process = self._process or self._started()
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self._answers = self._answers or Lines(process.stdout.fileno())
         files = {"notes": str(place.notes), "out": str(place.out), "log": str(place.log)}
         request = {"batch_size": batch_size, "watching": asdict(watching), **files}
+        assert process.stdin is not None
         with suppress(BrokenPipeError):  # it is read that the server is gone
             process.stdin.write(json.dumps(request).encode() + b"\n")
             process.stdin.flush()
-        served = self._served[files["notes"]] = _Served(self, place)
-        return served
+        return _Served(self, place)
 
-    def take(self, seconds: float) -> bool:
-        """Give the next message within `seconds` to its start; false where none came. All starts end with the server.
-
-        Raises CommandUntunable where the module cannot be forked.
-        """
-        line = "" if self._answers is None else self._answers.read(seconds)
-        if line is None:
-            return False
-        if not line:
-            output, status = self.output(), self.close(END_SECONDS)
-            lost, self._served = self._served, {}
-            for each in lost.values():
-                each.lose(output, status)
-            return bool(lost)
-        message = json.loads(line)
-        if message["event"] == "refused":
-            raise CommandUntunable("cannot_fork", message["message"])
-        if message["event"] == "started":
-            self._served[message["notes"]].pid = message["pid"]
-        else:
-            self._served.pop(message["notes"]).over(message["status"])
-        return True
+    def read(self, seconds: float) -> dict[str, Any] | None:
+        """Return the next message within `seconds`, `GONE` where the server is; None where nothing came."""
+        if self._process is None or self._process.stdout is None:
+            return GONE
+        descriptor = self._process.stdout.fileno()
+        while b"\n" not in self._pending:
+            if not select.select([descriptor], [], [], seconds)[0]:
+                return None
+            chunk = os.read(descriptor, 65_536)
+            if not chunk:
+                return GONE
+            self._pending += chunk
+        line, _, self._pending = self._pending.partition(b"\n")
+        message: dict[str, Any] = json.loads(line)
+        return message
 
     def output(self) -> bytes:
         self._log.seek(0)
@@ -102,7 +92,7 @@ class WarmServer:
 
     def close(self, patience_seconds: float = 0.0) -> int | None:
         """End the server; its exit status where it ends by itself in time, negative for a signal."""
-        process, self._process, self._answers = self._process, None, None
+        process, self._process, self._pending = self._process, None, b""
         if process is None:
             return None
         for pipe in (process.stdin, process.stdout):
@@ -144,8 +134,8 @@ class _Served:
     is_over: bool = False
 
     def has_ended(self) -> bool:
-        while not self.is_over and self.server.take(0.0):
-            pass
+        while not self.is_over and (message := self.server.read(0.0)) is not None:
+            self._take(message)
         return self.is_over
 
     def end(self) -> int | None:
@@ -160,13 +150,17 @@ class _Served:
             os.killpg(self.pid, signal.SIGKILL)
         until = time.monotonic() + END_SECONDS
         while not self.is_over and time.monotonic() < until:
-            self.server.take(END_SECONDS)
+            if (message := self.server.read(END_SECONDS)) is not None:
+                self._take(message)
         return None
 
-    def over(self, status: int | None) -> None:
-        self.status, self.is_over = status, True
-
-    def lose(self, output: bytes, status: int | None) -> None:
-        """Note that the server is gone, by what it printed and its exit status."""
-        self.place.log.write_bytes(output)
-        self.over(status)
+    def _take(self, message: dict[str, Any]) -> None:
+        if message["event"] == "refused":
+            raise CommandUntunable("cannot_fork", message["message"])
+        if message["event"] == "started":
+            self.pid = message["pid"]
+        elif message["event"] == "ended":
+            self.status, self.is_over = message["status"], True
+        else:
+            self.place.log.write_bytes(self.server.output())
+            self.status, self.is_over = self.server.close(END_SECONDS), True

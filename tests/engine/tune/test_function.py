@@ -175,7 +175,6 @@ def test_a_fork_of_a_program_that_computed_with_threads_finds_what_fresh_process
 def test_warm_starts_are_compared_in_turns_too() -> None:
     result = of_module(warm=True, compare_speed=True)
     assert len(result["speed_rounds"]) >= 2  # few on a busy machine
-    assert "held in its own process" in result["speed"]["method"]
     if result["speed"]["claim"] == "nothing":  # as on a busy machine
         assert result["recommended"] is None
     else:
