@@ -23,6 +23,7 @@ from ..reading import Reading
 from ..spec import FunctionSpec, TuneSpec
 from ..start.held import HeldStarts, is_room
 from ..start.launch import LOOK_SECONDS, Begin, OnTick, Started, Watching, start
+from ..start.warm_server_handle import is_warm
 from ..wanted_size import Unit
 from .timed_steps import BLOCK_SECONDS, LEAST_STEPS, Loader, Timing, full_seconds, timed_pairs
 
@@ -56,7 +57,8 @@ class Seats(HeldStarts[int]):
         super().__init__(sweep.files)
         self.sweep = sweep
         self.timed_starts: list[Probe] = []
-        self.may_hold = self.may_hold and sweep.spec.compare_speed
+        has_one_start = is_warm(sweep.spec)  # its server forks one at a time
+        self.may_hold = self.may_hold and sweep.spec.compare_speed and not has_one_start
 
     @property
     def were_held(self) -> bool:
