@@ -169,8 +169,8 @@ def _between_starts(entry: Entry, other: Entry, known: Sequence[_Known]) -> floa
     return RUN_TO_RUN / math.sqrt(max(starts, 1)) if any({entry, other} & k.held for k in both) else 0.0
 
 
-def _least_gain(deviation: float) -> float:
-    return LEAST_GAIN_OF_HELD if deviation else CLEARLY_FASTER
+def _least_gain(*, are_held: bool) -> float:
+    return LEAST_GAIN_OF_HELD if are_held else CLEARLY_FASTER
 
 
 class _Generation:
@@ -233,7 +233,7 @@ class _Generation:
         ratios, deviation = _ratios(entry, TODAY, counted), _between_starts(entry, TODAY, self.rounds)
         if len(ratios) < FEWEST_ROUNDS:
             return False
-        return interval_of_rounds(ratios).widened(deviation).high < math.log(_least_gain(deviation))
+        return interval_of_rounds(ratios).widened(deviation).high < math.log(_least_gain(are_held=deviation > 0))
 
     def _is_fine(self, ratio: Interval) -> bool:
         return ratio.half_width <= NOISE or (self.number == 0 and ratio.low > NOISE)
@@ -283,7 +283,7 @@ class _Race:
     def seconds_of(self, *entries: Entry) -> float:
         """Return how long one start of each takes: of a new combination as its longest part, else as in any round.
 
-        Of an entry that is held its further blocks count: its start is not made again.
+        Where an entry is held its further blocks count, as its start is not made again.
         """
         longest: dict[Entry, float] = {}
         timed_units = [timed for r in self.rounds for timed in r.timed if timed.seconds is not None]
@@ -313,7 +313,7 @@ class _Race:
             for entry in generation.timed - self.failed - {TODAY}
         )
         if shown:
-            least = LEAST_GAIN_OF_HELD if any(r.held for r in self.rounds) else CLEARLY_FASTER
+            least = _least_gain(are_held=any(r.held for r in self.rounds))
             return RaceVerdict(TODAY, TODAY, SpeedClaim.NO_GAIN, None, 0, 0, least_gain=least)
         own = [r for r in self.rounds if r.stage is Stage.SELECTION]
         quiet = sum(not r.disturbed(self.field.cores) for r in own)
@@ -344,16 +344,16 @@ class _Race:
         if len(ratios) < ENOUGH_ROUNDS:
             return RaceVerdict(TODAY, leader, SpeedClaim.NOTHING, None, len(ratios), quiet)
         known = interval_of_rounds(ratios)
-        gain = known.widened(deviation).exp()
+        gain, least = known.widened(deviation).exp(), _least_gain(are_held=deviation > 0)
         claim = claim_of(gain, is_narrow=known.half_width <= CLAIMABLE_HALF_WIDTH)
         figure = gain.value if claim is SpeedClaim.FIGURE else None
         is_chosen = claim is not SpeedClaim.NOTHING and is_gain(figure, gain.low)
-        if not is_chosen and gain.high <= _least_gain(deviation):
+        if not is_chosen and gain.high <= least:
             claim = SpeedClaim.NO_GAIN
         elif not is_chosen:
             claim = SpeedClaim.NOTHING
         chosen = leader if is_chosen else TODAY
-        return RaceVerdict(chosen, leader, claim, gain, len(ratios), quiet, least_gain=_least_gain(deviation))
+        return RaceVerdict(chosen, leader, claim, gain, len(ratios), quiet, least_gain=least)
 
     def _is_known(self, found: RaceVerdict, ratios: Sequence[float], count: int, quiet: int) -> bool:
         if count < ENOUGH_ROUNDS or count >= MOST_ROUNDS_EVALUATION:

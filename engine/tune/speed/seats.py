@@ -22,10 +22,11 @@ from ..file_changes import WrittenFiles
 from ..reading import Reading
 from ..spec import FunctionSpec, TuneSpec
 from ..start.held import HeldStarts, is_room
-from ..start.launch import LOOK_SECONDS, Begin, OnTick, Started, Watching, start
+from ..start.launch import Begin, OnTick, Started, Watching, start
 from ..start.warm_server_handle import is_warm
 from ..wanted_size import Unit
 from .timed_steps import BLOCK_SECONDS, LEAST_STEPS, Loader, Timing, full_seconds, timed_pairs
+from .to_compare import block_seconds
 
 OF_SEARCH = (Purpose.SEARCH, Purpose.CONFIRM)
 
@@ -71,7 +72,7 @@ class Seats(HeldStarts[int]):
         step_seconds = known.probe.step_seconds
         if batch_size not in self.held or step_seconds is None:
             return known.probe.wall_seconds
-        return known.steps_to_time(BLOCK_SECONDS) * step_seconds + LOOK_SECONDS
+        return block_seconds(step_seconds, known.settling_steps)
 
     def seconds_of_blocks(self, sizes: Sequence[int], count: int) -> float:
         """Return how long so many blocks of these sizes are expected to take."""

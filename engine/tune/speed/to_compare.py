@@ -131,11 +131,14 @@ def _bend(speeds: Mapping[int, float]) -> int:
 
 def _least_seconds(others: Sequence[Probe], own: Sequence[Probe], are_held: bool) -> float:
     """Return how long the fewest blocks take: those that choose among the others, then pairs of two sizes."""
-    of_others, of_own = ([_block_seconds(p) if are_held else p.wall_seconds for p in each] for each in (others, own))
+    of_others, of_own = (
+        [block_seconds(p.step_seconds or 0.0) if are_held else p.wall_seconds for p in each] for each in (others, own)
+    )
     selection = SELECTION_ROUNDS * sum(of_others) if len(others) > 1 else 0.0
     started = sum(p.wall_seconds for p in (*others, *own)) if are_held else 0.0
     return started + selection + ENOUGH_ROUNDS * sum(sorted([*of_others, *of_own])[-2:])
 
 
-def _block_seconds(probe: Probe) -> float:
-    return steps_to_time(probe.step_seconds, BLOCK_SECONDS) * (probe.step_seconds or 0.0) + LOOK_SECONDS
+def block_seconds(step_seconds: float, settling_steps: int = 0) -> float:
+    """Return how long a further block of a start that is held is expected to take."""
+    return (steps_to_time(step_seconds, BLOCK_SECONDS) + settling_steps) * step_seconds + LOOK_SECONDS
