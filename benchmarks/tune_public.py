@@ -10,8 +10,9 @@ of their text is in this repository. Their data is tiny, random and made here by
 
 An answer is exact where a start of the largest size stays within the limit for 200 steps (for those of a minute where
 they are slower), and one of the next does not, under the product's own meter and under the one in `second_meter/`,
-which knows nothing of the product's hook. It is exact for its steps where the answer names an evaluation as not seen
-that alone takes more than the limit, and a few steps stay within it. A script that is refused must be refused with the
+which knows nothing of the product's hook. It is exact for its steps where what the answer names as not seen alone takes
+more than the limit: an evaluation, and a few steps stay within it; or a later stage with which the script ends, and its
+steps but for the last stay within it. A script that is refused must be refused with the
 code that the list expects, because of what stands beside it there.
 """
 
@@ -35,7 +36,15 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 import public_data  # noqa: E402 - the checkout is put on the path first
-from public_start import Script, alone_run, losses_differ, metered, own_meter_bytes, watched_run  # noqa: E402
+from public_start import (  # noqa: E402
+    STEPS,
+    Script,
+    alone_run,
+    losses_differ,
+    metered,
+    own_meter_bytes,
+    watched_run,
+)
 
 from engine.text.units import MIB  # noqa: E402
 
@@ -183,8 +192,10 @@ def judged(document: dict[str, Any], script: Script, folder: Path) -> dict[str, 
     limit_bytes = script.limit_mib * MIB
     is_exact = all(is_between(pair, limit_bytes) for pair in (peaks, own_peaks))
     verdict = EXACT
-    if not is_exact and document["training"]["unseen"]["unused_loaders"]:
-        found["bytes_of_few_steps"] = [metered(script, folder, size, FEW_STEPS)[0] for size in (largest, refused)]
+    made, unseen = min(t[1] for t in truths), document["training"]["unseen"]
+    if not is_exact and (unseen["unused_loaders"] or (unseen["pass_batches"] or made) < made < STEPS):
+        steps = FEW_STEPS if unseen["unused_loaders"] else made - 1
+        found["bytes_of_few_steps"] = [metered(script, folder, size, steps)[0] for size in (largest, refused)]
         is_exact, verdict = is_between(found["bytes_of_few_steps"], limit_bytes), OF_STEPS
     runs = [start(script, folder, script.current, COMPARED_SECONDS, COMPARED) for start in (alone_run, watched_run)]
     count, apart = losses_differ(*runs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Protocol
 
 from ..errors import CommandUntunable
@@ -41,6 +42,8 @@ def check_a_pass(sweep: Sweep, batch_size: int) -> None:
         sweep.execution.log(f"the end of a pass was not seen: {error}", "warning")
         return
     sweep.seats.timed_starts.append(probe)
+    if probe.fits and known.unseen is not None:
+        sweep.evidence[batch_size] = replace(known, unseen=replace(known.unseen, steps_of_a_pass=probe.steps))
     if probe.outcome is Outcome.OUT_OF_MEMORY:
         took = format_bytes(known.probe.memory_bytes or 0)
         more = format_bytes(probe.peak_allocated_bytes) if probe.peak_allocated_bytes else "more"

@@ -17,15 +17,19 @@ _ERROR = re.compile(rf"({notes.NO_LARGEST_BATCH}: )?([A-Za-z_]\w{{0,39}}): .*", 
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """What the first steps of a training show of the rest of it, as `hook/memorymark_unseen.py` notes it."""
+    """What the first steps of a training show of the rest of it, as `hook/memorymark_unseen.py` notes it.
+
+    `steps_of_a_pass` were watched in a further start, to the end of a pass.
+    """
 
     pass_batches: int | None = None
     unused_loaders: int = 0
     frozen_weights: int = 0
     weights: int = 0
+    steps_of_a_pass: int = 0
 
     def describe(self, steps: int) -> str:
-        batches, loaders = self.pass_batches or 0, self.unused_loaders
+        batches, loaders, steps = self.pass_batches or 0, self.unused_loaders, max(steps, self.steps_of_a_pass)
         of_a_pass = f" of a pass of {batches:,}" if batches > steps else ""
         parts = ["later passes and stages"]
         if loaders:

@@ -120,6 +120,7 @@ def test_how_far_into_the_script_it_went_is_said_and_what_a_script_that_cannot_b
 
 def test_a_plain_start_says_what_it_cannot_have_met() -> None:
     assert "5 steps of a pass of 600. Not seen: later passes and stages. " in Unseen(pass_batches=600).describe(5)
+    assert "Watched: 33 steps. Not seen" in Unseen(pass_batches=31, steps_of_a_pass=33).describe(26)
     said = Unseen(unused_loaders=1, frozen_weights=8, weights=12).describe(5)
     assert "a DataLoader without a batch, training the 8 of 12 weights that are frozen now" in said
 
