@@ -44,7 +44,8 @@ from engine.race.rule import MOST_ROUNDS_EVALUATION, NOISE, decide, ratio_of  # 
 from engine.results.intervals import ENOUGH_ROUNDS  # noqa: E402
 from engine.results.speed_rounds import SpeedClaim, Stage  # noqa: E402
 from engine.results.stats import NOISE_FRACTION  # noqa: E402
-from engine.speed.selection import LOOK_EVERY, RUN_TO_RUN  # noqa: E402
+from engine.speed.rounds import RUN_TO_RUN  # noqa: E402
+from engine.speed.selection import LOOK_EVERY  # noqa: E402
 
 MACHINES = ("quiet", "drift", "warming up", "bursts", "bursts, seen")
 NOISES = (0.01, 0.02, 0.05)

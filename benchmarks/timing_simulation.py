@@ -12,6 +12,9 @@ machine whose kernel tells how many cores others use. `shared` is a machine with
 and every run its own error of each size (`RUN_TO_RUN`), which no round of it can show. The noise models are ours: they
 show how sensitive the rules are, not how any machine behaves.
 
+`held` and `anew` are the sizes that a script's starts would have compared, timed by blocks of starts that are held, or
+by whole starts of 8 s and more, each with an error of its own. There a load slows batches up to 32 down 1.3 times more.
+
 `orders` are of `engine.speed.order`: how often a size is said to be ahead that is truly as fast (`false`), beside loads
 that other programs make on its cores, and how often one that is truly four or ten times as fast. `alternatives` are the
 false ones of other rules: so many rounds, each above a ratio.
@@ -28,29 +31,44 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from engine.results.intervals import Interval  # noqa: E402
-from engine.results.speed_rounds import SpeedClaim  # noqa: E402
+from engine.results.speed_rounds import SpeedBlock, SpeedClaim, SpeedRound  # noqa: E402
 from engine.speed.order import ROUNDS, is_ahead  # noqa: E402
-from engine.speed.rounds import Block, Candidates, Round, RunRound  # noqa: E402
+from engine.speed.rounds import (  # noqa: E402
+    BUSY_STARTS_FRACTION,
+    RUN_TO_RUN,
+    Candidates,
+    RunRound,
+)
 from engine.speed.selection import (  # noqa: E402
     BLOCK_SECONDS,
     EVALUATION_ROUNDS,
     RECOMMENDED_WITHIN,
-    RUN_TO_RUN,
     SELECTION_ROUNDS,
     SpeedVerdict,
     decide,
+)
+from engine.tune.speed.to_compare import (  # noqa: E402
+    EXTRA_SECONDS,
+    EXTRA_SECONDS_OF_HELD,
+    others_to_compare,
 )
 
 MACHINES = ("quiet", "drift", "warming up", "bursts", "bursts, seen", "shared")
 NOISES = (0.01, 0.02, 0.05)
 TICK_SECONDS = 0.1
+CATALOGUE = "blocks of one process"
+WAYS = (CATALOGUE, "held", "anew")
+"""The sizes of a script are timed by blocks of half a second of starts that are held, or by whole starts."""
+START_SECONDS, PAUSE_SECONDS, SMALL = 8.0, 0.1, 32
 OUTPUT = ROOT / "benchmarks" / "results" / "timing_simulation.json"
 
 Slowdown = Callable[[float], float]
@@ -81,6 +99,27 @@ def make_case(rng: random.Random) -> tuple[Curve, Candidates]:
     current = rng.choice((4, 16, 16, 32))
     sizes = tuple(sorted({*powers, current, edge, largest}))
     return curve, Candidates(sizes, current, frozenset(s for s in sizes if s <= edge), cores=2)
+
+
+def make_case_of_script(rng: random.Random, way: str) -> tuple[Curve, Candidates]:
+    """A curve of the same kind, and the sizes that a script's starts would have compared."""
+    half = 10 ** rng.uniform(0.0, 2.5)
+    ceiling = (16 + half) / rng.uniform(0.03, 0.2)
+    largest, today = rng.choice((64, 128, 256, 528, 2048)), rng.choice((4, 16, 16, 32))
+    curve = Curve(ceiling, half, rng.uniform(0.2, 2.0) * largest, rng.choice((0.0, 0.0, 0.02, 0.08)))
+    sizes = sorted({*(2**i for i in range(2, 12) if 2**i < 0.9 * largest), largest, today})
+    by_start = {size: curve.speed(size) * math.exp(rng.gauss(0, 0.05)) for size in sizes}
+    others = others_to_compare(by_start, today) or (largest,)
+    return curve, Candidates(
+        tuple(sorted(others)),
+        today,
+        frozenset(others),
+        cores=2,
+        shares_cores=True,
+        busy_fraction=BUSY_STARTS_FRACTION,
+        by_start={size: by_start[size] for size in others},
+        extra_seconds=EXTRA_SECONDS_OF_HELD if way == "held" else EXTRA_SECONDS,
+    )
 
 
 class Machine:
@@ -128,18 +167,53 @@ class Machine:
         return (1.0 if self.is_on else 0.0) if self.kind == "bursts, seen" else None
 
 
-def run_case(curve: Curve, candidates: Candidates, machine: Machine, noise: float, rng: random.Random) -> Outcome:
+def run_case(
+    curve: Curve, candidates: Candidates, machine: Machine, noise: float, rng: random.Random, way: str = CATALOGUE
+) -> Outcome:
     """One comparison from its first round to its verdict."""
-    rounds: list[Round] = []
+    rounds: list[SpeedRound] = []
     at = 0.0
-    own = {
-        size: math.exp(rng.gauss(0, RUN_TO_RUN / math.sqrt(2))) for size in candidates.sizes
-    }  # RUN_TO_RUN is that of a ratio
+    sizes = {*candidates.sizes, candidates.current or candidates.sizes[0]}
+    own = {size: error_of_a_run(rng) for size in sorted(sizes)}
     while isinstance(step := decide(candidates, rounds), RunRound):
-        done = run_round(step, curve, own, machine, at, noise, rng)
+        if way == "anew":
+            own = {size: error_of_a_run(rng) for size in sorted(sizes)}
+        play = run_round if way == CATALOGUE else partial(run_round_of_starts, way=way)
+        done = play(step, curve, own, machine, at, noise, rng)
         rounds.append(done)
         at += done.seconds
     return Outcome(step, rounds)
+
+
+def error_of_a_run(rng: random.Random) -> float:
+    """By how much a process is slower at a size than the next one; `RUN_TO_RUN` is that of a ratio."""
+    return math.exp(rng.gauss(0, RUN_TO_RUN / math.sqrt(2)))
+
+
+def run_round_of_starts(
+    step: RunRound,
+    curve: Curve,
+    own: dict[int, float],
+    machine: Machine,
+    at: float,
+    noise: float,
+    rng: random.Random,
+    way: str,
+) -> SpeedRound:
+    """One block of each size, in its start that is held or in a new one. Load slows small batches 1.3 times more."""
+    least, block_seconds, pause = (3, 0.5, PAUSE_SECONDS) if way == "held" else (6, 2.0, START_SECONDS)
+    blocks, now = [], at
+    for size in rng.sample(step.sizes, len(step.sizes)):
+        now += pause
+        true, seconds, others = size / curve.speed(size) * own[size], list[float](), 0.0
+        while len(seconds) < least or sum(seconds) < block_seconds:
+            slowdown, used = machine.slowdown(now), machine.others_cores or 0.0
+            slowdown *= 1.3 if used and size <= SMALL else 1.0
+            seconds.append(true * slowdown * math.exp(rng.gauss(0, noise)))
+            others, now = max(others, used), now + seconds[-1]
+        mean = sum(seconds) / len(seconds)
+        blocks.append(SpeedBlock(size, mean, 0, len(seconds), others, was_held=way == "held"))
+    return SpeedRound(step.stage, now - at, tuple(blocks))
 
 
 def run_round(
@@ -150,7 +224,7 @@ def run_round(
     at: float,
     noise: float,
     rng: random.Random,
-) -> Round:
+) -> SpeedRound:
     """One block of each size. `own` is by how much this run's process is slower at a size than the next one's."""
     blocks, now = [], at
     for size in rng.sample(step.sizes, len(step.sizes)):
@@ -164,14 +238,15 @@ def run_round(
             seconds.append(took)
             now += took
         others = max(others, machine.others_cores or 0.0)
-        blocks.append(Block(size, tuple(seconds), others if machine.others_cores is not None else None))
-    return Round(step.stage, tuple(blocks), now - at)
+        known = others if machine.others_cores is not None else None
+        blocks.append(SpeedBlock(size, median(seconds), 0, len(seconds), known))
+    return SpeedRound(step.stage, now - at, tuple(blocks))
 
 
 @dataclass(frozen=True)
 class Outcome:
     verdict: SpeedVerdict
-    rounds: list[Round]
+    rounds: list[SpeedRound]
 
     @property
     def seconds(self) -> float:
@@ -185,7 +260,7 @@ class Outcome:
         return sum(sum(seconds[fewest[stage] :]) for stage, seconds in of.items())
 
 
-def simulate(kind: str, noise: float, runs: int, seed: int = 0) -> dict[str, Any]:
+def simulate(kind: str, noise: float, runs: int, way: str = CATALOGUE, seed: int = 0) -> dict[str, Any]:
     """Many runs on one kind of machine: how often what was claimed was true.
 
     `interval_holds_truth` is of speed-ups with a figure, `at_least_is_true` of lower bounds without one (the truth is
@@ -194,7 +269,7 @@ def simulate(kind: str, noise: float, runs: int, seed: int = 0) -> dict[str, Any
     is not shown to be faster than today's is not recommended. `slower_than_today` counts recommended sizes that are
     truly slower than today's by more than 3 %.
     """
-    rows = list(_runs(kind, noise, runs, seed))
+    rows = list(_runs(kind, noise, runs, way, seed))
     figures = [row for row in rows if row["claim"] == SpeedClaim.FIGURE]
     changed = [row for row in figures if row["holds"] is not None]
     bounds, kept = (
@@ -203,6 +278,7 @@ def simulate(kind: str, noise: float, runs: int, seed: int = 0) -> dict[str, Any
     seconds = sorted(row["seconds"] for row in rows)
     extra = sorted(row["extra"] for row in rows)
     return {
+        "way": way,
         "machine": kind,
         "step_noise": noise,
         "runs": runs,
@@ -223,17 +299,26 @@ def simulate(kind: str, noise: float, runs: int, seed: int = 0) -> dict[str, Any
         "extra_seconds_p50": quantile(extra, 0.5),
         "extra_seconds_p95": quantile(extra, 0.95),
         "extra_seconds_max": extra[-1],
+        "blocks": sum(row["blocks"] for row in rows) / runs,
+        "ahead": sum(row["claim"] == SpeedClaim.AHEAD for row in rows),
+        "ahead_is_true": share(row["holds"] for row in rows if row["claim"] == SpeedClaim.AHEAD),
     }
 
 
-def _runs(kind: str, noise: float, runs: int, seed: int) -> Iterator[dict[str, Any]]:
+def _runs(kind: str, noise: float, runs: int, way: str, seed: int) -> Iterator[dict[str, Any]]:
     for number in range(runs):
         rng = random.Random(f"{seed} {kind} {noise} {number}")
-        curve, candidates = make_case(rng)
-        outcome = run_case(curve, candidates, Machine(kind, rng), noise, rng)
+        curve, candidates = make_case(rng) if way == CATALOGUE else make_case_of_script(rng, way)
+        outcome = run_case(curve, candidates, Machine(kind, rng), noise, rng, way)
         verdict = outcome.verdict
         row: dict[str, Any] = {"claim": verdict.claim, "holds": None, "missed": 0.0, "is_slower": False}
-        row |= {"seconds": outcome.seconds, "extra": outcome.extra_seconds, "error": 0.0, "spread": 1.0}
+        row |= {
+            "blocks": sum(len(r.blocks) for r in outcome.rounds),
+            "seconds": outcome.seconds,
+            "extra": outcome.extra_seconds,
+            "error": 0.0,
+            "spread": 1.0,
+        }
         best = max(curve.speed(s) for s in candidates.with_reserve)
         today = curve.speed(candidates.current or 0)
         if verdict.recommended is not None:
@@ -243,6 +328,8 @@ def _runs(kind: str, noise: float, runs: int, seed: int) -> Iterator[dict[str, A
         if verdict.claim is SpeedClaim.NO_GAIN:
             size, _, interval = verdict.compared or (0, 0, Interval(0, 0, 0))
             row["holds"] = curve.speed(size) / today <= interval.high
+        elif verdict.claim is SpeedClaim.AHEAD:
+            row["holds"] = curve.speed(verdict.recommended or 0) > today
         elif verdict.recommended not in (None, candidates.current) and verdict.speedup is not None:
             true, found = curve.speed(verdict.recommended) / today, verdict.speedup
             is_figure = verdict.claim is SpeedClaim.FIGURE
@@ -306,7 +393,7 @@ def quantile(ordered: list[float], at: float) -> float | None:
 
 def table(rows: list[dict[str, Any]]) -> str:
     lines = [
-        "| machine, step noise | figures | interval holds the truth | at least | is true | no gain | is true "
+        "| way, machine, step noise | figures | interval holds the truth | at least | is true | no gain | is true "
         "| missed gain, 95th of 100 | slower than today's | abstained | seconds, median "
         "| extra seconds, 95th of 100 |",
         "|---|" + "---:|" * 11,
@@ -317,7 +404,7 @@ def table(rows: list[dict[str, Any]]) -> str:
         shown += [f"{row['no_gain']}", _percent(row["no_gain_is_true"])]
         shown += [_percent(row[name]) for name in ("missed_gain_p95", "slower_than_today", "abstained")]
         shown += [f"{row['seconds_p50']:.0f}", f"{row['extra_seconds_p95']:.0f}"]
-        lines.append(f"| {row['machine']}, {row['step_noise']:.0%} | {' | '.join(shown)} |")
+        lines.append(f"| {row['way']}, {row['machine']}, {row['step_noise']:.0%} | {' | '.join(shown)} |")
     return "\n".join(lines)
 
 
@@ -334,8 +421,10 @@ def main() -> None:
     options = parser.parse_args()
     rows: list[dict[str, Any]] = json.loads(options.output.read_text())["rows"] if options.output.exists() else []
     rows = [row for row in rows if row["runs"] == options.runs]
-    done = {(row["machine"], row["step_noise"]) for row in rows}
-    cases = [(kind, noise, options.runs) for kind in MACHINES for noise in NOISES if (kind, noise) not in done]
+    done = {(row["machine"], row["step_noise"], row["runs"], row["way"]) for row in rows}
+    ways = {way: MACHINES if way == CATALOGUE else ("quiet", "drift", "bursts, seen", "shared") for way in WAYS}
+    cases = [(kind, noise, options.runs, way) for way in WAYS for kind in ways[way] for noise in NOISES]
+    cases = [case for case in cases if case not in done]
     with ProcessPoolExecutor(options.processes) as pool:
         known = [pool.submit(orders, load, options.orders) for load in LOADS]
         for row in map(Future.result, [pool.submit(simulate, *case) for case in cases]):

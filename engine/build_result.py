@@ -15,7 +15,7 @@ from .search.reserve import largest_with_reserve, with_spread
 from .spec import SearchSpec
 from .speed.comparison import Comparison
 from .speed.reasons import TODAY_NOT_MEASURED
-from .speed.selection import RUN_TO_RUN
+from .speed.rounds import RUN_TO_RUN
 from .text.wording import Wording
 
 

@@ -37,7 +37,7 @@ from .search.unguided import Found, SearchLimits, Trial, Try, curve_sizes, next_
 from .settings.lora_targets import describe_targets
 from .spec import MEMORY_STEPS, SCHEMA, RunSpec
 from .speed.comparison import Comparison, SpeedComparison, TimedBlock, candidates_of, comparison_lines
-from .speed.reasons import LEFT_OUT, ONE_SIZE, RUN_ENDED, STOPPED, TIME_ENDED, TIMING_FAILED
+from .speed.reasons import LEFT_OUT, ONE_SIZE, RUN_ENDED, STOPPED, TIMING_FAILED
 from .sweep import Sweep
 from .text.units import format_bytes
 from .training_ranks import check_measured
@@ -286,15 +286,17 @@ class WorkerSweep(Sweep):
         keeping = sizes_with_reserve(points, self.limit_bytes, self.spec.reserve_fraction)
         today, is_cpu = self.spec.current_batch_size, self.device.kind == "cpu"
         candidates = candidates_of(points, keeping, today, len(usable_cores()), shares_cores=is_cpu)
+        expected_seconds = timing_seconds(candidates.sizes, today, self.probes)
         comparison = SpeedComparison(
-            candidates, self._run_block, lambda content: self.execution.emit_event("timing", **content)
+            candidates=candidates,
+            run_block=self._run_block,
+            emit=lambda content: self.execution.emit_event("timing", **content),
+            expected_seconds=expected_seconds or None,
         )
         self.worker.close()
-        self.say_what_comparing_takes(timing_seconds(candidates.sizes, today, self.probes))
+        self.say_what_comparing_takes(expected_seconds)
         try:
             found = comparison.run()
-        except TimeIsUp:
-            found = comparison.cut_short(TIME_ENDED)
         except (WorkerFailed, WorkloadFailed) as error:
             found = comparison.cut_short(TIMING_FAILED)
             self.execution.log(f"the timing failed: {error}", "warning")

@@ -17,15 +17,13 @@ from engine.describe.key_figures import SAVES, key_figures
 from engine.describe.rank_peaks import describe_group, describe_imbalance, describe_spread, rank_peaks
 from engine.describe.reserve import keeps_reserve
 from engine.describe.result import answer_of, parts_of_time
-from engine.describe.speed import others_of, speed_of
+from engine.describe.speed import speed_of
 from engine.documents.estimated import EstimatedCard
 from engine.documents.measured import Measured
 from engine.results.result import Reason
 from engine.results.speed_rounds import Stage
 from engine.settings.step_settings import PURE_BF16
 from engine.spec import trained_settings
-from engine.speed.rounds import BUSY_STARTS_FRACTION, describe_notable_others
-from engine.text.units import sentence_case
 from engine.tune.file_changes import Way
 from engine.tune.spec import BATCH_WAYS, with_batch_size
 from engine.tune.training import LOADER_LIMITS_FROM, Training, describe_loader
@@ -88,20 +86,14 @@ def describe_timing(result: Measured) -> str:
     speed = result.speed
     if speed is None or duration(speed.seconds) == duration(0):
         return ""
-    took, text, is_in_one_process = duration(speed.seconds), "", result.training is None
+    took, text = duration(speed.seconds), ""
     left_out = sum(each.stage is Stage.EVALUATION for each in result.speed_rounds) - speed.rounds
-    if speed.rounds and not is_in_one_process:
-        text = f"{speed.rounds} pairs of starts in {took}"  # not known which were without other programs
-    elif speed.rounds:
+    if speed.rounds:
         counted = f"{speed.rounds} of {speed.rounds + left_out} rounds in {took} count"
         text = counted if left_out > 0 else f"{speed.rounds} rounds in {took}"
         text += f", {speed.quiet_rounds or 'none'} of them quiet" if speed.quiet_rounds < speed.rounds else ""
     text = text or f"The comparison of speeds took {took}"
-    if is_in_one_process and left_out > 0:
-        text += "; other programs ran beside the rest"
-    elif not is_in_one_process and not others_of(result) and (others := describe_notable_others(speed)):
-        within = f", within the {round_percent(BUSY_STARTS_FRACTION)} that starts may have"
-        text += f". {sentence_case(others)}{within if result.device.kind == 'cpu' else ''}"
+    text += "; other programs ran beside the rest" if left_out > 0 else ""
     if speed.left_out_batch_sizes:
         sizes = ", ".join(f"{size:,}" for size in speed.left_out_batch_sizes)
         text += f". Not timed, because they did not fit together with the others: {sizes}"

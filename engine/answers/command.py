@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from statistics import fmean
 from typing import Any, ClassVar
 
 from ..errors import SpecError
 from ..results.result import Boundary, Outcome, Point, Probe, Reason
-from ..results.speed_rounds import SpeedRound, Stage
+from ..results.speed_rounds import SpeedRound
 from ..search.allowed_sizes import AllowedSizes, boundary_among
 from ..search.boundary import boundary_cut_short, boundary_of_most_starts, boundary_of_search
 from ..search.differing_starts import (
@@ -25,15 +24,15 @@ from ..search.differing_starts import (
 from ..search.unguided import Found
 from ..spec import MEMORY_STEPS
 from ..speed.comparison import Comparison
-from ..speed.reasons import NOTHING_TO_COMPARE, OF_EMULATED, OF_STARTS, PAIRS_ENDED, TOOK_LONG
+from ..speed.reasons import NOTHING_TO_COMPARE, OF_EMULATED, OF_STARTS
+from ..speed.rounds import Candidates
 from ..text.wording import error_name, is_one_of
 from ..tune.learned_sizes import sizes_taken_and_failed
 from ..tune.next_start import MOST_STARTS
 from ..tune.notes import LEARNED_SIZES, NOTES, PEAK, WHOLE_RUN
 from ..tune.script_error import wall_of_the_script
 from ..tune.spec import FUNCTION, FunctionSpec, TuneSpec, read_tuned_spec
-from ..tune.speed.alternating_starts import rounds_of, verdict
-from ..tune.speed.to_compare import sizes_to_compare
+from ..tune.speed.to_compare import method_of, sizes_to_compare
 from ..tune.training import Training
 from .impossible import Impossible
 from .size_facts import SizeFacts, ended_at
@@ -151,19 +150,17 @@ class CommandFacts(SizeFacts):
     def least_seconds(self, each: SpeedRound) -> float:
         return 0.0
 
-    def compare(
+    def candidates(
         self, known: Comparison, rounds: Sequence[SpeedRound], points: Mapping[int, Point], largest: int
-    ) -> Comparison:
-        started, timed = rounds_of(rounds, self.probes), sum(len(each.blocks) for each in rounds)
-        are_held = len(self.training.starts) - len(self.untimed) < timed  # then a start timed more than one block
-        compared = sizes_to_compare(self.spec, self.device, self.untimed, largest, are_held=are_held)
-        if isinstance(compared, str):
-            return replace(known, reason=compared)
-        compared = replace(compared, cores=known.cores)
-        ended = None if TOOK_LONG.read(known.reason or "") else known.reason  # only a run knows of another early end
-        others, cores = known.others_cores, known.cores
-        judged = partial(verdict, compared, started, ended, seconds=known.seconds, are_held=are_held)
-        return judged(others_cores=others, cores=cores)
+    ) -> Candidates | str:
+        cores, are_held = known.cores or 1, any(b.was_held for each in rounds for b in each.blocks)
+        return sizes_to_compare(self.spec, self.device, self.untimed, largest, cores=cores, are_held=are_held)
+
+    def typical_seconds(self, step_seconds: Sequence[float]) -> float:
+        return fmean(step_seconds)
+
+    def method(self, rounds: Sequence[SpeedRound]) -> str | None:
+        return method_of(rounds)
 
     def timing_of(self, timed: Probe, speed: float | None) -> Probe:
         samples = timed.batch_size * self.micro_batches(timed.batch_size, 1)
@@ -175,9 +172,6 @@ class CommandFacts(SizeFacts):
             return False
         if is_one_of(reason, NOTHING_TO_COMPARE):
             return reason == sizes_to_compare(self.spec, self.device, self.untimed, largest, are_held=False)
-        if (ended := PAIRS_ENDED.read(reason)) is not None:
-            pairs = sum(each.stage is Stage.EVALUATION for each in self.stored.speed_rounds)
-            return reason == PAIRS_ENDED.write(count=pairs, least_count=ended["least_count"])
         return is_one_of(reason, OF_STARTS)
 
     def may_note(self, note: str) -> bool:

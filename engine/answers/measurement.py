@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Any, ClassVar
 
 from ..breakdown_run import size_to_explain
@@ -21,10 +22,10 @@ from ..search.boundary import (
 from ..search.reserve import sizes_with_reserve
 from ..search.unguided import Trial, next_soak_size
 from ..spec import RunSpec
-from ..speed.comparison import Comparison, candidates_of, concluded
+from ..speed.comparison import Comparison, candidates_of
 from ..speed.reasons import OF_MODELS
-from ..speed.rounds import Round
-from ..speed.selection import BLOCK_SECONDS, SpeedVerdict, decide
+from ..speed.rounds import Candidates
+from ..speed.selection import BLOCK_SECONDS
 from ..text.wording import is_one_of
 from .impossible import Impossible
 from .size_facts import SizeFacts, ended_at
@@ -99,14 +100,18 @@ class MeasurementFacts(SizeFacts):
     def least_seconds(self, each: SpeedRound) -> float:
         return BLOCK_SECONDS[each.stage] * len(each.blocks)
 
-    def compare(
+    def candidates(
         self, known: Comparison, rounds: Sequence[SpeedRound], points: Mapping[int, Point], largest: int
-    ) -> Comparison:
+    ) -> Candidates | str:
         keeping = sizes_with_reserve(points, self.limit_bytes, self.spec.reserve_fraction)
         is_cpu = self.device.kind == "cpu"
-        candidates = candidates_of(points, keeping, self.spec.current_batch_size, known.cores or 1, shares_cores=is_cpu)
-        step = decide(candidates, [Round.from_stored(each) for each in rounds])
-        return concluded(replace(known, reason=None), step) if isinstance(step, SpeedVerdict) else known
+        return candidates_of(points, keeping, self.spec.current_batch_size, known.cores or 1, shares_cores=is_cpu)
+
+    def typical_seconds(self, step_seconds: Sequence[float]) -> float:
+        return median(step_seconds)
+
+    def method(self, rounds: Sequence[SpeedRound]) -> str | None:
+        return None
 
     def timing_of(self, timed: Probe, speed: float | None) -> Probe:
         seconds = self.samples_of_a_step(timed) / speed if speed else None

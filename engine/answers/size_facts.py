@@ -18,6 +18,7 @@ from ..search.foreign_memory import bytes_taken_by_others
 from ..search.unguided import Found
 from ..spec import RunSpec, SearchSpec
 from ..speed.comparison import Comparison
+from ..speed.rounds import Candidates
 from ..tune.learned_sizes import failed_by_rule
 from ..tune.training import Training
 from .document import MOST_BLOCKS, MOST_SIZES, read_facts
@@ -143,10 +144,18 @@ class SizeFacts(ABC):
         """Return how long a round takes at least."""
 
     @abstractmethod
-    def compare(
+    def candidates(
         self, known: Comparison, rounds: Sequence[SpeedRound], points: Mapping[int, Point], largest: int
-    ) -> Comparison:
-        """Decide the comparison of speeds by its rounds."""
+    ) -> Candidates | str:
+        """Return the sizes that were compared, or why none were."""
+
+    @abstractmethod
+    def typical_seconds(self, step_seconds: Sequence[float]) -> float:
+        """Return the seconds of a typical step of a block."""
+
+    @abstractmethod
+    def method(self, rounds: Sequence[SpeedRound]) -> str | None:
+        """Return how the speeds were compared, where that is not in one process."""
 
     @abstractmethod
     def timing_of(self, timed: Probe, speed: float | None) -> Probe:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from statistics import median
 from typing import Any
 
 from ..build_result import answer, measured_points
@@ -13,8 +12,9 @@ from ..estimate.prior import error_of
 from ..results.result import Boundary, Probe, Purpose, Reason
 from ..results.speed_rounds import SpeedBlock, SpeedRound
 from ..search.boundary import with_current_size_note
-from ..speed.comparison import Comparison
+from ..speed.comparison import Comparison, concluded
 from ..speed.reasons import RUN_ENDED
+from ..speed.selection import verdict_of
 from .impossible import Impossible, refuse
 from .physics import impossible_figures
 from .size_facts import SizeFacts
@@ -99,11 +99,16 @@ def _compare(facts: SizeFacts, boundary: Boundary, rounds: Sequence[SpeedRound])
         return known
     if not timed <= points.keys():
         refuse([Impossible("speed_rounds", sorted(timed), sorted(points))])
-    return replace(facts.compare(known, rounds, points, largest), speed_rounds=tuple(rounds))
+    candidates = facts.candidates(known, rounds, points, largest)
+    if isinstance(candidates, str):
+        return replace(known, reason=candidates, speed_rounds=tuple(rounds))
+    known = replace(known, speed_rounds=tuple(rounds), method=facts.method(rounds))
+    verdict = verdict_of(candidates, rounds)
+    return known if verdict is None else concluded(replace(known, reason=None), verdict)
 
 
 def _rounds_of(facts: SizeFacts) -> tuple[list[SpeedRound], list[Impossible]]:
-    """Return the rounds with the medians of the steps that their blocks timed, and what cannot have been timed."""
+    """Return the rounds with a typical step of those that their blocks timed, and what cannot have been timed."""
     timed = [p for p in facts.probes if p.purpose is Purpose.TIMING]
     timings, used = {p.batch_size: p for p in timed}, dict[int, int]()
     wrong, rounds = list[Impossible](), []
@@ -120,7 +125,7 @@ def _rounds_of(facts: SizeFacts) -> tuple[list[SpeedRound], list[Impossible]]:
             used[size] = block.first_step + block.steps
             steps_seconds += sum(steps)
             micro_batches = max(facts.micro_batches(size, block.micro_batches), 1)
-            blocks.append(replace(block, step_seconds=median(steps), micro_batches=micro_batches))
+            blocks.append(replace(block, step_seconds=facts.typical_seconds(steps), micro_batches=micro_batches))
         least_seconds = max(facts.least_seconds(each), steps_seconds)  # this also bounds the number of rounds
         if each.seconds < least_seconds * (1 - 1e-6):
             wrong.append(Impossible(f"{path}.seconds", each.seconds, least_seconds))

@@ -13,7 +13,7 @@ from ..text.printable import is_line
 from ..text.units import format_bytes
 from ..tune.file_changes import MOST_FILES, MOST_PATH
 from ..tune.notes import PEAK
-from ..tune.speed.alternating_starts import MOST_STARTS, mean_speed
+from ..tune.speed.timed_steps import mean_speed
 from ..tune.training import Training
 from .impossible import Impossible, is_same, within
 from .limits import MOST_RANKS, MOST_TOKENS
@@ -30,7 +30,9 @@ def impossible_training(
     `catalogue` has its settings; None for a training of somebody's own.
     """
     starts = facts.untimed
-    is_count = len(starts) <= len(training.starts) <= len(starts) + MOST_STARTS  # those that compare speeds are last
+    blocks = sum(len(each.blocks) for each in facts.stored.speed_rounds)
+    # those that time blocks are last; of a whole run each size has one more, and one start may watch a pass
+    is_count = len(starts) <= len(training.starts) <= 2 * len(starts) + blocks + 1
     if len(training.starts) != facts.stored.timings.processes or not is_count:
         yield Impossible("timings.processes", facts.stored.timings.processes, len(training.starts))
     for number, (probe, start) in enumerate(zip(starts, training.starts, strict=False)):

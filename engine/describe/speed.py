@@ -9,7 +9,7 @@ from ..results.result import Point, Purpose, Reason, RunResult
 from ..results.speed_rounds import SpeedClaim
 from ..speed.claim import ComparedSizes, compared_in, describe_bounds, describe_lower_bound, is_gain
 from ..speed.reasons import LEFT_OUT, NOT_COMPARED
-from ..speed.rounds import describe_disturbance, describe_notable_others
+from ..speed.rounds import describe_busy_rounds, describe_notable_others
 from ..text.today import name_today, reword
 from ..text.units import format_factor, format_factor_range, sentence_case
 from .boundary import is_today_refused
@@ -93,13 +93,13 @@ def is_disturbed(result: RunResult) -> bool:
         return False
     # where one size was left to time there is no ratio, and so no reason
     is_of_timing = speed.reason in (None, others_of(result)) or compared_in(speed.reason) is not None
-    return speed.rounds > 0 and is_of_timing and describe_disturbance(speed) is not None
+    return speed.rounds > 0 and is_of_timing and describe_busy_rounds(speed.rounds, speed.quiet_rounds) is not None
 
 
 def others_of(result: RunResult) -> str:
     """Write "other programs used 1.3 of 2 cores"; empty where they did not disturb the timing."""
     speed = result.speed
-    if speed is None or (disturbed := describe_disturbance(speed)) is None:
+    if speed is None or (disturbed := describe_busy_rounds(speed.rounds, speed.quiet_rounds)) is None:
         return ""
     return describe_notable_others(speed) or disturbed
 

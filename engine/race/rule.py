@@ -44,7 +44,8 @@ from ..results.speed_rounds import SpeedClaim, Stage
 from ..results.stats import NOISE_FRACTION
 from ..speed.claim import CLEARLY_FASTER, claim_of, is_gain
 from ..speed.order import is_ahead
-from ..speed.selection import CLAIMABLE_HALF_WIDTH, LOOK_EVERY, RUN_TO_RUN, interval_of_rounds
+from ..speed.rounds import RUN_TO_RUN
+from ..speed.selection import CLAIMABLE_HALF_WIDTH, LOOK_EVERY, interval_of_rounds
 from .field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict
 
 GENERATIONS = 3

@@ -5,8 +5,10 @@ The step times are stored once, in the timing probe of each size; a block of a r
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import fmean
 
 
 class Stage(StrEnum):
@@ -35,9 +37,10 @@ class SpeedClaim(StrEnum):
 class SpeedBlock:
     """Steps of one size, run one after the other within a round.
 
-    `step_seconds` is their median. The `steps` themselves are `timed_step_seconds` of the size's timing probe, from
-    `first_step` on, counted from 0. A step has `micro_batches` of `batch_size` samples each, of all ranks.
-    `others_cores` is what other work used meanwhile; None where it is unknown.
+    `step_seconds` is a typical one: their median, or of a script's starts their mean, as data may come in bursts. The
+    `steps` themselves are `timed_step_seconds` of the size's timing probe, from `first_step` on, counted from 0. A step
+    has `micro_batches` of `batch_size` samples each, of all ranks. `others_cores` is what other work used meanwhile;
+    None where it is unknown. `was_held`: the block was no start of its own.
     """
 
     batch_size: int
@@ -46,6 +49,15 @@ class SpeedBlock:
     steps: int
     others_cores: float | None = None
     micro_batches: int = 1
+    was_held: bool = True
+
+    @property
+    def samples_per_second(self) -> float:
+        return self.batch_size * self.micro_batches / self.step_seconds
+
+
+Speeds = dict[int, float]
+"""The logarithm of the samples a second by batch size, in one round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +72,12 @@ class SpeedRound:
     seconds: float
     blocks: tuple[SpeedBlock, ...]
     left_out: int | None = None
+
+    def speeds(self) -> Speeds:
+        return {b.batch_size: math.log(b.samples_per_second) for b in sorted(self.blocks, key=lambda b: b.batch_size)}
+
+    @property
+    def others_cores(self) -> float | None:
+        """Return how many cores other work used, on average over the round; None where unknown."""
+        known = [b.others_cores for b in self.blocks if b.others_cores is not None]
+        return fmean(known) if known else None

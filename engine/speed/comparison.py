@@ -6,6 +6,7 @@ what the other sizes left in that process: it is left out, and the result says s
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,15 +14,16 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 from typing import Any
 
+from ..errors import TimeIsUp
 from ..from_json import from_json
 from ..results.intervals import Interval
 from ..results.result import Outcome, Point, Probe, Purpose
-from ..results.speed_rounds import SpeedClaim, SpeedRound
+from ..results.speed_rounds import SpeedBlock, SpeedClaim, SpeedRound
 from .claim import compared_in, describe_range
 from .outlook import outlook
-from .reasons import NONE_TOGETHER
-from .rounds import Block, Candidates, Round, RunRound, describe_disturbance, describe_notable_others
-from .selection import BLOCK_SECONDS, EXTRA_SECONDS, SpeedVerdict, decide
+from .reasons import NONE_TIMED, TIME_ENDED
+from .rounds import EXTRA_SECONDS, Candidates, RunRound, describe_busy_rounds, describe_notable_others
+from .selection import BLOCK_SECONDS, SpeedVerdict, decide, verdict_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,8 @@ class TimedBlock:
     """The worker's result of a block: the times, or why there are none.
 
     A step has `micro_batches` of `batch_size` samples each.
+    `was_held`: it is no start of its own. Steps `of_a_loader` come in bursts: then their mean is typical, not their
+    median.
     `conditions` is the state of the machine meanwhile: other work's cores, paging, the card's clocks and temperature;
     of a compiled model also the seconds of the steps that compiled it, and how often it was compiled while timed.
     """
@@ -41,14 +45,20 @@ class TimedBlock:
     error_type: str | None = None
     error_message: str | None = None
     micro_batches: int = 1
+    was_held: bool = True
+    of_a_loader: bool = False
 
     @property
     def samples_per_step(self) -> int:
         return self.batch_size * self.micro_batches
 
     @property
+    def typical_seconds(self) -> float:
+        return (fmean if self.of_a_loader else median)(self.step_seconds)
+
+    @property
     def samples_per_second(self) -> float:
-        return self.samples_per_step / median(self.step_seconds)
+        return self.samples_per_step / self.typical_seconds
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> TimedBlock:
@@ -95,51 +105,62 @@ APART = 1.3
 """Sizes closer than this factor are not both candidates: a slightly smaller batch is at most slightly slower."""
 
 RunBlock = Callable[[int, float], TimedBlock]
-"""Runs a block: takes a batch size and the seconds that its steps should take."""
+"""Runs a block: takes a batch size and the seconds that its steps should take. Raises TimeIsUp."""
 EmitTiming = Callable[[dict[str, Any]], None]
 
 
+@dataclass(kw_only=True)
 class SpeedComparison:
-    """The comparison in progress: the blocks so far, and the sizes that dropped out."""
+    """The comparison in progress: the blocks so far, and the sizes that dropped out.
 
-    def __init__(self, candidates: Candidates, run_block: RunBlock, emit: EmitTiming, seed: int = 0) -> None:
-        self.candidates = candidates
-        self.run_block = run_block
-        self.emit = emit
-        self.rng = random.Random(seed)  # noqa: S311 - the order of blocks
-        self.rounds: list[Round] = []
-        self.blocks: list[TimedBlock] = []
-        self.started = time.monotonic()
+    `expected_seconds` is how long it is expected to take, before its rounds show it. It ends within `most_seconds`.
+    """
+
+    candidates: Candidates
+    run_block: RunBlock
+    emit: EmitTiming
+    expected_seconds: float | None = None
+    most_seconds: float = math.inf
+    rng: random.Random = field(default_factory=lambda: random.Random(0))  # noqa: S311 - the order of blocks
+    rounds: list[SpeedRound] = field(default_factory=list)
+    blocks: list[TimedBlock] = field(default_factory=list)
+    started: float = field(default_factory=time.monotonic)
 
     def run(self) -> Comparison:
-        """Time rounds until there is a verdict. What `run_block` raises ends it."""
-        while isinstance(step := decide(self.candidates, self.rounds), RunRound):
-            longest = max((r.seconds for r in self.rounds), default=0.0)  # bounds each of the fewest rounds
-            left_at_most = max(EXTRA_SECONDS + 9 * longest - self.seconds, 0.0)
-            expected: dict[str, Any] = {"rounds_expected": None, "seconds_left": None}  # unknown after the first ones
-            if ahead := outlook(self.rounds, self.candidates):
-                expected = {
-                    "rounds_expected": len(self.rounds) + max(ahead.rounds, 1),
-                    "seconds_left": round(min(ahead.seconds, left_at_most), 1),
-                }
-            self.emit(
-                {
-                    "stage": step.stage,
-                    "round": len(self.rounds) + 1,
-                    "batch_sizes": list(step.sizes),
-                    "seconds_spent": round(self.seconds, 1),
-                    "seconds_left_at_most": round(left_at_most, 1),
-                    **expected,
-                }
-            )
-            self._run_round(step)
-        if step is None:
-            return self.cut_short(NONE_TOGETHER)
-        return concluded(self.cut_short(None), step)
+        """Time rounds until there is a verdict, or no time for a further round. What `run_block` raises ends it."""
+        try:
+            while isinstance(step := decide(self.candidates, self.rounds), RunRound):
+                self._say(step)
+                self._run_round(step)
+        except TimeIsUp:
+            ended = verdict_of(self.candidates, self.rounds)
+            return self.cut_short(TIME_ENDED) if ended is None else concluded(self.cut_short(None), ended)
+        return self.cut_short(NONE_TIMED) if step is None else concluded(self.cut_short(None), step)
 
     @property
     def seconds(self) -> float:
         return time.monotonic() - self.started
+
+    def _say(self, step: RunRound) -> None:
+        spent, expected = self.seconds, self.expected_seconds
+        if self.rounds and spent + self.rounds[-1].seconds > self.most_seconds:
+            raise TimeIsUp
+        # the longest round bounds each of the fewest ones
+        fewest = 9 * max(r.seconds for r in self.rounds) if self.rounds else expected or 0.0
+        at_most = max(min(fewest + self.candidates.extra_seconds, self.most_seconds) - spent, 0.0)
+        ahead = outlook(self.rounds, self.candidates)
+        left = ahead.seconds if ahead else None if expected is None else max(expected - spent, 0.0)
+        self.emit(
+            {
+                "stage": step.stage,
+                "round": len(self.rounds) + 1,
+                "batch_sizes": list(step.sizes),
+                "seconds_spent": round(spent, 1),
+                "seconds_left_at_most": round(at_most, 1),
+                "rounds_expected": len(self.rounds) + max(ahead.rounds, 1) if ahead else None,
+                "seconds_left": None if left is None else round(min(left, at_most), 1),
+            }
+        )
 
     def _run_round(self, step: RunRound) -> None:
         """Run one block of each size. A size whose block cannot be run ends the round: the others go on without it."""
@@ -152,9 +173,18 @@ class SpeedComparison:
             first_step = sum(len(b.step_seconds) for b in self.blocks if b.batch_size == size)
             self.blocks.append(block)
             seconds += block.wall_seconds
-            others_cores = block.conditions.get("others_cores")
-            blocks.append(Block(size, block.step_seconds, others_cores, block.micro_batches, first_step))
-        self.rounds.append(Round(step.stage, tuple(blocks), seconds, left_out))
+            blocks.append(
+                SpeedBlock(
+                    size,
+                    block.typical_seconds,
+                    first_step,
+                    len(block.step_seconds),
+                    block.conditions.get("others_cores"),
+                    block.micro_batches,
+                    block.was_held,
+                )
+            )
+        self.rounds.append(SpeedRound(step.stage, seconds, tuple(blocks), left_out))
 
     def cut_short(self, reason: str | None) -> Comparison:
         """Return what is known without a verdict: how long it took, and how much other work the machine did."""
@@ -168,7 +198,7 @@ class SpeedComparison:
             compile_seconds=sum(compiling) if compiling else None,
             recompilations=sum(b.conditions.get("recompilations") or 0 for b in self.blocks),
             left_out=tuple(sorted(r.left_out for r in self.rounds if r.left_out is not None)),
-            speed_rounds=tuple(r.stored() for r in self.rounds),
+            speed_rounds=tuple(self.rounds),
         )
 
     def probes(self, found: Comparison) -> list[Probe]:
@@ -179,7 +209,7 @@ class SpeedComparison:
         """
         speeds = found.speed_by_size
         sizes = sorted({b.batch_size for b in self.blocks})
-        return [_probe(s, [b for b in self.blocks if b.batch_size == s], speeds.get(s)) for s in sizes]
+        return [probe_of([b for b in self.blocks if b.batch_size == s], speeds.get(s)) for s in sizes]
 
 
 def concluded(facts: Comparison, verdict: SpeedVerdict) -> Comparison:
@@ -234,12 +264,13 @@ def candidates_of(
         with_reserve=with_reserve & frozenset(remaining),
         cores=cores,
         shares_cores=shares_cores,
+        extra_seconds=EXTRA_SECONDS,
     )
 
 
 def reason_to_log(found: Comparison, *, shares_cores: bool) -> str | None:
     """Return why speeds were not measurable. Where other programs are the cause, no factor: on a CPU it is wrong."""
-    others = describe_disturbance(found)
+    others = describe_busy_rounds(found.rounds, found.quiet_rounds)
     if others and shares_cores and found.claim is SpeedClaim.NOTHING and compared_in(found.reason) is not None:
         return f"{_REASONS[found.claim]}: {others}"
     return found.reason
@@ -260,14 +291,19 @@ def comparison_lines(found: Comparison, *, shares_cores: bool) -> list[str]:
     return lines
 
 
-def _probe(batch_size: int, blocks: Sequence[TimedBlock], speed: float | None) -> Probe:
+def probe_of(blocks: Sequence[TimedBlock], speed: float | None = None) -> Probe:
+    """Return the probe of a size; of starts without a verdict the mean of their steps stands, for what it is worth."""
+    steps, is_of_starts = tuple(s for b in blocks for s in b.step_seconds), blocks[0].of_a_loader
+    if not speed and is_of_starts:
+        speed = blocks[0].samples_per_step / fmean(steps)
     seconds = blocks[0].samples_per_step / speed if speed else None
     return Probe(
-        batch_size,
+        blocks[0].batch_size,
         Outcome.FITS,
         purpose=Purpose.TIMING,
+        fresh_process=is_of_starts,
         step_seconds=seconds,
-        timed_step_seconds=tuple(s for b in blocks for s in b.step_seconds),
+        timed_step_seconds=steps,
         timing_conditions=_summary([b.conditions for b in blocks]),
         samples_per_second=speed,
         wall_seconds=sum(b.wall_seconds for b in blocks),

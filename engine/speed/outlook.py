@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .rounds import Candidates, Round, RunRound
+from ..results.speed_rounds import SpeedRound
+from .rounds import Candidates, RunRound
 from .selection import BLOCK_SECONDS, LOOK_EVERY, SELECTION_ROUNDS, decide
 
 _ROUNDS_A_LOOK = 15
@@ -22,25 +23,30 @@ class Outlook:
     seconds: float
 
 
-def outlook(rounds: Sequence[Round], candidates: Candidates) -> Outlook | None:
-    """Return what is expected to follow these rounds; None while they are too few to show their spread."""
+def outlook(rounds: Sequence[SpeedRound], candidates: Candidates) -> Outlook | None:
+    """Return what is expected to follow these rounds; None while they are too few to show their spread.
+
+    Nor is anything known of sizes that were not timed in one round yet.
+    """
     whole, played, seconds = [r for r in rounds if r.left_out is None], list(rounds), 0.0
     if len(whole) < SELECTION_ROUNDS:
         return None
     while isinstance(step := decide(candidates, played), RunRound):
         done = sum(r.stage is step.stage for r in played)
         # the decision is asked at some of its looks alone: of many rounds each one takes milliseconds
+        able = [r for r in whole if {b.batch_size for b in r.blocks} >= {*step.sizes}]
+        if not able:
+            return None
         for _ in range(LOOK_EVERY * (1 + done // _ROUNDS_A_LOOK) - done % LOOK_EVERY):
-            played.append(_like(whole, step, len(played)))
+            played.append(_like(able, step, len(played)))
             seconds += played[-1].seconds
     return Outlook(len(played) - len(rounds), seconds)
 
 
-def _like(rounds: Sequence[Round], step: RunRound, number: int) -> Round:
+def _like(rounds: Sequence[SpeedRound], step: RunRound, number: int) -> SpeedRound:
     """Return the blocks of a round that had all sizes of this one, if possible of its stage; each in its turn."""
-    able = [r for r in rounds if {b.batch_size for b in r.blocks} >= {*step.sizes}]
-    of_stage = [r for r in able if r.stage is step.stage] or able
+    of_stage = [r for r in rounds if r.stage is step.stage] or rounds
     like = of_stage[number % len(of_stage)]
     blocks = tuple(b for b in like.blocks if b.batch_size in step.sizes)
     longer = BLOCK_SECONDS[step.stage] - BLOCK_SECONDS[like.stage]
-    return Round(step.stage, blocks, len(blocks) * (like.seconds / len(like.blocks) + longer))
+    return SpeedRound(step.stage, len(blocks) * (like.seconds / len(like.blocks) + longer), blocks)

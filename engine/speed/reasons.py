@@ -13,7 +13,7 @@ TIME_ENDED = "the time budget ended before the speeds were compared"
 STOPPED = "the run was stopped before the speeds were compared"
 TIMING_FAILED = "the timing failed: the log says why"
 LEFT_OUT = "the speeds were not compared, as requested"
-NONE_TOGETHER = "no size could be timed in the same process as the others"
+NONE_TIMED = "no size could be timed: the log says why"
 
 NOT_COMPARED = "each size was timed in a start of its own: speeds of separate starts are not compared"
 """The reason of a tuned training whose spec does not request a comparison."""
@@ -25,11 +25,6 @@ NONE_TO_COMPARE = Wording(
 )
 TOO_FEW = "too few sizes keep the reserve: nothing to compare"
 TOO_LONG = Wording("{count} more starts, the fewest that tell, would take longer than a comparison may")
-PAIRS_ENDED = Wording(
-    "speed not measured: the time budget ended after {count} of at least {least_count} pairs of starts"
-)
-START_FAILED = "speed not measured: a start could not be timed: the log says why"
-TOOK_LONG = Wording("speed not measured: the comparison may take {minutes_count} min at most, and its starts took more")
 
 OF_MODELS: tuple[Text, ...] = (
     RUN_ENDED,
@@ -38,16 +33,8 @@ OF_MODELS: tuple[Text, ...] = (
     STOPPED,
     TIMING_FAILED,
     LEFT_OUT,
-    NONE_TOGETHER,
+    NONE_TIMED,
 )
 NOTHING_TO_COMPARE: tuple[Text, ...] = (TODAY_NOT_MEASURED, NONE_TO_COMPARE, TOO_FEW, TOO_LONG)
 """Why the starts of a training leave nothing to compare: they show it, so it is decided again."""
-OF_STARTS: tuple[Text, ...] = (
-    NOT_COMPARED,
-    OF_EMULATED,
-    *NOTHING_TO_COMPARE,
-    STOPPED,
-    PAIRS_ENDED,
-    START_FAILED,
-    TOOK_LONG,
-)
+OF_STARTS: tuple[Text, ...] = (NOT_COMPARED, OF_EMULATED, *NOTHING_TO_COMPARE, STOPPED, TIME_ENDED, NONE_TIMED)

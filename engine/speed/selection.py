@@ -5,15 +5,17 @@
 A round runs one block of steps of each of its sizes, in random order, so that other work on the machine affects all of
 them alike: only ratios within a round are compared. Two stages keep the choice free of selection bias:
 
-1. *Selection* over all candidates. Sizes that are clearly slower drop out round by round. It ends with the recommended
-   size, the smallest that is shown to be within 3 % of every other one that keeps the reserve, and with the fastest,
-   the smallest whose throughput cannot be distinguished from the highest.
+1. *Selection* over all candidates; what was measured of them before counts as a round. Sizes that are clearly slower
+   drop out round by round. It ends with the recommended size, the smallest that is shown to be within 3 % of every
+   other one that keeps the reserve, and with the fastest, the smallest whose throughput cannot be distinguished from
+   the highest.
 2. *Evaluation* of today's size, the recommended and the fastest, with new rounds only. A size that won the selection
    by luck has no advantage here. The intervals of this stage are reported.
 
-Rounds of one process do not show how runs differ. So the reported intervals are wider than theirs, by `RUN_TO_RUN`.
+Rounds of one process do not show how runs differ. So the reported intervals are wider than theirs, by `RUN_TO_RUN`,
+unless each block was a start of its own.
 
-On an idle machine the fewest rounds suffice. With other work on it further rounds are run, for at most `EXTRA_SECONDS`;
+On an idle machine the fewest rounds suffice. With other work on it further rounds are run, for a bounded time;
 if the interval is too wide for a figure even then, `claim` decides what its ends still show. On a CPU, rounds that
 other work disturbed show no factor, and the order by `order` at most: where quiet ones are not to be expected any more,
 the comparison ends as soon as that is shown or cannot be.
@@ -30,11 +32,11 @@ from itertools import takewhile
 from statistics import fmean, median, quantiles
 
 from ..results.intervals import ENOUGH_ROUNDS, Interval, interval
-from ..results.speed_rounds import SpeedClaim, Stage
+from ..results.speed_rounds import SpeedClaim, SpeedRound, Speeds, Stage
 from ..results.stats import NOISE_FRACTION
 from .claim import claim_of, is_gain
 from .order import is_ahead
-from .rounds import Candidates, Round, RunRound, Speeds
+from .rounds import RUN_TO_RUN, Candidates, RunRound
 
 RECOMMENDED_WITHIN = NOISE_FRACTION  # the smallest batch within this share of the fastest is recommended
 BLOCK_SECONDS = {Stage.SELECTION: 0.2, Stage.EVALUATION: 0.4}
@@ -45,18 +47,14 @@ FINE_HALF_WIDTH = 0.02  # half width at which the selection ends, although a siz
 MEASURABLE_SPREAD = 1.10  # upper end over lower end of a ratio's interval; beyond it no figure is claimed
 CLAIMABLE_HALF_WIDTH = math.log(MEASURABLE_SPREAD) / 2
 AGREEING_SPREAD = 1.25  # upper over lower quartile of the rounds' ratios; beyond it the rounds contradict each other
-SELECTION_EXTRA_SECONDS = 25.0  # extra seconds for the selection, beyond its fewest rounds
-EXTRA_SECONDS = 60.0  # extra seconds for both stages together, beyond their fewest rounds
-PATIENT_SECONDS = 15.0  # extra seconds spent to reach HALF_WIDTH; after them CLAIMABLE_HALF_WIDTH is enough
-QUIET_EXTRA_SECONDS = 20.0
-"""Extra seconds of the evaluation spent at most on waiting for rounds without other work. Where none of any stage was
-quiet for as long, none is waited for."""
+CHOOSING_SHARE = 25 / 60
+"""Share of the extra seconds that the selection may take."""
+PATIENT_SHARE = 1 / 4
+"""Share that is spent to reach HALF_WIDTH; after it CLAIMABLE_HALF_WIDTH is enough."""
+QUIET_SHARE = 1 / 3
+"""Share that the evaluation spends at most on waiting for rounds without other work. Where none of any stage was quiet
+for as long, none is waited for."""
 FEWEST_DISTURBED = 2  # rounds of the evaluation, where it ends because other work stays
-
-RUN_TO_RUN = 0.035
-"""The standard deviation between runs on an idle machine, of the logarithm of a speed and of a ratio of two, beyond
-what the rounds of one process show: memory lies elsewhere, clocks settle otherwise. Measured by
-`benchmarks/speed_under_load.py` on two cores of a virtual machine; no card was measured yet."""
 
 LOOK_EVERY = 3  # rounds between two looks at the interval: each look is a chance to stop by accident
 
@@ -87,13 +85,34 @@ class SpeedVerdict:
     quiet_rounds: int
 
 
-def decide(candidates: Candidates, rounds: Sequence[Round]) -> RunRound | SpeedVerdict | None:
+def decide(candidates: Candidates, rounds: Sequence[SpeedRound]) -> RunRound | SpeedVerdict | None:
     """Decide on the next round, or on the verdict, from all rounds so far; None where no size is left to compare."""
     candidates, counted = _without_left_out(candidates, rounds)
-    return _decided(_select(candidates, counted), counted) if candidates.sizes else None
+    if not candidates.sizes:
+        return None
+    selected = _select(candidates, counted)
+    if selected.choice is None:
+        return RunRound(Stage.SELECTION, tuple(selected.remaining))
+    evaluation = _evaluated(selected.choice, counted)
+    stays = does_load_stay(selected.candidates, counted)
+    if _is_evaluated(selected.choice, evaluation, selected.candidates, selected.extra_seconds, stays=stays):
+        return _verdict(selected.choice, selected.speeds, evaluation, selected.candidates)
+    return RunRound(Stage.EVALUATION, selected.choice.evaluated)
 
 
-def _without_left_out(candidates: Candidates, rounds: Sequence[Round]) -> tuple[Candidates, list[Round]]:
+def verdict_of(candidates: Candidates, rounds: Sequence[SpeedRound]) -> SpeedVerdict | None:
+    """Return the verdict of rounds that none will follow; None where they are too few for any."""
+    candidates, counted = _without_left_out(candidates, rounds)
+    if not candidates.sizes or (choice := (selected := _select(candidates, counted, is_over=True)).choice) is None:
+        return None
+    evaluation = _evaluated(choice, counted)
+    is_order = len(evaluation) >= FEWEST_DISTURBED and _is_disturbed(evaluation, selected.candidates)
+    if len(evaluation) < EVALUATION_ROUNDS and not (is_order and choice.is_ahead(evaluation) is not None):
+        return None
+    return _verdict(choice, selected.speeds, evaluation, selected.candidates)
+
+
+def _without_left_out(candidates: Candidates, rounds: Sequence[SpeedRound]) -> tuple[Candidates, list[SpeedRound]]:
     gone = {r.left_out for r in rounds if r.left_out is not None}
     if not gone:
         return candidates, list(rounds)
@@ -116,29 +135,29 @@ class _Selected:
     choice: _Choice | None
 
 
-def _select(candidates: Candidates, rounds: Sequence[Round]) -> _Selected:
+def _select(candidates: Candidates, rounds: Sequence[SpeedRound], *, is_over: bool = False) -> _Selected:
     selection = [r for r in rounds if r.stage is Stage.SELECTION]
-    speeds = [r.speeds() for r in selection]
+    known = {s: math.log(speed) for s, speed in candidates.by_start.items() if s in candidates.sizes}
+    speeds = [known, *(r.speeds() for r in selection)] if known else [r.speeds() for r in selection]
     remaining = _remaining(candidates, speeds)
     if not candidates.with_reserve & {*remaining}:  # the last one with reserve was left out
         candidates = replace(candidates, with_reserve=frozenset(remaining[:1]))
-    extra = _extra_seconds(selection, SELECTION_ROUNDS)
-    is_out_of_time = extra > SELECTION_EXTRA_SECONDS or does_load_stay(candidates, selection)
-    choice = _choice(candidates, remaining, speeds, is_out_of_time=is_out_of_time)
+    extra = _extra_seconds(selection, SELECTION_ROUNDS - bool(known))
+    is_long = extra > CHOOSING_SHARE * candidates.extra_seconds
+    is_over = is_over or is_long or does_load_stay(candidates, selection)
+    choice = _choice(candidates, remaining, speeds, is_over=is_over)
     return _Selected(candidates, speeds, remaining, extra, choice)
 
 
-def _decided(selected: _Selected, rounds: Sequence[Round]) -> RunRound | SpeedVerdict:
-    choice = selected.choice
-    if choice is None:
-        return RunRound(Stage.SELECTION, tuple(selected.remaining))
-    evaluation = [r for r in rounds if r.stage is Stage.EVALUATION]
-    # an earlier choice may have been another one, if a size was left out since
-    evaluation = [r for r in evaluation if {b.batch_size for b in r.blocks} >= set(choice.evaluated)]
-    stays = does_load_stay(selected.candidates, rounds)
-    if _is_evaluated(choice, evaluation, selected.candidates, selected.extra_seconds, stays=stays):
-        return _verdict(choice, selected.speeds, evaluation, selected.candidates)
-    return RunRound(Stage.EVALUATION, choice.evaluated)
+def _evaluated(choice: _Choice, rounds: Sequence[SpeedRound]) -> list[SpeedRound]:
+    """Return the rounds of what was chosen: an earlier choice was another one if a size was left out since."""
+    wanted = {*choice.evaluated}
+    return [r for r in rounds if r.stage is Stage.EVALUATION and {b.batch_size for b in r.blocks} >= wanted]
+
+
+def _is_disturbed(rounds: Sequence[SpeedRound], candidates: Candidates) -> bool:
+    """Whether too few rounds were quiet, on cores that other work uses, to show a factor."""
+    return candidates.shares_cores and sum(not candidates.is_disturbed(r) for r in rounds) < EVALUATION_ROUNDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +177,7 @@ class _Choice:
         """The size that today's is compared with: the recommended one, or the fastest where today's is recommended."""
         return self.fastest if self.recommended == self.current else self.recommended
 
-    def is_ahead(self, rounds: Sequence[Round]) -> bool | None:
+    def is_ahead(self, rounds: Sequence[SpeedRound]) -> bool | None:
         """Whether the order of the recommended size and today's is shown; None while it may be."""
         if self.current is None or self.recommended == self.current:
             return False
@@ -185,7 +204,7 @@ def _remaining(candidates: Candidates, rounds: Sequence[Speeds]) -> list[int]:
 
 
 def _choice(
-    candidates: Candidates, remaining: Sequence[int], rounds: Sequence[Speeds], *, is_out_of_time: bool
+    candidates: Candidates, remaining: Sequence[int], rounds: Sequence[Speeds], *, is_over: bool
 ) -> _Choice | None:
     """Return what the selection decided; None while it goes on."""
     keepers = [s for s in remaining if s in candidates.with_reserve]
@@ -197,7 +216,7 @@ def _choice(
     shown = next((s for s in keepers if all(_ratio(s, r, rounds).low >= -_TOLERANCE for r in keepers)), None)
     undecided = [s for s in keepers if shown is None or s < shown]
     is_settled = all(_ratio(s, best, rounds).half_width <= FINE_HALF_WIDTH for s in undecided)
-    if not is_settled and not is_out_of_time:
+    if not is_settled and not is_over:
         return None
     recommended = best if shown is None else shown
     highest = _highest(remaining, rounds)
@@ -212,51 +231,51 @@ def _highest(sizes: Sequence[int], rounds: Sequence[Speeds]) -> int:
     return max(sizes, key=lambda s: (height[s], -s))
 
 
-def does_load_stay(candidates: Candidates, rounds: Sequence[Round]) -> bool:
+def does_load_stay(candidates: Candidates, rounds: Sequence[SpeedRound]) -> bool:
     """Whether other work has disturbed all latest rounds for so long, on shared cores, that none is expected to end."""
-    disturbed = takewhile(lambda r: r.is_disturbed(candidates.cores), reversed(rounds))
-    return candidates.shares_cores and sum(r.seconds for r in disturbed) > QUIET_EXTRA_SECONDS
+    disturbed = takewhile(candidates.is_disturbed, reversed(rounds))
+    return candidates.shares_cores and sum(r.seconds for r in disturbed) > QUIET_SHARE * candidates.extra_seconds
 
 
 def _is_evaluated(
-    choice: _Choice, rounds: Sequence[Round], candidates: Candidates, extra_of_selection: float, *, stays: bool
+    choice: _Choice, rounds: Sequence[SpeedRound], candidates: Candidates, extra_of_selection: float, *, stays: bool
 ) -> bool:
-    cores, extra = candidates.cores, _extra_seconds(rounds, EVALUATION_ROUNDS)
-    is_few = sum(not r.is_disturbed(cores) for r in rounds) < EVALUATION_ROUNDS
-    if is_few and candidates.shares_cores and (stays or extra > QUIET_EXTRA_SECONDS):
+    extra, patience = _extra_seconds(rounds, EVALUATION_ROUNDS), QUIET_SHARE * candidates.extra_seconds
+    if _is_disturbed(rounds, candidates) and (stays or extra > patience):
         is_decided = len(rounds) >= FEWEST_DISTURBED and choice.is_ahead(rounds) is not None
-        return is_decided or extra_of_selection + extra > EXTRA_SECONDS
+        return is_decided or (len(rounds) >= FEWEST_DISTURBED and extra_of_selection + extra > candidates.extra_seconds)
     if len(rounds) < EVALUATION_ROUNDS:
         return False
-    if extra_of_selection + extra + rounds[-1].seconds > EXTRA_SECONDS:
+    if extra_of_selection + extra + rounds[-1].seconds > candidates.extra_seconds:
         return True
-    if (is_few and extra <= QUIET_EXTRA_SECONDS) or len(rounds) % LOOK_EVERY:
+    is_few = sum(not candidates.is_disturbed(r) for r in rounds) < EVALUATION_ROUNDS
+    if (is_few and extra <= patience) or len(rounds) % LOOK_EVERY:
         return False
-    half_width = HALF_WIDTH if extra_of_selection + extra <= PATIENT_SECONDS else CLAIMABLE_HALF_WIDTH
-    return all(ratio.half_width <= half_width for ratio in choice.ratios(_used(rounds, cores)).values())
+    is_patient = extra_of_selection + extra <= PATIENT_SHARE * candidates.extra_seconds
+    half_width = HALF_WIDTH if is_patient else CLAIMABLE_HALF_WIDTH
+    return all(ratio.half_width <= half_width for ratio in choice.ratios(_used(rounds, candidates)).values())
 
 
 def _verdict(
-    choice: _Choice, selection: Sequence[Speeds], rounds: Sequence[Round], candidates: Candidates
+    choice: _Choice, selection: Sequence[Speeds], rounds: Sequence[SpeedRound], candidates: Candidates
 ) -> SpeedVerdict:
-    cores = candidates.cores
-    used = _used(rounds, cores)
+    used = _used(rounds, candidates)
+    deviation = RUN_TO_RUN if any(b.was_held for r in rounds for b in r.blocks) else 0.0
     widest = max(choice.ratios(used).items(), key=lambda item: item[1].half_width, default=None)
-    compared = None if widest is None else (choice.recommended, widest[0], _reported(widest[1]))
+    compared = None if widest is None else (choice.recommended, widest[0], _reported(widest[1], deviation))
     is_narrow = widest is None or widest[1].half_width <= CLAIMABLE_HALF_WIDTH
     claim, gain = SpeedClaim.FIGURE if is_narrow else SpeedClaim.NOTHING, None
     if choice.current is not None and choice.rival != choice.current:
-        gain = _reported(_compared(choice.rival, choice.current, used))
+        gain = _reported(_compared(choice.rival, choice.current, used), deviation)
         claim = claim_of(gain, is_narrow=is_narrow)
         if claim is not SpeedClaim.FIGURE or candidates.shares_cores:
             compared = (choice.rival, choice.current, gain)
-    quiet_rounds = sum(not r.is_disturbed(cores) for r in rounds)
-    if candidates.shares_cores and quiet_rounds < EVALUATION_ROUNDS:
+    if _is_disturbed(rounds, candidates):
         claim = SpeedClaim.AHEAD if choice.is_ahead(rounds) else SpeedClaim.NOTHING
     elif claim in _contradicting(choice, candidates):
         claim = SpeedClaim.NOTHING
     recommended, speedup = _advice(choice, claim, gain)
-    speeds = _samples_per_second(choice, used)
+    speeds = _samples_per_second(choice, used, deviation)
     return SpeedVerdict(
         claim=claim,
         recommended=recommended,
@@ -266,7 +285,7 @@ def _verdict(
         rough=_rough(choice, speeds[choice.recommended].value, selection),
         compared=compared,
         rounds=len(used),
-        quiet_rounds=quiet_rounds,
+        quiet_rounds=sum(not candidates.is_disturbed(r) for r in rounds),
     )
 
 
@@ -297,25 +316,25 @@ def _advice(choice: _Choice, claim: SpeedClaim, gain: Interval | None) -> tuple[
     return choice.current, Interval(1.0, 1.0, 1.0)
 
 
-def _used(rounds: Sequence[Round], cores: int) -> list[Speeds]:
-    quiet = [r for r in rounds if not r.is_disturbed(cores)]
+def _used(rounds: Sequence[SpeedRound], candidates: Candidates) -> list[Speeds]:
+    quiet = [r for r in rounds if not candidates.is_disturbed(r)]
     return [r.speeds() for r in (quiet if len(quiet) >= EVALUATION_ROUNDS else rounds)]
 
 
-def _samples_per_second(choice: _Choice, rounds: Sequence[Speeds]) -> dict[int, Interval]:
+def _samples_per_second(choice: _Choice, rounds: Sequence[Speeds], deviation: float) -> dict[int, Interval]:
     reference = choice.current or choice.recommended
     level = interval([speeds[reference] for speeds in rounds]).value
     found = {}
     for size in choice.evaluated:
         own = interval([speeds[size] for speeds in rounds])
         value = level + _ratio(size, reference, rounds).value
-        found[size] = _reported(Interval(min(own.low, value), value, max(own.high, value)))
+        found[size] = _reported(Interval(min(own.low, value), value, max(own.high, value)), deviation)
     return found
 
 
-def _reported(logarithm: Interval) -> Interval:
+def _reported(logarithm: Interval, deviation: float) -> Interval:
     """Return the figure itself, with an interval that also holds for another run."""
-    return logarithm.widened(RUN_TO_RUN).exp()
+    return logarithm.widened(deviation).exp()
 
 
 def _rough(choice: _Choice, reference_speed: float, selection: Sequence[Speeds]) -> dict[int, float]:
@@ -347,5 +366,5 @@ def interval_of_rounds(logarithms: Sequence[float]) -> Interval:
     return Interval(min(low, ratio.low), ratio.value, max(high, ratio.high))
 
 
-def _extra_seconds(rounds: Sequence[Round], fewest: int) -> float:
+def _extra_seconds(rounds: Sequence[SpeedRound], fewest: int) -> float:
     return sum(r.seconds for r in rounds[fewest:])

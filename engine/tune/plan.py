@@ -8,21 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import pstdev
 
 from ..plan import SoFar, less
-from ..results.intervals import ENOUGH_ROUNDS
 from ..results.result import Outcome, Probe, Purpose
-from ..speed.selection import CLAIMABLE_HALF_WIDTH
 
 LATEST_STARTS = 2
 SEARCH_STARTS = 4.0
 """A search takes today's size, one towards the limit, and the two of the certificate. The median of the scripts of
 `benchmarks/tune_corpus.py`, which take 3 to 5."""
 LEAST_STARTS = 1.5  # before both neighbours are known: the certificate, and sometimes a size between
-PAIRS_PRIOR = 8  # expected pairs of blocks, before their spread is known
 COMPARED = 2.0  # starts' worth of a comparison: most of its sizes are held
-RANKS_95, FEW = 2.0, 3  # half of a 95 % rank interval is about RANKS_95 x spread / sqrt(pairs - FEW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +73,3 @@ def search_starts_left(probes: Sequence[Probe]) -> float:
     if high is not None and low and math.log2(high - low) <= LEAST_STARTS:
         return math.log2(high - low)
     return max(SEARCH_STARTS - len(probes), LEAST_STARTS)
-
-
-def pairs_expected(logarithms: Sequence[float], most: int) -> int:
-    """Return after how many pairs of starts their ratio is expected to be known; `logarithms` are of those so far."""
-    done = len(logarithms)
-    spread = pstdev(logarithms) if done > 1 else None
-    for count in range(max(ENOUGH_ROUNDS, done + 1), most + 1):
-        is_known = count >= PAIRS_PRIOR if spread is None else _half_width(spread, count) <= CLAIMABLE_HALF_WIDTH
-        if count % 2 == 0 and is_known:
-            return count
-    return most
-
-
-def _half_width(spread: float, count: int) -> float:
-    """Return about half of the signed-rank interval of `count` pairs: with few, nearly their whole range."""
-    return RANKS_95 * spread / math.sqrt(max(count - FEW, 1))

@@ -22,7 +22,7 @@ from ..search.differing_starts import boundary_on_ranks, boundary_where_starts_d
 from ..search.stillness import STILL_STEPS, marked_by_inputs
 from ..search.unguided import Found, Try
 from ..spec import SCHEMA
-from ..speed.comparison import Comparison, reason_to_log
+from ..speed.comparison import Comparison, probe_of, reason_to_log
 from ..speed.reasons import NOT_COMPARED, OF_EMULATED, STOPPED
 from ..sweep import Sweep
 from .data_end import data_end_of
@@ -38,14 +38,13 @@ from .pass_end import check_a_pass
 from .reading import UNSEEN, Reading
 from .script_error import UNKNOWN_TO_THE_SCRIPT, is_same_error
 from .spec import FUNCTION, FunctionSpec, TuneSpec
-from .speed.alternating_starts import Compared, starts_expected, throughput_of
-from .speed.in_turns import InTurns, timing_of
+from .speed.in_turns import candidates_of, compare_speeds
 from .speed.seats import Seats
 from .speed.timed_steps import LEAST_STEPS
-from .speed.to_compare import MOST_BETWEEN, size_to_start, sizes_to_compare, start_speeds
+from .speed.to_compare import MOST_BETWEEN, size_to_start, start_speeds
 from .start.command import begin_protected
 from .start.launch import Begin, Watching
-from .training import TuneResult, training_of
+from .training import TuneResult, throughput_of, training_of
 from .varied import MEMORY_VARIES, check_memory_rises, describe_late_refusal, is_in_evaluation, without_evaluation
 from .wanted_size import ONE_ROW, SizeUnclear, Unit, other_size, unit_given, unit_of_two
 from .whole_run import describe_whole_run
@@ -136,9 +135,9 @@ class StartSweep(Sweep):
     def _measure_speeds(self, boundary: Boundary, largest: int) -> Comparison:
         self._start_near_the_bend(largest)
         self.execution.phase("timing", known=self.known_before_speeds(boundary))
-        comparison = self._compare_speed(largest)
+        comparison = compare_speeds(self, largest)
         reason = reason_to_log(comparison, shares_cores=self._is_on_cpu)
-        self.execution.log(reason or f"compared in {comparison.rounds} pairs")
+        self.execution.log(reason or f"compared in {comparison.rounds} rounds")
         return comparison
 
     def decide(self) -> Try | Found:
@@ -303,7 +302,7 @@ class StartSweep(Sweep):
             if (today := self.spec.current_batch_size) < largest and today not in self.evidence:
                 self.probe(today, Purpose.CURVE)
             self._time_whole_starts()
-            if isinstance(self._compared(largest), str):
+            if isinstance(candidates_of(self, largest), str):
                 return
             for _ in range(MOST_BETWEEN):
                 speeds = start_speeds(self.spec, self.device, self.probes, largest)
@@ -317,7 +316,7 @@ class StartSweep(Sweep):
         """Time each size whose whole run ended with the script, by a start of it as it is."""
         for size, probe in decisive_probes(self.probes).items():
             if self.spec.whole_run and probe.fits and not probe.timed_step_seconds:
-                self.record(timing_of(None, [self.seats.time(size)]))
+                self.record(probe_of([self.seats.time(size)]))
 
     @contextmanager
     def _losing_nothing(self, what: str) -> Iterator[None]:
@@ -328,20 +327,6 @@ class StartSweep(Sweep):
             if isinstance(error, CommandUntunable) and error.code == MEMORY_VARIES:
                 raise
             self.execution.log(f"{what} was not measured: {error}", "warning")
-
-    def _compare_speed(self, largest: int) -> Comparison:
-        compared = self._compared(largest)
-        if isinstance(compared, str):
-            return Comparison(reason=compared)
-        self.say_what_comparing_takes(self.seats.seconds_of_blocks(compared.sizes, sum(starts_expected(compared, []))))
-        in_turns = InTurns(compared, self.seats, self.execution.emit_event, lambda: self.execution.seconds_left)
-        found = in_turns.compare()
-        for probe in in_turns.probes(found):
-            self.record(probe)
-        return found
-
-    def _compared(self, largest: int) -> Compared | str:
-        return sizes_to_compare(self.spec, self.device, self.probes, largest, are_held=bool(self.seats.held))
 
     @property
     def _is_on_cpu(self) -> bool:

@@ -10,6 +10,7 @@ from ..describe.speed import is_disturbed
 from ..results.result import RunResult
 from .evidence import Evidence
 from .file_changes import Way, WrittenFiles
+from .speed.timed_steps import mean_speed
 from .whole_run import Unseen
 
 LOADER_LIMITS_FROM = 0.5
@@ -51,6 +52,17 @@ class Training:
     throughputs: tuple[Throughput, ...] = ()
     protection: Way | None = None
     unseen: Unseen | None = None
+
+
+def throughput_of(evidence: Evidence) -> Throughput:
+    probe = evidence.probe
+    return Throughput(
+        probe.batch_size,
+        mean_speed(probe) if probe.timed_step_seconds else None,
+        tokens_per_second=evidence.tokens_per_second,
+        waiting_fraction=evidence.waiting_fraction,
+        is_steady=probe.timing_is_steady,
+    )
 
 
 def training_of(

@@ -3,8 +3,8 @@
 import sys
 
 from engine.cli.main import main
-from engine.speed import selection
+from engine.speed import comparison
 
 if __name__ == "__main__":
-    selection.SELECTION_EXTRA_SECONDS = selection.EXTRA_SECONDS = selection.QUIET_EXTRA_SECONDS = 0.5
+    comparison.EXTRA_SECONDS = 0.5
     sys.exit(main())

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from engine.tune.speed import in_turns
+from engine.tune.speed import seats
 
 
 class QuietMachine:
@@ -18,4 +18,4 @@ class QuietMachine:
 
 
 def leave_the_machine_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(in_turns, "MachineWatch", QuietMachine)
+    monkeypatch.setattr(seats, "MachineWatch", QuietMachine)

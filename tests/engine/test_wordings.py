@@ -56,22 +56,11 @@ def test_no_reason_is_written_elsewhere() -> None:
     given = [*in_calls("Comparison", "facts", "cut_short", keyword="reason"), *in_calls("cut_short")]
     found = {where: own_words(each) for where, each in given if own_words(each)}
     places = {where.partition(":")[0] for where, _ in given}
-    assert {"runner.py", "speed/comparison.py", "tune/run.py", "tune/speed/alternating_starts.py"} <= places
+    assert {"runner.py", "speed/comparison.py", "tune/run.py", "tune/speed/in_turns.py"} <= places
     assert found == {}, "write it from engine/speed/reasons.py"
     assert [
         own_words(each) for each in returned_by("tune/speed/to_compare.py", "sizes_to_compare") if own_words(each)
     ] == []
-
-
-def test_why_starts_in_turns_ended_is_a_reason() -> None:
-    tree = ast.parse((ROOT / "tune" / "speed" / "in_turns.py").read_text())
-    ended = [
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign) and "ended" in {getattr(each, "id", "") for each in node.targets}
-    ]
-    assert len(ended) == 2
-    assert [own_words(each) for each in ended] == [[], []]
 
 
 def test_every_reason_is_one_that_a_document_may_give() -> None:
@@ -187,7 +176,7 @@ def test_every_problem_that_the_hook_names_has_its_words() -> None:
 
 
 def test_a_wording_reads_what_it_writes_and_nothing_around_it() -> None:
-    text = reasons.PAIRS_ENDED.write(count=3, least_count=6)
-    assert reasons.PAIRS_ENDED.read(text) == {"count": "3", "least_count": "6"}
+    text = reasons.TOO_LONG.write(count=13)
+    assert reasons.TOO_LONG.read(text) == {"count": "13"}
     for other in (f"{text}.", f" {text}", f"{text}\n", text.replace("3", "three"), text.replace("3", "\u0663"), ""):
-        assert reasons.PAIRS_ENDED.read(other) is None
+        assert reasons.TOO_LONG.read(other) is None

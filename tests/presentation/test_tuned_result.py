@@ -18,7 +18,6 @@ from analysis.presentation.result_summary import (
     training_rows,
 )
 from engine.describe.rank_peaks import describe_imbalance, rank_peaks
-from engine.describe.speed import others_of
 from engine.documents.measured import Measured
 from engine.documents.stored import StoredSpec
 from engine.results.result import Outcome, Probe, Purpose, RunResult
@@ -27,11 +26,9 @@ from engine.spec import RunSpec
 from engine.speed.reasons import NOT_COMPARED
 from engine.tune.catalogue.spec import ranked_spec
 from engine.tune.spec import TuneSpec, function_command
-from engine.tune.speed.alternating_starts import METHOD
 from engine.tune.training import Throughput, Training
 from tests.factories.speeds import make_timed_result, make_unmeasurable_result
 
-STARTED = "12 pairs of starts in 24 s."
 COMMAND = ("python", "train.py", "{batch_size}")
 
 
@@ -84,27 +81,7 @@ def test_a_speed_up_of_starts_in_turns_is_told_with_its_interval() -> None:
     result = tuned(make_timed_result())
     assert headline(result).sentence == "Use batch size 8: 1.39x as fast as your 4 (1.36 to 1.42x)."
     assert figures(result)[0].interval == "1.36 to 1.42x"
-    assert describe_timing(result).startswith("12 pairs of starts in 24 s.")
-
-
-@pytest.mark.parametrize(
-    ("others_cores", "said", "is_named"),
-    [
-        (0.05, STARTED, False),
-        (0.3, f"{STARTED} Other programs used 0.3 of 2 cores, within the 15 % that starts may have.", False),
-        (0.4, STARTED, True),
-    ],
-)
-def test_other_programs_disturb_starts_from_the_share_on_that_their_verdict_allows(
-    others_cores: float, said: str, is_named: bool
-) -> None:
-    """A run at 0.3 of 2 cores claimed a speed-up, one at 0.2 none: no page said by which rule."""
-    timed = make_timed_result()
-    assert timed.speed is not None
-    speed = replace(timed.speed, method=METHOD, quiet_rounds=0, others_cores=others_cores)
-    result = tuned(replace(timed, speed=speed))
-    assert describe_timing(result) == said
-    assert bool(others_of(result)) is is_named
+    assert describe_timing(result) == "12 rounds in 24 s."
 
 
 def test_a_size_that_is_kept_because_the_other_is_no_faster_names_that_one_alone() -> None:

@@ -11,7 +11,7 @@ from statistics import fmean
 from ...race.numbers import STEPS, UNKNOWN, Numbers, Sameness, compare_numbers, is_hidden, judge_difference
 from ...settings.step_settings import ROUNDING_TOLERANCES
 from ..evidence import Evidence
-from ..speed.alternating_starts import samples_of_a_step
+from ..speed.timed_steps import samples_of_a_step
 from .facts import QUEUE
 
 

@@ -9,13 +9,17 @@ start was not kept, or has ended by itself, is started anew for its block.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
 from ...execution import Execution
-from ...results.result import DeviceFacts, Probe, Purpose
+from ...machine.watch import MachineWatch, tree_seconds
+from ...results.intervals import ENOUGH_ROUNDS
+from ...results.result import DeviceFacts, Outcome, Probe, Purpose
+from ...speed.comparison import TimedBlock
+from ...speed.rounds import Candidates
+from ...speed.selection import SELECTION_ROUNDS
 from ..emulated.starts import start_ranks
 from ..evidence import Ended, Evidence
 from ..file_changes import WrittenFiles
@@ -25,7 +29,15 @@ from ..start.held import HeldStarts, is_room
 from ..start.launch import Begin, OnTick, Started, Watching, start
 from ..start.warm_server_handle import is_warm
 from ..wanted_size import Unit
-from .timed_steps import BLOCK_SECONDS, LEAST_STEPS, Loader, Timing, full_seconds, timed_pairs
+from .timed_steps import (
+    BLOCK_SECONDS,
+    LEAST_STEPS,
+    Loader,
+    Timing,
+    full_seconds,
+    samples_of_a_step,
+    timed_pairs,
+)
 from .to_compare import block_seconds
 
 OF_SEARCH = (Purpose.SEARCH, Purpose.CONFIRM)
@@ -61,11 +73,6 @@ class Seats(HeldStarts[int]):
         has_one_start = is_warm(sweep.spec)  # its server forks one at a time
         self.may_hold = self.may_hold and sweep.spec.compare_speed and not has_one_start
 
-    @property
-    def were_held(self) -> bool:
-        """Whether a start trained more than one block."""
-        return self.turns > 0
-
     def seconds_of_block(self, batch_size: int) -> float:
         """Return how long the next block of a size is expected to take."""
         known = self.sweep.evidence[batch_size]
@@ -74,26 +81,28 @@ class Seats(HeldStarts[int]):
             return known.probe.wall_seconds
         return block_seconds(step_seconds, known.settling_steps)
 
-    def seconds_of_blocks(self, sizes: Sequence[int], count: int) -> float:
-        """Return how long so many blocks of these sizes are expected to take."""
+    def seconds_of_comparing(self, candidates: Candidates) -> float:
+        """Return how long comparing these sizes is expected to take."""
+        sizes = sorted({*candidates.sizes, candidates.current or candidates.sizes[0]})
+        count = SELECTION_ROUNDS * len(candidates.sizes) + 2 * ENOUGH_ROUNDS
         each = [self.seconds_of_block(size) for size in sizes]
         held = [seconds for size, seconds in zip(sizes, each, strict=True) if size in self.held]
         begun = sum(each) - sum(held) if self.may_hold else 0.0
         return begun + count * max((held if begun else each) or [BLOCK_SECONDS])
 
-    def time(self, batch_size: int) -> Probe:
-        """Time a block of a size: in its start that is held, or in a new one."""
+    def time(self, batch_size: int) -> TimedBlock:
+        """Time a block of a size: in its start that is held, or in a new one. Raises TimeIsUp and CommandUntunable."""
         self.sweep.execution.check_deadline()
-        known, began = self.sweep.evidence[batch_size], time.monotonic()
+        known, began, watch = self.sweep.evidence[batch_size], time.monotonic(), MachineWatch(own_seconds=tree_seconds)
         seconds, say = self.sweep.seconds_of_a_start(batch_size), self._saying(batch_size, Purpose.TIMING)
         if (readings := self.turn(batch_size, known.steps_to_time(BLOCK_SECONDS), seconds, say)) is not None:
             timed = timed_again(known, readings[0], self.sweep.unit).probe
-            return replace(timed, wall_seconds=time.monotonic() - began)
+            return _block_of(timed, watch, time.monotonic() - began, was_held=True)
         watching = Watching(LEAST_STEPS, timed_steps=known.steps_to_time())
         readings, ended = self.start(batch_size, watching, Purpose.TIMING)
         self.sweep.execution.check_deadline()
-        self.timed_starts.append(self.sweep.judged(readings, ended, batch_size).probe)
-        return self.timed_starts[-1]
+        self.timed_starts.append(probe := self.sweep.judged(readings, ended, batch_size).probe)
+        return _block_of(probe, watch, probe.wall_seconds, was_held=False)
 
     def start(self, batch_size: int, watching: Watching, purpose: Purpose) -> tuple[list[Reading], Ended]:
         """Start a size; it is held where it then waits for its next turn, and may be of use.
@@ -138,6 +147,22 @@ class Seats(HeldStarts[int]):
     def _taken_bytes(self, batch_size: int) -> int:
         known = self.sweep.evidence.get(batch_size)
         return 0 if known is None else known.probe.device_used_bytes or known.probe.peak_allocated_bytes or 0
+
+
+def _block_of(probe: Probe, watch: MachineWatch, seconds: float, *, was_held: bool) -> TimedBlock:
+    """Return the block that a start timed. One that gave no speed did not fit, whatever kept it from that."""
+    is_timed = probe.fits and probe.samples_per_second is not None
+    return TimedBlock(
+        probe.batch_size,
+        Outcome.FITS if is_timed else Outcome.ERROR,
+        probe.timed_step_seconds,
+        seconds,
+        {"others_cores": watch.read()["others_cores"]},
+        error_message=probe.error_message or "its data ended too early",
+        micro_batches=max(round(samples_of_a_step(probe) / probe.batch_size), 1),
+        was_held=was_held,
+        of_a_loader=True,
+    )
 
 
 def timed_again(evidence: Evidence, reading: Reading, unit: Unit) -> Evidence:

@@ -14,6 +14,7 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
+from ...results.result import Probe
 from ...results.stats import samples_per_second
 
 if TYPE_CHECKING:
@@ -94,6 +95,15 @@ class Timing:
 
     def per_second(self, samples: int) -> float | None:
         return None if self.typical_seconds is None else samples_per_second(samples, self.typical_seconds)
+
+
+def mean_speed(probe: Probe) -> float:
+    """Return the samples a second over all timed steps: where data comes in bursts, the median step is too short."""
+    return samples_of_a_step(probe) / fmean(probe.timed_step_seconds)
+
+
+def samples_of_a_step(probe: Probe) -> float:
+    return (probe.samples_per_second or 0.0) * (probe.step_seconds or 0.0)
 
 
 def timed_pairs(steps: Sequence[Step]) -> list[tuple[Step, Step]]:

@@ -13,28 +13,51 @@ from collections.abc import Mapping, Sequence
 from ...build_result import is_today_known, measured_points, reserve_of
 from ...results.intervals import ENOUGH_ROUNDS
 from ...results.result import DeviceFacts, Probe
+from ...results.speed_rounds import SpeedRound
 from ...results.stats import decisive_probes
 from ...search.reserve import sizes_with_reserve
 from ...speed.comparison import APART
 from ...speed.reasons import NONE_TO_COMPARE, TODAY_NOT_MEASURED, TOO_FEW, TOO_LONG
+from ...speed.rounds import BUSY_STARTS_FRACTION, RUN_TO_RUN, Candidates
+from ...speed.selection import SELECTION_ROUNDS
 from ..spec import FunctionSpec, TuneSpec
 from ..start.launch import LOOK_SECONDS
-from .alternating_starts import MOST_SECONDS, SELECTION_ROUNDS, Compared, mean_speed
-from .timed_steps import BLOCK_SECONDS, steps_to_time
+from .timed_steps import BLOCK_SECONDS, mean_speed, steps_to_time
 
+METHOD = (
+    "starts of the sizes in turns, each a fresh process; signed-rank interval of the ratios of the rounds, whose "
+    "starts are others than those that chose the sizes"
+)
+METHOD_HELD = (
+    "starts of the sizes, each held in its own process, train blocks in turns; signed-rank interval of the ratios of "
+    f"the rounds, widened by the {RUN_TO_RUN:.1%} by which runs differ"
+)
 AT_THE_BEND = 0.9  # the curve bends at the smallest size with this share of the highest speed
 WORTH_A_START = 0.8  # a size whose start was slower is none to recommend
 CLEARLY_FASTER_START = 1.25  # than the start of today's size: only such a smaller size is compared
 GAP = 4
 """Neighbours of the bend that are further from it than this factor leave open where it is. Where the fixed cost of a
 step is a tenth of it, it is a thirty-seventh at four times the size: within 3 % of all that larger ones can gain."""
+MOST_SECONDS = 900.0
+"""What a comparison may take in all."""
+EXTRA_SECONDS, EXTRA_SECONDS_OF_HELD = 120.0, 24.0
+"""What it may take beyond its fewest rounds, where each block is a start of its own, and where starts are held."""
 MOST_BETWEEN = 4  # starts to find the bend and its neighbours
 
 
 def sizes_to_compare(
-    spec: TuneSpec | FunctionSpec, device: DeviceFacts, probes: Sequence[Probe], largest: int, *, are_held: bool
-) -> Compared | str:
-    """Return the sizes that there is time to compare, or why there are none; `are_held`: each is started once."""
+    spec: TuneSpec | FunctionSpec,
+    device: DeviceFacts,
+    probes: Sequence[Probe],
+    largest: int,
+    *,
+    cores: int = 1,
+    are_held: bool,
+) -> Candidates | str:
+    """Return the sizes that there is time to compare, or why there are none; `are_held`: each is started once.
+
+    Today's size is not among those to choose from: the others were chosen beside it.
+    """
     today = spec.current_batch_size
     points = measured_points(probes, device, largest)
     if not is_today_known(today, probes):
@@ -54,9 +77,17 @@ def sizes_to_compare(
         affordable = affordable[:-1]
     if len(own) + len(affordable) < 2:
         return TOO_LONG.write(count=2 * ENOUGH_ROUNDS)
-    by_start = {size: speeds[size] for size in affordable}
     is_cpu = device.kind == "cpu"
-    return Compared(base, tuple(sorted(affordable)), by_start, most, shares_cores=is_cpu)
+    return Candidates(
+        sizes=tuple(sorted(affordable)),
+        current=base,
+        with_reserve=frozenset(affordable),
+        cores=cores,
+        shares_cores=is_cpu,
+        busy_fraction=BUSY_STARTS_FRACTION,
+        by_start={size: speeds[size] for size in affordable},
+        extra_seconds=EXTRA_SECONDS_OF_HELD if are_held else EXTRA_SECONDS,
+    )
 
 
 def start_speeds(
@@ -134,9 +165,13 @@ def _least_seconds(others: Sequence[Probe], own: Sequence[Probe], are_held: bool
     of_others, of_own = (
         [block_seconds(p.step_seconds or 0.0) if are_held else p.wall_seconds for p in each] for each in (others, own)
     )
-    selection = SELECTION_ROUNDS * sum(of_others) if len(others) > 1 else 0.0
+    selection = (SELECTION_ROUNDS - 1) * sum(of_others) if len(others) > 1 else 0.0
     started = sum(p.wall_seconds for p in (*others, *own)) if are_held else 0.0
     return started + selection + ENOUGH_ROUNDS * sum(sorted([*of_others, *of_own])[-2:])
+
+
+def method_of(rounds: Sequence[SpeedRound]) -> str:
+    return METHOD_HELD if any(block.was_held for each in rounds for block in each.blocks) else METHOD
 
 
 def block_seconds(step_seconds: float, settling_steps: int = 0) -> float:

@@ -17,7 +17,7 @@ from engine.tune import run
 from engine.tune.evidence import Ended
 from engine.tune.reading import Reading
 from engine.tune.spec import TuneSpec
-from engine.tune.speed import in_turns
+from engine.tune.speed import seats
 from engine.tune.start.launch import Watching
 from tests.engine.answers.answers import differing
 from tests.engine.quiet_machine import leave_the_machine_alone
@@ -116,12 +116,13 @@ def test_a_comparison_that_the_time_ended_is_believed(starts: int, monkeypatch: 
     assert differing(document) == []
 
 
-def test_starts_beside_other_work_on_a_cpu_claim_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_starts_beside_other_work_on_a_cpu_claim_the_order_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A newcomer was told "at least 10x" beside a test suite; left alone it was 5.7x."""
     monkeypatch.setattr("engine.tune.speed.seats.start", partial(bending_start, wall_seconds=10.0))
-    monkeypatch.setattr(in_turns.MachineWatch, "read", lambda _: {"others_cores": 64.0})
+    monkeypatch.setattr(seats.MachineWatch, "read", lambda _: {"others_cores": 64.0})
     document = made(TuneSpec(("python", "train.py", "{batch_size}"), memory_limit_bytes=2_000_000))
-    assert (document["speed"]["claim"], document["recommended"]) == ("nothing", None)
+    assert (document["speed"]["claim"], document["recommended"]["batch_size"]) == ("ahead", 4096)
+    assert (document["speedup"], document["speedup_low"]) == (None, None)
     assert differing(document) == []
 
 
@@ -136,7 +137,7 @@ def test_pairs_without_a_verdict_are_those_of_the_step_times_too(monkeypatch: py
 
     monkeypatch.setattr("engine.tune.speed.seats.start", wild_start)
     document = made(TuneSpec(("python", "train.py", "{batch_size}"), memory_limit_bytes=4_000, **COMPARED))
-    assert (document["speed"]["is_measurable"], len(document["speed_rounds"])) == (False, 12)
+    assert (document["speed"]["is_measurable"], len(document["speed_rounds"]) > 6) == (False, True)
     assert differing(document) == []
     assert answered(doubled(document, "probes", -1, "samples_per_second")) == answered(document)
 

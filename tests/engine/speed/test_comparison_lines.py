@@ -7,7 +7,6 @@ import pytest
 from engine.results.intervals import Interval
 from engine.results.speed_rounds import SpeedClaim
 from engine.speed.comparison import Comparison, comparison_lines, reason
-from engine.tune.speed.alternating_starts import METHOD
 
 BUSY = Comparison(
     claim=SpeedClaim.NOTHING,
@@ -17,7 +16,6 @@ BUSY = Comparison(
     others_cores=1.6,
     cores=2,
 )
-OF_STARTS = replace(BUSY, quiet_rounds=0, method=METHOD)
 
 
 def test_a_cpu_that_other_programs_used_is_the_reason_and_no_factor_is_named() -> None:
@@ -37,9 +35,6 @@ def test_a_gpu_does_not_share_the_cores_so_its_factor_is_named() -> None:
     [
         (replace(BUSY, quiet_rounds=6), False),  # their mean was 1.6 cores: of rounds that do not count
         (replace(BUSY, others_cores=0.02), True),  # in bursts
-        (OF_STARTS, True),
-        (replace(OF_STARTS, others_cores=0.3), False),
-        (replace(OF_STARTS, others_cores=0.31), True),
     ],
 )
 def test_other_programs_are_the_reason_only_by_the_rule_that_decided(found: Comparison, is_cause: bool) -> None:

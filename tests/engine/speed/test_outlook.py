@@ -5,23 +5,23 @@ from statistics import median
 
 import pytest
 
-from engine.results.speed_rounds import Stage
+from engine.results.speed_rounds import SpeedBlock, SpeedRound, Stage
 from engine.speed.outlook import outlook
-from engine.speed.rounds import Block, Candidates, Round, RunRound
-from engine.speed.selection import EXTRA_SECONDS, decide
+from engine.speed.rounds import Candidates, RunRound
+from engine.speed.selection import decide
 
 SIZES = (16, 32, 60)
 SECONDS = {16: 0.020, 32: 0.036, 60: 0.062}  # of a step: the larger, the faster a sample
 CANDIDATES = Candidates(SIZES, current=16, with_reserve=frozenset(SIZES), cores=2)
 
 
-def comparison(noise: float, others_cores: float, seed: int) -> list[Round]:
+def comparison(noise: float, others_cores: float, seed: int) -> list[SpeedRound]:
     """Play a comparison on a machine with that noise of each block."""
-    rng, rounds = random.Random(seed), list[Round]()
+    rng, rounds = random.Random(seed), list[SpeedRound]()
     while isinstance(step := decide(CANDIDATES, rounds), RunRound):
-        blocks = [Block(s, (SECONDS[s] * rng.lognormvariate(0, noise),), others_cores) for s in step.sizes]
+        blocks = [SpeedBlock(s, SECONDS[s] * rng.lognormvariate(0, noise), 0, 1, others_cores) for s in step.sizes]
         each = 0.25 if step.stage is Stage.SELECTION else 0.5
-        rounds.append(Round(step.stage, tuple(blocks), each * len(blocks)))
+        rounds.append(SpeedRound(step.stage, each * len(blocks), tuple(blocks)))
     return rounds
 
 
@@ -47,4 +47,4 @@ def test_rounds_that_contradict_each_other_take_all_the_time_there_is() -> None:
     expected = outlook(rounds, CANDIDATES)
     assert expected is not None
     spent = sum(r.seconds for r in rounds)
-    assert EXTRA_SECONDS / 2 < expected.seconds <= 1.1 * (EXTRA_SECONDS + spent)
+    assert CANDIDATES.extra_seconds / 2 < expected.seconds <= 1.1 * (CANDIDATES.extra_seconds + spent)

@@ -7,13 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from engine.results.intervals import Interval
-from engine.results.speed_rounds import SpeedClaim
+from engine.results.speed_rounds import SpeedBlock, SpeedClaim, SpeedRound
 from engine.speed.order import CLEAR_ROUNDS, ROUNDS
-from engine.speed.rounds import Block, Candidates, Round, RunRound
+from engine.speed.rounds import EXTRA_SECONDS, Candidates, RunRound
 from engine.speed.selection import (
     BLOCK_SECONDS,
     EVALUATION_ROUNDS,
-    EXTRA_SECONDS,
     FEWEST_DISTURBED,
     SpeedVerdict,
     Stage,
@@ -34,13 +33,13 @@ def compare(
     others: Callable[[int], float | None] = lambda _: None,
     seconds: float = 1.0,
     candidates: Candidates | None = None,
-) -> tuple[SpeedVerdict, list[Round]]:
+) -> tuple[SpeedVerdict, list[SpeedRound]]:
     candidates = candidates or Candidates(tuple(sizes), current, frozenset(s for s in sizes if s <= keep), cores=2)
-    rounds: list[Round] = []
+    rounds: list[SpeedRound] = []
     while isinstance(step := decide(candidates, rounds), RunRound):
         number = len(rounds)
-        blocks = tuple(Block(s, (s / speed(s, number),), others(number)) for s in step.sizes)
-        rounds.append(Round(step.stage, blocks, seconds))
+        blocks = tuple(SpeedBlock(s, s / speed(s, number), 0, 1, others(number)) for s in step.sizes)
+        rounds.append(SpeedRound(step.stage, seconds, blocks))
         assert len(rounds) < 500, "the comparison does not end"
     return step, rounds
 
@@ -50,7 +49,7 @@ def saturating(size: int, number: int = 0) -> float:
     return {1: 100, 4: 400, 16: 700, 64: 980, 256: 1000}[size]
 
 
-def evaluated(rounds: list[Round]) -> list[Round]:
+def evaluated(rounds: list[SpeedRound]) -> list[SpeedRound]:
     return [r for r in rounds if r.stage is Stage.EVALUATION]
 
 
@@ -215,6 +214,6 @@ def test_a_block_is_never_shorter_than_what_a_scheduler_needs():
 
 def test_nothing_is_left_to_compare_where_every_size_dropped_out():
     candidates = Candidates((1, 4), 4, frozenset((1, 4)))
-    rounds = [Round(Stage.SELECTION, (), 0.0, size) for size in (4, 1)]
+    rounds = [SpeedRound(Stage.SELECTION, 0.0, (), size) for size in (4, 1)]
     assert isinstance(decide(candidates, rounds[:1]), RunRound)
     assert decide(candidates, rounds) is None

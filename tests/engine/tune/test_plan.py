@@ -1,16 +1,11 @@
 """The time that a tuning goes on is that of the starts it still expects."""
 
-import math
-
 import pytest
 
 from engine.plan import SoFar
-from engine.results.intervals import ENOUGH_ROUNDS
 from engine.results.result import Outcome, Probe, Purpose
 from engine.tune.plan import (
     COMPARED,
-    PAIRS_PRIOR,
-    pairs_expected,
     search_starts_left,
     seconds_left,
     start_under_way,
@@ -83,11 +78,3 @@ def test_the_start_under_way_is_one_of_those_expected_until_speeds_are_compared(
     assert counted("curve", *FOUND) == (6, 4.0)
     many = (FIRST, NEAR, *(start(513 + n) for n in range(5)))
     assert counted("searching", *many)[0] == len(many) + 3
-
-
-def test_pairs_that_agree_are_soon_enough_and_pairs_that_do_not_never() -> None:
-    steady, wild = [math.log(1.5) + 0.001 * (-1) ** n for n in range(4)], [0.5 * (-1) ** n for n in range(4)]
-    assert pairs_expected([], MOST_PAIRS) == PAIRS_PRIOR
-    assert pairs_expected(steady, MOST_PAIRS) == ENOUGH_ROUNDS
-    assert pairs_expected(wild, MOST_PAIRS) == MOST_PAIRS
-    assert pairs_expected(steady * 3, MOST_PAIRS) == MOST_PAIRS

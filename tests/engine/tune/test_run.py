@@ -1,5 +1,6 @@
 """The search over starts, with starts that are made up."""
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -7,8 +8,7 @@ from typing import Any
 import pytest
 
 from engine.errors import WorkloadFailed
-from engine.execution import Execution
-from engine.results.result import Probe
+from engine.speed.reasons import TIME_ENDED
 from engine.tune import run
 from engine.tune.evidence import Ended
 from engine.tune.reading import Reading
@@ -46,8 +46,8 @@ def test_starts_in_turns_give_a_speed_up_and_only_the_compared_sizes_a_speed(mon
     assert (found.largest_batch_size, found.recommended_batch_size, found.is_certified) == (40, 38, True)
     assert (result.speedup, result.speedup_low) == (pytest.approx(38 / 16), pytest.approx(38 / 16))
     assert (result.largest.samples_per_second, result.recommended.samples_per_second) == (None, pytest.approx(38.0))
-    assert (result.fastest, result.speed.rounds, result.current.batch_size) == (None, 6, 16)
-    assert [size for size, _ in found.training.starts][-12:] == [16, 38, 38, 16] * 3
+    assert (result.fastest.batch_size, result.speed.rounds, result.current.batch_size) == (38, 6, 16)
+    assert Counter(size for size, _ in found.training.starts[-12:]) == {16: 6, 38: 6}
     assert [e["phase"] for e in events if e["event"] == "phase"] == ["searching", "curve", "timing", "finished"]
     assert [e["round"] for e in events if e["event"] == "timing"] == [1, 2, 3, 4, 5, 6]
 
@@ -85,8 +85,7 @@ def test_the_size_at_the_bend_is_found_by_few_starts_and_recommended(monkeypatch
     assert (found.largest_batch_size, curve) == (20_000, [19_000, 1024, 256])
     assert found.recommended_batch_size == 4096
     assert found.result.largest_with_reserve.batch_size == 19_000
-    chosen, compared = [1024, 4096, 19_000, 19_000, 4096, 1024], [16, 4096, 4096, 16] * 3
-    assert [size for size, _ in found.training.starts[-18:]] == chosen + compared
+    assert {*found.result.speed_rounds[0].speeds()} == {1024, 4096, 19_000}
 
 
 def test_no_bend_is_looked_for_where_starts_are_too_slow_to_be_compared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,13 +116,11 @@ def test_who_trains_with_the_largest_size_already_is_compared_with_nothing(monke
     assert found.recommended_batch_size is None
 
 
-def test_a_time_budget_that_ends_before_six_pairs_claims_no_speed(monkeypatch) -> None:
-    timed: list[Probe] = []
-    monkeypatch.setattr(run, "InTurns", partial(run.InTurns, timed=timed))
-    monkeypatch.setattr(Execution, "seconds_left", property(lambda _: 0.0 if len(timed) > 4 else 100.0))
+def test_a_time_budget_that_ends_before_six_rounds_claims_no_speed(monkeypatch) -> None:
+    monkeypatch.setattr("engine.tune.speed.in_turns.MOST_SECONDS", -1.0)
     found, _ = tuned(monkeypatch)
-    reason = "speed not measured: the time budget ended after 2 of at least 6 pairs of starts"
-    assert (found.result.speed.reason, found.result.speedup, found.recommended_batch_size) == (reason, None, None)
+    assert len(found.result.speed_rounds) == 1
+    assert (found.result.speed.reason, found.result.speedup, found.recommended_batch_size) == (TIME_ENDED, None, None)
 
 
 def test_a_start_that_shows_nothing_after_the_certificate_does_not_take_it_back(monkeypatch) -> None:

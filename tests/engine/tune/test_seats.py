@@ -124,8 +124,9 @@ def test_a_size_that_was_searched_is_timed_in_its_own_start(seats_of: Callable[[
     with seats_of(machine) as seats:
         search(seats, 16, 38)
         timed = [seats.time(size) for size in (16, 38, 38, 16)]
-    assert [probe.batch_size for probe in timed] == [16, 38, 38, 16]
-    assert (machine.sizes_started, seats.timed_starts, seats.were_held) == ([16, 38], [], True)
+    assert [block.batch_size for block in timed] == [16, 38, 38, 16]
+    assert (machine.sizes_started, seats.timed_starts) == ([16, 38], [])
+    assert all(block.was_held for block in timed)
     assert all(each.has_ended for each in machine.made)
 
 

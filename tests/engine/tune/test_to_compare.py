@@ -3,10 +3,10 @@
 import pytest
 
 from engine.results.result import DeviceFacts, Outcome, Probe
+from engine.speed.rounds import Candidates
 from engine.tune.spec import TuneSpec
-from engine.tune.speed.alternating_starts import Compared
 from engine.tune.speed.to_compare import MOST_BETWEEN, others_to_compare, size_to_start, sizes_to_compare
-from tests.engine.tune.test_alternating_starts import README
+from tests.engine.tune.test_in_turns import README
 
 LIMIT_BYTES = 1_000_000
 
@@ -87,7 +87,7 @@ def probe(size: int, speed: float, *, seconds: float = 5.0, outcome: Outcome = O
     )
 
 
-def what(today: int, *, seconds: float = 5.0, are_held: bool = False, **settings: float) -> Compared | str:
+def what(today: int, *, seconds: float = 5.0, are_held: bool = False, **settings: float) -> Candidates | str:
     spec = TuneSpec(("python", "train.py", "{batch_size}"), current_batch_size=today, **settings)  # type: ignore[arg-type]
     device = DeviceFacts("cpu", "cpu", "made up", LIMIT_BYTES, limit_bytes=LIMIT_BYTES)
     probes = [probe(size, speed, seconds=seconds) for size, speed in README.items()]
@@ -95,37 +95,36 @@ def what(today: int, *, seconds: float = 5.0, are_held: bool = False, **settings
     return sizes_to_compare(spec, device, probes, 9_999, are_held=are_held)
 
 
-def test_the_sizes_come_with_the_speeds_of_their_starts_and_what_they_may_take() -> None:
+def test_the_sizes_come_with_the_speeds_of_their_starts() -> None:
     found = what(16)
-    assert isinstance(found, Compared)
-    assert (found.today, found.others) == (16, (1024, 2542, 4816))
+    assert isinstance(found, Candidates)
+    assert (found.current, found.sizes) == (16, (1024, 2542, 4816))
     assert found.by_start[1024] == pytest.approx(README[1024])
-    assert found.most_seconds == 900.0
 
 
 def test_slow_starts_compare_fewer_sizes_and_very_slow_ones_none() -> None:
     slow = what(16, seconds=60.0)
-    assert isinstance(slow, Compared)
-    assert slow.others == (1024,)
+    assert isinstance(slow, Candidates)
+    assert slow.sizes == (1024,)
     assert what(16, seconds=80.0) == "12 more starts, the fewest that tell, would take longer than a comparison may"
 
 
 def test_very_slow_starts_that_are_held_are_made_once_and_compared_by_their_blocks() -> None:
     held = what(16, seconds=80.0, are_held=True)
-    assert isinstance(held, Compared)
-    assert held.others == (1024, 2542, 4816)
+    assert isinstance(held, Candidates)
+    assert held.sizes == (1024, 2542, 4816)
 
 
 def test_what_is_left_of_the_time_budget_bounds_the_comparison() -> None:
     found = what(16, time_budget_seconds=124.0)
-    assert isinstance(found, Compared)
-    assert (found.others, found.most_seconds) == ((1024, 4816), 89.0)
+    assert isinstance(found, Candidates)
+    assert found.sizes == (1024, 4816)
 
 
 def test_a_size_of_today_s_that_was_refused_leaves_the_others_to_be_compared() -> None:
     found = what(20_000)
-    assert isinstance(found, Compared)
-    assert (found.today, found.others) == (None, (1024, 2542, 4816))
+    assert isinstance(found, Candidates)
+    assert (found.current, found.sizes) == (None, (1024, 2542, 4816))
 
 
 def test_a_size_of_today_s_that_was_never_started_is_compared_with_nothing() -> None:
