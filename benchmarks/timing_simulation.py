@@ -39,7 +39,6 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from engine.results.intervals import Interval  # noqa: E402
 from engine.results.speed_rounds import SpeedBlock, SpeedClaim, SpeedRound  # noqa: E402
 from engine.speed.order import ROUNDS, is_ahead  # noqa: E402
 from engine.speed.rounds import (  # noqa: E402
@@ -326,8 +325,8 @@ def _runs(kind: str, noise: float, runs: int, way: str, seed: int) -> Iterator[d
             row["missed"] = max(best / speed - 1, 0.0)
             row["is_slower"] = speed < today * (1 - RECOMMENDED_WITHIN)
         if verdict.claim is SpeedClaim.NO_GAIN:
-            size, _, interval = verdict.compared or (0, 0, Interval(0, 0, 0))
-            row["holds"] = curve.speed(size) / today <= interval.high
+            sizes = verdict.compared
+            row["holds"] = sizes is not None and curve.speed(sizes.batch_size) / today <= sizes.high
         elif verdict.claim is SpeedClaim.AHEAD:
             row["holds"] = curve.speed(verdict.recommended or 0) > today
         elif verdict.recommended not in (None, candidates.current) and verdict.speedup is not None:

@@ -54,8 +54,8 @@ def answer(
     largest = boundary.largest_batch_size or 0
     if comparison.recommended and not is_today_known(spec.current_batch_size, probes):
         why = TODAY_NOT_MEASURED.write(today_size=spec.current_batch_size)
-        comparison = replace(comparison, claim=SpeedClaim.NOTHING, reason=why, recommended=None, speedup=None)
-        comparison = replace(comparison, fastest=None, speeds={}, rough={})
+        comparison = replace(comparison, claim=SpeedClaim.NOTHING, reason=why, compared=None)
+        comparison = replace(comparison, recommended=None, fastest=None, speedup=None, speeds={}, rough={})
     decisive = stats.decisive_probes(probes)
     points = {}
     for size in measured_points(probes, device, largest):
@@ -114,6 +114,7 @@ def _speed(comparison: Comparison, reserve_fraction: float) -> Speed:
         cores=comparison.cores,
         left_out_batch_sizes=comparison.left_out,
         claim=comparison.claim,
+        compared=comparison.compared,
     )
 
 

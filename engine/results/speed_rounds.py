@@ -34,6 +34,16 @@ class SpeedClaim(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class ComparedSizes:
+    """Two sizes, and how many times as fast the first is as the second, at least and at most."""
+
+    batch_size: int
+    other: int
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
 class SpeedBlock:
     """Steps of one size, run one after the other within a round.
 

@@ -7,13 +7,10 @@ claimed, because two runs of the same size differ as much.
 from __future__ import annotations
 
 import math
-import re
-from dataclasses import dataclass
 
 from ..results.intervals import Interval
 from ..results.speed_rounds import SpeedClaim
 from ..results.stats import NOISE_FRACTION
-from ..text.today import name_today
 
 CLEARLY_FASTER = 1 + NOISE_FRACTION
 
@@ -52,54 +49,9 @@ def describe_lower_bound(low: float) -> str:
     return f"{math.floor(low * scale + 1e-9) / scale:.{decimals}f}x".replace(".0x", "x")
 
 
-def describe_range(ratio: Interval) -> str:
-    """Write "between 0.9x and 1.1x", the ends rounded outwards."""
-    low, high = _ends(ratio.low, ratio.high)
-    return f"between {low}x and {high}x"
-
-
 def describe_bounds(low: float, high: float) -> str:
     """Write "2.0 to 3.8x", the ends rounded outwards: no more is claimed than is known."""
-    return " to ".join(_ends(low, high)) + "x"
-
-
-def _ends(low: float, high: float) -> tuple[str, str]:
     decimals = 2 if low < 1.1 else 1
     scale = 10**decimals
     below, above = math.floor(low * scale + 1e-9) / scale, math.ceil(high * scale - 1e-9) / scale
-    return f"{below:.{decimals}f}", f"{above:.{decimals}f}"
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedSizes:
-    """Two sizes, and how many times as fast the first one is: "0.8 to 13x", as it was rounded."""
-
-    batch_size: int
-    interval: str
-    other: int
-
-    def said(self, today: int) -> str:
-        """Write "30 is 0.8 to 13x as fast as your 4"."""
-        other = name_today(today) if self.other == today else f"{self.other:,}"
-        return f"{self.batch_size:,} is {self.interval} as fast as {other}"
-
-
-def compared_in(reason: str | None) -> ComparedSizes | None:
-    """Read the sizes back from a reason, the only place in a document that names them; None where it names none.
-
-    >>> compared_in("speed not measurable here now: 30 is between 0.8x and 13x as fast as 16")
-    ComparedSizes(batch_size=30, interval='0.8 to 13x', other=16)
-    >>> compared_in("1,030 is 0.8 to 13x as fast as your 4")
-    ComparedSizes(batch_size=1030, interval='0.8 to 13x', other=4)
-    """
-    if (found := _COMPARED.search(reason or "")) is None:
-        return None
-    size, other = (int(found[place].replace(",", "")) for place in (1, 4))
-    return ComparedSizes(size, f"{found[2]} to {found[3]}", other)
-
-
-_NUMBER = r"(\d[\d,]{0,11})"
-_COMPARED = re.compile(
-    rf"{_NUMBER} is (?:between )?(\d[\d.]*)x? (?:and|to) (\d[\d.]*x) as fast as (?:your |the default )?{_NUMBER}\Z",
-    re.ASCII,
-)
+    return f"{below:.{decimals}f} to {above:.{decimals}f}x"

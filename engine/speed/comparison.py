@@ -18,8 +18,8 @@ from ..errors import TimeIsUp
 from ..from_json import from_json
 from ..results.intervals import Interval
 from ..results.result import Outcome, Point, Probe, Purpose
-from ..results.speed_rounds import SpeedBlock, SpeedClaim, SpeedRound
-from .claim import compared_in, describe_range
+from ..results.speed_rounds import ComparedSizes, SpeedBlock, SpeedClaim, SpeedRound
+from .claim import describe_bounds
 from .outlook import outlook
 from .reasons import NONE_TIMED, TIME_ENDED
 from .rounds import EXTRA_SECONDS, Candidates, RunRound, describe_busy_rounds, describe_notable_others
@@ -67,10 +67,14 @@ class TimedBlock:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The outcome of the comparison of speeds. Without a comparison only `reason` is set."""
+    """The outcome of the comparison of speeds. Without a comparison only `reason` is set.
+
+    `compared` are the sizes of whose speeds no figure is claimed.
+    """
 
     claim: SpeedClaim = SpeedClaim.NOTHING
     reason: str | None = None
+    compared: ComparedSizes | None = None
     recommended: int | None = None
     fastest: int | None = None
     speedup: Interval | None = None
@@ -217,7 +221,7 @@ def concluded(facts: Comparison, verdict: SpeedVerdict) -> Comparison:
     found = replace(
         facts,
         claim=verdict.claim,
-        reason=reason(verdict.claim, verdict.compared, verdict.rounds),
+        compared=None if verdict.claim is SpeedClaim.FIGURE else verdict.compared,
         recommended=verdict.recommended,
         fastest=verdict.fastest,
         speedup=verdict.speedup,
@@ -225,16 +229,6 @@ def concluded(facts: Comparison, verdict: SpeedVerdict) -> Comparison:
         quiet_rounds=verdict.quiet_rounds,
     )
     return replace(found, speeds=verdict.speeds, rough=verdict.rough) if found.is_measurable else found
-
-
-def reason(claim: SpeedClaim, compared: tuple[int, int, Interval] | None, rounds: int = 0) -> str | None:
-    """Write ``speed not measurable here now: 30 is between 0.8x and 13x as fast as 16``; None with figures."""
-    if claim is SpeedClaim.FIGURE or compared is None:
-        return None
-    size, other, ratio = compared
-    if claim is SpeedClaim.AHEAD:
-        return f"only the order is known: {size} was faster than {other} in {rounds} of {rounds} rounds"
-    return f"{_REASONS[claim]}: {size} is {describe_range(ratio)} as fast as {other}"
 
 
 _REASONS = {
@@ -269,11 +263,20 @@ def candidates_of(
 
 
 def reason_to_log(found: Comparison, *, shares_cores: bool) -> str | None:
-    """Return why speeds were not measurable. Where other programs are the cause, no factor: on a CPU it is wrong."""
+    """Write "speed not measurable here now: 30 is 0.8 to 13x as fast as 16"; None with figures.
+
+    Where other programs are the cause, no factor: on a CPU it is wrong.
+    """
+    if (sizes := found.compared) is None:
+        return found.reason
+    if found.claim is SpeedClaim.AHEAD:
+        order = f"{sizes.batch_size} was faster than {sizes.other} in {found.rounds} of {found.rounds} rounds"
+        return f"only the order is known: {order}"
     others = describe_busy_rounds(found.rounds, found.quiet_rounds)
-    if others and shares_cores and found.claim is SpeedClaim.NOTHING and compared_in(found.reason) is not None:
+    if others and shares_cores and found.claim is SpeedClaim.NOTHING:
         return f"{_REASONS[found.claim]}: {others}"
-    return found.reason
+    bounds = describe_bounds(sizes.low, sizes.high)
+    return f"{_REASONS[found.claim]}: {sizes.batch_size} is {bounds} as fast as {sizes.other}"
 
 
 def comparison_lines(found: Comparison, *, shares_cores: bool) -> list[str]:

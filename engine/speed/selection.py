@@ -32,7 +32,7 @@ from itertools import takewhile
 from statistics import fmean, median, quantiles
 
 from ..results.intervals import ENOUGH_ROUNDS, Interval, interval
-from ..results.speed_rounds import SpeedClaim, SpeedRound, Speeds, Stage
+from ..results.speed_rounds import ComparedSizes, SpeedClaim, SpeedRound, Speeds, Stage
 from ..results.stats import NOISE_FRACTION
 from .claim import claim_of, is_gain
 from .order import is_ahead
@@ -69,7 +69,7 @@ class SpeedVerdict:
     `speeds` are the samples a second of the evaluated sizes. `rough` are those of the others, from the few rounds that
     they shared with the recommended size.
 
-    `compared` is the comparison that decided: two sizes, and how many times as fast the first is as the second.
+    `compared` are the two sizes that decided.
     `speedup` is that of the recommended size over today's: exactly 1 where today's is recommended, None where today's
     was not compared. `recommended` is None where nothing is claimed; `fastest` is only known with figures.
     """
@@ -80,7 +80,7 @@ class SpeedVerdict:
     speedup: Interval | None
     speeds: dict[int, Interval]
     rough: dict[int, float]
-    compared: tuple[int, int, Interval] | None
+    compared: ComparedSizes | None
     rounds: int
     quiet_rounds: int
 
@@ -262,14 +262,14 @@ def _verdict(
     used = _used(rounds, candidates)
     deviation = RUN_TO_RUN if any(b.was_held for r in rounds for b in r.blocks) else 0.0
     widest = max(choice.ratios(used).items(), key=lambda item: item[1].half_width, default=None)
-    compared = None if widest is None else (choice.recommended, widest[0], _reported(widest[1], deviation))
+    compared = None if widest is None else _sizes(choice.recommended, widest[0], _reported(widest[1], deviation))
     is_narrow = widest is None or widest[1].half_width <= CLAIMABLE_HALF_WIDTH
     claim, gain = SpeedClaim.FIGURE if is_narrow else SpeedClaim.NOTHING, None
     if choice.current is not None and choice.rival != choice.current:
         gain = _reported(_compared(choice.rival, choice.current, used), deviation)
         claim = claim_of(gain, is_narrow=is_narrow)
         if claim is not SpeedClaim.FIGURE or candidates.shares_cores:
-            compared = (choice.rival, choice.current, gain)
+            compared = _sizes(choice.rival, choice.current, gain)
     if _is_disturbed(rounds, candidates):
         claim = SpeedClaim.AHEAD if choice.is_ahead(rounds) else SpeedClaim.NOTHING
     elif claim in _contradicting(choice, candidates):
@@ -287,6 +287,10 @@ def _verdict(
         rounds=len(used),
         quiet_rounds=sum(not candidates.is_disturbed(r) for r in rounds),
     )
+
+
+def _sizes(size: int, other: int, ratio: Interval) -> ComparedSizes:
+    return ComparedSizes(size, other, ratio.low, ratio.high)
 
 
 def _contradicting(choice: _Choice, candidates: Candidates) -> tuple[SpeedClaim, ...]:

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 DEFAULT_BATCH_SIZE = 16
 """Assumed as today's size where nobody names one. A spec does not hold which it was, so nobody is told "your 16"."""
-_EARLIER = re.compile(rf"\b(your|the usual) {DEFAULT_BATCH_SIZE}\b", re.IGNORECASE)
 
 
 def name_today(batch_size: int) -> str:
     """Write "your 32", and "the default 16" for the size that is assumed."""
     return f"the default {batch_size:,}" if batch_size == DEFAULT_BATCH_SIZE else f"your {batch_size:,}"
-
-
-def reword(stored: str) -> str:
-    """Return a stored sentence with the default size called that; earlier builds wrote "your 16" and "the usual 16"."""
-    return _EARLIER.sub(name_today(DEFAULT_BATCH_SIZE), stored)

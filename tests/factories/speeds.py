@@ -6,7 +6,7 @@ from typing import Any
 from engine.results.intervals import Interval
 from engine.results.result import Boundary, Reason, RecommendedBy, RunResult, Speed
 from engine.results.savings import savings
-from engine.results.speed_rounds import SpeedBlock, SpeedClaim, SpeedRound, Stage
+from engine.results.speed_rounds import ComparedSizes, SpeedBlock, SpeedClaim, SpeedRound, Stage
 from tests.factories import make_result
 
 SPEED = Speed(
@@ -44,10 +44,10 @@ def make_timed_result(low: float = 1.36, value: float = 1.39, high: float = 1.42
 def make_bound_result(low: float = 2.0, high: float = 3.8, **fields: Any) -> RunResult:
     """The interval is too wide for a figure, and its lower end is a clear gain: only that is claimed."""
     plain = make_result(**fields)
-    reason = f"the least speed-up is known, but no figure: 8 is between {low:g}x and {high:g}x as fast as 4"
+    sizes = ComparedSizes(8, 4, low, high)
     return _without_speeds(
         plain,
-        speed=replace(SPEED, is_measurable=False, reason=reason, claim=SpeedClaim.AT_LEAST),
+        speed=replace(SPEED, is_measurable=False, compared=sizes, claim=SpeedClaim.AT_LEAST),
         speedup=None,
         speedup_low=low,
         speedup_high=high,
@@ -58,11 +58,10 @@ def make_bound_result(low: float = 2.0, high: float = 3.8, **fields: Any) -> Run
 def make_kept_result(**fields: Any) -> RunResult:
     """The interval is too wide for a figure, and its upper end is no gain: today's size is kept."""
     plain = make_result(**fields)
-    reason = "no gain was found, and no figure is known: 8 is between 0.8x and 1.02x as fast as 4"
     none = Interval(1.0, 1.0, 1.0)
     return _without_speeds(
         plain,
-        speed=replace(SPEED, is_measurable=False, reason=reason, claim=SpeedClaim.NO_GAIN),
+        speed=replace(SPEED, is_measurable=False, compared=ComparedSizes(8, 4, 0.8, 1.02), claim=SpeedClaim.NO_GAIN),
         recommended=plain.current,
         speedup=1.0,
         speedup_low=1.0,
@@ -76,11 +75,10 @@ def make_kept_result(**fields: Any) -> RunResult:
 def make_unmeasurable_result(**fields: Any) -> RunResult:
     """The machine was too busy: no speed, no fastest size, no money, and no recommended size."""
     plain = make_result(**fields)
-    reason = "speed not measurable here now: 8 is between 0.8x and 13x as fast as 4"
     nothing = {"quiet_rounds": 3, "claim": SpeedClaim.NOTHING, "recommended_by": RecommendedBy.NOTHING}
     return _without_speeds(
         plain,
-        speed=replace(SPEED, is_measurable=False, reason=reason, **nothing),
+        speed=replace(SPEED, is_measurable=False, compared=ComparedSizes(8, 4, 0.8, 13.0), **nothing),
         recommended=None,
         speedup=None,
         batch_size_ratio=None,
@@ -117,7 +115,9 @@ def make_result_out_of_time(**fields: Any) -> RunResult:
     return replace(
         plain,
         boundary=Boundary(8, certified=False, refused_batch_size=None, reason=Reason.TIME_BUDGET),
-        speed=replace(plain.speed, reason="the run ended before the speeds were compared", rounds=0, seconds=0.0),
+        speed=replace(
+            plain.speed, reason="the run ended before the speeds were compared", compared=None, rounds=0, seconds=0.0
+        ),
         largest_with_reserve=None,
     )
 

@@ -29,4 +29,4 @@ def tuned(result: RunResult, spec: TuneSpec, **fields: Any) -> Run:
 def not_compared() -> RunResult:
     result = make_unmeasurable_result()
     assert result.speed is not None
-    return replace(result, speed=replace(result.speed, reason=NOT_COMPARED, seconds=0.0, rounds=0))
+    return replace(result, speed=replace(result.speed, reason=NOT_COMPARED, compared=None, seconds=0.0, rounds=0))

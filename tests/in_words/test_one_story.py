@@ -32,9 +32,9 @@ SORTS: dict[str, tuple[Callable[[], RunResult], str, str]] = {
     "figure": (make_timed_result, "1.39x as fast as your 4 (1.36 to 1.42x)", "1.39x"),
     "at least": (make_bound_result, "at least 2x as fast as your 4", "at least 2x"),
     "ahead": (make_ahead_result, "faster than your 4 in 10 of 10 rounds", "faster"),
-    "no gain": (make_kept_result, "8 is 0.8 to 1.02x as fast as your 4", "no gain"),
+    "no gain": (make_kept_result, "8 is 0.80 to 1.02x as fast as your 4", "no gain"),
     "disturbed": (make_unmeasurable_result, "other programs used 1.6 of 2 cores", "not known"),
-    "open": (lambda: undisturbed(make_unmeasurable_result()), "8 is 0.8 to 13x as fast as your 4", "not known"),
+    "open": (lambda: undisturbed(make_unmeasurable_result()), "8 is 0.80 to 13.00x as fast as your 4", "not known"),
 }
 
 

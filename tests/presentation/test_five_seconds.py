@@ -44,7 +44,7 @@ def by_hand() -> dict[str, RunResult]:
     assert len(headline(Measured.from_dict(named)).sentence.split()) <= WORDS_MOST
     return {
         "wide": make_bound_result(1.96, 1_234.5),
-        "reason": replace(wordy, speed=replace(wordy.speed, reason=because)),
+        "reason": replace(wordy, speed=replace(wordy.speed, reason=because, compared=None)),
         "refused": replace(wordy, spec=make_spec(current_batch_size=16), current=None),
         "time": make_result_out_of_time(),
         "kept": make_kept_result(),

@@ -32,7 +32,7 @@ def test_another_recommended_size_is_something_to_gain() -> None:
 
 
 def test_without_a_figure_the_evidence_is_the_interval_that_holds_no_gain() -> None:
-    assert of(Measured.from_dict(make_kept_result().to_dict())).text == ("8 is 0.8 to 1.02x as fast as your 4.")
+    assert of(Measured.from_dict(make_kept_result().to_dict())).text == ("8 is 0.80 to 1.02x as fast as your 4.")
 
 
 def test_the_evidence_has_the_speed_of_the_kept_size() -> None:

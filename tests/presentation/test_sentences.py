@@ -105,7 +105,7 @@ def test_a_lower_bound_is_never_rounded_up() -> None:
 
 def test_without_a_gain_todays_size_is_kept_and_the_bound_of_the_other_is_named() -> None:
     said = headline(stored(make_kept_result()))
-    assert (said.sentence, said.notes) == ("Keep batch size 4: 8 is 0.8 to 1.02x as fast as your 4.", ())
+    assert (said.sentence, said.notes) == ("Keep batch size 4: 8 is 0.80 to 1.02x as fast as your 4.", ())
 
 
 def test_a_kept_size_that_leaves_less_than_the_reserve_says_so() -> None:
@@ -129,7 +129,7 @@ def test_speeds_that_do_not_say_which_is_better_recommend_nothing_and_name_no_mo
 
 def test_a_factor_is_named_only_where_no_other_program_distorted_it() -> None:
     said = headline(stored(undisturbed(make_unmeasurable_result())))
-    assert said.sentence == "Up to 8 fit. None is recommended: 8 is 0.8 to 13x as fast as your 4."
+    assert said.sentence == "Up to 8 fit. None is recommended: 8 is 0.80 to 13.00x as fast as your 4."
     assert said.notes[0] == "The rounds of this run do not decide: time again."
 
 
@@ -143,7 +143,7 @@ def test_a_limit_that_is_known_without_a_comparison_says_what_was_missing() -> N
     unclear = make_unmeasurable_result()
     assert unclear.speed is not None
     reason = "the time budget ended before the speeds were compared"
-    said = headline(stored(unclear, speed=replace(unclear.speed, reason=reason)))
+    said = headline(stored(unclear, speed=replace(unclear.speed, reason=reason, compared=None)))
     assert said.sentence == f"Up to 8 fit. None is recommended: {reason}."
     assert said.notes[0] == "A longer time budget lets the speeds be compared."
 

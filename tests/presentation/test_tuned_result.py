@@ -101,7 +101,9 @@ def test_a_comparison_that_shows_nothing_says_why_where_it_was_requested() -> No
     assert "other programs used 1.6 of 2 cores" in headline(tuned(make_unmeasurable_result())).sentence
     result = make_unmeasurable_result()
     assert result.speed is not None
-    not_compared = replace(result, speed=replace(result.speed, reason=NOT_COMPARED, seconds=0.0, rounds=0))
+    not_compared = replace(
+        result, speed=replace(result.speed, reason=NOT_COMPARED, compared=None, seconds=0.0, rounds=0)
+    )
     said = headline(tuned(not_compared, TuneSpec(COMMAND, current_batch_size=4, compare_speed=False)))
     assert said.sentence == "Up to 8 fit. None is recommended: the speeds were not compared."
     assert said.notes == ("The largest that keeps the reserve (5 % free) is 8.",)

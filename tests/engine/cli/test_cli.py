@@ -29,7 +29,7 @@ from engine.results.result import (
     Waste,
 )
 from engine.results.savings import savings
-from engine.results.speed_rounds import SpeedClaim
+from engine.results.speed_rounds import ComparedSizes, SpeedClaim
 from engine.spec import RunSpec
 from engine.text.units import GIB
 
@@ -236,14 +236,16 @@ def test_a_lower_bound_is_said_as_one_in_the_answer_the_lines_and_the_block():
 
 
 def test_without_a_claim_nothing_is_optimal_and_the_size_with_the_reserve_has_a_line():
-    reason = "speed not measurable here now: 40 is between 0.8x and 13x as fast as 16"
-    said = Speed(False, reason, RecommendedBy.NOTHING, 0.05, seconds=9.0, claim=SpeedClaim.NOTHING)
+    sizes = ComparedSizes(40, 16, 0.8, 13.0)
+    said = Speed(
+        False, None, RecommendedBy.NOTHING, 0.05, seconds=9.0, claim=SpeedClaim.NOTHING, compared=sizes, rounds=9
+    )
     point, nothing = result().largest, savings(RunSpec("bert"), None)
     fields = {"recommended": None, "fastest": None, "speedup": None, "savings": nothing, "speed": said}
     unknown = result(**fields, waste=Waste(GIB, None, None, None, None), largest_with_reserve=point)
     first, second = answer_lines(unknown)
     assert first == "Up to 48 fit. None is recommended."
-    assert "40 is 0.8 to 13x as fast as the default 16." in second
+    assert "40 is 0.80 to 13.00x as fast as the default 16." in second
     assert "The largest that keeps the reserve (5 % free) is 40." in second
     text = details(unknown)
     assert "With reserve:    40    22.0 GiB" in text

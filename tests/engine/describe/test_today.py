@@ -6,7 +6,7 @@ import pytest
 
 from engine.describe.result import answer_of
 from engine.public import DEFAULTS
-from engine.text.today import DEFAULT_BATCH_SIZE, name_today, reword
+from engine.text.today import DEFAULT_BATCH_SIZE, name_today
 from tests.factories import make_spec
 from tests.factories.speeds import make_kept_result, make_timed_result
 
@@ -21,8 +21,3 @@ def test_an_answer_never_calls_the_assumed_size_yours(made):
     usual, own = (answer_of(replace(made(), spec=make_spec(current_batch_size=size))).text for size in (16, 32))
     assert ("your" in usual.lower(), "the default 16" in usual) == (False, True)
     assert "your 32" in own
-
-
-def test_a_stored_reason_is_reworded_and_no_other_number_is():
-    assert reword("your 16 was not measured here") == "the default 16 was not measured here"
-    assert reword("your 160 and your 64") == "your 160 and your 64"

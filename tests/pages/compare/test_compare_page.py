@@ -103,7 +103,7 @@ def test_the_reason_without_a_figure_is_that_of_the_runs_own_page(alice_client: 
     text = words(page(alice_client, disturbed, bound, unclear))
     assert f"Run {disturbed.pk} Other programs used 1.6 of 2 cores." in text
     assert f"Run {bound.pk} At least 2x as fast as your 4." in text
-    assert f"Run {unclear.pk} 8 is 0.8 to 13x as fast as your 4." in text
+    assert f"Run {unclear.pk} 8 is 0.80 to 13.00x as fast as your 4." in text
 
 
 def test_compared_runs_differ_in_colour_whatever_their_numbers() -> None:

@@ -269,7 +269,7 @@ def test_other_assumptions_compute_the_interval_of_the_money_again(alice_client:
 
 def test_no_gain_keeps_todays_size(alice_client: Client) -> None:
     text = words(page(alice_client, finished(make_kept_result())))
-    assert "Keep batch size 4 : 8 is 0.8 to 1.02x as fast as your 4." in text
+    assert "Keep batch size 4 : 8 is 0.80 to 1.02x as fast as your 4." in text
     assert "Nothing to gain from another batch size" in text
     assert "Speed-up" not in text
 
