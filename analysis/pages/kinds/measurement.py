@@ -33,8 +33,7 @@ from engine.describe.key_figures import key_figures
 from engine.describe.rank_peaks import rank_peaks
 from engine.describe.speed import was_compared
 from engine.documents.measured import Measured
-from engine.documents.own_raced import OwnRaced
-from engine.documents.raced import Raced
+from engine.documents.raced import AnyRace
 from engine.documents.validated import Validated
 from engine.results.result import Reason, Savings
 from engine.tune.faster.command import again_command, faster_command
@@ -203,7 +202,7 @@ def result_plots(result: Measured) -> list[Plot]:
     return [plot for plot in (peak, speed) if plot is not None]
 
 
-def environment_rows(result: Measured | Validated | Raced | OwnRaced) -> list[tuple[str, str]]:
+def environment_rows(result: Measured | Validated | AnyRace) -> list[tuple[str, str]]:
     device = result.device
     rows = [
         ("Device", f"{device.name} ({device.device})"),

@@ -10,7 +10,7 @@ from analysis.presentation.kinds.command import Command
 from analysis.presentation.kinds.race import Race
 from analysis.presentation.labels import model_name
 from analysis.presentation.unreadable import read_stored
-from engine.documents.own_raced import OwnRaced
+from engine.documents.raced import OwnRaced
 from engine.progress import RACING_OWN_PHASES
 
 

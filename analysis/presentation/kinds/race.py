@@ -6,8 +6,7 @@ from analysis.models import Run
 from analysis.presentation.kinds.presentation import CHANGES, Presentation, endings_of
 from analysis.presentation.labels import model_name
 from analysis.presentation.unreadable import UnreadableError, read_stored
-from engine.documents.own_raced import OwnRaced
-from engine.documents.raced import Raced
+from engine.documents.raced import OwnRaced, Raced
 from engine.progress import RACING_PHASES
 
 

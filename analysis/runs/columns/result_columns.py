@@ -17,8 +17,7 @@ from analysis.models import ALL_GPUS
 from analysis.models.text import storable_text
 from engine.documents.estimated import Estimated, EstimatedCard
 from engine.documents.measured import Measured
-from engine.documents.own_raced import OwnRaced
-from engine.documents.raced import Raced
+from engine.documents.raced import OwnRaced, Raced
 from engine.documents.validated import Validated
 from engine.estimate.gpus import gpus
 from engine.results.result import DeviceFacts, EstimateError, Probe

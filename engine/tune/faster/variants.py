@@ -174,8 +174,10 @@ VARIANTS = (
             ),
             (lambda facts: facts.cores < 2, "this machine has one core"),
             (
-                lambda facts: facts.waiting_fraction is not None and facts.waiting_fraction < LEAST_WAITING,
-                lambda facts: f"only {format_percent(facts.waiting_fraction or 0)} of a step is spent waiting for data",
+                lambda facts: facts.today.waiting_fraction is not None and facts.today.waiting_fraction < LEAST_WAITING,
+                lambda facts: (
+                    f"only {format_percent(facts.today.waiting_fraction or 0)} of a step is spent waiting for data"
+                ),
             ),
         ),
         value=lambda facts: facts.workers_to_try,

@@ -12,7 +12,7 @@ from analysis.lists.comparison.differences import setting_rows
 from analysis.lists.comparison.races import compared_races
 from analysis.models import Run, RunLog
 from analysis.runs.earlier.races import newest_race_of_script
-from engine.documents.own_raced import OwnRaced
+from engine.documents.raced import OwnRaced
 from engine.kinds import RunKind
 from engine.tune.spec import TuneSpec
 from tests.engine.answers.own_race_documents import document_of
