@@ -20,10 +20,10 @@ class Race(Presentation):
     mark = "race"
     compared_by = CHANGES
     endings = endings_of("race", "result", failed="the race failed")
-    document: ClassVar[type[Raced] | type[OwnRaced]] = Raced
+    read: ClassVar[staticmethod[[Any], AnyRace]] = staticmethod(Raced.from_dict)
 
     def race(self, run: Run) -> AnyRace:
-        return read_stored(self.document.from_dict, run.result)
+        return read_stored(self.read, run.result)
 
     def found(self, run: Run) -> str:
         try:
@@ -48,7 +48,7 @@ class OwnRace(Race):
 
     runs_own_code = True
     has_limit = False
-    document = OwnRaced
+    read = staticmethod(OwnRaced.from_dict)
 
     def doing(self, run: Run) -> str:
         return f"Racing what makes {model_name(run.model)} faster"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from analysis.models import CPU, Run
 from analysis.runs.columns.result_columns import race_columns
@@ -18,7 +18,7 @@ RACED_THERE = "a script is raced where it is: memorymark tune --faster --report-
 class Race(Rules):
     """The rules of a race of settings."""
 
-    spec_types = (FasterSpec,)
+    spec_types: ClassVar[tuple[type, ...]] = (FasterSpec,)
     engine = KINDS.race
     columns = staticmethod(race_columns)
 

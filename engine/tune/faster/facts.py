@@ -143,12 +143,8 @@ class Facts:
         return max(self.today.cores // max(self.today.ranks, 1), 1)
 
     @property
-    def loaders(self) -> Sequence[Loading]:
-        return self.noted.loaders
-
-    @property
     def workers(self) -> int:
-        return min((each.workers for each in self.loaders), default=0)
+        return min((each.workers for each in self.noted.loaders), default=0)
 
     @property
     def workers_to_try(self) -> int:
@@ -156,12 +152,8 @@ class Facts:
         return min(max(2 * self.workers, 2, min(self.cores, 8)), max(self.cores, 2))
 
     @property
-    def models(self) -> Sequence[OutermostModule]:
-        return self.noted.models
-
-    @property
     def dtypes(self) -> set[str]:
-        return {each for model in self.models for each in model.dtypes}
+        return {each for model in self.noted.models for each in model.dtypes}
 
     @property
     def draws_masks(self) -> bool:
@@ -169,18 +161,16 @@ class Facts:
         return self.is_gpu and self.any_model("draws")
 
     def any_model(self, fact: str) -> bool:
-        return any(getattr(model, fact) for model in self.models)
-
-    @property
-    def optimizers(self) -> Sequence[UsedOptimizer]:
-        return self.noted.optimizers
+        return any(getattr(model, fact) for model in self.noted.models)
 
     @property
     def optimizer(self) -> str:
-        return Counter(each.name for each in self.optimizers).most_common(1)[0][0] if self.optimizers else ""
+        return (
+            Counter(each.name for each in self.noted.optimizers).most_common(1)[0][0] if self.noted.optimizers else ""
+        )
 
     def names_of_optimizers(self, form: str) -> list[str]:
-        return list(dict.fromkeys(each.name for each in self.optimizers if getattr(each, form)))
+        return list(dict.fromkeys(each.name for each in self.noted.optimizers if getattr(each, form)))
 
     @property
     def kept_fraction(self) -> float:

@@ -109,7 +109,7 @@ class _Faster:
 
     @property
     def facts(self) -> Facts:
-        return self.starts.known_facts
+        return self.starts.facts
 
     @property
     def race(self) -> RaceOfScript:
@@ -137,7 +137,7 @@ class _Faster:
             again = self.starts.trial(TODAY, mask_seed=mask_seed)
         except StartFailed as error:
             raise WorkloadFailed(f"the training as it is failed in its {number} start: {error}") from error
-        return largest_difference(again.compared_losses, first.compared_losses)
+        return largest_difference(again.losses, first.losses)
 
     def _try(self, variants: Sequence[Variant], beside: Trial) -> None:
         for variant in variants:
@@ -153,9 +153,8 @@ class _Faster:
                 return
             self.trials[(*self.base, name)] = trial
             numbers = numbers_of(trial, beside, self.facts.today.loss_noise, variant.rounds_as)
-            compile_seconds = max(trial.warm_up_seconds - beside.warm_up_seconds, 0.0)
-            figures = {"memory_bytes": trial.memory_bytes, "numbers": numbers, "compile_seconds": compile_seconds}
-            self.rows[name] = replace(row, **figures)
+            seconds = max(trial.warm_up_seconds - beside.warm_up_seconds, 0.0)
+            self.rows[name] = replace(row, memory_bytes=trial.memory_bytes, numbers=numbers, compile_seconds=seconds)
             self.execution.log(f"{name}: {numbers.sameness.label}, {format_bytes(trial.memory_bytes)}")
 
     def _race(self, racing: Field, rounds: list[RacedRound]) -> None:

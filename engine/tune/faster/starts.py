@@ -13,6 +13,7 @@ from ...errors import CommandUntunable, TimeIsUp, WorkloadFailed
 from ...execution import Execution
 from ...machine.watch import MachineWatch, tree_seconds, usable_cores
 from ...race.field import Timed
+from ...race.numbers import STEPS
 from ...report.script_output import MARK
 from ...results.result import DeviceFacts
 from ...text.own_words import describe_error
@@ -58,9 +59,11 @@ class Starts:
     files: WrittenFiles
     waiting: HeldStarts[tuple[str, ...]]
     others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    facts: Facts | None = None
-    seen_device: DeviceFacts | None = None
-    environment: dict[str, Any] = field(default_factory=dict)
+    facts: Facts = field(init=False)
+    """What today's first start showed."""
+    device: DeviceFacts = field(init=False)
+    """The device of today's training."""
+    environment: dict[str, Any] = field(init=False)
     own_size: int | None = None
     counts_all: bool | None = None
     seconds: list[float] = field(default_factory=list)
@@ -74,18 +77,6 @@ class Starts:
     @property
     def cores(self) -> int:
         return len(usable_cores())
-
-    @property
-    def device(self) -> DeviceFacts:
-        """The device of today's training."""
-        assert self.seen_device is not None
-        return self.seen_device
-
-    @property
-    def known_facts(self) -> Facts:
-        """What today's first start showed."""
-        assert self.facts is not None
-        return self.facts
 
     def first(self) -> Trial:
         """Start today's training for the first time. Raises WorkloadFailed and CommandUntunable with their cause."""
@@ -109,7 +100,7 @@ class Starts:
             raise WorkloadFailed(f"the training as it is gave no step to time: {_why_untimed(readings)}")
         assert trained is not None
         # no start is given less
-        self.seen_device = replace(facts_of(self.spec, trained, self.others), limit_bytes=None)
+        self.device = replace(facts_of(self.spec, trained, self.others), limit_bytes=None)
         check_kind(self.spec, self.device)
         self.environment = environment_of(self.spec, trained, self.device, self.started_as)
         self.execution.emit_event("device", device=self.device.to_dict(), environment=self.environment)
@@ -152,9 +143,9 @@ class Starts:
         What the most workers that any start may have made ahead is left out of all of them.
         """
         began, watch = time.monotonic(), MachineWatch(own_seconds=tree_seconds)
-        workers = max(self.known_facts.workers_to_try, self.known_facts.workers)
+        workers = max(self.facts.workers_to_try, self.facts.workers)
         ahead = Loader(workers, workers * QUEUE).settling_steps(1)
-        steps = steps_to_time(self.known_facts.today.step_seconds, BLOCK_SECONDS) + ahead
+        steps = steps_to_time(self.facts.today.step_seconds, BLOCK_SECONDS) + ahead
         readings = self.waiting.turn(names, steps, self._most_seconds, partial(self._say, names))
         if readings is None:
             evidence = self._timed(names, ahead)
@@ -166,7 +157,7 @@ class Starts:
 
     def _timed(self, names: tuple[str, ...], ahead: int) -> Evidence:
         """Start it to time it. One that fails beside others is started once more, alone."""
-        step_seconds = self.known_facts.today.step_seconds
+        step_seconds = self.facts.today.step_seconds
         watching = Watching(
             LEAST_STEPS,
             timed_steps=steps_to_time(step_seconds) + ahead,
@@ -249,7 +240,7 @@ class Starts:
         )
 
     def _trial(self, reading: Reading, evidence: Evidence) -> Trial:
-        losses = tuple(float(each) for each in reading.data["faster"]["losses"])
+        losses = tuple(float(each) for each in reading.data["faster"]["losses"][:STEPS])
         marks = reading.data["marks"]
         began = next(at for at, name, *_ in marks if name in ("phase", "batch"))
         read = next((at for at, name, *_ in marks if name == "memory_read"), began)
@@ -264,7 +255,7 @@ class Starts:
         for name in ALLOCATOR_VARIABLES:
             if name in environment:
                 environment[name] = with_own_allocator_settings(environment[name])
-        to_set = {each.name: each.value(self.known_facts) for each in chosen if not each.environment}
+        to_set = {each.name: each.value(self.facts) for each in chosen if not each.environment}
         return {"seed": SEED, "set": to_set, "is_trial": is_trial, "environment": environment}
 
 
