@@ -48,6 +48,7 @@ from engine.tune.faster.starts import StartFailed, Starts  # noqa: E402
 from engine.tune.file_changes import WrittenFiles  # noqa: E402
 from engine.tune.spec import TEMPLATE  # noqa: E402
 from engine.tune.start.command import begin_command  # noqa: E402
+from engine.tune.start.held import HeldStarts  # noqa: E402
 
 OUT = Path(__file__).parent / "results" / "faster_scripts.cpu.jsonl"
 PAIRS, SECONDS = 10, 900
@@ -152,17 +153,18 @@ def confirmed(spec: OwnRaceSpec, found: OwnRaceResult) -> dict[str, Any]:
         execution = Execution(lambda _: None, 10.0 * SECONDS)
         files = WrittenFiles(os.getcwd(), execution.log)
         others = {"started_as": run_facts(), "cache_folder": cache_folder, "files": files}
-        starts = Starts(spec=spec, execution=execution, begin=begin, **others)
-        starts.step_seconds = starts.first().step_seconds
-        workers = max(starts.known_facts.workers_to_try, starts.known_facts.workers)
+        starts = Starts(spec=spec, execution=execution, begin=begin, waiting=HeldStarts(files), **others)
+        starts.waiting.may_hold = False
+        starts.first()
         if "compile" in found.chosen:  # fills the cache, as the race's first start did
             starts.trial(found.chosen)
         for number in range(PAIRS):
             speeds: dict[tuple[str, ...], float] = {}
             order: list[tuple[str, ...]] = [(), found.chosen]
             for names in order if number % 2 == 0 else order[::-1]:
-                speeds[names], others = starts.speed(names, workers)
-                of_others += [] if others is None else [others]
+                timed = starts.timed(names)
+                speeds[names] = timed.samples_per_second
+                of_others += [] if timed.others_cores is None else [timed.others_cores]
             ratios.append(math.log(speeds[found.chosen] / speeds[()]))
     fresh, claimed = interval(ratios).exp(), found.verdict.gain
     assert claimed is not None

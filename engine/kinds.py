@@ -10,15 +10,13 @@ from typing import Any, TypeVar
 from .answers.command import CommandFacts
 from .answers.document import check_limits
 from .answers.measurement import MeasurementFacts
-from .answers.own_race import answer_of_own_race
-from .answers.race import answer_of_race
+from .answers.race import answer_of_own_race, answer_of_race
 from .answers.sizes import answer_of_sizes
 from .answers.validation import answer_of_validation
 from .catalog.stored_workload import is_own_training
 from .documents.estimated import Estimated
 from .documents.measured import Measured
-from .documents.own_raced import OwnRaced
-from .documents.raced import Raced
+from .documents.raced import AnyRace, OwnRaced, Raced
 from .documents.stored import check_schema
 from .documents.validated import Validated
 from .estimate.spec import EstimateSpec
@@ -33,7 +31,7 @@ from .validation.spec import ValidationSpec
 T = TypeVar("T")
 SpecOnDevice = RunSpec | TuneSpec | FunctionSpec | ValidationSpec | FasterSpec | OwnRaceSpec
 Spec = SpecOnDevice | EstimateSpec
-Document = Measured | Estimated | Validated | Raced | OwnRaced
+Document = Measured | Estimated | Validated | AnyRace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -169,11 +169,9 @@ class RunQuerySet(models.QuerySet["Run"]):
         """Keep what ran on a device, here or elsewhere: all but estimates."""
         return self.exclude(kind=RunKind.ESTIMATE)
 
-    def racing(self) -> RunQuerySet:
-        return self.filter(kind=RunKind.RACE)
-
-    def racing_scripts(self) -> RunQuerySet:
-        return self.filter(kind=RunKind.OWN_RACE)
+    def racing(self, kind: str) -> RunQuerySet:
+        """Return the races of what runs of this kind train: of a model's settings, or of a command."""
+        return self.filter(kind={RunKind.MEASUREMENT: RunKind.RACE, RunKind.COMMAND: RunKind.OWN_RACE}[RunKind(kind)])
 
     def answering(self) -> RunQuerySet:
         return self.estimating().filter(spec__what_to_change__in=list(Scope))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ..documents.estimated import Estimated, EstimatedCard
 from ..documents.measured import Measured
-from ..documents.own_raced import OwnRaced
-from ..documents.raced import Raced
+from ..documents.raced import OwnRaced, Raced
 from ..errors import SpecError
 from ..kinds import read_result
 from ..results.result_file import result_in

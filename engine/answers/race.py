@@ -1,35 +1,37 @@
-"""PURE: the answer of a race of settings, worked out from its rounds."""
+"""PURE: the answer of a race, of settings or of somebody's own script, worked out from its rounds.
+
+The lines to paste in a script are written from the facts of today's training, never taken from the document.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..documents.raced import Raced
+from ..documents.raced import AnyRace, OwnRaced, Raced
 from ..documents.stored import StoredSpec
 from ..errors import SpecError
-from ..faster.answer import (
-    BLOCK_SECONDS,
-    concluded,
-    field_of_sizes,
-    not_reached,
-    options_of,
-    tolerance_of,
-    with_figures,
-    with_speed,
-)
-from ..faster.result import AtSize, Row
+from ..faster.answer import BLOCK_SECONDS, RaceOfSettings
 from ..faster.spec import FasterSpec
-from ..race.field import TODAY, Entry, Field, RacedRound, RaceVerdict
-from ..race.numbers import judge_difference
-from ..race.rule import decide
-from ..race.variants import CHANGES, NotTried, changes_to_try, field_of, label_of_entry, settings_of_entry
-from ..spec import RunSpec
-from .document import MOST_ENTRIES, read_facts
+from ..race.field import TODAY, Entry, Field
+from ..race.numbers import Numbers
+from ..race.variants import label_of_entry
+from ..tune.faster.answer import TIME_IS_UP, RaceOfScript
+from ..tune.faster.facts import Facts
+from ..tune.faster.spec import OWN, OwnRaceSpec, read_own_race_spec
+from .document import read_facts
 from .impossible import Impossible, refuse, within
-from .limits import LEAST_STEP_SECONDS, MOST_CORES, SLACK_SECONDS
-from .physics import impossible_device
+from .limits import BATCH_SIZE_MOST, LEAST_STEP_SECONDS, MOST_CORES, MOST_PROCESSES, MOST_RANKS, SLACK_SECONDS
+from .physics import impossible_device, impossible_place
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,59}", re.ASCII)
+"""What a class, a type or a library may be called that a line to paste or a reason names."""
+_PRECISIONS = (None, "highest", "high", "medium")
+_NOT_KEPT = "is missing: the version that raced this kept too little of it to be decided again; race it again"
+_STARTS_OF_TODAY = 2
 
 
 def answer_of_race(document: Mapping[str, Any]) -> Raced:
@@ -40,145 +42,108 @@ def answer_of_race(document: Mapping[str, Any]) -> Raced:
     stored = read_facts(Raced, document)
     spec = FasterSpec.from_dict({**stored.spec.to_dict(), "device": stored.device.device})
     today = spec.run_spec()
-    changes, not_tried = changes_to_try(today, spec.wanted)
-    shares_cores = stored.device.kind == "cpu"
-    racing = field_of(today, changes, cores=stored.cores, shares_cores=shares_cores)
-    _check_entries(stored, racing)
-    options = options_of(stored.sizes, today.current_batch_size)
-    of_sizes = field_of_sizes(options, cores=stored.cores, shares_cores=shares_cores)
-    _check_timed("rounds_of_sizes", stored.rounds_of_sizes, of_sizes)
-    refuse([*impossible_device(stored.device, today), *_impossible(stored, today)])
-    found = _answer(stored, spec, racing, of_sizes, not_tried)
+    race = RaceOfSettings(
+        today=today,
+        wanted=spec.wanted,
+        device_kind=stored.device.kind,
+        cores=stored.cores,
+        own_difference=stored.own_difference,
+        rows=stored.rows,
+        rounds=stored.rounds,
+        rounds_of_sizes=stored.rounds_of_sizes,
+    )
+    _check_entries(stored, race.racing)
+    race = replace(race, sizes=[replace(at, label=label_of_entry(at.entry)) for at in stored.sizes])
+    refuse([*impossible_device(stored.device, today), *_impossible_of_settings(stored, race)])
+    found = replace(stored, spec=StoredSpec(spec.to_dict()), **race.members())
     refuse(_not_offered(found))
     return found
 
 
+def answer_of_own_race(document: Mapping[str, Any]) -> OwnRaced:
+    """Return the race with all that follows from its rounds, and from what was measured of each row.
+
+    Raises SpecError for a malformed one, also of an older form, and ImpossibleFiguresError.
+    """
+    if "facts" not in document:
+        raise SpecError("facts", _NOT_KEPT)
+    stored = read_facts(OwnRaced, document)
+    spec = _read_spec(stored)
+    race = RaceOfScript(
+        spec=spec,
+        facts=_facts(stored),
+        rows=stored.rows,
+        rounds_of_workers=stored.rounds_of_workers,
+        rounds=stored.rounds,
+        is_time_up=TIME_IS_UP in stored.remarks,
+    )
+    refuse([*impossible_place(stored.device, spec.device), *_impossible_of_script(stored, race)])
+    members = race.members(stored.chosen_memory_bytes, stored.chosen_numbers)
+    return replace(stored, spec=StoredSpec(spec.to_dict()), **members)
+
+
 def _check_entries(stored: Raced, racing: Field) -> None:
-    """Raise SpecError for changes that did not race, twice the same row, and rounds of what has no row."""
+    """Raise SpecError for changes that did not race, twice the same row, and sizes of what has no row."""
     seen = set[Entry]()
     for number, row in enumerate(stored.rows):
-        path = f"rows[{number}].entry"
-        _check_entry(path, row.entry, racing)
-        if row.entry in seen:
-            raise SpecError(path, "has two rows")
+        if racing.entry(row.entry) != row.entry or row.entry in seen:
+            raise SpecError(f"rows[{number}].entry", "does not race here, is not in its order, or has two rows")
         seen.add(row.entry)
     for number, at in enumerate(stored.sizes):
-        _check_entry(f"sizes[{number}].entry", at.entry, racing)
-        if at.label != label_of_entry(at.entry):
-            raise SpecError(f"sizes[{number}].label", "is not that of its changes")
         if at.entry not in seen:
             raise SpecError(f"sizes[{number}].entry", "has no row")
-    if len({each.entry for each in stored.sizes}) < len(stored.sizes):
-        raise SpecError("sizes", "have two of the same changes")
-    _check_timed("rounds", stored.rounds, racing)
-    for number, each in enumerate(stored.rounds):
-        for entry in (*(timed.entry for timed in each.timed), *(() if each.failed is None else (each.failed,))):
-            if entry not in seen:
-                raise SpecError(f"rounds[{number}]", "times what has no row")
 
 
-def _check_entry(path: str, entry: Entry, racing: Field) -> None:
-    if not set(entry) <= CHANGES.keys() or racing.entry(entry) != entry:
-        raise SpecError(path, "is not a change that races here, or not in its order")
+def _read_spec(stored: OwnRaced) -> OwnRaceSpec:
+    given = stored.spec.to_dict()
+    spec = read_own_race_spec(given)
+    for name in spec.DERIVED:
+        if name in given and given[name] != getattr(spec, name):
+            raise SpecError(f"spec.{name}", f"must be {getattr(spec, name)!r}")
+    if (names := [row.name for row in stored.rows]) != (wanted := [each.name for each in spec.variants]):
+        raise SpecError("rows", f"must be of {', '.join(wanted)}, not of {', '.join(names)[:200]}")
+    return spec
 
 
-def _check_timed(path: str, rounds: Sequence[RacedRound], racing: Field) -> None:
-    for number, each in enumerate(rounds):
-        timed = [one.entry for one in each.timed]
-        least = 2 if each.failed is None else 0
-        if not least <= len(set(timed)) == len(timed) <= MOST_ENTRIES:
-            raise SpecError(f"{path}[{number}].timed", "must have one block of each of two or more")
-        for entry in (*timed, *(() if each.failed is None else (each.failed,))):
-            if racing.entry(entry) != entry:
-                raise SpecError(f"{path}[{number}]", "times what does not race")
+def _facts(stored: OwnRaced) -> Facts:
+    """Return the facts. Raises SpecError for a text that is no name: lines to paste are written from them."""
+    noted = stored.facts
+    for path, name in (
+        ("framework", noted.framework),
+        *((f"optimizers[{place}].name", each.name) for place, each in enumerate(noted.optimizers)),
+        *((f"models[{place}].dtypes", name) for place, each in enumerate(noted.models) for name in each.dtypes),
+        *(
+            (f"models[{place}].name", name)
+            for place, each in enumerate(noted.models)
+            for name in filter(None, (each.name, each.held_as, *(p for by in each.cached_by for p in by.split("."))))
+        ),
+    ):
+        if not _NAME.fullmatch(name):
+            raise SpecError(f"facts.{path}", "is no name of a class, a type or a library")
+    if noted.matmul_precision not in _PRECISIONS:
+        raise SpecError("facts.matmul_precision", "is none of torch's")
+    if not all(0 <= each.workers <= MOST_CORES for each in noted.loaders):
+        raise SpecError("facts.loaders", f"must have 0 to {MOST_CORES:,} workers")
+    try:
+        _ = stored.known_facts.is_before_ampere
+    except ValueError as exc:
+        raise SpecError("device.compute_capability", "is no version") from exc
+    return stored.known_facts
 
 
-def _impossible(stored: Raced, today: RunSpec) -> Iterator[Impossible]:
+def _impossible_of_settings(stored: Raced, race: RaceOfSettings) -> Iterator[Impossible]:
     """Yield what no machine can have measured."""
+    today = race.today
     yield from within("cores", stored.cores, 1, MOST_CORES)
-    least = today.current_batch_size * today.accumulation_steps
-    most = today.max_batch_size * today.accumulation_steps / LEAST_STEP_SECONDS
-    spent = 0.0
-    for name in ("rounds", "rounds_of_sizes"):
-        for number, each in enumerate(getattr(stored, name)):
-            spent += each.seconds
-            path = f"{name}[{number}]"
-            if each.seconds < BLOCK_SECONDS * len(each.timed):
-                yield Impossible(f"{path}.seconds", each.seconds, BLOCK_SECONDS * len(each.timed))
-            for place, one in enumerate(each.timed):
-                slowest = least / (each.seconds + SLACK_SECONDS)  # each block made a step at least
-                yield from within(f"{path}.timed[{place}].samples_per_second", one.samples_per_second, slowest, most)
-                yield from within(f"{path}.timed[{place}].others_cores", one.others_cores, 0, MOST_CORES)
-                if one.seconds is not None:  # its blocks take the same time
-                    yield Impossible(f"{path}.timed[{place}].seconds", one.seconds, None)
-    if spent > stored.total_seconds + SLACK_SECONDS:
-        yield Impossible("total_seconds", stored.total_seconds, spent)
-    if (stored.own_difference or 0.0) < 0:
-        yield Impossible("own_difference", stored.own_difference, 0)
-    limit = stored.device.limit_bytes or stored.device.capacity_bytes
-    for number, row in enumerate(stored.rows):
-        if row.memory_bytes is not None and not 0 < row.memory_bytes <= limit:
-            yield Impossible(f"rows[{number}].memory_bytes", row.memory_bytes, limit)
-        is_compiled = today.torch_compile or settings_of_entry(row.entry).get("torch_compile", False)
-        if row.compile_seconds is not None and not (is_compiled and 0 <= row.compile_seconds <= stored.total_seconds):
-            most_seconds = stored.total_seconds if is_compiled else None
-            yield Impossible(f"rows[{number}].compile_seconds", row.compile_seconds, most_seconds)
-        if (row.numbers.largest_difference or 0.0) < 0:
-            yield Impossible(f"rows[{number}].numbers.largest_difference", row.numbers.largest_difference, 0)
-        yield from _size(f"rows[{number}]", row.largest_batch_size, today)
+    yield from within("own_difference", stored.own_difference, 0, math.inf)
+    yield from _rows(stored, stored.device.limit_bytes or stored.device.capacity_bytes)
     for number, at in enumerate(stored.sizes):
-        yield from _size(f"sizes[{number}]", at.largest_batch_size, today)
-        if not 0 <= at.batch_size <= (at.largest_batch_size or today.max_batch_size):
-            yield Impossible(f"sizes[{number}].batch_size", at.batch_size, at.largest_batch_size)
-
-
-def _size(path: str, largest: int | None, today: RunSpec) -> Iterator[Impossible]:
-    if largest is not None and not 0 <= largest <= today.max_batch_size:
-        yield Impossible(f"{path}.largest_batch_size", largest, today.max_batch_size)
-
-
-def _answer(stored: Raced, spec: FasterSpec, racing: Field, of_sizes: Field, not_tried: tuple[NotTried, ...]) -> Raced:
-    """Return the race with every figure that follows from others computed from them."""
-    today = spec.run_spec()
-    at_today = _verdict_of(racing, stored.rounds)
-    at_own = None
-    if stored.at_own_size is not None or stored.rounds_of_sizes:
-        at_own = _verdict_of(of_sizes, stored.rounds_of_sizes)
-    sizes = tuple(_size_again(each, stored.rounds_of_sizes, of_sizes) for each in stored.sizes)
-    largest = {each.entry: each.largest_batch_size for each in stored.sizes}
-    return replace(
-        stored,
-        spec=StoredSpec(spec.to_dict()),
-        not_tried=(*not_tried, *not_reached(racing, {row.entry for row in stored.rows})),
-        rows=tuple(_row_again(row, today, stored, racing, largest.get(row.entry)) for row in stored.rows),
-        **concluded(today, stored.device.kind, at_today, at_own, sizes, [*stored.rounds, *stored.rounds_of_sizes]),
-    )
-
-
-def _verdict_of(racing: Field, rounds: Sequence[RacedRound]) -> RaceVerdict:
-    """Return the verdict of these rounds, after which nothing was timed any more: as if the time was up."""
-    verdict = decide(replace(racing, most_seconds=0.0), rounds)
-    assert isinstance(verdict, RaceVerdict)
-    return verdict
-
-
-def _size_again(at: AtSize, rounds: Sequence[RacedRound], of_sizes: Field) -> AtSize:
-    again = with_speed(at, rounds, of_sizes)
-    has_raced = again.speed is not None or again.rough_speed is not None
-    return replace(again, reason=None) if has_raced and all(r.failed != (at.option,) for r in rounds) else again
-
-
-def _row_again(row: Row, today: RunSpec, stored: Raced, racing: Field, largest: int | None) -> Row:
-    numbers = row.numbers
-    if numbers.largest_difference is not None:
-        tolerance = tolerance_of(replace(today, **settings_of_entry(row.entry)), today)
-        numbers = judge_difference(numbers.largest_difference, stored.own_difference, tolerance)
-    elif numbers.is_offered:
-        numbers = replace(numbers, largest_difference=0.0)
-    found = with_figures(row, today, stored.rounds, racing, stored.sizes)
-    has_raced = found.samples_per_second is not None and all(r.failed != row.entry for r in stored.rounds)
-    reason = None if has_raced else found.reason  # one that raced to the end has nothing to explain
-    return replace(found, numbers=numbers, largest_batch_size=largest, reason=reason)
+        yield from within(f"sizes[{number}].largest_batch_size", at.largest_batch_size, 0, today.max_batch_size)
+        most = today.max_batch_size if at.largest_batch_size is None else at.largest_batch_size
+        yield from within(f"sizes[{number}].batch_size", at.batch_size, 0, most)
+    least, most = (size * today.accumulation_steps for size in (today.current_batch_size, today.max_batch_size))
+    raced = {"rounds": race.racing, "rounds_of_sizes": race.racing_sizes}
+    yield from _rounds(stored, raced, least, most, block_seconds=BLOCK_SECONDS)
 
 
 def _not_offered(found: Raced) -> Iterator[Impossible]:
@@ -187,3 +152,76 @@ def _not_offered(found: Raced) -> Iterator[Impossible]:
     is_offered = row is not None and row.numbers.is_offered and row.memory_bytes is not None
     if found.is_found and found.chosen != TODAY and not is_offered:
         yield Impossible("chosen", found.chosen, TODAY)
+
+
+def _impossible_of_script(stored: OwnRaced, race: RaceOfScript) -> Iterator[Impossible]:
+    """Yield what no machine can have measured."""
+    spec, today, capacity = race.spec, stored.today, stored.device.capacity_bytes
+    if (limit := stored.device.limit_bytes) is not None:
+        yield Impossible("device.limit_bytes", limit, None)
+    sizes = (1, BATCH_SIZE_MOST) if spec.batch == OWN else (spec.current_batch_size, spec.current_batch_size)
+    least_samples = today.batch_size * today.ranks
+    for name, value, (low, high) in (
+        ("today.cores", today.cores, (1, MOST_CORES)),
+        ("today.ranks", today.ranks, (1, MOST_RANKS)),
+        ("today.batch_size", today.batch_size, sizes),
+        ("today.samples_per_step", today.samples_per_step, (least_samples, BATCH_SIZE_MOST * MOST_RANKS)),
+        ("today.memory_bytes", today.memory_bytes, (1, capacity)),
+        ("facts.kept_bytes", stored.facts.kept_bytes, (0, capacity)),
+        ("today.step_seconds", today.step_seconds, (LEAST_STEP_SECONDS, stored.total_seconds)),
+        ("today.waiting_fraction", today.waiting_fraction, (0, 1)),
+        ("today.loss_noise", today.loss_noise, (0, math.inf)),
+        ("today.mask_noise", today.mask_noise, (0, math.inf if race.facts.draws_masks else 0)),
+        ("today.is_batch_size_guessed", today.is_batch_size_guessed, (0, spec.batch == OWN)),
+    ):
+        yield from within(name, value, low, high)
+    if not least_samples or today.samples_per_step % least_samples:
+        yield Impossible("today.samples_per_step", today.samples_per_step, f"a multiple of {least_samples}")
+    yield from _rows(stored, capacity)
+    yield from _figures("chosen_", stored.chosen_memory_bytes, stored.chosen_numbers, capacity)
+    raced = {"rounds_of_workers": race.of_workers, "rounds": race.of_rest}
+    yield from _rounds(stored, raced, today.samples_per_step, today.samples_per_step)
+    tried = sum(row.memory_bytes is not None for row in stored.rows)
+    started = sum(not one.was_held for each in stored.all_rounds for one in each.timed)
+    starts = _STARTS_OF_TODAY + (today.mask_noise is not None) + tried + started
+    yield from within("starts", stored.starts, starts, MOST_PROCESSES)
+
+
+def _rows(stored: AnyRace, most_bytes: int) -> Iterator[Impossible]:
+    for number, row in enumerate(stored.rows):
+        yield from _figures(f"rows[{number}].", row.memory_bytes, row.numbers, most_bytes)
+        yield from within(f"rows[{number}].compile_seconds", row.compile_seconds, 0, stored.total_seconds)
+
+
+def _figures(path: str, memory_bytes: int | None, numbers: Numbers | None, most_bytes: int) -> Iterator[Impossible]:
+    yield from within(f"{path}memory_bytes", memory_bytes, 1, most_bytes)
+    difference = None if numbers is None else numbers.largest_difference
+    yield from within(f"{path}numbers.largest_difference", difference, 0, math.inf)
+
+
+def _rounds(
+    stored: AnyRace, raced: Mapping[str, Field], least_samples: int, most_samples: int, *, block_seconds: float = 0.0
+) -> Iterator[Impossible]:
+    """Yield what cannot have been timed: each block made a step of so many samples at least.
+
+    Raises SpecError for what did not race.
+    """
+    most = most_samples / LEAST_STEP_SECONDS
+    for name, racing in raced.items():
+        for number, each in enumerate(getattr(stored, name)):
+            path, least_seconds = f"{name}[{number}]", -SLACK_SECONDS
+            for place, one in enumerate(each.timed):
+                if racing.entry(one.entry) != one.entry:
+                    raise SpecError(f"{path}.timed[{place}].entry", "does not race")
+                if not 0 < one.samples_per_second <= most:
+                    yield Impossible(f"{path}.timed[{place}].samples_per_second", one.samples_per_second, most)
+                    continue
+                least_seconds += least_samples / one.samples_per_second
+                yield from within(f"{path}.timed[{place}].others_cores", one.others_cores, 0, MOST_CORES)
+                yield from within(f"{path}.timed[{place}].seconds", one.seconds, 0, each.seconds + SLACK_SECONDS)
+            least_seconds = max(least_seconds, block_seconds * len(each.timed))
+            if each.seconds < least_seconds:
+                yield Impossible(f"{path}.seconds", each.seconds, least_seconds)
+    spent = sum(each.seconds for each in stored.all_rounds)
+    if spent > stored.total_seconds + SLACK_SECONDS:
+        yield Impossible("total_seconds", stored.total_seconds, spent)

@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
-from ..faster.result import FasterResult, order_of
+from ..faster.result import FasterResult
 from ..faster.run import race
 from ..faster.spec import SETTINGS, FasterSpec
 from ..program import PROGRAM
@@ -74,7 +74,7 @@ def table_of(result: FasterResult, width: int | None) -> list[str]:
             NONE if row.compile_seconds is None else describe_compiling(row.compile_seconds, row.pays_after_steps),
             row.reason or row.kind,
         )
-        for row in order_of(result.rows)
+        for row in sorted(result.rows, key=lambda row: row.place)
     ]
     sizes = [
         (

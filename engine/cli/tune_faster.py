@@ -12,13 +12,11 @@ from ..errors import SpecError
 from ..program import PROGRAM
 from ..race.text import FIGURES, HEADINGS, cells, describe_basis, lines_to_paste
 from ..run_kind import RunKind
-from ..settings.spec_checks import not_offered
 from ..text.units import format_duration
 from ..tune.devices import devices_held
 from ..tune.faster.result import OwnRaceResult
 from ..tune.faster.run import make_faster
 from ..tune.faster.spec import OWN, UNUSED, OwnRaceSpec
-from ..tune.faster.variants import BY_NAME
 from ..tune.spec import BATCH_SIZE_PLACE, TuneSpec
 from .printing.console import receiver
 from .printing.output import print_json
@@ -57,15 +55,8 @@ def spec_of(options: SimpleNamespace, command: Sequence[str]) -> OwnRaceSpec:
             raise SpecError(name, "is of a search; --faster stays at today's batch size")
     if "batch" not in given and not any(map(BATCH_SIZE_PLACE.search, command)):
         given["batch"] = OWN
-    return OwnRaceSpec(tuple(command), tried=tried_of(options.tried), **given)
-
-
-def tried_of(text: str | None) -> tuple[str, ...]:
-    names = tuple(name for each in (text or "").split(",") if (name := each.strip()))
-    for name in names:
-        if name not in BY_NAME:
-            raise SpecError("tried", not_offered(name, tuple(BY_NAME)))
-    return names
+    tried = tuple(name for each in (options.tried or "").split(",") if (name := each.strip()))
+    return OwnRaceSpec(tuple(command), tried=tried, **given)
 
 
 def say_found(result: OwnRaceResult) -> None:

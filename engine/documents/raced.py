@@ -1,14 +1,21 @@
-"""The document of a race, read back, with the rows of its tables."""
+"""The documents of races, of settings and of somebody's own script, read back, with the rows of their tables."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from ..faster.result import AtSize, FasterResult, Row, order_of
-from ..race.lines import Lines, distinct
+from ..faster.result import AtSize, FasterResult
+from ..race.field import TODAY, RaceVerdict
+from ..race.lines import TORCH, Lines, distinct
+from ..race.numbers import UNKNOWN, judge_difference
+from ..race.row import Row
 from ..race.text import describe_numbers, speed_text
-from ..race.variants import CHANGES, label_of_entry
+from ..race.variants import NotTried
+from ..tune.faster.answer import is_excused
+from ..tune.faster.result import OwnRaceResult
+from ..tune.faster.variants import BY_NAME
 from .stored import StoredSpec, WithoutSizes
 
 
@@ -33,21 +40,11 @@ class Raced(FasterResult, WithoutSizes):
     sentences: ClassVar[tuple[str, ...]] = ()
 
     def check(self) -> None:
-        named = {*self.chosen, *(name for row in self.rows for name in row.entry)}
-        if unknown := named - CHANGES.keys():
-            raise ValueError(f"there is no change {min(unknown)!r}")
-
-    @property
-    def recommended(self) -> tuple[str, ...]:
-        """The labels of the changes that are recommended."""
-        return tuple(label_of_entry((name,)) for name in self.chosen)
+        self.check_names(name for row in self.rows for name in row.entry)
 
     @property
     def table(self) -> list[RaceRow]:
-        return [
-            RaceRow(row, speed_text(row.speed, row.rough_speed, self.at_today), describe_numbers(row.numbers))
-            for row in order_of(self.rows)
-        ]
+        return sorted((_shown(row, self.at_today) for row in self.rows), key=lambda each: each.row.place)
 
     @property
     def table_of_sizes(self) -> list[tuple[AtSize, str, str]]:
@@ -66,6 +63,67 @@ class Raced(FasterResult, WithoutSizes):
     def pasted(self) -> tuple[Lines, ...]:
         return distinct(self.lines)
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnRaced(OwnRaceResult, WithoutSizes):
+    """An `OwnRaceResult` as it is stored."""
+
+    spec: StoredSpec  # type: ignore[assignment]  # has the same members
+
+    is_of_command: ClassVar[bool] = True
+    table_of_sizes: ClassVar[tuple[Any, ...]] = ()
+
+    def check(self) -> None:
+        self.check_names(name for row in self.rows for name in (row.name, *row.beside))
+        _ = self.known_facts.is_before_ampere  # raises, too
+
     @property
-    def timed_rounds(self) -> int:
-        return sum(each.failed is None for each in (*self.rounds, *self.rounds_of_sizes))
+    def table(self) -> list[RaceRow]:
+        return sorted(self._rows(), key=lambda each: each.row.place)
+
+    def _rows(self) -> Iterator[RaceRow]:
+        """Yield today's row, those that were started, and all that was chosen where that is more than one."""
+        noise = self.today.loss_noise
+        own = UNKNOWN if noise is None else judge_difference(noise, noise, 0.0)
+        yield _shown(Row(entry=TODAY, label="today", memory_bytes=self.today_bytes, numbers=own), self.verdict)
+        for row in self.rows:
+            if row.memory_bytes is not None:
+                beside = " + ".join(BY_NAME[name].label for name in row.beside)
+                own_row = row.as_row(f"with {beside} in both" if beside else "")
+                elsewhere, is_on_top = row.draws_elsewhere, bool(beside)
+                yield _shown(own_row, self.verdict, draws_elsewhere=elsewhere, is_on_top=is_on_top)
+        if len(self.chosen) > 1:
+            chosen = Row(
+                entry=self.chosen,
+                label=" + ".join(self.recommended),
+                kind="all that is recommended, against today’s script",
+                speed=self.found_gain,
+                memory_bytes=self.chosen_memory_bytes,
+                numbers=self.chosen_numbers or UNKNOWN,
+            )
+            elsewhere = is_excused(self.chosen, chosen.numbers, self.known_facts)
+            yield _shown(chosen, self.verdict, draws_elsewhere=elsewhere)
+
+    @property
+    def not_tried(self) -> list[NotTried]:
+        left_out = [row for row in self.rows if row.memory_bytes is None]
+        return [NotTried(row.name, row.label, row.reason or "the race ended before") for row in left_out]
+
+    @property
+    def pasted(self) -> list[Lines]:
+        """The lines, written from what the hook noted, and not taken from the document."""
+        facts, savers = self.known_facts, tuple(row.name for row in self.savers)
+        shown = []
+        for title, names in (("In your script", self.chosen), ("In your script, for less memory", savers)):
+            chosen = [BY_NAME[row.name] for row in self.rows if row.name in names]
+            if lines := tuple(line for each in chosen for line in each.lines_for(facts).splitlines()):
+                shown.append(Lines(TORCH, title, lines))
+        return shown
+
+
+AnyRace = Raced | OwnRaced
+
+
+def _shown(row: Row, verdict: RaceVerdict, *, draws_elsewhere: bool = False, is_on_top: bool = False) -> RaceRow:
+    numbers = describe_numbers(row.numbers, draws_elsewhere=draws_elsewhere)
+    return RaceRow(row, speed_text(row.speed, row.rough_speed, verdict), numbers, is_on_top)

@@ -1,26 +1,38 @@
-"""PURE: what follows from the rounds of a race: its rows, the sizes of their own, and the answer.
+"""PURE: what follows from what a race of settings measured: its rows, the sizes of their own, and the answer.
 
 Used by the run, and again by `answers.race` for a document of another machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from statistics import median
 from typing import Any
 
-from ..race.field import TODAY, Entry, Field, RacedRound, RaceVerdict, mean_others_cores
+from ..race.answer import adds_to, verdict_of, with_speed
+from ..race.field import TODAY, Entry, Field, RacedRound, mean_others_cores
 from ..race.lines import lines_of
+from ..race.numbers import judge_again
+from ..race.row import Row
 from ..race.rule import known_ratio
-from ..race.text import pays_after
-from ..race.variants import CHANGES, ChangeKind, NotTried, label_of_entry, settings_of_entry
+from ..race.variants import (
+    CHANGES,
+    Change,
+    ChangeKind,
+    NotTried,
+    changes_to_try,
+    field_of,
+    label_of_entry,
+    settings_of_entry,
+)
 from ..results.savings import savings
 from ..results.speed_rounds import SpeedClaim
 from ..settings.step_settings import ROUNDING_TOLERANCES
 from ..spec import RunSpec
-from .result import AtSize, Row
+from .result import AtSize
 
 BLOCK_SECONDS = 0.5
 """A block of steps lasts at least this long."""
@@ -29,75 +41,97 @@ TIME_WAS_UP = "the time was up before it was timed"
 """Also of a change for which there was not even time to be admitted."""
 
 
-def concluded(
-    spec: RunSpec,
-    device_kind: str,
-    at_today: RaceVerdict,
-    at_own_size: RaceVerdict | None,
-    sizes: Sequence[AtSize],
-    rounds: Sequence[RacedRound],
-) -> dict[str, Any]:
-    """Return the members of a result that follow from its verdicts, and from all its rounds."""
-    today, verdict, chosen, size = spec.current_batch_size, at_today, at_today.chosen, spec.current_batch_size
-    if at_own_size is not None and at_own_size.is_found:
-        known, own = at_today.gain, at_own_size.gain
-        # otherwise the other batch size is not shown to add
-        if not at_today.is_found or (known is not None and own is not None and own.low > known.value):
-            option = options_of(sizes, today)[at_own_size.chosen[0]]
-            verdict, chosen, size = at_own_size, option.entry, option.batch_size
-    gain = verdict.gain if verdict.is_found else None
-    return {
-        "batch_size": today,
-        "at_today": at_today,
-        "sizes": tuple(sizes),
-        "at_own_size": at_own_size,
-        "chosen_batch_size": size,
-        "chosen": chosen,
-        "gain": gain,
-        "claim": verdict.claim,
-        "savings": savings(spec, gain, is_bound=verdict.claim is SpeedClaim.AT_LEAST),
-        "lines": lines_of(chosen, spec, device_kind, size if size != today else None) if verdict.is_found else (),
-        "others_cores": mean_others_cores(rounds),
-    }
+@dataclass(frozen=True, kw_only=True)
+class RaceOfSettings:
+    """What was measured of a race at today's batch size, and with sizes of their own; and what follows from it."""
 
+    today: RunSpec
+    wanted: tuple[str, ...]
+    device_kind: str
+    cores: int
+    own_difference: float | None = None
+    rows: Sequence[Row] = ()
+    sizes: Sequence[AtSize] = ()
+    rounds: Sequence[RacedRound] = ()
+    rounds_of_sizes: Sequence[RacedRound] = ()
 
-def options_of(sizes: Iterable[AtSize], batch_size: int) -> dict[str, AtSize]:
-    return {each.option: each for each in sizes if each.batch_size > batch_size}
+    @cached_property
+    def changes(self) -> tuple[tuple[Change, ...], tuple[NotTried, ...]]:
+        """Return the changes that race, and those that make no difference here."""
+        return changes_to_try(self.today, self.wanted)
 
+    @cached_property
+    def racing(self) -> Field:
+        return field_of(self.today, self.changes[0], cores=self.cores, shares_cores=self.device_kind == "cpu")
 
-def field_of_sizes(options: Mapping[str, AtSize], *, cores: int, shares_cores: bool) -> Field:
-    conflicts = frozenset(map(frozenset, combinations(options, 2)))
-    return Field(tuple(options), conflicts, cores=cores, shares_cores=shares_cores)
+    @cached_property
+    def options(self) -> dict[str, AtSize]:
+        return {each.option: each for each in self.sizes if each.batch_size > self.today.current_batch_size}
 
+    @cached_property
+    def racing_sizes(self) -> Field:
+        conflicts = frozenset(map(frozenset, combinations(self.options, 2)))
+        return replace(self.racing, changes=tuple(self.options), conflicts=conflicts)
 
-def with_speed(at: AtSize, rounds: Sequence[RacedRound], field: Field) -> AtSize:
-    speed, rough_speed = known_ratio((at.option,), rounds, field)
-    return replace(at, speed=speed, rough_speed=rough_speed)
+    def members(self) -> dict[str, Any]:
+        """Return the members of a result that follow from what was measured."""
+        at_today = verdict_of(self.racing, self.rounds)
+        at_own = verdict_of(self.racing_sizes, self.rounds_of_sizes) if self.options else None
+        verdict, chosen, size = at_today, at_today.chosen, self.today.current_batch_size
+        if at_own is not None and adds_to(at_today, at_own):
+            option = self.options[at_own.chosen[0]]
+            verdict, chosen, size = at_own, option.entry, option.batch_size
+        gain = verdict.gain if verdict.is_found else None
+        own_size = size if size != self.today.current_batch_size else None
+        return {
+            "batch_size": self.today.current_batch_size,
+            "rows": tuple(map(self._row, self.rows)),
+            "not_tried": (*self.changes[1], *self._not_reached()),
+            "at_today": at_today,
+            "sizes": tuple(map(self._at_size, self.sizes)),
+            "at_own_size": at_own,
+            "chosen_batch_size": size,
+            "chosen": chosen,
+            "gain": gain,
+            "claim": verdict.claim,
+            "savings": savings(self.today, gain, is_bound=verdict.claim is SpeedClaim.AT_LEAST),
+            "lines": lines_of(chosen, self.today, self.device_kind, own_size) if verdict.is_found else (),
+            "others_cores": mean_others_cores([*self.rounds, *self.rounds_of_sizes]),
+        }
 
+    def _not_reached(self) -> Iterator[NotTried]:
+        """Yield the changes that have no row, because the time was up before they were admitted."""
+        admitted = {row.entry for row in self.rows}
+        for name in self.racing.changes:
+            if (name,) not in admitted:
+                yield NotTried(name, CHANGES[name].label, TIME_WAS_UP)
 
-def not_reached(field: Field, admitted: Collection[Entry]) -> tuple[NotTried, ...]:
-    """Return the changes that have no row, because the time was up before they were admitted."""
-    return tuple(NotTried(each, CHANGES[each].label, TIME_WAS_UP) for each in field.changes if (each,) not in admitted)
+    def _row(self, row: Row) -> Row:
+        entry, at = row.entry, next((each for each in self.sizes if each.entry == row.entry), None)
+        kinds = {CHANGES[name].kind for name in entry}
+        own, today = (_samples_per_second(each, self.rounds) for each in (entry, TODAY))
+        samples = self.today.current_batch_size * self.today.accumulation_steps
+        reason = row.reason or (None if entry == TODAY else TIME_WAS_UP if at is None else AT_OWN_SIZE)
+        if own is not None:
+            reason = row.reason if any(r.failed == entry for r in self.rounds) else None
+        settings = settings_of_entry(entry)
+        tolerance = tolerance_of(replace(self.today, **settings), self.today)
+        return replace(
+            with_speed(row, entry, self.rounds, self.racing, None if today is None else samples / today),
+            label=label_of_entry(entry),
+            kind=next((each.label for each in reversed(ChangeKind) if each in kinds), ""),
+            settings=settings,
+            numbers=judge_again(row.numbers, self.own_difference, tolerance),
+            largest_batch_size=None if at is None else at.largest_batch_size,
+            samples_per_second=own,
+            reason=reason,
+        )
 
-
-def with_figures(row: Row, spec: RunSpec, rounds: Sequence[RacedRound], field: Field, sizes: Iterable[AtSize]) -> Row:
-    entry = row.entry
-    speed, rough_speed = known_ratio(entry, rounds, field) if entry != TODAY else (None, None)
-    kinds = {CHANGES[name].kind for name in entry}
-    own, today = (_samples_per_second(each, rounds) for each in (entry, TODAY))
-    step_seconds = None if today is None else spec.current_batch_size * spec.accumulation_steps / today
-    why_not_timed = AT_OWN_SIZE if entry in {each.entry for each in sizes} else TIME_WAS_UP
-    return replace(
-        row,
-        label=label_of_entry(entry),
-        kind=next((each.label for each in reversed(ChangeKind) if each in kinds), ""),
-        settings=settings_of_entry(entry),
-        speed=speed,
-        rough_speed=rough_speed,
-        samples_per_second=own,
-        pays_after_steps=pays_after(row.compile_seconds, speed, step_seconds),
-        reason=row.reason or (why_not_timed if own is None and entry != TODAY else None),
-    )
+    def _at_size(self, at: AtSize) -> AtSize:
+        speed, rough_speed = known_ratio((at.option,), self.rounds_of_sizes, self.racing_sizes)
+        has_failed = any(r.failed == (at.option,) for r in self.rounds_of_sizes)
+        is_untimed = speed is None and rough_speed is None
+        return replace(at, speed=speed, rough_speed=rough_speed, reason=at.reason if is_untimed or has_failed else None)
 
 
 def tolerance_of(spec: RunSpec, today: RunSpec) -> float:
@@ -105,5 +139,6 @@ def tolerance_of(spec: RunSpec, today: RunSpec) -> float:
 
 
 def _samples_per_second(entry: Entry, rounds: Sequence[RacedRound]) -> float | None:
-    timed = [each.samples_per_second for r in rounds for each in r.timed if each.entry == entry]
+    whole = (each for r in rounds if r.failed is None for each in r.timed)
+    timed = [each.samples_per_second for each in whole if each.entry == entry]
     return median(timed) if timed else None

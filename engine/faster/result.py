@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
 
 from ..race.field import TODAY, Entry, RacedRound, RaceVerdict
 from ..race.found import RaceFound
 from ..race.lines import TORCH, Lines
-from ..race.numbers import UNKNOWN, Numbers
-from ..race.text import headline, nothing_found
-from ..race.variants import NotTried, label_of_entry
+from ..race.row import Row
+from ..race.variants import CHANGES, Change, NotTried
 from ..results.intervals import Interval
 from ..results.result import DeviceFacts, Savings
 from ..results.speed_rounds import SpeedClaim
@@ -19,31 +18,6 @@ from ..spec import SCHEMA
 from .spec import FasterSpec
 
 NONE_COMPARED = "Nothing is claimed: no change was compared with today's training; each says why."
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One change, or several together, at today's batch size.
-
-    `speed` is how many times as fast it is as today's, from all rounds that timed both; only the verdict's figure is
-    from rounds of their own. `rough_speed` stands in its place where rounds are too few or disturbed for it.
-    `reason` is why it has none. `largest_batch_size` is None where it was not searched.
-    `pays_after_steps` are the steps after which the seconds of compiling are made up for.
-    """
-
-    entry: Entry
-    label: str = ""
-    kind: str = ""
-    settings: dict[str, Any] = field(default_factory=dict)
-    speed: Interval | None = None
-    rough_speed: float | None = None
-    samples_per_second: float | None = None
-    memory_bytes: int | None = None
-    numbers: Numbers = UNKNOWN
-    largest_batch_size: int | None = None
-    compile_seconds: float | None = None
-    pays_after_steps: int | None = None
-    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +69,19 @@ class FasterResult(RaceFound):
     total_seconds: float
     spec: FasterSpec
 
+    changes: ClassVar[Mapping[str, Change]] = CHANGES
+
     @property
     def deciding(self) -> RaceVerdict:
         return self.at_own_size if self.own_size is not None and self.at_own_size is not None else self.at_today
+
+    @property
+    def verdicts(self) -> tuple[RaceVerdict, RaceVerdict | None]:
+        return self.at_today, self.at_own_size
+
+    @property
+    def all_rounds(self) -> tuple[RacedRound, ...]:
+        return (*self.rounds, *self.rounds_of_sizes)
 
     @property
     def own_size(self) -> int | None:
@@ -108,36 +92,18 @@ class FasterResult(RaceFound):
         return self.batch_size
 
     @property
-    def is_found(self) -> bool:
-        return self.chosen != TODAY or self.own_size is not None
-
-    @property
     def today_bytes(self) -> int | None:
         return next((row.memory_bytes for row in self.rows if row.entry == TODAY), None)
 
-    def headline_with(self, savings: Savings | None) -> str:
-        if not self.is_found:
-            if not self._is_any_compared and not self.at_today.ended_early:
-                return NONE_COMPARED
-            verdicts = [each for each in (self.at_today, self.at_own_size) if each is not None]
-            return nothing_found(verdicts)
-        lines = sum(len(each.lines) for each in self.lines if each.library == TORCH)
-        labels = [label_of_entry(self.chosen)] if self.chosen else []
-        labels += [] if self.own_size is None else [f"batch {self.own_size:,}"]
-        return headline(self.deciding, lines=lines, label=" + ".join(labels), savings=savings)
+    @property
+    def line_count(self) -> int:
+        return sum(len(each.lines) for each in self.lines if each.library == TORCH)
 
     @property
-    def _is_any_compared(self) -> bool:
-        return any(row.speed is not None or row.rough_speed is not None for row in self.rows)
+    def why_nothing(self) -> str:
+        is_any_compared = any(row.speed is not None or row.rough_speed is not None for row in self.rows)
+        return "" if is_any_compared or self.at_today.ended_early else NONE_COMPARED
 
     def to_dict(self) -> dict[str, Any]:
         whole = {"spec": self.spec.to_dict(), "device": self.device.to_dict()}
         return {"schema": SCHEMA, **asdict(self), **whole, "headline": self.headline}
-
-
-def order_of(rows: Sequence[Row]) -> list[Row]:
-
-    def speed(row: Row) -> float:
-        return row.speed.value if row.speed is not None else row.rough_speed or 0.0
-
-    return sorted(rows, key=lambda row: (row.entry != TODAY, -speed(row)))

@@ -12,8 +12,9 @@ against today's training in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Any, Protocol
 
@@ -23,17 +24,12 @@ from ..execution import Emit, Execution
 from ..machine.scratch import scratch_folder
 from ..machine.watch import MachineWatch, tree_seconds, usable_cores
 from ..provenance.read import run_facts
-from ..race.field import TODAY, Entry, RaceVerdict
-from ..race.numbers import STEPS, UNKNOWN, Numbers, compare_numbers, is_hidden, largest_difference
+from ..race.course import Course
+from ..race.field import TODAY, Entry, Field, NextRound, Timed
+from ..race.numbers import STEPS, compare_numbers, is_hidden, largest_difference
+from ..race.row import Row
 from ..race.rule import does_load_stay
-from ..race.variants import (
-    Change,
-    NotTried,
-    changes_to_try,
-    field_of,
-    label_of_entry,
-    settings_of_entry,
-)
+from ..race.variants import label_of_entry, settings_of_entry
 from ..results.losses import Losses
 from ..results.result import DeviceFacts, Outcome, Reason
 from ..runner import Hold, WorkerSweep, own_worker
@@ -42,18 +38,8 @@ from ..speed.comparison import TimedBlock
 from ..speed.rounds import describe_load
 from ..text.units import format_duration
 from ..worker.prober import Prober
-from .answer import (
-    BLOCK_SECONDS,
-    concluded,
-    field_of_sizes,
-    not_reached,
-    options_of,
-    tolerance_of,
-    with_figures,
-    with_speed,
-)
-from .course import Course
-from .result import AtSize, FasterResult, Row
+from .answer import BLOCK_SECONDS, RaceOfSettings, tolerance_of
+from .result import AtSize, FasterResult
 from .spec import FasterSpec
 
 LEAST_STEPS = 2.5
@@ -73,16 +59,6 @@ class Racer(Prober, Protocol):
 
     def turn_to(self, spec: RunSpec) -> None: ...
     def losses(self, batch_size: int, *, steps: int, seconds: float) -> Losses: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Admitted:
-    """What is known of an entry before it races. `reason` is why it does not."""
-
-    numbers: Numbers = UNKNOWN
-    memory_bytes: int | None = None
-    compile_seconds: float | None = None
-    reason: str | None = None
 
 
 def race(
@@ -117,10 +93,9 @@ class _Running:
         self.base = spec.run_spec()
         self.size = spec.current_batch_size
         self.block_seconds = BLOCK_SECONDS
-        self.admitted: dict[Entry, Admitted] = {}
+        self.admitted: dict[Entry, Row] = {}
         self.today_losses: tuple[float, ...] = ()
         self.own_difference: float | None = None
-        self.largest: dict[Entry, int | None] = {}
         self.watch = MachineWatch(own_seconds=tree_seconds)
 
     @property
@@ -134,22 +109,23 @@ class _Running:
         load = describe_load(self.watch.others_so_far(), len(usable_cores()))
         if load is not None and self.device.kind == "cpu":
             self.execution.log(load, "warning")
-        changes, not_tried = changes_to_try(self.base, self.spec.wanted)
-        for each in not_tried:
+        kind, cores = self.device.kind, len(usable_cores())
+        race = RaceOfSettings(today=self.base, wanted=self.spec.wanted, device_kind=kind, cores=cores)
+        for each in race.changes[1]:
             self.execution.log(f"not tried: {each.label}: {each.reason}")
         self.execution.timed("numbers", self._repeat_today)
-        course = self._at_today(changes)
-        at_today = self.execution.timed("racing", course.raced)
-        if at_today.ended_early:  # without an answer at today's size, other sizes are worth no time
-            course.until_seconds = self.spec.time_budget_seconds
-            at_today = self.execution.timed("racing", course.raced)
-        sizes, course_of_sizes = list[AtSize](), None
-        if not at_today.ended_early and not does_load_stay(course.racing, course.rounds):
-            sizes, course_of_sizes = self.execution.timed("sizing", lambda: self._sizes(at_today, changes))
-        at_own = None
-        if course_of_sizes is not None:
-            at_own = self.execution.timed("racing_sizes", course_of_sizes.raced)
-        return self._result(course, at_today, sizes, course_of_sizes, at_own, not_tried)
+        race = self._with_sizes(self._at_today(replace(race, own_difference=self.own_difference)))
+        return FasterResult(
+            spec=self.spec,
+            device=self.device,
+            own_difference=race.own_difference,
+            rounds=tuple(race.rounds),
+            rounds_of_sizes=tuple(race.rounds_of_sizes),
+            cores=cores,
+            environment=self.environment,
+            total_seconds=self.execution.seconds,
+            **race.members(),
+        )
 
     def _open(self) -> None:
         self.worker.open()
@@ -177,16 +153,68 @@ class _Running:
         said = "to the bit" if self.own_difference == 0 else f"within {self.own_difference or 0:.1e}"
         self.execution.log(f"today's training repeats its losses {said}")
 
-    def _at_today(self, changes: tuple[Change, ...]) -> Course:
-        is_cpu = self.device.kind == "cpu"
-        return Course(
-            field_of(self.base, changes, cores=len(usable_cores()), shares_cores=is_cpu),
-            self.execution,
-            label_of_entry,
-            lambda entry: self._block(entry, self.size),
-            self._why_not_admitted,
-            SHARE_AT_TODAY * self.spec.time_budget_seconds,
+    def _course(
+        self,
+        racing: Field,
+        until_seconds: float,
+        label: Callable[[Entry], str],
+        trained: Callable[[Entry], tuple[Entry, int]],
+    ) -> Course:
+        """Return a race of blocks of steps in random order. `trained` is what an entry changes, and its batch size."""
+        rng = random.Random(0)  # noqa: S311 - the order of blocks
+
+        def time(_: NextRound, entry: Entry) -> Timed:
+            block = self._block(*trained(entry))
+            if block.outcome is not Outcome.FITS:
+                raise WorkloadFailed(f"{block.error_type}: {block.error_message}")
+            return Timed(entry, block.samples_per_second, block.conditions.get("others_cores"))
+
+        def say(step: NextRound, _: Sequence[Timed]) -> str:
+            return f"round {len(course.rounds) + 1}, {step.stage}: {', '.join(map(label, step.entries))}"
+
+        course = Course(
+            racing=racing,
+            execution=self.execution,
+            until_seconds=until_seconds,
+            label=label,
+            begin=lambda step: rng.sample(step.entries, len(step.entries)),
+            time=time,
+            say=say,
         )
+        return course
+
+    def _at_today(self, race: RaceOfSettings) -> RaceOfSettings:
+        """Race at today's batch size, and search the sizes of what led."""
+        until_seconds = SHARE_AT_TODAY * self.spec.time_budget_seconds
+        course = self._course(race.racing, until_seconds, label_of_entry, lambda entry: (entry, self.size))
+        course.admit = self._why_not_admitted
+        verdict, sizes = self.execution.timed("racing", course.raced), list[AtSize]()
+        if verdict.ended_early:  # without an answer at today's size, other sizes are worth no time
+            course.until_seconds = self.spec.time_budget_seconds
+            verdict = self.execution.timed("racing", course.raced)
+        if not verdict.ended_early and not does_load_stay(course.racing, course.rounds):
+            sizes = self.execution.timed("sizing", lambda: self._sizes(verdict.leader, race.racing))
+        failed = course.reasons
+        rows = [replace(row, reason=row.reason or failed.get(entry)) for entry, row in self.admitted.items()]
+        return replace(race, rows=rows, rounds=course.rounds, sizes=sizes)
+
+    def _with_sizes(self, race: RaceOfSettings) -> RaceOfSettings:
+        """Race what has a larger batch size of its own against today's training."""
+
+        def trained(entry: Entry) -> tuple[Entry, int]:
+            option = race.options[entry[0]] if entry else None
+            return (TODAY, self.size) if option is None else (option.entry, option.batch_size)
+
+        def label(entry: Entry) -> str:
+            return entry[0] if entry else f"today at {self.size}"
+
+        if not race.options:
+            return race
+        course = self._course(race.racing_sizes, self.spec.time_budget_seconds, label, trained)
+        self.execution.timed("racing_sizes", course.raced)
+        failed = course.reasons
+        sizes = [replace(each, reason=each.reason or failed.get((each.option,))) for each in race.sizes]
+        return replace(race, sizes=sizes, rounds_of_sizes=course.rounds)
 
     def _block(self, entry: Entry, batch_size: int, seconds: float | None = None) -> TimedBlock:
         self.worker.turn_to(self._spec_of(entry))
@@ -201,7 +229,7 @@ class _Running:
             self.admitted[entry] = self._admit(entry)
         return self.admitted[entry].reason
 
-    def _admit(self, entry: Entry) -> Admitted:
+    def _admit(self, entry: Entry) -> Row:
         self.execution.check_deadline()
         self.execution.stage(f"admitting {label_of_entry(entry)}")
         most_seconds, left = SHARE_OF_ADMISSION * self.spec.time_budget_seconds, self.execution.seconds_left
@@ -211,15 +239,16 @@ class _Running:
             if self.execution.seconds_left <= 0:
                 raise
             took = format_duration(most_seconds)
-            return Admitted(reason=f"it took more than {took} before it could race: give more time, or try it alone")
+            reason = f"it took more than {took} before it could race: give more time, or try it alone"
+            return Row(entry=entry, label=label_of_entry(entry), reason=reason)
 
-    def _trained(self, entry: Entry, seconds: float) -> Admitted:
+    def _trained(self, entry: Entry, seconds: float) -> Row:
         """Train an entry for its losses and its memory. Raises TimeIsUp where that takes longer."""
-        until = self.execution.seconds + seconds
+        until, row = self.execution.seconds + seconds, Row(entry=entry, label=label_of_entry(entry))
         try:
             tried = self._block(entry, self.size, seconds)
             if tried.outcome is not Outcome.FITS:
-                return Admitted(reason=f"{tried.error_type}: {tried.error_message}")
+                return replace(row, reason=f"{tried.error_type}: {tried.error_message}")
             if entry == TODAY:
                 self.block_seconds = max(BLOCK_SECONDS, LEAST_STEPS * median(tried.step_seconds))
             compiling = tried.conditions.get("compile_seconds")
@@ -235,7 +264,7 @@ class _Running:
                 progress=self._say_step,
             )
         except EngineError as error:
-            return Admitted(reason=str(error))
+            return replace(row, reason=str(error))
         reason = None
         if not probe.fits:
             reason = f"{probe.error_type}: {probe.error_message}"
@@ -244,40 +273,18 @@ class _Running:
         elif entry != TODAY and not numbers.is_offered:
             by = "" if numbers.largest_difference is None else f" by up to {numbers.largest_difference:.2g} of it"
             reason = f"its losses differ from today's{by}, more than its precision explains"
-        return Admitted(numbers, probe.memory_bytes, compiling, reason)
+        return replace(row, numbers=numbers, memory_bytes=probe.memory_bytes, compile_seconds=compiling, reason=reason)
 
-    def _sizes(self, verdict: RaceVerdict, changes: tuple[Change, ...]) -> tuple[list[AtSize], Course | None]:
-        names = {change.name for change in changes}
-        leader = verdict.leader
-        wanted: list[Entry] = [TODAY, leader]
-        if CHECKPOINTING in names and (more := self._with_checkpointing(leader, changes)) is not None:
-            wanted.append(more)
+    def _sizes(self, leader: Entry, racing: Field) -> list[AtSize]:
+        more = racing.entry([*leader, CHECKPOINTING])  # the leader itself, where it is none of the changes that race
         found: list[AtSize] = []
-        for entry in dict.fromkeys(wanted):
+        for entry in dict.fromkeys(each for each in (TODAY, leader, more) if each is not None):
             try:
                 if self._why_not_admitted(entry) is None:
                     found.append(self._searched(entry, SHARE_OF_SEARCHES * self.execution.seconds_left))
             except TimeIsUp:
                 break
-        options = options_of(found, self.size)
-        if not options:
-            return found, None
-        course = Course(
-            field_of_sizes(options, cores=len(usable_cores()), shares_cores=self.device.kind == "cpu"),
-            self.execution,
-            lambda entry: entry[0] if entry else f"today at {self.size}",
-            lambda entry: self._block(*self._option(options, entry)),
-            lambda _: None,
-            self.spec.time_budget_seconds,
-        )
-        return found, course
-
-    def _option(self, options: Mapping[str, AtSize], entry: Entry) -> tuple[Entry, int]:
-        return (options[entry[0]].entry, options[entry[0]].batch_size) if entry else (TODAY, self.size)
-
-    def _with_checkpointing(self, leader: Entry, changes: tuple[Change, ...]) -> Entry | None:
-        field_ = field_of(self.base, changes)
-        return None if CHECKPOINTING in leader else field_.entry([*leader, CHECKPOINTING])
+        return found
 
     def _searched(self, entry: Entry, seconds: float) -> AtSize:
         label = label_of_entry(entry)
@@ -295,7 +302,6 @@ class _Running:
         except EngineError as error:
             return AtSize(entry, label, 0, None, reason=str(error))
         largest = None if boundary.reason is Reason.TIME_BUDGET else boundary.largest_batch_size
-        self.largest[entry] = largest
         reason = None if with_reserve else "no size that keeps the reserve was found in time"
         self.execution.log(f"{label}: largest {largest or 'not found in time'}, with the reserve {with_reserve or '-'}")
         return AtSize(entry, label, with_reserve or 0, largest, reason=reason)
@@ -304,45 +310,3 @@ class _Running:
         """Pass on what a search is doing; its probes are of other settings than the run's."""
         if event["event"] in ("stage", "progress"):
             self.execution.emit({**event, "seconds": round(self.execution.seconds, 3)})
-
-    def _result(
-        self,
-        course: Course,
-        at_today: RaceVerdict,
-        sizes: list[AtSize],
-        of_sizes: Course | None,
-        at_own: RaceVerdict | None,
-        not_tried: tuple[NotTried, ...],
-    ) -> FasterResult:
-        rounds, rounds_of_sizes = tuple(course.rounds), tuple(of_sizes.rounds) if of_sizes else ()
-        if of_sizes is not None:
-            sizes = [self._at_size(each, of_sizes) for each in sizes]
-        return FasterResult(
-            spec=self.spec,
-            device=self.device,
-            rows=tuple(self._rows(course, sizes)),
-            not_tried=(*not_tried, *not_reached(course.racing, self.admitted)),
-            own_difference=self.own_difference,
-            rounds=rounds,
-            rounds_of_sizes=rounds_of_sizes,
-            cores=course.racing.cores,
-            environment=self.environment,
-            total_seconds=self.execution.seconds,
-            **concluded(self.base, self.device.kind, at_today, at_own, sizes, [*rounds, *rounds_of_sizes]),
-        )
-
-    def _rows(self, course: Course, sizes: list[AtSize]) -> Iterator[Row]:
-        for entry, known in self.admitted.items():
-            row = Row(
-                entry=entry,
-                memory_bytes=known.memory_bytes,
-                numbers=known.numbers,
-                largest_batch_size=self.largest.get(entry),
-                compile_seconds=known.compile_seconds,
-                reason=known.reason or course.reasons.get(entry),
-            )
-            yield with_figures(row, self.base, course.rounds, course.racing, sizes)
-
-    def _at_size(self, at: AtSize, course: Course) -> AtSize:
-        raced = with_speed(at, course.rounds, course.racing)
-        return replace(raced, reason=at.reason or course.reasons.get((at.option,)))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Protocol
 
 from ..results.intervals import Interval
 from ..results.result import Savings
 from ..results.savings import savings_assuming
 from ..results.speed_rounds import SpeedClaim
-from .field import Entry, RaceVerdict
+from .field import TODAY, Entry, RacedRound, RaceVerdict
 from .row import VariantRow
 from .text import (
     NO_GAIN,
@@ -18,6 +18,9 @@ from .text import (
     describe_basis,
     describe_gain,
     describe_saving,
+    headline,
+    less_memory,
+    nothing_found,
     share_saved,
 )
 
@@ -25,28 +28,69 @@ _IN_SHORT = {NO_GAIN: "nothing found", NONE_RACED: "nothing to race", NOT_TOGETH
 
 
 class RaceFound(Protocol):
-    """What follows from the verdict that decides, and from the changes that save memory."""
+    """What follows from the verdicts of a race, and from the changes that save memory."""
 
     __slots__ = ()
+    changes: ClassVar[Mapping[str, Any]]
+    """All changes that there are, by their names; each has a label."""
     savings: Savings
     chosen: Entry
 
     @property
     def deciding(self) -> RaceVerdict: ...
     @property
-    def is_found(self) -> bool: ...
+    def verdicts(self) -> Sequence[RaceVerdict | None]:
+        """The verdicts of its two parts; None of a part that it had not."""
+
+    @property
+    def all_rounds(self) -> tuple[RacedRound, ...]: ...
+    @property
+    def line_count(self) -> int:
+        """How many lines make what is recommended."""
+
+    @property
+    def why_nothing(self) -> str:
+        """Why nothing is recommended for speed, where it is not what the verdicts say; empty where it is."""
+
     @property
     def today_bytes(self) -> int | None: ...
     @property
     def stated_batch_size(self) -> int | None:
         """Today's batch size; None where it may be another than the one that was seen."""
 
-    def headline_with(self, savings: Savings | None) -> str:
-        """Write the answer in a sentence, with what it saves."""
+    @property
+    def is_found(self) -> bool:
+        return self.chosen != TODAY or self.own_size is not None
+
+    @property
+    def recommended(self) -> tuple[str, ...]:
+        """The labels of the changes that are recommended."""
+        return tuple(self.changes[name].label for name in self.chosen)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The changes that are recommended, and "batch 64" where another batch size is one of them."""
+        return (*self.recommended, *(() if self.own_size is None else (f"batch {self.own_size:,}",)))
 
     @property
     def headline(self) -> str:
         return self.headline_with(self.savings)
+
+    def headline_with(self, savings: Savings | None) -> str:
+        """Write the answer in a sentence, with what it saves."""
+        if self.is_found:
+            return headline(self.deciding, lines=self.line_count, label=" + ".join(self.parts), savings=savings)
+        why = self.why_nothing or nothing_found([each for each in self.verdicts if each is not None])
+        return " ".join([*(less_memory(row, self.today_bytes or 0) for row in self.savers[:1]), why])
+
+    @property
+    def timed_rounds(self) -> int:
+        return sum(each.failed is None for each in self.all_rounds)
+
+    def check_names(self, named: Iterable[str]) -> None:
+        """Raise ValueError for a change that is gone."""
+        if unknown := {*self.chosen, *named} - self.changes.keys():
+            raise ValueError(f"there is no change {min(unknown)!r}")
 
     @property
     def savers(self) -> Sequence[VariantRow]:

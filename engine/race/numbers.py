@@ -88,3 +88,12 @@ def judge_difference(found: float, own: float | None, tolerance: float) -> Numbe
     if found == 0.0:
         return Numbers(Sameness.BITS, found, allowed)
     return Numbers(Sameness.ROUNDING if found <= allowed else Sameness.DIFFERS, found, allowed)
+
+
+def judge_again(stored: Numbers, own: float | None, tolerance: float) -> Numbers:
+    """Judge the largest difference that a document has once more."""
+    if is_hidden(own):
+        return UNKNOWN
+    if stored.largest_difference is not None:
+        return judge_difference(stored.largest_difference, own, tolerance)
+    return stored if stored.sameness is Sameness.UNKNOWN else Numbers(Sameness.DIFFERS, None, tolerance)

@@ -2,33 +2,63 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from ..results.intervals import Interval
-from .field import Entry
-from .numbers import Numbers
+from .field import TODAY, Entry
+from .numbers import UNKNOWN, Numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VariantRow:
-    """One change. `reason` says why it is not recommended, where that is not its speed.
+class Figures:
+    """What is known of one change, or of several together, at today's batch size.
 
-    `speed` is how many times as fast the training was with it, as without; where `beside` names changes, those were
-    made in both. `memory_bytes` is the peak, at today's batch size or at `largest_batch_size`. `lines` are pasted.
+    `speed` is how many times as fast the training was with it, as without, from all rounds that timed both; only the
+    verdict's figure is from rounds of their own. `rough_speed` stands in its place where rounds are too few, or too
+    disturbed, for an interval. `memory_bytes` is the peak. `largest_batch_size` is None where it was not searched.
+    `pays_after_steps` are the steps after which the seconds of compiling are made up for. `reason` says why it is not
+    recommended, where that is not its speed.
     """
 
-    name: str
     label: str
-    reason: str | None = None
     speed: Interval | None = None
     rough_speed: float | None = None
-    """Stands in its place where rounds are too few, or too disturbed, for an interval."""
-    beside: Entry = ()
     memory_bytes: int | None = None
-    largest_batch_size: int | None = None
     numbers: Numbers | None = None
-    draws_elsewhere: bool = False
-    """Whether the data's rows, or dropout, draw other random numbers with it: losses cannot be compared."""
+    largest_batch_size: int | None = None
     compile_seconds: float | None = None
     pays_after_steps: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row(Figures):
+    """One change, or several together; without any it is today's training."""
+
+    entry: Entry
+    kind: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+    numbers: Numbers = UNKNOWN
+    samples_per_second: float | None = None
+
+    @property
+    def place(self) -> tuple[bool, float]:
+        """Return what tables are sorted by: today's training first, then the fastest."""
+        speed = self.speed.value if self.speed is not None else self.rough_speed or 0.0
+        return self.entry != TODAY, -speed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariantRow(Figures):
+    """One change of a script. Where `beside` names changes, those were made in both. `lines` are pasted."""
+
+    name: str
+    beside: Entry = ()
+    draws_elsewhere: bool = False
+    """Whether the data's rows, or dropout, draw other random numbers with it: losses cannot be compared."""
     lines: str = ""
+
+    def as_row(self, kind: str) -> Row:
+        figures = {each.name: getattr(self, each.name) for each in fields(Figures)}
+        return Row(**figures | {"entry": (self.name,), "kind": kind, "numbers": self.numbers or UNKNOWN})

@@ -31,9 +31,9 @@ with scratch_folder() as cache_folder:
     )
     today = starts.first()
     changed = starts.trial(changes)
-if starts.known_facts.draws_masks:
+if starts.facts.draws_masks:
     starts.trial((), mask_seed=OTHER_SEED)
-reasons = {each.name: each.why_not(starts.known_facts) for each in VARIANTS}
+reasons = {each.name: each.why_not(starts.facts) for each in VARIANTS}
 memory = {"today": today.memory_bytes, "changed": changed.memory_bytes}
-draws = starts.known_facts.any_model("draws")
+draws = starts.facts.any_model("draws")
 print(json.dumps({"kind": starts.device.kind, "memory": memory, "reasons": reasons, "draws": draws}))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from analysis.api.kinds.command import Command
 from analysis.api.kinds.estimate import Estimate
 from analysis.api.kinds.measurement import Measurement
-from analysis.api.kinds.own_race import OwnRace
-from analysis.api.kinds.race import Race
+from analysis.api.kinds.race import OwnRace, Race
 from analysis.api.kinds.requests import Requests
 from analysis.api.kinds.validation import Validation
 from engine.kinds import ByKind

@@ -1,4 +1,4 @@
-"""Requests of races."""
+"""Requests of races: of settings alone, because a script is raced where it is, and reported."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from analysis.api.kinds.measurement import measurement_body
 from analysis.api.kinds.requests import VERSION_OF_FORM, Components, Requests, placed, settings_in
 from analysis.api.kinds.setting_schema import properties_of
 from analysis.models import Run
+from analysis.runs.kinds.race import RACED_THERE
 from engine.estimate.spec import OWN
 from engine.faster.result import FasterResult
 from engine.faster.spec import FasterSpec
 from engine.settings.rank_settings import OF_STARTS
+from engine.tune.faster.result import OwnRaceResult
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
@@ -38,3 +40,26 @@ class Race(Requests):
 
     def body_of(self, run: Run) -> dict[str, Any]:
         return measurement_body(super().body_of(run), run)
+
+
+class OwnRace(Requests):
+    """None can be made. Its result is described."""
+
+    result_type, result_name = OwnRaceResult, OwnRaceResult.__name__
+    elsewhere = RACED_THERE
+
+    def described_result(self) -> Components:
+        headline = {"type": "string", "description": "What makes the script faster, in a sentence."}
+        goal = {"type": "string", "description": "What the command was tuned for."}
+        derived = {
+            "model": {"type": "string", "description": "What is raced, in a word: its name, or its script's."},
+            "function": {"type": ["string", "null"], "description": "None: a function is not raced."},
+            "catalogue": {
+                "type": ["object", "null"],
+                "description": "The settings of a catalogue model, if it is one.",
+            },
+        }
+        return {
+            "OwnRaceSpec": {"properties": derived},
+            "OwnRaceResult": {"properties": {"schema": VERSION_OF_FORM, "goal": goal, "headline": headline}},
+        }

@@ -12,8 +12,7 @@ from analysis.models import Run
 from analysis.presentation.formatting import percent_more
 from analysis.presentation.kinds import presentation_of
 from analysis.presentation.unreadable import UnreadableError
-from engine.documents.own_raced import OwnRaced
-from engine.documents.raced import Raced, RaceRow
+from engine.documents.raced import AnyRace, RaceRow
 from engine.race.field import TODAY
 from engine.tune.faster.answer import FAILED
 
@@ -26,15 +25,14 @@ class ComparedRace:
     """One race of a comparison; `race` is None for a run without a result."""
 
     subject: ComparedRun
-    race: Raced | OwnRaced | None
+    race: AnyRace | None
 
     @property
     def answer(self) -> str:
         """Write "1.42x [1.39, 1.46] as fast: Fused optimizer + batch 64", or what else was found."""
         if (race := self.race) is None:
             return ""
-        size = [f"batch {race.own_size:,}"] if race.own_size is not None else []
-        changes = [*race.recommended, *size] if race.factor else self.savers[:1]
+        changes = race.parts if race.factor else self.savers[:1]
         return ": ".join(filter(None, [race.in_short, " + ".join(changes)]))
 
     @property
@@ -117,7 +115,7 @@ def _compared_race(run: Run, number: int) -> ComparedRace:
     return ComparedRace(ComparedRun(run, facts, Outcome(), number=number), race)
 
 
-def _cells(race: Raced | OwnRaced | None) -> dict[str, ChangeCell]:
+def _cells(race: AnyRace | None) -> dict[str, ChangeCell]:
     if race is None:
         return {}
     cells = {each.row.label: _cell(each, race) for each in race.table if each.row.entry != TODAY}
@@ -126,7 +124,7 @@ def _cells(race: Raced | OwnRaced | None) -> dict[str, ChangeCell]:
     }
 
 
-def _cell(each: RaceRow, race: Raced | OwnRaced) -> ChangeCell:
+def _cell(each: RaceRow, race: AnyRace) -> ChangeCell:
     row, more = each.row, race.memory_change(each.row.memory_bytes)
     return ChangeCell(
         speed=each.speed,

@@ -26,15 +26,14 @@ from analysis.presentation.nothing_to_gain import nothing_to_gain
 from analysis.presentation.probe_rows import probe_key, probe_lines
 from analysis.presentation.result_summary import headline, reach
 from analysis.presentation.unreadable import UnreadableError, read_stored
-from analysis.runs.earlier.races import newest_race, newest_race_of_script
+from analysis.runs.earlier.races import OF_SCRIPTS, OF_SETTINGS, newest_race
 from engine.describe.boundary import certificate_lines, is_today_refused, why_not_certified
 from engine.describe.does_not_fit import ways_to_fit
 from engine.describe.key_figures import key_figures
 from engine.describe.rank_peaks import rank_peaks
 from engine.describe.speed import was_compared
 from engine.documents.measured import Measured
-from engine.documents.own_raced import OwnRaced
-from engine.documents.raced import Raced
+from engine.documents.raced import AnyRace
 from engine.documents.validated import Validated
 from engine.results.result import Reason, Savings
 from engine.tune.faster.command import again_command, faster_command
@@ -172,7 +171,7 @@ def _evidence(run: Run, result: Measured, money: Savings) -> dict[str, Any]:
 
 def _faster(run: Run, result: Measured, money: Savings) -> dict[str, Any]:
     is_script = run.kind == RunKind.COMMAND
-    raced = newest_race_of_script(run) if is_script else newest_race(run)
+    raced = newest_race(run, OF_SCRIPTS if is_script else OF_SETTINGS)
     answer, may_race = "", run.is_startable and not run.is_reported and not is_script
     if raced is not None:
         with suppress(UnreadableError):  # its own page says so; this run can be read
@@ -203,7 +202,7 @@ def result_plots(result: Measured) -> list[Plot]:
     return [plot for plot in (peak, speed) if plot is not None]
 
 
-def environment_rows(result: Measured | Validated | Raced | OwnRaced) -> list[tuple[str, str]]:
+def environment_rows(result: Measured | Validated | AnyRace) -> list[tuple[str, str]]:
     device = result.device
     rows = [
         ("Device", f"{device.name} ({device.device})"),

@@ -6,9 +6,8 @@ from analysis.models import Run
 from analysis.presentation.kinds.command import Command
 from analysis.presentation.kinds.estimate import Estimate
 from analysis.presentation.kinds.measurement import Measurement
-from analysis.presentation.kinds.own_race import OwnRace
 from analysis.presentation.kinds.presentation import Presentation
-from analysis.presentation.kinds.race import Race
+from analysis.presentation.kinds.race import OwnRace, Race
 from analysis.presentation.kinds.validation import Validation
 from analysis.presentation.labels import describe_limit, limit_of_run, settings_in_full
 from engine.kinds import ByKind

@@ -16,8 +16,7 @@ from analysis.presentation.labels import (
 )
 from analysis.presentation.unreadable import UnreadableError
 from analysis.runs.gpu_catalog import gpu_of
-from engine.documents.own_raced import OwnRaced
-from engine.documents.raced import Raced
+from engine.documents.raced import AnyRace
 from engine.results.result import Reason
 
 BATCH_SIZES, CHANGES = "batch sizes", "changes of the training"
@@ -75,7 +74,7 @@ class Presentation(Protocol):
     def doing(self, run: Run) -> str:
         return f"Finding the batch size of {model_name(run.model)}"
 
-    def race(self, run: Run) -> Raced | OwnRaced:
+    def race(self, run: Run) -> AnyRace:
         """Read the result of a race. Raises UnreadableError, as any other kind of run does."""
         raise UnreadableError(f"{self.noun} {run.pk} is no race")
 

@@ -1,14 +1,17 @@
-"""A race in words: settings that ran beside today's training in turns."""
+"""A race in words: what ran beside today's training in turns, settings of a model or changes of somebody's script."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 from analysis.models import Run
+from analysis.presentation.kinds.command import Command
 from analysis.presentation.kinds.presentation import CHANGES, Presentation, endings_of
 from analysis.presentation.labels import model_name
 from analysis.presentation.unreadable import UnreadableError, read_stored
-from engine.documents.own_raced import OwnRaced
-from engine.documents.raced import Raced
-from engine.progress import RACING_PHASES
+from engine.documents.raced import AnyRace, OwnRaced, Raced
+from engine.progress import RACING_OWN_PHASES, RACING_PHASES
 
 
 class Race(Presentation):
@@ -17,9 +20,10 @@ class Race(Presentation):
     mark = "race"
     compared_by = CHANGES
     endings = endings_of("race", "result", failed="the race failed")
+    read: ClassVar[staticmethod[[Any], AnyRace]] = staticmethod(Raced.from_dict)
 
-    def race(self, run: Run) -> Raced | OwnRaced:
-        return read_stored(Raced.from_dict, run.result)
+    def race(self, run: Run) -> AnyRace:
+        return read_stored(self.read, run.result)
 
     def found(self, run: Run) -> str:
         try:
@@ -37,3 +41,20 @@ class Race(Presentation):
 
     def phases(self, run: Run) -> tuple[str, ...]:
         return RACING_PHASES
+
+
+class OwnRace(Race):
+    """It ends as a race of settings does; of its script only the command is known."""
+
+    runs_own_code = True
+    has_limit = False
+    read = staticmethod(OwnRaced.from_dict)
+
+    def doing(self, run: Run) -> str:
+        return f"Racing what makes {model_name(run.model)} faster"
+
+    def phases(self, run: Run) -> tuple[str, ...]:
+        return RACING_OWN_PHASES
+
+    def settings(self, spec: Mapping[str, Any]) -> list[str]:
+        return Command().settings(spec)

@@ -17,8 +17,7 @@ from analysis.models import ALL_GPUS
 from analysis.models.text import storable_text
 from engine.documents.estimated import Estimated, EstimatedCard
 from engine.documents.measured import Measured
-from engine.documents.own_raced import OwnRaced
-from engine.documents.raced import Raced
+from engine.documents.raced import AnyRace
 from engine.documents.validated import Validated
 from engine.estimate.gpus import gpus
 from engine.results.result import DeviceFacts, EstimateError, Probe
@@ -36,14 +35,9 @@ def validation_columns(found: Validated) -> dict[str, Any]:
     return {**_device_columns(found.device), "verdict": found.verdict.value}
 
 
-def race_columns(found: Raced) -> dict[str, Any]:
+def race_columns(found: AnyRace) -> dict[str, Any]:
     """Return the columns of a race. It has no figures of a measurement: its speed-up compares settings, not sizes."""
-    return _device_columns(found.device)
-
-
-def own_race_columns(found: OwnRaced) -> dict[str, Any]:
-    """Return the columns of a race of a command: as few as that of a model has, and the batch size that it trained."""
-    return {**_device_columns(found.device), "current_batch_size": found.today.stated_batch_size}
+    return {**_device_columns(found.device), "current_batch_size": found.stated_batch_size}
 
 
 def _device_columns(device: DeviceFacts) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from django.db.models import Q
 
 from analysis.models import Run, State
-from analysis.models.querysets import RunQuerySet
 from analysis.runs.earlier.reuse import LOOKED_THROUGH_MAX
 from analysis.runs.kinds import rules_of
 from analysis.runs.queue.create import run_create
@@ -18,9 +17,9 @@ from engine.spec import TRAINING_SETTINGS
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
-_COMPARED = (*TRAINING_SETTINGS, "current_batch_size", "memory_limit_bytes")
-_COMPARED_OF_SCRIPTS = ("command", "directory")
-"""Their batch size is compared as a column: the spec of a race at the script's own size does not know it."""
+OF_SETTINGS = (*TRAINING_SETTINGS, "memory_limit_bytes")
+OF_SCRIPTS = ("command", "directory")
+"""The members of a spec by which a race is of the same training; batch sizes are compared as columns."""
 
 
 def race_start(*, run: Run, requested_by: User) -> Run:
@@ -37,26 +36,17 @@ def race_start(*, run: Run, requested_by: User) -> Run:
     )
 
 
-def newest_race(run: Run) -> Run | None:
-    return _newest(Run.objects.racing(), run, _COMPARED)
+def newest_race(run: Run, compared: tuple[str, ...]) -> Run | None:
+    """Find the newest finished race of what a run trains, at its batch size of today and on its device.
 
-
-def newest_race_of_script(run: Run) -> Run | None:
-    """Find the newest finished race of the run's command at its batch size of today, on its device."""
-    races = Run.objects.racing_scripts().filter(current_batch_size=run.current_batch_size)
-    return _newest(races, run, _COMPARED_OF_SCRIPTS)
-
-
-def _newest(races: RunQuerySet, run: Run, compared: tuple[str, ...]) -> Run | None:
-    """Return the newest that has the same, of all changes rather than of some that were named.
-
-    One that a stranger reported answers nobody else's run.
+    One of all changes is preferred to one of some that were named. One that a stranger reported answers nobody else's
+    run.
     """
     if run.device_id is None:
         return None
     own = Q() if run.requested_by_id is None else Q(requested_by=run.requested_by_id)
-    races = races.filter(Q(is_trusted=True) | own)
-    finished = races.filter(state=State.FINISHED, model=run.model, device_id=run.device_id)
+    races = Run.objects.racing(run.kind).filter(Q(is_trusted=True) | own, state=State.FINISHED, model=run.model)
+    finished = races.filter(device_id=run.device_id, current_batch_size=run.current_batch_size)
     wanted = [run.spec.get(name) for name in compared]
     newest = finished.defer("result", "memory_curve").order_by("-pk")[:LOOKED_THROUGH_MAX]
     same = [each for each in newest if [each.spec.get(name) for name in compared] == wanted]

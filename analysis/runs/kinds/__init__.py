@@ -8,8 +8,7 @@ from analysis.models import Run
 from analysis.runs.kinds.command import Command
 from analysis.runs.kinds.estimate import Estimate
 from analysis.runs.kinds.measurement import Measurement
-from analysis.runs.kinds.own_race import OwnRace
-from analysis.runs.kinds.race import Race
+from analysis.runs.kinds.race import OwnRace, Race
 from analysis.runs.kinds.rules import Rules
 from analysis.runs.kinds.validation import Validation
 from engine.kinds import ByKind, Spec

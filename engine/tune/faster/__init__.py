@@ -5,5 +5,6 @@ variants    PURE: what can be set, where it applies, and the lines that do the s
 spec        PURE: what is requested
 command     PURE: how it is typed, for a script whose batch sizes were searched
 trial       PURE: what one start of a variant showed beside today's
+answer      PURE: what follows from starts and rounds, in a run and of a document of another machine
 run         starts them
 """

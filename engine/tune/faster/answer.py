@@ -1,23 +1,27 @@
 """PURE: what follows from the starts and rounds of `tune --faster`: the rows, what races, and the answer.
 
-Used by the run, and again by `answers.own_race` for a document of another machine.
+Used by the run, and again by `answers.race` for a document of another machine.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
-from ...race.field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict
-from ...race.numbers import OWN_FACTOR, Numbers, Sameness, is_hidden
+from ...race.answer import adds_to, verdict_of, with_speed
+from ...race.field import TODAY, Entry, Field, RacedRound, RaceVerdict, mean_others_cores
+from ...race.numbers import OWN_FACTOR, UNKNOWN, Numbers, Sameness, is_hidden, judge_again
 from ...race.row import VariantRow
-from ...race.rule import decide, known_ratio
-from ...race.text import pays_after
+from ...race.rule import does_load_stay
+from ...race.text import lines_to_paste
+from ...results.savings import savings
 from ...results.speed_rounds import SpeedClaim, Stage
-from ...speed.claim import is_gain
+from ...settings.step_settings import ROUNDING_TOLERANCES
 from .facts import Facts
-from .result import Today
+from .spec import OwnRaceSpec
 from .variants import BY_NAME, COMPILE, CONFLICTS, VARIANTS, WORKERS, Variant
 
 NOTHING_TIMED = RaceVerdict(
@@ -40,28 +44,6 @@ def row_of(variant: Variant, facts: Facts) -> VariantRow:
     return VariantRow(name=variant.name, label=variant.label, lines=variant.lines_for(facts), reason=reason)
 
 
-def with_start(
-    row: VariantRow,
-    facts: Facts,
-    *,
-    beside: Entry,
-    memory_bytes: int | None,
-    numbers: Numbers,
-    noise: float | None,
-    compile_seconds: float | None,
-) -> VariantRow:
-    is_elsewhere = is_excused((row.name,), numbers, facts)
-    return replace(
-        row,
-        reason=None if numbers.is_offered or is_elsewhere else why_not_offered(numbers, noise),
-        beside=beside,
-        memory_bytes=memory_bytes,
-        numbers=numbers,
-        draws_elsewhere=is_elsewhere,
-        compile_seconds=compile_seconds if row.name == COMPILE else None,
-    )
-
-
 def _rows_draw_elsewhere(names: Entry, facts: Facts) -> bool:
     """Whether the rows may draw random numbers, and do so in other workers then, from other generators.
 
@@ -73,7 +55,8 @@ def _rows_draw_elsewhere(names: Entry, facts: Facts) -> bool:
 def _masks_otherwise(names: Entry, numbers: Numbers, facts: Facts) -> bool:
     if not (facts.draws_masks and any(BY_NAME[name].masks_otherwise for name in names)):
         return False
-    most = math.inf if facts.mask_noise is None else OWN_FACTOR * facts.mask_noise  # None: of an older version
+    noise = facts.today.mask_noise
+    most = math.inf if noise is None else OWN_FACTOR * noise  # None: of an older version
     return numbers.largest_difference is not None and numbers.largest_difference <= most
 
 
@@ -88,9 +71,9 @@ def is_excused(names: Entry, numbers: Numbers, facts: Facts) -> bool:
     return is_elsewhere or _masks_otherwise(names, numbers, facts)
 
 
-def why_not_offered(numbers: Numbers, noise: float | None) -> str:
+def why_not_offered(numbers: Numbers, facts: Facts) -> str:
     if numbers.sameness is Sameness.UNKNOWN:
-        return NOT_REPEATABLE if is_hidden(noise) else NO_LOSS
+        return NOT_REPEATABLE if is_hidden(facts.today.loss_noise) else NO_LOSS
     return DIFFERS if numbers.largest_difference is not None else NOT_FINITE
 
 
@@ -98,66 +81,150 @@ def is_raced(row: VariantRow) -> bool:
     return row.reason is None and row.memory_bytes is not None and not BY_NAME[row.name].saves_memory_only
 
 
-def race_waits_for_workers(today: Today, rows: Mapping[str, VariantRow]) -> bool:
-    """Whether loader workers race alone first: while data is waited for, no other change can gain."""
-    return today.is_limited_by_loader and WORKERS in rows and rows[WORKERS].reason is None
+@dataclass(frozen=True, kw_only=True)
+class RaceOfScript:
+    """What was measured of a race of a script, and what follows from it. `rows` have what their first starts showed."""
+
+    spec: OwnRaceSpec
+    facts: Facts
+    rows: Sequence[VariantRow]
+    rounds_of_workers: Sequence[RacedRound]
+    rounds: Sequence[RacedRound]
+    is_time_up: bool
+
+    @cached_property
+    def is_waiting(self) -> bool:
+        """Whether loader workers race alone first: while data is waited for, no other change can gain."""
+        applies = any(each.name == WORKERS and each.why_not(self.facts) is None for each in self.spec.variants)
+        return self.facts.today.is_limited_by_loader and applies
+
+    @cached_property
+    def started(self) -> tuple[VariantRow, ...]:
+        return tuple(map(self._started, self.rows))
+
+    @cached_property
+    def of_workers(self) -> Field:
+        return self._field(is_first=True)
+
+    @cached_property
+    def of_rest(self) -> Field:
+        return self._field(is_first=False)
+
+    @property
+    def is_given_up(self) -> bool:
+        return self.is_waiting and does_load_stay(self.of_workers, self.rounds_of_workers)
+
+    @cached_property
+    def at_workers(self) -> RaceVerdict | None:
+        return self._verdict(self.of_workers, self.rounds_of_workers) if self.is_waiting else None
+
+    @cached_property
+    def at_rest(self) -> RaceVerdict | None:
+        return None if self.is_given_up else self._verdict(self.of_rest, self.rounds)
+
+    @property
+    def base(self) -> Entry:
+        """Return the changes that the others are tried on top of."""
+        return TODAY if self.at_workers is None else self.at_workers.chosen
+
+    @property
+    def answer(self) -> tuple[RaceVerdict, Entry]:
+        """Return the verdict that decides, and what it recommends."""
+        first, rest = self.at_workers, self.at_rest
+        if rest is None or (first is not None and first.is_found and not adds_to(first, rest)):
+            return first or NOTHING_TIMED, self.base
+        return rest, (*self.base, *rest.chosen)
+
+    def members(self, memory_bytes: int | None, numbers: Numbers | None) -> dict[str, Any]:
+        """Return the members of a result; the arguments are of all that was chosen, where that is more than one."""
+        (verdict, entry), rounds = self.answer, [*self.rounds_of_workers, *self.rounds]
+        rows = tuple(map(self._raced, self.rows, self.started))
+        numbers = None if numbers is None else self._judged(numbers, coarsest(entry))
+        if len(entry) < 2:
+            row = next((each for each in rows if each.name in entry), None)
+            memory_bytes, numbers = (row.memory_bytes, row.numbers) if row else (None, None)
+        chosen, why_dropped = together(entry, numbers, self.facts)
+        ended = GIVEN_UP if self.is_given_up else TIME_IS_UP if self.is_time_up else None
+        gain = verdict.gain if chosen else None
+        return {
+            "rows": rows,
+            "at_workers": self.at_workers,
+            "base": self.base,
+            "at_rest": self.at_rest,
+            "verdict": verdict,
+            "chosen": chosen,
+            "chosen_memory_bytes": memory_bytes,
+            "chosen_numbers": numbers,
+            "savings": savings(self.spec, gain, is_bound=verdict.claim is SpeedClaim.AT_LEAST),
+            "lines": tuple(lines_to_paste(chosen, rows)),
+            "others_cores": mean_others_cores(rounds),
+            "remarks": tuple(filter(None, (ended, why_dropped))),
+        }
+
+    def _verdict(self, racing: Field, rounds: Sequence[RacedRound]) -> RaceVerdict:
+        return verdict_of(racing, rounds) if rounds or not self.is_time_up else NOTHING_TIMED
+
+    def _is_first(self, row: VariantRow) -> bool:
+        return self.is_waiting and row.name == WORKERS
+
+    def _field(self, *, is_first: bool) -> Field:
+        names = tuple(row.name for row in self.started if self._is_first(row) is is_first and is_raced(row))
+        is_cpu, cores = self.facts.device_kind == "cpu", self.facts.today.cores
+        return Field(names, CONFLICTS, cores=cores, shares_cores=is_cpu)
+
+    def _judged(self, numbers: Numbers, rounds_as: str) -> Numbers:
+        noise = self.facts.today.loss_noise
+        return UNKNOWN if noise is None else judge_again(numbers, noise, ROUNDING_TOLERANCES[rounds_as])
+
+    def _started(self, row: VariantRow) -> VariantRow:
+        """Return the row as its first start left it, with why it does not race."""
+        variant = BY_NAME[row.name]
+        begun = row_of(variant, self.facts)
+        if begun.reason is not None:
+            return begun
+        if row.memory_bytes is None:
+            return replace(begun, reason=None if row.reason is None else _failure(row))
+        numbers = self._judged(row.numbers or UNKNOWN, variant.rounds_as)
+        is_elsewhere = is_excused((row.name,), numbers, self.facts)
+        return replace(
+            begun,
+            reason=None if numbers.is_offered or is_elsewhere else why_not_offered(numbers, self.facts),
+            memory_bytes=row.memory_bytes,
+            numbers=numbers,
+            draws_elsewhere=is_elsewhere,
+            compile_seconds=row.compile_seconds if row.name == COMPILE else None,
+        )
+
+    def _raced(self, row: VariantRow, started: VariantRow) -> VariantRow:
+        base, racing, rounds = self.base, self.of_rest, self.rounds
+        if self._is_first(row):
+            base, racing, rounds = TODAY, self.of_workers, self.rounds_of_workers
+        if started.memory_bytes is not None:
+            started = replace(started, beside=base)
+        if not is_raced(started):
+            return started
+        # with a base, the evaluation compares with today's own training
+        alike = [each for each in rounds if not base or each.stage is Stage.SELECTION]
+        gain = self.at_workers.gain if base and self.at_workers is not None else None
+        step_seconds = self.facts.today.step_seconds / (1.0 if gain is None else gain.value)
+        found = with_speed(started, (row.name,), alike, racing, step_seconds)
+        has_failed = any(each.failed == (row.name,) for each in rounds)
+        return replace(found, reason=_failure(row)) if has_failed else found
 
 
-def field_of(names: Iterable[str], *, cores: int, shares_cores: bool, most_seconds: float = math.inf) -> Field:
-    return Field(tuple(names), CONFLICTS, most_seconds=most_seconds, cores=cores, shares_cores=shares_cores)
+def _failure(row: VariantRow) -> str:
+    """Return why a variant that was started shows nothing: in the words of its machine, which nothing follows from."""
+    return row.reason if row.reason is not None and row.reason.startswith(FAILED) else FAILED
 
 
-def verdict_of(racing: Field, rounds: Sequence[RacedRound]) -> RaceVerdict:
-    """Return the verdict of rounds after which nothing was timed any more: as if the time was up."""
-    verdict = decide(replace(racing, most_seconds=0.0), rounds)
-    assert isinstance(verdict, RaceVerdict)
-    return verdict
-
-
-def order_of_round(step: NextRound, number: int) -> tuple[Entry, ...]:
-    """Return the order of the starts of a round: the reverse of the one before, so a slow drift meets all alike."""
-    return step.entries[::-1] if number % 2 else step.entries
-
-
-def with_speed(
-    row: VariantRow, rounds: Sequence[RacedRound], racing: Field, *, base: Entry, step_seconds: float
-) -> VariantRow:
-    # with a base, the evaluation compares with today's own training
-    alike = [each for each in rounds if not base or each.stage is Stage.SELECTION]
-    speed, rough_speed = known_ratio((row.name,), alike, racing)
-    steps = pays_after(row.compile_seconds, speed, step_seconds)
-    return replace(row, speed=speed, rough_speed=rough_speed, pays_after_steps=steps)
-
-
-def answer_of(at_workers: RaceVerdict | None, at_rest: RaceVerdict | None) -> tuple[RaceVerdict, Entry]:
-    """Return the verdict that decides, and what it recommends."""
-    base = TODAY if at_workers is None else at_workers.chosen
-    if at_rest is None or (base and not (at_rest.is_found and adds_to(at_workers, at_rest))):
-        return at_workers or NOTHING_TIMED, base
-    return at_rest, (*base, *at_rest.chosen) if at_rest.is_found else TODAY
-
-
-def adds_to(at_workers: RaceVerdict | None, at_rest: RaceVerdict) -> bool:
-    if at_workers is None or at_workers.gain is None or at_rest.gain is None:
-        return True
-    alone, both = at_workers.gain, at_rest.gain
-    return is_gain(both.value / alone.value, both.low / alone.value)
-
-
-def step_seconds_on(base: Entry, today: Today, at_workers: RaceVerdict | None) -> float:
-    """Return how long a step takes with the changes that the others are tried on top of."""
-    gain = at_workers.gain if base and at_workers is not None else None
-    return today.step_seconds if gain is None else today.step_seconds / gain.value
-
-
-def together(chosen: Entry, numbers: Numbers | None, facts: Facts, noise: float | None) -> tuple[Entry, str | None]:
+def together(chosen: Entry, numbers: Numbers | None, facts: Facts) -> tuple[Entry, str | None]:
     """Return what is left of what was chosen, and what is to be said of it where all together do not train the same."""
     name = f"{describe_entry(chosen)} together"
     if numbers is None:
         return chosen, f"{name}: {NOT_STARTED}" if len(chosen) > 1 else None
     if numbers.is_offered or is_excused(chosen, numbers, facts):
         return chosen, None
-    return TODAY, f"{name}: {why_not_offered(numbers, noise)}"
+    return TODAY, f"{name}: {why_not_offered(numbers, facts)}"
 
 
 def coarsest(names: Iterable[str]) -> str:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...from_json import from_json
-from ...results.result import DeviceFacts
 from ...settings.step_settings import AMPERE
 from ..reading import Reading, Step
+from ..training import LOADER_LIMITS_FROM
 
 QUEUE = 2  # batches that a worker of a DataLoader makes ahead, by default
 
@@ -88,38 +88,43 @@ class Noted:
         return from_json(cls, {**noted, "loaders": loaders})
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """One start of today's training, rank 0, on a machine with `cores` for each rank.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Today:
+    """Today's training. `loss_noise` is the largest relative difference between the losses of two starts of it.
 
-    `mask_noise` is `result.Today.mask_noise`.
+    `mask_noise` is that of a start to one in which a GPU drew other numbers for dropout; None: none are drawn there.
+
+    Where the batch size is guessed, no text states it.
     """
 
-    noted: Noted
-    device_kind: str
-    compute_capability: tuple[int, ...] | None
-    cores: int
-    peak_bytes: int
+    batch_size: int
+    samples_per_step: int
+    ranks: int
+    memory_bytes: int
+    step_seconds: float
     waiting_fraction: float | None
+    loss_noise: float | None
+    cores: int
+    is_batch_size_guessed: bool = False
     mask_noise: float | None = None
 
-    @classmethod
-    def of(
-        cls,
-        noted: Noted,
-        device: DeviceFacts,
-        *,
-        cores: int,
-        ranks: int,
-        peak_bytes: int,
-        waiting_fraction: float | None,
-        mask_noise: float | None = None,
-    ) -> Facts:
-        """Join them with what was measured. Raises ValueError where the compute capability is none."""
-        capability = device.compute_capability
-        known = tuple(map(int, capability.split("."))) if capability else None
-        own_cores = max(cores // max(ranks, 1), 1)
-        return cls(noted, device.kind, known, own_cores, peak_bytes, waiting_fraction, mask_noise)
+    @property
+    def stated_batch_size(self) -> int | None:
+        return None if self.is_batch_size_guessed else self.batch_size
+
+    @property
+    def is_limited_by_loader(self) -> bool:
+        return (self.waiting_fraction or 0.0) >= LOADER_LIMITS_FROM
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of today's training, rank 0, and of its device."""
+
+    noted: Noted
+    today: Today
+    device_kind: str
+    compute_capability: str | None
 
     @property
     def is_gpu(self) -> bool:
@@ -127,16 +132,19 @@ class Facts:
 
     @property
     def is_before_ampere(self) -> bool:
-        """Whether the GPU has neither bf16 nor TF32."""
-        return self.compute_capability is not None and self.compute_capability < AMPERE
+        """Whether the GPU has neither bf16 nor TF32. Raises ValueError where its capability is no version."""
+        if not self.compute_capability:
+            return False
+        return tuple(map(int, self.compute_capability.split("."))) < AMPERE
 
     @property
-    def loaders(self) -> Sequence[Loading]:
-        return self.noted.loaders
+    def cores(self) -> int:
+        """The cores of the machine for each rank."""
+        return max(self.today.cores // max(self.today.ranks, 1), 1)
 
     @property
     def workers(self) -> int:
-        return min((each.workers for each in self.loaders), default=0)
+        return min((each.workers for each in self.noted.loaders), default=0)
 
     @property
     def workers_to_try(self) -> int:
@@ -144,12 +152,8 @@ class Facts:
         return min(max(2 * self.workers, 2, min(self.cores, 8)), max(self.cores, 2))
 
     @property
-    def models(self) -> Sequence[OutermostModule]:
-        return self.noted.models
-
-    @property
     def dtypes(self) -> set[str]:
-        return {each for model in self.models for each in model.dtypes}
+        return {each for model in self.noted.models for each in model.dtypes}
 
     @property
     def draws_masks(self) -> bool:
@@ -157,22 +161,20 @@ class Facts:
         return self.is_gpu and self.any_model("draws")
 
     def any_model(self, fact: str) -> bool:
-        return any(getattr(model, fact) for model in self.models)
-
-    @property
-    def optimizers(self) -> Sequence[UsedOptimizer]:
-        return self.noted.optimizers
+        return any(getattr(model, fact) for model in self.noted.models)
 
     @property
     def optimizer(self) -> str:
-        return Counter(each.name for each in self.optimizers).most_common(1)[0][0] if self.optimizers else ""
+        return (
+            Counter(each.name for each in self.noted.optimizers).most_common(1)[0][0] if self.noted.optimizers else ""
+        )
 
     def names_of_optimizers(self, form: str) -> list[str]:
-        return list(dict.fromkeys(each.name for each in self.optimizers if getattr(each, form)))
+        return list(dict.fromkeys(each.name for each in self.noted.optimizers if getattr(each, form)))
 
     @property
     def kept_fraction(self) -> float:
-        return self.noted.kept_bytes / self.peak_bytes if self.peak_bytes else 0.0
+        return self.noted.kept_bytes / self.today.memory_bytes if self.today.memory_bytes else 0.0
 
 
 def own_batch_size(reading: Reading) -> int | None:

@@ -2,61 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ...race.field import Entry, RacedRound, RaceVerdict
 from ...race.found import RaceFound
 from ...race.numbers import Numbers
 from ...race.row import VariantRow
-from ...race.text import (
-    NONE_RACED,
-    NOT_TOGETHER,
-    describe_memory,
-    headline,
-    less_memory,
-    memory_savers,
-    nothing_found,
-)
+from ...race.text import NONE_RACED, NOT_TOGETHER, describe_memory, less_memory, memory_savers
 from ...results.result import DeviceFacts, Savings
 from ...results.speed_rounds import SpeedClaim
 from ...spec import SCHEMA
 from ...text.units import sentence_case
-from ..training import LOADER_LIMITS_FROM, describe_share_waited
-from .facts import Facts, Noted
+from ..training import describe_share_waited
+from .facts import Facts, Noted, Today
 from .spec import OwnRaceSpec
-from .variants import OF_MEMORY_ONLY
+from .variants import BY_NAME, OF_MEMORY_ONLY, Variant
 
 GOAL = "faster"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Today:
-    """Today's training. `loss_noise` is the largest relative difference between the losses of two starts of it.
-
-    `mask_noise` is that of a start to one in which a GPU drew other numbers for dropout; None: none are drawn there.
-
-    Where the batch size is guessed, no text states it.
-    """
-
-    batch_size: int
-    samples_per_step: int
-    ranks: int
-    memory_bytes: int
-    step_seconds: float
-    waiting_fraction: float | None
-    loss_noise: float | None
-    cores: int
-    is_batch_size_guessed: bool = False
-    mask_noise: float | None = None
-
-    @property
-    def stated_batch_size(self) -> int | None:
-        return None if self.is_batch_size_guessed else self.batch_size
-
-    @property
-    def is_limited_by_loader(self) -> bool:
-        return (self.waiting_fraction or 0.0) >= LOADER_LIMITS_FROM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +56,19 @@ class OwnRaceResult(RaceFound):
     starts: int
     spec: OwnRaceSpec
 
+    changes: ClassVar[Mapping[str, Variant]] = BY_NAME
+
     @property
     def deciding(self) -> RaceVerdict:
         return self.verdict
+
+    @property
+    def verdicts(self) -> tuple[RaceVerdict | None, RaceVerdict]:
+        return self.at_workers, self.verdict
+
+    @property
+    def all_rounds(self) -> tuple[RacedRound, ...]:
+        return (*self.rounds_of_workers, *self.rounds)
 
     @property
     def today_bytes(self) -> int:
@@ -105,16 +79,15 @@ class OwnRaceResult(RaceFound):
         return self.today.stated_batch_size
 
     @property
-    def is_found(self) -> bool:
-        return bool(self.chosen)
+    def line_count(self) -> int:
+        return len(self.lines)
 
     @property
-    def all_rounds(self) -> tuple[RacedRound, ...]:
-        return (*self.rounds_of_workers, *self.rounds)
-
-    @property
-    def raced(self) -> int:
-        return len({name for r in self.all_rounds for each in r.timed if len(each.entry) == 1 for name in each.entry})
+    def why_nothing(self) -> str:
+        is_any_raced = any(len(each.entry) == 1 for r in self.all_rounds for each in r.timed)
+        if not is_any_raced and self.verdict.claim is SpeedClaim.NO_GAIN:
+            return NONE_RACED
+        return NOT_TOGETHER if self.verdict.is_found else ""
 
     @property
     def savers(self) -> list[VariantRow]:
@@ -132,29 +105,7 @@ class OwnRaceResult(RaceFound):
 
     @property
     def known_facts(self) -> Facts:
-        """What the variants are chosen by. Raises ValueError where the compute capability of the device is none."""
-        today = self.today
-        return Facts.of(
-            self.facts,
-            self.device,
-            cores=today.cores,
-            ranks=today.ranks,
-            peak_bytes=today.memory_bytes,
-            waiting_fraction=today.waiting_fraction,
-            mask_noise=today.mask_noise,
-        )
-
-    def headline_with(self, savings: Savings | None) -> str:
-        found = nothing_found([each for each in (self.at_workers, self.verdict) if each is not None])
-        if not self.chosen and self.verdict.is_found:
-            found = NOT_TOGETHER
-        if not self.raced and self.verdict.claim is SpeedClaim.NO_GAIN:
-            found = NONE_RACED
-        if self.chosen:
-            label = " + ".join(row.label for row in self.rows if row.name in self.chosen)
-            found = headline(self.verdict, lines=len(self.lines), label=label, savings=savings)
-        savers = [] if self.chosen else self.savers
-        return " ".join([*(less_memory(row, self.today.memory_bytes) for row in savers[:1]), found])
+        return Facts(self.facts, self.today, self.device.kind, self.device.compute_capability)
 
     def to_dict(self) -> dict[str, Any]:
         whole = {"spec": self.spec.to_dict(), "device": self.device.to_dict()}

@@ -34,7 +34,7 @@ class OwnRaceSpec(TuneSpec):
         object.__setattr__(self, "tried", tuple(self.tried))
         for name in self.tried:
             if name not in BY_NAME:
-                raise SpecError("try", not_offered(name, tuple(BY_NAME)))
+                raise SpecError("tried", not_offered(name, tuple(BY_NAME)))
 
     def _check_way(self) -> None:
         """Raise SpecError unless the batch size gets in; a command without a place for it trains with its own."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...errors import CommandUntunable, TimeIsUp, WorkloadFailed
 from ...execution import Execution
 from ...machine.watch import MachineWatch, tree_seconds, usable_cores
+from ...race.field import Timed
+from ...race.numbers import STEPS
 from ...report.script_output import MARK
 from ...results.result import DeviceFacts
 from ...text.own_words import describe_error
@@ -26,7 +29,7 @@ from ..start.held import HeldStarts, is_room
 from ..start.launch import Begin, OnTick, Started, Watching, start
 from ..wanted_size import ONE_ROW
 from .answer import describe_entry
-from .facts import QUEUE, Facts, Noted, is_guess, own_batch_size
+from .facts import QUEUE, Facts, Noted, Today, is_guess, own_batch_size
 from .spec import OWN, OwnRaceSpec
 from .trial import Trial, settled_speed
 from .variants import BY_NAME
@@ -39,14 +42,6 @@ MOST_TIMED_SECONDS = 15.0  # of the steps that count
 
 class StartFailed(Exception):
     """A start gave nothing to compare; the text says why, and holds none of the script's own output."""
-
-
-class Speed(NamedTuple):
-    """The speed of a block, and the cores that other work used meanwhile; `was_held`: its start timed others before."""
-
-    samples_per_second: float
-    others_cores: float | None
-    was_held: bool
 
 
 @dataclass(kw_only=True)
@@ -64,14 +59,13 @@ class Starts:
     files: WrittenFiles
     waiting: HeldStarts[tuple[str, ...]]
     others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    facts: Facts | None = None
-    seen_device: DeviceFacts | None = None
-    environment: dict[str, Any] = field(default_factory=dict)
+    facts: Facts = field(init=False)
+    """What today's first start showed."""
+    device: DeviceFacts = field(init=False)
+    """The device of today's training."""
+    environment: dict[str, Any] = field(init=False)
     own_size: int | None = None
-    is_own_size_guessed: bool = False
     counts_all: bool | None = None
-    step_seconds: float | None = None
-    """How long a step of today's training takes."""
     seconds: list[float] = field(default_factory=list)
     evidence: dict[tuple[str, ...], Evidence] = field(default_factory=dict)
     """What the starts that are held showed."""
@@ -84,27 +78,16 @@ class Starts:
     def cores(self) -> int:
         return len(usable_cores())
 
-    @property
-    def device(self) -> DeviceFacts:
-        """The device of today's training."""
-        assert self.seen_device is not None
-        return self.seen_device
-
-    @property
-    def known_facts(self) -> Facts:
-        """What today's first start showed."""
-        assert self.facts is not None
-        return self.facts
-
     def first(self) -> Trial:
         """Start today's training for the first time. Raises WorkloadFailed and CommandUntunable with their cause."""
         readings, ended = self._started((), Watching(TRIAL_STEPS, faster=self._set((), is_trial=True)))
+        is_guessed = False
         try:
             trained = next((r for r in readings if r.is_done and r.rank == 0), None)
             if trained is not None:
                 check_is_watched(trained)
             if self.spec.batch == OWN and trained is not None:
-                self.own_size, self.is_own_size_guessed = own_batch_size(trained), is_guess(trained)
+                self.own_size, is_guessed = own_batch_size(trained), is_guess(trained)
             evidence = self._evidence(readings, ended)
             self.counts_all = evidence.counts_all
         except CommandUntunable as error:
@@ -117,12 +100,28 @@ class Starts:
             raise WorkloadFailed(f"the training as it is gave no step to time: {_why_untimed(readings)}")
         assert trained is not None
         # no start is given less
-        self.seen_device = replace(facts_of(self.spec, trained, self.others), limit_bytes=None)
+        self.device = replace(facts_of(self.spec, trained, self.others), limit_bytes=None)
         check_kind(self.spec, self.device)
         self.environment = environment_of(self.spec, trained, self.device, self.started_as)
         self.execution.emit_event("device", device=self.device.to_dict(), environment=self.environment)
-        self.facts = self._facts(trained, evidence)
-        return self._trial(trained, evidence)
+        trial, noted = self._trial(trained, evidence), Noted.of(trained.data["faster"])
+        today = self._today(trial, is_guessed=is_guessed)
+        self.facts = Facts(noted, today, self.device.kind, self.device.compute_capability)
+        return trial
+
+    def _today(self, trial: Trial, *, is_guessed: bool) -> Today:
+        ranks = max(len(trial.evidence.ranks), 1)
+        return Today(
+            batch_size=self.batch_size,
+            is_batch_size_guessed=is_guessed,
+            samples_per_step=self.batch_size * trial.evidence.micro_batches * ranks,
+            ranks=ranks,
+            memory_bytes=trial.memory_bytes,
+            step_seconds=trial.step_seconds,
+            waiting_fraction=trial.evidence.waiting_fraction,
+            loss_noise=None,
+            cores=self.cores,
+        )
 
     def trial(self, names: Iterable[str], *, mask_seed: int | None = None) -> Trial:
         """Start it to compare its losses and its memory. Raises StartFailed, also where a variant was not applied.
@@ -138,28 +137,31 @@ class Starts:
             raise StartFailed("it had no effect: the script sets it itself, or does not use it")
         return self._trial(trained, evidence)
 
-    def speed(self, names: Iterable[str], workers: int) -> Speed:
+    def timed(self, names: tuple[str, ...]) -> Timed:
         """Time a block of it: in its start that waits, or in a new one. Raises StartFailed.
 
-        `workers` is the most that any of the compared starts has: what they made ahead is left out of all of them.
+        What the most workers that any start may have made ahead is left out of all of them.
         """
-        names, watch = tuple(names), MachineWatch(own_seconds=tree_seconds)
+        began, watch = time.monotonic(), MachineWatch(own_seconds=tree_seconds)
+        workers = max(self.facts.workers_to_try, self.facts.workers)
         ahead = Loader(workers, workers * QUEUE).settling_steps(1)
-        steps = steps_to_time(self.step_seconds, BLOCK_SECONDS) + ahead
+        steps = steps_to_time(self.facts.today.step_seconds, BLOCK_SECONDS) + ahead
         readings = self.waiting.turn(names, steps, self._most_seconds, partial(self._say, names))
         if readings is None:
             evidence = self._timed(names, ahead)
         else:
             evidence = timed_again(self.evidence[names], readings[0], ONE_ROW)
         others: float | None = watch.read()["others_cores"]
-        return Speed(settled_speed(evidence, workers), others, readings is not None)
+        seconds = time.monotonic() - began
+        return Timed(names, settled_speed(evidence, workers), others, seconds, was_held=readings is not None)
 
     def _timed(self, names: tuple[str, ...], ahead: int) -> Evidence:
         """Start it to time it. One that fails beside others is started once more, alone."""
+        step_seconds = self.facts.today.step_seconds
         watching = Watching(
             LEAST_STEPS,
-            timed_steps=steps_to_time(self.step_seconds) + ahead,
-            timed_seconds=MOST_TIMED_SECONDS + ahead * (self.step_seconds or 0.0),
+            timed_steps=steps_to_time(step_seconds) + ahead,
+            timed_seconds=MOST_TIMED_SECONDS + ahead * step_seconds,
             faster=self._set(names, is_trial=False),
             seat=self.waiting.may_hold,
         )
@@ -237,18 +239,8 @@ class Starts:
             counts_all=self.counts_all,
         )
 
-    def _facts(self, reading: Reading, evidence: Evidence) -> Facts:
-        return Facts.of(
-            Noted.of(reading.data["faster"]),
-            self.device,
-            cores=self.cores,
-            ranks=len(evidence.ranks),
-            peak_bytes=evidence.probe.memory_bytes or 0,
-            waiting_fraction=evidence.waiting_fraction,
-        )
-
     def _trial(self, reading: Reading, evidence: Evidence) -> Trial:
-        losses = tuple(float(each) for each in reading.data["faster"]["losses"])
+        losses = tuple(float(each) for each in reading.data["faster"]["losses"][:STEPS])
         marks = reading.data["marks"]
         began = next(at for at, name, *_ in marks if name in ("phase", "batch"))
         read = next((at for at, name, *_ in marks if name == "memory_read"), began)
@@ -263,7 +255,7 @@ class Starts:
         for name in ALLOCATOR_VARIABLES:
             if name in environment:
                 environment[name] = with_own_allocator_settings(environment[name])
-        to_set = {each.name: each.value(self.known_facts) for each in chosen if not each.environment}
+        to_set = {each.name: each.value(self.facts) for each in chosen if not each.environment}
         return {"seed": SEED, "set": to_set, "is_trial": is_trial, "environment": environment}
 
 

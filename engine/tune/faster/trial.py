@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import fmean
 
-from ...race.numbers import STEPS, UNKNOWN, Numbers, Sameness, compare_numbers, is_hidden, judge_difference
+from ...race.numbers import UNKNOWN, Numbers, compare_numbers
 from ...settings.step_settings import ROUNDING_TOLERANCES
 from ..evidence import Evidence
 from ..speed.timed_steps import samples_of_a_step
@@ -17,7 +17,7 @@ from .facts import QUEUE
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One start: what was measured of it, and what the hook noted.
+    """One start: what was measured of it, and what the hook noted. `losses` are those that are compared.
 
     `warm_up_seconds` go from the first batch or forward pass to the end of the steps whose memory was read.
     """
@@ -25,10 +25,6 @@ class Trial:
     evidence: Evidence
     losses: tuple[float, ...]
     warm_up_seconds: float
-
-    @property
-    def compared_losses(self) -> tuple[float, ...]:
-        return self.losses[:STEPS]
 
     @property
     def memory_bytes(self) -> int:
@@ -53,14 +49,4 @@ def numbers_of(trial: Trial, today: Trial, noise: float | None, rounds_as: str) 
     """
     if noise is None:
         return UNKNOWN
-    return compare_numbers(trial.compared_losses, today.compared_losses, noise, ROUNDING_TOLERANCES[rounds_as])
-
-
-def numbers_again(stored: Numbers, noise: float | None, rounds_as: str) -> Numbers:
-    """Return the verdict of the difference that a document has, decided again."""
-    if noise is None or is_hidden(noise):
-        return UNKNOWN
-    tolerance = ROUNDING_TOLERANCES[rounds_as]
-    if stored.largest_difference is not None:
-        return judge_difference(stored.largest_difference, noise, tolerance)
-    return Numbers(Sameness.UNKNOWN if stored.sameness is Sameness.UNKNOWN else Sameness.DIFFERS, None, tolerance)
+    return compare_numbers(trial.losses, today.losses, noise, ROUNDING_TOLERANCES[rounds_as])

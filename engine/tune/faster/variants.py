@@ -36,10 +36,10 @@ Text = str | Callable[[Facts], str]
 Reason = tuple[Callable[[Facts], object], Text]
 """What keeps a variant from being tried, and how it is said."""
 _NO_GPU: Reason = (lambda facts: not facts.is_gpu, "only a GPU has it")
-_NO_LOADER: Reason = (lambda facts: not facts.loaders, "no DataLoader was seen")
-_NO_OPTIMIZER: Reason = (lambda facts: not facts.optimizers, "no optimizer of torch.optim was seen")
+_NO_LOADER: Reason = (lambda facts: not facts.noted.loaders, "no DataLoader was seen")
+_NO_OPTIMIZER: Reason = (lambda facts: not facts.noted.optimizers, "no optimizer of torch.optim was seen")
 _NO_MODEL: Reason = (
-    lambda facts: not facts.models,
+    lambda facts: not facts.noted.models,
     "no module was seen that trains: it is in evaluation mode, in a compiled function, or none of torch",
 )
 
@@ -76,7 +76,7 @@ def _said(text: Text, facts: Facts) -> str:
 
 
 def _is_fused(facts: Facts) -> bool:
-    return all(each.is_fused for each in facts.optimizers if each.can_be_fused)
+    return all(each.is_fused for each in facts.noted.optimizers if each.can_be_fused)
 
 
 def _has_no_convolution(facts: Facts) -> bool:
@@ -95,7 +95,9 @@ def _named(modules: Iterable[OutermostModule]) -> str:
 
 
 def _of_each(facts: Facts) -> str:
-    return f"  # each module that the training calls: {_named(facts.models)}" if len(facts.models) > 1 else ""
+    return (
+        f"  # each module that the training calls: {_named(facts.noted.models)}" if len(facts.noted.models) > 1 else ""
+    )
 
 
 def _channels_last(facts: Facts) -> str:
@@ -110,9 +112,9 @@ def _compiled(facts: Facts) -> str:
     `torch.compile(model)` would rename the entries of its checkpoints. Of a class of torch's own, as nn.Sequential,
     `compile()` compiles nothing: torch leaves the code of these out.
     """
-    which = "each module" if len(facts.models) > 1 else "the module"
-    of_torch = [each for each in facts.models if each.is_of_torch]
-    others = [each for each in facts.models if not each.is_of_torch]
+    which = "each module" if len(facts.noted.models) > 1 else "the module"
+    of_torch = [each for each in facts.noted.models if each.is_of_torch]
+    others = [each for each in facts.noted.models if not each.is_of_torch]
     lines = [("model.compile()", others, ""), ("model.forward = torch.compile(model.forward)", of_torch, _ONCE_COPIED)]
     return "\n".join(
         f"{line}  # {which} that the training calls: {named}{what_else}" if (named := _named(modules)) else line
@@ -123,14 +125,14 @@ def _compiled(facts: Facts) -> str:
 
 def _compiled_by_a_trainer(facts: Facts) -> str:
     """Write the argument, which compiles the Trainer's model; a part of it that is called in its place is not."""
-    if any(each.held_as for each in facts.models):
+    if any(each.held_as for each in facts.noted.models):
         return _compiled(facts)
     turns_on = "  # it turns TF32 on, too, unless tf32=False is given" if facts.is_gpu else ""
     return f"TrainingArguments(..., torch_compile=True){turns_on}"
 
 
 def _without_cache(facts: Facts) -> str:
-    paths = dict.fromkeys(path for model in facts.models if model.uses_cache for path in model.cached_by or ("",))
+    paths = dict.fromkeys(path for model in facts.noted.models if model.uses_cache for path in model.cached_by or ("",))
     return "\n".join(without_cache(f"model.{path}" if path else "model") for path in paths)
 
 
@@ -165,7 +167,7 @@ VARIANTS = (
         reasons=(
             _NO_LOADER,
             (
-                lambda facts: not any(each.is_by_number for each in facts.loaders),
+                lambda facts: not any(each.is_by_number for each in facts.noted.loaders),
                 "an IterableDataset: each worker yields every row, unless the data set splits them",
             ),
             (
@@ -174,8 +176,10 @@ VARIANTS = (
             ),
             (lambda facts: facts.cores < 2, "this machine has one core"),
             (
-                lambda facts: facts.waiting_fraction is not None and facts.waiting_fraction < LEAST_WAITING,
-                lambda facts: f"only {format_percent(facts.waiting_fraction or 0)} of a step is spent waiting for data",
+                lambda facts: facts.today.waiting_fraction is not None and facts.today.waiting_fraction < LEAST_WAITING,
+                lambda facts: (
+                    f"only {format_percent(facts.today.waiting_fraction or 0)} of a step is spent waiting for data"
+                ),
             ),
         ),
         value=lambda facts: facts.workers_to_try,
@@ -190,7 +194,7 @@ VARIANTS = (
         reasons=(
             _NO_GPU,
             _NO_LOADER,
-            (lambda facts: all(each.is_pinned for each in facts.loaders), _IS_SET),
+            (lambda facts: all(each.is_pinned for each in facts.noted.loaders), _IS_SET),
         ),
         lines={
             TORCH: "DataLoader(..., pin_memory=True)",
@@ -203,7 +207,7 @@ VARIANTS = (
         reasons=(
             _NO_OPTIMIZER,
             (
-                lambda facts: not any(each.can_be_fused for each in facts.optimizers),
+                lambda facts: not any(each.can_be_fused for each in facts.noted.optimizers),
                 lambda facts: f"{facts.optimizer} has no fused form",
             ),
             (_is_fused, _IS_SET),
@@ -217,11 +221,11 @@ VARIANTS = (
             (lambda facts: facts.is_gpu, "torch does so on a GPU by itself"),
             _NO_OPTIMIZER,
             (
-                lambda facts: not any(each.can_be_foreach for each in facts.optimizers),
+                lambda facts: not any(each.can_be_foreach for each in facts.noted.optimizers),
                 "the optimizer has no such form",
             ),
             (
-                lambda facts: any(each.is_fused or each.is_foreach for each in facts.optimizers),
+                lambda facts: any(each.is_fused or each.is_foreach for each in facts.noted.optimizers),
                 "it is set, or the optimizer is fused",
             ),
         ),
@@ -233,7 +237,7 @@ VARIANTS = (
         reasons=(
             (lambda facts: not facts.is_gpu, "a CPU has no cuDNN"),
             (lambda facts: facts.noted.cudnn_benchmark, _IS_SET),
-            (lambda facts: facts.models and _has_no_convolution(facts), "the model has no convolution"),
+            (lambda facts: facts.noted.models and _has_no_convolution(facts), "the model has no convolution"),
         ),
         lines={
             TORCH: "torch.backends.cudnn.benchmark = True",
@@ -272,7 +276,7 @@ VARIANTS = (
         label="Outputs released after each step",
         reasons=(
             (
-                lambda facts: len(facts.models) > 1 or len(facts.optimizers) > 1,
+                lambda facts: len(facts.noted.models) > 1 or len(facts.noted.optimizers) > 1,
                 "there is more than one model or optimizer: an output may be needed again",
             ),
             (
@@ -305,7 +309,7 @@ VARIANTS = (
             (lambda facts: not facts.is_gpu, "only a GPU has TF32"),
             (lambda facts: facts.is_before_ampere, "this GPU has no TF32"),
             (lambda facts: facts.noted.matmul_precision in ("high", "medium"), _IS_SET),
-            (lambda facts: facts.models and "float32" not in facts.dtypes, "no parameter is in fp32"),
+            (lambda facts: facts.noted.models and "float32" not in facts.dtypes, "no parameter is in fp32"),
         ),
         rounds_as="tf32",
         lines={

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from collections.abc import Iterator
@@ -45,3 +46,14 @@ def _differing(given: Any, found: Any, path: str) -> Iterator[str]:
             yield path
     elif given != found:
         yield path
+
+
+def changed(path: str, value: Any, document: dict[str, Any]) -> dict[str, Any]:
+    """Return a copy with a value at a path such as `probes.0.steps`; a function makes it of the one there."""
+    copied = copy.deepcopy(document)
+    *way, last = (int(part) if part.removeprefix("-").isdecimal() else part for part in path.split("."))
+    part: Any = copied
+    for step in way:
+        part = part[step]
+    part[last] = value(part[last]) if callable(value) else value
+    return copied

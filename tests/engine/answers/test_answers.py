@@ -33,7 +33,7 @@ from engine.validation.verdict import (
     not_checked,
 )
 from tests.engine.answers import own_race_documents, race_documents
-from tests.engine.answers.answers import differing, originals
+from tests.engine.answers.answers import changed, differing, originals
 from tests.engine.honest_worker import LIMIT_BYTES, HonestWorker, document_of
 from tests.factories import FACTS
 
@@ -92,17 +92,6 @@ def test_no_conclusion_can_be_stored(name: str, document: dict[str, Any], facts:
     assert answered({**forged, "bonus": "50x as fast"}) == answered(document)
 
 
-def changed(path: str, value: Any, document: dict[str, Any] = DOCUMENT) -> dict[str, Any]:
-    """Return a copy with a value at a path such as `probes.0.steps`; a function makes it of the one there."""
-    copied = copy.deepcopy(document)
-    *way, last = (int(part) if part.removeprefix("-").isdecimal() else part for part in path.split("."))
-    part: Any = copied
-    for step in way:
-        part = part[step]
-    part[last] = value(part[last]) if callable(value) else value
-    return copied
-
-
 def test_a_certificate_needs_the_probe_that_was_refused() -> None:
     fitting = [p for p in DOCUMENT["probes"] if p["outcome"] == "fits"]
     boundary = answered({**DOCUMENT, "probes": fitting})["boundary"]
@@ -113,7 +102,7 @@ def test_a_certificate_needs_the_probe_that_was_refused() -> None:
 
 
 def test_a_run_may_say_that_it_certifies_nothing_and_no_more() -> None:
-    assert not answered(changed("boundary.certified", False))["boundary"]["certified"]
+    assert not answered(changed("boundary.certified", False, DOCUMENT))["boundary"]["certified"]
     ended = document_of(HonestWorker(528, time_is_up_after=4))
     assert answered(changed("boundary.certified", True, ended)) == answered(ended)
 
@@ -202,7 +191,7 @@ def test_figures_that_no_machine_can_have_measured_are_named(name: str, path: st
 )
 def test_a_malformed_document_is_an_error_of_its_field(path: str, value: Any, field: str) -> None:
     with pytest.raises(SpecError) as error:
-        answered({**DOCUMENT, path: value} if path == "estimate" else changed(path, value))
+        answered({**DOCUMENT, path: value} if path == "estimate" else changed(path, value, DOCUMENT))
     assert error.value.field == field
 
 
@@ -216,7 +205,7 @@ def test_a_document_of_any_depth_and_kind_is_read_without_harm() -> None:
     deep: Any = 1
     for _ in range(100_000):
         deep = [deep]
-    for document in (changed("environment.torch", deep), [], None, {"checks": 1}, {}, {"result": DOCUMENT}):
+    for document in (changed("environment.torch", deep, DOCUMENT), [], None, {"checks": 1}, {}, {"result": DOCUMENT}):
         with pytest.raises(SpecError):
             answered(document)  # type: ignore[arg-type]
 

@@ -88,13 +88,9 @@ def test_beside_other_programs_nothing_is_claimed_and_the_headline_says_so() -> 
     assert is_short(f"BERT tiny: {found.headline}")
 
 
-def test_where_the_time_ends_before_the_evaluation_nothing_is_claimed() -> None:
+def test_where_the_time_ends_before_the_evaluation_nothing_is_claimed_and_no_other_size_is_searched() -> None:
     found, _ = raced(factors=FAST, ends_after=25)
     assert found.headline.startswith("Nothing is claimed: the time budget ended")
-
-
-def test_where_the_time_ends_at_todays_size_no_other_size_is_searched() -> None:
-    found, _ = raced(factors=FAST, ends_after=25)
     assert (found.sizes, found.at_own_size) == ((), None)
 
 

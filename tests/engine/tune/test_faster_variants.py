@@ -10,19 +10,37 @@ from torch import nn
 from engine.errors import SpecError
 from engine.race.numbers import Numbers, Sameness
 from engine.tune.faster.answer import is_excused
-from engine.tune.faster.facts import Facts, Noted, is_guess, own_batch_size
+from engine.tune.faster.facts import Facts, Noted, Today, is_guess, own_batch_size
 from engine.tune.faster.spec import OWN, OwnRaceSpec
 from engine.tune.faster.variants import BY_NAME, TORCH, VARIANTS
 from tests.engine.tune.made_up_script import ADAM, MODEL
 from tests.engine.tune.test_evidence import reading, steps
 
 
-def facts(kind: str = "cpu", *, model: Any = None, optimizer: Any = None, waiting: float = 0.5, **noted: Any) -> Facts:
+def facts(
+    kind: str = "cpu",
+    *,
+    model: Any = None,
+    optimizer: Any = None,
+    waiting: float = 0.5,
+    cores: int = 4,
+    **noted: Any,
+) -> Facts:
     """What a training with a DataLoader without workers shows, with some of it changed."""
     found = {"loaders": [[0, False, False, True, 9]], "models": [MODEL | (model or {})], "framework": "torch"}
     found |= {"optimizers": [ADAM | (optimizer or {})], "kept_bytes": 0, "matmul_precision": "highest"}
     found |= {"cudnn_benchmark": False, "draws_random": False}
-    return Facts(Noted.of(found | noted), kind, (8, 0) if kind == "cuda" else None, 4, 1_000_000, waiting)
+    today = Today(
+        batch_size=4,
+        samples_per_step=4,
+        ranks=1,
+        memory_bytes=1_000_000,
+        step_seconds=1.0,
+        waiting_fraction=waiting,
+        loss_noise=0.0,
+        cores=cores,
+    )
+    return Facts(Noted.of(found | noted), today, kind, "8.0" if kind == "cuda" else None)
 
 
 def tried(found: Facts) -> set[str]:
@@ -70,7 +88,7 @@ def test_what_does_not_apply_is_left_out_with_its_reason(name: str, changed: dic
 
 @pytest.mark.parametrize(("workers", "cores", "to_try"), [(0, 1, 2), (0, 2, 2), (1, 4, 4), (0, 64, 8), (8, 64, 16)])
 def test_as_many_workers_as_cores_are_tried_up_to_eight_or_twice_today_s(workers: int, cores: int, to_try: int) -> None:
-    assert replace(facts(loaders=[[workers, False, False, True, 9]]), cores=cores).workers_to_try == to_try
+    assert facts(loaders=[[workers, False, False, True, 9]], cores=cores).workers_to_try == to_try
 
 
 def test_the_lines_are_those_of_the_framework_that_trains() -> None:
@@ -105,7 +123,7 @@ def test_a_command_without_a_place_for_the_batch_size_trains_with_its_own() -> N
     assert OwnRaceSpec(("python", "train.py"), batch=OWN, tried=("fused",)).to_dict()["tried"] == ("fused",)
     with pytest.raises(SpecError, match="holds no"):
         OwnRaceSpec(("python", "train.py"))
-    with pytest.raises(SpecError, match="try"):
+    with pytest.raises(SpecError, match="tried"):
         OwnRaceSpec(("python", "train.py"), batch=OWN, tried=("faster",))
 
 
@@ -249,7 +267,8 @@ def test_dropout_on_a_gpu_draws_other_masks_in_bf16_but_a_loss_that_is_not_finit
 
 def test_dropout_explains_no_more_than_other_masks_change_the_losses_of_todays_training() -> None:
     def is_excused_at(mask_noise: float) -> bool:
-        found = replace(facts("cuda", model={"draws": True}), mask_noise=mask_noise)
+        found = facts("cuda", model={"draws": True})
+        found = replace(found, today=replace(found.today, mask_noise=mask_noise))
         return is_excused(("bf16",), Numbers(Sameness.DIFFERS, 0.1, 0.02), found)
 
     assert (is_excused_at(0.05), is_excused_at(0.01)) == (True, False)

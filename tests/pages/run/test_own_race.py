@@ -11,8 +11,8 @@ from analysis.lists.comparison.compared_run import ComparedRun
 from analysis.lists.comparison.differences import setting_rows
 from analysis.lists.comparison.races import compared_races
 from analysis.models import Run, RunLog
-from analysis.runs.earlier.races import newest_race_of_script
-from engine.documents.own_raced import OwnRaced
+from analysis.runs.earlier.races import OF_SCRIPTS, newest_race
+from engine.documents.raced import OwnRaced
 from engine.kinds import RunKind
 from engine.tune.spec import TuneSpec
 from tests.engine.answers.own_race_documents import document_of
@@ -144,7 +144,7 @@ def test_an_untrusted_race_answers_for_its_own_sender_alone_and_not_for_a_run_wi
     spec = {**race.spec, **{name: run.spec[name] for name in ("command", "directory")}}
     same = {"device": run.device, "spec": spec, "current_batch_size": run.current_batch_size}
     Run.objects.filter(pk=race.pk).update(**same, requested_by=run.requested_by)
-    assert newest_race_of_script(run) == (race if owner else None)
+    assert newest_race(run, OF_SCRIPTS) == (race if owner else None)
 
 
 def test_a_script_on_several_hosts_is_offered_no_race(alice_client: Client, alice: User) -> None:
