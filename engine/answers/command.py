@@ -77,7 +77,8 @@ class CommandFacts(SizeFacts):
             boundary = boundary_on_ranks(boundary_of_search(ended_there, probes, self.device), probes)
             possible.insert(0, among(boundary))
         if (wall := wall_of_the_script(probes, low)) is not None:
-            possible.insert(0, among(boundary_of_search(Found(low, wall), probes, self.device)))
+            says = boundary_on_ranks if self.is_on_ranks else boundary_where_starts_differ
+            possible.insert(0, among(says(boundary_of_search(Found(low, wall), probes, self.device), probes)))
         if too_few and low and min(p.batch_size for p in too_few) > low:
             refusal = too_few[0].error_message
             possible.insert(0, Boundary(low, False, None, Reason.SIZE_LIMIT, refusal=refusal))

@@ -5,7 +5,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from engine.errors import CommandUntunable, WorkloadFailed
@@ -87,6 +87,7 @@ RULES = st.sampled_from([None, "multiple of 8", "power of two", "divisor of 480"
 
 
 @settings(max_examples=60, deadline=None)
+@example(MadeUp("error", "anywhere", 8, [60], 1, is_varied=True), None, 100, 4)
 @given(made_up, RULES, st.sampled_from([1, 16, 100]), st.integers(3, 6))
 def test_a_search_ends_after_its_most_starts_and_what_it_claims_is_shown(
     script: MadeUp, sizes: str | None, today: int, digits: int
