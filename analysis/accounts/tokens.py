@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import secrets
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -18,9 +18,6 @@ from analysis.models import ApiToken, Trust
 from analysis.models.accounts import READS, REPORTS, TOKEN_NAME_LENGTH, WRITES
 from analysis.permissions import may_manage
 from engine.errors import SpecError
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 TOKENS_PER_PERSON = 50
 _SECRET_BYTES = 32

@@ -11,6 +11,7 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.admin.widgets import AdminSplitDateTime
+from django.contrib.auth.models import User
 from django.db import DataError
 from django.db.models import F, Model, Q, QuerySet
 from django.forms import CharField, Textarea
@@ -34,10 +35,7 @@ FEW = 2_000
 Row = TypeVar("Row", bound=Model)
 _ORIGIN = {"host": "reported_from", "is_trusted": "is_trusted", "person": "requested_by__username"}
 
-
 if TYPE_CHECKING:
-    from django.contrib.auth.models import User
-
     _ModelAdmin = admin.ModelAdmin
 else:
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
+from django.contrib.auth.models import User
 from django.db.models import Q
 
 from analysis.http.setting_fields import offer
@@ -13,9 +14,6 @@ from analysis.models.annotations import NAME_LENGTH
 from analysis.models.news import CHOSEN_KINDS, ENDS_OF_RUNS, URL_LENGTH
 from analysis.news import mail
 from analysis.news.subscriptions import Wish
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 _MY_RUNS = ("", "my runs")
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
@@ -33,9 +33,6 @@ from analysis.news.addresses import NOT_PUBLIC, is_public, parse_target
 from analysis.news.fan_out import deliver_to
 from analysis.news.signing import current_secret
 from engine.errors import SpecError
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 SUBSCRIPTIONS_PER_PERSON = 20
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
 from analysis.models import Device
+from analysis.models.device import DeviceWithActivity
 from analysis.presentation.device_hold import describe_hold
 from analysis.presentation.formatting import bytes_text
 from analysis.presentation.labels import Chip
 from analysis.presentation.run_state import FILLED_BY_OTHERS, HELD
-
-if TYPE_CHECKING:
-    from analysis.models.querysets import DeviceWithActivity
-
 
 STALE_SECONDS = 10
 

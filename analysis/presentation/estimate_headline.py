@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from analysis.presentation.formatting import percent_estimated, usd
 from analysis.presentation.labels import describe_limit
+from analysis.runs.gpu_catalog import Price
 from engine.documents.estimated import EstimatedCard
 from engine.estimate.types import OR_MORE, EstimatedGpu, is_capped
 from engine.text.today import name_today
-
-if TYPE_CHECKING:
-    from analysis.runs.gpu_catalog import Price
 
 WORDS_MOST = 17
 _NOT_IN_HEADLINES = ("NVIDIA ", "GeForce ", "Tesla ", "AMD ", "Instinct ")

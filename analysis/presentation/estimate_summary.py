@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from analysis.presentation.charts.bars import MemoryBar, Stack, stack_of
 from analysis.presentation.estimate_headline import cheapest_of, is_too_large
 from analysis.presentation.formatting import bytes_text, duration, percent_estimated, usd
 from analysis.presentation.labels import describe_several, short_device_name
+from analysis.runs.gpu_catalog import Price
 from engine.describe.estimate import METHODS, describe_attention, describe_known_error
 from engine.describe.key_figures import GAIN, SAVES, UNUSED, USE, WASTE, KeyFigure
 from engine.describe.ranks import describe_global, ranks_rows
@@ -21,9 +21,6 @@ from engine.estimate.smallest_card import smallest_gpu
 from engine.estimate.types import OR_MORE, EstimateAt, is_capped
 from engine.text.today import name_today
 from engine.text.units import format_percent
-
-if TYPE_CHECKING:
-    from analysis.runs.gpu_catalog import Price
 
 _PARTS = (
     ("parameters", "parameters"),

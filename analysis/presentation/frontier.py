@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from analysis.presentation.charts.axes import batch_axis
 from analysis.presentation.charts.plots import Plot, PlotPoint, SeriesStyle, Table, Trace
 from analysis.presentation.estimate_summary import describe_size
 from analysis.presentation.formatting import rate, rate_range
+from analysis.runs.earlier.what_to_change import Measured
 from engine.estimate.frontier import Frontier, FrontierRow
 from engine.text.units import GIB, MIB
-
-if TYPE_CHECKING:
-    from analysis.runs.earlier.what_to_change import Measured
 
 _IN_MIB_BELOW_BYTES = 4 * GIB
 _HEADINGS = {"tokens": "Length", "pixels": "Image size"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from analysis.presentation.charts.axes import batch_axis, bytes_axis
 from analysis.presentation.charts.plots import (
@@ -23,12 +23,10 @@ from analysis.presentation.charts.plots import (
 )
 from analysis.presentation.formatting import bytes_text, round_bytes
 from analysis.presentation.labels import describe_precision
+from analysis.runs.earlier.what_to_change import Measured
 from engine.estimate.alternatives import ORDER
 from engine.estimate.what_to_change import Variant, WhatToChange
 from engine.spec import SETTINGS
-
-if TYPE_CHECKING:
-    from analysis.runs.earlier.what_to_change import Measured
 
 ADVICE_SHOWN = 5
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.db.models import QuerySet
@@ -15,17 +15,11 @@ from rest_framework import serializers
 from analysis.api.v1.base.paging import PageForm, Resource
 from analysis.http.query_string import FlagField
 from analysis.models import Device, Run
+from analysis.models.device import DeviceWithActivity
 from analysis.models.querysets import SEEN_LATELY
 from analysis.presentation.device_hold import holder_text
 from analysis.runs.gpu_catalog import gpu_of
 from engine.settings.workload_settings import DEVICE_KINDS
-
-if TYPE_CHECKING:
-    from analysis.models.querysets import DeviceWithActivity
-else:
-    DeviceWithActivity = (
-        Device  # needed at run time: drf-spectacular evaluates the annotations of a serializer's methods
-    )
 
 
 class DeviceSerializer(serializers.ModelSerializer[Device]):

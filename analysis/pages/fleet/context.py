@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from analysis.models import Device, Host, Run
+from analysis.models.device import DeviceWithActivity
 from analysis.models.querysets import SEEN_LATELY
 from analysis.presentation.device_cards import STALE_SECONDS
 from analysis.presentation.device_hold import describe_hold
@@ -24,10 +24,6 @@ from analysis.presentation.run_state import FILLED_BY_OTHERS, HELD, describe_que
 from analysis.runs.queue.forecast import QueuePosition
 from analysis.runs.queue.queue_now import index_of
 from engine.progress import PHASE_NAMES
-
-if TYPE_CHECKING:
-    from analysis.models.querysets import DeviceWithActivity
-
 
 WAITING_SHOWN_PER_DEVICE = 3
 

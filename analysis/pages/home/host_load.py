@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from django.conf import settings
 
+from analysis.models.device import DeviceWithActivity
 from engine.machine.watch import usable_cores
 from engine.speed.rounds import BUSY_STARTS_FRACTION, describe_load
 from engine.text.units import sentence_case
-
-if TYPE_CHECKING:
-    from analysis.models.querysets import DeviceWithActivity
 
 
 def warn_of_load(devices: Iterable[DeviceWithActivity]) -> str:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from analysis.models.device import DeviceWithActivity
 from analysis.pages.home.forms import RunForm
 from analysis.pages.home.host_load import warn_of_load
 from analysis.presentation.device_hold import holder_text
 from analysis.runs.earlier.outlook import KnownSize, Outlook, outlook, waiting_for
 from engine.spec import RunSpec
 from engine.time_left import describe_left
-
-if TYPE_CHECKING:
-    from analysis.models.querysets import DeviceWithActivity
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib import messages
 from django.db import transaction
@@ -20,6 +20,7 @@ from analysis.http.portal_address import portal_address
 from analysis.http.query_string import without_empty
 from analysis.lists.totals import lab_totals
 from analysis.models import Device, Run, State
+from analysis.models.device import DeviceWithActivity
 from analysis.models.querysets import DeviceQuerySet, RunQuerySet
 from analysis.pages.home.first_values import first_values, values_of
 from analysis.pages.home.forms import RunForm, StartForm
@@ -39,10 +40,6 @@ from analysis.runs.queue.forecast import QueuePosition, queue_positions
 from engine.errors import SpecError
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES
 from engine.text.units import parse_bytes
-
-if TYPE_CHECKING:
-    from analysis.models.querysets import DeviceWithActivity
-
 
 RECENT_RUNS, RECENT_ESTIMATES = 5, 3
 SCRIPTS_SHOWN = 3

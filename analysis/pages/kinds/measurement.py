@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.http import QueryDict
 
 from analysis.models import Measurement as Probes
@@ -38,10 +39,6 @@ from engine.documents.validated import Validated
 from engine.results.result import Reason, Savings
 from engine.tune.faster.command import again_command, faster_command
 from engine.tune.training import stated_throughputs
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
-
 
 _INTERNAL = frozenset({"torchvision_schemas_declared", "run_key"})
 """Facts of the environment that only the engine and the portal understand."""
