@@ -18,8 +18,7 @@ from analysis.admin.lists import ConditionFilter, ReadOnly, Row, RunChildAdmin, 
 from analysis.audit.record import record
 from analysis.http.query_string import is_row_id
 from analysis.lists.runs.export import run_file
-from analysis.lists.runs.filter_fields import checked_words
-from analysis.lists.runs.filters import ORIGINS
+from analysis.lists.runs.filters import ORIGINS, checked_words
 from analysis.models import (
     KIND_CHOICES,
     Attempt,

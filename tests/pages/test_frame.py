@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from analysis.pages.breadcrumbs import _BELOW, _SECTIONS
+from analysis.pages.frame import _BELOW, _SECTIONS
 from analysis.templatetags.comparison import trend_address
 from engine import __version__
 from tests.factories import make_device, make_estimate, make_measured_run

@@ -20,7 +20,7 @@ from analysis.lists.trend.query import TrendForm
 from analysis.models import Run
 from analysis.pages.commands.views import FromForm
 from analysis.pages.estimates.forms import QuestionForm
-from analysis.pages.fleet.query import FleetQuery
+from analysis.pages.fleet.views import FleetQuery
 from analysis.pages.home.forms import RunForm
 from analysis.pages.kinds.estimate_cards import CardsForm
 from analysis.pages.validations.forms import ValidationQuery

@@ -19,7 +19,7 @@ from analysis.http.setting_fields import with_fields
 from analysis.models import Run, State
 from analysis.pages.commands.forms import CommandForm, values_of
 from analysis.pages.home.first_values import first_values
-from analysis.pages.home.host_load import warn_of_load
+from analysis.pages.home.outlook import warn_of_load
 from analysis.pages.home.views import devices_offered
 from analysis.pages.script_runs import ScriptRun, commands_offered, newest_script_runs, runs_of
 from analysis.pages.spec_form import start_run

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cached_property
 from typing import Any
 
+from django import forms
 from django.db.models import Count, OuterRef, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -12,16 +14,37 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from analysis.http.htmx import is_fragment
+from analysis.http.query_string import StrictQueryForm
 from analysis.models import Device, Host, Run
 from analysis.pages.fleet.context import fleet_hosts, waiting_runs
-from analysis.pages.fleet.query import FleetQuery
-from analysis.pages.fleet.use import use_context
+from analysis.pages.fleet.use import RANGES, use_context
 from analysis.runs.queue.forecast import queue_positions
 from analysis.runs.queue.queue_now import READ_MAX, runs_by_device
 
+_DEFAULT_DAYS = 30
 DEVICES_MAX = 300
 WAITING_READ_MAX = 100
 REPORTED_MAX = 50
+
+
+class FleetQuery(StrictQueryForm):
+    """`?host=lab-1&days=7`: one host, and the days over which use is shown."""
+
+    host = forms.CharField(required=False)
+    days = forms.ChoiceField(choices=[(str(days), str(days)) for days in RANGES], initial=str(_DEFAULT_DAYS))
+
+    @cached_property
+    def _valid(self) -> dict[str, Any]:
+        self.full_clean()
+        return self.cleaned_data
+
+    @property
+    def host_name(self) -> str:
+        return str(self._valid.get("host") or "")
+
+    @property
+    def day_count(self) -> int:
+        return int(self._valid.get("days") or _DEFAULT_DAYS)
 
 
 @require_safe

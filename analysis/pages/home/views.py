@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -22,12 +23,12 @@ from analysis.lists.totals import lab_totals
 from analysis.models import Device, Run, State
 from analysis.models.device import DeviceWithActivity
 from analysis.models.querysets import DeviceQuerySet, RunQuerySet
+from analysis.pages.fleet.context import QueuedRun, waiting_runs
 from analysis.pages.home.first_values import first_values, values_of
 from analysis.pages.home.forms import RunForm, StartForm
 from analysis.pages.home.outlook import outlook_of
-from analysis.pages.home.queue import queue_of
 from analysis.pages.script_runs import scripts_offered
-from analysis.pages.too_many_requests import too_many_requests
+from analysis.pages.spec_form import too_many_requests
 from analysis.presentation.device_cards import device_cards
 from analysis.presentation.formatting import bytes_text, percent, round_bytes
 from analysis.presentation.kinds import presentation_of
@@ -230,3 +231,29 @@ def devices_offered(request: HttpRequest) -> tuple[list[DeviceWithActivity], lis
     devices = list(_enabled_devices().allowing(request.user).with_activity())
     living = [device for device in devices if device.is_up]
     return (living, [device for device in devices if not device.is_up]) if living else (devices, [])
+
+
+OWN_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """`own` are this person's first waiting runs, with their positions where those are worked out."""
+
+    waiting_count: int
+    waiting_by_device: Mapping[int, int]
+    own: tuple[QueuedRun, ...]
+
+
+def queue_of(user: Any) -> Queue:
+    """Read the queue: one statement while it is empty; otherwise also the person's own runs and their forecast."""
+    waiting = Run.objects.on_devices().queued().filter(cancel_requested=False)
+    # counted in Python: to group by device, SQLite would read its index entries of every run that requested one
+    counts = Counter(waiting.order_by().values_list("requested_device", flat=True))
+    total = counts.total()
+    by_device = {device_id: count for device_id, count in counts.items() if device_id is not None}
+    if not total:
+        return Queue(total, by_device, ())
+    own = waiting.filter(requested_by=user).with_places().defer("result", "memory_curve")
+    first = list(own.order_by("-priority", "created_at", "id")[:OWN_SHOWN])
+    return Queue(total, by_device, tuple(waiting_runs(first, queue_positions(first))))

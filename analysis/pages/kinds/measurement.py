@@ -16,9 +16,8 @@ from analysis.pages.what_to_change.context import change_start
 from analysis.presentation import estimate_summary, memory_breakdown, result_summary
 from analysis.presentation.assumptions import Assumptions, assumptions
 from analysis.presentation.charts.bars import memory_bars
-from analysis.presentation.charts.curves import memory_plot, speed_plot
+from analysis.presentation.charts.curves import memory_plot, rounds_plot, speed_plot
 from analysis.presentation.charts.plots import Plot
-from analysis.presentation.charts.rounds import rounds_plot
 from analysis.presentation.estimate_error import compare_to_estimate
 from analysis.presentation.figures import figures
 from analysis.presentation.filled_memory import filled_memory

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from analysis.lists.trend.series import Sample, series_of, version_marks
+from analysis.lists.trend.series import Acknowledgements, Sample, series_of, steps_found, version_marks
 from analysis.lists.trend.step_detection import POINTS_PER_SIDE_MIN, THRESHOLD
-from analysis.lists.trend.steps import Acknowledgements, steps_found
 from analysis.pages.trend.plots import trend_plot
 from analysis.presentation import labels
 from analysis.presentation.formatting import percent
