@@ -15,7 +15,7 @@ from django.contrib.auth.models import User
 from django.db.models import Q
 from django.utils import timezone
 
-from analysis.accounts.locking import person_lock
+from analysis.database import person_lock
 from analysis.models import Device, Quota, Run
 from analysis.permissions import may_manage
 from engine.errors import SpecError

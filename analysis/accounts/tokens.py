@@ -12,8 +12,8 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from analysis.accounts.locking import person_lock
 from analysis.audit.record import record
+from analysis.database import person_lock
 from analysis.models import ApiToken, Trust
 from analysis.models.accounts import READS, REPORTS, TOKEN_NAME_LENGTH, WRITES
 from analysis.permissions import may_manage

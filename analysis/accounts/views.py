@@ -22,7 +22,7 @@ from analysis.accounts.forms import LoginForm, TokenForm
 from analysis.accounts.middleware import login_required_only
 from analysis.accounts.quotas import limits_of, use_of
 from analysis.accounts.tokens import TOKENS_PER_PERSON, token_create, token_revoke
-from analysis.http.portal_address import portal_address
+from analysis.http.page_requests import portal_address
 from analysis.models import ApiToken, Device, Trust
 from analysis.permissions import may_manage, signed_in_user
 from engine.errors import SpecError

@@ -12,7 +12,7 @@ from analysis.http.setting_fields import offer
 from analysis.models import Channel, SavedView, Subscription
 from analysis.models.annotations import NAME_LENGTH
 from analysis.models.news import CHOSEN_KINDS, ENDS_OF_RUNS, URL_LENGTH
-from analysis.news import mail
+from analysis.news.post import mail_is_configured
 from analysis.news.subscriptions import Wish
 
 _MY_RUNS = ("", "my runs")
@@ -52,7 +52,7 @@ class SubscriptionForm(forms.Form):
             for view in SavedView.objects.filter(Q(owner=owner) | Q(is_shared=True)).order_by("name", "pk")
         }
         offer(self, "view", [_MY_RUNS, *((key, view.name) for key, view in self._views.items())])
-        channels = [channel for channel in Channel if channel != Channel.EMAIL or mail.is_configured()]
+        channels = [channel for channel in Channel if channel != Channel.EMAIL or mail_is_configured()]
         offered = [Channel(subscription.channel)] if subscription is not None else channels
         offer(self, "channel", [(channel.value, channel.label) for channel in offered])
 

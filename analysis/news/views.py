@@ -12,10 +12,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from analysis.accounts.middleware import for_readers
 from analysis.models import Delivery, Subscription
-from analysis.news import mail
 from analysis.news import subscriptions as services
 from analysis.news.deliver import is_sender_away
 from analysis.news.forms import SubscriptionForm
+from analysis.news.post import mail_is_configured
 from analysis.permissions import signed_in_user
 from engine.errors import SpecError
 
@@ -114,7 +114,7 @@ def _list(request: HttpRequest, form: SubscriptionForm, status: int = 200) -> Ht
         "subscriptions": rows,
         "subscriptions_max": services.SUBSCRIPTIONS_PER_PERSON,
         "form": form,
-        "mail_is_configured": mail.is_configured(),
+        "mail_is_configured": mail_is_configured(),
         "sender_is_away": is_sender_away(),
     }
     return render(request, "analysis/notifications.html", context, status=status)

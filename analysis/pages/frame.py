@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from analysis.accounts.middleware import is_asking, is_guest
-from analysis.http.htmx import is_fragment
+from analysis.http.page_requests import is_fragment
 from analysis.pages.help.documents import documents
 from analysis.pages.kinds import BY_KIND
 from analysis.permissions import may_manage, may_read, may_start

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from analysis.presentation import estimate_headline, estimate_summary, result_summary
-from analysis.presentation.figures import figures
+from analysis.presentation.figures import figures, nothing_to_gain
 from analysis.presentation.filled_memory import filled_memory
-from analysis.presentation.nothing_to_gain import nothing_to_gain
 from analysis.presentation.probe_rows import probe_lines
 from analysis.presentation.result_summary import headline, reach
 from analysis.workers.engine_events import log_line

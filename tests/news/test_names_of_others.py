@@ -7,8 +7,8 @@ from django.contrib.auth.models import User
 from django.core import mail
 
 from analysis.models import NewsEvent, NewsKind, Run
-from analysis.news.mail import send
 from analysis.news.messages import body_of, encoded, mail_line, mail_text, mrkdwn, slack_text
+from analysis.news.post import send
 from analysis.news.subscriptions import Wish, subscription_create
 from engine.errors import SpecError
 from tests.factories import make_measured_run

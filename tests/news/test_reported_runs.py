@@ -12,8 +12,8 @@ from django.utils.timezone import now
 from analysis.models import NewsEvent, NewsKind, Run
 from analysis.news.decide import news_after
 from analysis.news.fan_out import dispatch_waiting
-from analysis.news.mail import send
 from analysis.news.messages import body_of, encoded, mail_text
+from analysis.news.post import send
 from analysis.runs import services
 from tests.api.test_reported_events import make_silent
 from tests.factories.reports import HOST, SendingClient, make_document, make_events, make_reported_run, make_run_key

@@ -13,7 +13,7 @@ from django.shortcuts import render
 from django.urls import path
 from django.views.decorators.http import require_POST, require_safe
 
-from analysis.http.portal_address import portal_address
+from analysis.http.page_requests import portal_address
 from analysis.http.query_string import StrictQueryForm, WholeNumberField, without_empty
 from analysis.http.setting_fields import with_fields
 from analysis.models import Run, State

@@ -13,7 +13,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from analysis.http.htmx import is_fragment
+from analysis.http.page_requests import is_fragment
 from analysis.http.query_string import StrictQueryForm
 from analysis.models import Device, Host, Run
 from analysis.pages.fleet.context import fleet_hosts, waiting_runs

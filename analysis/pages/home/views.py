@@ -16,8 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from analysis.accounts.middleware import is_guest, may_be_public
 from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
-from analysis.http.htmx import is_fragment
-from analysis.http.portal_address import portal_address
+from analysis.http.page_requests import is_fragment, portal_address
 from analysis.http.query_string import without_empty
 from analysis.lists.totals import lab_totals
 from analysis.models import Device, Run, State

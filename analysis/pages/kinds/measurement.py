@@ -19,10 +19,9 @@ from analysis.presentation.charts.bars import memory_bars
 from analysis.presentation.charts.curves import memory_plot, rounds_plot, speed_plot
 from analysis.presentation.charts.plots import Plot
 from analysis.presentation.estimate_error import compare_to_estimate
-from analysis.presentation.figures import figures
+from analysis.presentation.figures import figures, nothing_to_gain
 from analysis.presentation.filled_memory import filled_memory
 from analysis.presentation.kinds import presentation_of
-from analysis.presentation.nothing_to_gain import nothing_to_gain
 from analysis.presentation.probe_rows import probe_key, probe_lines
 from analysis.presentation.result_summary import headline, reach
 from analysis.presentation.unreadable import UnreadableError, read_stored
