@@ -25,7 +25,7 @@ from django_q.models import Failure, OrmQ, Schedule, Success, Task
 from analysis.database import database_now
 from analysis.models import Device, Run
 from analysis.models.querysets import SEEN_LATELY
-from analysis.presentation.device_hold import describe_hold
+from analysis.presentation.device_cards import describe_hold
 from analysis.presentation.run_state import describe_phase
 from analysis.runs.queue.forecast import queue_positions
 

@@ -17,7 +17,7 @@ from analysis.http.query_string import FlagField
 from analysis.models import Device, Run
 from analysis.models.device import DeviceWithActivity
 from analysis.models.querysets import SEEN_LATELY
-from analysis.presentation.device_hold import holder_text
+from analysis.presentation.device_cards import holder_text
 from analysis.runs.gpu_catalog import gpu_of
 from engine.settings.workload_settings import DEVICE_KINDS
 

@@ -5,7 +5,7 @@ from rest_framework.routers import SimpleRouter
 
 from analysis.api.kinds import BY_KIND
 from analysis.api.v1 import catalog, devices, root
-from analysis.api.v1.lists import advice, compare, fits, matrix, recommendation, saved_views, trends
+from analysis.api.v1.lists import advice, compare, matrix, recommendation, saved_views, trends
 from analysis.api.v1.people import audit, subscriptions, tokens
 from analysis.api.v1.run import changes, reports, run_actions, run_parts, run_wait, runs, share_links
 
@@ -33,7 +33,7 @@ _all: list[URLPattern | URLResolver] = [
     path("gpus/", catalog.GpuList.as_view()),
     *(path(f"{kind}s/", include(each.views)) for kind, each in BY_KIND.items() if each.views),
     path("recommendation/", recommendation.Recommendation.as_view()),
-    path("fits/", fits.Fits.as_view()),
+    path("fits/", recommendation.Fits.as_view()),
     path("compare/", compare.Compare.as_view()),
     path("matrix/", matrix.Matrix.as_view()),
     path("trends/", trends.Trend.as_view()),

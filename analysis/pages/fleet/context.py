@@ -15,12 +15,11 @@ from itertools import groupby
 from analysis.models import Device, Host, Run
 from analysis.models.device import DeviceWithActivity
 from analysis.models.querysets import SEEN_LATELY
-from analysis.presentation.device_cards import STALE_SECONDS
-from analysis.presentation.device_hold import describe_hold
+from analysis.presentation.device_cards import FILLED_BY_OTHERS, HELD, STALE_SECONDS, describe_hold
 from analysis.presentation.formatting import bytes_text
 from analysis.presentation.kinds import run_place
 from analysis.presentation.labels import Chip, name_of_run
-from analysis.presentation.run_state import FILLED_BY_OTHERS, HELD, describe_queue_position
+from analysis.presentation.run_state import describe_queue_position
 from analysis.runs.queue.forecast import QueuePosition
 from analysis.runs.queue.queue_now import index_of
 from engine.progress import PHASE_NAMES

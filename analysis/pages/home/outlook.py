@@ -10,7 +10,7 @@ from django.conf import settings
 
 from analysis.models.device import DeviceWithActivity
 from analysis.pages.home.forms import RunForm
-from analysis.presentation.device_hold import holder_text
+from analysis.presentation.device_cards import holder_text
 from analysis.runs.earlier.outlook import KnownSize, Outlook, outlook, waiting_for
 from engine.machine.watch import usable_cores
 from engine.spec import RunSpec

@@ -14,12 +14,11 @@ from analysis.models import Run, RunKind
 from analysis.pages.kinds.page import KindPages, Page
 from analysis.pages.what_to_change.context import change_start
 from analysis.presentation import estimate_summary, memory_breakdown, result_summary
-from analysis.presentation.assumptions import Assumptions, assumptions
 from analysis.presentation.charts.bars import memory_bars
 from analysis.presentation.charts.curves import memory_plot, rounds_plot, speed_plot
 from analysis.presentation.charts.plots import Plot
 from analysis.presentation.estimate_error import compare_to_estimate
-from analysis.presentation.figures import figures, nothing_to_gain
+from analysis.presentation.figures import Assumptions, assumptions, figures, nothing_to_gain
 from analysis.presentation.filled_memory import filled_memory
 from analysis.presentation.kinds import presentation_of
 from analysis.presentation.probe_rows import probe_key, probe_lines

@@ -10,15 +10,15 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from analysis.http.query_string import BadQuery
-from analysis.lists.trend.load import (
+from analysis.lists.trend.query import (
     SAMPLES_MAX,
+    TrendForm,
     acknowledgements_of,
     ids_of_series,
     measured_runs,
     newest_measured,
     samples_of,
 )
-from analysis.lists.trend.query import TrendForm
 from analysis.lists.trend.series import METRICS
 from analysis.lists.trend.step_detection import POINTS_PER_SIDE_MIN, THRESHOLD
 from analysis.models import Run

@@ -11,7 +11,7 @@ from rest_framework import serializers
 
 from analysis.api.v1.run.result_schema import RESULT, SPEC
 from analysis.models import PUBLISHED_KINDS, Attempt, Measurement, Run, State, Tag
-from analysis.presentation.device_hold import holder_text
+from analysis.presentation.device_cards import holder_text
 from analysis.presentation.origin import Origin, describe_origin
 from analysis.runs.queue.forecast import QueuePosition
 from analysis.runs.queue.remaining_time import seconds_left_of

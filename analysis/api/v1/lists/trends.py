@@ -14,8 +14,14 @@ from analysis.api.v1.base.strict_input import StrictBody, StrictText, validated
 from analysis.api.v1.base.strict_view import StrictView
 from analysis.http.problem_details import Problem, bad_field
 from analysis.http.query_string import LARGEST_ID
-from analysis.lists.trend.load import SAMPLES_MAX, acknowledgements_of, ids_of_series, measured_runs, samples_of
-from analysis.lists.trend.query import TrendForm
+from analysis.lists.trend.query import (
+    SAMPLES_MAX,
+    TrendForm,
+    acknowledgements_of,
+    ids_of_series,
+    measured_runs,
+    samples_of,
+)
 from analysis.lists.trend.series import (
     BOUNDARY,
     METRICS,
