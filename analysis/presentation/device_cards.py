@@ -55,7 +55,9 @@ class DeviceCard:
         return (timezone.now() - self.device.memory_read_at).total_seconds() > STALE_SECONDS
 
 
-def device_cards(devices: Iterable[DeviceWithActivity], waiting_by_device: Mapping[int, int]) -> list[DeviceCard]:
+def device_cards(
+    devices: Iterable[DeviceWithActivity], waiting_by_device: Mapping[int | None, int]
+) -> list[DeviceCard]:
     return [
         DeviceCard(device, _chip(device, waiting_by_device.get(device.pk, 0)), device.running_id, _note(device))
         for device in devices

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
 from django import forms
@@ -14,11 +12,12 @@ from rest_framework import serializers
 
 from analysis.api.v1.base.paging import PageForm, Resource
 from analysis.http.query_string import FlagField
-from analysis.models import Device, Run
+from analysis.models import Device
 from analysis.models.device import DeviceWithActivity
 from analysis.models.querysets import SEEN_LATELY
 from analysis.presentation.device_cards import holder_text
 from analysis.runs.gpu_catalog import gpu_of
+from analysis.runs.queue.queue_now import waiting_by_device
 from engine.settings.workload_settings import DEVICE_KINDS
 
 
@@ -113,12 +112,5 @@ class Devices(Resource[Device]):
         return Device.objects.select_related("host").defer("calibration").with_activity()
 
     def get_serializer(self, shown: Any = None, **kwargs: Any) -> DeviceSerializer:
-        devices = shown if kwargs.get("many") else [shown]
-        context = {**self.get_serializer_context(), "waiting": _waiting(devices) if shown else {}}
+        context = {**self.get_serializer_context(), "waiting": waiting_by_device() if shown else {}}
         return DeviceSerializer(shown, **{**kwargs, "context": context})
-
-
-def _waiting(devices: Iterable[Device]) -> Counter[int]:
-    """Count waiting runs by device, in Python: to group them, SQLite would read the whole history."""
-    queue = Run.objects.on_devices().queued().filter(cancel_requested=False, requested_device__in=list(devices))
-    return Counter(queue.order_by().values_list("requested_device", flat=True))

@@ -7,7 +7,7 @@ from analysis.api.kinds import BY_KIND
 from analysis.api.v1 import catalog, devices, root
 from analysis.api.v1.lists import advice, compare, matrix, recommendation, saved_views, trends
 from analysis.api.v1.people import audit, subscriptions, tokens
-from analysis.api.v1.run import changes, reports, run_actions, run_parts, run_wait, runs, share_links
+from analysis.api.v1.run import reports, run_actions, run_parts, run_wait, runs, share_links
 
 router = SimpleRouter(use_regex_path=False)
 router.register("runs", run_actions.RunActions, "api-run-action")
@@ -25,7 +25,6 @@ _all: list[URLPattern | URLResolver] = [
     path("runs/export.csv", runs.RunExportCsv.as_view()),
     path("runs/export.json", runs.RunExportJson.as_view()),
     path("runs/<int:pk>/", runs.RunDetail.as_view(), name="api-run"),
-    path("runs/<int:pk>/measure-changes/", changes.MeasureChanges.as_view()),
     path("runs/<int:pk>/advice/", advice.RunAdvice.as_view()),
     *router.urls,
     path("models/", catalog.ModelList.as_view()),

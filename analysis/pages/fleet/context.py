@@ -15,6 +15,7 @@ from itertools import groupby
 from analysis.models import Device, Host, Run
 from analysis.models.device import DeviceWithActivity
 from analysis.models.querysets import SEEN_LATELY
+from analysis.presentation.charts.bars import Slice, slices_of
 from analysis.presentation.device_cards import FILLED_BY_OTHERS, HELD, STALE_SECONDS, describe_hold
 from analysis.presentation.formatting import bytes_text
 from analysis.presentation.kinds import run_place
@@ -25,17 +26,6 @@ from analysis.runs.queue.queue_now import index_of
 from engine.progress import PHASE_NAMES
 
 WAITING_SHOWN_PER_DEVICE = 3
-
-
-@dataclass(frozen=True, slots=True)
-class BarPart:
-    """One stretch of a memory bar, in percent of the device's memory."""
-
-    css_class: str
-    label: str
-    size_bytes: int
-    start_percent: str
-    width_percent: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +54,7 @@ class FleetDevice:
     hold: str
     waiting: tuple[QueuedRun, ...]
     waiting_count: int
-    parts: tuple[BarPart, ...]
+    parts: tuple[Slice, ...]
     is_stale: bool
     is_silent: bool
     notes: tuple[str, ...]
@@ -87,7 +77,7 @@ def fleet_hosts(
     devices: Sequence[DeviceWithActivity],
     running: Mapping[int | None, Run],
     waiting: Iterable[QueuedRun],
-    waiting_counts: Mapping[int, int],
+    waiting_counts: Mapping[int | None, int],
     now: datetime,
 ) -> list[FleetHost]:
     by_device: dict[int | None, list[QueuedRun]] = defaultdict(list)
@@ -137,7 +127,7 @@ def waiting_runs(runs: Iterable[Run], positions: Mapping[int, QueuePosition]) ->
     ]
 
 
-def memory_parts(device: Device, *, is_running: bool) -> tuple[BarPart, ...]:
+def memory_parts(device: Device, *, is_running: bool) -> tuple[Slice, ...]:
     """Split memory in use into ours and others', as far as the readings allow.
 
     While no run of ours is on a card, all memory in use is others'. During a run, others are assumed to hold what they
@@ -147,27 +137,15 @@ def memory_parts(device: Device, *, is_running: bool) -> tuple[BarPart, ...]:
     if used is None or not device.capacity_bytes:
         return ()
     if device.kind == "cpu":
-        return _bar(device, [("part-any", "in use on the host", used)])
-    if not is_running:
-        return _bar(device, [("part-foreign", "in use by others", used)])
-    if foreign is None:
-        return _bar(device, [("part-any", "in use, owner unknown", used)])
-    theirs = min(foreign, used)
-    ours = ("part-ours", "this run", used - theirs)
-    return _bar(device, [ours, ("part-foreign", "others, as of its start", theirs)])
-
-
-def _bar(device: Device, stretches: Iterable[tuple[str, str, int]]) -> tuple[BarPart, ...]:
-    parts, start_bytes = [], 0
-    for css_class, label, size_bytes in (stretch for stretch in stretches if stretch[2]):
-        start, width = _percent(start_bytes, device), _percent(size_bytes, device)
-        parts.append(BarPart(css_class, label, size_bytes, start, width))
-        start_bytes += size_bytes
-    return tuple(parts)
-
-
-def _percent(size_bytes: int, device: Device) -> str:
-    return f"{min(1.0, size_bytes / device.capacity_bytes) * 100:.2f}%"
+        parts = [("part-any", "in use on the host", used)]
+    elif not is_running:
+        parts = [("part-foreign", "in use by others", used)]
+    elif foreign is None:
+        parts = [("part-any", "in use, owner unknown", used)]
+    else:
+        theirs = min(foreign, used)
+        parts = [("part-ours", "this run", used - theirs), ("part-foreign", "others, as of its start", theirs)]
+    return slices_of([part for part in parts if part[2]], device.capacity_bytes)
 
 
 def _device(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +18,7 @@ from analysis.models import Device, Host, Run
 from analysis.pages.fleet.context import fleet_hosts, waiting_runs
 from analysis.pages.fleet.use import RANGES, use_context
 from analysis.runs.queue.forecast import queue_positions
-from analysis.runs.queue.queue_now import READ_MAX, runs_by_device
+from analysis.runs.queue.queue_now import READ_MAX, runs_by_device, waiting_by_device
 
 _DEFAULT_DAYS = 30
 DEVICES_MAX = 300
@@ -70,12 +69,10 @@ def _context(query: FleetQuery) -> dict[str, Any]:
     devices = list((known.on_host(host) if host else known).with_activity())
     shown = devices[:DEVICES_MAX]
     queue = Run.objects.on_devices().queued().filter(cancel_requested=False)
-    waiting_count = queue.count()
     ordered = queue.with_places().defer("result", "memory_curve").order_by("-priority", "created_at", "id")
     first = list(ordered[:WAITING_READ_MAX])
     waiting = waiting_runs(first, queue_positions(first))
-    # counted in Python: to group them, SQLite would read the whole history
-    counts = Counter(queue.exclude(requested_device=None).order_by().values_list("requested_device", flat=True))
+    counts = waiting_by_device()
     running = Run.objects.on_devices().running().select_related("requested_by").defer("result", "memory_curve")
     return {
         "devices": shown,
@@ -85,8 +82,8 @@ def _context(query: FleetQuery) -> dict[str, Any]:
         "device_count": len(devices),
         "shown_count": len(shown),
         "waiting_anywhere": [each for each in waiting if each.run.requested_device_id is None],
-        "waiting_anywhere_count": waiting_count - sum(counts.values()),
-        "has_positions": waiting_count <= READ_MAX,
+        "waiting_anywhere_count": counts[None],
+        "has_positions": counts.total() <= READ_MAX,
         "reported": [] if host else _reported(),
     }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -37,6 +36,7 @@ from analysis.presentation.run_rows import empty_columns, history_rows
 from analysis.runs import services
 from analysis.runs.earlier.reuse import EarlierResult, earlier_result
 from analysis.runs.queue.forecast import QueuePosition, queue_positions
+from analysis.runs.queue.queue_now import waiting_by_device
 from engine.errors import SpecError
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES
 from engine.text.units import parse_bytes
@@ -44,6 +44,8 @@ from engine.text.units import parse_bytes
 RECENT_RUNS, RECENT_ESTIMATES = 5, 3
 SCRIPTS_SHOWN = 3
 """Registered commands on this page; the page of the scripts shows all."""
+OWN_SHOWN = 5
+"""The person's own waiting runs, the first ones."""
 HOST_SHARE_MAX = 0.8
 """Share of a host's memory above which a limit of a CPU run is warned of: the rest of the host needs some, too."""
 DEVICES_MAX = 12
@@ -209,13 +211,21 @@ def _home_page(
 
 
 def _devices_context(request: HttpRequest) -> dict[str, Any]:
-    queue = queue_of(request.user)
+    waiting = waiting_by_device()
     devices = list(_enabled_devices().with_activity()[: DEVICES_MAX + 1])  # one more than is shown
     return {
-        "queue": queue,
-        "cards": device_cards(devices[:DEVICES_MAX], queue.waiting_by_device),
+        "waiting_count": waiting.total(),
+        "waiting_own": _own_waiting(request.user) if waiting else [],
+        "cards": device_cards(devices[:DEVICES_MAX], waiting),
         "more_devices": Device.objects.enabled().count() - DEVICES_MAX if len(devices) > DEVICES_MAX else 0,
     }
+
+
+def _own_waiting(user: Any) -> list[QueuedRun]:
+    """Read this person's first waiting runs, with their positions where those are worked out."""
+    own = Run.objects.on_devices().queued().filter(cancel_requested=False, requested_by=user).with_places()
+    first = list(own.defer("result", "memory_curve").order_by("-priority", "created_at", "id")[:OWN_SHOWN])
+    return waiting_runs(first, queue_positions(first))
 
 
 def _enabled_devices() -> DeviceQuerySet:
@@ -230,29 +240,3 @@ def devices_offered(request: HttpRequest) -> tuple[list[DeviceWithActivity], lis
     devices = list(_enabled_devices().allowing(request.user).with_activity())
     living = [device for device in devices if device.is_up]
     return (living, [device for device in devices if not device.is_up]) if living else (devices, [])
-
-
-OWN_SHOWN = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """`own` are this person's first waiting runs, with their positions where those are worked out."""
-
-    waiting_count: int
-    waiting_by_device: Mapping[int, int]
-    own: tuple[QueuedRun, ...]
-
-
-def queue_of(user: Any) -> Queue:
-    """Read the queue: one statement while it is empty; otherwise also the person's own runs and their forecast."""
-    waiting = Run.objects.on_devices().queued().filter(cancel_requested=False)
-    # counted in Python: to group by device, SQLite would read its index entries of every run that requested one
-    counts = Counter(waiting.order_by().values_list("requested_device", flat=True))
-    total = counts.total()
-    by_device = {device_id: count for device_id, count in counts.items() if device_id is not None}
-    if not total:
-        return Queue(total, by_device, ())
-    own = waiting.filter(requested_by=user).with_places().defer("result", "memory_curve")
-    first = list(own.order_by("-priority", "created_at", "id")[:OWN_SHOWN])
-    return Queue(total, by_device, tuple(waiting_runs(first, queue_positions(first))))
