@@ -11,12 +11,12 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.models import User
-from django.contrib.auth.views import LoginView, PasswordChangeView
+from django.contrib.auth.views import LoginView, LogoutView, PasswordChangeView
 from django.core.validators import MaxLengthValidator
 from django.db.models import Exists, OuterRef
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
-from django.urls import reverse_lazy
+from django.urls import path, reverse_lazy
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
@@ -198,3 +198,14 @@ def _quota_lines(user: User) -> list[QuotaLine]:
 
 def _most(limit: int | None) -> str:
     return "no limit" if limit is None else f"of {limit:,}"
+
+
+urlpatterns = [
+    path("login/", Login.as_view(), name="login"),
+    path("logout/", login_required_only(LogoutView.as_view()), name="logout"),
+    path("account/", account, name="account"),
+    path("account/password/", login_required_only(Password.as_view()), name="account_password"),
+    path("account/tokens/", token_create_view, name="account_token_create"),
+    path("account/tokens/report/", report_token_create, name="report_token_create"),
+    path("account/tokens/<int:token_id>/revoke/", token_revoke_view, name="account_token_revoke"),
+]

@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import path
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -189,3 +190,14 @@ def _add_error(form: SubscriptionForm, error: SpecError) -> None:
 
 def _text(error: SpecError) -> str:
     return str(error).removeprefix(f"{error.field}: ")
+
+
+_ONE = "account/notifications/<int:subscription_id>/"
+urlpatterns = [
+    path("account/notifications/", notifications, name="notifications"),
+    path("account/notifications/new/", subscription_create, name="subscription_create"),
+    path(_ONE, subscription, name="subscription"),
+    path(f"{_ONE}test/", subscription_test, name="subscription_test"),
+    path(f"{_ONE}secret/", subscription_rotate, name="subscription_rotate"),
+    path(f"{_ONE}delete/", subscription_delete, name="subscription_delete"),
+]

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from analysis.http.page_requests import portal_address
 from analysis.http.query_string import FlagField, StrictQueryForm, WholeNumberField, without_empty
-from analysis.http.setting_fields import offer, setting_field, with_fields
+from analysis.http.setting_fields import described_field, offer, setting_field, with_fields
 from analysis.models import Device, Run, State
 from analysis.pages.form_choices import describe_limit, place_value, places_offered
 from analysis.pages.home.first_values import first_values
@@ -33,8 +33,6 @@ from engine.spec import DEFAULTS, SETTINGS
 from engine.time_left import describe_left
 from engine.tune.spec import TuneSpec
 
-"""The name of the button that starts a run without its comparison of speeds."""
-_TEXT_FIELDS = ("memory_limit_bytes",)
 _PROMINENT = ("device", "current_batch_size", "memory_limit_bytes")
 _BOXES = {
     "whole_run": ("Whole run", "Train the largest rows of the data, then let the script evaluate and save."),
@@ -119,9 +117,8 @@ def values_of(run: Run) -> dict[str, Any]:
 
 
 def _field(name: str) -> forms.Field:
-    if name in _TEXT_FIELDS:
-        each = SETTINGS[name]
-        return forms.CharField(label=each.label, required=False, max_length=40, help_text=each.hint or "")
+    if name == "memory_limit_bytes":
+        return described_field(SETTINGS[name], max_length=40)
     if name == "current_batch_size":
         return setting_field(name, label="Your batch size today", initial=_DEFAULTS[name])
     if name == "emulate_ranks":
