@@ -14,7 +14,6 @@ from analysis.lists.totals import LabTotals, lab_totals
 from analysis.lists.use.days import first_moment, use_by_day
 from analysis.lists.use.load import HELD_MAX, held_since
 from analysis.models import Device, Run, State
-from analysis.models.querysets import SEEN_LATELY
 
 DAYS = 30
 _SILENT_SHOWN = 10
@@ -66,9 +65,9 @@ class Dashboard:
 def dashboard() -> Dashboard:
     now = database_now()
     waiting = Run.objects.queued().filter(cancel_requested=False).order_by("created_at", "id")
-    devices = list(Device.all_devices.select_related("host").defer("calibration"))
+    devices = list(Device.all_devices.select_related("host").defer("calibration").with_activity())
     enabled = [device for device in devices if device.enabled and not device.is_reported]
-    silent = [device for device in enabled if device.last_seen_at is None or now - device.last_seen_at > SEEN_LATELY]
+    silent = [device for device in enabled if not device.is_up]
     # in one statement, from the index on the state; deleted runs are included
     counts: dict[str, Any] = dict(Run.all_runs.order_by().values_list("state").annotate(Count("pk")))
     return Dashboard(

@@ -151,10 +151,6 @@ def ending(run: Run, state: State) -> tuple[str, str]:
     return title.format(model_name(run.model), run_place(run)), explanation
 
 
-def describe_measured(probes: int) -> str:
-    return "The measurements until then are below." if probes else "Nothing had been measured by then."
-
-
 def advice(run: Run) -> list[str]:
     if run.state == State.CANCELLED:
         return ["Start it again: a new run measures again, and this page stays unchanged."]

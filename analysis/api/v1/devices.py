@@ -14,7 +14,6 @@ from analysis.api.v1.base.paging import PageForm, Resource
 from analysis.http.query_string import FlagField
 from analysis.models import Device
 from analysis.models.device import DeviceWithActivity
-from analysis.models.querysets import SEEN_LATELY
 from analysis.presentation.device_cards import holder_text
 from analysis.runs.gpu_catalog import gpu_of
 from analysis.runs.queue.queue_now import waiting_by_device
@@ -33,7 +32,9 @@ class DeviceSerializer(serializers.ModelSerializer[Device]):
     takes_runs = serializers.SerializerMethodField(
         help_text="Whether it takes runs: alive, enabled, and neither it nor its host drained or in maintenance."
     )
-    is_alive = serializers.SerializerMethodField(help_text="Whether its worker gave a sign of life in the last minute.")
+    is_alive = serializers.BooleanField(
+        source="is_up", help_text="Whether its worker gave a sign of life in the last minute."
+    )
     memory_age_seconds = serializers.SerializerMethodField(help_text="Age of the figure of memory in use.")
     is_calibrated = serializers.SerializerMethodField(help_text="Whether estimates use constants measured on this GPU.")
     running_run = serializers.IntegerField(
@@ -66,10 +67,6 @@ class DeviceSerializer(serializers.ModelSerializer[Device]):
 
     def get_maintenance_note(self, device: Device) -> str:
         return device.maintenance_note or device.host.maintenance_note
-
-    def get_is_alive(self, device: Device) -> bool:
-        seen_at = device.last_seen_at
-        return seen_at is not None and timezone.now() - seen_at <= SEEN_LATELY
 
     def get_memory_age_seconds(self, device: Device) -> float | None:
         read_at = device.memory_read_at

@@ -4,7 +4,7 @@ from django.urls import URLPattern, URLResolver, include, path
 from rest_framework.routers import SimpleRouter
 
 from analysis.api.kinds import BY_KIND
-from analysis.api.v1 import catalog, devices, root
+from analysis.api.v1 import catalog, devices
 from analysis.api.v1.lists import advice, compare, matrix, recommendation, saved_views, trends
 from analysis.api.v1.people import audit, subscriptions, tokens
 from analysis.api.v1.run import reports, run_actions, run_parts, run_wait, runs, share_links
@@ -45,4 +45,4 @@ _all: list[URLPattern | URLResolver] = [
 # the lists: URLs without an id
 _names = tuple(str(each.pattern) for each in _all if "<" not in str(each.pattern) and str(each.pattern).endswith("/"))
 
-urlpatterns = [path("", root.Root.as_view(names=_names)), *_all]
+urlpatterns = [path("", catalog.Root.as_view(names=_names)), *_all]

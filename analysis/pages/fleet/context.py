@@ -9,12 +9,11 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import groupby
 
 from analysis.models import Device, Host, Run
 from analysis.models.device import DeviceWithActivity
-from analysis.models.querysets import SEEN_LATELY
 from analysis.presentation.charts.bars import Slice, slices_of
 from analysis.presentation.device_cards import FILLED_BY_OTHERS, HELD, STALE_SECONDS, describe_hold
 from analysis.presentation.formatting import bytes_text
@@ -156,7 +155,7 @@ def _device(
     waiting_count: int,
     now: datetime,
 ) -> FleetDevice:
-    is_silent = not _is_within(device.last_seen_at, SEEN_LATELY, now)
+    is_silent, read_at = not device.is_up, device.memory_read_at
     notes = [_describe_maintenance(device, now)]
     if device.is_shared:
         held = bytes_text(device.foreign_used_bytes)
@@ -174,7 +173,7 @@ def _device(
         waiting=tuple(waiting[:WAITING_SHOWN_PER_DEVICE]),
         waiting_count=waiting_count,
         parts=memory_parts(device, is_running=running is not None),
-        is_stale=not _is_within(device.memory_read_at, timedelta(seconds=STALE_SECONDS), now),
+        is_stale=read_at is None or (now - read_at).total_seconds() > STALE_SECONDS,
         is_silent=is_silent,
         notes=tuple(filter(None, notes)),
     )
@@ -204,7 +203,3 @@ def _describe_maintenance(row: Host | Device, now: datetime) -> str:
         until = f"until {ends:%Y-%m-%d %H:%M} UTC" if ends else "until further notice"
         parts.append(f"maintenance {until}{f': {row.maintenance_note}' if row.maintenance_note else ''}")
     return "; ".join(parts)
-
-
-def _is_within(moment: datetime | None, span: timedelta, now: datetime) -> bool:
-    return moment is not None and now - moment <= span

@@ -15,9 +15,9 @@ from analysis.pages.kinds.page import KindPages, Page
 from analysis.pages.what_to_change.context import changes_context
 from analysis.presentation import estimate_summary as summary
 from analysis.presentation.filled_memory import filled_memory
-from analysis.presentation.frontier import frontier_plot, frontier_shown
 from analysis.presentation.kinds import facts_of_run
 from analysis.presentation.unreadable import read_stored
+from analysis.presentation.what_to_change import frontier_plot, frontier_shown
 from analysis.runs.earlier.what_to_change import devices_for, measured_sizes
 from analysis.runs.gpu_catalog import prices
 from engine.describe.commands import measure_command
