@@ -22,7 +22,7 @@ from analysis.pages.commands.views import FromForm
 from analysis.pages.estimates.forms import QuestionForm
 from analysis.pages.fleet.views import FleetQuery
 from analysis.pages.home.forms import RunForm
-from analysis.pages.kinds.estimate_cards import CardsForm
+from analysis.pages.kinds.estimate import CardsForm
 from analysis.pages.validations.views import ValidationQuery
 from analysis.pages.what_to_change.context import NewChangesForm, WhereForm
 from analysis.presentation.advice_query import AdviceForm
