@@ -10,7 +10,7 @@ from typing import Any
 
 from analysis.lists.matrix.query import MatrixForm
 from analysis.models import Device, MatrixCell
-from analysis.presentation.formatting import bytes_text, percent, round_bytes
+from analysis.presentation.formatting import bytes_text, round_bytes, round_percent
 from analysis.presentation.labels import (
     describe_input,
     describe_settings,
@@ -122,7 +122,7 @@ def matrix_table(
         "without_figures": [(model, model_name(model)) for model in order if model not in known],
         "measured_count": sum(cell.css_class == "is-measured" for cell in shown),
         "estimated_count": sum(cell.css_class == "is-estimated" for cell in shown),
-        "noise": percent(NOISE_FRACTION).replace(".0 ", " "),
+        "noise": round_percent(NOISE_FRACTION),
         "hidden_count": len({card for of in by_workload.values() for card in of} - {card.key for card in cards}),
         "other_cards": form.address(cards="usual" if form.shows_all_cards else "all"),
     }

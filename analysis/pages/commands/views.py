@@ -22,9 +22,10 @@ from analysis.pages.form_choices import describe_limit, place_value, places_offe
 from analysis.pages.home.first_values import first_values
 from analysis.pages.home.outlook import warn_of_load
 from analysis.pages.home.views import devices_offered
-from analysis.pages.script_runs import ScriptRun, commands_offered, newest_script_runs, runs_of
+from analysis.pages.script_runs import commands_offered, newest_script_runs, runs_of
 from analysis.pages.spec_form import SpecForm, start_run
 from analysis.presentation.formatting import exact_bytes_text
+from analysis.presentation.run_rows import HistoryRow
 from analysis.runs.commands import SETTABLE, RegisteredCommand
 from analysis.runs.queue.placement import placement_of
 from engine.errors import SpecError
@@ -142,7 +143,7 @@ class ScriptCard:
     """A registered command with its form, and its newest runs."""
 
     form: CommandForm
-    runs: list[ScriptRun]
+    runs: list[HistoryRow]
     load: str
 
     @property
@@ -155,7 +156,7 @@ class ScriptCard:
         return self._took(compares_speed=False)
 
     def _took(self, *, compares_speed: bool) -> str:
-        rows = [each.row for each in self.runs if bool(each.run.spec.get("compare_speed")) is compares_speed]
+        rows = [row for row in self.runs if bool(row.run.spec.get("compare_speed")) is compares_speed]
         seconds = next((row.took_seconds for row in rows if row.run.state == State.FINISHED and row.took_seconds), None)
         return "" if seconds is None else f", {describe_left(seconds).removesuffix(' left')}"
 

@@ -27,7 +27,7 @@ from analysis.presentation.charts.plots import (
     Table,
     Trace,
 )
-from analysis.presentation.formatting import percent, percent_more
+from analysis.presentation.formatting import percent_more, round_percent
 from analysis.runs.columns.series import SeriesKey
 from engine.results.figure_kinds import EMULATED
 
@@ -53,7 +53,7 @@ def trend_context(
         "steps": sorted(steps, key=lambda found: found.after.at, reverse=True),
         "points_needed": POINTS_PER_SIDE_MIN,
         "can_have_steps": any(len(one.values) >= 2 * POINTS_PER_SIDE_MIN for one in series),
-        "threshold": percent(THRESHOLD).replace(".0 ", " "),
+        "threshold": round_percent(THRESHOLD),
         "charts": [trend_plot(one, marks) for one in series],
     }
 
