@@ -33,7 +33,7 @@ class DeviceSerializer(serializers.ModelSerializer[Device]):
         help_text="Whether it takes runs: alive, enabled, and neither it nor its host drained or in maintenance."
     )
     is_alive = serializers.BooleanField(
-        source="is_up", help_text="Whether its worker gave a sign of life in the last minute."
+        source="is_up", read_only=True, help_text="Whether its worker gave a sign of life in the last minute."
     )
     memory_age_seconds = serializers.SerializerMethodField(help_text="Age of the figure of memory in use.")
     is_calibrated = serializers.SerializerMethodField(help_text="Whether estimates use constants measured on this GPU.")

@@ -167,13 +167,13 @@ def _estimated(estimate: EstimatedCard, known: set[int]) -> list[Trace]:
     return [Trace("Estimated before", _ESTIMATED, tuple(dots), is_predicted=True)] if dots else []
 
 
-_ROLE_WORDS = {"recommended": "recommended", "fastest": "fastest", "largest": "largest", "current": "today"}
+ROLE_WORDS = {"recommended": "recommended", "fastest": "fastest", "largest": "largest", "current": "today"}
 
 
 def _marks(roles: Roles) -> list[tuple[int, str, bool]]:
     marks = []
     for size in dict.fromkeys(size for size in roles.values() if size is not None):
-        first, *others = [word for role, word in _ROLE_WORDS.items() if roles.get(role) == size]
+        first, *others = [word for role, word in ROLE_WORDS.items() if roles.get(role) == size]
         marks.append((size, ", ".join((f"{first} {size:,}", *others)), first == "recommended"))
     return sorted(marks, key=lambda mark: not mark[2])
 
