@@ -1,4 +1,4 @@
-"""The database: whether it is migrated, retries while it is unavailable, and its clock."""
+"""The database: whether it is migrated, retries while it is unavailable, its clock, and locks."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeVar, cast
 
+from django.contrib.auth import get_user_model
+from django.contrib.auth.base_user import AbstractBaseUser
 from django.core.management.base import CommandError
 from django.db import DatabaseError, InterfaceError, OperationalError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -63,6 +65,15 @@ def migration_lock(database: BaseDatabaseWrapper, *, on_wait: Callable[[], None]
             on_wait()
             fcntl.flock(held, fcntl.LOCK_EX)
         yield
+
+
+def person_lock(person: AbstractBaseUser) -> None:
+    """Lock this person, for limits that are counted per person, until the transaction ends: other lockers wait.
+
+    Must be called within a transaction. On SQLite the transaction itself is the lock: it is IMMEDIATE. Rows that refer
+    to the person are not locked.
+    """
+    list(get_user_model().objects.select_for_update(no_key=True).filter(pk=person.pk).values_list("pk"))
 
 
 def database_now() -> datetime:

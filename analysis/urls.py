@@ -3,17 +3,15 @@
 from django.urls import include, path
 
 from analysis.api.v1.run import run_document
-from analysis.pages.advice import views as advice
+from analysis.pages import advice, matrix, share
 from analysis.pages.compare import views as compare
 from analysis.pages.fleet import views as fleet
 from analysis.pages.help import views as help_pages
 from analysis.pages.history import views as history
 from analysis.pages.home import views as home
 from analysis.pages.kinds import BY_KIND
-from analysis.pages.matrix import views as matrix
 from analysis.pages.run import share_views as run_share
 from analysis.pages.run import views as run
-from analysis.pages.share import views as share
 from analysis.pages.trend import views as trend
 from analysis.pages.what_to_change import views as what_to_change
 

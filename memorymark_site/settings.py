@@ -137,11 +137,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "analysis.pages.context_processors.fleet_alarm",
-                "analysis.pages.context_processors.rights",
-                "analysis.pages.context_processors.software_version",
-                "analysis.pages.menu.menu",
-                "analysis.pages.breadcrumbs.breadcrumbs",
+                "analysis.pages.frame.frame",
             ]
         },
     }
@@ -258,7 +254,7 @@ REST_FRAMEWORK = {
     "DEFAULT_THROTTLE_CLASSES": ["analysis.api.v1.base.throttles.ScopeThrottle"],
     "DEFAULT_METADATA_CLASS": None,
     "EXCEPTION_HANDLER": "analysis.api.exception_handler.api_exception",
-    "DEFAULT_SCHEMA_CLASS": "analysis.api.v1.base.view_schema.ViewSchema",
+    "DEFAULT_SCHEMA_CLASS": "analysis.api.v1.base.openapi_parameters.ViewSchema",
 }
 
 SPECTACULAR_SETTINGS = {

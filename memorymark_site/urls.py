@@ -13,8 +13,8 @@ urlpatterns = [
     path("", index_or(home), name="home"),
     path("", include("analysis.api.urls")),
     path("", include("analysis.urls")),
-    path("", include("analysis.accounts.urls")),
-    path("", include("analysis.news.urls")),
+    path("", include("analysis.accounts.views")),
+    path("", include("analysis.news.views")),
     path("admin/", admin.site.urls),
 ]
 

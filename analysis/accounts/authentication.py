@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from django.contrib.auth.models import User
 from rest_framework.authentication import BaseAuthentication, BasicAuthentication, get_authorization_header
 from rest_framework.exceptions import AuthenticationFailed, PermissionDenied, Throttled
 
@@ -12,9 +13,6 @@ from analysis.accounts.tokens import token_note_use, token_of
 from analysis.audit.record import set_actor
 from analysis.http.client_ip import client_address
 from analysis.models import ApiToken
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 _NAME_LENGTH = 150  # the length of Django's own column
 _REALM = ' realm="MemoryMark"'

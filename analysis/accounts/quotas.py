@@ -9,18 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from django.contrib.auth.models import User
 from django.db.models import Q
 from django.utils import timezone
 
-from analysis.accounts.locking import person_lock
+from analysis.database import person_lock
 from analysis.models import Device, Quota, Run
 from analysis.permissions import may_manage
 from engine.errors import SpecError
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 DAY = timedelta(hours=24)
 _WAITING_RETRY_SECONDS = 60

@@ -16,16 +16,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, floor
 from time import time
-from typing import TYPE_CHECKING
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db.models import F, FloatField, Value
 from django.db.models.functions import Greatest
 
 from analysis.models import Throttle
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 CREATE, EXPORT = "create", "export"
 _ROUNDING = 1e-6  # error of a sum of steps: the number of actions left is whole

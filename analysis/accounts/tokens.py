@@ -5,22 +5,19 @@ from __future__ import annotations
 import hashlib
 import secrets
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from analysis.accounts.locking import person_lock
 from analysis.audit.record import record
+from analysis.database import person_lock
 from analysis.models import ApiToken, Trust
 from analysis.models.accounts import READS, REPORTS, TOKEN_NAME_LENGTH, WRITES
 from analysis.permissions import may_manage
 from engine.errors import SpecError
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 TOKENS_PER_PERSON = 50
 _SECRET_BYTES = 32

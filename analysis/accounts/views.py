@@ -1,4 +1,4 @@
-"""The page of a person's own account: roles, quotas and their use, password, tokens."""
+"""The login, and the page of a person's own account: roles, quotas and their use, password, tokens."""
 
 from __future__ import annotations
 
@@ -6,26 +6,79 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from django import forms
 from django.conf import settings
 from django.contrib import messages
+from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.models import User
-from django.contrib.auth.views import LoginView, PasswordChangeView
+from django.contrib.auth.views import LoginView, LogoutView, PasswordChangeView
+from django.core.validators import MaxLengthValidator
 from django.db.models import Exists, OuterRef
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
-from django.urls import reverse_lazy
+from django.urls import path, reverse_lazy
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from analysis.accounts.forms import LoginForm, TokenForm
 from analysis.accounts.middleware import login_required_only
 from analysis.accounts.quotas import limits_of, use_of
 from analysis.accounts.tokens import TOKENS_PER_PERSON, token_create, token_revoke
-from analysis.http.portal_address import portal_address
+from analysis.http.page_requests import portal_address
+from analysis.http.setting_fields import offer
 from analysis.models import ApiToken, Device, Trust
-from analysis.permissions import may_manage, signed_in_user
+from analysis.models.accounts import TOKEN_NAME_LENGTH
+from analysis.permissions import may_manage, may_start, signed_in_user
 from engine.errors import SpecError
+
+_READS, _WRITES, _REPORTS = "read", "write", "report"
+_DAYS = {"30": "30 days", "90": "90 days", "365": "a year", "": "until it is revoked"}
+
+
+class LoginForm(AuthenticationForm):
+    """Django's form with a check of the name's length, which Django omits: the count of failures stores the name."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["username"].validators.append(MaxLengthValidator(User._meta.get_field("username").max_length))
+
+
+class TokenForm(forms.Form):
+    """The purpose, the rights and the expiry of a new token."""
+
+    name = forms.CharField(
+        max_length=TOKEN_NAME_LENGTH,
+        help_text="Purpose of the token, such as the program that uses it.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    scope = forms.ChoiceField(label="Rights", choices=((_READS, "read"),), initial=_READS)
+    days = forms.ChoiceField(label="Valid for", choices=tuple(_DAYS.items()), initial="90", required=False)
+
+    is_trusted = forms.BooleanField(
+        label="Trust it: the runs it reports count like those measured here", initial=True, required=False
+    )
+
+    def __init__(self, *args: Any, person: User, **kwargs: Any) -> None:
+        """Offer the rights to write and to report to who may start runs, and trust to GPU managers."""
+        super().__init__(*args, **kwargs)
+        if not may_manage(person):
+            del self.fields["is_trusted"]
+        if may_start(person):
+            writes = (_WRITES, "read, start runs and change mine")
+            offer(self, "scope", [(_READS, "read"), writes, (_REPORTS, "only report runs of other machines")])
+
+    @property
+    def token_fields(self) -> dict[str, Any]:
+        values = self.cleaned_data
+        scope, days = values["scope"], values["days"]
+        return {
+            "name": values["name"],
+            "may_write": scope == _WRITES,
+            "only_reports": scope == _REPORTS,
+            "expires_at": timezone.now() + timedelta(days=int(days)) if days else None,
+            "is_trusted": scope != _READS and values.get("is_trusted", False),
+        }
+
 
 TOKENS_SHOWN = 2 * TOKENS_PER_PERSON
 REPORT_TOKEN_DAYS = 90
@@ -145,3 +198,14 @@ def _quota_lines(user: User) -> list[QuotaLine]:
 
 def _most(limit: int | None) -> str:
     return "no limit" if limit is None else f"of {limit:,}"
+
+
+urlpatterns = [
+    path("login/", Login.as_view(), name="login"),
+    path("logout/", login_required_only(LogoutView.as_view()), name="logout"),
+    path("account/", account, name="account"),
+    path("account/password/", login_required_only(Password.as_view()), name="account_password"),
+    path("account/tokens/", token_create_view, name="account_token_create"),
+    path("account/tokens/report/", report_token_create, name="report_token_create"),
+    path("account/tokens/<int:token_id>/revoke/", token_revoke_view, name="account_token_revoke"),
+]

@@ -1,4 +1,4 @@
-"""The audit log, read-only: no role may add, change or delete an entry here."""
+"""The audit log, read-only: no role may add, change or delete an entry here; and the rules of retention."""
 
 from __future__ import annotations
 
@@ -16,30 +16,24 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from analysis.admin.lists import ReadOnly, choice_of
+from analysis.admin.lists import ConditionFilter, Managed, ReadOnly, choice_of
 from analysis.audit.actions import ACTIONS, TARGET_TYPES
-from analysis.models import AuditEntry
+from analysis.models import AuditEntry, RetentionRule
 
-_DAYS = {"1": "last 24 hours", "7": "last 7 days", "30": "last 30 days"}
 _TARGET = re.compile(rf"({'|'.join(TARGET_TYPES)})[ :/#]+(\w+)")
 _ADMIN_OF = {"user": "auth_user", "group": "auth_group"}
 _SHOWN_LENGTH = 160
 
 
-class ByDays(admin.SimpleListFilter):
-    """The newest entries: from the first id of that time on, which an index finds; ids rise with time."""
+class ByDays(ConditionFilter):
+    """The newest entries."""
 
     title, parameter_name = "time", "days"
+    offered = (("1", "last 24 hours"), ("7", "last 7 days"), ("30", "last 30 days"))
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return list(_DAYS.items())
-
-    def queryset(self, request: HttpRequest, entries: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
-        if (days := self.value()) not in _DAYS:
-            return entries
-        later = AuditEntry.objects.filter(recorded_at__gte=timezone.now() - timedelta(days=int(days)))
-        first = later.order_by("recorded_at").values_list("pk", flat=True).first()
-        return entries.none() if first is None else entries.filter(pk__gte=first)
+    def condition(self, value: str) -> Q:
+        known = value in dict(self.offered)
+        return Q(recorded_at__gte=timezone.now() - timedelta(days=int(value))) if known else Q()
 
 
 @admin.register(AuditEntry)
@@ -54,7 +48,6 @@ class AuditEntryAdmin(ReadOnly[AuditEntry]):
     )
     sortable_by = ()
     ordering = ("-id",)
-    pages_by_id = True
     search_fields = ("request_id",)
     search_help_text = "A request id, a person’s name, or a kind and a number: run 17."
     fields = (
@@ -110,6 +103,16 @@ class AuditEntryAdmin(ReadOnly[AuditEntry]):
     @admin.display(description="after")
     def after_text(self, entry: AuditEntry) -> SafeString:
         return _as_text(entry.after)
+
+
+@admin.register(RetentionRule)
+class RetentionRuleAdmin(Managed[RetentionRule]):
+    """The rules. `manage.py retain --dry-run` shows what a change would remove."""
+
+    may = ("change",)
+    list_display = ("__str__", "days", "applied_at")
+    fields = ("what", "days", "applied_at")
+    readonly_fields = ("what", "applied_at")
 
 
 def _value(value: Any) -> str:

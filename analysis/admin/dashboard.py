@@ -1,37 +1,23 @@
-"""The figures of the admin panel's first page: read from indexes and small tables, at most once a minute."""
+"""The figures of the admin panel's first page: read from indexes and small tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from django.core.cache import cache
-from django.db.models import Count, FloatField, Func
-from django.utils import timezone
+from django.db.models import Count
 
 from analysis.database import database_now
 from analysis.lists.totals import LabTotals, lab_totals
-from analysis.models import Attempt, Device, Run, State
-from analysis.models.querysets import SEEN_LATELY
+from analysis.lists.use.days import first_moment, use_by_day
+from analysis.lists.use.load import HELD_MAX, held_since
+from analysis.models import Device, Run, State
 
 DAYS = 30
-KEPT_SECONDS = 60
-CACHE_KEY = "analysis.admin.dashboard"
 _SILENT_SHOWN = 10
 _BAR_WIDTH = 100.0
-_READ_AT_ONCE = 5_000
-
-
-class Day(Func):
-    """A moment as a number of days, which SQLite subtracts quickly."""
-
-    function = "julianday"
-    output_field = FloatField()
-
-    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        return self.as_sql(compiler, connection, template="(EXTRACT(EPOCH FROM %(expressions)s) / 86400)::float8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,30 +31,29 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class CachedStats:
-    """The figures that need many rows, cached. `gpu_hours` is None while there is no measurement."""
-
-    states: tuple[Bar, ...]
-    gpu_hours: float | None
-    by_device: tuple[Bar, ...]
-    as_of: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class Dashboard:
-    """All figures. `oldest_waiting` is a run, `silent` are devices whose worker gave no recent sign of life."""
+    """All figures. `gpu_hours` are by device, the most first.
+
+    `oldest_waiting` is a run, `silent` are devices whose worker gave no recent sign of life.
+    """
 
     totals: LabTotals
-    slow: CachedStats
+    states: tuple[Bar, ...]
+    gpu_hours: tuple[Bar, ...]
     oldest_waiting: Run | None
     silent: tuple[Device, ...]
     silent_more: int
     device_count: int
+    as_of: datetime
     days: int = DAYS
 
     @property
     def online_count(self) -> int:
         return self.device_count - len(self.silent) - self.silent_more
+
+    @property
+    def all_gpu_hours(self) -> float:
+        return sum(bar.value for bar in self.gpu_hours)
 
     @property
     def unused(self) -> tuple[Bar, ...]:
@@ -79,40 +64,30 @@ class Dashboard:
 
 def dashboard() -> Dashboard:
     now = database_now()
-    stats: CachedStats | None = cache.get_or_set(CACHE_KEY, _compute_stats, KEPT_SECONDS)
     waiting = Run.objects.queued().filter(cancel_requested=False).order_by("created_at", "id")
-    oldest = waiting.only("id", "model", "state", "created_at").first()
-    devices = list(Device.objects.enabled().select_related("host").defer("calibration"))
-    silent = [device for device in devices if device.last_seen_at is None or now - device.last_seen_at > SEEN_LATELY]
-    return Dashboard(
-        totals=lab_totals(),
-        slow=_compute_stats() if stats is None else stats,
-        oldest_waiting=oldest,
-        silent=tuple(silent[:_SILENT_SHOWN]),
-        silent_more=max(0, len(silent) - _SILENT_SHOWN),
-        device_count=len(devices),
-    )
-
-
-def _compute_stats() -> CachedStats:
-    attempts = Attempt.objects.filter(started_at__gte=timezone.now() - timedelta(days=DAYS))
-    ended = (
-        attempts.filter(ended_at__isnull=False, device__isnull=False, run__is_trusted=True)
-        .exclude(device__kind="cpu")
-        .order_by()
-    )
-    # added up here: to group by device, SQLite would read every attempt there ever was
-    seconds: dict[int, float] = {}
-    columns = ended.values_list("device", Day("ended_at") - Day("started_at"))
-    for device_id, days in columns.iterator(_READ_AT_ONCE):
-        seconds[device_id] = seconds.get(device_id, 0.0) + days * 86_400
-    names = {device.pk: str(device) for device in Device.objects.select_related("host").filter(pk__in=seconds)}
-    hours = {names[pk]: value / 3600 for pk, value in seconds.items() if pk in names}
-    longest_first = sorted(hours.items(), key=lambda item: -item[1])
+    devices = list(Device.all_devices.select_related("host").defer("calibration").with_activity())
+    enabled = [device for device in devices if device.enabled and not device.is_reported]
+    silent = [device for device in enabled if not device.is_up]
     # in one statement, from the index on the state; deleted runs are included
     counts: dict[str, Any] = dict(Run.all_runs.order_by().values_list("state").annotate(Count("pk")))
-    states = bars((State(state).label, counts.get(state, 0), f"state-{state}") for state in State)
-    return CachedStats(states, sum(hours.values()) if hours else None, bars(longest_first), timezone.now())
+    return Dashboard(
+        totals=lab_totals(),
+        states=bars((State(state).label, counts.get(state, 0), f"state-{state}") for state in State),
+        gpu_hours=_gpu_hours([device for device in devices if device.kind != "cpu"], now),
+        oldest_waiting=waiting.only("id", "model", "state", "created_at").first(),
+        silent=tuple(silent[:_SILENT_SHOWN]),
+        silent_more=max(0, len(silent) - _SILENT_SHOWN),
+        device_count=len(enabled),
+        as_of=now,
+    )
+
+
+def _gpu_hours(gpus: Sequence[Device], now: datetime) -> tuple[Bar, ...]:
+    """Add up the hours in which runs held these devices, as the fleet page does."""
+    known_since = {device.pk: device.host.registered_at for device in gpus}
+    used = use_by_day(held_since(first_moment(now, DAYS))[:HELD_MAX], known_since, now, DAYS)
+    hours = [(str(device), used[device.pk].hours) for device in gpus if used[device.pk].hours]
+    return bars(sorted(hours, key=lambda each: -each[1]))
 
 
 def bars(values: Iterable[tuple[Any, ...]], full: float | None = None) -> tuple[Bar, ...]:

@@ -1,4 +1,4 @@
-"""Devices and hosts. Their workers report the facts; people set price, availability and access."""
+"""Devices and hosts, whose workers report the facts: people set price, availability and access; and prices of cards."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
+from django.forms import ChoiceField, ModelForm
 from django.http import HttpRequest
 
 from analysis.admin.lists import Managed, ProtectReferencedAdmin, Row, ids_of
-from analysis.models import Attempt, Device, Host, Quota, Run
+from analysis.models import Attempt, Device, GpuPrice, Host, Quota, Run
+from analysis.permissions import signed_in_user
 from analysis.presentation.formatting import bytes_text
 from analysis.runs import services
+from analysis.runs.gpu_catalog import gpu_choices, gpu_name, validate_gpu
 
 _UNKNOWN = "not measured"
 UPKEEP = ("drained", "maintenance_from", "maintenance_until", "maintenance_note")
@@ -137,3 +140,26 @@ class DeviceAdmin(ProtectReferencedAdmin[Device], RegisteredByWorkers[Device]):
         context = device.calibration.get("context_bytes")
         text = f"context {bytes_text(context)}" if context is not None else f"{len(device.calibration)} figures"
         return f"{text}, measured {device.calibrated_at:%Y-%m-%d %H:%M} UTC"
+
+
+@admin.register(GpuPrice)
+class GpuPriceAdmin(Managed[GpuPrice]):
+    """The lab's price, which replaces the catalogue's in every estimate."""
+
+    list_display = ("card", "price_per_hour_usd", "source", "valid_from", "updated_by", "updated_at")
+    list_select_related = ("updated_by",)
+    readonly_fields = ("updated_by", "updated_at")
+
+    @admin.display(ordering="gpu", description="GPU")
+    def card(self, price: GpuPrice) -> str:
+        return gpu_name(price.gpu)
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name != "gpu":
+            return super().formfield_for_dbfield(db_field, request, **kwargs)
+        cards = [group for group in gpu_choices() if not isinstance(group[1], str)]
+        return ChoiceField(label=db_field.verbose_name, choices=cards, validators=[validate_gpu])
+
+    def save_model(self, request: HttpRequest, obj: GpuPrice, form: ModelForm[GpuPrice], change: bool) -> None:
+        obj.updated_by = signed_in_user(request)
+        super().save_model(request, obj, form, change)

@@ -11,6 +11,7 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.admin.widgets import AdminSplitDateTime
+from django.contrib.auth.models import User
 from django.db import DataError
 from django.db.models import F, Model, Q, QuerySet
 from django.forms import CharField, Textarea
@@ -22,22 +23,16 @@ from django.utils.text import capfirst
 
 from analysis.audit.record import kind_of
 from analysis.http.query_string import is_row_id
-from analysis.models.querysets import ids_if_few
 from analysis.models.text import plain_line, plain_text
 from analysis.permissions import may_manage, signed_in_user
 from analysis.presentation.origin import Origin, origin_text
 
-PAGES_MAX = 100
-"""Later pages would have to read all earlier ones: a filter finds the rest."""
-
-FEW = 2_000
+PAGES_MAX = 2_000
+"""Later pages, of more than 100,000 rows, would have to read all earlier ones: a filter finds the rest."""
 Row = TypeVar("Row", bound=Model)
 _ORIGIN = {"host": "reported_from", "is_trusted": "is_trusted", "person": "requested_by__username"}
 
-
 if TYPE_CHECKING:
-    from django.contrib.auth.models import User
-
     _ModelAdmin = admin.ModelAdmin
 else:
 
@@ -55,8 +50,6 @@ class Managed(_ModelAdmin[Row]):
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     view_on_site = False
-    pages_by_id = False
-    """Whether the next page is found by the last row's id: only for lists sorted by id, newest first."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return may_manage(request.user)
@@ -169,8 +162,6 @@ def _refused_as_lookup() -> Iterator[None]:
 class UncountedList(ChangeList):
     """Reads one row more than it shows to know whether there is a next page: no COUNT(*) over a million rows."""
 
-    model_admin: Managed[Any]
-
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.title = str(capfirst(self.opts.verbose_name_plural))  # where Django's says "Select ... to change"
@@ -195,23 +186,16 @@ class UncountedList(ChangeList):
 
     @property
     def next_query(self) -> str | None:
-        if not self.has_more:
-            return None
-        if self.model_admin.pages_by_id:
-            return self.get_query_string({"id__lt": self.result_list[-1].pk}, ["p"])
-        return self.get_query_string({"p": self.page_num + 1}) if self.page_num < PAGES_MAX else None
+        is_last = not self.has_more or self.page_num == PAGES_MAX
+        return None if is_last else self.get_query_string({"p": self.page_num + 1})
 
     @property
     def first_query(self) -> str | None:
-        is_first = self.page_num == 1 and "id__lt" not in self.params
-        return None if is_first else self.get_query_string(remove=["p", "id__lt"])
+        return None if self.page_num == 1 else self.get_query_string(remove=["p"])
 
 
-class SelectiveFilter(admin.SimpleListFilter):
-    """A filter that few rows match. It first reads their ids by its own index, and then filters by these ids.
-
-    Otherwise a database that overestimates their number reads the whole history in the list's order.
-    """
+class ConditionFilter(admin.SimpleListFilter):
+    """A filter by one of the values that it offers."""
 
     column = ""
     """The column that has the chosen value, where `condition` says nothing else."""
@@ -226,19 +210,15 @@ class SelectiveFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value()
-        if value is None:
-            return rows
-        alone = rows.model._base_manager.filter(self.condition(value)).order_by()
-        few = ids_if_few(alone, FEW)
-        return rows.filter(self.condition(value)) if few is None else rows.filter(pk__in=few)
+        return rows if value is None else rows.filter(self.condition(value))
 
 
 def choice_of(
     name: str, offered: Sequence[tuple[str, str]], *, title: str = "", column: str = ""
-) -> type[SelectiveFilter]:
+) -> type[ConditionFilter]:
     """Return the filter by one of these values of a column."""
     members = {"title": title or name, "parameter_name": name, "column": column or name, "offered": offered}
-    return type(f"By{name.capitalize()}", (SelectiveFilter,), members)
+    return type(f"By{name.capitalize()}", (ConditionFilter,), members)
 
 
 def ids_of(rows: QuerySet[Any]) -> list[int]:

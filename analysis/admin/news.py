@@ -68,6 +68,5 @@ class DeliveryAdmin(ReadOnly[Delivery]):
     list_select_related = ("event", "subscription")
     ordering = ("-id",)
     sortable_by = ()
-    pages_by_id = True
     fields = (*list_display, "due_at", "body")
     inlines = (AttemptInline,)

@@ -25,7 +25,7 @@ from django_q.models import Failure, OrmQ, Schedule, Success, Task
 from analysis.database import database_now
 from analysis.models import Device, Run
 from analysis.models.querysets import SEEN_LATELY
-from analysis.presentation.device_hold import describe_hold
+from analysis.presentation.device_cards import describe_hold
 from analysis.presentation.run_state import describe_phase
 from analysis.runs.queue.forecast import queue_positions
 
@@ -84,11 +84,9 @@ def _lines() -> Iterator[QueueLine]:
     # `lock` is when a message was sent; of one that a worker has taken, when another worker may take it
     oldest = OrmQ.objects.filter(key=settings.Q_CLUSTER["name"], lock__lte=now).aggregate(sent=Min("lock"))["sent"]
     yield QueueLine(None, "work without a device", oldest is not None and now - oldest > SEEN_LATELY, None, "")
-    running = dict(Run.objects.holding().filter(device__isnull=False).values_list("device", "pk"))
-    for device in Device.objects.select_related("host").defer("calibration").order_by("host__name", "device"):
-        silent = device.last_seen_at is None or now - device.last_seen_at > SEEN_LATELY
-        holds = device.held_for_id or running.get(device.pk)
-        yield QueueLine(device, str(device), silent, holds, "" if holds else describe_hold(device))
+    for device in Device.objects.select_related("host").defer("calibration").with_activity():
+        holds = device.running_id
+        yield QueueLine(device, str(device), not device.is_up, holds, "" if holds else describe_hold(device))
 
 
 def _waiting() -> tuple[list[tuple[Run, str]], bool]:

@@ -1,4 +1,4 @@
-"""All runs of all people: read, cancel, repeat, pin, delete. No figure can be edited."""
+"""All runs of all people: read, cancel, repeat, pin, delete; and what belongs to them. No figure can be edited."""
 
 from __future__ import annotations
 
@@ -14,18 +14,30 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from analysis.admin.lists import ReadOnly, Row, RunChildAdmin, SelectiveFilter, choice_of, ids_of
+from analysis.admin.lists import ConditionFilter, ReadOnly, Row, RunChildAdmin, choice_of, ids_of
 from analysis.audit.record import record
 from analysis.http.query_string import is_row_id
 from analysis.lists.runs.export import run_file
-from analysis.lists.runs.filter_fields import checked_words
-from analysis.lists.runs.filters import ORIGINS
-from analysis.models import KIND_CHOICES, Attempt, Device, Measurement, Run, RunLog, State
+from analysis.lists.runs.filters import ORIGINS, checked_words
+from analysis.models import (
+    KIND_CHOICES,
+    Attempt,
+    Device,
+    MatrixCell,
+    Measurement,
+    Run,
+    RunLog,
+    ShareLink,
+    State,
+    Tag,
+    TrendAcknowledgement,
+)
 from analysis.permissions import signed_in_user
 from analysis.presentation.labels import model_name, short_device_name
 from analysis.presentation.origin import Origin
 from analysis.runs import services
 from analysis.runs.columns.run_text import with_words
+from analysis.runs.marks.share_links import share_link_withdraw
 from analysis.runs.services import BulkResult
 from engine.catalog import WORKLOADS
 
@@ -33,7 +45,7 @@ PROBES_SHOWN, ATTEMPTS_SHOWN = 200, 50
 _NEWEST = ("-created_at", "-id")
 
 
-class ByDevice(SelectiveFilter):
+class ByDevice(ConditionFilter):
     """The device on which the runs ran last."""
 
     title, parameter_name = "device", "device"
@@ -45,7 +57,7 @@ class ByDevice(SelectiveFilter):
         return Q(device=int(value)) if is_row_id(value) else Q(pk=None)
 
 
-class ByOrigin(SelectiveFilter):
+class ByOrigin(ConditionFilter):
     """Whether the runs were measured here, or reported from elsewhere, and trusted."""
 
     title = parameter_name = "origin"
@@ -55,7 +67,7 @@ class ByOrigin(SelectiveFilter):
         return ORIGINS[value][1] if value in ORIGINS else Q(pk=None)
 
 
-class Marked(SelectiveFilter):
+class Marked(ConditionFilter):
     """Pinned runs, and those on a card that other processes used too."""
 
     title, parameter_name = "mark", "mark"
@@ -65,7 +77,7 @@ class Marked(SelectiveFilter):
         return Q(**{f"is_{value}": True}) if value in dict(self.offered) else Q(pk=None)
 
 
-class Deleted(SelectiveFilter):
+class Deleted(ConditionFilter):
     """Deleted runs: they are only in this list."""
 
     title = parameter_name = "deleted"
@@ -250,6 +262,52 @@ class RunLogAdmin(PartOfRun[RunLog]):
 
     list_display = ("id", "run_link", "attempt", "sequence", "recorded_at", "level", "message")
     fields = list_display[1:]
+
+
+@admin.register(Tag)
+class TagAdmin(ReadOnly[Tag]):
+    """The tags of runs. A tag without runs is deleted automatically."""
+
+    list_display = ("name",)
+    search_fields = ("name",)
+
+
+@admin.register(MatrixCell)
+class MatrixCellAdmin(RunChildAdmin[MatrixCell]):
+    """The newest result per card, workload and settings; written when a run ends."""
+
+    list_display = (
+        *("model", "card_name", "kind", "precision", "optimizer", "largest_batch_size"),
+        *("run_link", "answered_at"),
+    )
+    list_filter = ("kind", "precision", "optimizer")
+    search_fields = ("model", "card_name")
+    fields = ("run_link", *list_display[:6], "settings", "safe_batch_size", "samples_per_second", "answered_at")
+
+
+@admin.register(TrendAcknowledgement)
+class TrendAcknowledgementAdmin(RunChildAdmin[TrendAcknowledgement]):
+    """People's notes on the steps of a trend."""
+
+    list_display = ("run_link", "metric", "note", "acknowledged_by", "acknowledged_at")
+    list_select_related = ("acknowledged_by",)
+    fields = list_display
+
+
+@admin.register(ShareLink)
+class ShareLinkAdmin(RunChildAdmin[ShareLink]):
+    """Links, to find and withdraw. They are created on the page of a run."""
+
+    list_display = ("prefix", "run_link", "created_by", "created_at", "ends_at", "withdrawn_at")
+    list_select_related = ("created_by",)
+    search_fields = ("prefix", "created_by__username")
+    sortable_by = ()
+    fields = list_display
+    actions = ("withdraw",)
+
+    @admin.action(description="Withdraw: answer “not found” from now on", permissions=["view"])
+    def withdraw(self, request: HttpRequest, links: QuerySet[ShareLink]) -> None:
+        self.end_each(request, links, lambda pk, by: share_link_withdraw(link_id=pk, by=by), "withdrawn")
 
 
 def _file(runs: QuerySet[Run], form: str) -> StreamingHttpResponse:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hmac
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -16,14 +17,10 @@ from rest_framework.views import APIView
 
 from analysis.accounts.authentication import PasswordAuthentication, TokenAuthentication
 from analysis.http.errors import error_body
+from analysis.models import ApiToken
 from analysis.permissions import may_read
 from analysis.workers.health import readiness
 from analysis.workers.metrics import metrics_text
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
-
-    from analysis.models import ApiToken
 
 
 class MayScrape(BasePermission):

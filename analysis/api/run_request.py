@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from django.contrib.auth.models import User
 from django.http import HttpRequest
 
 from analysis.api.kinds import BY_KIND
@@ -15,9 +16,6 @@ from analysis.runs.queue.placement import placement_of
 from analysis.runs.services import run_create
 from engine.errors import SpecError
 from engine.kinds import KINDS
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 REQUESTED_KINDS = tuple(kind.value for kind in RunKind if not BY_KIND[kind].elsewhere)
 """What the body of a run may ask for; validations and commands have addresses of their own."""

@@ -6,15 +6,19 @@ answers problem details, created in `analysis.http.problem_details`. Browsers ge
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import sys
+from functools import cache
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.template.loader import render_to_string
 from django.views import defaults
 from rest_framework.exceptions import APIException
 
 from analysis.database import DATABASE_AWAY
-from analysis.http.error_page import error_page
+from analysis.http.csp import policy_with_style
 from analysis.http.problem_details import problem_response
 
 VERSIONED = "/api/"
@@ -78,3 +82,15 @@ def _answer(request: HttpRequest, status: int, message: str) -> HttpResponse | N
     if request.path.startswith(VERSIONED):
         return problem_response(request, status, message if status == 503 else "")
     return JsonResponse(error_body(message), status=status) if wants_json(request) else None
+
+
+def error_page(status: int, title: str, text: str) -> HttpResponse:
+    """Return the page; `title` says what happened, `text` what it means and what to do."""
+    page = render_to_string("error_page.html", {"title": title, "text": text})
+    return HttpResponse(page, status=status, headers={"Content-Security-Policy": _policy()})
+
+
+@cache
+def _policy() -> str:
+    style = render_to_string("error.css")
+    return policy_with_style(base64.b64encode(hashlib.sha256(style.encode()).digest()).decode())

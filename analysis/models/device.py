@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 from django.conf import settings
 from django.core.validators import MinValueValidator
@@ -153,3 +154,18 @@ class Device(MaintenanceMixin):
     def queue_name(self) -> str:
         """The django-q2 queue that wakes this device's worker: a shared one would leave cards idle."""
         return f"device-{self.pk}"
+
+
+if TYPE_CHECKING:
+    from django_stubs_ext import WithAnnotations
+
+    class DeviceActivity(TypedDict):
+        """The attributes that `DeviceQuerySet.with_activity` adds to a row."""
+
+        takes_runs: bool
+        is_up: bool
+        running_id: int | None
+
+    DeviceWithActivity: TypeAlias = WithAnnotations[Device, DeviceActivity]
+else:
+    DeviceWithActivity = Device

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
 from django.contrib.auth import get_user_model
@@ -20,18 +20,9 @@ from engine.kinds import RunKind
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
-    from django_stubs_ext import WithAnnotations
 
     from analysis.models import Attempt, Device, Measurement, Run, RunLog  # noqa: F401
-
-    class DeviceActivity(TypedDict):
-        """The attributes that `DeviceQuerySet.with_activity` adds to a row."""
-
-        takes_runs: bool
-        is_up: bool
-        running_id: int | None
-
-    DeviceWithActivity: TypeAlias = WithAnnotations[Device, DeviceActivity]
+    from analysis.models.device import DeviceWithActivity
 
 SEEN_LATELY = timedelta(seconds=60)
 """A device counts as up for this time after its last sign of life, in which a live worker gives many."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.db.models.functions import Now
 
-from analysis.lists.trend.load import ids_of_series, samples_of
+from analysis.lists.trend.query import ids_of_series, samples_of
 from analysis.lists.trend.series import Sample, Series, series_of
 from analysis.lists.trend.step_detection import POINTS_PER_SIDE_MIN, Step
 from analysis.models import Device, NewsEvent, NewsKind, Run, RunKind, State

@@ -30,10 +30,9 @@ from analysis.models import (
 )
 from analysis.models.news import REASON_LENGTH
 from analysis.models.text import storable_text
-from analysis.news import mail
 from analysis.news.addresses import parse_target
 from analysis.news.messages import encoded
-from analysis.news.post import DeliveryOutcome, post
+from analysis.news.post import DeliveryOutcome, post, send_mail
 from analysis.news.signing import HEADER, signature_header, signing_secrets
 from engine import __version__
 from engine.errors import SpecError
@@ -83,7 +82,7 @@ def attempt(parcel: Parcel) -> DeliveryOutcome:
     """Send it once. Runs in a thread, without the database."""
     to, number, content = parcel.delivery.subscription, str(parcel.delivery.delivery_id), parcel.delivery.body
     if to.channel == Channel.EMAIL:
-        return mail.send(to.owner.email, number, content)
+        return send_mail(to.owner.email, number, content)
     body = encoded(to.channel, number, content)
     headers = {
         "Content-Type": "application/json",

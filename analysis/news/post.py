@@ -1,8 +1,9 @@
-"""One HTTP request of a delivery: to an address that was checked, without redirects, within limits of time and size."""
+"""One request of a delivery: HTTP to an address that was checked, without redirects, within limits; or one e-mail."""
 
 from __future__ import annotations
 
 import http.client
+import smtplib
 import socket
 import ssl
 import threading
@@ -10,8 +11,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
+from typing import Any
+
+from django.conf import settings
+from django.core.mail import EmailMessage
 
 from analysis.news.addresses import RefusedAddressError, Target, checked_addresses, parse_target
+from analysis.news.messages import mail_line, mail_text
 from engine.errors import SpecError
 
 _ANSWER_BYTES = 4096
@@ -104,3 +110,25 @@ def _end(sock: socket.socket, is_over: threading.Event) -> None:
     with suppress(OSError):
         # the plain class's method: an SSLSocket's own shutdown would drop the state that the other thread is using
         socket.socket.shutdown(sock, socket.SHUT_RDWR)
+
+
+_SUBJECT_LENGTH = 120
+
+
+def mail_is_configured() -> bool:
+    return bool(settings.EMAIL_HOST)
+
+
+def send_mail(address: str, delivery_id: str, body: dict[str, Any]) -> DeliveryOutcome:
+    """Send one mail. Its Message-ID stays the same over all attempts: mail programs show a repeated one once."""
+    start = monotonic()
+    if not mail_is_configured() or not address:
+        missing = "your account has no address" if mail_is_configured() else "EMAIL_HOST is not set"
+        return DeliveryOutcome(False, 0.0, reason=f"no mail can be sent: {missing}")
+    subject = mail_line(f"MemoryMark: {body['verdict']}")[:_SUBJECT_LENGTH]
+    headers = {"Message-ID": f"<{delivery_id}@memorymark>", "Auto-Submitted": "auto-generated"}
+    try:
+        EmailMessage(subject, mail_text(body), None, [address], headers=headers).send()
+    except (OSError, smtplib.SMTPException, ValueError) as exc:  # ValueError: an address that cannot be a header
+        return DeliveryOutcome(False, monotonic() - start, reason=f"{type(exc).__name__}: {exc}")
+    return DeliveryOutcome(True, monotonic() - start)

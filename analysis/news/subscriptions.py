@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from analysis.accounts.locking import person_lock
 from analysis.audit.record import record
+from analysis.database import person_lock
 from analysis.models import (
     AllowedHost,
     Channel,
@@ -28,14 +28,11 @@ from analysis.models import (
 )
 from analysis.models.annotations import NAME_LENGTH
 from analysis.models.news import CHOSEN_KINDS
-from analysis.news import mail
 from analysis.news.addresses import NOT_PUBLIC, is_public, parse_target
 from analysis.news.fan_out import deliver_to
+from analysis.news.post import mail_is_configured
 from analysis.news.signing import current_secret
 from engine.errors import SpecError
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 SUBSCRIPTIONS_PER_PERSON = 20
 
@@ -135,7 +132,7 @@ def _check(wish: Wish, owner: User, changed: Subscription | None = None) -> None
 def _check_mail(wish: Wish, owner: User) -> None:
     if wish.url:
         raise SpecError("url", "must be empty: mail goes to the address of your account")
-    if not mail.is_configured():
+    if not mail_is_configured():
         raise SpecError("channel", "email is off on this portal: EMAIL_HOST is not set")
     if not owner.email:
         raise SpecError("channel", "email needs an address in your account: a GPU manager can enter it")

@@ -1,23 +1,78 @@
-"""The page "Notifications" of a person's account: their subscriptions, and the log of each."""
+"""The page "Notifications" of a person's account: their subscriptions, the form of one, and the log of each."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from django import forms
 from django.contrib import messages
+from django.contrib.auth.models import User
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import path
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from analysis.accounts.middleware import for_readers
-from analysis.models import Delivery, Subscription
-from analysis.news import mail
+from analysis.http.setting_fields import offer
+from analysis.models import Channel, Delivery, SavedView, Subscription
+from analysis.models.annotations import NAME_LENGTH
+from analysis.models.news import CHOSEN_KINDS, ENDS_OF_RUNS, URL_LENGTH
 from analysis.news import subscriptions as services
 from analysis.news.deliver import is_sender_away
-from analysis.news.forms import SubscriptionForm
+from analysis.news.post import mail_is_configured
+from analysis.news.subscriptions import Wish
 from analysis.permissions import signed_in_user
 from engine.errors import SpecError
+
+_MY_RUNS = ("", "my runs")
+
+
+class SubscriptionForm(forms.Form):
+    """Where news go, which, and of which runs."""
+
+    name = forms.CharField(
+        max_length=NAME_LENGTH, help_text="For you alone.", widget=forms.TextInput(attrs={"autocomplete": "off"})
+    )
+    channel = forms.ChoiceField(label="How")
+    url = forms.CharField(
+        label="URL",
+        required=False,
+        max_length=URL_LENGTH,
+        help_text="https://… of the receiver. Empty for e-mail.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "inputmode": "url"}),
+    )
+    view = forms.ChoiceField(label="Runs", required=False, help_text="A saved view of the history: runs of all people.")
+    kinds = forms.MultipleChoiceField(
+        label="Notify me when",
+        choices=[(kind.value, kind.label) for kind in CHOSEN_KINDS],
+        initial=[kind.value for kind in ENDS_OF_RUNS],
+        widget=forms.CheckboxSelectMultiple,
+    )
+
+    def __init__(self, *args: Any, owner: User, subscription: Subscription | None = None, **kwargs: Any) -> None:
+        if subscription is not None:
+            kwargs["initial"] = {
+                **{name: getattr(subscription, name) for name in ("name", "channel", "url", "kinds")},
+                "view": str(subscription.view_id or ""),
+            }
+        super().__init__(*args, **kwargs)
+        self._views = {
+            str(view.pk): view
+            for view in SavedView.objects.filter(Q(owner=owner) | Q(is_shared=True)).order_by("name", "pk")
+        }
+        offer(self, "view", [_MY_RUNS, *((key, view.name) for key, view in self._views.items())])
+        channels = [channel for channel in Channel if channel != Channel.EMAIL or mail_is_configured()]
+        offered = [Channel(subscription.channel)] if subscription is not None else channels
+        offer(self, "channel", [(channel.value, channel.label) for channel in offered])
+
+    @property
+    def wish(self) -> Wish:
+        values = self.cleaned_data
+        view = self._views.get(values["view"])
+        return Wish(values["name"], values["channel"], values["kinds"], values["url"].strip(), view)
+
 
 DELIVERIES_SHOWN = 50
 
@@ -114,7 +169,7 @@ def _list(request: HttpRequest, form: SubscriptionForm, status: int = 200) -> Ht
         "subscriptions": rows,
         "subscriptions_max": services.SUBSCRIPTIONS_PER_PERSON,
         "form": form,
-        "mail_is_configured": mail.is_configured(),
+        "mail_is_configured": mail_is_configured(),
         "sender_is_away": is_sender_away(),
     }
     return render(request, "analysis/notifications.html", context, status=status)
@@ -135,3 +190,14 @@ def _add_error(form: SubscriptionForm, error: SpecError) -> None:
 
 def _text(error: SpecError) -> str:
     return str(error).removeprefix(f"{error.field}: ")
+
+
+_ONE = "account/notifications/<int:subscription_id>/"
+urlpatterns = [
+    path("account/notifications/", notifications, name="notifications"),
+    path("account/notifications/new/", subscription_create, name="subscription_create"),
+    path(_ONE, subscription, name="subscription"),
+    path(f"{_ONE}test/", subscription_test, name="subscription_test"),
+    path(f"{_ONE}secret/", subscription_rotate, name="subscription_rotate"),
+    path(f"{_ONE}delete/", subscription_delete, name="subscription_delete"),
+]

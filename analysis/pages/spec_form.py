@@ -6,14 +6,21 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from django import forms
+from django.forms import BaseForm
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
-from analysis.pages.too_many_requests import too_many_requests
 from analysis.permissions import signed_in_user
 from analysis.runs.services import run_create
 from engine.errors import SpecError
+
+
+def too_many_requests(error: RateLimited, form: BaseForm, page: Callable[..., HttpResponse]) -> HttpResponse:
+    form.add_error(None, str(error))
+    response = page(status=429)
+    response.headers["Retry-After"] = str(error.retry_after_seconds)
+    return response
 
 
 class SpecForm(forms.Form):

@@ -1,24 +1,42 @@
-"""A device on the home page: its memory in use, the age of that reading, its state."""
+"""A device in words: what holds it; and on the home page its memory in use, the age of that reading, its state."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from datetime import timedelta
 
 from django.utils import timezone
 
 from analysis.models import Device
-from analysis.presentation.device_hold import describe_hold
-from analysis.presentation.formatting import bytes_text
+from analysis.models.device import DeviceWithActivity
+from analysis.presentation.formatting import bytes_text, day_and_clock, describe_elapsed
 from analysis.presentation.labels import Chip
-from analysis.presentation.run_state import FILLED_BY_OTHERS, HELD
 
-if TYPE_CHECKING:
-    from analysis.models.querysets import DeviceWithActivity
-
-
+HELD = Chip("◐", "busy", "chip-run")
+"""The label of a device that another program holds."""
+FILLED_BY_OTHERS = Chip("◒", "used by others", "chip-run")
+"""The label of a GPU without a run in whose memory other programs are."""
 STALE_SECONDS = 10
+_OLD = timedelta(seconds=15)  # three times the interval at which a worker looks
+
+
+def describe_hold(device: Device) -> str:
+    """Write "held by python -m engine bert-tiny cpu (process 546 on vm) since 14:30 UTC"; empty where it is not.
+
+    The age of that knowledge is added where it is no longer fresh.
+    """
+    if not device.is_held:
+        return ""
+    since = f" since {day_and_clock(device.held_since)}" if device.held_since else ""
+    age = None if device.last_seen_at is None else timezone.now() - device.last_seen_at
+    seen = f", seen {describe_elapsed(age.total_seconds())}" if age is not None and age > _OLD else ""
+    return f"held by {holder_text(device)}{since}{seen}"
+
+
+def holder_text(device: Device) -> str:
+    """Write "python -m engine bert-tiny cpu (process 546 on vm)"; empty where no other program holds the device."""
+    return f"{device.held_work} ({device.held_process})" if device.held_work else device.held_process
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +55,9 @@ class DeviceCard:
         return (timezone.now() - self.device.memory_read_at).total_seconds() > STALE_SECONDS
 
 
-def device_cards(devices: Iterable[DeviceWithActivity], waiting_by_device: Mapping[int, int]) -> list[DeviceCard]:
+def device_cards(
+    devices: Iterable[DeviceWithActivity], waiting_by_device: Mapping[int | None, int]
+) -> list[DeviceCard]:
     return [
         DeviceCard(device, _chip(device, waiting_by_device.get(device.pk, 0)), device.running_id, _note(device))
         for device in devices

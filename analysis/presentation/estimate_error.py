@@ -1,14 +1,18 @@
-"""Errors of estimates, as text: for one measurement, and for all of them by GPU and model. Pure."""
+"""Errors of estimates, as text and as a plot: for one measurement, and for all of them by GPU and model. Pure."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from analysis.models import Run
+from analysis.presentation.charts.axes import change_axis, time_axis
+from analysis.presentation.charts.plots import Plot, PlotPoint, PointLabel, SeriesStyle, Table, Trace
 from analysis.presentation.formatting import bytes_text
+from analysis.presentation.labels import family_name, model_name, short_device_name
 from engine.documents.estimated import EstimatedCard
 from engine.documents.measured import Measured
 from engine.estimate.types import EstimateAt
@@ -41,34 +45,27 @@ class Beside:
 
 
 @dataclass(frozen=True, slots=True)
-class Grade:
-    """One measured run with an estimate: the figures for the page of all errors."""
-
-    run_id: int
-    finished_at: dt.datetime
-    gpu: str
-    family: str
-    model: str
-    peak_error: float
-    boundary_error: float | None
-    is_calibrated: bool | None
-
-
-@dataclass(frozen=True, slots=True)
 class Group:
-    """All graded runs of one GPU and one family of models."""
+    """Measured runs of one GPU and one family of models that had an estimate before."""
 
     gpu: str
     family: str
-    grades: tuple[Grade, ...]
+    runs: tuple[Run, ...]
+
+    @property
+    def points(self) -> list[tuple[dt.datetime, float, Run]]:
+        """Return when each run ended, and by how much its peak memory was estimated wrongly, oldest first."""
+        known = ((run.finished_at, run.estimate_peak_error, run) for run in self.runs)
+        points = [(at, error, run) for at, error, run in known if at is not None and error is not None]
+        return sorted(points, key=lambda point: point[0])
 
     @property
     def typical_peak_error(self) -> float:
-        return median(abs(grade.peak_error) for grade in self.grades)
+        return median(abs(error) for _, error, _ in self.points)
 
     @property
     def worst_peak_error(self) -> float:
-        return max((grade.peak_error for grade in self.grades), key=abs)
+        return max((error for _, error, _ in self.points), key=abs)
 
     @property
     def worst_text(self) -> str:
@@ -77,12 +74,12 @@ class Group:
 
     @property
     def typical_boundary_error(self) -> float | None:
-        known = [abs(grade.boundary_error) for grade in self.grades if grade.boundary_error is not None]
+        known = [abs(run.estimate_boundary_error) for run in self.runs if run.estimate_boundary_error is not None]
         return median(known) if known else None
 
     @property
     def latest(self) -> dt.datetime:
-        return max(grade.finished_at for grade in self.grades)
+        return self.points[-1][0]
 
 
 def describe_difference(error_fraction: float | None) -> str:
@@ -94,12 +91,12 @@ def describe_difference(error_fraction: float | None) -> str:
     return f"{abs(error_fraction) * 100:.1f} % {'over' if error_fraction > 0 else 'under'}"
 
 
-def groups_of(grades: Iterable[Grade]) -> list[Group]:
-    found: dict[tuple[str, str], list[Grade]] = defaultdict(list)
-    for grade in grades:
-        found[grade.gpu, grade.family].append(grade)
+def groups_of(runs: Iterable[Run]) -> list[Group]:
+    found: dict[tuple[str, str], list[Run]] = defaultdict(list)
+    for run in runs:
+        found[short_device_name(run.device_name), family_name(run.model)].append(run)
     groups = [Group(gpu, family, tuple(members)) for (gpu, family), members in found.items()]
-    return sorted(groups, key=lambda group: (-len(group.grades), group.gpu, group.family))
+    return sorted(groups, key=lambda group: (-len(group.runs), group.gpu, group.family))
 
 
 def compare_to_estimate(estimate: EstimatedCard, result: Measured) -> list[Beside]:
@@ -142,3 +139,51 @@ def _describe_size(size: int | None) -> str:
     if size is None:
         return "not known"
     return f"{size:,}" if size else "does not fit"
+
+
+_TRACES = 8
+"""As many traces as the palette has distinguishable colours; the table has all."""
+
+
+def error_plot(groups: Sequence[Group]) -> Plot | None:
+    """Plot the errors over time, one trace for each GPU and family of models."""
+    shown = groups[:_TRACES]
+    if not shown:
+        return None
+    traces = tuple(_trace(group, number) for number, group in enumerate(shown))
+    dots = [dot for trace in traces for dot in trace.dots]
+    points = [point for group in groups for point in group.points]
+    _, worst, run = max(points, key=lambda point: abs(point[1]))
+    runs = "1 measured run had" if len(points) == 1 else f"{len(points)} measured runs had"
+    return Plot(
+        key="errors",
+        title="Estimated relative to measured peak memory",
+        sentence=f"{runs} an estimate; the largest error has run {run.pk}: {describe_difference(worst)}.",
+        x=time_axis(dot.x for dot in dots),
+        y=change_axis((dot.y for dot in dots), title="estimate relative to measurement"),
+        traces=traces,
+        table=_table(points),
+        labels=tuple(
+            PointLabel(trace.dots[-1].x, trace.dots[-1].y, describe_difference(trace.dots[-1].y)) for trace in traces
+        ),
+    )
+
+
+def _trace(group: Group, number: int) -> Trace:
+    dots = tuple(
+        PlotPoint(at.timestamp(), error, f"run {run.pk}: {describe_difference(error)}")
+        for at, error, run in group.points
+    )
+    return Trace(f"{group.gpu}, {group.family}", SeriesStyle.of(number), dots, has_line=False)
+
+
+def _table(points: Iterable[tuple[dt.datetime, float, Run]]) -> Table:
+    rows = tuple(
+        (
+            *(f"run {run.pk}", f"{at:%Y-%m-%d %H:%M}", short_device_name(run.device_name), model_name(run.model)),
+            *(describe_difference(error), describe_difference(run.estimate_boundary_error)),
+            "calibrated" if run.estimate_is_calibrated else "not calibrated",
+        )
+        for at, error, run in sorted(points, key=lambda point: point[0], reverse=True)
+    )
+    return Table(("Run", "Finished (UTC)", "GPU", "Model", "Peak memory", "Largest batch size", "Card"), rows)

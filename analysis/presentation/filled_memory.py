@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
-from analysis.presentation.charts.treemap import tiles
 from analysis.presentation.formatting import bytes_text, percent, round_bytes
 from engine.results.memory_breakdown import (
     ACTIVATIONS,
@@ -41,6 +42,8 @@ WIDE_PERCENT, NARROW_PERCENT = 12.0, 45.0
 """From this width of a tile its text has room: on a wide screen, and on a phone."""
 LINE_PERCENT = 14.0
 """From this height one line of text has room, from twice of it two."""
+ASPECT = 2.0
+"""Width over height of the picture for which the rectangles are made: between a wide screen and a phone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,3 +179,38 @@ def _tiles(rows: tuple[FilledRow, ...]) -> tuple[FilledTile, ...]:
         row = rows[tile.index]
         drawn.append(FilledTile(x, y, width, height, row.css_class, room, tile.height >= 2 * LINE_PERCENT, row))
     return tuple(drawn)
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One rectangle: `index` is of the size that it shows; the rest in percent of the picture."""
+
+    index: int
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+def tiles(sizes: Sequence[float]) -> list[Tile]:
+    """Return a rectangle for each size above zero: halves of nearly the same sum, divided across their longer side."""
+    return list(
+        _divided([(index, size) for index, size in enumerate(sizes) if size > 0], Tile(0, 0.0, 0.0, 100.0, 100.0))
+    )
+
+
+def _divided(sizes: Sequence[tuple[int, float]], whole: Tile) -> Iterator[Tile]:
+    if len(sizes) < 2:
+        yield from (replace(whole, index=index) for index, _ in sizes)
+        return
+    sums = list(accumulate(size for _, size in sizes))
+    half = min(range(1, len(sizes)), key=lambda count: abs(sums[count - 1] - sums[-1] / 2))
+    share = sums[half - 1] / sums[-1]
+    if whole.width * ASPECT >= whole.height:
+        first = replace(whole, width=whole.width * share)
+        second = replace(whole, x=whole.x + first.width, width=whole.width - first.width)
+    else:
+        first = replace(whole, height=whole.height * share)
+        second = replace(whole, y=whole.y + first.height, height=whole.height - first.height)
+    yield from _divided(sizes[:half], first)
+    yield from _divided(sizes[half:], second)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from analysis.presentation.charts.curves import ProbeRow
+from analysis.presentation.charts.curves import ROLE_WORDS, ProbeRow
 from engine.describe.probe import OUTCOMES, PURPOSES, shown_throughput
 from engine.documents.estimated import EstimatedCard
 from engine.results.result import Outcome, Purpose
@@ -16,7 +16,6 @@ _MARKS = {
     Outcome.SIZE_LIMIT: ("▲", "limited"),
     Outcome.ERROR: ("!", "limited"),
 }
-_ROLES = {"recommended": "recommended", "fastest": "fastest", "largest": "largest", "current": "today"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ def probe_lines(
     for probe in probes:
         outcome, size = Outcome(probe.outcome), probe.batch_size
         icon, css_class = _MARKS[outcome]
-        held = [label for role, label in _ROLES.items() if roles.get(role) == size]
+        held = [label for role, label in ROLE_WORDS.items() if roles.get(role) == size]
         carried_over = "carried over" if probe_key(probe) in carried else None
         notes = (*held, *filter(None, (PURPOSES.get(Purpose(probe.purpose)), carried_over)))
         is_recommended = roles.get("recommended") == size

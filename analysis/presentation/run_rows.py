@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from analysis.models import Run, State
 from analysis.presentation import labels, run_state
-from analysis.presentation.formatting import factor, usd
+from analysis.presentation.formatting import factor, percent, usd
 from analysis.presentation.kinds import presentation_of, run_place, settings_of_run
 from analysis.presentation.kinds.presentation import Presentation
 from analysis.presentation.kinds.validation import verdict_chip
@@ -55,6 +55,24 @@ class HistoryRow:
     @property
     def does_not_fit(self) -> bool:
         return self.run.boundary_reason == Reason.DOES_NOT_FIT
+
+    @property
+    def answer(self) -> str:
+        """Write what it found: "Use 56", "Up to 60", "At least 60", "Does not fit"; empty before there is a result."""
+        run = self.run
+        if self.does_not_fit:
+            return "Does not fit"
+        if run.recommended_batch_size is not None:
+            return f"Use {run.recommended_batch_size:,}"
+        if not run.largest_batch_size:
+            return ""
+        return f"{'Up to' if run.certified else 'At least'} {run.largest_batch_size:,}"
+
+    @property
+    def unused_share(self) -> str:
+        """Write the share of memory that today's batch size leaves unused: "60.9 %"; empty where it is unknown."""
+        unused, limit = self.run.current_waste_bytes, self.run.limit_bytes
+        return percent(unused / limit) if unused is not None and limit else ""
 
     @property
     def cards(self) -> str:

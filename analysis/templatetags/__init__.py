@@ -1,1 +1,1 @@
-"""Template filters and tags of the pages."""
+"""Template filters of the pages."""

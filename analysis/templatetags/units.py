@@ -1,38 +1,57 @@
-"""The filters of `presentation/formatting.py`, for templates."""
+"""The filters of the pages: texts of `presentation/formatting.py`, pictures of charts, cells and lines."""
+
+from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from django import template
-from django.utils.html import escape
+from django.urls import reverse
+from django.utils.html import escape, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
+from analysis.models import Run, RunLog, State
 from analysis.presentation import formatting
+from analysis.presentation.charts.drawing import draw, picture
+from analysis.runs.columns.series import SeriesKey
 from engine.text.today import name_today
 
 register = template.Library()
-register.filter(formatting.bytes_text)
-register.filter(formatting.round_bytes)
-register.filter(formatting.duration)
-register.filter(formatting.step_time)
-register.filter(formatting.rate)
-register.filter(formatting.factor)
-register.filter(formatting.percent)
-register.filter(formatting.round_percent)
-register.filter(formatting.share_text)
-register.filter(formatting.hours_text)
-register.filter(formatting.usd)
-register.filter(formatting.usd_closely)
-register.filter(formatting.millions)
-register.filter(formatting.number)
-register.filter(formatting.utc)
-register.filter(formatting.clock)
-register.filter(formatting.ago)
-register.filter(formatting.since)
-register.filter(formatting.seconds_after)
-register.filter(name_today)
+for each in (
+    *(formatting.bytes_text, formatting.round_bytes, formatting.duration, formatting.step_time, formatting.rate),
+    *(formatting.factor, formatting.percent, formatting.round_percent, formatting.share_text, formatting.hours_text),
+    *(formatting.usd, formatting.usd_closely, formatting.millions, formatting.number, formatting.utc, formatting.clock),
+    *(formatting.ago, formatting.since, formatting.seconds_after, name_today, draw, picture),
+):
+    register.filter(each)
+_LINE = '<li class="log-{}"><time datetime="{}">{}</time>{}</li>\n'
 
 
 @register.filter
 def breakable(text: str) -> SafeString:
     """Let a line end after the dots and underscores of a long name, and so not within one of its words."""
     return mark_safe(re.sub(r"(?<=[A-Za-z*])([._])(?=[\w*])", r"\1<wbr>", escape(text)))  # noqa: S308 - escaped
+
+
+@register.filter
+def trend_address(run: Run) -> str:
+    """Return the address of the trend of a finished measurement; empty for any other run."""
+    if not run.is_search or run.state != State.FINISHED or not run.device_name:
+        return ""
+    return reverse("analysis:trend") + SeriesKey.of_run(run.spec, run.device_name).address
+
+
+@register.filter
+def with_cells(heads: Sequence[Any], cells: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """Pair each run with its cell of a row: on a phone a cell names its run."""
+    return list(zip(heads, cells, strict=True))
+
+
+@register.filter
+def log_items(lines: Iterable[RunLog]) -> SafeString:
+    """Render log lines as list items: hundreds of lines in a template loop would dominate a page's time."""
+    parts = (
+        (line.level, line.recorded_at.isoformat(), formatting.clock(line.recorded_at), line.message) for line in lines
+    )
+    return format_html_join("", _LINE, parts)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import transaction
 
 from analysis.models import Measurement, Report, Run, RunLog, State
@@ -20,9 +21,6 @@ from analysis.workers.event_intake import EventIntake
 from analysis.workers.live_room import LiveRoom
 from engine.answers.document import MOST_PROBES
 from engine.time_left import TimeLeft
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 
 @dataclass(frozen=True, slots=True)

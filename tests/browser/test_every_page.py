@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from analysis.models import ALL_GPUS, Run, State
 from analysis.runs import services
-from analysis.templatetags.comparison import trend_address
+from analysis.templatetags.units import trend_address
 from engine.estimate.gpus import gpus
 from tests.browser.chromium import PHONE, Visitor
 from tests.browser.conftest import Visit

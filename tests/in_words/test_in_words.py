@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from analysis.presentation import estimate_headline, estimate_summary, result_summary
-from analysis.presentation.figures import figures
+from analysis.presentation import estimate_summary, result_summary
+from analysis.presentation.figures import figures, nothing_to_gain
 from analysis.presentation.filled_memory import filled_memory
-from analysis.presentation.nothing_to_gain import nothing_to_gain
 from analysis.presentation.probe_rows import probe_lines
 from analysis.presentation.result_summary import headline, reach
 from analysis.workers.engine_events import log_line
@@ -72,7 +71,7 @@ def test_an_estimate_is_said_as_recorded() -> None:
         *_title("Log"),
         *(getattr(log_line(event), "message", "") for event in events),
         *_title("Page"),
-        *(estimate_headline.headline(each, spec.to_dict()) for each in read),
+        *(estimate_summary.headline(each, spec.to_dict()) for each in read),
         *(f"{name}: {text}" for name, text in estimate_summary.how_rows(read[-1])),
     ]
     _hold("estimates", said)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from analysis.lists.comparison.compared_run import ComparedRun
-from analysis.lists.comparison.figures import figure_rows
 from analysis.lists.comparison.metrics import Cell
+from analysis.lists.comparison.scaling import figure_rows
 from tests.factories import make_spec
 from tests.lists.test_comparison_metrics import timed
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.lists.matrix.cpu_columns import join_limits
+from analysis.lists.matrix.marks import join_limits
 from analysis.lists.matrix.table import CardColumn, ShownCell, WorkloadRow
 from analysis.models import MatrixCell
 from engine.text.units import MIB

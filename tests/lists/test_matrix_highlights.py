@@ -1,6 +1,6 @@
 """Which measured cards are called the fastest and the cheapest."""
 
-from analysis.lists.matrix.marks import cheapest, fastest
+from analysis.lists.matrix.table import cheapest, fastest
 
 
 def test_a_card_alone_is_neither_the_fastest_nor_the_cheapest() -> None:

@@ -2,8 +2,7 @@
 
 import pytest
 
-from analysis.lists.runs.columns import COLUMNS, DEFAULT, columns_named, moved
-from analysis.lists.runs.order import sort_named
+from analysis.lists.runs.columns import COLUMNS, DEFAULT, columns_named, moved, sort_named
 
 
 def test_the_run_always_comes_first():

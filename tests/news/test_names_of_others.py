@@ -7,8 +7,8 @@ from django.contrib.auth.models import User
 from django.core import mail
 
 from analysis.models import NewsEvent, NewsKind, Run
-from analysis.news.mail import send
 from analysis.news.messages import body_of, encoded, mail_line, mail_text, mrkdwn, slack_text
+from analysis.news.post import send_mail
 from analysis.news.subscriptions import Wish, subscription_create
 from engine.errors import SpecError
 from tests.factories import make_measured_run
@@ -47,7 +47,7 @@ def test_slack_shows_no_markup_and_no_link_of_a_name(body: dict) -> None:
 
 def test_mail_links_to_nothing_but_the_run_and_its_head_is_its_own(body: dict, settings) -> None:
     settings.EMAIL_HOST = "mail.lab.example"
-    assert send("alice@lab.example", "id", body).is_delivered
+    assert send_mail("alice@lab.example", "id", body).is_delivered
     (message,) = mail.outbox
     assert message.recipients() == ["alice@lab.example"]
     assert "\n" not in message.subject

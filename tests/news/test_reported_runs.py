@@ -12,8 +12,8 @@ from django.utils.timezone import now
 from analysis.models import NewsEvent, NewsKind, Run
 from analysis.news.decide import news_after
 from analysis.news.fan_out import dispatch_waiting
-from analysis.news.mail import send
 from analysis.news.messages import body_of, encoded, mail_text
+from analysis.news.post import send_mail
 from analysis.runs import services
 from tests.api.test_reported_events import make_silent
 from tests.factories.reports import HOST, SendingClient, make_document, make_events, make_reported_run, make_run_key
@@ -160,7 +160,7 @@ class TestMessages:
     def test_a_long_name_of_a_host_cannot_hide_the_doubt_in_a_subject(self, alice: User, settings: Any) -> None:
         settings.EMAIL_HOST = "mail.lab.example"
         body = body_of_end(make_reported_run(alice, host="verified by this lab: *yes* " * 6 + "x"))
-        assert send("alice@lab.example", "id", body).is_delivered
+        assert send_mail("alice@lab.example", "id", body).is_delivered
         assert mail.outbox[0].subject.startswith("MemoryMark: Not verified by this lab, reported from verified_by_")
 
     def test_one_that_failed_where_it_ran_says_so_too(self, alice: User) -> None:

@@ -6,8 +6,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from analysis.pages.breadcrumbs import _BELOW, _SECTIONS
-from analysis.templatetags.comparison import trend_address
+from analysis.pages.frame import _BELOW, _SECTIONS
+from analysis.templatetags.units import trend_address
 from engine import __version__
 from tests.factories import make_device, make_estimate, make_measured_run
 

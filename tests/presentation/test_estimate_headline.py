@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from analysis.presentation.estimate_headline import (
+from analysis.presentation.estimate_summary import (
     WORDS_MOST,
     count_words,
     describe_unused,

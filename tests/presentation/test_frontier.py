@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from analysis.presentation.frontier import frontier_plot, frontier_shown
+from analysis.presentation.what_to_change import frontier_plot, frontier_shown
 from analysis.runs.earlier.what_to_change import Measured
 from engine.documents.estimated import StoredFrontier
 from engine.estimate.frontier import frontier_of, grid_of, specs_of

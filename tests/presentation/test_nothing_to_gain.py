@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from analysis.presentation.nothing_to_gain import NothingToGain, nothing_to_gain
+from analysis.presentation.figures import NothingToGain, nothing_to_gain
 from engine.documents.measured import Measured
 from engine.results.result import DeviceFacts, Purpose
 from engine.text.units import GIB

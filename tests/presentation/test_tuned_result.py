@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from analysis.presentation.figures import figures
-from analysis.presentation.nothing_to_gain import nothing_to_gain
+from analysis.presentation.figures import figures, nothing_to_gain
 from analysis.presentation.result_summary import (
     describe_timing,
     headline,

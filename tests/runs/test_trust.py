@@ -11,7 +11,7 @@ from django.db import connections, transaction
 from django.db.models import ProtectedError
 from django.test import Client
 
-from analysis.lists.trend.load import newest_measured
+from analysis.lists.trend.query import newest_measured
 from analysis.models import AuditEntry, MatrixCell, Run, Trust
 from analysis.runs import services
 from analysis.runs.earlier.fits import fit_known

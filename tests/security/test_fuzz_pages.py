@@ -13,18 +13,18 @@ from django.test import Client
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from analysis.accounts.forms import TokenForm
+from analysis.accounts.views import TokenForm
 from analysis.lists.matrix.query import MatrixForm
 from analysis.lists.runs.filters import RunFilter
 from analysis.lists.trend.query import TrendForm
 from analysis.models import Run
 from analysis.pages.commands.views import FromForm
 from analysis.pages.estimates.forms import QuestionForm
-from analysis.pages.fleet.query import FleetQuery
+from analysis.pages.fleet.views import FleetQuery
 from analysis.pages.home.forms import RunForm
-from analysis.pages.kinds.estimate_cards import CardsForm
-from analysis.pages.validations.forms import ValidationQuery
-from analysis.pages.what_to_change.forms import NewChangesForm, WhereForm
+from analysis.pages.kinds.estimate import CardsForm
+from analysis.pages.validations.views import ValidationQuery
+from analysis.pages.what_to_change.context import NewChangesForm, WhereForm
 from analysis.presentation.advice_query import AdviceForm
 from tests.security.permission_table import PAGES_AND_API
 from tests.security.routes import FINISHED, Portal

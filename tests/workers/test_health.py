@@ -12,7 +12,7 @@ from django.test import RequestFactory
 from django.utils import timezone
 
 from analysis.models import Attempt, Run, Throttle
-from analysis.pages.context_processors import fleet_alarm
+from analysis.pages.frame import frame
 from analysis.workers import health
 from analysis.workers.health import WRITE_EVERY_SECONDS, alarm_of_dead_workers, readiness, run_left_lying
 from engine.text.units import MIB
@@ -222,6 +222,6 @@ def test_the_banner_is_on_the_page_of_who_is_signed_in_and_not_on_the_login(alic
 def test_strangers_and_polled_fragments_ask_the_database_nothing(alice):
     request = RequestFactory().get("/")
     request.user, request.htmx = AnonymousUser(), False
-    assert fleet_alarm(request) == {}
+    assert frame(request)["fleet_alarm"] is None
     request.user, request.htmx = alice, True
-    assert fleet_alarm(request) == {}
+    assert frame(request)["fleet_alarm"] is None

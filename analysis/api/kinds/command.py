@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser, User
 
 from analysis.api.kinds.measurement import measurement_body
 from analysis.api.kinds.requests import Requests, placed, settings_in
 from analysis.models import Run, RunKind
 from analysis.runs.commands import command_spec, registered_commands
 from engine.tune.catalogue.spec import request_in
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import AnonymousUser, User
 
 
 class Command(Requests):

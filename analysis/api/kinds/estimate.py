@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser, User
 
 from analysis.api.kinds.requests import FIGURES, Components, Requests, component, requested
 from analysis.api.kinds.setting_schema import properties_of
@@ -16,9 +18,6 @@ from engine.estimate.types import Estimate as EstimateOfCard
 from engine.estimate.what_to_change import Scope
 from engine.results.result import Outcome
 from engine.settings.rank_settings import OF_STARTS
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import AnonymousUser, User
 
 NOT_OF_ESTIMATES = ("device", "device_class", "accepts_shared_device", "check_batch_size", "time_budget_seconds")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser, User
 
 from analysis.api.kinds.requests import VERSION_OF_FORM, Components, Requests, placed, settings_in
 from analysis.api.kinds.setting_schema import properties_of
@@ -11,9 +13,6 @@ from engine.estimate.spec import OWN
 from engine.ranks.emulation import MOST_STARTED
 from engine.settings.rank_settings import RankStarts
 from engine.tune.catalogue.spec import requested_spec
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import AnonymousUser, User
 
 _FOR_ESTIMATES = "is for estimates: add kind estimate"
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
+
+from django.contrib.auth.models import AnonymousUser, User
 
 from analysis.models import Measurement, Run
 from analysis.runs.queue.placement import placement_find
@@ -11,9 +13,6 @@ from engine.errors import SpecError
 from engine.kinds import SpecOnDevice
 from engine.results.result import Purpose, RunResult
 from engine.spec import RunSpec
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import AnonymousUser, User
 
 Components = dict[str, dict[str, Any]]
 """Components of the OpenAPI document by the names of the engine's classes."""

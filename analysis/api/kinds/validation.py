@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser, User
 
 from analysis.api.kinds.requests import VERSION_OF_FORM, Components, Requests, placed, settings_in
 from engine.validation.spec import ValidationSpec
 from engine.validation.verdict import ValidationResult, Verdict
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import AnonymousUser, User
 
 
 class Validation(Requests):

@@ -1,4 +1,4 @@
-"""The catalogue: models, settings of a run as a JSON Schema, and cards for estimates."""
+"""The index; and the catalogue: models, settings of a run as a JSON Schema, and cards for estimates."""
 
 from __future__ import annotations
 
@@ -14,8 +14,32 @@ from analysis.api.v1.base.openapi_parameters import listed
 from analysis.api.v1.base.strict_view import StrictView
 from analysis.api.v1.run.spec_schema import input_schema, run_schema, settings_of
 from analysis.runs.gpu_catalog import Price, prices
+from engine import __version__
 from engine.catalog import TASK_LABELS, WORKLOADS, Workload
 from engine.estimate.gpus import gpus
+
+VERSION = "1"
+
+
+class RootSerializer(serializers.Serializer[Any]):
+    """The index of version 1."""
+
+    name = serializers.CharField()
+    version = serializers.CharField(help_text="Version of the API. It changes only with an incompatible change.")
+    software_version = serializers.CharField(help_text="Version of MemoryMark that this server runs.")
+    links = serializers.DictField(child=serializers.URLField(), help_text="URLs of the lists, by name.")
+
+
+class Root(StrictView):
+    """The index of version 1."""
+
+    names: tuple[str, ...] = ()
+
+    @extend_schema(tags=["index"], operation_id="index", responses=RootSerializer)
+    def get(self, request: Request) -> Response:
+        """Return the URLs of all lists."""
+        links = {name.rstrip("/"): request.build_absolute_uri(name) for name in self.names}
+        return Response({"name": "MemoryMark", "version": VERSION, "software_version": __version__, "links": links})
 
 
 class ModelSerializer(serializers.Serializer[Any]):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.db.models import QuerySet
@@ -14,18 +12,12 @@ from rest_framework import serializers
 
 from analysis.api.v1.base.paging import PageForm, Resource
 from analysis.http.query_string import FlagField
-from analysis.models import Device, Run
-from analysis.models.querysets import SEEN_LATELY
-from analysis.presentation.device_hold import holder_text
+from analysis.models import Device
+from analysis.models.device import DeviceWithActivity
+from analysis.presentation.device_cards import holder_text
 from analysis.runs.gpu_catalog import gpu_of
+from analysis.runs.queue.queue_now import waiting_by_device
 from engine.settings.workload_settings import DEVICE_KINDS
-
-if TYPE_CHECKING:
-    from analysis.models.querysets import DeviceWithActivity
-else:
-    DeviceWithActivity = (
-        Device  # needed at run time: drf-spectacular evaluates the annotations of a serializer's methods
-    )
 
 
 class DeviceSerializer(serializers.ModelSerializer[Device]):
@@ -40,7 +32,9 @@ class DeviceSerializer(serializers.ModelSerializer[Device]):
     takes_runs = serializers.SerializerMethodField(
         help_text="Whether it takes runs: alive, enabled, and neither it nor its host drained or in maintenance."
     )
-    is_alive = serializers.SerializerMethodField(help_text="Whether its worker gave a sign of life in the last minute.")
+    is_alive = serializers.BooleanField(
+        source="is_up", read_only=True, help_text="Whether its worker gave a sign of life in the last minute."
+    )
     memory_age_seconds = serializers.SerializerMethodField(help_text="Age of the figure of memory in use.")
     is_calibrated = serializers.SerializerMethodField(help_text="Whether estimates use constants measured on this GPU.")
     running_run = serializers.IntegerField(
@@ -73,10 +67,6 @@ class DeviceSerializer(serializers.ModelSerializer[Device]):
 
     def get_maintenance_note(self, device: Device) -> str:
         return device.maintenance_note or device.host.maintenance_note
-
-    def get_is_alive(self, device: Device) -> bool:
-        seen_at = device.last_seen_at
-        return seen_at is not None and timezone.now() - seen_at <= SEEN_LATELY
 
     def get_memory_age_seconds(self, device: Device) -> float | None:
         read_at = device.memory_read_at
@@ -119,12 +109,5 @@ class Devices(Resource[Device]):
         return Device.objects.select_related("host").defer("calibration").with_activity()
 
     def get_serializer(self, shown: Any = None, **kwargs: Any) -> DeviceSerializer:
-        devices = shown if kwargs.get("many") else [shown]
-        context = {**self.get_serializer_context(), "waiting": _waiting(devices) if shown else {}}
+        context = {**self.get_serializer_context(), "waiting": waiting_by_device() if shown else {}}
         return DeviceSerializer(shown, **{**kwargs, "context": context})
-
-
-def _waiting(devices: Iterable[Device]) -> Counter[int]:
-    """Count waiting runs by device, in Python: to group them, SQLite would read the whole history."""
-    queue = Run.objects.on_devices().queued().filter(cancel_requested=False, requested_device__in=list(devices))
-    return Counter(queue.order_by().values_list("requested_device", flat=True))

@@ -4,10 +4,10 @@ from django.urls import URLPattern, URLResolver, include, path
 from rest_framework.routers import SimpleRouter
 
 from analysis.api.kinds import BY_KIND
-from analysis.api.v1 import catalog, devices, root
-from analysis.api.v1.lists import advice, compare, fits, matrix, recommendation, saved_views, trends
+from analysis.api.v1 import catalog, devices
+from analysis.api.v1.lists import advice, compare, matrix, recommendation, saved_views, trends
 from analysis.api.v1.people import audit, subscriptions, tokens
-from analysis.api.v1.run import changes, reports, run_actions, run_parts, run_wait, runs, share_links
+from analysis.api.v1.run import reports, run_actions, run_parts, run_wait, runs, share_links
 
 router = SimpleRouter(use_regex_path=False)
 router.register("runs", run_actions.RunActions, "api-run-action")
@@ -25,7 +25,6 @@ _all: list[URLPattern | URLResolver] = [
     path("runs/export.csv", runs.RunExportCsv.as_view()),
     path("runs/export.json", runs.RunExportJson.as_view()),
     path("runs/<int:pk>/", runs.RunDetail.as_view(), name="api-run"),
-    path("runs/<int:pk>/measure-changes/", changes.MeasureChanges.as_view()),
     path("runs/<int:pk>/advice/", advice.RunAdvice.as_view()),
     *router.urls,
     path("models/", catalog.ModelList.as_view()),
@@ -33,7 +32,7 @@ _all: list[URLPattern | URLResolver] = [
     path("gpus/", catalog.GpuList.as_view()),
     *(path(f"{kind}s/", include(each.views)) for kind, each in BY_KIND.items() if each.views),
     path("recommendation/", recommendation.Recommendation.as_view()),
-    path("fits/", fits.Fits.as_view()),
+    path("fits/", recommendation.Fits.as_view()),
     path("compare/", compare.Compare.as_view()),
     path("matrix/", matrix.Matrix.as_view()),
     path("trends/", trends.Trend.as_view()),
@@ -46,4 +45,4 @@ _all: list[URLPattern | URLResolver] = [
 # the lists: URLs without an id
 _names = tuple(str(each.pattern) for each in _all if "<" not in str(each.pattern) and str(each.pattern).endswith("/"))
 
-urlpatterns = [path("", root.Root.as_view(names=_names)), *_all]
+urlpatterns = [path("", catalog.Root.as_view(names=_names)), *_all]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from analysis.lists.comparison.compared_run import ComparedRun, Range
-from analysis.lists.comparison.metrics import Cell, MetricRow
+from analysis.lists.comparison.metrics import Cell, MetricRow, metric_rows
 from analysis.presentation.formatting import NOT_MEASURED
 from engine.catalog import WORKLOADS
 from engine.settings.rank_settings import OF_SEVERAL_GPUS
@@ -70,3 +70,7 @@ def _settings(subject: ComparedRun) -> dict[str, Any]:
     if workload := WORKLOADS.get(str(spec.get("model"))):
         settings[workload.input_field] = spec.get(workload.input_field) or workload.default_input_size
     return {"model": spec.get("model"), **settings}
+
+
+def figure_rows(subjects: Sequence[ComparedRun], baseline: ComparedRun | None) -> list[MetricRow]:
+    return [*metric_rows(subjects, baseline), *scaling_rows(subjects)]

@@ -1,32 +1,12 @@
-"""PURE: which cards are marked: the fastest and cheapest measured ones, and the lowest price that fits a batch size."""
+"""PURE: what the page of the matrix adds: the lowest price that fits a batch size, and one column for each CPU."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from engine.results.stats import NOISE_FRACTION
-
-if TYPE_CHECKING:
-    from analysis.lists.matrix.table import ShownCell, WorkloadRow
-
-
-def fastest(samples_per_second: Mapping[str, float | None]) -> set[str]:
-    """Find the cards with the highest speed, or within the noise of it; empty unless there are two to compare."""
-    known = _compared(samples_per_second)
-    return {card for card, speed in known.items() if speed >= max(known.values()) * (1 - NOISE_FRACTION)}
-
-
-def cheapest(costs_usd: Mapping[str, float | None]) -> set[str]:
-    """Find the cards with the lowest cost, or within the noise of it; empty unless there are two to compare."""
-    known = _compared(costs_usd)
-    return {card for card, cost in known.items() if cost <= min(known.values()) * (1 + NOISE_FRACTION)}
-
-
-def _compared(figures: Mapping[str, float | None]) -> dict[str, float]:
-    known = {card: figure for card, figure in figures.items() if figure is not None}
-    return known if len(known) > 1 else {}
+from analysis.lists.matrix.table import CardColumn, ShownCell, WorkloadRow
 
 
 def mark_cheapest_that_fits(rows: Sequence[WorkloadRow], batch_size: int) -> list[WorkloadRow]:
@@ -42,3 +22,23 @@ def _marked(cells: Sequence[ShownCell], batch_size: int) -> tuple[ShownCell, ...
         replace(cell, is_cheapest_that_fits=lowest is not None and enough.get(place) == lowest)
         for place, cell in enumerate(cells)
     )
+
+
+def join_limits(cards: Sequence[CardColumn], rows: Sequence[WorkloadRow]) -> tuple[list[CardColumn], list[WorkloadRow]]:
+    """Join the columns of each CPU into one, whose cells are those of the largest memory limit that has any."""
+    places: dict[tuple[str, bool], list[int]] = defaultdict(list)
+    for place, card in enumerate(cards):
+        places[(card.short_name if card.is_cpu else card.key, card.is_cpu)].append(place)
+    columns = [
+        replace(max((cards[place] for place in group), key=lambda card: card.memory_bytes), limit_count=len(group))
+        for group in places.values()
+    ]
+    joined = [
+        replace(row, cells=tuple(_largest([row.cells[place] for place in group]) for group in places.values()))
+        for row in rows
+    ]
+    return columns, joined
+
+
+def _largest(cells: Sequence[ShownCell]) -> ShownCell:
+    return max(cells, key=lambda shown: (shown.cell is not None, shown.card.memory_bytes))

@@ -1,4 +1,4 @@
-"""The query of the matrix: the settings that all cells share, and the cards that are shown."""
+"""What a matrix is made of: the settings that all cells share, the stored cells, and prices of cards."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from django.db.models import QuerySet
 
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
 from analysis.http.setting_fields import setting_field, with_fields
-from analysis.models import MatrixCell
+from analysis.models import Device, MatrixCell
 from analysis.runs.columns.matrix_cells import settings_key
+from analysis.runs.gpu_catalog import Price, gpu_of, prices
 from engine.catalog import WORKLOADS
 from engine.spec import DEFAULTS, RANGES, TRAINING_SETTINGS
 
@@ -73,3 +74,17 @@ def stored_cells(form: MatrixForm) -> QuerySet[MatrixCell]:
     columns = (field.name for field in MatrixCell._meta.concrete_fields)
     origin = ("run__reported_from", "run__is_trusted", "run__requested_by__username")
     return MatrixCell.objects.filter(**form.cell_columns).select_related("run__requested_by").only(*columns, *origin)
+
+
+def card_prices() -> dict[str, Price]:
+    """Return the price of each card: the lab's list; else the highest of its devices; else the catalogue's."""
+    listed = prices()
+    device_prices: dict[str, Price] = {}
+    priced = Device.objects.filter(price_per_hour_usd__isnull=False).order_by("price_per_hour_usd", "pk")
+    for device in priced:
+        gpu = gpu_of(device)
+        card = gpu.id if gpu else device.name
+        device_prices[card] = Price(device.price_per_hour_usd or 0.0, f"set for {device.device} here", "", True)
+    return listed | {
+        card: price for card, price in device_prices.items() if card not in listed or not listed[card].is_of_lab
+    }

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from analysis.lists.matrix.marks import cheapest, fastest
 from analysis.lists.matrix.query import MatrixForm
 from analysis.models import Device, MatrixCell
-from analysis.presentation.formatting import bytes_text, percent, round_bytes
+from analysis.presentation.formatting import bytes_text, round_bytes, round_percent
 from analysis.presentation.labels import (
     describe_input,
     describe_settings,
@@ -123,7 +122,7 @@ def matrix_table(
         "without_figures": [(model, model_name(model)) for model in order if model not in known],
         "measured_count": sum(cell.css_class == "is-measured" for cell in shown),
         "estimated_count": sum(cell.css_class == "is-estimated" for cell in shown),
-        "noise": percent(NOISE_FRACTION).replace(".0 ", " "),
+        "noise": round_percent(NOISE_FRACTION),
         "hidden_count": len({card for of in by_workload.values() for card in of} - {card.key for card in cards}),
         "other_cards": form.address(cards="usual" if form.shows_all_cards else "all"),
     }
@@ -189,6 +188,23 @@ def _row(form: MatrixForm, model: str, input_size: int, cells: Cells, cards: Seq
             for card in cards
         ),
     )
+
+
+def fastest(samples_per_second: Mapping[str, float | None]) -> set[str]:
+    """Find the cards with the highest speed, or within the noise of it; empty unless there are two to compare."""
+    known = _compared(samples_per_second)
+    return {card for card, speed in known.items() if speed >= max(known.values()) * (1 - NOISE_FRACTION)}
+
+
+def cheapest(costs_usd: Mapping[str, float | None]) -> set[str]:
+    """Find the cards with the lowest cost, or within the noise of it; empty unless there are two to compare."""
+    known = _compared(costs_usd)
+    return {card for card, cost in known.items() if cost <= min(known.values()) * (1 + NOISE_FRACTION)}
+
+
+def _compared(figures: Mapping[str, float | None]) -> dict[str, float]:
+    known = {card: figure for card, figure in figures.items() if figure is not None}
+    return known if len(known) > 1 else {}
 
 
 def _empty(form: MatrixForm, model: str, input_size: int, card: CardColumn) -> ShownCell:

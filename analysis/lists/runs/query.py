@@ -15,10 +15,9 @@ from django.db.models import QuerySet
 from django.http import QueryDict
 
 from analysis.http.query_string import QueryProblem, WholeNumberField
-from analysis.lists.runs.columns import COLUMNS, DEFAULT, Column, columns_named, moved
+from analysis.lists.runs.columns import COLUMNS, DEFAULT, Column, Sort, columns_named, moved
 from analysis.lists.runs.filters import RunFilter, RunOrderForm
 from analysis.lists.runs.groups import GROUPED_MAX, GROUPINGS, Group, grouped
-from analysis.lists.runs.order import Sort
 from analysis.models import Run
 from analysis.models.keyset import ListPart, Page, page_of
 

@@ -1,4 +1,4 @@
-"""One workload, its settings and a card over time: the runs as samples, and the figures that are followed."""
+"""One workload, its settings and a card over time: runs as samples, the figures that are followed, and their steps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 
 from analysis.lists.environment import Facts, changed
 from analysis.lists.trend.step_detection import THRESHOLD, Step, Stretch, find_steps, find_stretches
-from analysis.presentation.formatting import bytes_text, number, rate, rate_range
+from analysis.models import TrendAcknowledgement
+from analysis.presentation.formatting import bytes_text, number, percent_more, rate, rate_range
 from analysis.presentation.origin import Origin
 from engine.results.intervals import Interval
 
@@ -169,3 +170,49 @@ def _series(
         return None
     samples, values = zip(*figures, strict=True)
     return Series(key, title, better, samples, values, tuple(find_stretches(values, grain=grain)), **more)
+
+
+Acknowledgements = Mapping[tuple[int, str], TrendAcknowledgement]
+
+
+@dataclass(frozen=True, slots=True)
+class StepFound:
+    """A step with its text, the facts that changed with it, and its note."""
+
+    series: Series
+    step: Step
+    acknowledgement: TrendAcknowledgement | None
+
+    @property
+    def before(self) -> Sample:
+        return self.series.samples[self.step.index - 1]
+
+    @property
+    def after(self) -> Sample:
+        return self.series.samples[self.step.index]
+
+    @property
+    def origin(self) -> Origin:
+        return self.after.origin
+
+    @property
+    def is_worse(self) -> bool:
+        return (self.step.fraction > 0) != (self.series.better == "higher")
+
+    @property
+    def sentence(self) -> str:
+        verb = "rose" if self.step.fraction > 0 else "fell"
+        size = percent_more(self.step.fraction).lstrip("+−")
+        was, now = self.series.text(self.step.before), self.series.text(self.step.after)
+        return f"{self.series.title} {verb} by {size}, from {was} to {now}."
+
+    @property
+    def changes(self) -> list[tuple[str, str, str]]:
+        return changed(self.before.facts, self.after.facts)
+
+
+def steps_found(series: Series, acknowledgements: Acknowledgements) -> list[StepFound]:
+    return [
+        StepFound(series, step, acknowledgements.get((series.samples[step.index].run_id, series.key)))
+        for step in series.steps
+    ]

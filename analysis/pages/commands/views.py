@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -13,17 +14,128 @@ from django.shortcuts import render
 from django.urls import path
 from django.views.decorators.http import require_POST, require_safe
 
-from analysis.http.portal_address import portal_address
-from analysis.http.query_string import StrictQueryForm, WholeNumberField, without_empty
-from analysis.http.setting_fields import with_fields
-from analysis.models import Run, State
-from analysis.pages.commands.forms import CommandForm, values_of
+from analysis.http.page_requests import portal_address
+from analysis.http.query_string import FlagField, StrictQueryForm, WholeNumberField, without_empty
+from analysis.http.setting_fields import described_field, offer, setting_field, with_fields
+from analysis.models import Device, Run, State
+from analysis.pages.form_choices import describe_limit, place_value, places_offered
 from analysis.pages.home.first_values import first_values
-from analysis.pages.home.host_load import warn_of_load
+from analysis.pages.home.outlook import warn_of_load
 from analysis.pages.home.views import devices_offered
-from analysis.pages.script_runs import ScriptRun, commands_offered, newest_script_runs, runs_of
-from analysis.pages.spec_form import start_run
+from analysis.pages.script_runs import commands_offered, newest_script_runs, runs_of
+from analysis.pages.spec_form import SpecForm, start_run
+from analysis.presentation.formatting import exact_bytes_text
+from analysis.presentation.run_rows import HistoryRow
+from analysis.runs.commands import SETTABLE, RegisteredCommand
+from analysis.runs.queue.placement import placement_of
+from engine.errors import SpecError
+from engine.ranks.emulation import FEWEST_RANKS, MOST_RANKS
+from engine.spec import DEFAULTS, SETTINGS
 from engine.time_left import describe_left
+from engine.tune.spec import TuneSpec
+
+_PROMINENT = ("device", "current_batch_size", "memory_limit_bytes")
+_BOXES = {
+    "whole_run": ("Whole run", "Train the largest rows of the data, then let the script evaluate and save."),
+    "compare_speed": (
+        "Compare speeds",
+        "Train today’s size and others in turns. Without it, no size is recommended.",
+    ),
+}
+_DEFAULTS = {each.name: DEFAULTS.get(each.name, each.default) for each in fields(TuneSpec)}
+
+
+class CommandForm(SpecForm):
+    """A device, and one field for each setting that the command offers. Empty means: the default."""
+
+    device = forms.ChoiceField(label="Device")
+
+    def __init__(
+        self,
+        command: RegisteredCommand,
+        data: Any = None,
+        *,
+        devices: Iterable[Device],
+        initial: Mapping[str, Any] | None = None,
+        suggested_limit: str | None = None,
+    ) -> None:
+        """Offer a command, with the settings of an earlier run or with the limit of a short first run on a CPU."""
+        limit = {"memory_limit_bytes": suggested_limit} if suggested_limit else {}
+        super().__init__(data, prefix=command.name, initial={**limit, **(initial or {})})
+        self.command = command
+        self.places = places_offered(devices, count=command.devices)
+        self.spec: TuneSpec | None = None
+        offer(self, "device", [(value, label) for value, (label, _) in self.places.items()])
+        # boxes to tick stand last, where they leave no gap in the grid
+        ordered = sorted(command.settings, key=lambda name: name in _BOXES)
+        self.fields.update({name: _field(name) for name in ordered})
+        if "memory_limit_bytes" in self.fields:
+            self.fields["memory_limit_bytes"].help_text = describe_limit(suggested_limit)
+
+    @property
+    def offers_limit_only(self) -> bool:
+        return "compare_speed" in self.command.settings
+
+    @property
+    def shown_fields(self) -> list[forms.BoundField]:
+        return [field for field in self if field.name in _PROMINENT]
+
+    @property
+    def folded_fields(self) -> list[forms.BoundField]:
+        return [field for field in self if field.name not in _PROMINENT]
+
+    @property
+    def more_is_open(self) -> bool:
+        """Whether a folded field is wrong, so that the page has to show it."""
+        return any(field.errors for field in self.folded_fields)
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        given = {name: value for name in self.command.settings if (value := cleaned.get(name)) not in (None, "")}
+        if self.offers_limit_only and self.data.get("limit_only"):
+            given["compare_speed"] = False
+        try:
+            self.spec = self.command.spec(given)
+        except SpecError as error:
+            self.add_spec_error(error)
+        return cleaned
+
+    def submission(self) -> dict[str, Any]:
+        place = self.places[self.cleaned_data["device"]][1]
+        is_own_price = self.cleaned_data.get("price_per_hour_usd") is None
+        return {"spec": self.spec, "place": place, "uses_device_price": is_own_price}
+
+
+def values_of(run: Run) -> dict[str, Any]:
+    """Read a stored run's settings as the first values of its command's form, to change one and run again."""
+    known = {name: run.spec[name] for name in SETTABLE if run.spec.get(name) is not None}
+    if run.uses_device_price:
+        known.pop("price_per_hour_usd", None)
+    if "memory_limit_bytes" in known:
+        known["memory_limit_bytes"] = exact_bytes_text(known["memory_limit_bytes"])
+    place = placement_of(run)
+    return known | ({"device": place_value(place)} if place.device or place.kind else {})
+
+
+def _field(name: str) -> forms.Field:
+    if name == "memory_limit_bytes":
+        return described_field(SETTINGS[name], max_length=40)
+    if name == "current_batch_size":
+        return setting_field(name, label="Your batch size today", initial=_DEFAULTS[name])
+    if name == "emulate_ranks":
+        help_text = "One device stands in for ranks of so many: memory, no speed. Empty: the script’s own ranks."
+        return forms.IntegerField(
+            label="Emulated ranks",
+            required=False,
+            help_text=help_text,
+            min_value=FEWEST_RANKS,
+            max_value=MOST_RANKS,
+        )
+    if name in SETTINGS:
+        return setting_field(name)
+    label, help_text = _BOXES[name]
+    is_on = True if _DEFAULTS[name] else None  # None: unticked says nothing
+    return FlagField(label=label, required=False, help_text=help_text, initial=is_on)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +143,7 @@ class ScriptCard:
     """A registered command with its form, and its newest runs."""
 
     form: CommandForm
-    runs: list[ScriptRun]
+    runs: list[HistoryRow]
     load: str
 
     @property
@@ -44,7 +156,7 @@ class ScriptCard:
         return self._took(compares_speed=False)
 
     def _took(self, *, compares_speed: bool) -> str:
-        rows = [each.row for each in self.runs if bool(each.run.spec.get("compare_speed")) is compares_speed]
+        rows = [row for row in self.runs if bool(row.run.spec.get("compare_speed")) is compares_speed]
         seconds = next((row.took_seconds for row in rows if row.run.state == State.FINISHED and row.took_seconds), None)
         return "" if seconds is None else f", {describe_left(seconds).removesuffix(' left')}"
 

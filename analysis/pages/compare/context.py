@@ -15,10 +15,10 @@ from analysis.lists.comparison.differences import (
     setting_rows,
     workload_groups,
 )
-from analysis.lists.comparison.figures import figure_rows
 from analysis.lists.comparison.headline import compare_headline
 from analysis.lists.comparison.metrics import common_batch_size
 from analysis.lists.comparison.query import CHARTED_MAX, CompareQuery
+from analysis.lists.comparison.scaling import figure_rows
 from analysis.lists.environment import COMPARABILITY_FACTS
 from analysis.models import Run
 from analysis.pages.compare.heads import caveats, head

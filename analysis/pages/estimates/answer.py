@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 
 from analysis.models import ALL_GPUS, MatrixCell
-from analysis.pages.kinds.estimate_cards import card_context, cards_context
+from analysis.pages.kinds.estimate import card_context, cards_context
 from analysis.presentation.labels import describe_settings, model_name, settings_in_full, short_device_name
 from analysis.presentation.unreadable import read_stored
 from analysis.runs.earlier.estimates import FoundEstimate, other_cells, stored_estimates

@@ -8,11 +8,11 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from analysis.http.query_string import QueryProblem, StrictQueryForm
+from analysis.http.query_string import QueryProblem, StrictQueryForm, without_empty
 from analysis.http.setting_fields import setting_field, with_fields
 from analysis.models import ALL_GPUS
 from analysis.pages.form_choices import describe_input_sizes, models_by_task
-from analysis.pages.kinds.estimate_cards import CardsForm
+from analysis.pages.kinds.estimate import CardsForm
 from analysis.runs.gpu_catalog import gpu_choices, gpu_ids
 from engine.catalog import workload_ids
 from engine.errors import SpecError
@@ -101,11 +101,9 @@ def _not_offered(value: str, known: list[str]) -> str:
 
 def question_of(query: QueryDict) -> QueryDict:
     """Return the parameters that are of the question: not the filter and order of its table, nor an empty field."""
-    asked = QueryDict(mutable=True)
-    for name, values in query.lists():
-        given = [value for value in values if value != ""]
-        if given and name not in (*CardsForm.base_fields, "csrfmiddlewaretoken"):
-            asked.setlist(name, given)
+    asked = without_empty(query)
+    for name in (*CardsForm.base_fields, "csrfmiddlewaretoken"):
+        asked.pop(name, None)
     return asked
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
@@ -14,14 +17,14 @@ from django.views.decorators.http import require_http_methods
 from analysis.accounts.middleware import is_guest, may_be_asked, may_be_public
 from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit, seconds_to_wait
 from analysis.http.client_ip import counted_address
-from analysis.models import Run, State
+from analysis.models import MatrixCell, Run, State
 from analysis.pages.estimates.answer import answer
 from analysis.pages.estimates.forms import QuestionForm, question_of, table_of
-from analysis.pages.estimates.latest import latest_estimates
 from analysis.permissions import may_read, signed_in_user
-from analysis.presentation.charts.estimate_errors import error_plot
-from analysis.presentation.estimate_error import Grade, groups_of
-from analysis.presentation.labels import family_name, model_name, short_device_name
+from analysis.presentation.estimate_error import error_plot, groups_of
+from analysis.presentation.formatting import bytes_text
+from analysis.presentation.run_rows import HistoryRow, history_rows
+from analysis.runs.columns.matrix_cells import ESTIMATED
 from analysis.runs.earlier.estimates import estimate_like, stored_estimates
 from analysis.runs.services import run_create
 from engine.errors import SpecError
@@ -34,6 +37,54 @@ THROTTLE = "guest"
 _CACHED_SECONDS = 60
 _ONLY_ASKING: dict[str, Any] = {"is_guest": True, "menu": (), "is_only_asking": True}
 """What replaces the lists for a person who may only ask: no run, no menu, no name."""
+
+
+@dataclass(frozen=True, slots=True)
+class LatestEstimate:
+    """A row. `smallest` is the cell with the least memory that fits today's batch size, where the matrix has it."""
+
+    row: HistoryRow
+    smallest: MatrixCell | None = None
+
+    @property
+    def batch_size(self) -> int | None:
+        size: int | None = self.row.run.spec.get("current_batch_size")
+        return size
+
+    @property
+    def fits(self) -> str:
+        """Write "9 of 34 GPUs", or of one GPU whether; empty before there is an answer."""
+        run = self.row.run
+        if self.row.cards:
+            return self.row.cards
+        if run.estimated_safe_batch_size is None or self.batch_size is None:
+            return ""
+        return (
+            f"{self.row.device_name}: {'fits' if run.estimated_safe_batch_size >= self.batch_size else 'does not fit'}"
+        )
+
+    @property
+    def smallest_text(self) -> str:
+        return f"{self.smallest.card_name}, {bytes_text(self.smallest.memory_bytes)}" if self.smallest else ""
+
+    @property
+    def size(self) -> int | None:
+        return self.smallest.shown_batch_size if self.smallest else self.row.run.estimated_safe_batch_size
+
+
+def latest_estimates(runs: Sequence[Run]) -> list[LatestEstimate]:
+    """Return the rows, with one further statement for all of them."""
+    ids = [run.pk for run in runs if run.estimated_cards_that_fit]
+    smallest = _smallest(MatrixCell.objects.filter(run__in=ids, kind=ESTIMATED), {run.pk: run for run in runs})
+    return [LatestEstimate(row, smallest.get(row.run.pk)) for row in history_rows(runs, {})]
+
+
+def _smallest(cells: Iterable[MatrixCell], runs: dict[int, Run]) -> dict[int, MatrixCell]:
+    found: dict[int, list[MatrixCell]] = defaultdict(list)
+    for cell in cells:
+        if (cell.shown_batch_size or 0) >= (runs[cell.run_id].spec.get("current_batch_size") or 1):
+            found[cell.run_id].append(cell)
+    return {run_id: min(fitting, key=lambda cell: (cell.memory_bytes, cell.card)) for run_id, fitting in found.items()}
 
 
 @may_be_asked
@@ -113,31 +164,16 @@ def _lists(request: HttpRequest, form: QuestionForm) -> dict[str, Any]:
 
 
 def _accuracy() -> dict[str, Any]:
-    grades = [_grade(run) for run in Run.objects.grading_estimates()[:GRADES_MAX]]
-    groups = groups_of(grades)
+    graded = list(Run.objects.grading_estimates()[:GRADES_MAX])
+    groups = groups_of(graded)
     return {
         "shows_accuracy": True,
         "has_over": any(group.worst_peak_error > 0 for group in groups),
         "groups": groups,
-        "count": len(grades),
-        "is_cut": len(grades) == GRADES_MAX,
-        "chart": error_plot(groups) if len(grades) >= CHART_FROM else None,
+        "count": len(graded),
+        "is_cut": len(graded) == GRADES_MAX,
+        "chart": error_plot(groups) if len(graded) >= CHART_FROM else None,
     }
-
-
-def _grade(run: Run) -> Grade:
-    assert run.finished_at is not None  # `grading_estimates` leaves out runs without either
-    assert run.estimate_peak_error is not None
-    return Grade(
-        run_id=run.pk,
-        finished_at=run.finished_at,
-        gpu=short_device_name(run.device_name),
-        family=family_name(run.model),
-        model=model_name(run.model),
-        peak_error=run.estimate_peak_error,
-        boundary_error=run.estimate_boundary_error,
-        is_calibrated=run.estimate_is_calibrated,
-    )
 
 
 urlpatterns = [

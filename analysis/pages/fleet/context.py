@@ -9,38 +9,22 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from analysis.models import Device, Host, Run
-from analysis.models.querysets import SEEN_LATELY
-from analysis.presentation.device_cards import STALE_SECONDS
-from analysis.presentation.device_hold import describe_hold
+from analysis.models.device import DeviceWithActivity
+from analysis.presentation.charts.bars import Slice, slices_of
+from analysis.presentation.device_cards import FILLED_BY_OTHERS, HELD, STALE_SECONDS, describe_hold
 from analysis.presentation.formatting import bytes_text
 from analysis.presentation.kinds import run_place
 from analysis.presentation.labels import Chip, name_of_run
-from analysis.presentation.run_state import FILLED_BY_OTHERS, HELD, describe_queue_position
+from analysis.presentation.run_state import describe_queue_position
 from analysis.runs.queue.forecast import QueuePosition
 from analysis.runs.queue.queue_now import index_of
 from engine.progress import PHASE_NAMES
 
-if TYPE_CHECKING:
-    from analysis.models.querysets import DeviceWithActivity
-
-
 WAITING_SHOWN_PER_DEVICE = 3
-
-
-@dataclass(frozen=True, slots=True)
-class BarPart:
-    """One stretch of a memory bar, in percent of the device's memory."""
-
-    css_class: str
-    label: str
-    size_bytes: int
-    start_percent: str
-    width_percent: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +53,7 @@ class FleetDevice:
     hold: str
     waiting: tuple[QueuedRun, ...]
     waiting_count: int
-    parts: tuple[BarPart, ...]
+    parts: tuple[Slice, ...]
     is_stale: bool
     is_silent: bool
     notes: tuple[str, ...]
@@ -92,7 +76,7 @@ def fleet_hosts(
     devices: Sequence[DeviceWithActivity],
     running: Mapping[int | None, Run],
     waiting: Iterable[QueuedRun],
-    waiting_counts: Mapping[int, int],
+    waiting_counts: Mapping[int | None, int],
     now: datetime,
 ) -> list[FleetHost]:
     by_device: dict[int | None, list[QueuedRun]] = defaultdict(list)
@@ -142,7 +126,7 @@ def waiting_runs(runs: Iterable[Run], positions: Mapping[int, QueuePosition]) ->
     ]
 
 
-def memory_parts(device: Device, *, is_running: bool) -> tuple[BarPart, ...]:
+def memory_parts(device: Device, *, is_running: bool) -> tuple[Slice, ...]:
     """Split memory in use into ours and others', as far as the readings allow.
 
     While no run of ours is on a card, all memory in use is others'. During a run, others are assumed to hold what they
@@ -152,27 +136,15 @@ def memory_parts(device: Device, *, is_running: bool) -> tuple[BarPart, ...]:
     if used is None or not device.capacity_bytes:
         return ()
     if device.kind == "cpu":
-        return _bar(device, [("part-any", "in use on the host", used)])
-    if not is_running:
-        return _bar(device, [("part-foreign", "in use by others", used)])
-    if foreign is None:
-        return _bar(device, [("part-any", "in use, owner unknown", used)])
-    theirs = min(foreign, used)
-    ours = ("part-ours", "this run", used - theirs)
-    return _bar(device, [ours, ("part-foreign", "others, as of its start", theirs)])
-
-
-def _bar(device: Device, stretches: Iterable[tuple[str, str, int]]) -> tuple[BarPart, ...]:
-    parts, start_bytes = [], 0
-    for css_class, label, size_bytes in (stretch for stretch in stretches if stretch[2]):
-        start, width = _percent(start_bytes, device), _percent(size_bytes, device)
-        parts.append(BarPart(css_class, label, size_bytes, start, width))
-        start_bytes += size_bytes
-    return tuple(parts)
-
-
-def _percent(size_bytes: int, device: Device) -> str:
-    return f"{min(1.0, size_bytes / device.capacity_bytes) * 100:.2f}%"
+        parts = [("part-any", "in use on the host", used)]
+    elif not is_running:
+        parts = [("part-foreign", "in use by others", used)]
+    elif foreign is None:
+        parts = [("part-any", "in use, owner unknown", used)]
+    else:
+        theirs = min(foreign, used)
+        parts = [("part-ours", "this run", used - theirs), ("part-foreign", "others, as of its start", theirs)]
+    return slices_of([part for part in parts if part[2]], device.capacity_bytes)
 
 
 def _device(
@@ -183,7 +155,7 @@ def _device(
     waiting_count: int,
     now: datetime,
 ) -> FleetDevice:
-    is_silent = not _is_within(device.last_seen_at, SEEN_LATELY, now)
+    is_silent, read_at = not device.is_up, device.memory_read_at
     notes = [_describe_maintenance(device, now)]
     if device.is_shared:
         held = bytes_text(device.foreign_used_bytes)
@@ -201,7 +173,7 @@ def _device(
         waiting=tuple(waiting[:WAITING_SHOWN_PER_DEVICE]),
         waiting_count=waiting_count,
         parts=memory_parts(device, is_running=running is not None),
-        is_stale=not _is_within(device.memory_read_at, timedelta(seconds=STALE_SECONDS), now),
+        is_stale=read_at is None or (now - read_at).total_seconds() > STALE_SECONDS,
         is_silent=is_silent,
         notes=tuple(filter(None, notes)),
     )
@@ -231,7 +203,3 @@ def _describe_maintenance(row: Host | Device, now: datetime) -> str:
         until = f"until {ends:%Y-%m-%d %H:%M} UTC" if ends else "until further notice"
         parts.append(f"maintenance {until}{f': {row.maintenance_note}' if row.maintenance_note else ''}")
     return "; ".join(parts)
-
-
-def _is_within(moment: datetime | None, span: timedelta, now: datetime) -> bool:
-    return moment is not None and now - moment <= span

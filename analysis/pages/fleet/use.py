@@ -14,11 +14,12 @@ from analysis.lists.use.days import DayOfUse, Use, first_moment, use_by_day, use
 from analysis.lists.use.load import HELD_MAX, RUNS_MAX, held_since, memory_since, settings_measured_since
 from analysis.lists.use.unused import Unused, unused_by
 from analysis.models import Device, DeviceDay
-from analysis.pages.fleet.query import RANGES
-from analysis.presentation.charts.day_bars import day_bars, day_marks
+from analysis.presentation.charts.sparkline import day_bars, day_marks
 from analysis.presentation.formatting import bytes_text, hours_text, share_text
 from analysis.presentation.labels import model_name
 
+RANGES = (7, 30, 90)
+"""Days over which use can be shown."""
 PICTURES_MAX = 24
 ROWS_MAX = 10
 NOBODY = "no account"

@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from functools import cached_property
 from typing import Any
 
+from django import forms
 from django.db.models import Count, OuterRef, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from analysis.http.htmx import is_fragment
+from analysis.http.page_requests import is_fragment
+from analysis.http.query_string import StrictQueryForm
 from analysis.models import Device, Host, Run
 from analysis.pages.fleet.context import fleet_hosts, waiting_runs
-from analysis.pages.fleet.query import FleetQuery
-from analysis.pages.fleet.use import use_context
+from analysis.pages.fleet.use import RANGES, use_context
 from analysis.runs.queue.forecast import queue_positions
-from analysis.runs.queue.queue_now import READ_MAX, runs_by_device
+from analysis.runs.queue.queue_now import READ_MAX, runs_by_device, waiting_by_device
 
+_DEFAULT_DAYS = 30
 DEVICES_MAX = 300
 WAITING_READ_MAX = 100
 REPORTED_MAX = 50
+
+
+class FleetQuery(StrictQueryForm):
+    """`?host=lab-1&days=7`: one host, and the days over which use is shown."""
+
+    host = forms.CharField(required=False)
+    days = forms.ChoiceField(choices=[(str(days), str(days)) for days in RANGES], initial=str(_DEFAULT_DAYS))
+
+    @cached_property
+    def _valid(self) -> dict[str, Any]:
+        self.full_clean()
+        return self.cleaned_data
+
+    @property
+    def host_name(self) -> str:
+        return str(self._valid.get("host") or "")
+
+    @property
+    def day_count(self) -> int:
+        return int(self._valid.get("days") or _DEFAULT_DAYS)
 
 
 @require_safe
@@ -47,12 +69,10 @@ def _context(query: FleetQuery) -> dict[str, Any]:
     devices = list((known.on_host(host) if host else known).with_activity())
     shown = devices[:DEVICES_MAX]
     queue = Run.objects.on_devices().queued().filter(cancel_requested=False)
-    waiting_count = queue.count()
     ordered = queue.with_places().defer("result", "memory_curve").order_by("-priority", "created_at", "id")
     first = list(ordered[:WAITING_READ_MAX])
     waiting = waiting_runs(first, queue_positions(first))
-    # counted in Python: to group them, SQLite would read the whole history
-    counts = Counter(queue.exclude(requested_device=None).order_by().values_list("requested_device", flat=True))
+    counts = waiting_by_device()
     running = Run.objects.on_devices().running().select_related("requested_by").defer("result", "memory_curve")
     return {
         "devices": shown,
@@ -62,8 +82,8 @@ def _context(query: FleetQuery) -> dict[str, Any]:
         "device_count": len(devices),
         "shown_count": len(shown),
         "waiting_anywhere": [each for each in waiting if each.run.requested_device_id is None],
-        "waiting_anywhere_count": waiting_count - sum(counts.values()),
-        "has_positions": waiting_count <= READ_MAX,
+        "waiting_anywhere_count": counts[None],
+        "has_positions": counts.total() <= READ_MAX,
         "reported": [] if host else _reported(),
     }
 

@@ -7,8 +7,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from analysis.accounts.middleware import login_required_only, may_be_public
-from analysis.pages.help.documents import documents, documents_by_group
-from analysis.pages.help.glossary import glossary
+from analysis.pages.help.documents import documents, documents_by_group, glossary
 from analysis.pages.help.search import MAX_CHARACTERS, search
 from analysis.pages.kinds import BY_KIND
 

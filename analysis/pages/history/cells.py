@@ -18,7 +18,6 @@ from analysis.presentation.formatting import (
     ago,
     bytes_text,
     duration,
-    percent,
     rate,
     round_bytes,
     usd,
@@ -176,10 +175,8 @@ def _memory(row: HistoryRow) -> str:
 
 def _unused(row: HistoryRow) -> str:
     """Write the memory that today's batch size leaves unused, and its share: "624.0 MiB 60.9 %"."""
-    unused, limit = row.run.current_waste_bytes, row.run.limit_bytes
-    if unused is None:
-        return ""
-    return _with_interval(bytes_text(unused), percent(unused / limit) if limit else "")
+    unused = row.run.current_waste_bytes
+    return "" if unused is None else _with_interval(bytes_text(unused), row.unused_share)
 
 
 def _created(row: HistoryRow) -> str:

@@ -24,8 +24,7 @@ from django.views.decorators.http import require_POST, require_safe
 from analysis.accounts.middleware import for_readers
 from analysis.accounts.rate_limit import EXPORT, RateLimited, check_rate_limit
 from analysis.audit.record import record
-from analysis.http.error_page import error_page
-from analysis.http.errors import wants_json
+from analysis.http.errors import error_page, wants_json
 from analysis.http.query_string import BadQuery, is_row_id, without_empty
 from analysis.lists.runs.columns import Column
 from analysis.lists.runs.export import run_file

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from django.conf import settings
+
+from analysis.models.device import DeviceWithActivity
 from analysis.pages.home.forms import RunForm
-from analysis.pages.home.host_load import warn_of_load
-from analysis.presentation.device_hold import holder_text
+from analysis.presentation.device_cards import holder_text
 from analysis.runs.earlier.outlook import KnownSize, Outlook, outlook, waiting_for
+from engine.machine.watch import usable_cores
 from engine.spec import RunSpec
+from engine.speed.rounds import BUSY_STARTS_FRACTION, describe_load
+from engine.text.units import sentence_case
 from engine.time_left import describe_left
-
-if TYPE_CHECKING:
-    from analysis.models.querysets import DeviceWithActivity
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +61,13 @@ def _queue(devices: Sequence[DeviceWithActivity]) -> str:
     if (first := taking[0]).running_id is not None:
         return f"Starts when run {first.running_id} has ended."
     return f"Starts when {holder_text(first)} has ended."
+
+
+def warn_of_load(devices: Iterable[DeviceWithActivity]) -> str:
+    """Warn that others use the cores; empty where none of these devices is this host's CPU, or a run makes the load."""
+    here = [device for device in devices if device.kind == "cpu" and device.host.name == settings.HOST_NAME]
+    if not here or any(device.running_id is not None for device in here):
+        return ""
+    cores = len(usable_cores())
+    load = describe_load(min(os.getloadavg()[0], cores), cores, BUSY_STARTS_FRACTION)
+    return f"{sentence_case(load)}." if load else ""

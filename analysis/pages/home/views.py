@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib import messages
 from django.db import transaction
@@ -15,18 +15,18 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from analysis.accounts.middleware import is_guest, may_be_public
 from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
-from analysis.http.htmx import is_fragment
-from analysis.http.portal_address import portal_address
+from analysis.http.page_requests import is_fragment, portal_address
 from analysis.http.query_string import without_empty
 from analysis.lists.totals import lab_totals
 from analysis.models import Device, Run, State
+from analysis.models.device import DeviceWithActivity
 from analysis.models.querysets import DeviceQuerySet, RunQuerySet
+from analysis.pages.fleet.context import QueuedRun, waiting_runs
 from analysis.pages.home.first_values import first_values, values_of
 from analysis.pages.home.forms import RunForm, StartForm
 from analysis.pages.home.outlook import outlook_of
-from analysis.pages.home.queue import queue_of
 from analysis.pages.script_runs import scripts_offered
-from analysis.pages.too_many_requests import too_many_requests
+from analysis.pages.spec_form import too_many_requests
 from analysis.presentation.device_cards import device_cards
 from analysis.presentation.formatting import bytes_text, percent, round_bytes
 from analysis.presentation.kinds import presentation_of
@@ -36,17 +36,16 @@ from analysis.presentation.run_rows import empty_columns, history_rows
 from analysis.runs import services
 from analysis.runs.earlier.reuse import EarlierResult, earlier_result
 from analysis.runs.queue.forecast import QueuePosition, queue_positions
+from analysis.runs.queue.queue_now import waiting_by_device
 from engine.errors import SpecError
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES
 from engine.text.units import parse_bytes
 
-if TYPE_CHECKING:
-    from analysis.models.querysets import DeviceWithActivity
-
-
 RECENT_RUNS, RECENT_ESTIMATES = 5, 3
 SCRIPTS_SHOWN = 3
 """Registered commands on this page; the page of the scripts shows all."""
+OWN_SHOWN = 5
+"""The person's own waiting runs, the first ones."""
 HOST_SHARE_MAX = 0.8
 """Share of a host's memory above which a limit of a CPU run is warned of: the rest of the host needs some, too."""
 DEVICES_MAX = 12
@@ -212,13 +211,21 @@ def _home_page(
 
 
 def _devices_context(request: HttpRequest) -> dict[str, Any]:
-    queue = queue_of(request.user)
+    waiting = waiting_by_device()
     devices = list(_enabled_devices().with_activity()[: DEVICES_MAX + 1])  # one more than is shown
     return {
-        "queue": queue,
-        "cards": device_cards(devices[:DEVICES_MAX], queue.waiting_by_device),
+        "waiting_count": waiting.total(),
+        "waiting_own": _own_waiting(request.user) if waiting else [],
+        "cards": device_cards(devices[:DEVICES_MAX], waiting),
         "more_devices": Device.objects.enabled().count() - DEVICES_MAX if len(devices) > DEVICES_MAX else 0,
     }
+
+
+def _own_waiting(user: Any) -> list[QueuedRun]:
+    """Read this person's first waiting runs, with their positions where those are worked out."""
+    own = Run.objects.on_devices().queued().filter(cancel_requested=False, requested_by=user).with_places()
+    first = list(own.defer("result", "memory_curve").order_by("-priority", "created_at", "id")[:OWN_SHOWN])
+    return waiting_runs(first, queue_positions(first))
 
 
 def _enabled_devices() -> DeviceQuerySet:

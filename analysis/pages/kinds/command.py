@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from django.contrib.auth.models import User
 from django.http import QueryDict
 from django.urls import reverse
 
@@ -13,9 +14,6 @@ from analysis.pages.kinds.measurement import Measurement
 from analysis.pages.kinds.page import Page
 from engine.describe.script_changes import script_changes
 from engine.tune.catalogue.spec import request_in
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 
 class Command(Measurement):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.http import QueryDict
 
 from analysis.models import Measurement as Probes
@@ -13,16 +14,13 @@ from analysis.models import Run, RunKind
 from analysis.pages.kinds.page import KindPages, Page
 from analysis.pages.what_to_change.context import change_start
 from analysis.presentation import estimate_summary, memory_breakdown, result_summary
-from analysis.presentation.assumptions import Assumptions, assumptions
 from analysis.presentation.charts.bars import memory_bars
-from analysis.presentation.charts.curves import memory_plot, speed_plot
+from analysis.presentation.charts.curves import memory_plot, rounds_plot, speed_plot
 from analysis.presentation.charts.plots import Plot
-from analysis.presentation.charts.rounds import rounds_plot
 from analysis.presentation.estimate_error import compare_to_estimate
-from analysis.presentation.figures import figures
+from analysis.presentation.figures import Assumptions, assumptions, figures, nothing_to_gain
 from analysis.presentation.filled_memory import filled_memory
 from analysis.presentation.kinds import presentation_of
-from analysis.presentation.nothing_to_gain import nothing_to_gain
 from analysis.presentation.probe_rows import probe_key, probe_lines
 from analysis.presentation.result_summary import headline, reach
 from analysis.presentation.unreadable import UnreadableError, read_stored
@@ -38,10 +36,6 @@ from engine.documents.validated import Validated
 from engine.results.result import Reason, Savings
 from engine.tune.faster.command import again_command, faster_command
 from engine.tune.training import stated_throughputs
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
-
 
 _INTERNAL = frozenset({"torchvision_schemas_declared", "run_key"})
 """Facts of the environment that only the engine and the portal understand."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from django.contrib.auth.models import User
 from django.http import QueryDict
 from django.urls import reverse
 
 from analysis.models import Run, RunKind
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 Page = tuple[str, dict[str, Any]]
 """A template and its context."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from django.contrib.auth.models import User
 from django.http import QueryDict
 from django.urls import reverse
 
@@ -13,9 +12,6 @@ from analysis.pages.kinds.page import KindPages, Page
 from analysis.presentation.kinds.validation import validation_shown
 from analysis.presentation.unreadable import read_stored
 from engine.documents.validated import Validated
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 
 class Validation(KindPages):

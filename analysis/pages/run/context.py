@@ -31,14 +31,15 @@ def run_context(run: Run) -> dict[str, Any]:
 
 
 def over_context(run: Run) -> dict[str, Any]:
-    return {"log_lines": last_log_lines(run), "attempts": attempts_shown(run)}
+    lines = RunLog.objects.of(run).reverse()[:LOG_LINES_SHOWN]
+    return {"log_lines": list(lines)[::-1], "attempts": attempts_shown(run)}
 
 
 def ended_context(run: Run) -> dict[str, Any]:
     title, explanation = run_state.ending(run, State(run.state))
     if presentation_of(run).shows_probes:
-        measured = Measurement.objects.of(run).count()
-        explanation = f"{explanation} {run_state.describe_measured(measured)}"
+        measured = "The measurements until then are below." if Measurement.objects.of(run).exists() else ""
+        explanation = f"{explanation} {measured or 'Nothing had been measured by then.'}"
     return {"title": title, "explanation": explanation, "advice": run_state.advice(run), **_measured_until_then(run)}
 
 
@@ -69,7 +70,3 @@ def attempts_shown(run: Run) -> list[Attempt]:
     attempts = list(run.attempts.select_related("device__host"))
     is_plain = len(attempts) == 1 and (not run.is_over or run.state == State.FINISHED)
     return [] if is_plain else attempts
-
-
-def last_log_lines(run: Run) -> list[RunLog]:
-    return list(RunLog.objects.of(run).reverse()[:LOG_LINES_SHOWN])[::-1]

@@ -16,7 +16,7 @@ from analysis.presentation.charts.curves import memory_plot
 from analysis.presentation.charts.plots import Plot
 from analysis.presentation.kinds import presentation_of
 from analysis.presentation.probe_rows import ProbeLine, probe_key, probe_lines
-from analysis.presentation.run_steps import run_steps
+from analysis.presentation.run_state import run_steps
 from analysis.presentation.unreadable import read_or_none
 from analysis.runs.queue.forecast import QueuePosition, queue_positions
 from analysis.runs.queue.remaining_time import progress_of, remaining_time, so_far

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from analysis.lists.trend.load import SAMPLES_MAX, recommended_speeds
+from analysis.lists.trend.query import SAMPLES_MAX, recommended_speeds
 from analysis.lists.trend.series import SizedSpeed
 from analysis.lists.trend.step_detection import Step, find_steps, find_stretches
 from analysis.models import Run

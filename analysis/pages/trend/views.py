@@ -10,22 +10,22 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from analysis.http.query_string import BadQuery
-from analysis.lists.trend.load import (
+from analysis.lists.trend.query import (
     SAMPLES_MAX,
+    TrendForm,
     acknowledgements_of,
     ids_of_series,
     measured_runs,
     newest_measured,
     samples_of,
 )
-from analysis.lists.trend.query import TrendForm
 from analysis.lists.trend.series import METRICS
 from analysis.lists.trend.step_detection import POINTS_PER_SIDE_MIN, THRESHOLD
 from analysis.models import Run
 from analysis.pages.trend.choice import known_series
 from analysis.pages.trend.context import trend_context
 from analysis.permissions import signed_in_user
-from analysis.presentation.formatting import percent
+from analysis.presentation.formatting import round_percent
 from analysis.runs import services
 from analysis.runs.columns.series import SeriesKey
 
@@ -42,7 +42,7 @@ def trend(request: HttpRequest) -> HttpResponse:
             "more": more,
             "looked_at": CHOICE_FROM_MAX,
             "points_needed": POINTS_PER_SIDE_MIN,
-            "threshold": percent(THRESHOLD).replace(".0 ", " "),
+            "threshold": round_percent(THRESHOLD),
         }
         return render(request, "analysis/trend/choice.html", context)
     try:

@@ -1,23 +1,133 @@
-"""The form that starts a validation, and the latest validations."""
+"""The form that starts a validation, and the latest ones. `ValidationSpec` validates; the form shows its errors."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
+from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import path
 from django.views.decorators.http import require_POST, require_safe
 
-from analysis.http.query_string import without_empty
-from analysis.models import Run
-from analysis.pages.home.first_values import first_values
+from analysis.http.query_string import StrictQueryForm, WholeNumberField, without_empty
+from analysis.http.setting_fields import described_field, offer, setting_field, with_fields
+from analysis.models import Device, Run
+from analysis.pages.field_groups import (
+    COMMON,
+    TRAINING_NAMES,
+    TRAINING_TOPICS,
+    FieldGroup,
+    GroupedField,
+    Topic,
+    folded_groups,
+    grouped,
+)
+from analysis.pages.form_choices import describe_input_sizes, models_by_task, place_value, places_offered
+from analysis.pages.home.first_values import REHEARSAL_MODEL, first_values
 from analysis.pages.home.views import devices_offered
-from analysis.pages.spec_form import start_run
-from analysis.pages.validations.forms import ValidationForm, ValidationQuery, values_of
+from analysis.pages.spec_form import SpecForm, start_run
+from analysis.presentation.formatting import exact_bytes_text
 from analysis.presentation.run_rows import history_rows
 from analysis.runs.queue.forecast import queue_positions
+from analysis.runs.queue.placement import placement_of
+from engine.errors import SpecError
+from engine.validation.spec import BACKWARD, BATCH_SIZE, CHECKS, SETTINGS, ValidationSpec
+
+_REFUSED = ("expandable_segments",)
+_TOPICS = [replace(each, names=tuple(n for n in each.names if n not in _REFUSED)) for each in TRAINING_TOPICS]
+
+
+@with_fields(
+    {name: setting_field(name) for name in TRAINING_NAMES if name not in _REFUSED}, after="gradient_tolerance_percent"
+)
+class ValidationForm(SpecForm):
+    """Fields named as in ValidationSpec, so that an error of the spec finds its field. Empty means: the default."""
+
+    check = forms.ChoiceField(
+        label="Validate", choices=list(CHECKS.items()), widget=forms.RadioSelect, initial=BACKWARD, required=False
+    )
+    model = forms.ChoiceField(label="Model")
+    device = forms.ChoiceField(label="Device")
+    batch_size = described_field(
+        SETTINGS["batch_size"], forms.IntegerField, help_text=SETTINGS["batch_size"].description
+    )
+    gradient_tolerance_percent = described_field(
+        SETTINGS["gradient_tolerance"],
+        forms.FloatField,
+        label=f"{SETTINGS['gradient_tolerance'].label}, percent",
+        min_value=0,
+        max_value=100,
+    )
+    memory_limit_bytes = described_field(SETTINGS["memory_limit_bytes"], max_length=40)
+    # the limit that the page filled in by itself: it is for the model that stood beside it, and for no other
+    suggested_limit = forms.CharField(required=False, max_length=40, widget=forms.HiddenInput)
+    time_budget_seconds = setting_field(
+        "time_budget_seconds", label="Time budget, seconds", help_text=SETTINGS["time_budget_seconds"].description
+    )
+
+    TOPICS = (*_TOPICS, Topic("The check", ("gradient_tolerance_percent", "memory_limit_bytes", "time_budget_seconds")))
+    FIELD_OF = {"gradient_tolerance": "gradient_tolerance_percent"}
+
+    def __init__(self, data: Any = None, *, devices: Iterable[Device], **options: Any) -> None:
+        super().__init__(data, **options)
+        self.places = places_offered(devices)
+        self.spec: ValidationSpec | None = None
+        offer(self, "device", [(value, label) for value, (label, _) in self.places.items()])
+        offer(self, "model", models_by_task())
+        describe_input_sizes(self.fields)
+        self.fields["model"].widget.attrs["data-search"] = "Search models"  # home.js puts a search box above it
+        self.fields["batch_size"].widget.attrs["placeholder"] = str(BATCH_SIZE)
+
+    @property
+    def common_fields(self) -> list[GroupedField]:
+        return grouped(self, ("device", "batch_size", *COMMON))
+
+    @property
+    def folded_groups(self) -> list[FieldGroup]:
+        return folded_groups(self, self.TOPICS)
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        names = [name for name in SETTINGS if name != "device"]
+        given = {name: value for name in names if (value := cleaned.get(name)) not in (None, "")}
+        if self._has_limit_of_another_model:
+            given.pop("memory_limit_bytes", None)
+        if (percent := cleaned.get("gradient_tolerance_percent")) is not None:
+            given["gradient_tolerance"] = percent / 100
+        try:
+            self.spec = ValidationSpec.from_dict(given) if "model" in given else None
+        except SpecError as error:
+            self.add_spec_error(error)
+        return cleaned
+
+    @property
+    def _has_limit_of_another_model(self) -> bool:
+        suggested, model = (self.cleaned_data.get(name) for name in ("suggested_limit", "model"))
+        return bool(suggested) and model != REHEARSAL_MODEL and self.cleaned_data.get("memory_limit_bytes") == suggested
+
+    def submission(self) -> dict[str, Any]:
+        return {"spec": self.spec, "place": self.places[self.cleaned_data["device"]][1]}
+
+
+def values_of(run: Run) -> dict[str, Any]:
+    """Read a stored validation's settings as the form's first values, to change one and validate again."""
+    known = {name: value for name, value in run.spec.items() if value is not None}
+    if "memory_limit_bytes" in known:
+        known["memory_limit_bytes"] = exact_bytes_text(known["memory_limit_bytes"])
+    if "gradient_tolerance" in known:
+        known["gradient_tolerance_percent"] = f"{known['gradient_tolerance'] * 100:.6g}"
+    return known | {"device": place_value(placement_of(run))}
+
+
+@with_fields({"from": WholeNumberField(required=False)})
+class ValidationQuery(StrictQueryForm):
+    """The parameters of the page."""
+
 
 LATEST = 20
 

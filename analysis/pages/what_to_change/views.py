@@ -15,8 +15,7 @@ from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
 from analysis.models import Device, Run, State
 from analysis.pages.form_choices import places_offered
 from analysis.pages.spec_form import start_run
-from analysis.pages.what_to_change.context import changes_context
-from analysis.pages.what_to_change.forms import ChangesForm, NewChangesForm, WhereForm
+from analysis.pages.what_to_change.context import ChangesForm, NewChangesForm, WhereForm, changes_context
 from analysis.permissions import signed_in_user
 from analysis.presentation.kinds import settings_of_run
 from analysis.presentation.run_rows import history_rows

@@ -83,7 +83,7 @@ class MemoryBar:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """One kind of memory in a stacked bar."""
+    """One stretch of a bar: a kind of memory, or who holds it."""
 
     css_class: str
     name: str
@@ -154,12 +154,19 @@ def stack_of(
     whole_bytes: int | None = None,
 ) -> Stack | None:
     """Kinds (CSS class, name, bytes) in their order and colour; None where nothing was held."""
-    sizes = [(css, name, max(0, size)) for css, name, size in kinds]
-    total, start, slices = sum(size for *_, size in sizes), 0.0, []
+    sizes = [(f"kind-{css}", name, max(0, size)) for css, name, size in kinds]
+    total = sum(size for *_, size in sizes)
     if not total:
         return None
-    for css, name, size in sizes:
-        share = size / max(total, whole_bytes or 0)
-        slices.append(Slice(f"kind-{css}", name, size, f"{start * 100:.3f}%", f"{share * 100:.3f}%", share))
+    slices = slices_of(sizes, max(total, whole_bytes or 0))
+    return Stack(batch_size, (peak_phase or "").replace("_", " "), slices)
+
+
+def slices_of(parts: Iterable[tuple[str, str, int]], whole_bytes: int) -> tuple[Slice, ...]:
+    """Lay parts (CSS class, name, bytes) side by side, each as its share of the whole."""
+    slices, start = [], 0.0
+    for css_class, name, size in parts:
+        share = min(1.0, size / whole_bytes)
+        slices.append(Slice(css_class, name, size, f"{start * 100:.3f}%", f"{share * 100:.3f}%", share))
         start += share
-    return Stack(batch_size, (peak_phase or "").replace("_", " "), tuple(slices))
+    return tuple(slices)

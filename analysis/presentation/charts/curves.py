@@ -1,11 +1,11 @@
-"""The charts of one run: peak memory and speed by batch size, with the sizes of the result marked."""
+"""The charts of one run: peak memory and speed by batch size, with the sizes of the result marked, and its rounds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from analysis.models import Measurement
-from analysis.presentation.charts.axes import batch_axis, bytes_axis, rate_axis
+from analysis.presentation.charts.axes import Axis, batch_axis, bytes_axis, rate_axis
 from analysis.presentation.charts.plots import (
     RING,
     Plot,
@@ -19,6 +19,7 @@ from analysis.presentation.charts.plots import (
 from analysis.presentation.formatting import bytes_text, rate, rate_range, round_bytes
 from engine.documents.estimated import EstimatedCard
 from engine.results.result import Outcome, Probe, Purpose
+from engine.results.speed_rounds import SpeedRound, Stage
 
 Points = dict[int, float]
 """A figure by batch size, in rising order."""
@@ -166,13 +167,13 @@ def _estimated(estimate: EstimatedCard, known: set[int]) -> list[Trace]:
     return [Trace("Estimated before", _ESTIMATED, tuple(dots), is_predicted=True)] if dots else []
 
 
-_ROLE_WORDS = {"recommended": "recommended", "fastest": "fastest", "largest": "largest", "current": "today"}
+ROLE_WORDS = {"recommended": "recommended", "fastest": "fastest", "largest": "largest", "current": "today"}
 
 
 def _marks(roles: Roles) -> list[tuple[int, str, bool]]:
     marks = []
     for size in dict.fromkeys(size for size in roles.values() if size is not None):
-        first, *others = [word for role, word in _ROLE_WORDS.items() if roles.get(role) == size]
+        first, *others = [word for role, word in ROLE_WORDS.items() if roles.get(role) == size]
         marks.append((size, ", ".join((f"{first} {size:,}", *others)), first == "recommended"))
     return sorted(marks, key=lambda mark: not mark[2])
 
@@ -215,3 +216,35 @@ def _memory_sentence(points: Points, refused: Sequence[int], limit_bytes: int | 
     if refused:
         parts.append(f"Batch {refused[0]:,} ran out of memory.")
     return " ".join(parts)
+
+
+def rounds_plot(rounds: Sequence[SpeedRound], today: int) -> Plot | None:
+    speeds = [
+        {b.batch_size: b.batch_size * b.micro_batches / b.step_seconds for b in each.blocks if b.step_seconds > 0}
+        for each in rounds
+        if each.stage is Stage.EVALUATION and each.left_out is None
+    ]
+    others = {size for each in speeds for size in each} - {today}
+    if len(speeds) < 2 or len(others) != 1 or any(len(each) != 2 for each in speeds):
+        return None
+    other = others.pop()
+    ahead = sum(each[other] > each[today] for each in speeds)
+    traces = []
+    for place, size in enumerate((today, other)):
+        dots = tuple(
+            PlotPoint(number, each[size], f"round {number}, batch {size:,}: {rate(each[size])} samples/s")
+            for number, each in enumerate(speeds, start=1)
+        )
+        name = f"batch {size:,}{', today' if size == today else ''}"
+        traces.append(Trace(name, SeriesStyle.of(1 - place), dots, has_line=False))
+    cells = tuple((str(number), rate(each[today]), rate(each[other])) for number, each in enumerate(speeds, start=1))
+    ticks = tuple((float(number), str(number)) for number in range(1, len(speeds) + 1))
+    return Plot(
+        key="rounds",
+        title="Speed in each round",
+        sentence=f"{other:,} was faster than {today:,} in {ahead} of {len(speeds)} rounds.",
+        x=Axis("round", 0.5, len(speeds) + 0.5, ticks),
+        y=rate_axis([speed for each in speeds for speed in each.values()], is_log=True),
+        traces=tuple(traces),
+        table=Table(("Round", *(trace.name for trace in traces)), cells, frozenset((0, 1, 2))),
+    )

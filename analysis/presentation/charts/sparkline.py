@@ -1,20 +1,28 @@
-"""A run's memory against its batch size, or a figure over runs, small enough to stand in a line of a list.
+"""Pictures small enough for many to stand on one page: a line in a line of a list, and a share for each day as bars.
 
-The points were chosen when the run ended (`runs/result_columns.py`) and stored on it: a list never reads probes.
+The points of a run's memory were chosen when it ended (`runs/result_columns.py`): a list never reads probes.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from datetime import date
 
 from django.utils.safestring import SafeString
 
-from analysis.presentation.charts.drawing import element, polyline
+from analysis.presentation.charts.drawing import element, joined, polyline
 
 WIDTH, HEIGHT, MARGIN = 96, 26, 3
 LEAST_SPAN = 0.1
 """Share of a figure that the height of its line spans at least: what hardly changes looks flat."""
+
+DAYS_WIDTH, DAYS_HEIGHT = 360, 64
+GAP_FRACTION = 0.25
+"""Share of a day's width that is left free between two bars."""
+LEAST_HEIGHT = 1.5
+"""Pixels of a bar above zero: less would not be seen."""
+DATES_MAX = 3
 
 Point = Sequence[int]
 """A batch size and its bytes, as a pair or as the list that JSON makes of it."""
@@ -43,3 +51,29 @@ def _picture(fractions: Iterable[tuple[float, float]], label: str, *behind: Safe
     end = element("circle", cx=places[-1][0], cy=places[-1][1], r=2)
     size: dict[str, str | float] = {"viewBox": f"0 0 {WIDTH} {HEIGHT}", "width": WIDTH, "height": HEIGHT}
     return element("svg", *behind, polyline("", places), end, class_="sparkline", role="img", aria_label=label, **size)
+
+
+def day_bars(fractions: Sequence[float], texts: Sequence[str], css_class: str = "") -> SafeString:
+    """Draw shares from 0 to 1 from left to right, each with its tooltip; a day without any has no bar."""
+    step = DAYS_WIDTH / max(1, len(fractions))
+    bars = []
+    for place, (fraction, text) in enumerate(zip(fractions, texts, strict=True)):
+        if fraction <= 0:
+            continue
+        height = max(LEAST_HEIGHT, min(1.0, fraction) * DAYS_HEIGHT)
+        where = {"x": step * (place + GAP_FRACTION / 2), "width": step * (1 - GAP_FRACTION)}
+        title = element("title", text)
+        bars.append(element("rect", title, class_=css_class, y=DAYS_HEIGHT - height, height=height, **where))
+    return joined(bars)
+
+
+def day_marks(days: Sequence[date]) -> SafeString:
+    """Name a few days of the axis at the middle of their bars; the last one is today."""
+    step = -(-len(days) // DATES_MAX)
+    named = [(place, day) for place, day in enumerate(days) if place % step == 0 and place < len(days) - step / 2]
+    marks = [
+        (f"{(place + 0.5) / len(days) * 100:.2f}%", f"{day:%d %b}".lstrip("0"), "middle" if place else "start")
+        for place, day in named
+    ]
+    marks.append(("100%", "today", "end"))
+    return joined(element("text", text, x=x, y=12, text_anchor=anchor) for x, text, anchor in marks)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analysis.models import Run
-from analysis.presentation.estimate_headline import headline, headline_of_all
+from analysis.presentation.estimate_summary import headline, headline_of_all
 from analysis.presentation.kinds.presentation import ESTIMATED, Presentation, endings_of
 from analysis.presentation.labels import model_name, short_device_name
 from analysis.presentation.unreadable import read_stored

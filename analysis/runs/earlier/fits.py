@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from django.contrib.auth.models import User
 
 from analysis.models import Device, Run, State
 from analysis.runs.earlier.reuse import NOT_MEASURED, classes_of, part_without, runs_with_todays_software, stored_spec
 from engine.results.result import Reason
 from engine.spec import RunSpec
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 MEASURED, DERIVED = "measured", "derived"
 # how a limit is searched, and what is compared when it is found, changes nothing of whether one size trains

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
-from analysis.models import MatrixCell, Run
+from analysis.models import Device, MatrixCell, Run
 from analysis.runs.columns.matrix_cells import ESTIMATED, key_of
 from analysis.runs.columns.series import SeriesKey
 from analysis.runs.earlier.reuse import finished_alone
 from analysis.runs.gpu_catalog import gpu_of
 from analysis.runs.queue.forecast import seconds_of, typical_seconds
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
-
-if TYPE_CHECKING:
-    from analysis.models import Device
 
 LOOKED_AT = 20
 """Newest runs of a model on a card with its precision and optimizer that are read."""

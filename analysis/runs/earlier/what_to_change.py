@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from django.contrib.auth.models import User
 from django.db import transaction
 
 from analysis.models import CPU, Device, Run, State
@@ -30,9 +31,6 @@ from engine.estimate.what_to_change import Variant, WhatToChange
 from engine.gate.compare import speed_of
 from engine.kinds import read_result
 from engine.spec import DEFAULTS, RunSpec
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 MEASURED_MAX = 20
 """Runs that one request may start."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models.functions import Now
 
@@ -12,9 +12,6 @@ from analysis.audit.record import record_many
 from analysis.models import TERMINAL_STATES, Run
 from analysis.runs.bulk import BulkResult, changeable_ids, ids_of, run_targets
 from analysis.runs.columns.matrix_store import cells_renew
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 
 def runs_delete(*, run_ids: Collection[int], by: User) -> BulkResult:

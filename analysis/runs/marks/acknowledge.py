@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from django.contrib.auth.models import User
 from django.db import transaction
 
 from analysis.audit.record import record
@@ -11,9 +10,6 @@ from analysis.models import Run, TrendAcknowledgement
 from analysis.models.text import plain_text
 from analysis.models.trend import NOTE_LENGTH
 from analysis.permissions import may_manage
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 
 def step_acknowledge(*, run: Run, metric: str, note: str, acknowledged_by: User) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
+from django.contrib.auth.models import User
 from django.db import transaction
 
 from analysis.audit.record import record, record_many
@@ -13,9 +13,6 @@ from analysis.models.annotations import NAME_LENGTH, TAG_LENGTH
 from analysis.models.text import plain_line, plain_text, storable_text
 from analysis.runs.bulk import BulkResult, changeable_ids, ids_of, run_targets
 from analysis.runs.columns.run_text import run_text_keep
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 NOTE_LENGTH = 10_000
 TAGS_PER_RUN = 20

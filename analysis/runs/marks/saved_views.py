@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from django.contrib.auth.models import User
 
 from analysis.models import SavedView
 from analysis.models.annotations import NAME_LENGTH, QUERY_LENGTH
 from analysis.models.text import plain_line, storable_text
 from analysis.permissions import may_manage
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 VIEWS_PER_PERSON = 100
 

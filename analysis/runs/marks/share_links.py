@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import secrets
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -21,9 +21,6 @@ from analysis.models.retention import FIRST_DAYS
 from analysis.models.share_link import ShareLinkQuerySet
 from analysis.runs.kinds import rules_of
 from engine.errors import SpecError
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 LINKS_PER_RUN = 20
 DAYS_OFFERED = (1, 7, 30, 90, 365)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
+from django.contrib.auth.models import User
 from django.db import transaction
 
 from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
@@ -16,9 +16,6 @@ from analysis.runs.origins import origin_rules
 from analysis.runs.queue.create import run_create
 from analysis.runs.queue.placement import Placement, placement_of
 from engine.errors import SpecError
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 
 def runs_retry(*, run_ids: Collection[int], by: User) -> BulkResult:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models.functions import Now
 from django_q.tasks import async_task
@@ -27,9 +28,6 @@ from engine.errors import SpecError
 from engine.kinds import Spec
 from engine.settings.step_settings import AMPERE, NEEDS_AMPERE
 from engine.text.units import format_bytes
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 _WOKEN_DEVICES_MAX = 3  # for a run that any of many could take: the first to claim has it
 _AMPERE = float(".".join(map(str, AMPERE)))

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from django.contrib.auth.models import AnonymousUser, User
 
 from analysis.models import Device, Run
 from engine.errors import SpecError
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import AnonymousUser, User
 
 _CLASS_LENGTH = 100
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from uuid import uuid4
 
+from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
@@ -30,9 +31,6 @@ from analysis.runs.reported.trust import is_trusted
 from engine.errors import SpecError
 from engine.kinds import Spec, as_stored
 from engine.results.result import DeviceFacts
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 _MODEL_LENGTH = Run._meta.get_field("model").max_length or 0
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
@@ -12,9 +11,6 @@ from analysis.audit.record import record
 from analysis.models import ApiToken, Run, Trust
 from analysis.models.querysets import RunQuerySet
 from analysis.runs.columns.matrix_store import cells_renew
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
 
 _RENEWED_AT_ONCE = 500
 

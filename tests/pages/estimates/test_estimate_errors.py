@@ -9,8 +9,7 @@ import pytest
 from django.utils import timezone
 
 from analysis.models import Run, State
-from analysis.presentation.charts.estimate_errors import error_plot
-from analysis.presentation.estimate_error import Grade, groups_of
+from analysis.presentation.estimate_error import error_plot, groups_of
 from engine.estimate.gpus import gpus
 from tests.factories import make_card, make_claimed_estimate, make_run
 from tests.factories.estimates import make_stored_estimate
@@ -32,8 +31,8 @@ def graded(peak: float | None, boundary: float | None = None, *, model: str = "b
     return run
 
 
-def grade(peak: float, gpu: str = "A10") -> Grade:
-    return Grade(1, timezone.now(), gpu, "transformers", "BERT base", peak, None, False)
+def grade(peak: float, gpu: str = "A10") -> Run:
+    return Run(pk=1, finished_at=timezone.now(), device_name=gpu, model="bert", estimate_peak_error=peak)
 
 
 def text_of(client) -> str:

@@ -42,24 +42,24 @@ def read(seconds_ago: float = 0, **columns: Any) -> dict[str, Any]:
 def stretches(*, is_running: bool, **columns: Any) -> list[tuple[str, int, str]]:
     device = Device(**{"kind": "cuda", "capacity_bytes": CARD_BYTES, "memory_used_bytes": 40 * GIB, **columns})
     parts = memory_parts(device, is_running=is_running)
-    return [(part.css_class, part.size_bytes // GIB, part.start_percent) for part in parts]
+    return [(part.css_class, part.size_bytes // GIB, part.x_percent) for part in parts]
 
 
 def test_while_something_runs_what_others_held_is_told_apart() -> None:
     shown = stretches(is_running=True, foreign_used_bytes=8 * GIB)
-    assert shown == [("part-ours", 32, "0.00%"), ("part-foreign", 8, "40.00%")]
+    assert shown == [("part-ours", 32, "0.000%"), ("part-foreign", 8, "40.000%")]
 
 
 def test_while_nothing_of_ours_runs_all_in_use_is_others() -> None:
-    assert stretches(is_running=False, foreign_used_bytes=None) == [("part-foreign", 40, "0.00%")]
+    assert stretches(is_running=False, foreign_used_bytes=None) == [("part-foreign", 40, "0.000%")]
 
 
 def test_whose_it_is_stays_unknown_where_nothing_was_read_before() -> None:
-    assert stretches(is_running=True, foreign_used_bytes=None) == [("part-any", 40, "0.00%")]
+    assert stretches(is_running=True, foreign_used_bytes=None) == [("part-any", 40, "0.000%")]
 
 
 def test_a_cpus_memory_is_its_hosts_and_nobodys_in_particular() -> None:
-    assert stretches(is_running=True, kind="cpu", foreign_used_bytes=None) == [("part-any", 40, "0.00%")]
+    assert stretches(is_running=True, kind="cpu", foreign_used_bytes=None) == [("part-any", 40, "0.000%")]
 
 
 def test_an_unread_memory_has_no_bar() -> None:
@@ -67,7 +67,7 @@ def test_an_unread_memory_has_no_bar() -> None:
 
 
 def test_others_cannot_hold_more_than_is_in_use() -> None:
-    assert stretches(is_running=True, foreign_used_bytes=60 * GIB) == [("part-foreign", 40, "0.00%")]
+    assert stretches(is_running=True, foreign_used_bytes=60 * GIB) == [("part-foreign", 40, "0.000%")]
 
 
 def test_devices_stand_under_their_hosts(alice_client: Client) -> None:

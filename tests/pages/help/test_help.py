@@ -7,8 +7,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from analysis.pages.help.documents import NAMES, documents
-from analysis.pages.help.glossary import glossary, sections
+from analysis.pages.help.documents import NAMES, documents, glossary, sections
 from analysis.pages.help.search import MAX_CHARACTERS, MAX_RESULTS, MAX_WORDS, search
 from tests.factories.pages import words
 

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from analysis.models import Device, MatrixCell, Run
-from analysis.pages.home.host_load import warn_of_load
+from analysis.pages.home.outlook import warn_of_load
 from engine.text.units import GIB
 from tests.factories import make_card, make_claimed_run, make_device, make_estimate, make_measured_run, make_run
 from tests.factories.pages import form_data

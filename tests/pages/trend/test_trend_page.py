@@ -10,7 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from analysis.lists.trend.load import newest_measured
+from analysis.lists.trend.query import newest_measured
 from analysis.models import Run, TrendAcknowledgement
 from analysis.runs.columns.series import SeriesKey
 from engine.results.result import Reason, RunResult

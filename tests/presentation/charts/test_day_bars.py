@@ -7,7 +7,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from analysis.presentation.charts.day_bars import DATES_MAX, day_marks
+from analysis.presentation.charts.sparkline import DATES_MAX, day_marks
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 30, 90])

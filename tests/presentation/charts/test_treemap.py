@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.presentation.charts.treemap import ASPECT, tiles
+from analysis.presentation.filled_memory import ASPECT, tiles
 
 ROUNDING = 1e-4  # of a side of 100: the narrowest tiles are a part of 10^13 of the area
 sizes_in_falling_order = st.lists(st.integers(1, 10**12), min_size=1, max_size=60).map(

@@ -1,18 +1,21 @@
-"""Idempotency keys: a client that got no response may repeat its request with the same key; one run is stored.
+"""Requests that may be repeated: ETags, and idempotency keys.
 
-The key's row is created first, in the transaction that creates the run. A second request with the key waits for the
-first to end, and then finds its run; if the first failed, the second continues in its place. Retention removes keys
-after a day: a request that is repeated later is a new one.
+A client that got no response may repeat its request with the same key; one run is stored. The key's row is created
+first, in the transaction that creates the run. A second request with the key waits for the first to end, and then finds
+its run; if the first failed, the second continues in its place. Retention removes keys after a day: a request that is
+repeated later is a new one.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.utils.http import parse_etags
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 
 from analysis.http.problem_details import Problem
@@ -69,3 +72,25 @@ def _earlier(owner: Any, key: str, digest: str) -> Run | None:
         )
         raise Problem(409, detail=detail, code="run_deleted")
     return run
+
+
+def etag_of(summary: Mapping[str, Any], *others: Any) -> str:
+    """Return a hash of the content of the response.
+
+    `updated_at` is not included: each heartbeat changes it, without changing what is shown.
+    """
+    return f'"{hashlib.sha256(JSONRenderer().render([summary, *others])).hexdigest()[:32]}"'
+
+
+def is_known(request: Request, etag: str) -> bool:
+    known = [tag.removeprefix("W/") for tag in parse_etags(request.headers.get("If-None-Match", ""))]
+    return etag in known or known == ["*"]
+
+
+def refuse_if_changed(request: Request, etag: str) -> None:
+    """Refuse with 412 when the run changed since the client read it (If-Match). Without the header, accept."""
+    given = request.headers.get("If-Match")
+    if given is not None and etag not in parse_etags(given) and given.strip() != "*":
+        raise Problem(
+            412, detail="The run has changed since you read it; read it again.", code="changed", headers={"ETag": etag}
+        )

@@ -9,9 +9,9 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from analysis.api.v1.run.result_schema import RESULT, SPEC
+from analysis.api.v1.run.result_schema import ORIGIN, RESULT, SPEC
 from analysis.models import PUBLISHED_KINDS, Attempt, Measurement, Run, State, Tag
-from analysis.presentation.device_hold import holder_text
+from analysis.presentation.device_cards import holder_text
 from analysis.presentation.origin import Origin, describe_origin
 from analysis.runs.queue.forecast import QueuePosition
 from analysis.runs.queue.remaining_time import seconds_left_of
@@ -58,11 +58,7 @@ _SPEED_HELP = {
 }
 
 
-ORIGIN_HELP = {
-    "origin": "Who reported the run, and from where. null: it ran on a device of this portal.",
-    "reported_from": "Host that reported the run. Empty: it ran on a device of this portal.",
-    "is_trusted": "false: reported, and neither its token nor its host is trusted: not verified by this lab.",
-}
+ORIGIN_HELP = {name: schema["description"] for name, schema in ORIGIN.items()}
 
 
 class OriginSerializer(serializers.Serializer[Any]):

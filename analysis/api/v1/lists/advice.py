@@ -10,8 +10,8 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.v1.base.serializers import ORIGIN_HELP
 from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.v1.run.result_schema import ORIGIN
 from analysis.api.v1.run.runs import run_or_404
 from analysis.http.problem_details import Problem, bad_parameter
 from analysis.presentation.advice_query import AdviceForm, advice_of
@@ -25,9 +25,7 @@ _PARAMETERS = {"global_batch_size": "global_batch", "devices": "devices", "gpu":
 def advice_components() -> dict[str, Any]:
     """Return the components of the OpenAPI document that describe an advice, read off its classes."""
     _, found = msgspec.json.schema_components([Advice], ref_template="#/components/schemas/{name}")
-    origin = {name: {"description": text} for name, text in ORIGIN_HELP.items()}
-    types: dict[str, Any] = {"origin": ["string", "null"], "reported_from": "string", "is_trusted": "boolean"}
-    found["Advice"]["properties"] |= {name: {"type": types[name], **origin[name]} for name in types}
+    found["Advice"]["properties"] |= ORIGIN
     for schema in found.values():
         schema |= {"required": list(schema["properties"]), "description": cleandoc(schema["description"])}
         del schema["title"]

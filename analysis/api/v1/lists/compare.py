@@ -17,10 +17,15 @@ from analysis.api.v1.base.strict_view import StrictView
 from analysis.http.problem_details import bad_field
 from analysis.http.query_string import LARGEST_ID, BadQuery
 from analysis.lists.comparison.compared_run import ComparedRun, baseline_of, compared_run_of
-from analysis.lists.comparison.figures import figure_rows
-from analysis.lists.comparison.load import batch_sizes_only, carried_probe_counts, stored_runs
 from analysis.lists.comparison.metrics import MetricRow, common_batch_size
-from analysis.lists.comparison.query import COMPARED_MAX, CompareQuery
+from analysis.lists.comparison.query import (
+    COMPARED_MAX,
+    CompareQuery,
+    batch_sizes_only,
+    carried_probe_counts,
+    stored_runs,
+)
+from analysis.lists.comparison.scaling import figure_rows
 from analysis.lists.environment import MAY_AFFECT_FIGURES
 from analysis.models import PUBLISHED_KINDS, Run
 from engine.catalog.stored_workload import stored_workload

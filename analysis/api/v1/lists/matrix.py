@@ -12,8 +12,7 @@ from rest_framework.response import Response
 from analysis.api.v1.base.serializers import ORIGIN_HELP, OriginSerializer
 from analysis.api.v1.base.strict_view import StrictView
 from analysis.api.v1.catalog import PriceSerializer
-from analysis.lists.matrix.prices import card_prices
-from analysis.lists.matrix.query import MatrixForm, stored_cells
+from analysis.lists.matrix.query import MatrixForm, card_prices, stored_cells
 from analysis.lists.matrix.table import CardColumn, WorkloadRow, matrix_table
 from analysis.models import Device
 

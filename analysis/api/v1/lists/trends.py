@@ -14,10 +14,25 @@ from analysis.api.v1.base.strict_input import StrictBody, StrictText, validated
 from analysis.api.v1.base.strict_view import StrictView
 from analysis.http.problem_details import Problem, bad_field
 from analysis.http.query_string import LARGEST_ID
-from analysis.lists.trend.load import SAMPLES_MAX, acknowledgements_of, ids_of_series, measured_runs, samples_of
-from analysis.lists.trend.query import TrendForm
-from analysis.lists.trend.series import BOUNDARY, METRICS, PEAK, SPEED, Sample, Series, series_of
-from analysis.lists.trend.steps import StepFound, steps_found
+from analysis.lists.trend.query import (
+    SAMPLES_MAX,
+    TrendForm,
+    acknowledgements_of,
+    ids_of_series,
+    measured_runs,
+    samples_of,
+)
+from analysis.lists.trend.series import (
+    BOUNDARY,
+    METRICS,
+    PEAK,
+    SPEED,
+    Sample,
+    Series,
+    StepFound,
+    series_of,
+    steps_found,
+)
 from analysis.models import TrendAcknowledgement
 from analysis.models.trend import NOTE_LENGTH
 from analysis.permissions import signed_in_user

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
+import re
 import secrets
 from typing import Any, NamedTuple
 
@@ -16,10 +18,10 @@ from rest_framework.response import Response
 from analysis.api.v1.base import openapi_parameters
 from analysis.api.v1.base.strict_input import StrictBody, StrictJSONParser, StrictText, body_object, validated
 from analysis.api.v1.base.strict_view import StrictView
-from analysis.api.v1.run.impossible import impossible
 from analysis.api.v1.run.result_schema import RESULT
 from analysis.api.waiting import document_place
-from analysis.http.problem_details import Problem, bad_field, part
+from analysis.audit.record import record
+from analysis.http.problem_details import Problem, bad_field, part, pointer_to
 from analysis.models import ApiToken, Run
 from analysis.models.report import ENGINE_VERSION_LENGTH
 from analysis.models.text import storable_json
@@ -300,3 +302,29 @@ def _check_key(request: Request, sha256: str) -> None:
     if key is not None and not hmac.compare_digest(key.lower().encode(), sha256.encode()):
         detail = f"{_KEY_HEADER} must be the SHA-256 of the body, which is {sha256}: the document changed on its way."
         raise Problem(400, detail=detail, code="bad_key")
+
+
+_FIELDS_SHOWN, _FIELD_LENGTH, _VALUE_LENGTH = 10, 200, 200
+
+
+def impossible(refused: ImpossibleDocumentError, sha256: str) -> Problem:
+    """Record that the document is refused, and return the answer."""
+    count, shown = len(refused.found), refused.found[:_FIELDS_SHOWN]
+    fields = [each.field[:_FIELD_LENGTH] for each in shown]
+    facts = {"host": refused.host, "sha256": sha256, "fields": fields, "impossible_fields": count}
+    record("run.report_refuse", target=("report", refused.run_key), after=facts)
+    more = f" and {count - len(shown)} more" if count > len(shown) else ""
+    detail = f"No machine can have measured: {'; '.join(fields)}{more}. Nothing was stored."
+    errors = []
+    for found, field in zip(shown, fields, strict=True):
+        claimed, allowed = _cut(found.claimed), _cut(found.allowed)
+        pointer = pointer_to(*filter(None, re.split(r"[.\[\]]+", field)))  # for a field such as probes[3].steps
+        place = part(pointer, f"is {claimed!r}, the rest of the document allows {allowed!r}")
+        errors.append({**place, "field": field, "claimed": claimed, "allowed": allowed})
+    return Problem(422, detail=detail, code="impossible", errors=errors, members={"impossible_fields": count})
+
+
+def _cut(value: Any) -> Any:
+    """Return a value as it is, or the beginning of its JSON where that is long."""
+    text = json.dumps(value, default=str)
+    return value if len(text) <= _VALUE_LENGTH else f"{text[:_VALUE_LENGTH]} ... ({len(text)} characters)"

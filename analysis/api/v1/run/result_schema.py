@@ -18,11 +18,20 @@ from engine.settings.spec_checks import is_of_bytes
 from engine.spec import RunSpec, SearchSpec
 
 ORIGIN: Schema = {
-    "origin": {"type": ["string", "null"], "description": "In result/: who reported it, from where."},
-    "reported_from": {"type": "string", "description": "In result/: the host. Empty: it ran on this portal."},
-    "is_trusted": {"type": "boolean", "description": "In result/: false is not verified by this lab."},
+    "origin": {
+        "type": ["string", "null"],
+        "description": "Who reported the run, and from where. null: it ran on a device of this portal.",
+    },
+    "reported_from": {
+        "type": "string",
+        "description": "Host that reported the run. Empty: it ran on a device of this portal.",
+    },
+    "is_trusted": {
+        "type": "boolean",
+        "description": "false: reported, and neither its token nor its host is trusted: not verified by this lab.",
+    },
 }
-"""Members of a result where it is answered alone. In a run they are members of the run."""
+"""Members beside the figures of a run; of its result where that is answered alone."""
 _RESULTS = dict.fromkeys(each.result_name for each in BY_KIND.values())
 RESULT: Schema = {"oneOf": [component(name) for name in _RESULTS]}
 SPEC: Schema = {"anyOf": [component(name) for name in dict.fromkeys(each.spec_name for each in BY_KIND.values())]}

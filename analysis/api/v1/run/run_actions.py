@@ -1,28 +1,55 @@
-"""Actions on one run: cancel, retry, clone, restore."""
+"""Actions on one run: cancel, retry, clone, restore; and measuring what an estimate found to change."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, inline_serializer
+from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from analysis.api.run_request import run_cloned
 from analysis.api.v1.base import openapi_parameters
-from analysis.api.v1.base.serializers import RunDetailSerializer
-from analysis.api.v1.base.strict_input import body_object
+from analysis.api.v1.base.serializers import RunDetailSerializer, RunSerializer
+from analysis.api.v1.base.strict_input import StrictBody, StrictText, body_object, validated
 from analysis.api.v1.base.strict_view import StrictViewSet
-from analysis.api.v1.run.runs import accepted, not_yours, refuse_unless_done, run_or_404, started, stores_run
+from analysis.api.v1.run.runs import (
+    accepted,
+    not_yours,
+    refuse_unless_done,
+    run_or_404,
+    started,
+    stores_run,
+    summary_of,
+)
 from analysis.http.problem_details import Problem
 from analysis.models import Run
 from analysis.permissions import signed_in_user
 from analysis.runs import services
+from analysis.runs.earlier.what_to_change import MEASURED_MAX
 from analysis.runs.kinds import rules_of
+from analysis.runs.queue.placement import placement_find
 
 _WITH_A_BODY = (413, 415)
 """Further problems that a request with a body may get, although these actions take none."""
+
+
+class MeasureChangesRequestSerializer(StrictBody):
+    """Variants of an estimate to measure, and where."""
+
+    variants = serializers.ListField(
+        child=StrictText(),
+        min_length=1,
+        max_length=MEASURED_MAX,
+        help_text="Labels of `what_to_change.variants` in the estimate's result.",
+    )
+    device = StrictText(required=False, help_text="As in RunRequest. Default: auto.")
+    device_class = StrictText(required=False, allow_blank=True, help_text="Part of the GPU's name, such as A100.")
+
+
+_MEASURED: Any = inline_serializer("MeasureChangesAnswer", {"runs": RunSerializer(many=True)})
 
 
 class RunActions(StrictViewSet):
@@ -81,6 +108,20 @@ class RunActions(StrictViewSet):
         _refuse_a_body(request)
         refuse_unless_done(services.runs_restore(run_ids={pk}, by=signed_in_user(request)))
         return accepted(run_or_404(pk), request, status=200)
+
+    @extend_schema(
+        tags=["estimates"],
+        request=MeasureChangesRequestSerializer,
+        responses={202: _MEASURED, **openapi_parameters.problems(409, 413, 415, 422)},
+    )
+    @action(detail=True, methods=["post"], url_path="measure-changes", throttle_scope="create")
+    def measure_changes(self, request: Request, pk: int) -> Response:
+        """Queue a measurement of each of these variants: all of them, or none with the reason."""
+        run, user = run_or_404(pk), signed_in_user(request)
+        body = validated(MeasureChangesRequestSerializer, body_object(request))
+        place = placement_find(body.get("device", "auto"), body.get("device_class", ""), user)
+        queued = services.changes_measure(run=run, labels=body["variants"], place=place, requested_by=user)
+        return Response({"runs": [summary_of(run_or_404(each.pk)) for each in queued]}, status=202)
 
 
 def _refuse_again(run: Run) -> None:

@@ -18,8 +18,7 @@ from rest_framework.reverse import reverse
 
 from analysis.api.run_request import run_stored
 from analysis.api.v1.base import openapi_parameters
-from analysis.api.v1.base.etags import etag_of, is_known, refuse_if_changed
-from analysis.api.v1.base.idempotency import REPLAYED, run_once
+from analysis.api.v1.base.idempotency import REPLAYED, etag_of, is_known, refuse_if_changed, run_once
 from analysis.api.v1.base.paging import PageForm, page_response, place_of
 from analysis.api.v1.base.serializers import RunDetailSerializer, RunPartsSerializer, RunSerializer, forecast_row
 from analysis.api.v1.base.strict_input import StrictBody, StrictFlag, StrictText, body_object, validated

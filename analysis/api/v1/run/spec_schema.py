@@ -10,6 +10,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from analysis.api.kinds import BY_KIND
+from analysis.api.kinds.requests import QUEUE_KEYS
 from analysis.api.kinds.setting_schema import Schema, properties_of
 from analysis.api.run_request import DEFAULT_KIND, REQUESTED_KINDS
 from analysis.models import Run
@@ -22,7 +23,6 @@ from engine.settings.step_settings import FULL
 from engine.spec import DEFAULTS, RANGES, RunSpec
 from engine.validation.spec import ValidationSpec
 
-_OF_THE_QUEUE = ("device_class", "priority", "accepts_shared_device")
 _OF_KINDS = ("kind", "tried", *OWN, *OF_STARTS)
 """Members of the request of a run that the check of one batch size does not take."""
 
@@ -51,8 +51,8 @@ def body_components() -> dict[str, Schema]:
     run = {**spec_properties(), **_queue_properties()}
     for name in ("model", "gpu"):
         run[name]["examples"] = run[name].pop("enum")
-    of_starts = {name: run[name] for name in run if name not in (*_OF_THE_QUEUE, *_OF_KINDS, "check_batch_size")}
-    queue = {name: run[name] for name in _OF_THE_QUEUE}
+    of_starts = {name: run[name] for name in run if name not in (*QUEUE_KEYS, *_OF_KINDS, "check_batch_size")}
+    queue = {name: run[name] for name in QUEUE_KEYS}
     low, high = RANGES["check_batch_size"]
     size = {"type": "integer", "minimum": low, "maximum": high, "description": "Batch size to check."}
     command = {name: run.get(name, {"type": "boolean"}) for name in ("device", *SETTABLE)}

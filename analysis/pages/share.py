@@ -15,8 +15,7 @@ from django.views.decorators.http import require_safe
 
 from analysis.accounts.rate_limit import seconds_to_wait
 from analysis.http.client_ip import counted_address
-from analysis.http.error_page import error_page
-from analysis.http.errors import page_not_found
+from analysis.http.errors import error_page, page_not_found
 from analysis.models import Run, ShareLink
 from analysis.pages.kinds import pages_of
 from analysis.pages.run import context as run_page
