@@ -40,7 +40,6 @@ def test_a_training_alone_is_estimated_for_all_cards() -> None:
         ("largest", 7, "must be text"),
         ("largest", "batch_size", "must be one of sequence_length, image_size, lora_rank, model"),
         ("largest", "image_size", "bert-tiny has no image_size; it takes sequence_length"),
-        ("largest", "lora_rank", "give the lora_rank to start from"),
         ("no_such", 1, "unknown key"),
     ],
 )
