@@ -55,6 +55,7 @@ def test_of_another_question_there_is_no_answer_yet(alice_client: Client, other:
     ("values", "name"),
     [
         ({"model": ""}, "model"),
+        ({"model": "bart"}, "model"),
         ({"precision": "int8"}, "precision"),
         ({"gradient_checkpointing": "perhaps"}, "gradient_checkpointing"),
         ({"max_batch_size": "many"}, "max_batch_size"),

@@ -81,6 +81,7 @@ def test_the_list_takes_the_filters_and_orders_of_the_history(alice_client, alic
         ("columns=run", "columns"),
         ("limit=501", "limit"),
         ("after=999", "after"),
+        ("before=999", "before"),
         ("state=asleep", "state"),
     ],
 )
