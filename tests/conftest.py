@@ -17,6 +17,7 @@ from django.db import connection
 from django.test import Client, override_settings
 
 from tests.factories import make_user
+from tests.factories.reports import SendingClient
 from tests.migrated import copy_migrated
 
 # on a busy machine drawing an example takes as long as it takes
@@ -121,6 +122,12 @@ def root_client(root: User) -> Client:
     client = Client()
     client.force_login(root)
     return client
+
+
+@pytest.fixture
+def sender(alice: User) -> SendingClient:
+    """Sends reports of runs of another machine, as alice."""
+    return SendingClient(alice)
 
 
 @pytest.fixture

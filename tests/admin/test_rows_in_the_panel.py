@@ -8,7 +8,7 @@ from django_q.models import OrmQ
 from analysis.models import Host, Measurement, Run, RunLog
 from analysis.runs import services
 from analysis.runs.services import LogLine
-from tests.factories import make_claimed_run, make_device, make_host, make_probe, make_run
+from tests.factories import make_claimed_run, make_device, make_host, make_probe
 
 pytestmark = pytest.mark.django_db
 
@@ -56,12 +56,3 @@ def test_the_upkeep_of_a_host_is_for_people_to_decide(root_client):
     assert root_client.post(f"/admin/analysis/host/{host.pk}/change/", change).status_code == 302
     host.refresh_from_db()
     assert (host.name, host.drained, host.maintenance_note) == ("lab", True, "new fans")
-
-
-def test_many_runs_are_cancelled_by_an_action(root_client):
-    running = make_claimed_run()
-    waiting = make_run(running.device)
-    chosen = {"action": "cancel", "_selected_action": [running.pk, waiting.pk]}
-    assert root_client.post("/admin/analysis/run/", chosen).status_code == 302
-    assert Run.objects.get(pk=waiting.pk).state == "cancelled"
-    assert Run.objects.get(pk=running.pk).cancel_requested

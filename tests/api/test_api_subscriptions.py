@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from analysis.accounts.tokens import token_create
-from analysis.models import Delivery, SavedView, Subscription
+from analysis.models import SavedView, Subscription
 from tests.factories import make_user
 
 pytestmark = pytest.mark.django_db
@@ -89,14 +89,6 @@ def test_a_test_is_a_delivery_in_the_log(alice_client: Client) -> None:
     assert sent.status_code == 202
     (delivery,) = alice_client.get(sent.headers["Location"]).json()["results"]
     assert (delivery["event"], delivery["state"], delivery["attempts"]) == ("test", "waiting", [])
-
-
-def test_another_persons_subscription_does_not_exist_for_anybody(alice_client: Client, root_client: Client) -> None:
-    number = post(alice_client, **BODY).json()["id"]
-    for address in (f"{LIST}{number}/", f"{LIST}{number}/deliveries/"):
-        assert root_client.get(address).status_code == 404
-    assert post(root_client, f"{LIST}{number}/test/").status_code == 404
-    assert not Delivery.objects.exists()
 
 
 @pytest.mark.parametrize(("may_write", "status"), [(False, 403), (True, 201)])

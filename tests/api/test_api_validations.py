@@ -40,9 +40,6 @@ def test_a_validation_is_queued_and_answers_where_it_is(alice_client: Client) ->
     ("wrong", "field"),
     [
         ({"check": "everything"}, "check"),
-        ({"batch_size": 1_000_000}, "batch_size"),
-        ({"gradient_tolerance": -1}, "gradient_tolerance"),
-        ({"max_batch_size": 8}, "max_batch_size"),
         ({"kind": "validation"}, "kind"),
         ({"price_per_hour_usd": 1}, "price_per_hour_usd"),
     ],

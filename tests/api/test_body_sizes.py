@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 
 from analysis.models import Run
@@ -38,11 +37,6 @@ def honest_document(size: int) -> bytes:
     content = {"exit_status": 0, "result": result}
     plain, deep = (len(json.dumps(content, indent=indent)) for indent in (0, 1))
     return json.dumps(content, indent=(size - plain) // (deep - plain) + 1).encode()
-
-
-@pytest.fixture
-def sender(alice: User) -> SendingClient:
-    return SendingClient(alice)
 
 
 @pytest.mark.parametrize("size", [1_100_000, 3_800_000])

@@ -43,10 +43,6 @@ def test_a_wrong_body_is_refused_with_its_field_and_starts_nothing(alice_client,
     assert not Run.objects.measuring().exists()
 
 
-def test_a_guest_may_not(client):
-    assert post(client, answered(), variants=[BF16]).status_code in (401, 403)
-
-
 def test_an_estimate_may_ask_for_it_of_one_card(alice_client):
     wanted = {"model": "bert", "gpu": "t4", "what_to_change": "single", "current_batch_size": 128}
     assert alice_client.post("/api/v1/estimates/", wanted, content_type="application/json").status_code == 202

@@ -6,19 +6,14 @@ import threading
 from contextlib import ExitStack
 
 import pytest
-from django.contrib.auth.models import AnonymousUser, User
+from django.contrib.auth.models import AnonymousUser
 
 from analysis.api import waiting
 from analysis.models import Run
-from tests.factories.reports import SendingClient, make_document
+from tests.factories.reports import make_document
 
 pytestmark = pytest.mark.django_db
 SOMEBODY = AnonymousUser()
-
-
-@pytest.fixture
-def sender(alice: User) -> SendingClient:
-    return SendingClient(alice)
 
 
 @pytest.mark.parametrize(("threads", "places"), [(None, 4), (1, 1), (4, 1), (16, 4), (64, 16)])

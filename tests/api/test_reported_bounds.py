@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -19,11 +18,6 @@ from tests.factories import STACK, make_refusal
 from tests.factories.reports import DEVICE, SendingClient, make_document, make_events, make_probes, make_run_key
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def sender(alice: User) -> SendingClient:
-    return SendingClient(alice)
 
 
 @pytest.fixture

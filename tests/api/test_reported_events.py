@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
@@ -18,11 +17,6 @@ from tests.factories import make_device, make_probe, make_user
 from tests.factories.reports import HOST, SendingClient, make_document, make_events, make_probes, make_run_key
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def sender(alice: User) -> SendingClient:
-    return SendingClient(alice)
 
 
 @pytest.fixture

@@ -26,11 +26,6 @@ from tests.factories.reports import SendingClient, make_function_document, make_
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def sender(alice: User) -> SendingClient:
-    return SendingClient(alice)
-
-
 def stored(sender: SendingClient, **spec: Any) -> Run:
     answer = sender.send_result(make_function_document(**spec))
     assert answer.status_code == 201, answer.content
@@ -87,12 +82,6 @@ def test_it_is_live_from_its_announcement_on(sender, alice_client: Client):
     assert (run.state, run.reported_from) == ("finished", "workstation")
 
 
-def test_its_page_offers_no_start_that_could_only_be_refused(sender, alice_client: Client):
-    page = alice_client.get(f"/runs/{stored(sender).pk}/").content.decode()
-    assert "Run again" not in page
-    assert "Compare" in page
-
-
 @pytest.mark.parametrize(
     ("spec", "field"),
     [
@@ -110,29 +99,6 @@ def test_a_spec_that_is_none_is_refused_by_its_field(sender, spec, field):
     answer = sender.begin(make_run_key(), kind="command", spec=spec)
     assert answer.status_code == 400
     assert [error["pointer"] for error in answer.json()["errors"]] == [f"/{field}"]
-
-
-@pytest.mark.parametrize(("action", "body"), [("retry", None), ("clone", {"time_budget_seconds": 60})])
-def test_nothing_here_runs_it_again(sender, alice_client: Client, action: str, body: Any):
-    run = stored(sender)
-    answer = alice_client.post(f"/api/v1/runs/{run.pk}/{action}/", body or {}, "application/json")
-    assert answer.status_code == 409
-    assert "it was reported from workstation" in answer.json()["detail"]
-    assert Run.objects.count() == 1
-
-
-@pytest.mark.parametrize(
-    ("function", "paste"),
-    [
-        ("package.train:make_step", "from package.train import make_step step = make_step(1742)"),
-        ("build.<locals>.make_step", "step = make_step(1742)"),
-        ("<lambda>", "step = make_step(1742)"),
-    ],
-)
-def test_what_to_paste_is_the_call_of_the_function(sender, alice_client: Client, function: str, paste: str):
-    run = stored(sender, function=function, model=function)
-    page = alice_client.get(f"/runs/{run.pk}/").content.decode()
-    assert paste in words(page)
 
 
 def test_a_function_that_is_called_as_a_model_is_never_taken_for_it(sender, alice_client: Client, root: User):

@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 
 from analysis.models import Run
@@ -17,7 +16,7 @@ from engine.tune.catalogue.spec import ranked_spec
 from engine.tune.evidence import Ended
 from tests.engine.tune.test_evidence import reading, steps
 from tests.factories.pages import words
-from tests.factories.reports import HOST, STARTED_AT, SendingClient, make_run_key
+from tests.factories.reports import HOST, STARTED_AT, make_run_key
 
 pytestmark = pytest.mark.django_db
 NAME = "bert-tiny, fsdp on 2 ranks"
@@ -42,11 +41,6 @@ def document(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     made["timings"]["total_seconds"] += 1_000.0
     made["environment"] |= {"run_key": make_run_key(), "host": HOST, "started_at": STARTED_AT}
     return made
-
-
-@pytest.fixture
-def sender(alice: User) -> SendingClient:
-    return SendingClient(alice)
 
 
 def as_sent(document: dict[str, Any]) -> bytes:

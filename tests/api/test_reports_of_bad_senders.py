@@ -6,19 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
-from django.test import Client
 
-from analysis.models import Measurement, Run, RunLog
-from tests.factories.reports import SendingClient, make_document, make_events, make_probes, make_run_key
+from analysis.models import Run
+from tests.factories.reports import make_document
 
 pytestmark = pytest.mark.django_db
 NOT_STORABLE = ["\ud800", "\x00"]
-
-
-@pytest.fixture
-def sender(alice: User) -> SendingClient:
-    return SendingClient(alice)
 
 
 def with_part(path: str, name: str, value: Any) -> bytes:
@@ -29,18 +22,6 @@ def with_part(path: str, name: str, value: Any) -> bytes:
         place = place[step]
     place[name] = value
     return json.dumps(document).encode()
-
-
-def test_a_live_probe_of_no_sample_is_skipped_and_its_pages_open(sender, alice_client: Client):
-    sender.begin(key := make_run_key())
-    events = make_events(make_probes()[:1])
-    nothing = {"event": "probe", "seconds": 2.0, "probe": {**make_probes()[0].to_dict(), "batch_size": 0}}
-    assert sender.send_events(key, 0, *events, nothing).status_code == 200
-    run = Run.objects.get()
-    assert list(Measurement.objects.of(run).values_list("batch_size", flat=True)) == [4]
-    assert "batch_size: must be at least 1" in RunLog.objects.of(run).last().message
-    for page in ("", "live/"):
-        assert alice_client.get(f"/runs/{run.pk}/{page}").status_code == 200
 
 
 @pytest.mark.parametrize("text", NOT_STORABLE)

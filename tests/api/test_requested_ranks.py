@@ -87,11 +87,6 @@ def test_ranks_on_a_cpu_share_it_and_its_memory(alice_client: Client) -> None:
         ({"strategy": ""}, "/strategy"),
         ({"ranks": 4}, "/device"),  # no host has four
         ({"device": "cuda:0"}, "/device"),
-        ({"device": "mps"}, "/ranks"),
-        ({"torch_compile": True}, "/torch_compile"),
-        ({"check_batch_size": 8}, "/check_batch_size"),
-        ({"rank": [0]}, "/rank"),
-        ({"emulate_ranks": 8}, "/emulate_ranks"),
         ({"emulate_ranks": 2, "rank": [2]}, "/rank"),
         ({"kind": "estimate", "emulate_ranks": 2}, "/emulate_ranks"),
         ({"kind": "race", "compare_speed": True}, "/compare_speed"),

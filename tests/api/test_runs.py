@@ -80,15 +80,9 @@ def test_the_list_takes_the_filters_and_orders_of_the_history(alice_client, alic
         ("modell=bert", "modell"),
         ("columns=run", "columns"),
         ("limit=501", "limit"),
-        ("limit=x", "limit"),
-        ("after=-1", "after"),
         ("after=999", "after"),
-        ("after=99999999999999999999", "after"),
         ("before=999", "before"),
-        ("sort=colour", "sort"),
         ("state=asleep", "state"),
-        ("created_after=yesterday", "created_after"),
-        ("model=bert&model=gpt2", "model"),
     ],
 )
 def test_a_parameter_that_is_not_understood_is_named_and_nothing_listed(alice_client, query, parameter):

@@ -34,11 +34,8 @@ def test_a_view_has_one_address() -> None:
     [
         ("", "ids"),
         ("ids=3", "ids"),
-        ("ids=3,3", "ids"),
         ("ids=3,x", "ids"),
         ("ids=3,0", "ids"),
-        ("ids=3,-4", "ids"),
-        ("ids=3,99999999999999999999", "ids"),
         ("ids=3,9223372036854775808", "ids"),
         ("ids=" + ",".join(map(str, range(1, 52))), "ids"),
         ("ids=3,8&baseline=9", "baseline"),

@@ -155,12 +155,6 @@ def test_the_commands_are_listed_without_their_secrets() -> None:
     assert "abc" not in out
 
 
-def test_a_command_is_started_where_it_was_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    manage("add", "tagger", "--", *TRAIN)
-    assert registered_commands()["tagger"].directory == str(tmp_path)
-
-
 def test_check_fails_where_the_script_is_missing(tmp_path: Path) -> None:
     manage("add", "tagger", "--directory", str(tmp_path), "--", *TRAIN)
     with pytest.raises(CommandError, match="1 cannot be started on this host"):

@@ -22,6 +22,7 @@ from tests.news.test_decide import estimate
 pytestmark = pytest.mark.django_db
 
 ERROR = {"event": "error", "error": {"code": "workload_failed", "message": "no such layer", "exit_status": 1}}
+STOP = {"event": "error", "error": {"code": "stopped", "message": "stopped by Ctrl-C where it ran"}}
 
 
 def ends_of(run: Run) -> list[str]:
@@ -31,10 +32,6 @@ def ends_of(run: Run) -> list[str]:
 
 class TestEnds:
     """A run that is live, and ends in each of its ways. What is sent again is no news."""
-
-    @pytest.fixture
-    def sender(self, alice: User) -> SendingClient:
-        return SendingClient(alice)
 
     @pytest.fixture
     def run(self, sender: SendingClient) -> Run:
@@ -61,28 +58,25 @@ class TestEnds:
         assert ends_of(run) == [NewsKind.CANCELLED]
 
     def test_by_a_stop_where_it_ran_and_no_second_time_by_silence(self, sender: SendingClient, run: Run) -> None:
-        stop = {"event": "error", "error": {"code": "stopped", "message": "stopped by Ctrl-C where it ran"}}
         for _ in range(2):
-            sender.send_events(run.report.run_key, 4, stop)
+            sender.send_events(run.report.run_key, 4, STOP)
             make_silent(run)
             services.runs_reap()
         assert ends_of(run) == [NewsKind.INTERRUPTED]
 
     @pytest.mark.parametrize("before", [(), ({"event": "log", "message": "on"},)], ids=["alone", "with a line"])
     def test_by_a_stop_that_is_said_again_and_again(self, sender: SendingClient, run: Run, before: Any) -> None:
-        stop = {"event": "error", "error": {"code": "stopped", "message": "stopped by Ctrl-C where it ran"}}
         for _ in range(30):
             run.report.refresh_from_db()
-            sender.send_events(run.report.run_key, run.report.events_received, *before, stop)
+            sender.send_events(run.report.run_key, run.report.events_received, *before, STOP)
         run.refresh_from_db()
         assert (run.state, run.report.events_received) == ("interrupted", 4 + 30 * (len(before) + 1))
         assert ends_of(run) == [NewsKind.INTERRUPTED]
 
     def test_by_a_stop_that_explains_a_silence(self, sender: SendingClient, run: Run) -> None:
-        stop = {"event": "error", "error": {"code": "stopped", "message": "stopped by Ctrl-C where it ran"}}
         make_silent(run)
         services.runs_reap()
-        sender.send_events(run.report.run_key, 4, stop)
+        sender.send_events(run.report.run_key, 4, STOP)
         run.refresh_from_db()
         assert (run.state, run.error_code) == ("interrupted", "stopped")
         assert ends_of(run) == [NewsKind.INTERRUPTED]

@@ -2,16 +2,14 @@
 
 import re
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
 from analysis.models import Device, Run
-from analysis.runs import services
 from engine.text.units import GIB
-from tests.factories import make_claimed_run, make_device, make_result, make_run
+from tests.factories import make_claimed_run, make_device, make_run
 from tests.factories.pages import form_data
 
 pytestmark = pytest.mark.django_db
@@ -21,19 +19,6 @@ def page(client: Client, address: str) -> str:
     response = client.get(address, headers={"accept": "text/html"})
     assert response.status_code == 200, response.status_code
     return response.content.decode()
-
-
-def finish(run: Run, result: Any = None) -> Run:
-    services.run_finish(run_id=run.pk, token=run.token, result=(result or make_result()).to_dict())
-    return run
-
-
-def test_home_asks_for_everything_a_run_needs(alice_client: Client) -> None:
-    make_device()
-    text = page(alice_client, "/")
-    for name in ("model", "device", "precision", "optimizer", "sequence_length", "image_size", "memory_limit_bytes"):
-        assert f'name="{name}"' in text
-    assert "Find the largest batch size" in text
 
 
 def test_home_says_that_a_cpu_rehearses_a_card(alice_client: Client) -> None:
@@ -64,13 +49,6 @@ def test_a_wrong_field_stores_nothing_and_is_marked(alice_client: Client) -> Non
     assert not Run.objects.exists()
     assert re.search(r'id="id_sequence_length_error"[^>]*><li>bert-tiny takes 1 to 512', text)
     assert 'value="9999"' in text
-
-
-def test_a_time_budget_above_the_servers_is_shown_beside_its_field(alice_client: Client) -> None:
-    response = alice_client.post("/runs/new/", form_data(make_device(), time_budget_seconds="600000"))
-    assert not Run.objects.exists()
-    assert "this server allows at most" in response.content.decode()
-    assert '<details class="more" open>' in response.content.decode()
 
 
 def test_a_disabled_device_is_not_offered(alice_client: Client) -> None:

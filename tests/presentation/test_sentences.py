@@ -231,11 +231,6 @@ def test_nothing_fits_is_said_plainly() -> None:
     assert said == "On this CPU, limited to 1 GiB, BERT tiny does not fit: even batch 1 runs out of memory."
 
 
-def test_a_size_of_today_that_was_never_tried_is_not_said_to_fail() -> None:
-    result = stored(current=None, speedup=None)
-    assert headline(result).sentence.endswith("your 4 was not measured.")
-
-
 @pytest.mark.parametrize(
     ("reason", "expected"),
     [

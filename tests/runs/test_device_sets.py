@@ -126,18 +126,6 @@ def test_what_comes_behind_takes_a_reserved_device_only_if_its_time_budget_ends_
     assert (claim(cards[0]) == behind) is starts
 
 
-def test_it_starts_before_what_came_later_once_the_last_device_is_free(cards):
-    under_way = make_run(cards[2], time_budget_seconds=HOUR)
-    claim(cards[2])
-    run, later = make_run_of_several(3), submit(time_budget_seconds=2 * HOUR)
-    assert [claim(card) for card in cards[:2]] == [None, None]
-    finish(under_way)
-    assert claim_set(cards[1]) == run
-    finish(run)
-    Device.objects.update(held_for=None)
-    assert claim(cards[0]) == later
-
-
 def test_a_device_that_its_person_may_not_use_is_neither_taken_nor_reserved(cards, root):
     bob = make_user("bob")
     Quota.objects.create(user=bob).devices.set(cards[:2])

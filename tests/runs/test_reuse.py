@@ -31,13 +31,9 @@ def test_an_equal_spec_on_the_same_card_is_offered_with_its_stack() -> None:
     "other",
     [
         {"optimizer": "sgd"},
-        {"precision": "bf16"},
         {"sequence_length": 64},
-        {"mode": "eval"},
         {"memory_limit_bytes": 2 * GIB},
         {"current_batch_size": 5},
-        {"gradient_checkpointing": True},
-        {"max_batch_size": 7},
     ],
 )
 def test_another_setting_is_another_question(other: dict[str, Any]) -> None:

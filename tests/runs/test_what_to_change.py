@@ -13,12 +13,10 @@ from analysis.runs import services
 from analysis.runs.earlier.reuse import LOOKED_THROUGH_MAX
 from analysis.runs.earlier.what_to_change import changes_found, measured_variants, newest_changes, spec_of
 from analysis.runs.kinds import rules_of
-from analysis.runs.kinds.estimate import CHANGES_SECONDS, TIME_BUDGET_SECONDS
 from analysis.runs.queue.placement import Placement
 from analysis.workers.supervisor import engine_arguments
 from engine.errors import SpecError
 from engine.estimate.gpus import find
-from engine.estimate.spec import EstimateSpec
 from engine.estimate.what_to_change import Evaluated, Scope, what_to_change
 from engine.spec import RunSpec
 from tests.engine.synthetic_estimates import evaluated as evaluated_as
@@ -66,12 +64,6 @@ def test_a_waiting_run_without_a_device_is_refused() -> None:
         services.changes_estimate(run=make_run(), batch_size=64, scope="single", requested_by=make_user("ann"))
 
 
-@pytest.mark.parametrize(("gpu", "scope"), [("all", "single"), ("a10", "everything")])
-def test_a_scope_that_cannot_be_is_refused_with_its_field(gpu: str, scope: str) -> None:
-    with pytest.raises(SpecError, match="what_to_change: "):
-        EstimateSpec(RunSpec("bert"), gpu, scope)
-
-
 @pytest.mark.parametrize(
     ("asked", "passed"), [({"what_to_change": "grid"}, "grid"), ({"frontier": [128, 64]}, [64, 128])], ids=str
 )
@@ -79,10 +71,6 @@ def test_what_is_asked_beside_the_estimate_is_passed_to_the_engine(asked: dict[s
     arguments = engine_arguments(make_claimed_estimate("a10", **asked))
     spec = json.loads(arguments[arguments.index("--spec") + 1])
     assert (arguments[0], spec["gpu"], spec[next(iter(asked))]) == ("estimate", "a10", passed)
-
-
-def test_several_sizes_have_more_time_than_one() -> None:
-    assert TIME_BUDGET_SECONDS < make_estimate(frontier=[64, 128]).spec["time_budget_seconds"] <= CHANGES_SECONDS
 
 
 def test_repeating_it_requests_the_same() -> None:

@@ -5,7 +5,6 @@ import json
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 
 from analysis.models import Device, Run, RunLog
@@ -14,14 +13,10 @@ from engine.tune.spec import TuneSpec
 from tests.engine.answers.answers import originals
 from tests.engine.answers.test_commands import made, made_up_start
 from tests.engine.honest_worker import HonestWorker, document_of
-from tests.factories.reports import SendingClient, body_of, make_events, make_run_key
+from tests.factories import make_probe
+from tests.factories.reports import body_of, make_events, make_run_key
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def sender(alice: User) -> SendingClient:
-    return SendingClient(alice)
 
 
 @pytest.fixture
@@ -142,6 +137,7 @@ EVENTS: dict[str, list[dict[str, Any]]] = {
     ],
     "progress of no size": [{"event": "progress", "batch_size": -3, "step": -1, "purpose": "search"}],
     "a probe of no size that starts": [{"event": "probe_started", "batch_size": -3, "purpose": "search"}],
+    "a probe of no size": [{"event": "probe", "probe": {**make_probe(4).to_dict(), "batch_size": 0}}],
 }
 
 

@@ -3,11 +3,9 @@
 import os
 import subprocess
 import sys
-from datetime import timedelta
 
 import pytest
 from django.db import IntegrityError
-from django.utils import timezone
 from django_q.models import OrmQ
 from django_q.signing import SignedPackage
 
@@ -160,14 +158,6 @@ def test_a_predictor_that_crashes_gets_one_more_try():
     run = watch("crash")
     assert (run.state, run.attempt) == (State.QUEUED, 1)
     assert tasks_queued() == ["analysis.workers.tasks.estimate"] * 2
-
-
-def test_one_whose_owner_is_silent_is_taken_and_goes_back(settings):
-    run = make_claimed_estimate()
-    long_ago = timezone.now() - timedelta(seconds=900)
-    Run.objects.filter(pk=run.pk).update(heartbeat_at=long_ago, suspect_at=long_ago)
-    assert services.runs_reap() == 1
-    assert Run.objects.get(pk=run.pk).state == State.QUEUED
 
 
 def test_one_whose_process_died_on_this_host_goes_back_at_once(settings, dead_pid):

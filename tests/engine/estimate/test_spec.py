@@ -37,10 +37,10 @@ def test_a_training_alone_is_estimated_for_all_cards() -> None:
         ("what_to_change", "everything", "must be one of"),
         ("frontier", "64,128", "list of whole numbers"),
         ("frontier", [64, True], "list of whole numbers"),
+        ("frontier", [64, 64], "give each size once"),
         ("largest", 7, "must be text"),
         ("largest", "batch_size", "must be one of sequence_length, image_size, lora_rank, model"),
         ("largest", "image_size", "bert-tiny has no image_size; it takes sequence_length"),
-        ("largest", "lora_rank", "give the lora_rank to start from"),
         ("no_such", 1, "unknown key"),
     ],
 )

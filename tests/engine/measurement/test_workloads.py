@@ -198,11 +198,6 @@ def test_with_a_lora_rank_only_the_adapters_and_the_head_are_learned(model):
     assert all("lora_" in name or "classifier" in name for name in learned)
 
 
-def test_a_model_outside_transformers_has_no_adapters():
-    with pytest.raises(SpecError, match="lora_rank"):
-        RunSpec("resnet18", lora_rank=4)
-
-
 def test_in_pure_bf16_weights_gradients_and_state_are_halves():
     step = TrainingStep(
         RunSpec("bert-tiny", sequence_length=8, precision="bf16-pure"),

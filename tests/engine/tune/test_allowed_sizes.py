@@ -1,6 +1,5 @@
 """A script that does not take every size: the rule is given or learned, and the certificate is among its sizes."""
 
-import json
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -13,42 +12,28 @@ from engine.describe.boundary import certificate
 from engine.errors import SpecError
 from engine.results.result import Reason
 from engine.search.allowed_sizes import AllowedSizes, Rule
-from engine.tune import run
 from engine.tune.evidence import Ended
-from engine.tune.reading import Reading
 from engine.tune.spec import TuneSpec
 from engine.tune.training import TuneResult
 from tests.engine.answers.answers import differing, keeps_its_boundary
+from tests.engine.tune.starts import COMMAND, Noted, document_of, tuned
 from tests.engine.tune.test_evidence import reading, steps
 
 MUTE = "the script's assertion has no text"
 
 
-def tuned(
+def searched(
     takes: Callable[[int], bool], most_for_memory: int, message: str = MUTE, **spec: Any
 ) -> tuple[list[int], TuneResult]:
     """Tune a made-up script of 100 bytes a sample, which fails with the sizes that it does not take."""
-    started: list[int] = []
 
-    def start(_: object, batch_size: int, *__: object, **___: object) -> tuple[list[Reading], Ended]:
-        started.append(batch_size)
+    def start(batch_size: int) -> Noted:
         if not takes(batch_size):
             failed = {"error_type": "AssertionError", "error_message": message.format(batch_size), "ended": "error"}
             return [reading([], **failed)], Ended(exit_status=1)
         return [reading(steps(batch_size), peak=100 * batch_size, python="3.11.7")], Ended(wall_seconds=10.0)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("engine.tune.speed.seats.start", start)
-        command = ("python", "train.py", "{batch_size}")
-        limit_bytes = 100 * most_for_memory + 50
-        return started, run.tune(TuneSpec(command, memory_limit_bytes=limit_bytes, compare_speed=False, **spec))
-
-
-def document_of(found: TuneResult) -> dict[str, Any]:
-    """Its document; its starts did not take their seconds."""
-    document = json.loads(json.dumps(found.to_dict()))
-    document["timings"]["total_seconds"] += 1_000.0
-    return dict(document)
+    return tuned(start, memory_limit_bytes=100 * most_for_memory + 50, **spec)
 
 
 CASES = {
@@ -63,7 +48,7 @@ NAMED = {"a divisor that a message names": "480 samples are not divisible by {}"
 @pytest.mark.parametrize("case", CASES)
 def test_the_sizes_that_a_script_takes_are_learned_from_its_errors(case: str) -> None:
     takes, most, (largest, refused), rule = CASES[case]
-    started, found = tuned(takes, most, NAMED.get(case, MUTE))
+    started, found = searched(takes, most, NAMED.get(case, MUTE))
     boundary = found.result.boundary
     assert (boundary.largest_batch_size, boundary.refused_batch_size, boundary.certified) == (largest, refused, True)
     assert boundary.allowed_sizes == rule
@@ -79,7 +64,7 @@ CHOICES = "train.py: error: argument --bs: invalid choice: {} (choose from 16, 2
 
 @pytest.mark.parametrize("sizes", [None, "multiple of 8"])
 def test_a_list_of_sizes_in_an_error_is_the_rule_beside_a_given_one_too(sizes: str | None) -> None:
-    started, found = tuned(lambda size: size in LIST, 200, CHOICES, sizes=sizes)
+    started, found = searched(lambda size: size in LIST, 200, CHOICES, sizes=sizes)
     boundary = found.result.boundary
     assert (boundary.largest_batch_size, boundary.refused_batch_size, boundary.certified) == (192, 384, True)
     assert boundary.allowed_sizes == "the sizes 16, 24, 48, 96, 192, 384, 768"
@@ -88,7 +73,7 @@ def test_a_list_of_sizes_in_an_error_is_the_rule_beside_a_given_one_too(sizes: s
 
 
 def test_a_size_that_a_given_rule_allows_and_the_script_does_not_is_started_twice_at_most() -> None:
-    started, found = tuned(lambda size: size in LIST, 200, "no {}", sizes="multiple of 8")
+    started, found = searched(lambda size: size in LIST, 200, "no {}", sizes="multiple of 8")
     assert max(Counter(started).values()) <= 2
     assert len(started) <= 12
     assert (found.largest_batch_size, found.is_certified) == (24, False)
@@ -97,7 +82,7 @@ def test_a_size_that_a_given_rule_allows_and_the_script_does_not_is_started_twic
 
 def test_a_rule_that_two_errors_spell_out_is_not_searched_any_further() -> None:
     message = "total_batch_size (8192) must be a multiple of {}"
-    started, found = tuned(lambda size: 8192 % size == 0, 100, message)
+    started, found = searched(lambda size: 8192 % size == 0, 100, message)
     assert len([size for size in started if 8192 % size]) == 3  # one of them twice
     assert found.result.boundary.allowed_sizes == "divisors of 8,192"
     assert found.is_certified
@@ -106,7 +91,7 @@ def test_a_rule_that_two_errors_spell_out_is_not_searched_any_further() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.integers(2, 64), st.integers(16, 5_000), st.integers(1, 40))
 def test_no_certificate_leaves_out_a_size_that_a_given_rule_allows(number: int, most: int, today: int) -> None:
-    started, found = tuned(
+    started, found = searched(
         lambda size: size % number == 0, most, sizes=f"multiple of {number}", current_batch_size=today
     )
     assert all(size % number == 0 for size in started)
@@ -122,14 +107,14 @@ def test_no_certificate_leaves_out_a_size_that_a_given_rule_allows(number: int, 
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from([2, 4, 8, 16]), st.integers(17, 3_000))
 def test_a_learned_certificate_holds_for_the_true_rule(number: int, most: int) -> None:
-    _, found = tuned(lambda size: size % number == 0, most)
+    _, found = searched(lambda size: size % number == 0, most)
     boundary = found.result.boundary
     assert boundary.largest_batch_size == most // number * number
     assert boundary.certified
 
 
 def test_the_largest_divisor_is_the_end_of_the_search() -> None:
-    started, found = tuned(lambda size: 48 % size == 0, 1000, sizes="divisor of 48")
+    started, found = searched(lambda size: 48 % size == 0, 1000, sizes="divisor of 48")
     boundary = found.result.boundary
     assert (started, boundary.largest_batch_size, boundary.certified) == ([16, 48], 48, False)
     assert boundary.reason is Reason.SIZE_LIMIT
@@ -138,13 +123,13 @@ def test_the_largest_divisor_is_the_end_of_the_search() -> None:
 
 
 def test_where_not_even_the_smallest_allowed_size_fits_it_is_named() -> None:
-    _, found = tuned(lambda size: size % 8 == 0, 5, sizes="multiple of 8")
+    _, found = searched(lambda size: size % 8 == 0, 5, sizes="multiple of 8")
     assert found.largest_batch_size == 0
     assert certificate(found.result).startswith("Does not fit: batch 8 ran out of memory")
 
 
 def test_a_wall_is_not_taken_for_a_rule() -> None:
-    started, found = tuned(lambda size: size <= 1000, 3000, "batch {} is too large for this script")
+    started, found = searched(lambda size: size <= 1000, 3000, "batch {} is too large for this script")
     boundary = found.result.boundary
     assert 900 <= boundary.largest_batch_size <= 1000
     assert (boundary.reason, boundary.certified, boundary.allowed_sizes) == (Reason.ERROR, False, None)
@@ -154,7 +139,7 @@ def test_a_wall_is_not_taken_for_a_rule() -> None:
 
 
 def test_a_wall_whose_error_has_no_text_is_named_by_its_kind() -> None:
-    _, found = tuned(lambda size: size <= 1000, 3000, "")
+    _, found = searched(lambda size: size <= 1000, 3000, "")
     assert certificate(found.result).endswith("failed, and not for lack of memory (AssertionError).")
 
 
@@ -177,10 +162,10 @@ def test_rules_are_read_as_people_write_them(text: str, rule: AllowedSizes) -> N
 @pytest.mark.parametrize("text", ["", "8", "multiple of 0", "multiple of -8", "powers of three", "divisor of"])
 def test_what_is_no_rule_is_refused_by_the_name_of_the_field(text: str) -> None:
     with pytest.raises(SpecError) as refused:
-        TuneSpec(("python", "train.py", "{batch_size}"), sizes=text)
+        TuneSpec(COMMAND, sizes=text)
     assert refused.value.field == "sizes"
 
 
 def test_a_rule_without_a_size_in_range_is_refused() -> None:
     with pytest.raises(SpecError, match="allows no size up to the largest one, 50"):
-        TuneSpec(("python", "train.py", "{batch_size}"), sizes="multiple of 64", max_batch_size=50)
+        TuneSpec(COMMAND, sizes="multiple of 64", max_batch_size=50)

@@ -5,14 +5,15 @@ from typing import Any
 import pytest
 
 from engine.results.result import Outcome, Reason
-from engine.tune import run
 from engine.tune.data_end import DataEnd
 from engine.tune.evidence import Ended
 from engine.tune.next_start import seconds_of_a_start
 from engine.tune.reading import Reading
-from engine.tune.spec import TuneSpec
 from tests.engine.answers.answers import keeps_its_boundary
+from tests.engine.tune.starts import Noted, tuned
 from tests.engine.tune.test_evidence import judged, marks_of, reading, steps
+
+LIMIT = 1_000_000
 
 
 def with_rows(rows: int, sizes: list[list[int]], *, peak: int = 900, **changes: Any) -> Reading:
@@ -23,22 +24,10 @@ def with_rows(rows: int, sizes: list[list[int]], *, peak: int = 900, **changes: 
     return reading(sizes, marks=marks, events=events, python="3.11.7", **changes)
 
 
-def tuned(monkeypatch: pytest.MonkeyPatch, start: Any, limit_bytes: int) -> tuple[list[int], run.TuneResult]:
-    started: list[int] = []
-
-    def noted(_: object, batch_size: int, *__: object, **___: object) -> tuple[list[Reading], Ended]:
-        started.append(batch_size)
-        return start(batch_size)
-
-    monkeypatch.setattr("engine.tune.speed.seats.start", noted)
-    spec = TuneSpec(("python", "train.py", "{batch_size}"), memory_limit_bytes=limit_bytes, compare_speed=False)
-    return started, run.tune(spec)
-
-
 def dropping(rows: int, micro_batches: int, passes: int, bytes_a_sample: int = 10) -> Any:
     """A training that accumulates, and drops what is left of a pass over its rows."""
 
-    def start(batch_size: int) -> tuple[list[Reading], Ended]:
+    def start(batch_size: int) -> Noted:
         count = passes * (rows // (batch_size * micro_batches))
         if count < 3:
             return [with_rows(rows, [[batch_size] * micro_batches] * count, ended="exit")], Ended(exit_status=0)
@@ -48,8 +37,8 @@ def dropping(rows: int, micro_batches: int, passes: int, bytes_a_sample: int = 1
     return start
 
 
-def test_a_training_of_4096_rows_and_two_micro_batches_takes_three_starts(monkeypatch) -> None:
-    started, found = tuned(monkeypatch, dropping(4096, 2, passes=10), 1_000_000)
+def test_a_training_of_4096_rows_and_two_micro_batches_takes_three_starts() -> None:
+    started, found = tuned(dropping(4096, 2, passes=10), memory_limit_bytes=LIMIT)
     boundary = found.result.boundary
     assert started == [16, 2048, 2049]
     assert (boundary.largest_batch_size, boundary.certified, boundary.reason) == (2048, False, Reason.SIZE_LIMIT)
@@ -58,28 +47,28 @@ def test_a_training_of_4096_rows_and_two_micro_batches_takes_three_starts(monkey
 
 
 @pytest.mark.parametrize(("passes", "largest"), [(1, 333), (2, 500), (3, 1000)])
-def test_a_training_of_few_passes_needs_its_steps_in_them(monkeypatch, passes: int, largest: int) -> None:
-    started, found = tuned(monkeypatch, dropping(1000, 1, passes), 1_000_000)
+def test_a_training_of_few_passes_needs_its_steps_in_them(passes: int, largest: int) -> None:
+    started, found = tuned(dropping(1000, 1, passes), memory_limit_bytes=LIMIT)
     assert found.largest_batch_size == largest
     assert keeps_its_boundary(found.to_dict())
     assert len(started) <= 5
 
 
-def test_memory_that_ends_before_the_data_is_certified_as_ever(monkeypatch) -> None:
-    _, found = tuned(monkeypatch, dropping(100_000, 1, passes=3), 5_000)
+def test_memory_that_ends_before_the_data_is_certified_as_ever() -> None:
+    _, found = tuned(dropping(100_000, 1, passes=3), memory_limit_bytes=5_000)
     assert (found.largest_batch_size, found.is_certified) == (400, True)
 
 
-def test_a_script_that_breaks_above_its_rows_is_told_that_the_data_ends_there(monkeypatch) -> None:
+def test_a_script_that_breaks_above_its_rows_is_told_that_the_data_ends_there() -> None:
     trains = dropping(1000, 1, passes=3)
 
-    def start(batch_size: int) -> tuple[list[Reading], Ended]:
+    def start(batch_size: int) -> Noted:
         if batch_size <= 1000:
             return trains(batch_size)
         broken = {"ended": "error", "error_type": "ZeroDivisionError", "error_message": "float division by zero"}
         return [with_rows(1000, [], **broken)], Ended(exit_status=1)
 
-    started, found = tuned(monkeypatch, start, 1_000_000)
+    started, found = tuned(start, memory_limit_bytes=LIMIT)
     assert started == [16, 1000, 1001]
     assert found.result.boundary.reason is Reason.SIZE_LIMIT
     assert found.result.boundary.refusal.endswith(
@@ -88,11 +77,11 @@ def test_a_script_that_breaks_above_its_rows_is_told_that_the_data_ends_there(mo
     assert [p.outcome for p in found.result.probes][-1] is Outcome.SIZE_LIMIT
 
 
-def test_a_training_that_accumulates_over_passes_goes_on_beyond_one(monkeypatch) -> None:
-    def start(batch_size: int) -> tuple[list[Reading], Ended]:
+def test_a_training_that_accumulates_over_passes_goes_on_beyond_one() -> None:
+    def start(batch_size: int) -> Noted:
         return [with_rows(1000, steps(batch_size, 2), peak=1000 + 10 * batch_size)], Ended(wall_seconds=1.0)
 
-    started, found = tuned(monkeypatch, start, 8_000)
+    started, found = tuned(start, memory_limit_bytes=8_000)
     assert (found.largest_batch_size, found.is_certified) == (700, True)
     assert 501 in started
 
@@ -120,15 +109,15 @@ def test_data_that_feeds_not_even_one_row_is_said_to() -> None:
     assert DataEnd(rows=3, micro_batches=4).describe(1) == "the data's 3 rows do not feed 1, 4 micro-batches a step"
 
 
-def test_a_start_that_hangs_above_the_rows_is_the_end_of_the_data_and_not_waited_for(monkeypatch) -> None:
+def test_a_start_that_hangs_above_the_rows_is_the_end_of_the_data_and_not_waited_for() -> None:
     trains = dropping(1000, 1, passes=3)
 
-    def start(batch_size: int) -> tuple[list[Reading], Ended]:
+    def start(batch_size: int) -> Noted:
         if batch_size <= 1000:
             return trains(batch_size)
         return [with_rows(1000, [], ended=None)], Ended(timed_out_after_seconds=14.0)
 
-    started, found = tuned(monkeypatch, start, 1_000_000)
+    started, found = tuned(start, memory_limit_bytes=LIMIT)
     assert started == [16, 1000, 1001]
     assert found.result.boundary.reason is Reason.SIZE_LIMIT
     assert "rows allow batches of up to 1,000; Timeout" in (found.result.boundary.refusal or "")

@@ -1,6 +1,7 @@
 """Where starts of one size are given other rows, and so take other memory, no limit is called exact."""
 
 import re
+from collections import defaultdict
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -15,13 +16,11 @@ from engine.search.boundary import boundary_cut_short
 from engine.search.differing_starts import STARTS_WHERE_THEY_DIFFER, do_starts_differ, next_where_starts_differ
 from engine.search.stillness import Watched
 from engine.search.unguided import Found
-from engine.tune import run
 from engine.tune.evidence import Ended
 from engine.tune.next_size import Start
 from engine.tune.next_start import SearchSoFar, next_start
-from engine.tune.reading import Reading
-from engine.tune.spec import TuneSpec
 from tests.engine.answers.answers import differing
+from tests.engine.tune.starts import COMMAND, Noted, document_of, tuned
 from tests.engine.tune.test_evidence import marks_of, reading, steps
 
 LIMIT = 10_000
@@ -29,49 +28,35 @@ VARIED = Watched(100, 5, 1.0, is_varied=True, is_rising=False)
 OUTCOMES = {True: Outcome.FITS, False: Outcome.OUT_OF_MEMORY}
 
 
-def tuned(monkeypatch: pytest.MonkeyPatch, *, percent: list[int], varied: bool = True) -> tuple[list[int], Any]:
+def tuned_alone(percent: list[int], *, varied: bool = True) -> tuple[list[int], Any]:
     """Tune a training of about 100 bytes a sample; each of its starts takes the next share of that, in percent."""
-    started: list[int] = []
     numbers = count()
 
-    def start(_: object, batch_size: int, *__: object, **___: object) -> tuple[list[Reading], Ended]:
-        started.append(batch_size)
+    def start(batch_size: int) -> Noted:
         marks = marks_of(steps(batch_size))
         for length, mark in enumerate(mark for mark in marks if mark[1] == "forward"):
             mark[3] = [batch_size, 20 + length if varied else 20]
         peak = batch_size * percent[next(numbers) % len(percent)]
         return [reading([], marks=marks, peak=peak, python="3.11.7")], Ended(wall_seconds=10.0)
 
-    monkeypatch.setattr("engine.tune.speed.seats.start", start)
-    spec = TuneSpec(("python", "train.py", "{batch_size}"), memory_limit_bytes=LIMIT, compare_speed=False)
-    return started, run.tune(spec)
+    return tuned(start, memory_limit_bytes=LIMIT)
 
 
-def tuned_on_ranks(monkeypatch: pytest.MonkeyPatch, percent: list[int]) -> tuple[list[int], Any]:
+def tuned_on_ranks(percent: list[int]) -> tuple[list[int], Any]:
     """Tune a training of two ranks, about 100 bytes a sample; each start of a size takes the next share of that."""
-    started: list[int] = []
+    numbers: dict[int, count[int]] = defaultdict(count)
 
-    def start(_: object, batch_size: int, *__: object, **___: object) -> tuple[list[Reading], Ended]:
-        started.append(batch_size)
-        peaks = (90 * batch_size, batch_size * percent[(started.count(batch_size) - 1) % len(percent)])
+    def start(batch_size: int) -> Noted:
+        peaks = (90 * batch_size, batch_size * percent[next(numbers[batch_size]) % len(percent)])
         facts = {"world_size": 2, "has_group": True, "python": "3.11.7"}
         readings = [reading(steps(batch_size), peak=peak, rank=rank, **facts) for rank, peak in enumerate(peaks)]
         return readings, Ended(wall_seconds=10.0)
 
-    monkeypatch.setattr("engine.tune.speed.seats.start", start)
-    spec = TuneSpec(("torchrun", "train.py", "{batch_size}"), memory_limit_bytes=LIMIT, compare_speed=False)
-    return started, run.tune(spec)
+    return tuned(start, command=("torchrun", *COMMAND[1:]), memory_limit_bytes=LIMIT)
 
 
-def document_of(found: run.TuneResult) -> dict[str, Any]:
-    """Return the document as if its starts had taken their seconds."""
-    document = found.to_dict()
-    document["timings"]["total_seconds"] += 1_000.0
-    return document
-
-
-def test_a_training_that_three_starts_repeat_stays_certified_and_says_how_many(monkeypatch) -> None:
-    started, found = tuned(monkeypatch, percent=[100])
+def test_a_training_that_three_starts_repeat_stays_certified_and_says_how_many() -> None:
+    started, found = tuned_alone([100])
     boundary = found.result.boundary
     assert (boundary.largest_batch_size, boundary.certified, started.count(100)) == (100, True, 3)
     assert boundary.note.startswith("3 starts of 100 took 9.8 KiB each")
@@ -79,16 +64,14 @@ def test_a_training_that_three_starts_repeat_stays_certified_and_says_how_many(m
     assert differing(document_of(found)) == []
 
 
-def test_a_training_with_rows_of_one_size_is_not_started_again(monkeypatch) -> None:
-    started, found = tuned(monkeypatch, percent=[100], varied=False)
+def test_a_training_with_rows_of_one_size_is_not_started_again() -> None:
+    started, found = tuned_alone([100], varied=False)
     assert (found.is_certified, started.count(100)) == (True, 1)
 
 
 @pytest.mark.parametrize("percent", [[97, 103, 100], [100, 99, 101, 98, 102], [101, 95, 98]])
-def test_a_training_that_differs_from_start_to_start_gets_a_size_that_trained_in_all_of_four(
-    monkeypatch, percent
-) -> None:
-    started, found = tuned(monkeypatch, percent=percent)
+def test_a_training_that_differs_from_start_to_start_gets_a_size_that_trained_in_all_of_four(percent) -> None:
+    started, found = tuned_alone(percent)
     boundary = found.result.boundary
     size = boundary.largest_batch_size
     made = [p for p in found.result.probes if p.batch_size == size and p.purpose is not Purpose.CURVE]
@@ -121,8 +104,8 @@ def test_a_batch_of_one_that_ran_out_in_one_of_its_starts_ends_the_search() -> N
 @pytest.mark.parametrize(
     "claim", [{"certified": True, "note": None}, {"certified": True}, {"note": None}, {"largest_batch_size": 103}]
 )
-def test_a_document_cannot_hide_how_its_starts_differed(monkeypatch, claim: dict[str, Any]) -> None:
-    _, found = tuned(monkeypatch, percent=[97, 103, 100])
+def test_a_document_cannot_hide_how_its_starts_differed(claim: dict[str, Any]) -> None:
+    _, found = tuned_alone([97, 103, 100])
     document = document_of(found)
     boundary, given = (
         answered({**document, "boundary": document["boundary"] | claim})["boundary"],
@@ -132,8 +115,8 @@ def test_a_document_cannot_hide_how_its_starts_differed(monkeypatch, claim: dict
     assert given["note"].startswith(boundary["note"])
 
 
-def test_the_limit_of_ranks_is_proved_by_three_starts_and_says_how_far_they_differed(monkeypatch) -> None:
-    started, found = tuned_on_ranks(monkeypatch, [100, 96, 94])
+def test_the_limit_of_ranks_is_proved_by_three_starts_and_says_how_far_they_differed() -> None:
+    started, found = tuned_on_ranks([100, 96, 94])
     boundary = found.result.boundary
     size = boundary.largest_batch_size
     assert (boundary.certified, boundary.refused_batch_size, started.count(size)) == (True, size + 1, 3)
@@ -142,14 +125,14 @@ def test_the_limit_of_ranks_is_proved_by_three_starts_and_says_how_far_they_diff
     assert differing(document_of(found)) == []
 
 
-def test_ranks_that_repeat_themselves_are_certified_and_the_note_says_so(monkeypatch) -> None:
-    _, found = tuned_on_ranks(monkeypatch, [100])
+def test_ranks_that_repeat_themselves_are_certified_and_the_note_says_so() -> None:
+    _, found = tuned_on_ranks([100])
     assert (found.largest_batch_size, found.is_certified) == (100, True)
     assert found.result.boundary.note == "3 starts of 100 took 9.8 KiB each"
 
 
-def test_a_size_that_ranks_could_not_train_in_one_of_its_starts_is_none_to_answer_with(monkeypatch) -> None:
-    started, found = tuned_on_ranks(monkeypatch, [100, 104, 96])
+def test_a_size_that_ranks_could_not_train_in_one_of_its_starts_is_none_to_answer_with() -> None:
+    started, found = tuned_on_ranks([100, 104, 96])
     boundary, searched = found.result.boundary, [p for p in found.result.probes if p.purpose is not Purpose.CURVE]
     trained = [p.outcome for p in searched if p.batch_size == boundary.largest_batch_size]
     assert (boundary.largest_batch_size, boundary.certified, trained) == (96, True, [Outcome.FITS] * 3)
@@ -158,8 +141,8 @@ def test_a_size_that_ranks_could_not_train_in_one_of_its_starts_is_none_to_answe
     assert differing(document_of(found)) == []
 
 
-def test_the_size_to_recommend_keeps_free_what_the_starts_differed_by(monkeypatch) -> None:
-    _, found = tuned_on_ranks(monkeypatch, [100, 90, 95])
+def test_the_size_to_recommend_keeps_free_what_the_starts_differed_by() -> None:
+    _, found = tuned_on_ranks([100, 90, 95])
     result = found.result
     made = [p.peak_allocated_bytes for p in result.probes if p.batch_size == result.boundary.largest_batch_size]
     spread = max(made) - min(made)
@@ -168,8 +151,8 @@ def test_the_size_to_recommend_keeps_free_what_the_starts_differed_by(monkeypatc
 
 
 @pytest.mark.parametrize("claim", [{"note": None}, {"note": "3 starts of 100 took 9.8 KiB each"}])
-def test_a_document_cannot_hide_how_its_ranks_differed(monkeypatch, claim: dict[str, Any]) -> None:
-    _, found = tuned_on_ranks(monkeypatch, [100, 96, 94])
+def test_a_document_cannot_hide_how_its_ranks_differed(claim: dict[str, Any]) -> None:
+    _, found = tuned_on_ranks([100, 96, 94])
     document = document_of(found)
     boundary, given = (
         answered({**document, "boundary": document["boundary"] | claim})["boundary"],
@@ -180,8 +163,8 @@ def test_a_document_cannot_hide_how_its_ranks_differed(monkeypatch, claim: dict[
 
 
 @pytest.mark.parametrize("held", [1, 2])
-def test_a_document_without_the_starts_of_its_ranks_has_no_certificate(monkeypatch, held: int) -> None:
-    _, found = tuned_on_ranks(monkeypatch, [100])
+def test_a_document_without_the_starts_of_its_ranks_has_no_certificate(held: int) -> None:
+    _, found = tuned_on_ranks([100])
     document = document_of(found)
     again = [n for n, p in enumerate(document["probes"]) if p["batch_size"] == 100][held:]
     for name, part in (("probes", document), ("starts", document["training"])):

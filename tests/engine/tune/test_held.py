@@ -4,7 +4,6 @@ import gc
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,11 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import engine
 from engine.errors import CommandUntunable
-from engine.tune.evidence import Ended, evidence_of
+from engine.tune.evidence import Evidence
 from engine.tune.replay import cpu_memory
-from engine.tune.spec import TuneSpec
-from engine.tune.start.command import begin_command
-from engine.tune.start.launch import Watching, start
+from engine.tune.start.launch import Watching
+from tests.engine.tune.starts import SCRIPTS, started
+from tests.engine.tune.test_evidence import judged
 
 sys.path.append(str(Path(engine.__file__).parent / "tune" / "hook"))  # as in a process that is watched
 from memorymark_held import CpuMemory
@@ -120,22 +119,19 @@ def test_what_another_thread_holds_counts(memory: Any) -> None:
     assert is_about(peak_bytes(memory, step), 4 * MIB)
 
 
-def started(kind: str, steps: int = 5) -> Any:
-    script = Path(__file__).parent / "scripts" / "calls.py"
-    begin = partial(begin_command, TuneSpec((sys.executable, str(script), "{batch_size}", kind), device="cpu"))
-    readings, ended = start(begin, 24, Watching(steps, timed_steps=1), seconds=300)
-    judged = partial(evidence_of, readings, ended or Ended(), 24, limit_bytes=None, batch="template", honoured=())
-    return judged()
+def called(kind: str) -> Evidence:
+    readings, ended = started(SCRIPTS / "calls.py", 24, Watching(5, timed_steps=1), kind)
+    return judged(readings, 24, ended=ended, limit_bytes=None)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "micro_batches"), [("unrolled", 1), ("accumulated", 3), ("closure", 1)])
 def test_without_a_loader_the_calls_of_one_backward_pass_are_one_micro_batch(kind: str, micro_batches: int) -> None:
-    assert started(kind).micro_batches == micro_batches
+    assert called(kind).micro_batches == micro_batches
 
 
 @pytest.mark.slow
 def test_two_trainings_in_threads_of_one_process_are_no_answer() -> None:
     with pytest.raises(CommandUntunable, match="2 threads of one process train side by side") as refused:
-        started("threads")
+        called("threads")
     assert refused.value.code == "several_trainings"

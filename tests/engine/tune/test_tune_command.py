@@ -133,15 +133,6 @@ def test_a_gan_that_reads_the_environment_is_tuned() -> None:
     assert tuned(*ONE_START, "--batch", "env", *script("gan.py"))["boundary"] == AT_THE_MAXIMUM
 
 
-def test_a_trainer_is_tuned_by_its_arguments() -> None:
-    result = tuned(*ONE_START, "--batch", "hf", *script("trainer.py", "{out}"), PYTHONPATH=str(ROOT))
-    assert (result["boundary"], result["training"]["tokens_per_step"]) == (AT_THE_MAXIMUM, 16 * 24)
-
-
-def test_a_script_whose_libraries_look_for_torch_before_they_import_it_is_tuned() -> None:
-    assert tuned(*ONE_START, *script("looks_first.py", "{batch_size}"))["boundary"] == AT_THE_MAXIMUM
-
-
 def test_a_trainer_whose_script_imports_in_the_public_order_is_tuned() -> None:
     arguments = ("--output_dir", "{out}", "--use_cpu", "true", "--report_to", "none", "--disable_tqdm", "true")
     result = tuned(*ONE_START, "--batch", "hf", *script("public_trainer.py", *arguments))

@@ -1,10 +1,7 @@
 """That the steps of a training differ is seen by what they take, whatever they are given."""
 
-import sys
 import time
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,16 +9,15 @@ import pytest
 from engine.errors import CommandUntunable
 from engine.results.result import Boundary, Outcome, Probe, Reason
 from engine.search.stillness import Watched
-from engine.tune.evidence import Ended, Evidence, evidence_of
+from engine.tune.evidence import Evidence
 from engine.tune.reading import Reading
-from engine.tune.spec import TuneSpec
-from engine.tune.start.command import begin_command
-from engine.tune.start.launch import Watching, start
+from engine.tune.start.launch import Watching
 from engine.tune.varied import check_memory_rises, describe_late_refusal, without_evaluation
+from tests.engine.tune.starts import SCRIPTS, started
 from tests.engine.tune.test_evidence import CARD, judged, marks_of, reading, steps
 from tests.engine.tune.test_replay import memory_of
 
-SCRIPT = Path(__file__).parent / "scripts" / "varies.py"
+SCRIPT = SCRIPTS / "varies.py"
 MOST_SECONDS = 300
 
 
@@ -147,19 +143,14 @@ def test_a_whole_run_that_looked_through_rows_of_many_sizes_explains_what_differ
     assert "dimension 3" in (given(frames, [[40, 20, 9]] * 5, whole_run=seen).caveat or "")
 
 
-def started(size: int, way: str, steps: int = 5) -> tuple[list[Reading], Ended]:
-    begin = partial(begin_command, TuneSpec((sys.executable, str(SCRIPT), "{batch_size}", way), device="cpu"))
-    return start(begin, size, Watching(steps, timed_steps=2), seconds=MOST_SECONDS)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("way", "said"),
     [("widths", "although their inputs had the same shapes"), ("sides", "dimension 3 was 8 to 48, and a larger")],
 )
 def test_drawn_widths_and_resized_images_are_seen(way: str, said: str) -> None:
-    readings, ended = started(16, way, 12)
-    found = evidence_of(readings, ended, 16, limit_bytes=None, batch="template", honoured=())
+    readings, ended = started(SCRIPT, 16, Watching(12, timed_steps=2), way)
+    found = judged(readings, 16, ended=ended, limit_bytes=None)
     assert found.watched is not None
     assert found.watched.is_varied
     assert said in (found.caveat or "")
@@ -167,17 +158,17 @@ def test_drawn_widths_and_resized_images_are_seen(way: str, said: str) -> None:
 
 @pytest.mark.slow
 def test_the_optimizers_of_one_client_after_the_other_are_counted_as_one() -> None:
-    readings, ended = started(16, "clients")
-    found = evidence_of(readings, ended, 16, limit_bytes=None, batch="template", honoured=())
+    readings, ended = started(SCRIPT, 16, Watching(5, timed_steps=2), "clients")
+    found = judged(readings, 16, ended=ended, limit_bytes=None)
     assert (found.probe.outcome, found.probe.steps) == (Outcome.FITS, 5)
 
 
 @pytest.mark.slow
 def test_a_loader_that_gives_no_batch_in_a_loop_that_goes_on_is_named_at_once() -> None:
     began = time.monotonic()
-    readings, ended = started(65, "widths")
+    readings, ended = started(SCRIPT, 65, Watching(5, timed_steps=2), "widths", seconds=MOST_SECONDS)
     assert time.monotonic() - began < MOST_SECONDS / 2
-    found = evidence_of(readings, ended, 65, limit_bytes=None, batch="template", honoured=[16])
+    found = judged(readings, 65, ended=ended, limit_bytes=None, honoured=[16])
     assert (found.probe.outcome, found.probe.error_message) == (
         Outcome.SIZE_LIMIT,
         "its DataLoader of 64 rows gave no batch in 8 passes",

@@ -1,29 +1,25 @@
 """What counts as a training's memory does not hang on how its script is written."""
 
-import sys
 import tempfile
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from engine.tune.evidence import Ended, evidence_of
 from engine.tune.reading import Reading
-from engine.tune.spec import TuneSpec
-from engine.tune.start.command import begin_command
-from engine.tune.start.launch import Watching, start
+from engine.tune.start.launch import Watching
+from tests.engine.tune.starts import SCRIPTS, started
+from tests.engine.tune.test_evidence import judged
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
-SCRIPTS = Path(__file__).parents[3] / "benchmarks" / "tune_scripts"
+OF_BENCHMARKS = Path(__file__).parents[3] / "benchmarks" / "tune_scripts"
 PARAMETERS_BYTES = 4 * (64 * 512 + 512 + 512 * 512 + 512 + 512 * 10 + 10)
 SIZE = 1_000
+WATCHING = Watching(5, timed_steps=1)
 
 
 def peak_bytes(name: str, *arguments: str) -> int:
-    command = (sys.executable, str(SCRIPTS / name), "{batch_size}", *arguments)
-    begin = partial(begin_command, TuneSpec(command, device="cpu"))
-    readings, _ = start(begin, SIZE, Watching(5, timed_steps=1), seconds=300)
+    readings, _ = started(OF_BENCHMARKS / name, SIZE, WATCHING, *arguments)
     (memory,) = [each.memory() for each in readings if each.is_done]
     return memory.peak_bytes
 
@@ -51,9 +47,7 @@ def test_an_averaged_copy_of_the_model_counts_with_its_very_bytes() -> None:
 
 
 def test_a_module_that_the_data_set_calls_for_each_row_is_not_the_model() -> None:
-    script = Path(__file__).parent / "scripts" / "transforms.py"
-    begin = partial(begin_command, TuneSpec((sys.executable, str(script), "{batch_size}"), device="cpu"))
-    found = [start(begin, size, Watching(5, timed_steps=1), seconds=300)[0][0] for size in (16, 48)]
+    found = [started(SCRIPTS / "transforms.py", size, WATCHING)[0][0] for size in (16, 48)]
     shapes = {tuple(shape) for reading in found for step in reading.steps() for _, shape, _ in step.forwards}
     assert shapes == {(16,), (48,)}
     curves = [memory.curve for reading in found if (memory := reading.memory())]
@@ -61,16 +55,12 @@ def test_a_module_that_the_data_set_calls_for_each_row_is_not_the_model() -> Non
 
 
 def test_a_forward_pass_that_failed_and_was_caught_hides_none_of_the_later_ones() -> None:
-    script = Path(__file__).parent / "scripts" / "catches_a_failure.py"
-    begin = partial(begin_command, TuneSpec((sys.executable, str(script), "{batch_size}"), device="cpu"))
-    (reading,), _ = start(begin, 16, Watching(5, timed_steps=1), seconds=300)
+    (reading,), _ = started(SCRIPTS / "catches_a_failure.py", 16, WATCHING)
     assert {tuple(shape) for step in reading.steps() for _, shape, _ in step.forwards} == {(16,)}
 
 
 def built_by_a_pass(kind: str) -> Reading:
-    script = Path(__file__).parent / "scripts" / "built_by_a_pass.py"
-    begin = partial(begin_command, TuneSpec((sys.executable, str(script), "{batch_size}", kind), device="cpu"))
-    (reading,), ended = start(begin, 32, Watching(5, timed_steps=1), seconds=300)
+    (reading,), ended = started(SCRIPTS / "built_by_a_pass.py", 32, WATCHING, kind)
     assert reading.is_done, ended.last_output
     return reading
 
@@ -85,24 +75,18 @@ def test_a_pass_in_a_constructor_begins_nothing_and_a_shadow_of_the_weights_in_a
 
 
 def test_images_in_a_list_are_counted_by_the_rows_of_the_scripts_own_sampler() -> None:
-    evidence = evidence_of(
-        [built_by_a_pass("grouped")], Ended(), 32, limit_bytes=None, batch="template", honoured=frozenset()
-    )
+    evidence = judged([built_by_a_pass("grouped")], 32, limit_bytes=None)
     assert (evidence.probe.batch_size, evidence.micro_batches) == (32, 1)
 
 
 def test_an_optimizer_that_is_made_before_the_shapes_are_known_is_watched() -> None:
-    script = Path(__file__).parent / "scripts" / "lazy.py"
-    begin = partial(begin_command, TuneSpec((sys.executable, str(script), "{batch_size}"), device="cpu"))
-    (reading,), ended = start(begin, 32, Watching(5, timed_steps=1), seconds=300)
+    (reading,), ended = started(SCRIPTS / "lazy.py", 32, WATCHING)
     assert reading.is_done, ended.last_output
     assert reading.memory() is not None
 
 
 @pytest.mark.parametrize("way", ["exit", "kill", "abort", "thread"])
 def test_a_training_that_ends_without_exit_handlers_leaves_what_was_read_of_it(way: str) -> None:
-    script = Path(__file__).parent / "scripts" / "ends.py"
-    begin = partial(begin_command, TuneSpec((sys.executable, str(script), "{batch_size}", way), device="cpu"))
-    readings, ended = start(begin, 32, Watching(5, timed_steps=10), seconds=300)
-    evidence = evidence_of(readings, ended, 32, limit_bytes=None, batch="template", honoured=frozenset())
+    readings, ended = started(SCRIPTS / "ends.py", 32, Watching(5, timed_steps=10), way)
+    evidence = judged(readings, 32, ended=ended, limit_bytes=None)
     assert (len(readings), evidence.probe.fits) == (1, True)

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,10 +14,9 @@ from engine.tune.hook import memorymark_rows
 from engine.tune.hook.memorymark_rows import elements, largest_rows
 from engine.tune.reading import Reading
 from engine.tune.replay import Memory, kept_each
-from engine.tune.spec import TuneSpec
-from engine.tune.start.command import begin_command
-from engine.tune.start.launch import Watching, start
+from engine.tune.start.launch import Watching
 from engine.tune.whole_run import Unseen, describe_peak, describe_whole_run
+from tests.engine.tune.starts import started
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "benchmarks" / "tune_scripts" / "whole_epoch.py"
@@ -195,10 +193,8 @@ def test_an_evaluation_that_keeps_its_outputs_is_told_from_one_that_frees_them()
 
 
 def watched(batch_size: int, tmp_path: Path, *arguments: str, whole_run: bool = True) -> tuple[Reading, Memory]:
-    command = (sys.executable, str(SCRIPT), "{batch_size}", "{out}", *arguments)
-    begin = partial(begin_command, TuneSpec(command, device="cpu"))
     watching = Watching(5, timed_steps=1, whole_run=whole_run, rows_folder=str(tmp_path))
-    readings, _ = start(begin, batch_size, watching, seconds=300)
+    readings, _ = started(SCRIPT, batch_size, watching, "{out}", *arguments)
     (reading,) = [each for each in readings if each.is_done]
     memory = reading.memory()
     assert memory is not None

@@ -1,15 +1,15 @@
 """A whole run shortens a script's passes over its data and does not break the script."""
 
 import sys
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from engine.tune.reading import Reading
-from engine.tune.spec import TuneSpec
-from engine.tune.start.command import begin_command
-from engine.tune.start.launch import Watching, start
+from engine.tune.replay import Memory
+from engine.tune.start.launch import Watching
+from tests.engine.tune.starts import started
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "benchmarks" / "tune_scripts" / "unusual_loops.py"
@@ -64,16 +64,27 @@ def test_no_place_in_a_scripts_own_cycle_of_batches_is_left_without_the_largest_
     assert not all(is_for_largest(number) for number in range(5))
 
 
-def run(case: str, tmp_path: Path, starts: int = 1) -> list[Reading]:
-    begin = partial(begin_command, TuneSpec((sys.executable, str(SCRIPT), "{batch_size}", case), device="cpu"))
-    watching = Watching(5, timed_steps=1, whole_run=True, rows_folder=str(tmp_path))
-    return [start(begin, 16, watching, seconds=300)[0][0] for _ in range(starts)]
+@pytest.fixture
+def shortened(tmp_path: Path) -> Watching:
+    return Watching(5, timed_steps=1, whole_run=True, rows_folder=str(tmp_path))
+
+
+def shortened_and_to_its_end(
+    script: Path, size: int, shortened: Watching, *arguments: str
+) -> list[tuple[Reading, Memory]]:
+    found = []
+    for watching in (shortened, Watching(1_000_000)):
+        (reading,), _ = started(script, size, watching, *arguments, seconds=600)
+        memory = reading.memory()
+        assert memory is not None
+        found.append((reading, memory))
+    return found
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", ["plain", "ordered", "opens_later", "new_data", "token_batches", "random_rows"])
-def test_a_script_that_runs_alone_runs_in_a_whole_run(case: str, tmp_path: Path) -> None:
-    (reading,) = run(case, tmp_path)
+def test_a_script_that_runs_alone_runs_in_a_whole_run(case: str, shortened: Watching) -> None:
+    (reading, *_), _ = started(SCRIPT, 16, shortened, case)
     assert (reading.is_done, reading.data["error_message"]) == (True, None)
     assert reading.whole_run is not None
     problem = reading.whole_run["data"][0].get("problem") or ""
@@ -83,23 +94,17 @@ def test_a_script_that_runs_alone_runs_in_a_whole_run(case: str, tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_a_loop_that_counts_its_batches_is_started_again_and_not_shortened(tmp_path: Path) -> None:
-    first, second = run("counted", tmp_path, starts=2)
+def test_a_loop_that_counts_its_batches_is_started_again_and_not_shortened(shortened: Watching) -> None:
+    first, second = (started(SCRIPT, 16, shortened, "counted")[0][0] for _ in range(2))
     assert first.is_ended_by_cut
     assert second.is_done
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", ["two_at_once", "later_optimizer", "stops_early", "evaluates_in_train_mode"])
-def test_a_less_usual_loop_takes_no_more_in_its_full_run_than_a_whole_run_saw(case: str, tmp_path: Path) -> None:
-    command = (sys.executable, str(SCRIPT.with_name("less_usual.py")), "{batch_size}", "{out}", case)
-    begin = partial(begin_command, TuneSpec(command, device="cpu"))
-    shortened = Watching(5, timed_steps=1, whole_run=True, rows_folder=str(tmp_path))
-    to_its_end = Watching(1_000_000)
-    ((whole,), _), ((full,), _) = (start(begin, 64, watching, seconds=600) for watching in (shortened, to_its_end))
-    seen, taken = whole.memory(), full.memory()
-    assert seen is not None
-    assert taken is not None
+def test_a_less_usual_loop_takes_no_more_in_its_full_run_than_a_whole_run_saw(case: str, shortened: Watching) -> None:
+    script = SCRIPT.with_name("less_usual.py")
+    (whole, seen), (full, taken) = shortened_and_to_its_end(script, 64, shortened, "{out}", case)
     assert len(whole.steps()) < len(full.steps())
     assert seen.peak_bytes >= taken.peak_bytes
 
@@ -121,11 +126,9 @@ def test_the_row_of_most_elements_comes_before_that_of_the_largest_first_part(tm
 
 
 @pytest.mark.slow
-def test_a_batch_of_one_row_is_each_of_the_largest_in_turn(tmp_path: Path) -> None:
-    command = (sys.executable, str(SCRIPT.with_name("heavy_tail.py")), "{batch_size}", "{out}", "two_parts")
-    begin = partial(begin_command, TuneSpec(command, device="cpu"))
-    watching = Watching(5, timed_steps=0, whole_run=True, rows_folder=str(tmp_path))
-    (reading,), _ = start(begin, 1, watching, seconds=300)
+def test_a_batch_of_one_row_is_each_of_the_largest_in_turn(shortened: Watching) -> None:
+    watching = replace(shortened, timed_steps=0)
+    (reading,), _ = started(SCRIPT.with_name("heavy_tail.py"), 1, watching, "{out}", "two_parts")
     assert reading.whole_run is not None
     data = reading.whole_run["data"][0]
     assert data["leading_given"] == data["leading"] > 1
@@ -159,12 +162,12 @@ for epoch in range(9):
 
 
 @pytest.mark.slow
-def test_an_evaluation_whose_batches_are_drawn_before_the_first_is_used_was_seen(tmp_path: Path) -> None:
+def test_an_evaluation_whose_batches_are_drawn_before_the_first_is_used_was_seen(
+    shortened: Watching, tmp_path: Path
+) -> None:
     script = tmp_path / "train.py"
     script.write_text(DRAWS_AHEAD)
-    begin = partial(begin_command, TuneSpec((sys.executable, str(script), "{batch_size}"), device="cpu"))
-    watching = Watching(5, timed_steps=1, whole_run=True, rows_folder=str(tmp_path))
-    readings, _ = start(begin, 8, watching, seconds=300)
+    readings, _ = started(script, 8, shortened)
     (seen,) = [each.whole_run for each in readings if each.is_done]
     assert seen is not None
     assert seen["evaluation_batches"] == 1
@@ -202,16 +205,12 @@ with torch.no_grad():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", ["unfreezes", "another_network", "averages", "evaluates_last"])
-def test_what_a_script_changes_after_some_epochs_is_met_within_a_few_steps(case: str, tmp_path: Path) -> None:
+def test_what_a_script_changes_after_some_epochs_is_met_within_a_few_steps(
+    case: str, shortened: Watching, tmp_path: Path
+) -> None:
     script = tmp_path / "train.py"
     script.write_text(STAGES)
-    begin = partial(begin_command, TuneSpec((sys.executable, str(script), "{batch_size}", case), device="cpu"))
-    shortened = Watching(5, timed_steps=1, whole_run=True, rows_folder=str(tmp_path))
-    to_its_end = Watching(1_000_000)
-    ((whole,), _), ((full,), _) = (start(begin, 8, watching, seconds=600) for watching in (shortened, to_its_end))
-    seen, taken = whole.memory(), full.memory()
-    assert seen is not None
-    assert taken is not None
+    (whole, seen), (full, taken) = shortened_and_to_its_end(script, 8, shortened, case)
     assert seen.peak_bytes == taken.peak_bytes
     assert len(whole.steps()) < len(full.steps()) / 10
     assert whole.whole_run is not None

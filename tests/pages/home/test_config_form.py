@@ -43,10 +43,7 @@ def test_an_estimate_of_a_pasted_config_is_queued(alice_client: Client) -> None:
         ({"config": "{"}, "is not valid JSON"),
         ({"config": ""}, "is required with the model config"),
         ({"config": json.dumps({**LLAMA, "auto_map": {"a": "b"}})}, "names code outside of transformers"),
-        ({"config": json.dumps({**LLAMA, "num_hidden_layers": 10**9})}, "from 1 to 512 is allowed"),
         ({"config": "x" * 70_000}, "at most 65536 characters"),
-        ({"config": json.dumps(LLAMA), "task": ""}, "is required with a config"),
-        ({"config": json.dumps(LLAMA), "model": "gpt2"}, "must be config where a config is given"),
     ],
 )
 def test_a_config_that_is_refused_is_named_at_its_field(alice_client: Client, given: Any, said: str) -> None:

@@ -60,11 +60,8 @@ def test_emulated_ranks_are_a_run_of_one_device_that_says_so(alice_client: Clien
     ("values", "field"),
     [
         ({"strategy": ""}, "strategy"),
-        ({"ranks": "1"}, "ranks"),
         ({"emulate_ranks": "8"}, "emulate_ranks"),
         ({"emulate_ranks": "2", "rank": "x"}, "rank"),
-        ({"emulate_ranks": "2", "rank": "2"}, "rank"),
-        ({"torch_compile": "on"}, "torch_compile"),
         ({"memory_limit_bytes": "6GiB"}, "memory_limit_bytes"),
         ({"ranks": "4", "memory_limit_bytes": "6GiB"}, "memory_limit_bytes"),  # the default is too much as well
     ],

@@ -119,12 +119,6 @@ def test_a_size_that_would_not_fit_is_said_and_not_called_unmeasured(alice_clien
     assert "not measured" not in text
 
 
-def test_a_model_that_does_not_fit_at_all_is_said(alice_client):
-    unfit = {"largest_batch_size": 0, "safe_batch_size": 0, "limits": "does_not_fit"}
-    text = page(alice_client, make_stored_estimate(changes=unfit).get_absolute_url())
-    assert "Does not fit: not even batch 1 on an A10." in text
-
-
 def test_all_cards_are_in_one_table_with_price_and_limit(alice_client):
     text = page(alice_client, make_stored_estimate("all").get_absolute_url())
     assert f"All {len(gpus())} GPUs fit the default 16; lowest known price: " in text
@@ -212,11 +206,6 @@ def test_an_approximate_trace_is_said_with_icon_and_word(alice_client):
     text = page(alice_client, make_stored_estimate(changes={"method": "approximate_fake_cpu"}).get_absolute_url())
     assert '<span aria-hidden="true">▲</span> approximate' in text
     assert "a GPU's own may take several percent" in text.replace("&#x27;", "'")
-
-
-def test_without_a_known_error_the_page_says_so(alice_client):
-    run = make_stored_estimate(changes={"known_error": None})
-    assert "not known for this model: measure it" in page(alice_client, run.get_absolute_url())
 
 
 def test_measure_this_is_offered_where_there_is_a_device(alice_client):

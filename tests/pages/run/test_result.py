@@ -28,7 +28,6 @@ from tests.factories import (
 from tests.factories.pages import finished, page, prior_estimate, words
 from tests.factories.speeds import (
     make_bound_result,
-    make_kept_result,
     make_timed_result,
     make_unmeasurable_result,
 )
@@ -144,18 +143,6 @@ def test_a_chart_is_a_file_that_stands_alone(alice_client: Client, key: str) -> 
     assert f"run {run.pk}, measured" in text
 
 
-def test_the_memory_chart_has_its_limit_and_its_out_of_memory_point(alice_client: Client) -> None:
-    run = finished(make_result())
-    text = alice_client.get(f"/runs/{run.pk}/charts/memory.svg").content.decode()
-    limit, cross = (
-        re.search(r'class="limit"[^>]* points="[\d.]+,([\d.]+) ', text),
-        re.search(r'class="cross"[^>]* transform="translate\([\d.]+ ([\d.]+)\)', text),
-    )
-    assert limit is not None
-    assert cross is not None
-    assert limit[1] == cross[1]
-
-
 def test_what_has_no_chart_has_no_file(alice_client: Client) -> None:
     waiting, unfit = make_claimed_run(make_card()), finished(make_result_that_does_not_fit())
     paths = [(waiting, "memory"), (unfit, "memory"), (unfit, "kinds"), (unfit, "nothing")]
@@ -246,15 +233,6 @@ def test_without_a_claim_none_is_recommended_and_the_speeds_can_be_timed_again(a
     assert ("bar-recommended" in html, "bar-waste" in html) == (False, True)
 
 
-def test_a_lower_bound_is_a_claim_with_its_money_and_its_interval(alice_client: Client) -> None:
-    text = words(page(alice_client, finished(make_bound_result())))
-    assert "Use batch size 8 : at least 2x as fast as your 4. Lost today at least 50.0 % of the time" in text
-    assert "Speed-up measured at least 2x interval 2.0 to 3.8x" in text
-    assert "Saved per year derived at least $60.00 interval $60.00 to $88.43" in text
-    assert "per_device_train_batch_size=8" in text
-    assert "Change the assumptions" in text
-
-
 @pytest.mark.parametrize(
     ("make", "said"),
     [
@@ -265,13 +243,6 @@ def test_a_lower_bound_is_a_claim_with_its_money_and_its_interval(alice_client: 
 def test_other_assumptions_compute_the_interval_of_the_money_again(alice_client: Client, make: Any, said: str) -> None:
     text = words(page(alice_client, finished(make()), "?price=3&hours=10&runs=20"))
     assert f"Saved per year derived {said}" in text
-
-
-def test_no_gain_keeps_todays_size(alice_client: Client) -> None:
-    text = words(page(alice_client, finished(make_kept_result())))
-    assert "Keep batch size 4 : 8 is 0.80 to 1.02x as fast as your 4." in text
-    assert "Nothing to gain from another batch size" in text
-    assert "Speed-up" not in text
 
 
 def test_time_again_starts_a_run_that_takes_over_this_one(alice_client: Client) -> None:

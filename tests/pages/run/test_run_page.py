@@ -93,12 +93,6 @@ def test_a_result_is_told_in_order(alice_client: Client) -> None:
     assert positions == sorted(positions)
 
 
-def test_money_is_derived_from_stated_assumptions(alice_client: Client) -> None:
-    text = words(page(alice_client, finished(make_result())))
-    assert "Cost per run derived $0.60 was $1.20. Assumed: 2 h a run today, $0.60 an hour." in text
-    assert "Saved per year derived $60.00" in text
-
-
 def test_what_does_not_fit_shows_no_figures_and_says_what_to_try(alice_client: Client) -> None:
     text = words(page(alice_client, finished(make_result_that_does_not_fit())))
     assert "BERT tiny does not fit: even batch 1 runs out of memory." in text

@@ -62,12 +62,6 @@ def test_a_reader_without_the_right_to_start_sees_no_form_and_may_not_post(clien
     assert client.post(f"/runs/{run.pk}/what-to-change/", {"batch_size": 64}).status_code == 403
 
 
-def test_a_post_without_a_csrf_token_is_refused() -> None:
-    strict = Client(enforce_csrf_checks=True)
-    strict.force_login(make_user("ann"))
-    assert strict.post(f"/runs/{answered().pk}/measure-changes/", {"variant": [BF16]}).status_code == 403
-
-
 def test_a_measured_run_offers_to_find_out_and_shows_what_is_known(reader: Client) -> None:
     run = make_measured_run(make_device())
     assert "Find out what to change" in page(reader, run)
