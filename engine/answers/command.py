@@ -82,9 +82,22 @@ class CommandFacts(SizeFacts):
         if too_few and low and min(p.batch_size for p in too_few) > low:
             refusal = too_few[0].error_message
             possible.insert(0, Boundary(low, False, None, Reason.SIZE_LIMIT, refusal=refusal))
+        if (uncertified := self._as_said(probes)) is not None:
+            possible.append(among(uncertified))
         if len(self.searched) >= MOST_STARTS:
-            possible.insert(0, boundary_of_most_starts(self.searched, self.device))
+            possible.insert(0, among(boundary_of_most_starts(self.searched, self.device)))
         return [each if each.reason is Reason.TIME_BUDGET else self._with_steps(each) for each in possible]
+
+    def _as_said(self, probes: Sequence[Probe]) -> Boundary | None:
+        """Return the end that an uncertified run names, where its starts show both sizes; None elsewhere."""
+        ended = self.stored.boundary
+        largest, refused = ended.largest_batch_size or 0, ended.refused_batch_size or 0
+        has_trained = any(p.fits and p.batch_size == largest for p in proven_on_ranks(probes))
+        has_failed = any(not p.fits and p.batch_size == refused for p in probes)
+        if ended.certified or not has_trained or not has_failed or refused < largest:
+            return None
+        boundary = boundary_of_search(Found(largest, refused), probes, self.device)
+        return replace(boundary_where_starts_differ(boundary, probes), certified=False)
 
     @property
     def training(self) -> Training:

@@ -74,9 +74,8 @@ def boundary_where_starts_differ(boundary: Boundary, probes: Sequence[Probe]) ->
     peaks = [p.peak_allocated_bytes for p in made if p.peak_allocated_bytes is not None]
     if do_starts_differ(probes):
         took = f" took {format_bytes(min(peaks))} to {format_bytes(max(peaks))}" if peaks else " trained"
-        note = (
-            f"{len(made)} starts of {boundary.largest_batch_size}{took}, each with other rows: no exact limit is known"
-        )
+        starts = f"{len(made)} start{'' if len(made) == 1 else 's'} of {boundary.largest_batch_size}"
+        note = f"{starts}{took}, each with other rows: no exact limit is known"
         return with_note(replace(boundary, certified=False), note)
     if len(made) == 1 or not peaks:
         return boundary

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..results.result import Probe
+from ..results.result import Outcome, Probe
 from ..search.allowed_sizes import AllowedSizes
 from ..search.differing_starts import do_starts_differ, next_of_ranks, next_where_starts_differ, proven_on_ranks
 from ..search.stillness import Watched, steps_to_watch
@@ -113,9 +113,12 @@ def _next_start(so_far: SearchSoFar) -> int | Found:
     if not isinstance(step, Found) or not so_far.is_varied:
         return step
     step = next_where_starts_differ(step, so_far.probes, so_far.memory_bytes)
-    if isinstance(step, Found) or rule is None:
+    if isinstance(step, Found):
         return step
-    return rule.at_most(step) or Found(0, min(p.batch_size for p in so_far.probes if not p.fits))
+    failed = {p.batch_size for p in so_far.probes if p.outcome is Outcome.ERROR}
+    sizes = (size if rule is None else rule.at_most(size) for size in range(step, 0, -1))
+    another = next((size for size in sizes if size not in failed), 0)
+    return another or Found(0, min(p.batch_size for p in so_far.probes if not p.fits))
 
 
 def _freely(so_far: SearchSoFar) -> int | Found:

@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -88,6 +89,7 @@ RULES = st.sampled_from([None, "multiple of 8", "power of two", "divisor of 480"
 
 @settings(max_examples=60, deadline=None)
 @example(MadeUp("error", "anywhere", 8, [60], 1, is_varied=True), None, 100, 4)
+@example(MadeUp("error", "anywhere", 8, [60, 112], 3, is_varied=True), "multiple of 8", 16, 4)
 @given(made_up, RULES, st.sampled_from([1, 16, 100]), st.integers(3, 6))
 def test_a_search_ends_after_its_most_starts_and_what_it_claims_is_shown(
     script: MadeUp, sizes: str | None, today: int, digits: int
@@ -102,6 +104,8 @@ def test_a_search_ends_after_its_most_starts_and_what_it_claims_is_shown(
             return
     searched = [p for p in found.result.probes if p.purpose is not Purpose.CURVE]
     assert len(searched) <= MOST_STARTS
+    failed = Counter(p.batch_size for p in searched if p.outcome is Outcome.ERROR)
+    assert max(failed.values(), default=0) <= 2, "a size that failed is started again for the same reason"
     if found.is_certified and found.largest_batch_size:
         of_largest = [p.outcome for p in searched if p.batch_size == found.largest_batch_size]
         assert {*of_largest} == {Outcome.FITS}
