@@ -32,7 +32,7 @@ from ..tune.next_start import MOST_STARTS
 from ..tune.notes import LEARNED_SIZES, NOTES, PEAK, WHOLE_RUN
 from ..tune.script_error import wall_of_the_script
 from ..tune.spec import FUNCTION, FunctionSpec, TuneSpec, read_tuned_spec
-from ..tune.speed.to_compare import method_of, sizes_to_compare
+from ..tune.speed.to_compare import sizes_to_compare
 from ..tune.training import Training
 from .impossible import Impossible
 from .size_facts import SizeFacts, ended_at
@@ -169,12 +169,6 @@ class CommandFacts(SizeFacts):
     ) -> Candidates | str:
         cores, are_held = known.cores or 1, any(b.was_held for each in rounds for b in each.blocks)
         return sizes_to_compare(self.spec, self.device, self.untimed, largest, cores=cores, are_held=are_held)
-
-    def typical_seconds(self, step_seconds: Sequence[float]) -> float:
-        return fmean(step_seconds)
-
-    def method(self, rounds: Sequence[SpeedRound]) -> str | None:
-        return method_of(rounds)
 
     def timing_of(self, timed: Probe, speed: float | None) -> Probe:
         samples = timed.batch_size * self.micro_batches(timed.batch_size, 1)

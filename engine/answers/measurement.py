@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
 from typing import Any, ClassVar
 
 from ..breakdown_run import size_to_explain
@@ -106,12 +105,6 @@ class MeasurementFacts(SizeFacts):
         keeping = sizes_with_reserve(points, self.limit_bytes, self.spec.reserve_fraction)
         is_cpu = self.device.kind == "cpu"
         return candidates_of(points, keeping, self.spec.current_batch_size, known.cores or 1, shares_cores=is_cpu)
-
-    def typical_seconds(self, step_seconds: Sequence[float]) -> float:
-        return median(step_seconds)
-
-    def method(self, rounds: Sequence[SpeedRound]) -> str | None:
-        return None
 
     def timing_of(self, timed: Probe, speed: float | None) -> Probe:
         seconds = self.samples_of_a_step(timed) / speed if speed else None

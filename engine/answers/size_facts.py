@@ -150,14 +150,6 @@ class SizeFacts(ABC):
         """Return the sizes that were compared, or why none were."""
 
     @abstractmethod
-    def typical_seconds(self, step_seconds: Sequence[float]) -> float:
-        """Return the seconds of a typical step of a block."""
-
-    @abstractmethod
-    def method(self, rounds: Sequence[SpeedRound]) -> str | None:
-        """Return how the speeds were compared, where that is not in one process."""
-
-    @abstractmethod
     def timing_of(self, timed: Probe, speed: float | None) -> Probe:
         """Return a timing probe with the speed that the comparison has for it; None where it has none."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean, median
 from typing import Any
 
 from ..build_result import answer, measured_points
@@ -15,6 +16,7 @@ from ..search.boundary import with_current_size_note
 from ..speed.comparison import Comparison, concluded
 from ..speed.reasons import RUN_ENDED
 from ..speed.selection import verdict_of
+from ..tune.speed.to_compare import method_of
 from .impossible import Impossible, refuse
 from .physics import impossible_figures
 from .size_facts import SizeFacts
@@ -102,7 +104,7 @@ def _compare(facts: SizeFacts, boundary: Boundary, rounds: Sequence[SpeedRound])
     candidates = facts.candidates(known, rounds, points, largest)
     if isinstance(candidates, str):
         return replace(known, reason=candidates, speed_rounds=tuple(rounds))
-    known = replace(known, speed_rounds=tuple(rounds), method=facts.method(rounds))
+    known = replace(known, speed_rounds=tuple(rounds), method=method_of(rounds) if facts.spec.starts_anew else None)
     verdict = verdict_of(candidates, rounds)
     return known if verdict is None else concluded(replace(known, reason=None), verdict)
 
@@ -112,6 +114,7 @@ def _rounds_of(facts: SizeFacts) -> tuple[list[SpeedRound], list[Impossible]]:
     timed = [p for p in facts.probes if p.purpose is Purpose.TIMING]
     timings, used = {p.batch_size: p for p in timed}, dict[int, int]()
     wrong, rounds = list[Impossible](), []
+    typical = fmean if facts.spec.starts_anew else median
     if len(timings) < len(timed):
         wrong.append(Impossible("probes", "a size with two timing probes", "one for each size"))
     for number, each in enumerate(facts.stored.speed_rounds):
@@ -125,7 +128,7 @@ def _rounds_of(facts: SizeFacts) -> tuple[list[SpeedRound], list[Impossible]]:
             used[size] = block.first_step + block.steps
             steps_seconds += sum(steps)
             micro_batches = max(facts.micro_batches(size, block.micro_batches), 1)
-            blocks.append(replace(block, step_seconds=facts.typical_seconds(steps), micro_batches=micro_batches))
+            blocks.append(replace(block, step_seconds=typical(steps), micro_batches=micro_batches))
         least_seconds = max(facts.least_seconds(each), steps_seconds)  # this also bounds the number of rounds
         if each.seconds < least_seconds * (1 - 1e-6):
             wrong.append(Impossible(f"{path}.seconds", each.seconds, least_seconds))

@@ -26,15 +26,7 @@ NONE_TO_COMPARE = Wording(
 TOO_FEW = "too few sizes keep the reserve: nothing to compare"
 TOO_LONG = Wording("{count} more starts, the fewest that tell, would take longer than a comparison may")
 
-OF_MODELS: tuple[Text, ...] = (
-    RUN_ENDED,
-    ONE_SIZE,
-    TIME_ENDED,
-    STOPPED,
-    TIMING_FAILED,
-    LEFT_OUT,
-    NONE_TIMED,
-)
+OF_MODELS: tuple[Text, ...] = (RUN_ENDED, ONE_SIZE, TIME_ENDED, STOPPED, TIMING_FAILED, LEFT_OUT, NONE_TIMED)
 NOTHING_TO_COMPARE: tuple[Text, ...] = (TODAY_NOT_MEASURED, NONE_TO_COMPARE, TOO_FEW, TOO_LONG)
 """Why the starts of a training leave nothing to compare: they show it, so it is decided again."""
 OF_STARTS: tuple[Text, ...] = (NOT_COMPARED, OF_EMULATED, *NOTHING_TO_COMPARE, STOPPED, TIME_ENDED, NONE_TIMED)

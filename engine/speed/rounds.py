@@ -20,12 +20,8 @@ BUSY_STARTS_FRACTION = 0.15
 
 
 class Timing(Protocol):
-    """How speeds were compared, and what other programs did meanwhile."""
+    """What other programs did while speeds were compared."""
 
-    @property
-    def rounds(self) -> int: ...
-    @property
-    def quiet_rounds(self) -> int: ...
     @property
     def others_cores(self) -> float | None: ...
     @property

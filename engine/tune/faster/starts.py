@@ -130,7 +130,8 @@ class Starts:
         """
         names = tuple(names)
         settings = {**self._set(names, is_trial=True), "mask_seed": mask_seed}
-        readings, evidence = self._seen(names, Watching(TRIAL_STEPS, faster=settings))
+        readings, ended = self._started(names, Watching(TRIAL_STEPS, faster=settings))
+        evidence = self._seen(readings, ended)
         trained = next(r for r in readings if r.is_done and r.rank == 0)
         missing = [n for n in names if n not in trained.data["faster"]["applied"] and not BY_NAME[n].environment]
         if missing:
@@ -156,41 +157,26 @@ class Starts:
         return Timed(names, settled_speed(evidence, workers), others, seconds, was_held=readings is not None)
 
     def _timed(self, names: tuple[str, ...], ahead: int) -> Evidence:
-        """Start it to time it. One that fails beside others is started once more, alone."""
         step_seconds = self.facts.today.step_seconds
         watching = Watching(
             LEAST_STEPS,
             timed_steps=steps_to_time(step_seconds) + ahead,
             timed_seconds=MOST_TIMED_SECONDS + ahead * step_seconds,
             faster=self._set(names, is_trial=False),
-            seat=self.waiting.may_hold,
         )
-        if self.waiting.held and not self._is_room:
-            self.waiting.close()
-        was_alone = not self.waiting.held
-        try:
-            self.evidence[names] = self._with_steps(names, watching)
-        except StartFailed:
-            self.waiting.close()
-            if was_alone:
-                raise
-            self.evidence[names] = self._with_steps(names, replace(watching, seat=False))
-            self.waiting.may_hold = False
-        return self.evidence[names]
-
-    def _with_steps(self, names: tuple[str, ...], watching: Watching) -> Evidence:
-        readings, evidence = self._seen(names, watching)
+        once = partial(self._started, names)
+        readings, ended = self.waiting.started(names, watching, once, is_room=self._is_room)
+        evidence = self.evidence[names] = self._seen(readings, ended)
         if not evidence.probe.timed_step_seconds:
+            self.waiting.release(names)
             raise StartFailed(f"it gave no step to time: {_why_untimed(readings)}")
         return evidence
 
-    @property
     def _is_room(self) -> bool:
         taken = [each.probe.device_used_bytes or each.probe.memory_bytes or 0 for each in self.evidence.values()]
         return is_room(self.device, max(taken), max(taken) * len(self.waiting.held))
 
-    def _seen(self, names: tuple[str, ...], watching: Watching) -> tuple[list[Reading], Evidence]:
-        readings, ended = self._started(names, watching)
+    def _seen(self, readings: list[Reading], ended: Ended) -> Evidence:
         try:
             evidence = self._evidence(readings, ended)
         except CommandUntunable as error:
@@ -198,7 +184,7 @@ class Starts:
         if not evidence.probe.fits:
             probe = evidence.probe
             raise StartFailed(describe_error(probe.error_type, probe.error_message).partition(MARK)[0])
-        return readings, evidence
+        return evidence
 
     def _started(self, names: tuple[str, ...], watching: Watching) -> tuple[list[Reading], Ended]:
         """Start it once. Raises TimeIsUp where the time budget ended it, or ends before it."""

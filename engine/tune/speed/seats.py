@@ -29,15 +29,7 @@ from ..start.held import HeldStarts, is_room
 from ..start.launch import Begin, OnTick, Started, Watching, start
 from ..start.warm_server_handle import is_warm
 from ..wanted_size import Unit
-from .timed_steps import (
-    BLOCK_SECONDS,
-    LEAST_STEPS,
-    Loader,
-    Timing,
-    full_seconds,
-    samples_of_a_step,
-    timed_pairs,
-)
+from .timed_steps import BLOCK_SECONDS, LEAST_STEPS, Loader, Timing, full_seconds, samples_of_a_step, timed_pairs
 from .to_compare import block_seconds
 
 OF_SEARCH = (Purpose.SEARCH, Purpose.CONFIRM)
@@ -105,24 +97,11 @@ class Seats(HeldStarts[int]):
         return _block_of(probe, watch, probe.wall_seconds, was_held=False)
 
     def start(self, batch_size: int, watching: Watching, purpose: Purpose) -> tuple[list[Reading], Ended]:
-        """Start a size; it is held where it then waits for its next turn, and may be of use.
+        """Start a size; it is held where it then waits for its next turn, and may be of use."""
+        once = partial(self._start, batch_size, purpose)
+        return self.started(batch_size, watching, once, is_room=partial(self._is_room_for, batch_size))
 
-        One that fails beside others is started once more, alone: a card may take one process at a time.
-        """
-        self.release(batch_size)
-        if self.held and not self._is_room_for(batch_size):
-            self.close()
-        readings, ended = self._start(
-            batch_size, replace(watching, seat=self.may_hold and not watching.whole_run), purpose
-        )
-        has_failed = ended.timed_out_after_seconds is None and not any(each.is_done for each in readings)
-        if has_failed and self.held.keys() - {batch_size}:
-            self.close()
-            readings, ended = self._start(batch_size, watching, purpose)
-            self.may_hold = not any(each.is_done for each in readings)
-        return readings, ended
-
-    def _start(self, batch_size: int, watching: Watching, purpose: Purpose) -> tuple[list[Reading], Ended]:
+    def _start(self, batch_size: int, purpose: Purpose, watching: Watching) -> tuple[list[Reading], Ended]:
         def hold(started: Started, readings: list[Reading]) -> bool:
             if purpose in OF_SEARCH and any(each.card for each in readings):
                 return False

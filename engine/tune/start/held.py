@@ -6,17 +6,20 @@ Blocks of starts that are held follow each other within seconds, and so see the 
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import Generic, Self, TypeVar
 
 from ...machine.host import available_bytes
 from ...results.result import DeviceFacts
+from ..evidence import Ended
 from ..file_changes import Way, WrittenFiles
 from ..reading import Reading
-from .launch import OnTick, Started
+from .launch import OnTick, Started, Watching
 
 Trained = TypeVar("Trained", bound=Hashable)
 
+Start = Callable[[Watching], tuple[list[Reading], Ended]]
 PROCESS_BYTES = 1 << 30
 """What a process takes of a host beside its tensors, with some to spare."""
 SHARE_OF_CARD = 0.95
@@ -40,6 +43,24 @@ class HeldStarts(Generic[Trained]):
     def close(self) -> None:
         for trained in tuple(self.held):
             self.release(trained)
+
+    def started(
+        self, trained: Trained, watching: Watching, once: Start, *, is_room: Callable[[], bool]
+    ) -> tuple[list[Reading], Ended]:
+        """Start it, to be held where it then waits. One that fails beside others is started once more, alone.
+
+        A card may take one process at a time.
+        """
+        self.release(trained)
+        if self.held and not is_room():
+            self.close()
+        readings, ended = once(replace(watching, seat=self.may_hold and not watching.whole_run))
+        has_failed = ended.timed_out_after_seconds is None and not any(each.is_done for each in readings)
+        if has_failed and self.held.keys() - {trained}:
+            self.close()
+            readings, ended = once(replace(watching, seat=False))
+            self.may_hold = not any(each.is_done for each in readings)
+        return readings, ended
 
     def release(self, trained: Trained) -> None:
         """End the start that trains this, if it is held."""
