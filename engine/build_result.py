@@ -16,6 +16,7 @@ from .spec import SearchSpec
 from .speed.comparison import Comparison
 from .speed.reasons import TODAY_NOT_MEASURED
 from .speed.rounds import RUN_TO_RUN
+from .text.today import name_today
 from .text.wording import Wording
 
 
@@ -53,7 +54,7 @@ def answer(
     """
     largest = boundary.largest_batch_size or 0
     if comparison.recommended and not is_today_known(spec.current_batch_size, probes):
-        why = TODAY_NOT_MEASURED.write(today_size=spec.current_batch_size)
+        why = TODAY_NOT_MEASURED.write(today=name_today(spec.current_batch_size))
         comparison = replace(comparison, claim=SpeedClaim.NOTHING, reason=why, compared=None)
         comparison = replace(comparison, recommended=None, fastest=None, speedup=None, speeds={}, rough={})
     decisive = stats.decisive_probes(probes)

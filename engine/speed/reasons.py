@@ -5,6 +5,7 @@ Sentences that compare two sizes are in `comparison.reason`: a document that hol
 
 from __future__ import annotations
 
+from ..text.today import DEFAULT_BATCH_SIZE, name_today
 from ..text.wording import Text, Wording
 
 RUN_ENDED = "the run ended before the speeds were compared"
@@ -19,9 +20,10 @@ NOT_COMPARED = "each size was timed in a start of its own: speeds of separate st
 """The reason of a tuned training whose spec does not request a comparison."""
 OF_EMULATED = "one device stands in for each rank alone: their exchange takes no time here, so no speed is stated"
 """The reason of a training whose ranks were emulated."""
-TODAY_NOT_MEASURED = Wording("your {today_size} was not measured here: no speed to compare with")
+_TODAY = {"today": (name_today(DEFAULT_BATCH_SIZE), Wording("your {size}"))}
+TODAY_NOT_MEASURED = Wording("{today} was not measured here: no speed to compare with", _TODAY)
 NONE_TO_COMPARE = Wording(
-    "no larger size than your {today_size} keeps the reserve, and no smaller one was clearly faster in its start"
+    "no larger size than {today} keeps the reserve, and no smaller one was clearly faster in its start", _TODAY
 )
 TOO_FEW = "too few sizes keep the reserve: nothing to compare"
 TOO_LONG = Wording("{count} more starts, the fewest that tell, would take longer than a comparison may")

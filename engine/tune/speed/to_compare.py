@@ -20,6 +20,7 @@ from ...speed.comparison import APART
 from ...speed.reasons import NONE_TO_COMPARE, TODAY_NOT_MEASURED, TOO_FEW, TOO_LONG
 from ...speed.rounds import BUSY_STARTS_FRACTION, RUN_TO_RUN, Candidates
 from ...speed.selection import SELECTION_ROUNDS
+from ...text.today import name_today
 from ..spec import FunctionSpec, TuneSpec
 from ..start.launch import LOOK_SECONDS
 from .timed_steps import BLOCK_SECONDS, mean_speed, steps_to_time
@@ -61,12 +62,12 @@ def sizes_to_compare(
     today = spec.current_batch_size
     points = measured_points(probes, device, largest)
     if not is_today_known(today, probes):
-        return TODAY_NOT_MEASURED.write(today_size=today)
+        return TODAY_NOT_MEASURED.write(today=name_today(today))
     speeds = start_speeds(spec, device, probes, largest)
     base = today if today in points else None
     others = others_to_compare(speeds, base)
     if base is not None and not others:
-        return NONE_TO_COMPARE.write(today_size=today)
+        return NONE_TO_COMPARE.write(today=name_today(today))
     if base is None and len(others) < 2:
         return TOO_FEW
     fits = {p.batch_size: p for p in probes if p.fits}

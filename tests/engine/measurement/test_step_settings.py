@@ -195,9 +195,8 @@ def test_the_samples_a_second_of_a_comparison_are_those_of_all_micro_batches():
     def run_block(size: int, _: float) -> TimedBlock:
         return TimedBlock(size, Outcome.FITS, (0.5,), 0.5, micro_batches=4)
 
-    comparison = SpeedComparison(
-        Candidates((2, 8), current=2, with_reserve=frozenset({2, 8})), run_block, lambda _: None
-    )
+    sizes = Candidates((2, 8), current=2, with_reserve=frozenset({2, 8}))
+    comparison = SpeedComparison(candidates=sizes, run_block=run_block, emit=lambda _: None)
     found = comparison.run()
     assert round(found.speeds[8].value, 6) == 4 * 8 / 0.5
     probes = {probe.batch_size: probe for probe in comparison.probes(found)}
