@@ -7,9 +7,9 @@ import random
 from dataclasses import dataclass
 
 from engine.speed.rounds import BUSY_STARTS_FRACTION, Candidates
-from engine.tune.speed.to_compare import EXTRA_SECONDS, EXTRA_SECONDS_OF_HELD, others_to_compare
+from engine.tune.speed.to_compare import EXTRA_SECONDS_OF_HELD, EXTRA_STARTS, others_to_compare
 
-TICK_SECONDS = 0.1
+TICK_SECONDS, START_SECONDS = 0.1, 10.0
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def make_case_of_script(rng: random.Random, way: str) -> tuple[Curve, Candidates
         shares_cores=True,
         busy_fraction=BUSY_STARTS_FRACTION,
         by_start={size: by_start[size] for size in others},
-        extra_seconds=EXTRA_SECONDS_OF_HELD if way == "held" else EXTRA_SECONDS,
+        extra_seconds=EXTRA_SECONDS_OF_HELD if way == "held" else EXTRA_STARTS * START_SECONDS,
     )
 
 

@@ -62,8 +62,8 @@ class Seats(HeldStarts[int]):
         super().__init__(sweep.files)
         self.sweep = sweep
         self.timed_starts: list[Probe] = []
-        has_one_start = is_warm(sweep.spec)  # its server forks one at a time
-        self.may_hold = self.may_hold and sweep.spec.compare_speed and not has_one_start
+        self.are_forks = is_warm(sweep.spec)  # of a server, one at a time: as blocks of one process, they are alike
+        self.may_hold = self.may_hold and sweep.spec.compare_speed and not self.are_forks
 
     def seconds_of_block(self, batch_size: int) -> float:
         """Return how long the next block of a size is expected to take."""
@@ -94,7 +94,7 @@ class Seats(HeldStarts[int]):
         readings, ended = self.start(batch_size, watching, Purpose.TIMING)
         self.sweep.execution.check_deadline()
         self.timed_starts.append(probe := self.sweep.judged(readings, ended, batch_size).probe)
-        return _block_of(probe, watch, probe.wall_seconds, was_held=False)
+        return _block_of(probe, watch, probe.wall_seconds, was_held=self.are_forks)
 
     def start(self, batch_size: int, watching: Watching, purpose: Purpose) -> tuple[list[Reading], Ended]:
         """Start a size; it is held where it then waits for its next turn, and may be of use."""

@@ -30,8 +30,8 @@ METHOD = (
     "starts are others than those that chose the sizes"
 )
 METHOD_HELD = (
-    "starts of the sizes, each held in its own process, train blocks in turns; signed-rank interval of the ratios of "
-    f"the rounds, widened by the {RUN_TO_RUN:.1%} by which runs differ"
+    "starts of the sizes, held in a process or forked from one, train blocks in turns; signed-rank interval of the "
+    f"ratios of the rounds, widened by the {RUN_TO_RUN:.1%} by which runs differ"
 )
 AT_THE_BEND = 0.9  # the curve bends at the smallest size with this share of the highest speed
 WORTH_A_START = 0.8  # a size whose start was slower is none to recommend
@@ -41,8 +41,8 @@ GAP = 4
 step is a tenth of it, it is a thirty-seventh at four times the size: within 3 % of all that larger ones can gain."""
 MOST_SECONDS = 900.0
 """What a comparison may take in all."""
-EXTRA_SECONDS, EXTRA_SECONDS_OF_HELD = 120.0, 24.0
-"""What it may take beyond its fewest rounds, where each block is a start of its own, and where starts are held."""
+EXTRA_STARTS, EXTRA_SECONDS_OF_HELD = 12, 24.0
+"""What it may take beyond its fewest rounds: so many starts where each block is one, so long where starts are held."""
 MOST_BETWEEN = 4  # starts to find the bend and its neighbours
 
 
@@ -79,6 +79,7 @@ def sizes_to_compare(
     if len(own) + len(affordable) < 2:
         return TOO_LONG.write(count=2 * ENOUGH_ROUNDS)
     is_cpu = device.kind == "cpu"
+    more_seconds = EXTRA_STARTS * max(fits[size].wall_seconds for size in affordable)
     return Candidates(
         sizes=tuple(sorted(affordable)),
         current=base,
@@ -87,7 +88,7 @@ def sizes_to_compare(
         shares_cores=is_cpu,
         busy_fraction=BUSY_STARTS_FRACTION,
         by_start={size: speeds[size] for size in affordable},
-        extra_seconds=EXTRA_SECONDS_OF_HELD if are_held else EXTRA_SECONDS,
+        extra_seconds=EXTRA_SECONDS_OF_HELD if are_held else more_seconds,
     )
 
 
