@@ -8,7 +8,7 @@ pair (normal, 3 %; one pair in ten cancels most of the smaller gain). The machin
 quiet, drifting, warming up, or beside a job that comes and goes, seen by the kernel or not. Each step has noise of 1, 2
 or 5 %, and one step in twenty takes up to twice as long. Every block runs in a process of its own, which has an error
 of its own (`RUN_TO_RUN` in a ratio of two); with `--held` each entry keeps its process, but for the evaluation's new
-ones, as in a race of a script.
+ones, as in a race of a script, and these differ by `RUN_TO_RUN_OF_STARTS`.
 
 Quality: the true speed of the leader against the fastest of the single changes and pairs, and against the fastest of
 all combinations, which the race need not find. Time: against the exhaustive
@@ -44,7 +44,7 @@ from engine.race.rule import MOST_ROUNDS_EVALUATION, NOISE, decide, ratio_of  # 
 from engine.results.intervals import ENOUGH_ROUNDS  # noqa: E402
 from engine.results.speed_rounds import SpeedClaim, Stage  # noqa: E402
 from engine.results.stats import NOISE_FRACTION  # noqa: E402
-from engine.speed.rounds import RUN_TO_RUN  # noqa: E402
+from engine.speed.rounds import RUN_TO_RUN, RUN_TO_RUN_OF_STARTS  # noqa: E402
 from engine.speed.selection import LOOK_EVERY  # noqa: E402
 
 MACHINES = ("quiet", "drift", "warming up", "bursts", "bursts, seen")
@@ -123,7 +123,8 @@ class Bench:
     def block(self, entry: Entry) -> Timed:
         if not (was_held := entry in self.errors):
             self.now += SETUP_SECONDS
-            self.errors[entry] = self.rng.gauss(0, RUN_TO_RUN / math.sqrt(2))
+            run_to_run = RUN_TO_RUN_OF_STARTS if self.holds else RUN_TO_RUN
+            self.errors[entry] = self.rng.gauss(0, run_to_run / math.sqrt(2))
         true = self.world.step_seconds / math.exp(self.world.logarithm(entry) + self.errors[entry])
         times: list[float] = []
         while sum(times) < max(BLOCK_SECONDS, LEAST_STEPS * self.world.step_seconds):
@@ -151,12 +152,11 @@ def exhaustive(world: World, machine_kind: str, noise: float, rng: random.Random
     entries = world.entries(2)
     bench = Bench(world, Machine(machine_kind, rng), noise, rng)
     rounds: list[RacedRound] = []
-    cores = world.field.cores
     while True:
         rounds.append(bench.round(NextRound(Stage.EVALUATION, 0, tuple(entries))))
         if len(rounds) < ENOUGH_ROUNDS or (len(rounds) % LOOK_EVERY and len(rounds) < MOST_ROUNDS_EVALUATION):
             continue
-        ratios = {e: ratio_of(e, TODAY, rounds, cores) for e in entries if e != TODAY}
+        ratios = {e: ratio_of(e, TODAY, rounds, world.field) for e in entries if e != TODAY}
         best = max((e for e in entries if e != TODAY), key=lambda e: ratios[e].value)
         is_known = math.log(ratios[best].spread) / 2 <= NOISE
         if is_known or len(rounds) >= MOST_ROUNDS_EVALUATION:

@@ -103,7 +103,7 @@ def speed_lines(result: RunResult) -> list[str]:
     lines = [_money(result)] if known.least is not None else []
     if speed.rounds:
         interval = f" ({speed.confidence:.0%} interval)" if known.interval else ""
-        others = describe_notable_others(speed) if not others_of(result) else None
+        others = describe_notable_others(speed.others_cores, speed.cores) if not others_of(result) else None
         lines.append(f"Timed in {speed.rounds} rounds{interval}{f'; {others}' if others else ''}.")
     return lines
 

@@ -109,7 +109,7 @@ def others_of(result: RunResult) -> str:
     speed = result.speed
     if speed is None or (disturbed := describe_busy_rounds(speed.rounds, speed.quiet_rounds)) is None:
         return ""
-    return describe_notable_others(speed) or disturbed
+    return describe_notable_others(speed.others_cores, speed.cores) or disturbed
 
 
 def stated_reason(result: RunResult) -> str | None:

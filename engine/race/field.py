@@ -10,7 +10,7 @@ from statistics import fmean
 from ..results.intervals import Interval
 from ..results.speed_rounds import SpeedClaim, Stage
 from ..speed.claim import CLEARLY_FASTER
-from ..speed.rounds import BUSY_FRACTION
+from ..speed.rounds import BUSY_FRACTION, RUN_TO_RUN, RUN_TO_RUN_OF_STARTS
 
 Entry = tuple[str, ...]
 """The changes that are made together, in the order of the field; the empty one is the training of today."""
@@ -30,6 +30,11 @@ class Field:
     most_seconds: float = math.inf
     cores: int = 1
     shares_cores: bool = False
+
+    @property
+    def run_to_run(self) -> float:
+        """The standard deviation of a ratio between starts, which blocks of starts that are held do not show."""
+        return RUN_TO_RUN_OF_STARTS if self.shares_cores else RUN_TO_RUN
 
     def entry(self, changes: Iterable[str]) -> Entry | None:
         wanted = frozenset(changes)

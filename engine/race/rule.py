@@ -3,7 +3,7 @@
 A round runs one block (or start) of each entry that is left, in random order. Only ratios within a round are compared,
 so where each runs in a new process, what differs from process to process lies in their spread, and their interval is
 reported as it is. Blocks of starts that are held do not show how starts differ: then the interval is wider by
-`RUN_TO_RUN`, less so the more starts there were, and only gains of `LEAST_GAIN_OF_HELD` are excluded.
+`Field.run_to_run`, less so the more starts there were, and only gains of `LEAST_GAIN_OF_HELD` are excluded.
 
 A block counts as disturbed where other work used the machine's cores; before the evaluation also where it was
 `OUTLYING` slower than the fastest one of its entry in the same generation, because disturbances only slow down: that
@@ -44,7 +44,6 @@ from ..results.speed_rounds import SpeedClaim, Stage
 from ..results.stats import NOISE_FRACTION
 from ..speed.claim import CLEARLY_FASTER, claim_of, is_gain
 from ..speed.order import is_ahead
-from ..speed.rounds import RUN_TO_RUN
 from ..speed.selection import CLAIMABLE_HALF_WIDTH, LOOK_EVERY, interval_of_rounds
 from .field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict
 
@@ -106,17 +105,17 @@ def does_load_stay(field: Field, rounds: Sequence[RacedRound]) -> bool:
     return field.shares_cores and len(latest) == FEWEST_ROUNDS and is_busy
 
 
-def ratio_of(entry: Entry, other: Entry, rounds: Sequence[RacedRound], cores: int) -> Interval | None:
+def ratio_of(entry: Entry, other: Entry, rounds: Sequence[RacedRound], field: Field) -> Interval | None:
     """Return how many times as fast `entry` was as `other`; None where too few rounds timed both.
 
     It is of all rounds that timed both, also of those that chose between them: an entry that led by luck looks faster
     than it is.
     """
-    known = _known([r for r in rounds if r.failed is None], cores)
+    known = _known([r for r in rounds if r.failed is None], field.cores)
     ratios = _ratios(entry, other, known)
     if len(ratios) < 2:
         return None
-    return interval_of_rounds(ratios).widened(_between_starts(entry, other, known)).exp()
+    return interval_of_rounds(ratios).widened(_between_starts(entry, other, known, field.run_to_run)).exp()
 
 
 def known_ratio(entry: Entry, rounds: Sequence[RacedRound], field: Field) -> tuple[Interval | None, float | None]:
@@ -125,7 +124,7 @@ def known_ratio(entry: Entry, rounds: Sequence[RacedRound], field: Field) -> tup
     Fewer than six rounds, and rounds that other work disturbed on cores that it shares, have a figure but no interval.
     """
     both = [r for r in rounds if r.failed is None and {entry, TODAY} <= r.logarithms().keys()]
-    ratio = ratio_of(entry, TODAY, rounds, field.cores)
+    ratio = ratio_of(entry, TODAY, rounds, field)
     if ratio is None:  # one that was much slower drops out after its first round
         return None, math.exp(both[0].logarithms()[entry] - both[0].logarithms()[TODAY]) if both else None
     counted = [r for r in both if not field.shares_cores or not {entry, TODAY} & r.disturbed(field.cores)]
@@ -163,11 +162,11 @@ def _ratios(entry: Entry, other: Entry, known: Sequence[_Known], enough: int = E
     return [k.logarithms[entry] - k.logarithms[other] for k in (quiet if len(quiet) >= enough else both)]
 
 
-def _between_starts(entry: Entry, other: Entry, known: Sequence[_Known]) -> float:
+def _between_starts(entry: Entry, other: Entry, known: Sequence[_Known], run_to_run: float) -> float:
     """Return the standard deviation by which starts that are held differ, beyond what their rounds show."""
     both = [k for k in known if {entry, other} <= k.logarithms.keys()]
     starts = min(sum(each not in k.held for k in both) for each in (entry, other))
-    return RUN_TO_RUN / math.sqrt(max(starts, 1)) if any({entry, other} & k.held for k in both) else 0.0
+    return run_to_run / math.sqrt(max(starts, 1)) if any({entry, other} & k.held for k in both) else 0.0
 
 
 def _least_gain(*, are_held: bool) -> float:
@@ -178,9 +177,10 @@ class _Generation:
     """The rounds of one generation, and the entries that it leaves."""
 
     def __init__(
-        self, number: int, entries: Sequence[Entry], rounds: Sequence[_Known], failed: set[Entry], *, shares_cores: bool
+        self, number: int, entries: Sequence[Entry], rounds: Sequence[_Known], failed: set[Entry], field: Field
     ) -> None:
-        self.number, self.rounds, self.shares_cores = number, rounds, shares_cores
+        self.number, self.rounds = number, rounds
+        self.shares_cores, self.run_to_run = field.shares_cores, field.run_to_run
         last = [e for e in entries if e in rounds[-1].logarithms] if rounds else entries
         self.left = [entry for entry in last if entry not in failed]
         self.left = [entry for entry in self.left if not self._is_out(entry)]
@@ -231,7 +231,7 @@ class _Generation:
             return True
         pair = {entry, TODAY}
         counted = [each for each in self.rounds if not (self.shares_cores and pair & each.disturbed)]
-        ratios, deviation = _ratios(entry, TODAY, counted), _between_starts(entry, TODAY, self.rounds)
+        ratios, deviation = _ratios(entry, TODAY, counted), _between_starts(entry, TODAY, self.rounds, self.run_to_run)
         if len(ratios) < FEWEST_ROUNDS:
             return False
         return interval_of_rounds(ratios).widened(deviation).high < math.log(_least_gain(are_held=deviation > 0))
@@ -267,8 +267,7 @@ class _Race:
 
     def generation(self, number: int, entries: Sequence[Entry]) -> _Generation:
         own = [r for r in self.rounds if r.stage is Stage.SELECTION and r.generation == number]
-        known, shares_cores = _known(own, self.field.cores), self.field.shares_cores
-        return _Generation(number, entries, known, self.failed, shares_cores=shares_cores)
+        return _Generation(number, entries, _known(own, self.field.cores), self.failed, self.field)
 
     def ends_selection(self, generation: _Generation) -> bool:
         """Whether other work leaves nothing to choose by: the rounds of the evaluation do not change that."""
@@ -330,7 +329,7 @@ class _Race:
         ahead = self.is_ahead(leader, Stage.EVALUATION) if is_shared else None
         is_decided = self.is_busy and ahead is not None
         is_over = self.spent + self.seconds_of(TODAY, leader) >= self.field.most_seconds
-        found = self._judged(leader, ratios, _between_starts(leader, TODAY, known_rounds), quiet)
+        found = self._judged(leader, ratios, _between_starts(leader, TODAY, known_rounds, self.field.run_to_run), quiet)
         if not is_over and not is_decided and not self._is_known(found, ratios, len(own), quiet):
             return NextRound(Stage.EVALUATION, 0, (TODAY, leader))
         if ahead:

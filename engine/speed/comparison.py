@@ -285,7 +285,7 @@ def comparison_lines(found: Comparison, *, shares_cores: bool) -> list[str]:
     if found.left_out:
         sizes = ", ".join(map(str, found.left_out))
         lines.append(f"not timed, because they did not fit together with the others in one process: {sizes}")
-    if (others := describe_notable_others(found)) is not None:
+    if (others := describe_notable_others(found.others_cores, found.cores)) is not None:
         lines.append(f"{others} meanwhile")
     if found.compile_seconds is not None:
         lines.append(f"compiling the sizes took {found.compile_seconds:.1f} s, which is in no step time")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from ..results.intervals import ENOUGH_ROUNDS
 from ..results.speed_rounds import SpeedRound, Stage
@@ -13,26 +12,20 @@ RUN_TO_RUN = 0.035
 """The standard deviation between runs on an idle machine, of the logarithm of a speed and of a ratio of two, beyond
 what the rounds of one process show: memory lies elsewhere, clocks settle otherwise. Measured by
 `benchmarks/speed_under_load.py` on two cores of a virtual machine; no card was measured yet."""
+RUN_TO_RUN_OF_STARTS = 0.08
+"""The same of a ratio of two starts of a script on a CPU: six pairs of 200 steps of the README's script gave 8.6x to
+11.7x, of the demo 8.8x to 12.9x."""
 EXTRA_SECONDS = 60.0  # for blocks of one process
 BUSY_FRACTION = 0.05  # a round is disturbed where other work used more than this share of the machine's cores
 BUSY_STARTS_FRACTION = 0.15
 """The same for rounds of starts, beside which others' work is measured less closely."""
 
 
-class Timing(Protocol):
-    """What other programs did while speeds were compared."""
-
-    @property
-    def others_cores(self) -> float | None: ...
-    @property
-    def cores(self) -> int | None: ...
-
-
-def describe_notable_others(timing: Timing) -> str | None:
+def describe_notable_others(others_cores: float | None, cores: int | None) -> str | None:
     """Write "other programs used 0.2 of 2 cores", whether or not that disturbed it; None where they used hardly any."""
-    if not timing.cores or (timing.others_cores or 0.0) <= BUSY_FRACTION * timing.cores:
+    if not cores or (others_cores or 0.0) <= BUSY_FRACTION * cores:
         return None
-    return describe_others(timing.others_cores or 0.0, timing.cores)
+    return describe_others(others_cores or 0.0, cores)
 
 
 def describe_others(others_cores: float, cores: int) -> str:
@@ -64,7 +57,8 @@ class Candidates:
 
     `shares_cores`: the training runs on the cores that other work uses, as on a CPU; a round is disturbed where that
     used more than `busy_fraction` of them. `by_start` are samples a second that were measured before, together a round
-    of their own. `extra_seconds` may be spent beyond the fewest rounds.
+    of their own. `extra_seconds` may be spent beyond the fewest rounds. `run_to_run` is the standard deviation between
+    runs that blocks of one process do not show.
     """
 
     sizes: tuple[int, ...]
@@ -75,6 +69,7 @@ class Candidates:
     busy_fraction: float = BUSY_FRACTION
     by_start: Mapping[int, float] = field(default_factory=dict)
     extra_seconds: float = EXTRA_SECONDS
+    run_to_run: float = RUN_TO_RUN
 
     def is_disturbed(self, each: SpeedRound) -> bool:
         return (each.others_cores or 0.0) > self.busy_fraction * self.cores

@@ -36,7 +36,7 @@ from ..results.speed_rounds import ComparedSizes, SpeedClaim, SpeedRound, Speeds
 from ..results.stats import NOISE_FRACTION
 from .claim import claim_of, is_gain
 from .order import is_ahead
-from .rounds import RUN_TO_RUN, Candidates, RunRound
+from .rounds import Candidates, RunRound
 
 RECOMMENDED_WITHIN = NOISE_FRACTION  # the smallest batch within this share of the fastest is recommended
 BLOCK_SECONDS = {Stage.SELECTION: 0.2, Stage.EVALUATION: 0.4}
@@ -260,13 +260,13 @@ def _verdict(
     choice: _Choice, selection: Sequence[Speeds], rounds: Sequence[SpeedRound], candidates: Candidates
 ) -> SpeedVerdict:
     used = _used(rounds, candidates)
-    deviation = RUN_TO_RUN if any(b.was_held for r in rounds for b in r.blocks) else 0.0
+    deviation = candidates.run_to_run if any(b.was_held for r in rounds for b in r.blocks) else 0.0
     widest = max(choice.ratios(used).items(), key=lambda item: item[1].half_width, default=None)
-    compared = None if widest is None else _sizes(choice.recommended, widest[0], _reported(widest[1], deviation))
+    compared = None if widest is None else _sizes(choice.recommended, widest[0], widest[1].widened(deviation).exp())
     is_narrow = widest is None or widest[1].half_width <= CLAIMABLE_HALF_WIDTH
     claim, gain = SpeedClaim.FIGURE if is_narrow else SpeedClaim.NOTHING, None
     if choice.current is not None and choice.rival != choice.current:
-        gain = _reported(_compared(choice.rival, choice.current, used), deviation)
+        gain = _compared(choice.rival, choice.current, used).widened(deviation).exp()
         claim = claim_of(gain, is_narrow=is_narrow)
         if claim is not SpeedClaim.FIGURE or candidates.shares_cores:
             compared = _sizes(choice.rival, choice.current, gain)
@@ -332,13 +332,8 @@ def _samples_per_second(choice: _Choice, rounds: Sequence[Speeds], deviation: fl
     for size in choice.evaluated:
         own = interval([speeds[size] for speeds in rounds])
         value = level + _ratio(size, reference, rounds).value
-        found[size] = _reported(Interval(min(own.low, value), value, max(own.high, value)), deviation)
+        found[size] = Interval(min(own.low, value), value, max(own.high, value)).widened(deviation).exp()
     return found
-
-
-def _reported(logarithm: Interval, deviation: float) -> Interval:
-    """Return the figure itself, with an interval that also holds for another run."""
-    return logarithm.widened(deviation).exp()
 
 
 def _rough(choice: _Choice, reference_speed: float, selection: Sequence[Speeds]) -> dict[int, float]:

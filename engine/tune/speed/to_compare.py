@@ -18,7 +18,7 @@ from ...results.stats import decisive_probes
 from ...search.reserve import sizes_with_reserve
 from ...speed.comparison import APART
 from ...speed.reasons import NONE_TO_COMPARE, TODAY_NOT_MEASURED, TOO_FEW, TOO_LONG
-from ...speed.rounds import BUSY_STARTS_FRACTION, RUN_TO_RUN, Candidates
+from ...speed.rounds import BUSY_STARTS_FRACTION, RUN_TO_RUN, RUN_TO_RUN_OF_STARTS, Candidates
 from ...speed.selection import SELECTION_ROUNDS
 from ...text.today import name_today
 from ..spec import FunctionSpec, TuneSpec
@@ -31,7 +31,7 @@ METHOD = (
 )
 METHOD_HELD = (
     "starts of the sizes, held in a process or forked from one, train blocks in turns; signed-rank interval of the "
-    f"ratios of the rounds, widened by the {RUN_TO_RUN:.1%} by which runs differ"
+    "ratios of the rounds, widened by what runs differ by"
 )
 AT_THE_BEND = 0.9  # the curve bends at the smallest size with this share of the highest speed
 WORTH_A_START = 0.8  # a size whose start was slower is none to recommend
@@ -89,6 +89,7 @@ def sizes_to_compare(
         busy_fraction=BUSY_STARTS_FRACTION,
         by_start={size: speeds[size] for size in affordable},
         extra_seconds=EXTRA_SECONDS_OF_HELD if are_held else more_seconds,
+        run_to_run=RUN_TO_RUN_OF_STARTS if is_cpu else RUN_TO_RUN,
     )
 
 

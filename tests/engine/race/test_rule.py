@@ -196,7 +196,7 @@ def test_blocks_that_a_burst_slowed_down_do_not_move_a_ratio() -> None:
     rounds = [
         RacedRound(Stage.SELECTION, 0, (Timed(TODAY, today), Timed(("fused",), fused)), 1.0) for today, fused in speeds
     ]
-    ratio = ratio_of(("fused",), TODAY, rounds, cores=1)
+    ratio = ratio_of(("fused",), TODAY, rounds, Field(("fused",)))
     assert ratio is not None
     assert 1.19 < ratio.low < ratio.high < 1.23
 
