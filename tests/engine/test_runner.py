@@ -14,7 +14,7 @@ from engine.results.result import Outcome, Purpose, Reason, RecommendedBy, RunRe
 from engine.results.speed_rounds import SpeedClaim
 from engine.runner import measure
 from engine.spec import RunSpec
-from engine.speed.selection import RUN_TO_RUN
+from engine.speed.rounds import RUN_TO_RUN
 from tests.engine.fake_worker import FakeWorker
 
 
