@@ -31,8 +31,8 @@ class TimedBlock:
     """The worker's result of a block: the times, or why there are none.
 
     A step has `micro_batches` of `batch_size` samples each.
-    `was_held`: it is no start of its own. Steps `of_a_loader` come in bursts: then their mean is typical, not their
-    median.
+    `was_held`: it is no start of its own. Data may come in bursts to a block `of_a_script`, so that the mean of its
+    steps is typical, not their median.
     `conditions` is the state of the machine meanwhile: other work's cores, paging, the card's clocks and temperature;
     of a compiled model also the seconds of the steps that compiled it, and how often it was compiled while timed.
     """
@@ -46,7 +46,7 @@ class TimedBlock:
     error_message: str | None = None
     micro_batches: int = 1
     was_held: bool = True
-    of_a_loader: bool = False
+    of_a_script: bool = False
 
     @property
     def samples_per_step(self) -> int:
@@ -54,7 +54,7 @@ class TimedBlock:
 
     @property
     def typical_seconds(self) -> float:
-        return (fmean if self.of_a_loader else median)(self.step_seconds)
+        return (fmean if self.of_a_script else median)(self.step_seconds)
 
     @property
     def samples_per_second(self) -> float:
@@ -296,15 +296,15 @@ def comparison_lines(found: Comparison, *, shares_cores: bool) -> list[str]:
 
 def probe_of(blocks: Sequence[TimedBlock], speed: float | None = None) -> Probe:
     """Return the probe of a size; of starts without a verdict the mean of their steps stands, for what it is worth."""
-    steps, is_of_starts = tuple(s for b in blocks for s in b.step_seconds), blocks[0].of_a_loader
-    if not speed and is_of_starts:
+    steps, of_a_script = tuple(s for b in blocks for s in b.step_seconds), blocks[0].of_a_script
+    if not speed and of_a_script:
         speed = blocks[0].samples_per_step / fmean(steps)
     seconds = blocks[0].samples_per_step / speed if speed else None
     return Probe(
         blocks[0].batch_size,
         Outcome.FITS,
         purpose=Purpose.TIMING,
-        fresh_process=is_of_starts,
+        fresh_process=of_a_script,
         step_seconds=seconds,
         timed_step_seconds=steps,
         timing_conditions=_summary([b.conditions for b in blocks]),

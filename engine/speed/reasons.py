@@ -1,6 +1,6 @@
 """PURE: why a result says nothing of speeds, in every sentence that a run may give.
 
-Sentences that compare two sizes are in `comparison.reason`: a document that holds one is computed again.
+Where two sizes were compared, the result holds them: `describe.speed` writes what is said of these.
 """
 
 from __future__ import annotations

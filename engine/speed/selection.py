@@ -12,8 +12,8 @@ them alike: only ratios within a round are compared. Two stages keep the choice 
 2. *Evaluation* of today's size, the recommended and the fastest, with new rounds only. A size that won the selection
    by luck has no advantage here. The intervals of this stage are reported.
 
-Rounds of one process do not show how runs differ. So the reported intervals are wider than theirs, by `RUN_TO_RUN`,
-unless each block was a start of its own.
+Rounds of one process do not show how runs differ. So the reported intervals are wider than theirs, by the candidates'
+`run_to_run`, unless each block was a start of its own.
 
 On an idle machine the fewest rounds suffice. With other work on it further rounds are run, for a bounded time;
 if the interval is too wide for a figure even then, `claim` decides what its ends still show. On a CPU, rounds that
@@ -69,9 +69,9 @@ class SpeedVerdict:
     `speeds` are the samples a second of the evaluated sizes. `rough` are those of the others, from the few rounds that
     they shared with the recommended size.
 
-    `compared` are the two sizes that decided.
-    `speedup` is that of the recommended size over today's: exactly 1 where today's is recommended, None where today's
-    was not compared. `recommended` is None where nothing is claimed; `fastest` is only known with figures.
+    `compared` are the two sizes that decided. `speedup` is that of the recommended size over today's: exactly 1 where
+    today's is recommended, None where today's was not compared. `recommended` is None where nothing is claimed;
+    `fastest` is only known with figures.
     """
 
     claim: SpeedClaim

@@ -140,7 +140,7 @@ def _block_of(probe: Probe, watch: MachineWatch, seconds: float, *, was_held: bo
         error_message=probe.error_message or "its data ended too early",
         micro_batches=max(round(samples_of_a_step(probe) / probe.batch_size), 1),
         was_held=was_held,
-        of_a_loader=True,
+        of_a_script=True,
     )
 
 

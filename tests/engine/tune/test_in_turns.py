@@ -31,7 +31,7 @@ def starts(speed: Speed, *, was_held: bool = False, others_cores: float = 0.0) -
     def time(size: int, _: float) -> TimedBlock:
         seconds = (size / speed(size, next(numbers)),) * 2
         conditions = {"others_cores": others_cores}
-        return TimedBlock(size, Outcome.FITS, seconds, 10.0, conditions, was_held=was_held, of_a_loader=True)
+        return TimedBlock(size, Outcome.FITS, seconds, 10.0, conditions, was_held=was_held, of_a_script=True)
 
     return time
 
@@ -170,7 +170,7 @@ def test_a_size_that_gives_no_speed_is_left_out_and_the_others_go_on() -> None:
 
 
 def test_a_block_is_timed_over_all_its_steps_where_the_data_comes_in_bursts() -> None:
-    bursts = TimedBlock(8, Outcome.FITS, (1.0, 1.0, 6.0, 0.0), micro_batches=2, of_a_loader=True)
+    bursts = TimedBlock(8, Outcome.FITS, (1.0, 1.0, 6.0, 0.0), micro_batches=2, of_a_script=True)
     assert bursts.samples_per_second == 8.0
 
 
