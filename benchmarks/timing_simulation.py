@@ -17,7 +17,9 @@ by whole starts of 8 s and more, each with an error of its own. There a load slo
 
 `orders` are of `engine.speed.order`: how often a size is said to be ahead that is truly as fast (`false`), beside loads
 that other programs make on its cores, and how often one that is truly four or ten times as fast. `alternatives` are the
-false ones of other rules: so many rounds, each above a ratio.
+false ones of other rules: so many rounds, each above a ratio. `by computing` are the same where the time is known for
+which each training had a core, whose ratio is off by `COMPUTING_DEVIATION`: also how often today's size is kept, as no
+size gains 1.5x, where the truth is 1.2x or 2x.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ import math
 import random
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
@@ -42,7 +45,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 from simulated_speeds import Curve, Machine, make_case, make_case_of_script  # noqa: E402
 
 from engine.results.speed_rounds import SpeedBlock, SpeedClaim, SpeedRound  # noqa: E402
-from engine.speed.order import ROUNDS, is_ahead  # noqa: E402
+from engine.speed.order import COMPUTING_DEVIATION, ROUNDS, is_ahead, order_of  # noqa: E402
 from engine.speed.rounds import (  # noqa: E402
     RUN_TO_RUN,
     Candidates,
@@ -271,14 +274,27 @@ def orders(load: str, runs: int) -> dict[str, Any]:
         rng, shown, rounds = random.Random(f"{load} {true}"), 0, 0
         for _ in range(runs):
             own = rng.gauss(math.log(true), RUN_TO_RUN)
-            ratios = [math.exp(own + LOADS[load](rng) + rng.gauss(0, 0.05)) for _ in range(ROUNDS)]
+            ratios = [own + LOADS[load](rng) + rng.gauss(0, 0.05) for _ in range(ROUNDS)]
             count = next(n for n in range(1, ROUNDS + 1) if is_ahead(ratios[:n]) is not None)
             shown, rounds = shown + bool(is_ahead(ratios[:count])), rounds + count
             if name == "false":
                 for number, ratio in ALTERNATIVES:
-                    wrong[number, ratio] += min(ratios[:number]) > ratio
+                    wrong[number, ratio] += min(ratios[:number]) > math.log(ratio)
         found |= {name: shown / runs, f"rounds, {name}": round(rounds / runs, 2)}
+    found["by computing"] = {f"{true}x": orders_by_computing(load, true, runs) for true in (1.0, 1.2, 2.0, 4.0)}
     return {**found, "alternatives": {f"{n} rounds above {r}": count / runs for (n, r), count in wrong.items()}}
+
+
+def orders_by_computing(load: str, true: float, runs: int) -> dict[str, float]:
+    """The share of the claims where the time for which each had a core is known."""
+    rng, claims = random.Random(f"{load} {true} by computing"), Counter[str]()
+    for _ in range(runs):
+        own, off = rng.gauss(math.log(true), RUN_TO_RUN), rng.gauss(0, COMPUTING_DEVIATION)
+        clock = [own + LOADS[load](rng) + rng.gauss(0, 0.05) for _ in range(ROUNDS)]
+        computing = [own + off + rng.gauss(0, 0.1) for _ in range(ROUNDS)]
+        found = (order_of(clock[:n], computing[:n]) for n in range(1, ROUNDS + 1))
+        claims[next(claim for claim in found if claim is not None)] += 1
+    return {claim: count / runs for claim, count in claims.items()}
 
 
 def share(answers: Any) -> float | None:
@@ -342,10 +358,13 @@ def write(options: argparse.Namespace, rows: list[dict[str, Any]], orders: list[
 
 def order_table(found: list[dict[str, Any]]) -> str:
     names = ("false", "shown of 4x", "shown of 10x")
-    lines = [f"| load | {' | '.join(names)} | rounds, of 10x |", "|---|---:|---:|---:|---:|"]
+    of_computing = "1x ahead | 1.2x kept | 2x kept | 2x ahead"
+    lines = [f"| load | {' | '.join(names)} | rounds, of 10x | {of_computing} |", "|---|" + "---:|" * 8]
     for row in found:
-        shown = [f"{row[name]:.2%}" for name in names]
-        lines.append(f"| {row['load']} | {' | '.join(shown)} | {row['rounds, shown of 10x']:.1f} |")
+        shown, by = [f"{row[name]:.2%}" for name in names], row["by computing"]
+        cases = (("1.0x", "ahead"), ("1.2x", "no_gain"), ("2.0x", "no_gain"), ("2.0x", "ahead"))
+        more = " | ".join(f"{by[true].get(claim, 0):.2%}" for true, claim in cases)
+        lines.append(f"| {row['load']} | {' | '.join(shown)} | {row['rounds, shown of 10x']:.1f} | {more} |")
     return "\n".join(lines)
 
 

@@ -9,6 +9,7 @@ SLACK_SECONDS = 0.05
 OVERCOMMITTED = 2
 """Factor by which a refused step may exceed the memory of a host: it need not touch all that it was promised."""
 MOST_CORES = 8_192
+LEAST_COMPUTING = 1e-6  # share of its time in which a training had a core
 """The most cores that Linux runs on one machine."""
 MOST_RANKS = 65_536
 MOST_PROCESSES, MOST_OTHER_PROCESSES = 10_000, 1_000

@@ -16,6 +16,7 @@ from .impossible import Impossible, is_same, within
 from .limits import (
     BATCH_SIZE_MOST,
     DRIVER_COUNTS,
+    LEAST_COMPUTING,
     LEAST_STEP_SECONDS,
     LINE_MOST,
     MOST_CORES,
@@ -210,3 +211,5 @@ def _other_work(facts: SizeFacts) -> Iterator[Impossible]:
     for number, each in enumerate(facts.stored.speed_rounds):
         for place, block in enumerate(each.blocks):
             yield from within(f"speed_rounds[{number}].blocks[{place}].others_cores", block.others_cores, 0, MOST_CORES)
+            path = f"speed_rounds[{number}].blocks[{place}].computing_fraction"
+            yield from within(path, block.computing_fraction, LEAST_COMPUTING, 1)

@@ -24,7 +24,15 @@ from ..tune.faster.facts import Facts
 from ..tune.faster.spec import OWN, OwnRaceSpec, read_own_race_spec
 from .document import read_facts
 from .impossible import Impossible, refuse, within
-from .limits import BATCH_SIZE_MOST, LEAST_STEP_SECONDS, MOST_CORES, MOST_PROCESSES, MOST_RANKS, SLACK_SECONDS
+from .limits import (
+    BATCH_SIZE_MOST,
+    LEAST_COMPUTING,
+    LEAST_STEP_SECONDS,
+    MOST_CORES,
+    MOST_PROCESSES,
+    MOST_RANKS,
+    SLACK_SECONDS,
+)
 from .physics import impossible_device, impossible_place
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,59}", re.ASCII)
@@ -218,6 +226,8 @@ def _rounds(
                     continue
                 least_seconds += least_samples / one.samples_per_second
                 yield from within(f"{path}.timed[{place}].others_cores", one.others_cores, 0, MOST_CORES)
+                computing = one.computing_fraction
+                yield from within(f"{path}.timed[{place}].computing_fraction", computing, LEAST_COMPUTING, 1)
                 yield from within(f"{path}.timed[{place}].seconds", one.seconds, 0, each.seconds + SLACK_SECONDS)
             least_seconds = max(least_seconds, block_seconds * len(each.timed))
             if each.seconds < least_seconds:

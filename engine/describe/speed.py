@@ -49,9 +49,10 @@ def speed_of(result: RunResult) -> KnownSpeed:
         return KnownSpeed(claim, _why_none(result), interval=interval, notes=tuple(_what_helps(result)))
     if size.batch_size == result.current_batch_size:
         found = compared(result) if claim is SpeedClaim.NO_GAIN else None
-        return KnownSpeed(
-            claim, _describe_sizes(found, size.batch_size) if found else _no_other_is_faster(result, size), NO_GAIN
-        )
+        said = _describe_sizes(found, size.batch_size) if found else _no_other_is_faster(result, size)
+        others = others_of(result) if claim is SpeedClaim.NO_GAIN and result.device.kind == "cpu" else ""
+        note = f"A smaller gain shows on a quiet machine: {others}."
+        return KnownSpeed(claim, said, NO_GAIN, notes=(note,) if others else ())
     if claim is SpeedClaim.AHEAD:
         return _ahead(result, today)
     if claim is SpeedClaim.AT_LEAST:

@@ -167,7 +167,8 @@ class _Running:
             block = self._block(*trained(entry))
             if block.outcome is not Outcome.FITS:
                 raise WorkloadFailed(f"{block.error_type}: {block.error_message}")
-            return Timed(entry, block.samples_per_second, block.conditions.get("others_cores"))
+            others, computing = block.conditions.get("others_cores"), block.computing_fraction
+            return Timed(entry, block.samples_per_second, others, computing_fraction=computing)
 
         def say(step: NextRound, _: Sequence[Timed]) -> str:
             return f"round {len(course.rounds) + 1}, {step.stage}: {', '.join(map(label, step.entries))}"

@@ -19,6 +19,9 @@ _IDLE = (3, 4)  # idle and iowait among the columns user nice system idle iowait
 _COLUMNS = 8
 _PAGING = ("pswpin", "pswpout")
 LEAST_SECONDS = 1.0
+LOOK_SECONDS, SHARED_FRACTION = 0.1, 0.15
+"""How long other work is looked for before a training starts; the share of the cores from which they are shared."""
+_POLICIES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,20 @@ def _stat(folder: Path) -> tuple[int, int]:
     except OSError:
         return 0, 0
     return int(columns[1]), sum(map(int, columns[11:15]))  # ppid; utime, stime, cutime, cstime
+
+
+def waiting_policy(device: str) -> dict[str, str]:
+    """Return the variable by which threads that wait for each other sleep, where other work uses the cores.
+
+    A thread that spins keeps a core from the one it waits for. On a quiet machine that costs nothing, and spinning is
+    what the user's own training does.
+    """
+    if device not in ("cpu", "auto") or any(os.environ.get(name) for name in _POLICIES):
+        return {}
+    watch = MachineWatch(own_seconds=tree_seconds)
+    time.sleep(LOOK_SECONDS)
+    others = watch.read()["others_cores"] or 0.0
+    return {_POLICIES[0]: "passive"} if others > SHARED_FRACTION * len(usable_cores()) else {}
 
 
 def usable_cores() -> set[int]:

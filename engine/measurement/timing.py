@@ -49,8 +49,9 @@ class BlockTimer:
                 started, graphs = time.perf_counter(), graphs_compiled()
             if not self.device.is_warm:
                 warm_up(self.device, self.step, batch_size, progress)
-            watch = MachineWatch()
+            watch, begun_at, computing_since = MachineWatch(), time.perf_counter(), time.thread_time()
             times = self._steps(batch_size, seconds, progress)
+            computing = (time.thread_time() - computing_since) / (time.perf_counter() - begun_at)
             if self.is_compiled:
                 compiling["recompilations"] = graphs_compiled() - graphs
         except EngineError:
@@ -67,6 +68,7 @@ class BlockTimer:
             time.perf_counter() - started,
             conditions,
             micro_batches=self.step.micro_batches,
+            computing_fraction=None if self.device.has_caching_allocator else min(computing, 1.0),
         )
 
     def _compile_if_new(self, batch_size: int, progress: Progress) -> float | None:

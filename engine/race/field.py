@@ -48,7 +48,7 @@ class Timed:
     """One block or start of an entry. `others_cores` is what other work used meanwhile; None where unknown.
 
     `seconds` is how long it took, where entries differ in that, as one does that compiles. `was_held`: it is a further
-    block of a start that timed one before.
+    block of a start that timed one before. `computing_fraction` is as that of a `SpeedBlock`.
     """
 
     entry: Entry
@@ -56,6 +56,7 @@ class Timed:
     others_cores: float | None = None
     seconds: float | None = None
     was_held: bool = False
+    computing_fraction: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,11 @@ class RacedRound:
 
     def logarithms(self) -> dict[Entry, float]:
         return {each.entry: math.log(each.samples_per_second) for each in self.timed}
+
+    def computing(self) -> dict[Entry, float]:
+        """Return the logarithms by the time for which each entry had a core, where that is known."""
+        shares = ((each, each.computing_fraction) for each in self.timed)
+        return {each.entry: math.log(each.samples_per_second / share) for each, share in shares if share}
 
     @property
     def held(self) -> frozenset[Entry]:

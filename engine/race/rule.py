@@ -24,8 +24,9 @@ The race is a successive halving with intervals:
 
 That nothing gains is claimed where the upper end of the leader's interval is no gain; or nothing leads, and each entry
 that was tried has an interval below a gain of 3 %, or was much slower. On cores that other work uses, its undisturbed
-rounds have to show it. If they do not, or the time was up before, it stays open. Where that work stays, nothing is
-combined: a leader that was ahead by `engine.speed.order` so far is evaluated until that is shown, or cannot be.
+rounds have to show it, or the time for which it had a core. If they do not, or the time was up before, it stays open.
+Where that work stays, nothing is combined: a leader that may be ahead by `engine.speed.order` is evaluated until the
+order is shown, or cannot be.
 
 The time of the evaluation's fewest rounds is kept for it: the rounds before it end in time, with the leader so far.
 Where some starts take longer, as those of a compiled model, each entry has its own time.
@@ -43,7 +44,7 @@ from ..results.intervals import ENOUGH_ROUNDS, Interval, interval
 from ..results.speed_rounds import SpeedClaim, Stage
 from ..results.stats import NOISE_FRACTION
 from ..speed.claim import CLEARLY_FASTER, claim_of, is_gain
-from ..speed.order import is_ahead
+from ..speed.order import LEAST_GAIN, gain_beside_others, order_of
 from ..speed.selection import CLAIMABLE_HALF_WIDTH, LOOK_EVERY, interval_of_rounds
 from .field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict
 
@@ -80,7 +81,8 @@ def decide(field: Field, rounds: Sequence[RacedRound]) -> NextRound | RaceVerdic
         generation = race.generation(number, entries)
         generations.append(generation)
         if race.ends_selection(generation):
-            leader = generation.leader if race.is_ahead(generation.leader, Stage.SELECTION) is not False else TODAY
+            is_open = race.order(generation.leader, Stage.SELECTION) in (SpeedClaim.AHEAD, None)
+            leader = generation.leader if is_open else TODAY
             break
         if not generation.is_settled:
             if race.has_time_for(generation.left, generation.best if generation.rounds else leader):
@@ -134,10 +136,11 @@ def known_ratio(entry: Entry, rounds: Sequence[RacedRound], field: Field) -> tup
 class _Known:
     """A round as its logarithms of samples a second, with the entries that other work disturbed, and the quiet ones."""
 
-    def __init__(
-        self, logarithms: Logarithms, disturbed: frozenset[Entry], quiet: frozenset[Entry], held: frozenset[Entry]
-    ) -> None:
-        self.logarithms, self.disturbed, self.quiet, self.held = logarithms, disturbed, quiet, held
+    def __init__(self, each: RacedRound, cores: int, fastest: Logarithms, outlying: float) -> None:
+        self.logarithms, self.computing = each.logarithms(), each.computing()
+        self.disturbed, self.held = each.disturbed(cores), each.held
+        calm = frozenset(e for e, value in self.logarithms.items() if value > fastest[e] - outlying)
+        self.quiet = calm - self.disturbed
 
 
 def _known(rounds: Sequence[RacedRound], cores: int, outlying: float = OUTLYING) -> list[_Known]:
@@ -145,21 +148,23 @@ def _known(rounds: Sequence[RacedRound], cores: int, outlying: float = OUTLYING)
     for r in rounds:
         for entry, value in r.logarithms().items():
             fastest[entry] = max(value, fastest.get(entry, -math.inf))
-    return [
-        _Known(
-            known := r.logarithms(),
-            disturbed := r.disturbed(cores),
-            frozenset(e for e, x in known.items() if x > fastest[e] - outlying) - disturbed,
-            r.held,
-        )
-        for r in rounds
-    ]
+    return [_Known(each, cores, fastest, outlying) for each in rounds]
 
 
 def _ratios(entry: Entry, other: Entry, known: Sequence[_Known], enough: int = ENOUGH_QUIET) -> list[float]:
     both = [k for k in known if {entry, other} <= k.logarithms.keys()]
     quiet = [k for k in both if {entry, other} <= k.quiet]
+    if len(quiet) < enough and (computing := _computing(entry, other, both)):
+        return computing
     return [k.logarithms[entry] - k.logarithms[other] for k in (quiet if len(quiet) >= enough else both)]
+
+
+def _computing(entry: Entry, other: Entry, known: Sequence[_Known]) -> list[float]:
+    """Return the ratios by the time for which each had a core; empty where other work disturbed none, or not known."""
+    pair = {entry, other}
+    if not any(pair & k.disturbed for k in known) or not all(pair <= k.computing.keys() for k in known):
+        return []
+    return [k.computing[entry] - k.computing[other] for k in known]
 
 
 def _between_starts(entry: Entry, other: Entry, known: Sequence[_Known], run_to_run: float) -> float:
@@ -219,22 +224,25 @@ class _Generation:
         if count < FEWEST_ROUNDS:
             return False
         if self.leader == TODAY:
-            shown = all(self.shows_no_gain(entry) for entry in self.left if entry != TODAY)
+            shown = all(self.excluded_gain(entry) is not None for entry in self.left if entry != TODAY)
             return shown or count >= MOST_ROUNDS_EVALUATION
         rival = self.rival
         fine = all(self._is_fine(self.ratio(entry, rival)) for entry in self.left if entry != rival)
         return fine or count >= MOST_ROUNDS
 
-    def shows_no_gain(self, entry: Entry) -> bool:
-        """Whether it was much slower, or its interval is below a gain; where it shares cores, of undisturbed rounds."""
+    def excluded_gain(self, entry: Entry) -> float | None:
+        """Return the least gain that the entry is shown not to have; None where it may have any."""
         if self.ratio(entry, TODAY).high < -_SLACK[-1]:
-            return True
+            return CLEARLY_FASTER
         pair = {entry, TODAY}
         counted = [each for each in self.rounds if not (self.shares_cores and pair & each.disturbed)]
         ratios, deviation = _ratios(entry, TODAY, counted), _between_starts(entry, TODAY, self.rounds, self.run_to_run)
-        if len(ratios) < FEWEST_ROUNDS:
-            return False
-        return interval_of_rounds(ratios).widened(deviation).high < math.log(_least_gain(are_held=deviation > 0))
+        if len(ratios) >= FEWEST_ROUNDS:
+            least = _least_gain(are_held=deviation > 0)
+            return least if interval_of_rounds(ratios).widened(deviation).high < math.log(least) else None
+        computing = _computing(entry, TODAY, [each for each in self.rounds if pair <= each.logarithms.keys()])
+        is_known = self.shares_cores and len(computing) >= FEWEST_ROUNDS
+        return LEAST_GAIN if is_known and gain_beside_others(computing).value < math.log(LEAST_GAIN) else None
 
     def _is_fine(self, ratio: Interval) -> bool:
         return ratio.half_width <= NOISE or (self.number == 0 and ratio.low > NOISE)
@@ -274,11 +282,14 @@ class _Race:
         own = [r for r in self.rounds if r.stage is Stage.SELECTION]
         return bool(generation.rounds and generation.left) and does_load_stay(self.field, own)
 
-    def is_ahead(self, leader: Entry, stage: Stage) -> bool | None:
-        """Whether the order of a leader and today's training is shown; None while it may be."""
-        both = [r.logarithms() for r in self.rounds if r.stage is stage]
-        both = [each for each in both if {TODAY, leader} <= each.keys()]
-        return is_ahead(math.exp(each[leader] - each[TODAY]) for each in both) if leader != TODAY else False
+    def order(self, leader: Entry, stage: Stage) -> SpeedClaim | None:
+        """Return what disturbed rounds show of a leader and today's training; None while more of them may show it."""
+        if leader == TODAY:
+            return SpeedClaim.NOTHING
+        both = [r for r in self.rounds if r.stage is stage and {TODAY, leader} <= r.logarithms().keys()]
+        clock = [r.logarithms()[leader] - r.logarithms()[TODAY] for r in both]
+        computing = [c[leader] - c[TODAY] for r in both if {TODAY, leader} <= (c := r.computing()).keys()]
+        return order_of(clock, computing if len(computing) == len(both) else None)
 
     def seconds_of(self, *entries: Entry) -> float:
         """Return how long one start of each takes: of a new combination as its longest part, else as in any round.
@@ -307,18 +318,24 @@ class _Race:
 
     def without_gain(self, generations: Sequence[_Generation]) -> RaceVerdict:
         """Return the verdict where nothing led: that nothing gains, if the rounds show it of all that was tried."""
-        shown = all(
-            generation.shows_no_gain(entry)
+        excluded = [
+            generation.excluded_gain(entry)
             for generation in generations
             for entry in generation.timed - self.failed - {TODAY}
-        )
-        if shown:
-            least = _least_gain(are_held=any(r.held for r in self.rounds))
+        ]
+        shown = [gain for gain in excluded if gain is not None]
+        if len(shown) == len(excluded):
+            least = max([_least_gain(are_held=any(r.held for r in self.rounds)), *shown])
             return RaceVerdict(TODAY, TODAY, SpeedClaim.NO_GAIN, None, 0, 0, least_gain=least)
         own = [r for r in self.rounds if r.stage is Stage.SELECTION]
         quiet = sum(not r.disturbed(self.field.cores) for r in own)
         is_cut = not self.is_busy and not all(generation.is_settled for generation in generations)
         return RaceVerdict(TODAY, TODAY, SpeedClaim.NOTHING, None, len(own), quiet, ended_early=is_cut)
+
+    def excludes_gain_of_others(self, leader: Entry) -> bool:
+        known = _known([r for r in self.rounds if r.stage is Stage.SELECTION], self.field.cores)
+        others = {entry for each in known for entry in each.logarithms} - {TODAY, leader} - self.failed
+        return all(interval(_ratios(other, leader, known)).value < math.log(LEAST_GAIN) for other in others)
 
     def evaluated(self, leader: Entry) -> NextRound | RaceVerdict:
         own = [r for r in self.rounds if r.stage is Stage.EVALUATION and {TODAY, leader} <= r.logarithms().keys()]
@@ -326,14 +343,16 @@ class _Race:
         known_rounds = _known(own, self.field.cores, outlying=math.inf)
         ratios = _ratios(leader, TODAY, known_rounds, ENOUGH_ROUNDS)
         is_shared = self.field.shares_cores and quiet < ENOUGH_ROUNDS
-        ahead = self.is_ahead(leader, Stage.EVALUATION) if is_shared else None
-        is_decided = self.is_busy and ahead is not None
+        order = self.order(leader, Stage.EVALUATION) if is_shared else None
+        is_decided = self.is_busy and order is not None
         is_over = self.spent + self.seconds_of(TODAY, leader) >= self.field.most_seconds
         found = self._judged(leader, ratios, _between_starts(leader, TODAY, known_rounds, self.field.run_to_run), quiet)
         if not is_over and not is_decided and not self._is_known(found, ratios, len(own), quiet):
             return NextRound(Stage.EVALUATION, 0, (TODAY, leader))
-        if ahead:
+        if order is SpeedClaim.AHEAD:
             return RaceVerdict(leader, leader, SpeedClaim.AHEAD, None, len(own), quiet)
+        if order is SpeedClaim.NO_GAIN and self.excludes_gain_of_others(leader):
+            return RaceVerdict(TODAY, leader, SpeedClaim.NO_GAIN, None, len(own), quiet, least_gain=LEAST_GAIN)
         if is_decided or len(ratios) < ENOUGH_ROUNDS:
             ended_early = not is_decided
             return RaceVerdict(TODAY, leader, SpeedClaim.NOTHING, None, len(own), quiet, ended_early)

@@ -51,6 +51,9 @@ class SpeedBlock:
     `steps` themselves are `timed_step_seconds` of the size's timing probe, from `first_step` on, counted from 0. A step
     has `micro_batches` of `batch_size` samples each, of all ranks. `others_cores` is what other work used meanwhile;
     None where it is unknown. `was_held`: the block was no start of its own.
+
+    `computing_fraction` is the share of the block in which the thread that trains had a core; None where that thread
+    also waits for more than other threads of its process: a card, other ranks, workers of a loader.
     """
 
     batch_size: int
@@ -60,6 +63,7 @@ class SpeedBlock:
     others_cores: float | None = None
     micro_batches: int = 1
     was_held: bool = True
+    computing_fraction: float | None = None
 
     @property
     def samples_per_second(self) -> float:
@@ -85,6 +89,12 @@ class SpeedRound:
 
     def speeds(self) -> Speeds:
         return {b.batch_size: math.log(b.samples_per_second) for b in sorted(self.blocks, key=lambda b: b.batch_size)}
+
+    def computing_speeds(self) -> Speeds | None:
+        """Return the speeds by the time for which each training had a core; None where that is not known of all."""
+        shares = {b.batch_size: b.computing_fraction for b in self.blocks}
+        known = {size: math.log(share) for size, share in shares.items() if share is not None}
+        return {s: v - known[s] for s, v in self.speeds().items()} if len(known) == len(self.blocks) else None
 
     @property
     def others_cores(self) -> float | None:

@@ -47,6 +47,7 @@ class TimedBlock:
     micro_batches: int = 1
     was_held: bool = True
     of_a_script: bool = False
+    computing_fraction: float | None = None
 
     @property
     def samples_per_step(self) -> int:
@@ -186,6 +187,7 @@ class SpeedComparison:
                     block.conditions.get("others_cores"),
                     block.micro_batches,
                     block.was_held,
+                    block.computing_fraction,
                 )
             )
         self.rounds.append(SpeedRound(step.stage, seconds, tuple(blocks), left_out))

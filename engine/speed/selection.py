@@ -17,8 +17,9 @@ Rounds of one process do not show how runs differ. So the reported intervals are
 
 On an idle machine the fewest rounds suffice. With other work on it further rounds are run, for a bounded time;
 if the interval is too wide for a figure even then, `claim` decides what its ends still show. On a CPU, rounds that
-other work disturbed show no factor, and the order by `order` at most: where quiet ones are not to be expected any more,
-the comparison ends as soon as that is shown or cannot be.
+other work disturbed show no factor: they choose by the time for which each training had a core, where that is known,
+and show the order by `order` at most. Where quiet ones are not to be expected any more, the comparison ends as soon as
+that is shown or cannot be.
 
 Another size than today's is recommended only where it is shown to be a gain.
 """
@@ -35,7 +36,7 @@ from ..results.intervals import ENOUGH_ROUNDS, Interval, interval
 from ..results.speed_rounds import ComparedSizes, SpeedClaim, SpeedRound, Speeds, Stage
 from ..results.stats import NOISE_FRACTION
 from .claim import claim_of, is_gain
-from .order import is_ahead
+from .order import gain_beside_others, order_of
 from .rounds import Candidates, RunRound
 
 RECOMMENDED_WITHIN = NOISE_FRACTION  # the smallest batch within this share of the fastest is recommended
@@ -107,7 +108,7 @@ def verdict_of(candidates: Candidates, rounds: Sequence[SpeedRound]) -> SpeedVer
         return None
     evaluation = _evaluated(choice, counted)
     is_order = len(evaluation) >= FEWEST_DISTURBED and _is_disturbed(evaluation, selected.candidates)
-    if len(evaluation) < EVALUATION_ROUNDS and not (is_order and choice.is_ahead(evaluation) is not None):
+    if len(evaluation) < EVALUATION_ROUNDS and not (is_order and choice.order(evaluation) is not None):
         return None
     return _verdict(choice, selected.speeds, evaluation, selected.candidates)
 
@@ -138,7 +139,11 @@ class _Selected:
 def _select(candidates: Candidates, rounds: Sequence[SpeedRound], *, is_over: bool = False) -> _Selected:
     selection = [r for r in rounds if r.stage is Stage.SELECTION]
     known = {s: math.log(speed) for s, speed in candidates.by_start.items() if s in candidates.sizes}
-    speeds = [known, *(r.speeds() for r in selection)] if known else [r.speeds() for r in selection]
+    if selection and _counts_computing(selection[0], candidates):
+        known = {}  # it is by the clock
+    speeds = [_speeds(r, candidates) for r in selection]
+    if known:
+        speeds.insert(0, known)
     remaining = _remaining(candidates, speeds)
     if not candidates.with_reserve & {*remaining}:  # the last one with reserve was left out
         candidates = replace(candidates, with_reserve=frozenset(remaining[:1]))
@@ -153,6 +158,15 @@ def _evaluated(choice: _Choice, rounds: Sequence[SpeedRound]) -> list[SpeedRound
     """Return the rounds of what was chosen: an earlier choice was another one if a size was left out since."""
     wanted = {*choice.evaluated}
     return [r for r in rounds if r.stage is Stage.EVALUATION and {b.batch_size for b in r.blocks} >= wanted]
+
+
+def _counts_computing(each: SpeedRound, candidates: Candidates) -> bool:
+    return candidates.shares_cores and candidates.is_disturbed(each) and each.computing_speeds() is not None
+
+
+def _speeds(each: SpeedRound, candidates: Candidates) -> Speeds:
+    """Return the speeds to choose by: where other work shares the cores, by the time that each training had one."""
+    return (each.computing_speeds() if _counts_computing(each, candidates) else None) or each.speeds()
 
 
 def _is_disturbed(rounds: Sequence[SpeedRound], candidates: Candidates) -> bool:
@@ -177,12 +191,27 @@ class _Choice:
         """The size that today's is compared with: the recommended one, or the fastest where today's is recommended."""
         return self.fastest if self.recommended == self.current else self.recommended
 
-    def is_ahead(self, rounds: Sequence[SpeedRound]) -> bool | None:
-        """Whether the order of the recommended size and today's is shown; None while it may be."""
-        if self.current is None or self.recommended == self.current:
-            return False
-        speeds = [r.speeds() for r in rounds]
-        return is_ahead(math.exp(each[self.recommended] - each[self.current]) for each in speeds)
+    def order(self, rounds: Sequence[SpeedRound]) -> SpeedClaim | None:
+        """Return what disturbed rounds show of the rival and today's size; None while more of them may show it."""
+        if self.current is None:
+            return SpeedClaim.NOTHING
+        computing = [each for r in rounds if (each := r.computing_speeds()) is not None]
+        if self.rival == self.current:
+            return SpeedClaim.NO_GAIN if computing else SpeedClaim.NOTHING
+        known = self._gains(computing) if len(computing) == len(rounds) else None
+        claim = order_of(self._gains([r.speeds() for r in rounds]), known)
+        is_contradiction = claim is SpeedClaim.AHEAD and self.recommended == self.current
+        return SpeedClaim.NOTHING if is_contradiction else claim
+
+    def bounds(self, rounds: Sequence[SpeedRound]) -> Interval | None:
+        """Return how many times as fast the rival is as today's size, by the time that each had a core."""
+        computing = [each for r in rounds if (each := r.computing_speeds()) is not None]
+        is_known = computing and self.rival != self.current and self.current is not None
+        return gain_beside_others(self._gains(computing)).exp() if is_known else None
+
+    def _gains(self, rounds: Sequence[Speeds]) -> list[float]:
+        assert self.current is not None
+        return [each[self.rival] - each[self.current] for each in rounds]
 
     def ratios(self, rounds: Sequence[Speeds]) -> dict[int, Interval]:
         """Return the ratios that the answer rests on: the recommended size against today's and against the fastest."""
@@ -242,7 +271,7 @@ def _is_evaluated(
 ) -> bool:
     extra, patience = _extra_seconds(rounds, EVALUATION_ROUNDS), QUIET_SHARE * candidates.extra_seconds
     if _is_disturbed(rounds, candidates) and (stays or extra > patience):
-        is_decided = len(rounds) >= FEWEST_DISTURBED and choice.is_ahead(rounds) is not None
+        is_decided = len(rounds) >= FEWEST_DISTURBED and choice.order(rounds) is not None
         return is_decided or (len(rounds) >= FEWEST_DISTURBED and extra_of_selection + extra > candidates.extra_seconds)
     if len(rounds) < EVALUATION_ROUNDS:
         return False
@@ -271,7 +300,11 @@ def _verdict(
         if claim is not SpeedClaim.FIGURE or candidates.shares_cores:
             compared = _sizes(choice.rival, choice.current, gain)
     if _is_disturbed(rounds, candidates):
-        claim = SpeedClaim.AHEAD if choice.is_ahead(rounds) else SpeedClaim.NOTHING
+        claim = choice.order(rounds) or SpeedClaim.NOTHING
+        if claim is SpeedClaim.NO_GAIN:
+            bounds = choice.bounds(rounds)
+            compared = None if bounds is None else _sizes(choice.rival, choice.current or 0, bounds)
+            gain = None
     elif claim in _contradicting(choice, candidates):
         claim = SpeedClaim.NOTHING
     recommended, speedup = _advice(choice, claim, gain)

@@ -34,7 +34,7 @@ from .data_end import DataEnd
 from .emulated.evidence import OWN_RANKS, check_emulated, without_speed
 from .file_changes import FileChanges
 from .hook.memorymark_seen import NO_BATCH
-from .reading import Reading, Step, check_same_gpu
+from .reading import Reading, Step, check_same_gpu, computing_fraction
 from .replay import Memory
 from .script_error import TIMEOUT
 from .seen import KEPT_OUT, LastSeen
@@ -94,6 +94,8 @@ class Evidence:
     tokens_per_second: float | None = None
     waiting_fraction: float | None = None
     """The share of its timed steps that the slowest-fed rank waited for a DataLoader; None where none was seen."""
+    computing_fraction: float | None = None
+    """As of a `SpeedBlock`, of its timed steps."""
     settling_steps: int = 0
     """Steps to be timed beyond those that count, where it waits for the bursts of its loader's workers."""
     is_settled: bool = False
@@ -297,6 +299,7 @@ def _measured(
         tokens_per_step=max(tokens, default=0) or None,
         tokens_per_second=timing.tokens_per_second,
         waiting_fraction=timing.waiting_fraction,
+        computing_fraction=computing_fraction(trained),
         settling_steps=timing.settling_steps,
         is_settled=timing.is_settled,
         peak_shape=worst.shape,

@@ -25,6 +25,7 @@ from ..errors import EngineError, TimeIsUp, WorkerDied, WorkerFailed
 from ..machine import nvml
 from ..machine.device_lock import inherited_locks
 from ..machine.host import oom_kills
+from ..machine.watch import waiting_policy
 from ..program import IMPORTED_FROM
 from ..progress import Progress, no_progress
 from ..results.host_memory import KILLED_TYPE
@@ -245,6 +246,7 @@ class WorkerHandle:
             env={
                 **os.environ,
                 **allocator_variable(self.spec),
+                **waiting_policy(self.spec.device),
                 **self.variables,
                 "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
             },

@@ -154,7 +154,14 @@ class Starts:
             evidence = timed_again(self.evidence[names], readings[0], ONE_ROW)
         others: float | None = watch.read()["others_cores"]
         seconds = time.monotonic() - began
-        return Timed(names, settled_speed(evidence, workers), others, seconds, was_held=readings is not None)
+        return Timed(
+            names,
+            settled_speed(evidence, workers),
+            others,
+            seconds,
+            was_held=readings is not None,
+            computing_fraction=evidence.computing_fraction,
+        )
 
     def _timed(self, names: tuple[str, ...], ahead: int) -> Evidence:
         step_seconds = self.facts.today.step_seconds

@@ -27,7 +27,7 @@ from memorymark_optimizers import Stepped
 from memorymark_peaks import Peaks
 from memorymark_processes import last_step, see_failed_ranks, steps_to_read
 from memorymark_raised import Raised
-from memorymark_seat import goes_on
+from memorymark_seat import begin_timing, computing_fraction, goes_on
 from memorymark_turns import Given, Turns
 from memorymark_unseen import Unseen
 
@@ -54,7 +54,7 @@ class Watch:
         self.device: Any = None
         self.memory: Any = None
         self.cpu: Any = None  # its memory
-        self.first_timed, self.timed_from, self.computed_from = 0, 0.0, 0.0
+        self.first_timed, self.timed_from, self.computed_from, self.thread_from = 0, 0.0, 0.0, 0.0
         self.marks: list[Any] = []
         self.steps: dict[int, int] = {}
         self.optimizers: set[int] = set()
@@ -342,7 +342,7 @@ class Watch:
                 return
             self.cpu.end()
             self.memory = read.card_memory(self.torch, self.peaks, self.device, self.cards)
-            self.first_timed, self.timed_from = fewest, time.monotonic()
+            begin_timing(self, fewest)
             self.unseen.note(self.torch, self.parameters)
             self.mark("memory_read", self.memory.get("peak_allocated_bytes"), self.seen.counted("evaluations"))
             self.watch_outermost_alone()
@@ -370,7 +370,7 @@ class Watch:
     def end(self, how: Any, error_type: Any = None, error_message: Any = None) -> None:
         if self.is_ended:
             return
-        self.is_ended = True
+        self.is_ended, computing = True, computing_fraction(self)
         self.seen.end()  # os._exit calls no handlers
         if self.cpu is not None:
             self.cpu.end()  # the profiler must not outlive the interpreter
@@ -389,7 +389,7 @@ class Watch:
         noted["raised_out_of_memory"] = self.raised and self.raised.count
         noted["faster"] = self.faster and self.faster.seen()
         noted["idle_optimizers"] = self.idle_optimizers() if self.torch else 0
-        noted["unseen"] = self.unseen.noted
+        noted["unseen"], noted["computing_fraction"] = self.unseen.noted, computing
         path = os.path.join(self.settings["folder"], f"{os.getpid()}.json")
         with open(path + ".partial", "w") as file:
             json.dump(noted, file)

@@ -23,7 +23,7 @@ from ...speed.selection import SELECTION_ROUNDS
 from ..emulated.starts import start_ranks
 from ..evidence import Ended, Evidence
 from ..file_changes import WrittenFiles
-from ..reading import Reading
+from ..reading import Reading, computing_fraction
 from ..spec import FunctionSpec, TuneSpec
 from ..start.held import HeldStarts, is_room
 from ..start.launch import Begin, OnTick, Started, Watching, start
@@ -88,13 +88,14 @@ class Seats(HeldStarts[int]):
         known, began, watch = self.sweep.evidence[batch_size], time.monotonic(), MachineWatch(own_seconds=tree_seconds)
         seconds, say = self.sweep.seconds_of_a_start(batch_size), self._saying(batch_size, Purpose.TIMING)
         if (readings := self.turn(batch_size, known.steps_to_time(BLOCK_SECONDS), seconds, say)) is not None:
-            timed = timed_again(known, readings[0], self.sweep.unit).probe
+            timed = timed_again(known, readings[0], self.sweep.unit)
             return _block_of(timed, watch, time.monotonic() - began, was_held=True)
         watching = Watching(LEAST_STEPS, timed_steps=known.steps_to_time())
         readings, ended = self.start(batch_size, watching, Purpose.TIMING)
         self.sweep.execution.check_deadline()
-        self.timed_starts.append(probe := self.sweep.judged(readings, ended, batch_size).probe)
-        return _block_of(probe, watch, probe.wall_seconds, was_held=self.are_forks)
+        evidence = self.sweep.judged(readings, ended, batch_size)
+        self.timed_starts.append(evidence.probe)
+        return _block_of(evidence, watch, evidence.probe.wall_seconds, was_held=self.are_forks)
 
     def start(self, batch_size: int, watching: Watching, purpose: Purpose) -> tuple[list[Reading], Ended]:
         """Start a size; it is held where it then waits for its next turn, and may be of use."""
@@ -128,8 +129,9 @@ class Seats(HeldStarts[int]):
         return 0 if known is None else known.probe.device_used_bytes or known.probe.peak_allocated_bytes or 0
 
 
-def _block_of(probe: Probe, watch: MachineWatch, seconds: float, *, was_held: bool) -> TimedBlock:
+def _block_of(evidence: Evidence, watch: MachineWatch, seconds: float, *, was_held: bool) -> TimedBlock:
     """Return the block that a start timed. One that gave no speed did not fit, whatever kept it from that."""
+    probe = evidence.probe
     is_timed = probe.fits and probe.samples_per_second is not None
     return TimedBlock(
         probe.batch_size,
@@ -141,6 +143,7 @@ def _block_of(probe: Probe, watch: MachineWatch, seconds: float, *, was_held: bo
         micro_batches=max(round(samples_of_a_step(probe) / probe.batch_size), 1),
         was_held=was_held,
         of_a_script=True,
+        computing_fraction=evidence.computing_fraction,
     )
 
 
@@ -157,4 +160,5 @@ def timed_again(evidence: Evidence, reading: Reading, unit: Unit) -> Evidence:
         timed_step_seconds=timing.step_seconds,
         samples_per_second=timing.per_second(probe.batch_size * micro_batches),
     )
-    return replace(evidence, probe=probe, is_settled=timing.is_settled)
+    computing = computing_fraction([reading])
+    return replace(evidence, probe=probe, computing_fraction=computing, is_settled=timing.is_settled)

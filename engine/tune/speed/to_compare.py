@@ -134,8 +134,10 @@ def others_to_compare(speeds: Mapping[int, float], today: int | None) -> tuple[i
 def size_to_start(speeds: Mapping[int, float], today: int | None) -> int | None:
     """Return the size to start next in order to find the bend; None where its neighbours are near enough.
 
+    The fixed cost of a step that two speeds show predicts where the bend is.
+
     >>> size_to_start({16: 1771, 4816: 13766}, today=16)
-    256
+    1024
     >>> size_to_start({16: 1771, 256: 9000, 1024: 12882, 19_000: 13766}, today=16)
     4096
     >>> size_to_start({16: 1771, 256: 9000, 1024: 13882, 4816: 13766}, today=16) is None
@@ -148,7 +150,9 @@ def size_to_start(speeds: Mapping[int, float], today: int | None) -> int | None:
     below = max((s for s in speeds if s < bend and (today is None or s >= today)), default=bend)
     above = min((s for s in allowed if s > bend * APART), default=bend)
     if bend > GAP * below:
-        return int(2 ** round(math.log2(math.sqrt(below * bend))))
+        size_at_half_speed = below * (max(allowed.values()) / speeds[below] - 1)
+        predicted = size_at_half_speed * AT_THE_BEND / (1 - AT_THE_BEND)
+        return int(2 ** round(math.log2(max(min(predicted, bend / GAP), below * APART))))
     return GAP * bend if above > GAP * bend * APART else None
 
 

@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from ...machine.device_lock import inherited_locks
+from ...machine.watch import waiting_policy
 from ..file_changes import WrittenFiles
 from ..spec import FunctionSpec, TuneSpec
 from .config_file import config_copy
@@ -36,7 +38,7 @@ def begin_protected(
     if not spec.catalogue:
         files.log(protection.describe(files.folder), "info")
         files.protection = protection.way
-    return partial(begin_command, spec, protection=protection)
+    return partial(begin_command, spec, protection=protection, variables_of_run=waiting_policy(spec.device))
 
 
 def begin_command(
@@ -46,13 +48,14 @@ def begin_command(
     place: Place,
     *,
     protection: Protection = UNPROTECTED,
+    variables_of_run: Mapping[str, str] | None = None,
 ) -> Running:
     hook = hook_settings(spec, batch_size, watching, place)
     path = os.pathsep.join((str(HOOK), *spec.python_path, *filter(None, [os.environ.get("PYTHONPATH")])))
     variables = watching.faster["environment"] if watching.faster else {}
     variables = watching.emulated.variables if watching.emulated else variables
     variables = {**variables, "PYTHONPATH": path, HOOK_VARIABLE: json.dumps(hook)}
-    variables = {**os.environ, **environment_of(spec.device, batch_size), **variables}
+    variables = {**os.environ, **(variables_of_run or {}), **environment_of(spec.device, batch_size), **variables}
     settings = protection.settings(place.log.parent, batch_size, spec.directory or os.getcwd(), variables)
     settings["shared"] += [watching.rows_folder] if watching.rows_folder else []
     with ExitStack() as owned, place.log.open("ab") as output:

@@ -21,6 +21,7 @@ from typing import Any, TypeGuard
 
 from ...errors import CommandUntunable
 from ...machine.device_lock import inherited_locks
+from ...machine.watch import waiting_policy
 from ..spec import WARM, FunctionSpec, TuneSpec
 from .environment import HOOK_VARIABLE, environment_of
 from .launch import Begin, Place, Running, Watching
@@ -111,7 +112,7 @@ class WarmServer:
         spec = self.spec
         path = os.pathsep.join((*spec.python_path, *filter(None, [os.environ.get("PYTHONPATH")])))
         # a module that calls tune while it is imported is told so by the hook's variable
-        own = {"PYTHONPATH": path, HOOK_VARIABLE: "{}"}
+        own = {**waiting_policy(spec.device), "PYTHONPATH": path, HOOK_VARIABLE: "{}"}
         return subprocess.Popen(
             [sys.executable, "-m", f"{__package__}.warm_server", json.dumps(asdict(spec)), str(os.getpid())],
             stdin=subprocess.PIPE,

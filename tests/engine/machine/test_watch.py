@@ -3,7 +3,7 @@
 import os
 import time
 
-from engine.machine.watch import MachineWatch, usable_cores
+from engine.machine.watch import MachineWatch, usable_cores, waiting_policy
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -33,6 +33,20 @@ def test_our_own_work_is_not_counted(tmp_path):
         pass
     synthetic_proc(tmp_path, busy_seconds=100.05, swapped=0)
     assert watch.read()["others_cores"] == 0
+
+
+def test_threads_sleep_while_they_wait_where_others_use_the_cores_unless_the_user_says_how_they_wait(monkeypatch):
+    for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"):
+        monkeypatch.delenv(name, raising=False)
+    others = {"others_cores": 1.0 * len(usable_cores())}
+    monkeypatch.setattr(MachineWatch, "read", lambda _: others)
+    assert waiting_policy("cpu") == {"OMP_WAIT_POLICY": "passive"}
+    assert waiting_policy("cuda:0") == {}
+    monkeypatch.setenv("GOMP_SPINCOUNT", "1000")
+    assert waiting_policy("cpu") == {}
+    monkeypatch.delenv("GOMP_SPINCOUNT")
+    others["others_cores"] = 0.1 * len(usable_cores())
+    assert waiting_policy("cpu") == {}
 
 
 def test_a_machine_that_does_not_say_is_unknown(tmp_path):

@@ -227,6 +227,7 @@ def test_a_block_says_what_other_work_used_and_the_optimizer_s_state_lives_on():
     assert state
     assert all(a is b for a, b in zip(state, timer.step.state_tensors(), strict=True))
     assert {"others_cores", "pages_swapped", "load_average"} <= first.conditions.keys()
+    assert 0 < (first.computing_fraction or 0) <= 1
     assert timer.step.gradients() == []
 
 

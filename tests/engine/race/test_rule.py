@@ -4,6 +4,7 @@ import itertools
 import math
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -27,6 +28,7 @@ def raced(
     seconds: float = 1.0,
     noise: float = 0.004,
     held: bool = False,
+    computing: float | None = None,
 ) -> tuple[RaceVerdict, list[RacedRound]]:
     """Race changes of these true factors, every block with a little noise."""
     rng, rounds = random.Random(1), list[RacedRound]()
@@ -40,6 +42,7 @@ def raced(
                 10 * math.prod(factors[c] for c in entry) * math.exp(rng.gauss(0, noise)),
                 others_cores,
                 was_held=held and bool(before % ENOUGH_ROUNDS),
+                computing_fraction=computing,
             )
             for entry in step.entries
             if entry != failed
@@ -173,6 +176,17 @@ def test_beside_other_work_on_the_same_cores_no_factor_is_claimed_and_the_race_e
     ahead, rounds = raced(busy, {**FACTORS, "released": 12.0}, others_cores=1.0)
     assert (ahead.claim, ahead.chosen, ahead.gain) == (SpeedClaim.AHEAD, ("released",), None)
     assert len(rounds) == FEWEST_ROUNDS + CLEAR_ROUNDS
+
+
+def test_beside_other_work_the_time_with_a_core_shows_which_change_is_faster_or_that_none_gains_half() -> None:
+    busy = Field(tuple(FACTORS), CONFLICT, cores=2, shares_cores=True)
+    ahead, rounds = raced(busy, others_cores=1.0, noise=0.05, computing=0.5)
+    assert (ahead.claim, ahead.chosen, ahead.gain) == (SpeedClaim.AHEAD, ("bf16",), None)
+    assert len(rounds) == FEWEST_ROUNDS + ENOUGH_ROUNDS
+    for factors in ({"fused": 1.2, "released": 1.0}, {"fused": 0.9, "released": 0.8}):
+        none, _ = raced(replace(busy, changes=tuple(factors)), factors, others_cores=1.0, noise=0.05, computing=0.5)
+        assert (none.claim, none.chosen) == (SpeedClaim.NO_GAIN, TODAY)
+        assert nothing_found([none]) == "No change that was tried makes this training faster by 50 % or more."
 
 
 def test_starts_that_are_held_claim_less_as_they_do_not_show_how_starts_differ() -> None:

@@ -33,12 +33,17 @@ def compare(
     others: Callable[[int], float | None] = lambda _: None,
     seconds: float = 1.0,
     candidates: Candidates | None = None,
+    computing: SpeedOf | None = None,
 ) -> tuple[SpeedVerdict, list[SpeedRound]]:
     candidates = candidates or Candidates(tuple(sizes), current, frozenset(s for s in sizes if s <= keep), cores=2)
     rounds: list[SpeedRound] = []
     while isinstance(step := decide(candidates, rounds), RunRound):
         number = len(rounds)
-        blocks = tuple(SpeedBlock(s, s / speed(s, number), 0, 1, others(number)) for s in step.sizes)
+        shares = {s: speed(s, number) / computing(s, number) if computing else None for s in step.sizes}
+        blocks = tuple(
+            SpeedBlock(s, s / speed(s, number), 0, 1, others(number), computing_fraction=share)
+            for s, share in shares.items()
+        )
         rounds.append(SpeedRound(step.stage, seconds, blocks))
         assert len(rounds) < 500, "the comparison does not end"
     return step, rounds
@@ -205,6 +210,46 @@ def test_on_a_busy_cpu_a_size_that_is_ahead_in_every_round_is_recommended_withou
     verdict, rounds = compare(once_behind, others=lambda _: 1.3, candidates=SHARED, seconds=8.0)
     assert (verdict.claim, verdict.recommended) == (NOTHING, None)
     assert len(rounds) == 6, "one round the other way ends it"
+
+
+def delayed(size: int, number: int) -> float:
+    """What the clock shows beside other work: each block is up to twice as long, small ones more often."""
+    return saturating(size) / (1 + (number * (7 if size > 16 else 11) % 10) / 10)
+
+
+def test_on_a_busy_cpu_the_time_with_a_core_shows_that_today_s_size_is_to_be_kept():
+    kept, rounds = compare(delayed, others=lambda _: 1.0, candidates=SHARED, seconds=8.0, computing=saturating)
+    assert (kept.claim, kept.recommended) == (SpeedClaim.NO_GAIN, 16)
+    assert (kept.compared.batch_size, kept.compared.other) == (64, 16)
+    assert kept.compared.low < 1.4 < kept.compared.high
+    assert len(evaluated(rounds)) == EVALUATION_ROUNDS
+
+
+def test_on_a_busy_cpu_the_time_with_a_core_shows_an_order_that_the_clock_does_not():
+    def faster(size: int, number: int) -> float:
+        return delayed(size, number) * (2 if size > 16 else 1)
+
+    ahead, rounds = compare(
+        faster,
+        others=lambda _: 1.0,
+        candidates=SHARED,
+        seconds=8.0,
+        computing=lambda size, _: saturating(size) * (2 if size > 16 else 1),
+    )
+    assert (ahead.claim, ahead.recommended, ahead.speedup) == (SpeedClaim.AHEAD, 64, None)
+    assert len(evaluated(rounds)) == EVALUATION_ROUNDS
+
+
+def test_a_training_that_waits_claims_nothing_by_the_time_with_a_core():
+    """It sleeps as long for each sample: by the clock all sizes are alike."""
+    waiting, _ = compare(
+        lambda size, _: 50.0,
+        others=lambda _: 1.0,
+        candidates=SHARED,
+        seconds=8.0,
+        computing=lambda size, _: saturating(size) * (4 if size > 16 else 1),
+    )
+    assert (waiting.claim, waiting.recommended) == (NOTHING, None)
 
 
 def test_a_block_is_never_shorter_than_what_a_scheduler_needs():

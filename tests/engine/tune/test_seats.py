@@ -17,7 +17,7 @@ from engine.tune.evidence import Ended, evidence_of
 from engine.tune.faster.run import make_faster
 from engine.tune.faster.spec import OWN, OwnRaceSpec
 from engine.tune.file_changes import WrittenFiles
-from engine.tune.reading import Reading
+from engine.tune.reading import Reading, computing_fraction
 from engine.tune.spec import TuneSpec
 from engine.tune.speed import seats as seats_module
 from engine.tune.speed.seats import Seats
@@ -184,6 +184,9 @@ def test_a_held_training_makes_the_steps_of_each_turn_and_its_loader_begins_agai
             timed = [step for step in noted.steps() if step.is_timed]
             assert (len(timed), all(10 in step.seen() for step in timed)) == (wanted, True)
             assert len(timed_pairs(noted.steps())) >= wanted - 2, "a step behind a pass's end is left out"
+            assert 0 < (computing_fraction([noted]) or 0) <= 1
+            noted.data["loader"] = (2, 4)
+            assert computing_fraction([noted]) is None, "it waits for its loader's workers"
     finally:
         _, ended = start.end()
     assert ended.exit_status is None  # it did not end by itself
