@@ -5,7 +5,7 @@
     python benchmarks/first_answers.py --summary
 
 Each run is one JSON line: `said` is its headline as printed. The truth are 200 steps of each size in plain loops of
-`plain_steps.py`, in eight starts that take turns; `first_claims.py` compares. "Keep" names no size to compare.
+`plain_steps.py`, in eight starts that take turns; `first_claims.py` compares. "Keep" that names no size has no pairs.
 """
 
 from __future__ import annotations
@@ -97,12 +97,12 @@ def row_of(what: str, load: str) -> dict[str, Any]:
         seconds, status, printed = run(what, Path(folder))
     said = headline_of(printed)
     sizes, proven = (
-        re.findall(r"(?:batch size|recommended) ([\d,]+)", said),
+        re.findall(r"(?:Use batch size|recommended|Keep batch size [\d,]+:) ([\d,]+)", said),
         re.findall(r"Certified[^:]*: (\d+) trained", printed),
     )
     row = {"what": what, "load": load, "seconds": round(seconds, 1), "status": status, "said": said, **claimed(said)}
     row |= {"certified": int(proven[-1]) if proven else None, "recommends": ""}
-    if row["claim"] not in ("keep", "none"):
+    if row["claim"] != "none" and (row["claim"] != "keep" or row["most"] is not None):
         size = int(sizes[0].replace(",", "")) if sizes else TODAY
         changes = [name for label, name in CHANGES.items() if label in said]
         row["recommends"] = json.dumps([TRAINING.get(what, MODEL), size, changes])

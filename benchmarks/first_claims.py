@@ -34,11 +34,14 @@ def claimed(said: str) -> dict[str, Any]:
     >>> claimed("Use batch size 2,048: faster than your 16 in 10 of 10 rounds.")
     {'claim': 'order', 'least': 1.0, 'most': None}
 
+    >>> claimed("Keep batch size 16: 56 is 0.8 to 1.4x as fast as the default 16.")
+    {'claim': 'keep', 'least': None, 'most': 1.4}
+
     The README's Python lines print the size alone: that it is faster is all they say.
     """
     figures = [float(each) for each in _FIGURE.findall(said.partition(_MONEY)[0])]
     if re.search("Keep batch|No change |^recommended 16$", said):
-        return {"claim": "keep", "least": None, "most": None}
+        return {"claim": "keep", "least": None, "most": max(figures, default=None)}
     if re.search(r"faster .*in \d+ of \d+ rounds|^recommended \d", said, re.IGNORECASE):
         return {"claim": "order", "least": 1.0, "most": None}
     if re.search("None is|Nothing is", said) or not figures:
@@ -52,4 +55,4 @@ def is_true(row: dict[str, Any], pairs: Sequence[float]) -> bool:
     """Whether the pairs agree: an order by their median, a bound unless all lie below it, a figure where they meet."""
     if row["claim"] == "order":
         return statistics.median(pairs) > 1
-    return max(pairs) >= row["least"] and (row["most"] is None or min(pairs) <= row["most"])
+    return (row["least"] is None or max(pairs) >= row["least"]) and (row["most"] is None or min(pairs) <= row["most"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from analysis.pages.help.documents import HelpDocument, documents
@@ -25,8 +26,8 @@ _SYNONYMS = {
     "limit a user": ("quota",),
     "limit a person": ("quota",),
     "cost": ("price",),
-    "add user": ("createsuperuser",),
-    "add a user": ("createsuperuser",),
+    "add user": ("createsuperuser", "users"),
+    "add a user": ("createsuperuser", "users"),
 }
 """What people ask for, and the documents' words for it."""
 _SMALL = {"a", "an", "and", "can", "do", "for", "how", "i", "in", "is", "it", "my", "of", "on", "the", "to", "what"}
@@ -69,6 +70,12 @@ def search(question: str) -> SearchAnswer:
     most = max((hit.held for hit in found), default=0)
     best = [hit for hit in found if hit.rank[0] >= most]
     return SearchAnswer(question, tuple(best[:MAX_RESULTS]), len(best))
+
+
+def pages_named(question: str, pages: Mapping[str, str]) -> dict[str, str]:
+    """Return those of `pages`, addresses by name, whose name holds a word of the question or what it stands for."""
+    patterns = [_beginning(term, *_SYNONYMS.get(term, ())) for term in _terms(question.split()[:MAX_WORDS])]
+    return {name: url for name, url in pages.items() if any(pattern.search(name) for pattern in patterns)}
 
 
 def _terms(words: list[str]) -> list[str]:

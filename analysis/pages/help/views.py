@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from django.contrib.admin import site
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from analysis.accounts.middleware import login_required_only, may_be_public
 from analysis.pages.help.documents import documents, documents_by_group, glossary
-from analysis.pages.help.search import MAX_CHARACTERS, search
+from analysis.pages.help.search import MAX_CHARACTERS, pages_named, search
 from analysis.pages.kinds import BY_KIND
+from analysis.permissions import may_manage
 
 
 @may_be_public
@@ -22,9 +24,17 @@ def help_page(request: HttpRequest) -> HttpResponse:
         "sections": glossary(),
         "document_groups": documents_by_group(),
         "answer": search(question) if question else None,
+        "admin_pages": pages_named(question, _admin_pages(request)),
         "max_characters": MAX_CHARACTERS,
     }
     return render(request, "analysis/help/help.html", context)
+
+
+def _admin_pages(request: HttpRequest) -> dict[str, str]:
+    if not (request.user.is_active and may_manage(request.user)):
+        return {}
+    models = (model for section in site.get_app_list(request) for model in section["models"])
+    return {str(model["name"]): model["admin_url"] for model in models}
 
 
 @may_be_public

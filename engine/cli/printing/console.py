@@ -32,7 +32,8 @@ from .terminal import BOLD, LEAST_SECONDS, say
 
 MESSAGE_MOST = 2_000
 NOT_MEASURED = "not measured"
-SILENT_SECONDS = 60.0  # longest time without a line where there is no living line
+LEFT_SECONDS, LEFT_FRACTION = 20.0, 0.2
+"""Where there is no living line, what is done and the time left are written after so long, and so much of the run."""
 ROUNDS_A_LINE = 5  # rounds of the comparison of speeds between two lines; a round takes a second or two
 
 Event = Mapping[str, Any]
@@ -111,7 +112,7 @@ class Console:
         self._run = TimeLeft(spec)
         self._begun = time.monotonic()
         self._starts = 0
-        self._written_at = 0.0
+        self._left_said_at = 0.0
         self._device = ""
         self._is_warned = False  # in the phase that goes on
         self._is_open = False
@@ -157,10 +158,10 @@ class Console:
         if line is None and event["event"] == "stage" and not self._starts:
             line = f"{event['stage']} ..."  # loading the libraries takes long, and nothing else is written by then
         is_over = event["event"] == "result" or self._run.progress.get("phase") == "finished"
-        if line is None and not is_over and seconds_of(event) >= self._written_at + SILENT_SECONDS:
-            line = describe_doing(self._doing())
+        next_at = self._left_said_at + max(LEFT_SECONDS, LEFT_FRACTION * seconds_of(event))
+        if line is None and not is_over and seconds_of(event) >= next_at:
+            line, self._left_said_at = describe_doing(self._doing()), seconds_of(event)
         if line is not None:
-            self._written_at = seconds_of(event)
             say(f"{event['seconds']:7.1f}s  {line}", self._stream)
 
     def _write_above(self, living: LivingLine, event: Event, before: Mapping[str, Any]) -> None:

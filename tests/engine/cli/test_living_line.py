@@ -125,13 +125,13 @@ def started(size: int, at: float, seconds: float) -> list[dict[str, Any]]:
     ]
 
 
-def test_a_file_gets_a_line_a_minute_while_nothing_else_is_written() -> None:
+def test_a_file_says_the_time_left_ever_less_often() -> None:
     with Console(file := io.StringIO()) as console:
         for each in starts_of_a_command():
             console(each)
     lines = [line for line in file.getvalue().splitlines() if "Search:" in line]
-    assert [line.split()[0] for line in lines] == ["110.0s", "170.0s", "230.0s"]
-    assert lines[0].endswith("Search: start 3 of about 5 with 900, 25 s each; about 40 s left")
+    assert [line.split()[0] for line in lines] == ["25.0s", "50.0s", "70.0s", "90.0s", "115.0s", "145.0s", "185.0s"]
+    assert lines[2].endswith("Search: start 3 of about 5 with 900, 25 s each; about 55 s left")
 
 
 def test_a_terminal_says_which_start_it_is_of_how_many_and_how_long_one_takes(terminal: Terminal) -> None:
