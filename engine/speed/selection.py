@@ -29,6 +29,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import takewhile
 from statistics import fmean, median, quantiles
 
@@ -114,12 +115,10 @@ def verdict_of(candidates: Candidates, rounds: Sequence[SpeedRound]) -> SpeedVer
 
 
 def _without_left_out(candidates: Candidates, rounds: Sequence[SpeedRound]) -> tuple[Candidates, list[SpeedRound]]:
-    gone = {r.left_out for r in rounds if r.left_out is not None}
+    gone = [r.left_out for r in rounds if r.left_out is not None]
     if not gone:
         return candidates, list(rounds)
-    for r in rounds:
-        if r.left_out is not None:
-            candidates = candidates.without(r.left_out)
+    candidates = reduce(Candidates.without, gone, candidates)
     whole = [r for r in rounds if r.left_out is None]
     counted = [replace(r, blocks=tuple(b for b in r.blocks if b.batch_size not in gone)) for r in whole]
     return candidates, [r for r in counted if r.blocks]
@@ -169,6 +168,12 @@ def _speeds(each: SpeedRound, candidates: Candidates) -> Speeds:
     return (each.computing_speeds() if _counts_computing(each, candidates) else None) or each.speeds()
 
 
+def _computing_speeds(rounds: Sequence[SpeedRound]) -> list[Speeds]:
+    """Return the speeds by the time that each training had a core; empty where that is not known of all rounds."""
+    known = [each for r in rounds if (each := r.computing_speeds()) is not None]
+    return known if len(known) == len(rounds) else []
+
+
 def _is_disturbed(rounds: Sequence[SpeedRound], candidates: Candidates) -> bool:
     """Whether too few rounds were quiet, on cores that other work uses, to show a factor."""
     return candidates.shares_cores and sum(not candidates.is_disturbed(r) for r in rounds) < EVALUATION_ROUNDS
@@ -195,21 +200,14 @@ class _Choice:
         """Return what disturbed rounds show of the rival and today's size; None while more of them may show it."""
         if self.current is None:
             return SpeedClaim.NOTHING
-        computing = [each for r in rounds if (each := r.computing_speeds()) is not None]
+        computing = _computing_speeds(rounds)
         if self.rival == self.current:
             return SpeedClaim.NO_GAIN if computing else SpeedClaim.NOTHING
-        known = self._gains(computing) if len(computing) == len(rounds) else None
-        claim = order_of(self._gains([r.speeds() for r in rounds]), known)
+        claim = order_of(self.gains([r.speeds() for r in rounds]), self.gains(computing) if computing else None)
         is_contradiction = claim is SpeedClaim.AHEAD and self.recommended == self.current
         return SpeedClaim.NOTHING if is_contradiction else claim
 
-    def bounds(self, rounds: Sequence[SpeedRound]) -> Interval | None:
-        """Return how many times as fast the rival is as today's size, by the time that each had a core."""
-        computing = [each for r in rounds if (each := r.computing_speeds()) is not None]
-        is_known = computing and self.rival != self.current and self.current is not None
-        return gain_beside_others(self._gains(computing)).exp() if is_known else None
-
-    def _gains(self, rounds: Sequence[Speeds]) -> list[float]:
+    def gains(self, rounds: Sequence[Speeds]) -> list[float]:
         assert self.current is not None
         return [each[self.rival] - each[self.current] for each in rounds]
 
@@ -302,9 +300,10 @@ def _verdict(
     if _is_disturbed(rounds, candidates):
         claim = choice.order(rounds) or SpeedClaim.NOTHING
         if claim is SpeedClaim.NO_GAIN:
-            bounds = choice.bounds(rounds)
-            compared = None if bounds is None else _sizes(choice.rival, choice.current or 0, bounds)
-            gain = None
+            gain = None  # by the clock
+            if choice.current is not None and choice.rival != choice.current:
+                bounds = gain_beside_others(choice.gains(_computing_speeds(rounds))).exp()
+                compared = _sizes(choice.rival, choice.current, bounds)
     elif claim in _contradicting(choice, candidates):
         claim = SpeedClaim.NOTHING
     recommended, speedup = _advice(choice, claim, gain)

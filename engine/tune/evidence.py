@@ -34,12 +34,20 @@ from .data_end import DataEnd
 from .emulated.evidence import OWN_RANKS, check_emulated, without_speed
 from .file_changes import FileChanges
 from .hook.memorymark_seen import NO_BATCH
-from .reading import Reading, Step, check_same_gpu, computing_fraction
+from .reading import Reading, Step, check_same_gpu
 from .replay import Memory
 from .script_error import TIMEOUT
 from .seen import KEPT_OUT, LastSeen
 from .spec import FUNCTION
-from .speed.timed_steps import TIMED_SECONDS, Loader, Timing, full_seconds, steps_to_time, timed_pairs
+from .speed.timed_steps import (
+    TIMED_SECONDS,
+    Loader,
+    Timing,
+    computing_fraction,
+    full_seconds,
+    steps_to_time,
+    timed_pairs,
+)
 from .varied import differences_of
 from .wanted_size import ONE_ROW, Unit, check_undivided, end_of_data, is_consumed_alike
 from .whole_run import Unseen, describe_peak

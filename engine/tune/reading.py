@@ -374,16 +374,6 @@ class Reading:
         )
 
 
-def computing_fraction(readings: Sequence[Reading]) -> float | None:
-    """Return the share of the timed steps in which a training on a CPU had a core.
-
-    None where it waits for others: its loader's workers, other ranks.
-    """
-    workers = any(workers for reading in readings for workers, *_ in [reading.data.get("loader") or (0,)])
-    found = readings[0].data.get("computing_fraction")
-    return min(found, 1.0) if found and len(readings) == 1 and not workers else None
-
-
 def _largest(found: Iterable[Shapes]) -> Shapes:
     each_tensor = zip(*found, strict=False)
     return [[max(sizes) for sizes in zip(*shapes, strict=False)] for shapes in each_tensor]

@@ -23,13 +23,22 @@ from ...speed.selection import SELECTION_ROUNDS
 from ..emulated.starts import start_ranks
 from ..evidence import Ended, Evidence
 from ..file_changes import WrittenFiles
-from ..reading import Reading, computing_fraction
+from ..reading import Reading
 from ..spec import FunctionSpec, TuneSpec
 from ..start.held import HeldStarts, is_room
 from ..start.launch import Begin, OnTick, Started, Watching, start
 from ..start.warm_server_handle import is_warm
 from ..wanted_size import Unit
-from .timed_steps import BLOCK_SECONDS, LEAST_STEPS, Loader, Timing, full_seconds, samples_of_a_step, timed_pairs
+from .timed_steps import (
+    BLOCK_SECONDS,
+    LEAST_STEPS,
+    Loader,
+    Timing,
+    computing_fraction,
+    full_seconds,
+    samples_of_a_step,
+    timed_pairs,
+)
 from .to_compare import block_seconds
 
 OF_SEARCH = (Purpose.SEARCH, Purpose.CONFIRM)

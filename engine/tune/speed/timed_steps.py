@@ -18,7 +18,7 @@ from ...results.result import Probe
 from ...results.stats import samples_per_second
 
 if TYPE_CHECKING:
-    from ..reading import Step
+    from ..reading import Reading, Step
     from ..wanted_size import Unit
 
 LEAST_STEPS = 3
@@ -119,6 +119,16 @@ def timed_pairs(steps: Sequence[Step]) -> list[tuple[Step, Step]]:
 def full_seconds(steps: Sequence[Step], batch_size: int, micro_batches: int, unit: Unit) -> list[float]:
     """Return how long each timed step took that consumed as much as most: one at a pass's end may be smaller."""
     return [b.ended_at - a.ended_at for a, b in timed_pairs(steps) if unit.held(b, batch_size) == micro_batches]
+
+
+def computing_fraction(readings: Sequence[Reading]) -> float | None:
+    """Return the share of the timed steps in which a training on a CPU had a core.
+
+    None where it waits for others: its loader's workers, other ranks.
+    """
+    waits = len(readings) > 1 or Loader(*readings[0].data.get("loader", ())).workers
+    found: float | None = readings[0].data.get("computing_fraction")
+    return min(found, 1.0) if found and not waits else None
 
 
 def _waiting(steps: Sequence[Step]) -> float | None:

@@ -17,11 +17,11 @@ from engine.tune.evidence import Ended, evidence_of
 from engine.tune.faster.run import make_faster
 from engine.tune.faster.spec import OWN, OwnRaceSpec
 from engine.tune.file_changes import WrittenFiles
-from engine.tune.reading import Reading, computing_fraction
+from engine.tune.reading import Reading
 from engine.tune.spec import TuneSpec
 from engine.tune.speed import seats as seats_module
 from engine.tune.speed.seats import Seats
-from engine.tune.speed.timed_steps import timed_pairs
+from engine.tune.speed.timed_steps import computing_fraction, timed_pairs
 from engine.tune.start.command import begin_command
 from engine.tune.start.launch import Started, Watching
 from engine.tune.wanted_size import ONE_ROW

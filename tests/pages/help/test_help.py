@@ -87,9 +87,7 @@ def test_the_search_leads_to_the_section_that_holds_the_words(alice_client: Clie
 
 
 @pytest.mark.django_db
-def test_managers_find_the_page_of_the_admin_panel_and_others_do_not(
-    alice_client: Client, root_client: Client
-) -> None:
+def test_managers_find_the_page_of_the_admin_panel_and_others_do_not(alice_client: Client, root_client: Client) -> None:
     for question, name in (("limit a user", "Quotas"), ("cost", "GPU prices"), ("add user", "Users")):
         shown = root_client.get("/help/", {"q": question}).content.decode()
         assert "In the admin panel: <a href=" in shown
