@@ -57,7 +57,6 @@ QUIET_SHARE = 1 / 3
 """Share that the evaluation spends at most on waiting for rounds without other work. Where none of any stage was quiet
 for as long, none is waited for."""
 FEWEST_DISTURBED = 2  # rounds of the evaluation, where it ends because other work stays
-
 LOOK_EVERY = 3  # rounds between two looks at the interval: each look is a chance to stop by accident
 
 _TOLERANCE = -math.log1p(-RECOMMENDED_WITHIN)
