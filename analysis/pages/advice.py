@@ -52,7 +52,7 @@ def advice(request: HttpRequest, run_id: int) -> HttpResponse:
 
 
 def _refusal(error: SpecError) -> str:
-    """Say why there is no advice, without the name of a field where the reader has typed none."""
+    """Say why there is no advice; the name of a field is left out where the reader typed none."""
     if error.field == "gpu":
         return "Choose one of the GPUs."
     return f"This run {str(error).removeprefix('result: ')}." if error.field == "result" else f"{error}."

@@ -33,8 +33,6 @@ def _rarer(settings: type) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Topic:
-    """Settings that are folded below one heading."""
-
     title: str
     names: tuple[str, ...]
     hint: str = ""
@@ -52,7 +50,7 @@ _OTHER_DEFAULTS = {"reserve_percent": DEFAULTS["reserve_fraction"] * 100}
 
 @dataclass(frozen=True)
 class GroupedField:
-    """A field, and the class by which the browser hides it from the kinds of run that do not read it."""
+    """A field, and the class by which the browser hides it for kinds of run that do not use it."""
 
     field: forms.BoundField
     css_class: str
@@ -76,7 +74,6 @@ def folded_groups(form: forms.Form, topics: Iterable[Topic]) -> list[FieldGroup]
 
 
 def any_needs_a_look(form: forms.Form, names: Iterable[str]) -> bool:
-    """Whether one of these fields is wrong or differs from its default, so that its topic must not be folded."""
     return any(name in form.errors or _is_changed(form, name) for name in names)
 
 

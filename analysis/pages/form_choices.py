@@ -20,7 +20,7 @@ from engine.text.units import parse_bytes
 def places_offered(devices: Iterable[Device], *, count: int = 1) -> dict[str, tuple[str, Placement]]:
     """Map each value of the select to its label and placement: any of a kind, any of a class, each device.
 
-    A run that needs a `count` of them together names no device: of a kind or class, its hosts have that many.
+    A run on `count` devices together names no device, only a kind or class that a host has in that number.
     """
     offered = list(devices)
     if count > 1:
@@ -59,7 +59,6 @@ def place_value(place: Placement) -> str:
 
 
 def models_by_task() -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return the choices of the select: the models of the catalogue under the task that they are trained on."""
     by_task: dict[str, list[tuple[str, str]]] = {}
     for workload in WORKLOADS.values():
         label = f"{workload.name} · {millions(workload.parameter_count)} parameters"

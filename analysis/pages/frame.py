@@ -55,8 +55,6 @@ _OWN_PAGES = ("account",)
 
 @dataclass(frozen=True, slots=True)
 class MenuEntry:
-    """One entry. `current` is the value of `aria-current`: page, true for a page below it, or empty."""
-
     title: str
     address: str
     current: str
@@ -64,14 +62,14 @@ class MenuEntry:
 
 @dataclass(frozen=True, slots=True)
 class Crumb:
-    """One step of the way. `address` is empty for the page itself, which needs no link."""
+    """One step of the way; `address` is empty for the page itself."""
 
     title: str
     address: str = ""
 
 
 def frame(request: HttpRequest) -> dict[str, Any]:
-    """Add `menu`, `breadcrumbs`, `may_...`, to offer only what is allowed, and `is_guest`: a context processor."""
+    """Add `menu`, `breadcrumbs`, `is_guest`, and `may_...` to offer only what is allowed: a context processor."""
     user = getattr(request, "user", None)  # an error page may be older than the session
     return {
         "software_version": __version__,

@@ -18,8 +18,6 @@ NEWEST_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class OfferedScript:
-    """A registered command with its last run, as the start page lists it."""
-
     name: str
     last: HistoryRow | None
 

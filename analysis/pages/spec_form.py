@@ -24,13 +24,11 @@ def too_many_requests(error: RateLimited, form: BaseForm, page: Callable[..., Ht
 
 
 class SpecForm(forms.Form):
-    """A form that describes a run."""
-
     FIELD_OF: ClassVar[Mapping[str, str]] = {}
     """The fields that are called otherwise than their setting."""
 
     def add_spec_error(self, error: SpecError) -> None:
-        """Show the spec's error at its field; of a field that is not in this form, at the top."""
+        """Show the spec's error at its field, or at the top if the form has no such field."""
         at = self.FIELD_OF.get(error.field or "", error.field)
         if at in self.fields:
             self.add_error(at, str(error).removeprefix(f"{error.field}: "))

@@ -86,7 +86,6 @@ class CommandForm(SpecForm):
 
     @property
     def more_is_open(self) -> bool:
-        """Whether a folded field is wrong, so that the page has to show it."""
         return any(field.errors for field in self.folded_fields)
 
     def clean(self) -> dict[str, Any]:
@@ -140,8 +139,6 @@ def _field(name: str) -> forms.Field:
 
 @dataclass(frozen=True, slots=True)
 class ScriptCard:
-    """A registered command with its form, and its newest runs."""
-
     form: CommandForm
     runs: list[HistoryRow]
     load: str
@@ -163,8 +160,6 @@ class ScriptCard:
 
 @with_fields({"from": WholeNumberField(required=False, help_text="A run of a registered command.")})
 class FromForm(StrictQueryForm):
-    """The run whose settings fill in its command's form."""
-
     command = forms.CharField(required=False, max_length=40, help_text="The command that is shown first.")
 
 

@@ -11,7 +11,6 @@ from analysis.presentation.origin import describe_origin
 
 
 def caveats(subjects: Sequence[ComparedRun]) -> list[tuple[list[ComparedRun], str]]:
-    """Group the runs by why their figures need care: one line for each reason."""
     runs: dict[str, list[ComparedRun]] = {}
     for subject in subjects:
         if subject.caveat:
@@ -22,10 +21,7 @@ def caveats(subjects: Sequence[ComparedRun]) -> list[tuple[list[ComparedRun], st
 def head(
     subject: ComparedRun, baseline: ComparedRun | None, query: CompareQuery, *, has_baseline: bool = True
 ) -> dict[str, Any]:
-    """Give a run's name, its swatch, and where its two links lead. Of two runs, the least, none can be left out.
-
-    Without `has_baseline` each run is held against itself, and none is a baseline.
-    """
+    """Give a run's name, its swatch and its two links; without `has_baseline` each run is compared with itself."""
     rest = tuple(run_id for run_id in query.ids if run_id != subject.run_id)
     still_baseline = query.baseline if query.baseline in rest else None
     return {

@@ -38,7 +38,7 @@ def races_context(runs: Sequence[Run], query: CompareQuery) -> dict[str, Any]:
 
 
 def races_plot(races: Sequence[ComparedRace]) -> Plot | None:
-    """Plot the speed of each change by what it does to memory, both against the race's own today; None without any."""
+    """Plot the speed of each change by its memory, both against the race's own baseline; None without any change."""
     drawn = [Trace(each.subject.name, each.subject.look, _dots(each), has_line=False) for each in races]
     traces = [trace for trace in drawn if trace.dots]
     dots = [dot for trace in traces for dot in trace.dots]

@@ -33,7 +33,7 @@ OFFERED_MAX, READ_MAX = 20, 200
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One run that can be chosen; the one that the address names is chosen already."""
+    """A run to choose; the run named in the address is chosen already."""
 
     row: HistoryRow
     is_chosen: bool
@@ -61,10 +61,7 @@ def _found(races: Sequence[Run]) -> dict[int, str]:
 
 @require_safe
 def compare(request: HttpRequest) -> HttpResponse:
-    """Compare two to eight runs with charts, up to fifty as a table; with fewer, offer runs to choose from.
-
-    An invalid address gets a 400 with the reason.
-    """
+    """Compare 2 to 8 runs with charts, up to 50 as a table, or offer runs to choose; 400 for an invalid address."""
     limits = {"charted_max": CHARTED_MAX, "compared_max": COMPARED_MAX}
     try:
         if len(ids := named_ids(request.GET)) < COMPARED_MIN:

@@ -22,10 +22,7 @@ from engine.settings.step_settings import OPTIMIZER_LABELS
 
 
 def answer(question: EstimateSpec, asked: QueryDict, table: QueryDict, *, is_private: bool) -> dict[str, Any]:
-    """Return the context of the page for a valid question, with `title` and `found`: the runs that answer it.
-
-    With `is_private` nothing of the lab is in it: neither its own prices nor which GPUs it calibrated.
-    """
+    """Return the context, with `title` and `found`; `is_private` leaves out the lab's prices and calibrations."""
     spec, gpu = question.training, question.gpu
     found = stored_estimates(spec, gpu)
     known = {

@@ -52,7 +52,7 @@ class QuestionForm(StrictQueryForm):
 
     @property
     def is_open(self) -> bool:
-        """Whether the folded settings are shown: one of them is wrong. Else the answer would be far below them."""
+        """Whether a folded setting is wrong, and so has to be shown: else the answer would be far below it."""
         return bool(self.given) and any(name in self.errors for name in FOLDED)
 
     @property
@@ -100,7 +100,7 @@ def _not_offered(value: str, known: list[str]) -> str:
 
 
 def question_of(query: QueryDict) -> QueryDict:
-    """Return the parameters that are of the question: not the filter and order of its table, nor an empty field."""
+    """Return the parameters of the question, without the filter and order of its table and without empty fields."""
     asked = without_empty(query)
     for name in (*CardsForm.base_fields, "csrfmiddlewaretoken"):
         asked.pop(name, None)
@@ -108,7 +108,6 @@ def question_of(query: QueryDict) -> QueryDict:
 
 
 def table_of(query: QueryDict) -> QueryDict:
-    """Return the filter and order of the table of all GPUs."""
     shown = QueryDict(mutable=True)
     for name in CardsForm.base_fields:
         if name in query:

@@ -41,7 +41,7 @@ _ONLY_ASKING: dict[str, Any] = {"is_guest": True, "menu": (), "is_only_asking": 
 
 @dataclass(frozen=True, slots=True)
 class LatestEstimate:
-    """A row. `smallest` is the cell with the least memory that fits today's batch size, where the matrix has it."""
+    """A row; `smallest` is the cell with the least memory that fits today's batch size, if the matrix has one."""
 
     row: HistoryRow
     smallest: MatrixCell | None = None
@@ -53,7 +53,7 @@ class LatestEstimate:
 
     @property
     def fits(self) -> str:
-        """Write "9 of 34 GPUs", or of one GPU whether; empty before there is an answer."""
+        """Write "9 of 34 GPUs", for one GPU whether the size fits; empty before there is an answer."""
         run = self.row.run
         if self.row.cards:
             return self.row.cards
@@ -73,7 +73,6 @@ class LatestEstimate:
 
 
 def latest_estimates(runs: Sequence[Run]) -> list[LatestEstimate]:
-    """Return the rows, with one further statement for all of them."""
     ids = [run.pk for run in runs if run.estimated_cards_that_fit]
     smallest = _smallest(MatrixCell.objects.filter(run__in=ids, kind=ESTIMATED), {run.pk: run for run in runs})
     return [LatestEstimate(row, smallest.get(row.run.pk)) for row in history_rows(runs, {})]
@@ -91,10 +90,9 @@ def _smallest(cells: Iterable[MatrixCell], runs: dict[int, Run]) -> dict[int, Ma
 @may_be_public
 @require_http_methods(["GET", "HEAD", "POST"])
 def estimates(request: HttpRequest) -> HttpResponse:
-    """Answer the question of the address from what is stored; a POST also starts the estimate that is missing.
+    """Answer the question of the address from stored runs; a POST also starts the missing estimate.
 
-    Guests may ask where MEMORYMARK_GUEST_ESTIMATES is set. They start nothing, and unless the server has public pages
-    they see nothing but the answer.
+    Guests may ask where MEMORYMARK_GUEST_ESTIMATES is set: they start nothing, and see only the answer.
     """
     if request.method == "POST":
         return _start(request, QuestionForm(question_of(request.POST)))
@@ -153,10 +151,7 @@ def _too_many(request: HttpRequest, wait_seconds: float) -> HttpResponse:
 
 
 def _lists(request: HttpRequest, form: QuestionForm) -> dict[str, Any]:
-    """Return the latest estimates and, where nothing is asked, how far earlier ones were off.
-
-    Guests of a public server see the estimates that have a result.
-    """
+    """Return the latest estimates (guests: those with a result) and, without a question, the errors of earlier ones."""
     latest = Run.objects.for_history().estimating().defer("result", "memory_curve")
     if is_guest(request):
         latest = latest.filter(state=State.FINISHED)

@@ -29,8 +29,6 @@ WAITING_SHOWN_PER_DEVICE = 3
 
 @dataclass(frozen=True, slots=True)
 class QueuedRun:
-    """A run in the queue. `turn` says its position where it is known."""
-
     run: Run
     name: str
     place: str
@@ -39,10 +37,7 @@ class QueuedRun:
 
 @dataclass(frozen=True, slots=True)
 class FleetDevice:
-    """A device's line. `is_silent`: its worker gives no sign of life; `is_stale`: the memory figure is old.
-
-    `hold` says which other program holds it, `running_with` which devices its run holds with it.
-    """
+    """A device's line. `hold` names another program on it, `running_with` the further devices of its run."""
 
     device: Device
     chip: Chip
@@ -65,8 +60,6 @@ class FleetDevice:
 
 @dataclass(frozen=True, slots=True)
 class FleetHost:
-    """A host with its devices, and the reason why none of them takes new runs, if there is one."""
-
     host: Host
     devices: tuple[FleetDevice, ...]
     note: str
@@ -112,7 +105,6 @@ def _with(device: Device, together: Sequence[Device]) -> str:
 
 
 def waiting_runs(runs: Iterable[Run], positions: Mapping[int, QueuePosition]) -> list[QueuedRun]:
-    """Return the runs in the order of their start, as far as that is known."""
     numbers = {number: turn.position for number, turn in positions.items()}
     ordered = sorted(runs, key=lambda run: (numbers.get(run.pk) or math.inf, run.pk))
     return [
@@ -129,8 +121,8 @@ def waiting_runs(runs: Iterable[Run], positions: Mapping[int, QueuePosition]) ->
 def memory_parts(device: Device, *, is_running: bool) -> tuple[Slice, ...]:
     """Split memory in use into ours and others', as far as the readings allow.
 
-    While no run of ours is on a card, all memory in use is others'. During a run, others are assumed to hold what they
-    held when it started. A CPU's figure is that of the whole host, and cannot be split.
+    Without a run of ours, all memory in use is others'. During a run, others are assumed to hold what they held when it
+    started. A CPU's figure is of the whole host, and cannot be split.
     """
     used, foreign = device.memory_used_bytes, device.foreign_used_bytes
     if used is None or not device.capacity_bytes:
@@ -195,7 +187,7 @@ def _chip(device: DeviceWithActivity, running: Run | None, is_silent: bool) -> C
 
 
 def _describe_maintenance(row: Host | Device, now: datetime) -> str:
-    """Say why it takes no new runs, and until when; empty where it does."""
+    """Say why the host or device takes no new runs, and until when; empty where it does."""
     ends, parts = row.maintenance_until, []
     if row.drained:
         parts.append("drained: takes no new runs")

@@ -38,10 +38,7 @@ class DayPicture:
 
 @dataclass(frozen=True, slots=True)
 class UsePicture:
-    """The use of a device or a person as pictures, with the days of their table: those of which anything is known.
-
-    A day of a device has the memory that all programs held, one of a person what was left unused, where it is known.
-    """
+    """Pictures of the use of a device or a person; memory is what all programs held, or what the person left unused."""
 
     use: Use
     held: DayPicture
@@ -54,7 +51,7 @@ class UsePicture:
 
 @dataclass(frozen=True, slots=True)
 class UnusedRow:
-    """A row of one of the two tables. `address` are its runs in the list, empty where the list cannot select them."""
+    """A row of one of the two tables. `address` leads to its runs; empty where the list cannot select them."""
 
     unused: Unused
     name: str
@@ -112,7 +109,7 @@ def _picture(device: Device, use: Use, memory: Mapping[tuple[int, date], DeviceD
 
 
 def _memory_picture(device: Device, days: Sequence[DeviceDay | None]) -> DayPicture | None:
-    """Draw the mean memory in use before the most, where it is known; None without any."""
+    """Draw the mean memory in use in front of the maximum; None without readings."""
     known = [day for day in days if day]
     if not known or not device.capacity_bytes:
         return None
@@ -130,7 +127,7 @@ def _memory_picture(device: Device, days: Sequence[DeviceDay | None]) -> DayPict
 
 
 def _busy_picture(device: Device, days: Sequence[DeviceDay | None]) -> DayPicture | None:
-    """Draw the days of which a driver told how busy the GPU was, for any program; None without any."""
+    """Draw the days with a driver's reading of how busy the GPU was, by any program; None without any."""
     known = [day for day in days if day and day.busy_reading_count]
     if not known:
         return None

@@ -89,7 +89,7 @@ def _context(query: FleetQuery) -> dict[str, Any]:
 
 
 def _reported() -> list[Device]:
-    """Read the devices that reported runs named last. They take no runs: no worker of this portal serves them."""
+    """Read the devices last named by reports. They take no runs, because no worker of this portal serves them."""
     devices = Device.all_devices.filter(is_reported=True).select_related("host")
     live = Run.objects.running().filter(device=OuterRef("pk")).values("device").annotate(count=Count("pk"))
     return list(devices.annotate(live_count=Subquery(live.values("count"))).order_by("-last_seen_at")[:REPORTED_MAX])

@@ -16,8 +16,6 @@ from analysis.pages.help.markdown import Rendered, rendered
 
 @dataclass(frozen=True, slots=True)
 class DocumentGroup:
-    """One of the four groups of documents: what a reader wants, and the files that serve it."""
-
     title: str
     purpose: str
     names: tuple[str, ...]
@@ -47,8 +45,6 @@ _FOLDER = Path(settings.BASE_DIR) / "docs"
 
 @dataclass(frozen=True, slots=True)
 class HelpDocument:
-    """One file of docs/, and its page."""
-
     name: str
     text: str
     page: Rendered
@@ -105,6 +101,5 @@ def sections(markdown: str) -> list[Section]:
 
 
 def _inline(text: str) -> SafeString:
-    """Turn `code` and *emphasis* into HTML; everything else is escaped."""
     html = _EMPHASIS.sub(r"<em>\1</em>", _CODE.sub(r"<code>\1</code>", escape(text)))
     return mark_safe(html)  # noqa: S308  # escaped above, and the file is part of the installation

@@ -39,8 +39,6 @@ _ATTRIBUTES: dict[str, set[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading below the title: its level, text and anchor."""
-
     level: int
     text: str
     anchor: str
@@ -48,7 +46,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class TextSection:
-    """The plain text below one heading, for the search. The title's own section has an empty anchor."""
+    """The plain text below one heading, for the search; the title's own section has an empty anchor."""
 
     title: str
     anchor: str
@@ -59,8 +57,6 @@ class TextSection:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A document as a page: title, HTML without the title, headings, and its text by sections."""
-
     title: str
     html: SafeString
     headings: tuple[Heading, ...]
@@ -112,7 +108,6 @@ def _with_anchors(tokens: Sequence[Token]) -> Iterator[Heading]:
 
 
 def _without_title(tokens: list[Token]) -> tuple[str, list[Token]]:
-    """Take the first heading out: the page shows it above the facts of the document."""
     if tokens and tokens[0].type == "heading_open":
         return _plain(tokens[1]), tokens[3:]
     return "", tokens

@@ -35,8 +35,6 @@ _SMALL = {"a", "an", "and", "can", "do", "for", "how", "i", "in", "is", "it", "m
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A section that holds as many of the words as any, and its text around the best place."""
-
     document: HelpDocument
     section: TextSection
     before: str
@@ -48,8 +46,6 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
-    """What a search found: the best sections, and how many there are in all."""
-
     question: str
     results: tuple[Found, ...]
     count: int
@@ -57,7 +53,7 @@ class SearchAnswer:
 
 
 def search(question: str) -> SearchAnswer:
-    """Find the sections that hold most of the words, whatever their case: first those whose heading does."""
+    """Find the sections with most of the words, whatever their case; a word in the heading counts first."""
     words = question.replace("-", " ").split()
     if len(question) > MAX_CHARACTERS or len(words) > MAX_WORDS:
         problem = f"Search for at most {MAX_WORDS} words and {MAX_CHARACTERS} characters."
@@ -108,9 +104,9 @@ def _match(
 
 
 def _excerpt(section: TextSection, patterns: list[re.Pattern[str]], phrase: re.Pattern[str]) -> tuple[str, str, str]:
-    """Cut out the text around the phrase, else around the longest word found: before it, itself, and after it.
+    """Cut out the text around the phrase, or else the longest word found; return it with what is before and after.
 
-    Code is shown only where no sentence holds a word: out of its lines it reads badly.
+    Code is shown only where no sentence holds a word.
     """
     in_prose = any(pattern.search(section.prose) for pattern in patterns)
     text = section.prose if in_prose or not any(pattern.search(section.text) for pattern in patterns) else section.text

@@ -37,7 +37,7 @@ _MARKUP = re.compile(r"<[^>]*>")
 
 @dataclass(frozen=True, slots=True)
 class LineCell:
-    """One value of a line. A missing one is a dash in the table, and left out of the card on a phone."""
+    """One value of a line; a missing one is a dash in the table, and is left out of the card on a phone."""
 
     column: Column
     content: str
@@ -54,14 +54,12 @@ class LineCell:
 
     @property
     def title(self) -> str:
-        """Its whole text, for the tooltip of a cell that is cut; empty for a picture and a missing value."""
+        """Return the whole text for the tooltip of a cut cell; empty for a picture and a missing value."""
         return "" if self.is_absent else " ".join(html.unescape(_MARKUP.sub("", self.content)).split())
 
 
 @dataclass(frozen=True, slots=True)
 class RunLine:
-    """One run: its heading, then a cell for each further column."""
-
     run: Run
     kind: Presentation
     title: str
@@ -88,7 +86,6 @@ def filled_columns(shown: Sequence[RunLine], columns: tuple[Column, ...]) -> tup
 
 
 def has_line(run: Run) -> bool:
-    """Whether the run has figures of batch sizes: an estimate for all GPUs has no single ones, and a race has none."""
     kind = presentation_of(run)
     is_compared = kind.compared_by == BATCH_SIZES and not kind.not_compared
     return run.state == State.FINISHED and run.gpu != ALL_GPUS and is_compared

@@ -144,8 +144,6 @@ def view_delete(request: HttpRequest, view_id: int) -> HttpResponseRedirect:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A bulk action: its label, the word for its outcome, and the service that does it."""
-
     label: str
     done: str
     do: Callable[..., BulkResult]

@@ -22,10 +22,7 @@ REHEARSAL_MODEL, REHEARSAL_LIMIT = "bert-tiny", "512MiB"
 
 
 def first_values(devices: Iterable[Device]) -> dict[str, Any]:
-    """Return the initial values of the form: those of a short CPU run, or of a GPU run where there is an accelerator.
-
-    Without any device the form is for an estimate.
-    """
+    """Return the form's first values: a short CPU run, a GPU run with an accelerator, an estimate without a device."""
     offered = list(devices)
     if not offered:
         return {"model": "bert", "kind": Run.Kind.ESTIMATE}
@@ -35,10 +32,7 @@ def first_values(devices: Iterable[Device]) -> dict[str, Any]:
 
 
 def values_of(run: Run, kind: str = "", devices: Iterable[Device] = ()) -> dict[str, Any]:
-    """Read a stored run's settings as the form's first values, to change one and run again.
-
-    `kind` turns an estimate into a measurement, where possible on a card of those it was for, or the other way round.
-    """
+    """Read a stored run's settings as first values; `kind` makes a measurement of an estimate or vice versa."""
     pages = pages_of(run)
     starts = RunKind(kind) if kind in dict(PUBLISHED_KINDS) else pages.form_kind
     spec = pages.form_settings(run)
@@ -77,7 +71,7 @@ def values_of(run: Run, kind: str = "", devices: Iterable[Device] = ()) -> dict[
 
 
 def _has_settings_of_profile(spec: dict[str, Any]) -> bool:
-    """Whether a form with these settings and the profile means the same training: none of it was set to its default."""
+    """Whether the form's settings with the profile mean the same training: none was set to its default."""
     workload = stored_workload(spec)
     if spec.get("like") not in PROFILES or workload is None:
         return False

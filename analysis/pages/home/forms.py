@@ -140,7 +140,7 @@ class RunForm(SpecForm):
     SEARCHED = {"model": "Search models", "gpu": "Search GPUs"}
 
     def __init__(self, *args: Any, devices: Iterable[Device], silent: Iterable[Device] = (), **kwargs: Any) -> None:
-        """`devices` can be chosen; `silent` ones cannot, because when they would start a run is unknown."""
+        """`devices` can be chosen; `silent` ones cannot, because nobody knows when they would start a run."""
         super().__init__(*args, **kwargs)
         self.devices = list(devices)
         self.places = places_offered(self.devices)
@@ -213,7 +213,6 @@ class RunForm(SpecForm):
 
     @property
     def more_is_open(self) -> bool:
-        """Whether a setting below "More settings" is wrong or differs from its default."""
         return any_needs_a_look(self, self.OPEN) or any(group.is_open for group in self.folded_groups)
 
     @property
@@ -253,7 +252,7 @@ class RunForm(SpecForm):
 
     @property
     def _starts(self) -> RankStarts:
-        """Read how ranks are to be measured; nothing for estimates. Raises SpecError."""
+        """Read how ranks are to be measured; empty for estimates. Raises SpecError."""
         given = {name: self.cleaned_data.get(name) or None for name in _STARTS if self.reads(name)}
         if self.data.get("limit_only"):
             given["compare_speed"] = False
@@ -290,7 +289,7 @@ class RunForm(SpecForm):
 
 
 def _with_its_pair(field: str) -> tuple[str, ...]:
-    """Return the field, with the one that it does not go without: ranks and their strategy."""
+    """Return the field together with its partner: ranks and their strategy go together."""
     return OF_SEVERAL_GPUS if field in OF_SEVERAL_GPUS else (field,)
 
 

@@ -21,8 +21,6 @@ from engine.time_left import describe_left
 
 @dataclass(frozen=True, slots=True)
 class OutlookText:
-    """The sentences, and the run that says the size."""
-
     size: KnownSize | None
     seconds: str
     queue: str
@@ -31,7 +29,7 @@ class OutlookText:
 
 
 def outlook_of(form: RunForm) -> OutlookText | None:
-    """Return what to expect of the measurement that a form describes; None while a field that decides it is wrong."""
+    """Return what to expect of the form's measurement; None while a field that decides it is wrong."""
     if not form.is_valid() or form.spec is None or not form.reads("device"):
         return None
     devices = form.candidate_devices
@@ -48,7 +46,7 @@ def _seconds(known: Outlook, spec: RunSpec) -> str:
 
 
 def _queue(devices: Sequence[DeviceWithActivity]) -> str:
-    """Write who is first on these devices: "No run waits."."""
+    """Write who is first on these devices, or "No run waits."."""
     if not any(device.is_up for device in devices):
         return "No worker is up: the run waits until one is."
     if waiting := waiting_for(devices):
@@ -64,7 +62,7 @@ def _queue(devices: Sequence[DeviceWithActivity]) -> str:
 
 
 def warn_of_load(devices: Iterable[DeviceWithActivity]) -> str:
-    """Warn that others use the cores; empty where none of these devices is this host's CPU, or a run makes the load."""
+    """Warn that others use the cores; empty unless a device is this host's CPU and no run causes the load."""
     here = [device for device in devices if device.kind == "cpu" and device.host.name == settings.HOST_NAME]
     if not here or any(device.running_id is not None for device in here):
         return ""

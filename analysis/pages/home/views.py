@@ -54,11 +54,6 @@ DEVICES_MAX = 12
 
 @dataclass(frozen=True, slots=True)
 class RecentRuns:
-    """The newest runs on devices, and the newest estimates, which take one line.
-
-    Each is a query of its own: an estimate of every GPU of the catalogue must not push out what was measured.
-    """
-
     on_devices: list[Run]
     estimates: list[Run]
 
@@ -83,8 +78,7 @@ class RecentRuns:
 def home(request: HttpRequest) -> HttpResponse:
     """Show the form, empty or filled; to guests of a public server the latest results.
 
-    `?from=<run>` and `?clone=<run>` fill it with that run's settings, `?model=bert&...` with those of the address,
-    which take precedence over the run's.
+    `?from=<run>` and `?clone=<run>` fill it with a run's settings; `?model=bert&...` overrides single ones.
     """
     if is_guest(request):  # the runs that have a result, without devices, queue, or names of people and hosts
         recent = RecentRuns.of(Run.objects.filter(state=State.FINISHED))
@@ -105,7 +99,7 @@ def home(request: HttpRequest) -> HttpResponse:
 def run_create(request: HttpRequest) -> HttpResponse:
     """Store a run, or show the form again: with all its errors, or with an earlier result of the same spec.
 
-    `again` means that the person has seen that result and wants to measure again.
+    `again` means: the person has seen that result and wants to measure again.
     """
     if request.method != "POST":
         return redirect("home")
@@ -127,10 +121,7 @@ def run_create(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def run_outlook(request: HttpRequest) -> HttpResponse:
-    """Answer what to expect of the run that the form describes: a part of the page, which changes nothing.
-
-    A POST, because a pasted config.json is longer than an address may be.
-    """
+    """Answer what to expect of the form's run; a POST, because a pasted config.json is too long for an address."""
     devices, silent = devices_offered(request)
     form = RunForm(request.POST, devices=devices, silent=silent)
     return render(request, "analysis/parts/home/outlook.html", {"outlook": outlook_of(form)})
@@ -144,10 +135,7 @@ def device_list(request: HttpRequest) -> HttpResponse:
 
 
 def _created(form: RunForm, user: Any) -> Run | None:
-    """Store the run. None: nothing is stored, and the form shows all errors, not only the first.
-
-    Raises RateLimited.
-    """
+    """Store the run and return it; None if the form has errors, of which it then shows all. Raises RateLimited."""
     run = None
     with transaction.atomic():
         while run is None and form.can_be_checked:
@@ -222,7 +210,7 @@ def _devices_context(request: HttpRequest) -> dict[str, Any]:
 
 
 def _own_waiting(user: Any) -> list[QueuedRun]:
-    """Read this person's first waiting runs, with their positions where those are worked out."""
+    """Read this person's first waiting runs, with their positions where known."""
     own = Run.objects.on_devices().queued().filter(cancel_requested=False, requested_by=user).with_places()
     first = list(own.defer("result", "memory_curve").order_by("-priority", "created_at", "id")[:OWN_SHOWN])
     return waiting_runs(first, queue_positions(first))

@@ -17,16 +17,13 @@ from engine.tune.catalogue.spec import request_in
 
 
 class Command(Measurement):
-    """Its result has the page of a measurement; only a registered command can be started, on a page of its own.
-
-    Ranks of a model of the catalogue are started by the form of measurements.
-    """
+    """A measurement's page; ranks of a catalogue model start from its form, registered commands from their own page."""
 
     views = "analysis.pages.commands.views"
     form_label = ""
 
     def result_page(self, run: Run, query: QueryDict, user: User | None = None) -> Page:
-        """Return the page of a measurement, with changes that nobody can estimate instead of those to estimate."""
+        """Return a measurement's page, with changes to try instead of estimated ones, which are not possible here."""
         template, context = super().result_page(run, query, user)
         if run.spec.get("catalogue"):  # it has settings to change, not a script's
             return template, context

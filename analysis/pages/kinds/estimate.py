@@ -50,8 +50,6 @@ _DEFAULT = "fit"
 
 
 class CardsForm(StrictQueryForm):
-    """The parameters of the table."""
-
     card = forms.CharField(label="GPU", max_length=60, required=False, help_text="Part of its name.")
     sort = forms.ChoiceField(
         label="Sorted by", choices=[(key, text) for key, (text, *_) in _SORTS.items()], initial=_DEFAULT, required=False
@@ -61,7 +59,7 @@ class CardsForm(StrictQueryForm):
 
 @dataclass(frozen=True, slots=True)
 class Cards:
-    """The rows to show, of `count` in all, and the form that chose them; `asked` is the rest of the address."""
+    """The rows to show of `count` in all, and the form that chose them; `asked` is the rest of the address."""
 
     form: CardsForm
     rows: Sequence[GpuRow]
@@ -113,7 +111,7 @@ def cards_context(
     query: QueryDict,
     asked: QueryDict | None = None,
 ) -> dict[str, Any]:
-    """Return the table of all GPUs; `left_out` are those that cannot run the settings."""
+    """Return the table of all GPUs; `left_out` are the GPUs that cannot run the settings."""
     rows = summary.gpu_rows(estimates, int(spec["current_batch_size"]), prices)
     return {
         "title": headline_of_all(estimates, spec, len(left_out), prices),
@@ -123,7 +121,7 @@ def cards_context(
 
 
 def cards_shown(rows: Sequence[GpuRow], query: QueryDict, asked: QueryDict | None = None) -> Cards:
-    """Filter and sort the GPUs by the address. One that is wrong shows all, with what is wrong."""
+    """Filter and sort the GPUs by the address; with an invalid address show all, and say what is wrong."""
     form, asked = CardsForm(without_empty(query)), asked or QueryDict()
     if form.problems:
         return Cards(form, rows, len(rows), asked)
@@ -140,8 +138,6 @@ def cards_shown(rows: Sequence[GpuRow], query: QueryDict, asked: QueryDict | Non
 
 
 class Estimate(KindPages):
-    """It needs no device, and its result is that of one GPU, or of all."""
-
     views = "analysis.pages.estimates.views"
     form_label = "Estimate for any GPU"
     form_leaves_out = ("device", "time_budget_seconds", "reserve_percent", "accepts_shared_device", *OF_STARTS)

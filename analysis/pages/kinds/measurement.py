@@ -42,8 +42,6 @@ _INTERNAL = frozenset({"torchvision_schemas_declared", "run_key"})
 
 
 class Measurement(KindPages):
-    """A search for the largest and the fastest batch size of a model."""
-
     form_label = "Measure on a device here"
 
     def result_page(self, run: Run, query: QueryDict, user: User | None = None) -> Page:
@@ -54,7 +52,7 @@ class Measurement(KindPages):
 
 
 def primary_action(run: Run, result: Measured, *, has_paste: bool, can_change: bool, again_command: str = "") -> str:
-    """Return the one next step that a result offers, by the name that the template `primary.html` has for it."""
+    """Return the one next step that a result offers, by its name in the template `primary.html`."""
     sizes = [point.batch_size for point in (result.recommended, result.current) if point is not None]
     keeps_today = len(sizes) == 2 and sizes[0] == sizes[1]
     if has_paste and not keeps_today:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 
 class Race(KindPages):
-    """It is requested by the API or a button, and its result is a table of settings with the lines to paste."""
-
     def change_address(self, run: Run) -> str:
         return ""
 

@@ -15,8 +15,6 @@ from engine.documents.validated import Validated
 
 
 class Validation(KindPages):
-    """It is started on a page of its own, and its result is checks with a verdict."""
-
     views = "analysis.pages.validations.views"
     help_text = "Check the backward pass and torch.compile on your device."
 

@@ -66,7 +66,7 @@ def _measured_until_then(run: Run) -> dict[str, Any]:
 
 
 def attempts_shown(run: Run) -> list[Attempt]:
-    """Return all attempts if there is more than one, or one that gave no result."""
+    """Return all attempts if there are several, or a single one without a result."""
     attempts = list(run.attempts.select_related("device__host"))
     is_plain = len(attempts) == 1 and (not run.is_over or run.state == State.FINISHED)
     return [] if is_plain else attempts

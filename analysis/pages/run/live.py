@@ -29,10 +29,7 @@ SLOWEST_SECONDS = 15
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a poller has already: a checksum of the state, the attempt, its last probe and line, its interval.
-
-    The last one is a checksum of the progress, which changes more often than the state that is read aloud.
-    """
+    """What a poller has already; `progress` is a checksum apart, as it changes more often than the state read aloud."""
 
     state: int = 0
     attempt: int = 0
@@ -43,7 +40,7 @@ class Seen:
 
     @classmethod
     def of(cls, text: str) -> Seen:
-        """Read it from an address; an invalid value means that the poller has nothing."""
+        """Read an address; an invalid value means that the poller has nothing yet."""
         parts = text.split(".")
         are_numbers = all(part.isascii() and part.isdecimal() and len(part) < 11 for part in parts)
         return cls(*map(int, parts)) if are_numbers and len(parts) == len(cls.__slots__) else cls()
@@ -54,7 +51,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """The stored data of an unfinished run. `lines` are new to the poller; `seen` is what it has afterwards."""
+    """The stored data of an unfinished run; `lines` are new to the poller, `seen` is what it has afterwards."""
 
     run: Run
     turn: QueuePosition | None
@@ -157,7 +154,7 @@ def chart_so_far(run: Run, attempt: Attempt | None, probes: Sequence[Measurement
 def stored_probe_lines(
     run: Run, probes: Sequence[Measurement], estimate: EstimatedCard | None = None
 ) -> list[ProbeLine]:
-    """Return table rows of the last attempt's probes; of the roles only today's size is known yet."""
+    """Return table rows of the last attempt's probes; the only role known yet is today's size."""
     carried = frozenset(map(probe_key, (row for row in probes if row.is_carried)))
     return probe_lines(probes, {"current": run.spec.get("current_batch_size")}, carried, estimate)
 

@@ -18,8 +18,6 @@ _USUAL_DAYS = 30
 
 
 class ShareForm(forms.Form):
-    """How long a new link is valid."""
-
     days = forms.ChoiceField(label="Valid for", required=False)
 
     def __init__(self, data: QueryDict | None = None) -> None:

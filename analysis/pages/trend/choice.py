@@ -23,10 +23,7 @@ SERIES_MAX = 50
 
 @dataclass(frozen=True, slots=True)
 class KnownSeries:
-    """An existing series: its address, its newest run, and the runs whose largest batch size counts, oldest first.
-
-    Those count that the charts of the series show: certified, on a device that nobody else used.
-    """
+    """A series: its address, its newest run, and the runs in its charts (certified, unshared device), oldest first."""
 
     address: str
     model_name: str
@@ -76,7 +73,7 @@ class KnownSeries:
 
 
 def known_series(runs: Iterable[Run]) -> tuple[list[KnownSeries], int]:
-    """Find the series of these runs, given newest first: those with the most runs first, and how many are left out."""
+    """Find the series of these runs, given newest first: the longest first, with the count of those left out."""
     found: dict[SeriesKey, list[Run]] = defaultdict(list)
     for run in runs:
         found[SeriesKey.of_run(run.spec, run.device_name)].append(run)

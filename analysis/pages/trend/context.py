@@ -35,7 +35,7 @@ from engine.results.figure_kinds import EMULATED
 def trend_context(
     query: SeriesKey, samples: Sequence[Sample], acknowledgements: Acknowledgements, *, is_cut: bool
 ) -> dict[str, Any]:
-    """Give the page `samples`, oldest first; `is_cut`: there are older ones that are not shown."""
+    """Return the context for `samples`, oldest first; `is_cut`: older samples are not shown."""
     series, marks = series_of(samples), version_marks(samples)
     steps = [found for one in series for found in steps_found(one, acknowledgements)]
     return {
@@ -72,7 +72,7 @@ def _own_settings(samples: Sequence[Sample], query: SeriesKey) -> list[str]:
 
 
 def trend_plot(series: Series, marks: Sequence[VersionMark]) -> Plot:
-    """Draw it in percent of the first stretch, so that 3 % looks the same on every chart; figures stand at lines."""
+    """Draw in percent of the first stretch, so that 3 % looks the same on every chart; lines show absolute figures."""
     base = series.stretches[0].median
     dots = tuple(_dot(series, place, base) for place in range(len(series.values)))
     thresholds = _thresholds(series, base, dots)

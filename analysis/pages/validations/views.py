@@ -115,7 +115,6 @@ class ValidationForm(SpecForm):
 
 
 def values_of(run: Run) -> dict[str, Any]:
-    """Read a stored validation's settings as the form's first values, to change one and validate again."""
     known = {name: value for name, value in run.spec.items() if value is not None}
     if "memory_limit_bytes" in known:
         known["memory_limit_bytes"] = exact_bytes_text(known["memory_limit_bytes"])

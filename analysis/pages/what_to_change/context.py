@@ -36,8 +36,6 @@ def _cards() -> list[tuple[str, object]]:
 
 
 class ChangesForm(forms.Form):
-    """The batch size that is wanted, and how much is tried."""
-
     batch_size = forms.IntegerField(label="Batch size wanted", min_value=1, max_value=MAX_BATCH_SIZE)
     scope = forms.ChoiceField(label="What is tried", choices=SCOPES, required=False)
 
@@ -46,15 +44,11 @@ class ChangesForm(forms.Form):
 
 
 class WhereForm(StrictQueryForm):
-    """A model and a GPU: which answer the page shows."""
-
     model = forms.ChoiceField(label="Model", choices=models_by_task, required=False)
     gpu = forms.ChoiceField(label="Device", choices=_cards, required=False)
 
 
 class NewChangesForm(ChangesForm, SpecForm):
-    """The same form, for a model and a GPU of which there is no run."""
-
     model = forms.ChoiceField(label="Model", choices=models_by_task)
     gpu = forms.ChoiceField(label="Device", choices=_cards)
     field_order = ("model", "gpu", "batch_size", "scope")
@@ -84,7 +78,7 @@ def changes_context(run: Run, user: User | None) -> dict[str, Any]:
 
 
 def change_start(run: Run, *, is_refused: bool) -> dict[str, Any] | None:
-    """Return what the form that finds out what to change needs; None where the place cannot be estimated."""
+    """Return what the form that asks what to change needs; None where the place cannot be estimated."""
     if rules_of(run).place(run) is None:
         return None
     earlier = newest_changes(run)
@@ -101,7 +95,7 @@ def change_start(run: Run, *, is_refused: bool) -> dict[str, Any] | None:
 
 
 def size_wanted(run: Run, *, is_refused: bool) -> int:
-    """Return the size to ask about: today's where it does not fit, else the first that does not."""
+    """Return the size to ask about: today's where it does not fit, else the first size too large."""
     today = int(run.spec["current_batch_size"])
     if is_refused:
         return today

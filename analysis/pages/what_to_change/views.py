@@ -27,7 +27,7 @@ LATEST = 10
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def overview(request: HttpRequest) -> HttpResponse:
-    """Show the newest answer for a model and a card, and the form that finds out another."""
+    """Show the newest answer for a model and a card, and the form that asks for another."""
     if request.method == "POST":
         form = NewChangesForm(request.POST)
         return start_run(request, form, partial(_page, request, form, {}))
