@@ -29,8 +29,6 @@ SCRIPT_RUNS_MAX = 1_000
 
 @dataclass(frozen=True, slots=True)
 class LargestSaving:
-    """The setup whose recommended size saves most in a year."""
-
     run_id: int
     name: str
     batch_size: int
@@ -48,14 +46,14 @@ class LabTotals:
 
 
 def lab_totals(shown: Iterable[Run] = ()) -> LabTotals:
-    """Return those that this process read last, while they are fresh and the runs beside them are the same."""
+    """Return the totals that this process read last, while they are fresh and `shown` is unchanged."""
     seen = zlib.crc32(repr([(run.pk, run.state) for run in shown]).encode())
     totals: LabTotals | None = cache.get_or_set(f"{CACHE_KEY}.{seen}", lab_totals_read, KEPT_SECONDS)
     return lab_totals_read() if totals is None else totals
 
 
 def lab_totals_read() -> LabTotals:
-    """Five statements: none of them opens a result."""
+    """Read the totals by five statements, none of which opens a result."""
     measured = MatrixCell.objects.filter(kind=MEASURED).values_list("run", flat=True), _newest_of_scripts()
     columns = ("pk", "model", *FIGURES)
     rows = [row for ids in measured for row in Run.objects.filter(pk__in=ids).order_by().values(*columns)]

@@ -87,10 +87,7 @@ class ComparedRun:
 
     @property
     def spec(self) -> Mapping[str, Any]:
-        """Return its settings; of ranks those that each of them trains, with the limits of the run.
-
-        A script that trains with its own batch size has that of its result.
-        """
+        """Return the settings; of ranks what each one trains, of a script with the batch size of its result."""
         stored: dict[str, Any] = self.run.spec
         if not self.is_of_ranks:
             is_own = stored.get("batch") == OWN
@@ -116,7 +113,7 @@ class ComparedRun:
 
     @property
     def workload(self) -> tuple[str, str]:
-        """The model and the shape of its input: a sample of one workload is another amount of work than of another."""
+        """Return the model and its input shape: samples of two workloads are different amounts of work."""
         return self.model_name, labels.describe_input(self.spec)
 
     @property
@@ -206,7 +203,7 @@ def _estimated(run: Run, estimates: Sequence[EstimatedCard]) -> ComparedRun:
 
 
 def baseline_of(subjects: Sequence[ComparedRun], query: CompareQuery) -> ComparedRun | None:
-    """Choose the one that was named, else the first that has figures, before reported ones that nobody trusts."""
+    """Choose the named run, else the first with figures; untrusted reports come last."""
     if query.baseline is not None:
         return next(subject for subject in subjects if subject.run_id == query.baseline)
     ordered = sorted(subjects, key=lambda subject: not subject.run.is_trusted)

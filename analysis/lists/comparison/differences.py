@@ -59,10 +59,9 @@ def environment_rows(subjects: Sequence[ComparedRun]) -> list[Row]:
 
 
 def mismatches(subjects: Iterable[ComparedRun]) -> dict[str, str]:
-    """Find facts of the environment that differ between runs with figures and may affect the figures.
+    """Find facts of the environment that differ between runs with figures, and may affect the figures.
 
-    An estimate has no driver and no other users, and a script may record less: these facts do not count as differences.
-    Write each with the runs of each value: "2.13.0 (runs 3, 8) · 2.12.1 (run 9)".
+    Written with the runs of each value: "2.13.0 (runs 3, 8) · 2.12.1 (run 9)". A fact not recorded is no difference.
     """
     compared = [subject for subject in subjects if subject.outcome is not None]
     found = {name: _groups(compared, name) for name in COMPARABILITY_FACTS}

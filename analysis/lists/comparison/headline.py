@@ -18,10 +18,7 @@ _NAMING = frozenset(SETTINGS[name].label for name in ("precision", "optimizer"))
 
 
 def compare_headline(subjects: Sequence[ComparedRun], baseline: ComparedRun | None, rows: Sequence[MetricRow]) -> str:
-    """Write "Run 4 is 1.40x as fast as run 2; run 5 fits the most, 104 against 60."; else only how many runs there are.
-
-    Only differences that their rows call better or worse are told.
-    """
+    """Write "Run 4 is 1.40x as fast as run 2; run 5 fits the most, 104 against 60."; else only the number of runs."""
     if baseline is not None:
         names = _names(subjects)
         fastest = _fastest(subjects, baseline, _row(rows, RECOMMENDED_SPEED), names)
@@ -66,7 +63,7 @@ def _largest(subjects: Sequence[ComparedRun], baseline: ComparedRun, row: Metric
 
 
 def _best(subjects: Sequence[ComparedRun], row: MetricRow) -> tuple[ComparedRun, Cell] | None:
-    """Return the run that is better than the baseline by most, else the baseline where a run is worse and none open."""
+    """Return the run furthest above the baseline; the baseline where a run is worse and no difference is open."""
     pairs = [(subject, cell) for subject, cell in zip(subjects, row.cells, strict=True) if cell.value is not None]
     better = [(one, cell) for one, cell in pairs if cell.delta and cell.delta.verdict == "better"]
     if better:

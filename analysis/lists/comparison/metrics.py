@@ -18,10 +18,7 @@ FACTOR_FROM = 9.0
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One figure of a run. `better` is "higher", "lower", or empty where neither is; `key` is its name for programs.
-
-    Two figures whose intervals meet are the same: the difference may be none.
-    """
+    """One figure of a run; `better` is "higher", "lower" or empty; `key` is its name for programs."""
 
     key: str
     name: str
@@ -37,10 +34,9 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """The way from the baseline's figure to this one. `fraction` is None where the baseline is 0.
+    """The way from the baseline's figure to this one; `fraction` is None where the baseline is 0.
 
-    `is_bound`: the difference is at least so much, because one of the two figures is a lower bound. `note` says what
-    the difference may come from, where that keeps it from being judged.
+    `is_bound`: at least this difference, as one figure is a lower bound. `note`: what keeps it from being judged.
     """
 
     difference: float
@@ -77,10 +73,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One run's figure, as text too, and how it compares.
-
-    There is no delta for the baseline, for another workload, and where a figure is missing.
-    """
+    """One run's figure, as text too; no delta for the baseline, for another workload, or without a figure."""
 
     text: str
     delta: Delta | None
@@ -96,8 +89,6 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class MetricRow:
-    """One metric with its cell for every run."""
-
     key: str
     name: str
     kind: str
@@ -115,7 +106,7 @@ def metric_rows(subjects: Sequence[ComparedRun], baseline: ComparedRun | None) -
 
 
 def common_batch_size(subjects: Sequence[ComparedRun]) -> int | None:
-    """Return the largest batch size whose memory is known of every run that has figures; None where there is none."""
+    """Return the largest batch size whose memory is known for every run with figures; None if there is none."""
     known = [set(subject.outcome.memory) for subject in subjects if subject.outcome]
     return max(set.intersection(*known), default=None) if known else None
 
@@ -125,7 +116,7 @@ def million_samples_usd(outcome: Outcome) -> float | None:
 
 
 def delta(metric: Metric, value: float, base: float, *, is_within_intervals: bool = False) -> Delta:
-    """From the baseline's figure to this one. Nothing is claimed of a difference that lies within the intervals."""
+    """Return the way from the baseline's figure to `value`; a difference within the intervals claims nothing."""
     difference = value - base
     fraction = difference / base if base else None
     if value == base or (not metric.is_exact and is_same_figure(value, base)):

@@ -36,8 +36,6 @@ class RunIdsField(forms.Field):
 
 
 class CompareForm(StrictQueryForm):
-    """The parameters of the page."""
-
     repeatable = ("ids",)
 
     ids = RunIdsField(required=False)
@@ -54,10 +52,7 @@ def named_ids(query: QueryDict) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CompareQuery:
-    """`?ids=3,8,9&baseline=3&x=log&y=linear`. Without a baseline it is the first run that has a result.
-
-    Raises BadQuery for runs that cannot be compared.
-    """
+    """`?ids=3,8,9&baseline=3&x=log&y=linear`; by default the first with a result is baseline. Raises BadQuery."""
 
     ids: tuple[int, ...]
     baseline: int | None = None
@@ -85,7 +80,7 @@ class CompareQuery:
 
 
 def stored_runs(ids: tuple[int, ...]) -> list[Run]:
-    """In the requested order. Raises BadQuery for one that is not stored, and for runs that have nothing in common."""
+    """Return the runs in the requested order. Raises BadQuery for unknown runs, and runs with nothing in common."""
     runs = Run.objects.with_places().in_bulk(ids)
     missing = [str(run_id) for run_id in ids if run_id not in runs]
     if missing:

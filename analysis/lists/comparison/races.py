@@ -37,7 +37,7 @@ class ComparedRace:
 
     @property
     def recommended(self) -> tuple[str, ...]:
-        """The labels of what is recommended for speed; of another batch size that it is larger."""
+        """Return the labels recommended for speed; another batch size is only called larger."""
         if self.race is None or not self.race.factor:
             return ()
         return (*self.race.recommended, *([LARGER_BATCH] if self.race.own_size is not None else []))
@@ -49,10 +49,7 @@ class ComparedRace:
 
 @dataclass(frozen=True, slots=True)
 class ChangeCell:
-    """What one race showed of a change; all is empty where its table has none. `memory` is against its own today's.
-
-    One that failed in its first start was tried, and has a note alone.
-    """
+    """One race's result for a change, against its own baseline; empty if untried, only a note if it failed to start."""
 
     speed: str = ""
     memory: str = ""
@@ -64,8 +61,6 @@ class ChangeCell:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRow:
-    """One change, or several together, with a cell for each race."""
-
     label: str
     cells: tuple[ChangeCell, ...]
 

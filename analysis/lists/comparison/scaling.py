@@ -30,10 +30,7 @@ def scaling_rows(subjects: Sequence[ComparedRun]) -> list[MetricRow]:
 
 
 def efficiency(several: ComparedRun, alone: ComparedRun) -> Range | None:
-    """Return the speed of each GPU of several as a share of one GPU's alone, from low to high.
-
-    It is that of the largest batch size of a GPU whose speed has an interval in both runs; None without one.
-    """
+    """Return the speed per GPU as a share of one GPU's alone, at the largest size timed in both; else None."""
     one, other = several.outcome, alone.outcome
     if one is None or other is None:
         return None

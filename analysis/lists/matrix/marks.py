@@ -25,7 +25,7 @@ def _marked(cells: Sequence[ShownCell], batch_size: int) -> tuple[ShownCell, ...
 
 
 def join_limits(cards: Sequence[CardColumn], rows: Sequence[WorkloadRow]) -> tuple[list[CardColumn], list[WorkloadRow]]:
-    """Join the columns of each CPU into one, whose cells are those of the largest memory limit that has any."""
+    """Join the columns of each CPU into one, with the cells of its largest memory limit that has any."""
     places: dict[tuple[str, bool], list[int]] = defaultdict(list)
     for place, card in enumerate(cards):
         places[(card.short_name if card.is_cpu else card.key, card.is_cpu)].append(place)

@@ -25,7 +25,7 @@ OF_THE_PAGE = ("cards", "batch")
 
 @with_fields({name: setting_field(name, help_text="") for name in TRAINING_SETTINGS})
 class MatrixForm(StrictQueryForm):
-    """The address of the page: a field that it leaves out has the default of a new run."""
+    """The address of the page; a missing field has the default of a new run."""
 
     cards = forms.ChoiceField(label="GPUs shown", choices=CARDS.items(), initial="usual", required=False)
 
@@ -58,8 +58,6 @@ class MatrixForm(StrictQueryForm):
 
 
 class MatrixPageForm(MatrixForm):
-    """The query of the page, which also marks the cheapest card for a batch size."""
-
     batch = WholeNumberField(
         label="Your batch size today",
         required=False,
@@ -70,7 +68,6 @@ class MatrixPageForm(MatrixForm):
 
 
 def stored_cells(form: MatrixForm) -> QuerySet[MatrixCell]:
-    """Return the cells with these settings, and where their runs are from."""
     columns = (field.name for field in MatrixCell._meta.concrete_fields)
     origin = ("run__reported_from", "run__is_trusted", "run__requested_by__username")
     return MatrixCell.objects.filter(**form.cell_columns).select_related("run__requested_by").only(*columns, *origin)

@@ -88,8 +88,6 @@ class ShownCell:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadRow:
-    """A workload and its cells, one for each card."""
-
     model: str
     name: str
     input: str
@@ -131,10 +129,7 @@ def matrix_table(
 def _cards(
     form: MatrixForm, workloads: Iterable[Cells], devices: Iterable[Device], prices: Mapping[str, Price]
 ) -> list[CardColumn]:
-    """Sort the measured first, in each half the smallest first and CPUs last.
-
-    Usually those of the lab, those measured, and those with a price.
-    """
+    """Return the lab's, the measured and the priced cards: the measured first, each half by size with CPUs last."""
     here: dict[str, tuple[str, int]] = {}
     for device in devices:
         gpu = gpu_of(device)

@@ -19,11 +19,10 @@ RUN = "run"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column.
+    """One column; `order` is its natural order with tie-breaks, empty where it cannot be sorted.
 
-    `order` is the natural order, its tie-breaks included; the other direction is the exact reverse. `absent` is
-    what stands where there is no value; such runs come last in both directions. Without `order` it is not sorted on.
-    A figure is measured, or derived from what was: only finished measurements have one.
+    `absent` stands for a missing value: such runs come last in both directions. Only finished measurements have
+    figures.
     """
 
     key: str
@@ -102,8 +101,6 @@ def moved(keys: tuple[str, ...], key: str, by: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """A column, and whether its natural order is reversed."""
-
     column: Column
     is_reversed: bool
 

@@ -39,14 +39,10 @@ _MOMENT = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%d
 
 
 class YesOrNoFilter(BooleanFilter):
-    """Filters a column of true and false."""
-
     field_class = FlagField
 
 
 class WholeNumberFilter(Filter):
-    """Filters a column of whole numbers."""
-
     field_class = WholeNumberField
 
 
@@ -89,8 +85,6 @@ class _TextField(forms.CharField):
 
 
 class TextFilter(Filter):
-    """Finds runs by words."""
-
     field_class = _TextField
 
 
@@ -117,7 +111,7 @@ class _BytesField(WholeNumberField):
 
 
 class SettingFilter(Filter):
-    """Filters by a setting of the spec, which has rows of its own; one that was left to the model has one too."""
+    """Filters by a setting of the spec by its own rows; settings that were left to the model have rows too."""
 
     def __init__(self, name: str, **options: Any) -> None:
         if name in RANGES:
@@ -159,8 +153,6 @@ ORIGINS = {
 
 
 class RunOrderForm(StrictQueryForm):
-    """Parameters that every list of runs takes besides the filters."""
-
     repeatable = ("state",)
 
     sort = forms.TypedChoiceField(
@@ -265,10 +257,7 @@ class RunFilter(FilterSet):
         return self.form.cleaned_data.get("sort") or sort_named(DEFAULT_SORT)
 
     def filter_queryset(self, queryset: QuerySet[Run]) -> QuerySet[Run]:
-        """Apply the filters. One that few runs match is read first, by its own index, and replaced by their ids.
-
-        Otherwise a database that overestimates their number reads the whole history in the list's order.
-        """
+        """Apply the filters; a selective one becomes ids first, or a wrong plan would read the whole history."""
         cleaned = self.form.cleaned_data
         given = {name: cleaned[name] for name in self.filters if cleaned[name] not in (None, "", [])}
         if given.get("deleted"):  # `Run.objects` leaves them out

@@ -57,10 +57,7 @@ GROUPINGS = {
 
 @dataclass(slots=True)
 class Group:
-    """The runs of one value, and those of them under its heading, as far as there is room.
-
-    `filters` finds them all in the list; empty where no filter does.
-    """
+    """The runs of one value, and those to show; `filters` finds all of them, or is empty where no filter can."""
 
     label: str
     filters: dict[str, Any]

@@ -33,8 +33,6 @@ class ColumnsField(forms.CharField):
 
 
 class HistoryForm(RunOrderForm):
-    """The parameters of the page besides the filters."""
-
     columns = ColumnsField(initial=",".join(DEFAULT))
     group_by = forms.ChoiceField(
         choices=[("", "nothing"), *((key, grouping.title) for key, grouping in GROUPINGS.items())],
@@ -54,23 +52,19 @@ COUNTED_MAX = 10_000
 
 
 class HistoryFilter(RunFilter):
-    """The filters of the page, with its other parameters."""
-
     class Meta(RunFilter.Meta):
         form = HistoryForm
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A filter in force, as text, and the address without it."""
-
     label: str
     without: str
 
 
 @dataclass(frozen=True)
 class HistoryQuery:
-    """One view of the history. `problems` is empty, or nothing is to be shown."""
+    """One view of the history; with any `problems` nothing is shown."""
 
     filters: RunFilter
 
@@ -112,7 +106,7 @@ class HistoryQuery:
 
     @property
     def count(self) -> int:
-        """How many runs there are; of more than `COUNTED_MAX` one more than that."""
+        """Return the number of runs, at most `COUNTED_MAX` + 1."""
         return sum(part.queryset.order_by()[: COUNTED_MAX + 1].count() for part in self.parts)
 
     def groups(self) -> tuple[list[Group], Page[Run]]:
@@ -148,7 +142,7 @@ class HistoryQuery:
 
     @property
     def hidden(self) -> list[tuple[str, str]]:
-        """What the filter form passes on as it is: the columns stay when filters or order change."""
+        """Return what the filter form passes on unchanged: the columns stay when filters or order change."""
         return [("columns", value) for value in self.data.getlist("columns")[-1:] if value]
 
     @property
@@ -160,10 +154,7 @@ class HistoryQuery:
         return self.column_keys == DEFAULT
 
     def query(self, **changes: Any) -> str:
-        """Write the query string of this view with some parameters changed; None drops one.
-
-        It names no place in the list, unless that is what changes.
-        """
+        """Write this view's query string with changed parameters, from the first page on; None drops a parameter."""
         data = self.data.copy()
         for name in ("after", "before", *changes):
             data.pop(name, None)
@@ -200,7 +191,7 @@ def _shown_in_lists() -> QuerySet[Run]:
 
 
 def parse_query(data: QueryDict, filters: type[RunFilter] = HistoryFilter) -> HistoryQuery:
-    """Read a query string. It is never refused as a whole: the page shows it again with its problems."""
+    """Read a query string; an invalid one is not refused, so that the page can show it with its problems."""
     query = HistoryQuery(filters(data, Run.objects.all()))
     query.filters.form.is_valid()
     return query

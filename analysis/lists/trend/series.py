@@ -48,10 +48,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A figure over time. `better` says which way is good; `values` belong to `samples`, one by one.
-
-    `batch_size` is the size at which the figure was measured; `intervals` belong to the values of a speed.
-    """
+    """A figure over time; `better` is the good way; `values` and `intervals` are of `samples`, at `batch_size`."""
 
     key: str
     title: str
@@ -87,7 +84,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class VersionMark:
-    """A run from which on a version is another one; numbered as on the charts."""
+    """The first run with another version, numbered as on the charts."""
 
     number: int
     sample: Sample
@@ -165,7 +162,7 @@ def version_marks(samples: Sequence[Sample]) -> list[VersionMark]:
 def _series(
     key: str, title: str, better: str, figures: Sequence[tuple[Sample, float]], *, grain: int = 0, **more: Any
 ) -> Series | None:
-    """Cut the figures into stretches; None where there is none."""
+    """Cut the figures into stretches; None without figures."""
     if not figures:
         return None
     samples, values = zip(*figures, strict=True)
@@ -177,8 +174,6 @@ Acknowledgements = Mapping[tuple[int, str], TrendAcknowledgement]
 
 @dataclass(frozen=True, slots=True)
 class StepFound:
-    """A step with its text, the facts that changed with it, and its note."""
-
     series: Series
     step: Step
     acknowledgement: TrendAcknowledgement | None

@@ -41,10 +41,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`index` is the first point of the new height; `fraction` how far it is from the old one, 0.06 is 6 % up.
-
-    The old height is that of the last step, or of the beginning.
-    """
+    """A step at point `index`; `fraction` is the change from the last reported height, 0.06 is 6 % up."""
 
     index: int
     before: float
@@ -56,10 +53,7 @@ class Step:
 
 
 def find_stretches(values: Sequence[float], grain: float = 0.0) -> list[Stretch]:
-    """Cut the series where it jumps. All values are above 0; an empty series has no stretch.
-
-    `grain` is the least by which two figures can differ: 1 for whole samples.
-    """
+    """Cut the series, all above 0, where it jumps; `grain` is the least difference: 1 for whole samples."""
     if not values:
         return []
     heights = [math.log(value) for value in _without_spikes(values)]

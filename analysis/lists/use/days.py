@@ -12,10 +12,7 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A span of time in which a run held a device; `person` requested it, None is nobody's account.
-
-    `is_further`: the run held another device too, with which it is counted.
-    """
+    """A span in which a run of `person` (None: no account) held a device; `is_further` if it held another one too."""
 
     device_id: int
     begins: datetime
@@ -26,7 +23,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class DayOfUse:
-    """One day (UTC) of one device. `of_hours` are those that are over and in which it was known: 24, of today less."""
+    """One day (UTC) of one device; `of_hours` are its past hours with known use, 24 on a full day."""
 
     day: date
     hours: float
@@ -72,10 +69,7 @@ def use_by_day(spans: Iterable[Held], known_since: Mapping[int, datetime], now: 
 def use_by_person(
     spans: Iterable[Held], known_since: Mapping[int, datetime], now: datetime, count: int
 ) -> dict[str | None, Use]:
-    """Add up the spans on these devices by person and day, who used most first.
-
-    `of_hours` are those of the devices that the person used.
-    """
+    """Add up the spans by person and day, who used most first; `of_hours` are of the devices that each one used."""
     begins = first_moment(now, count)
     by_person = defaultdict[str | None, list[Held]](list)
     for span in spans:

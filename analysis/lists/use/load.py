@@ -20,10 +20,9 @@ RUNS_MAX = 2_000
 
 
 def held_since(since: datetime) -> list[Held]:
-    """Read when runs held a device, latest start first, one more than is counted.
+    """Read when runs held a device, latest first, one more than is counted; without untrusted reports.
 
-    Of an execution that has no end yet the last sign of life is known: it may have died since. Reports that are not
-    trusted are not read.
+    An execution without an end counts to its last sign of life: it may have died since.
     """
     longest = timedelta(seconds=settings.RUN_TIME_BUDGET_MAX_SECONDS)  # one that began before may reach into the days
     started = Attempt.objects.filter(started_at__gte=since - longest, device__isnull=False, run__is_trusted=True)
@@ -52,10 +51,9 @@ def memory_since(device_ids: Iterable[int], since: datetime) -> dict[tuple[int, 
 
 
 def settings_measured_since(since: datetime) -> list[MeasuredSetting]:
-    """Read what searches that ended found, newest first, one more than is counted.
+    """Read what searches found, newest first, one more than is counted; without deleted and untrusted runs.
 
-    Runs that were deleted, and reports that are not trusted, are in no list of this portal: they are not read. Only a
-    result has a reason for its boundary; filtering by state or device, the database would sort all such runs instead.
+    Only results have a reason for their boundary: by state or device the database would sort all such runs instead.
     """
     ended = Run.objects.measuring().trusted().filter(finished_at__gte=since).exclude(boundary_reason="")
     columns = ("requested_by__username", "model", "kind", "spec", "device_name", "device", "finished_at")

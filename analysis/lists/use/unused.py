@@ -122,7 +122,7 @@ class Unused:
 
 
 def unused_by(runs: Iterable[MeasuredSetting], key: Callable[[MeasuredSetting], Key]) -> dict[Key, Unused]:
-    """Add up the runs of each key, given newest first; who leaves most unused comes first."""
+    """Add up the runs of each key, given newest first; the key with the most unused comes first."""
     groups: dict[Key, list[MeasuredSetting]] = defaultdict(list)
     for run in runs:
         groups[key(run)].append(run)
