@@ -5,8 +5,6 @@ from django.db.models.signals import post_migrate
 
 
 class AnalysisConfig(AppConfig):
-    """The portal's only application."""
-
     name = "analysis"
     default_auto_field = "django.db.models.BigAutoField"
     verbose_name = "MemoryMark"

@@ -41,10 +41,7 @@ def refuse_unmigrated() -> None:
 
 @contextmanager
 def migration_lock(database: BaseDatabaseWrapper, *, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock on migrating this database; `on_wait` is called once if another process holds it.
-
-    Both kinds of lock end with the process that holds them.
-    """
+    """Hold the lock on migrating, which ends with its process; `on_wait` is called once if another one holds it."""
     if database.vendor == "postgresql":
         with closing(database.copy()) as own:  # a session of its own: the default one may be closed meanwhile
             with own.cursor() as cursor:
@@ -68,10 +65,9 @@ def migration_lock(database: BaseDatabaseWrapper, *, on_wait: Callable[[], None]
 
 
 def person_lock(person: AbstractBaseUser) -> None:
-    """Lock this person, for limits that are counted per person, until the transaction ends: other lockers wait.
+    """Lock this person, in a transaction, until its end; rows that refer to the person stay free.
 
-    Must be called within a transaction. On SQLite the transaction itself is the lock: it is IMMEDIATE. Rows that refer
-    to the person are not locked.
+    On SQLite the transaction itself is the lock: it is IMMEDIATE.
     """
     list(get_user_model().objects.select_for_update(no_key=True).filter(pk=person.pk).values_list("pk"))
 
@@ -100,9 +96,9 @@ def connections_release() -> None:
 def write_with_retries(
     write: Callable[[], T], *, seconds: float, between: Callable[[], None], retry_seconds: float = _RETRY_SECONDS
 ) -> T:
-    """Retry a repeatable write until it succeeds. After `seconds` its last error is raised.
+    """Retry a repeatable write; after `seconds` raise its last error.
 
-    `between` is called before each retry; an exception of it ends the retries.
+    `between` runs before each retry, and may raise.
     """
     until = time.monotonic() + seconds
     while True:

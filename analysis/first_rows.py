@@ -14,7 +14,7 @@ from analysis.permissions import ROLES
 
 
 def make_first_rows(sender: AppConfig, using: str, apps: Apps = installed, **_: Any) -> None:
-    """Make those that are missing, once the tables are there; what a manager changed stays as it is."""
+    """Make missing rows, once the tables are there; what a manager changed stays as it is."""
     try:
         rules = apps.get_model("analysis", "RetentionRule")
     except LookupError:  # the migrations were taken back

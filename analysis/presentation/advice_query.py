@@ -12,8 +12,6 @@ from engine.advice.stored import basis_of
 
 
 class AdviceForm(StrictQueryForm):
-    """What the advice is for."""
-
     global_batch = WholeNumberField(
         label="Global batch",
         required=False,

@@ -26,8 +26,6 @@ _FORM_FACTORS = re.compile(r" (?:SXM\d?|PCIe|NVL)\b")
 
 @dataclass(frozen=True, slots=True)
 class Badge:
-    """The text of a badge, its colour, and where its two halves stand."""
-
     text: str
     colour: str
     label: str = LABEL

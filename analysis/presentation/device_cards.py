@@ -22,10 +22,7 @@ _OLD = timedelta(seconds=15)  # three times the interval at which a worker looks
 
 
 def describe_hold(device: Device) -> str:
-    """Write "held by python -m engine bert-tiny cpu (process 546 on vm) since 14:30 UTC"; empty where it is not.
-
-    The age of that knowledge is added where it is no longer fresh.
-    """
+    """Write "held by python -m ... cpu (process 546 on vm) since 14:30 UTC", with its age if old; empty if free."""
     if not device.is_held:
         return ""
     since = f" since {day_and_clock(device.held_since)}" if device.held_since else ""

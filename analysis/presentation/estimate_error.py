@@ -24,8 +24,6 @@ SAME = "the same"
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """One estimated figure with the measured one."""
-
     name: str
     estimated: str
     measured: str

@@ -31,10 +31,7 @@ _NUMBER_WITH_UNIT = re.compile(r"(?<=\d) (?=[KMGT]?i?B\b|%)")
 
 
 def headline(estimate: EstimatedCard, spec: Mapping[str, Any], batch_size: int | None = None) -> str:
-    """Write "Up to 480 fit an A100; your 32 leaves 80 % unused.": how many are faster, no estimate knows.
-
-    `batch_size` is today's, by default the spec's.
-    """
+    """Write "Up to 480 fit an A100; your 32 leaves 80 % unused."; `batch_size` replaces the spec's."""
     today = int(spec["current_batch_size"]) if batch_size is None else batch_size
     limit = describe_limit(estimate.spec.memory_limit_bytes)
     gpu = " ".join(filter(None, [_named(estimate.gpu.name, estimate.spec.ranks), limit]))
@@ -74,10 +71,7 @@ def headline_of_all(
 
 
 def _count(fitting: Sequence[EstimatedGpu], count: int, spec: Mapping[str, Any], prices: Mapping[str, Price]) -> str:
-    """Write "28 of 34 GPUs fit your 32; the cheapest is a T4, $0.35 an hour."; without prices it names the smallest.
-
-    Where some of them have no price it writes "lowest known price: a T4, $0.35 an hour."
-    """
+    """Write "28 of 34 GPUs fit your 32; the cheapest is a T4, $0.35 an hour.", as far as prices are known."""
     size, limit = int(spec["current_batch_size"]), describe_limit(spec.get("memory_limit_bytes"))
     gpus = f"{count} GPUs{f' {limit}' if limit else ''}"
     if not fitting:
@@ -129,10 +123,7 @@ def _first_short(sentences: Sequence[str]) -> str:
 
 
 def _named(name: str, ranks: int = 1, of: str = "each of ") -> str:
-    """Write a GPU's name with its article, and without what no reader needs: its maker, and what follows a comma.
-
-    Of several GPUs it writes "each of 8 A100 80 GB".
-    """
+    """Write a GPU's name with its article, or "each of 8 A100 80 GB", without its maker and what follows a comma."""
     short = name.partition(",")[0]
     for part in _NOT_IN_HEADLINES:
         short = short.removeprefix(part)
@@ -156,8 +147,6 @@ WITH_MARGIN = "With margin"
 
 @dataclass(frozen=True, slots=True)
 class GpuRow:
-    """One GPU in the table of all: its sizes without and with the margin, and what today's batch size takes of it."""
-
     estimate: EstimatedCard
     name: str
     largest_text: str
@@ -177,8 +166,6 @@ class GpuRow:
 
 @dataclass(frozen=True, slots=True)
 class KindRow:
-    """One kind of memory, at each size that was estimated."""
-
     css_class: str
     name: str
     sizes: tuple[int | None, ...]

@@ -22,10 +22,7 @@ from engine.text.units import format_least_usd, format_most_usd, sentence_case
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One large number: its kind (measured, derived, empty where unknown), the text under it, its assumptions.
-
-    `interval` is the 95 % confidence interval; empty where it is unknown.
-    """
+    """One large number; `kind` is measured, derived or empty (unknown), `interval` the 95 % one or empty."""
 
     title: str
     value: str

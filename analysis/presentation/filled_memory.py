@@ -76,8 +76,6 @@ class FilledRow:
 
 @dataclass(frozen=True, slots=True)
 class FilledMemory:
-    """The whole: sentences, tiles, the legend and the table, whose rows after the first ones are folded."""
-
     title: str
     sentence: str
     place: str

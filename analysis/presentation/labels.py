@@ -38,10 +38,9 @@ class Chip:
 
 
 def model_name(model: str) -> str:
-    """Write "bert" as "BERT base", "bert, ddp on 2 ranks" so too, and one of a config as "config cd3dea".
+    """Write "bert" as "BERT base" and a model of a config as "config cd3dea"; a model no longer offered keeps its id.
 
-    A model no longer offered keeps its id. A name that a sender gave before names were checked is shown without
-    control characters.
+    A name stored before names were checked is shown without control characters.
     """
     if model in WORKLOADS:
         return WORKLOADS[model].name
@@ -104,10 +103,7 @@ def name_of_run(run: Run) -> str:
 
 
 def limit_of_run(run: Run) -> int | None:
-    """Return the memory limit of a run that is below the memory of its device; None without one.
-
-    A CPU has no memory of its own to fill: without a requested limit the engine's default holds.
-    """
+    """Return a run's memory limit below its device's memory; None without, as for a CPU's default limit."""
     if requested := run.spec.get("memory_limit_bytes"):
         return int(requested)
     if run.limit_bytes and run.capacity_bytes:  # it has a result

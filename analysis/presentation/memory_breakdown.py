@@ -22,8 +22,6 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The peak of a size that fits, and its share of the limit."""
-
     batch_size: int
     size_bytes: int
     percent: str

@@ -31,10 +31,7 @@ TRUSTED = "Trusted: its figures count like those measured here."
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The three members that everything for programs has beside a run's figures, under these names.
-
-    `origin` is None and `reported_from` empty for a run of this portal's own workers, which is always trusted.
-    """
+    """The three members beside a run's figures; None, empty and trusted for the portal's own runs."""
 
     origin: str | None = None
     reported_from: str = ""
@@ -54,25 +51,19 @@ class Origin:
 
     @property
     def mark(self) -> str | None:
-        """Write "not verified by this lab, reported by alice from node7"; None for a run of this portal.
-
-        The doubt stands first: a sender chooses the name of its host, and where a line is cut a long one would hide it.
-        """
+        """Write "not verified by this lab, reported by alice from node7", the doubt first, as the end may be cut."""
         if not self.is_reported or self.is_trusted:
             return self.origin
         return f"{_DOUBT}, {self.origin}"
 
     @property
     def unnamed(self) -> Origin:
-        """The same without the person, for what leaves the portal."""
+        """Return the same without the person, for what leaves the portal."""
         return replace(self, origin=origin_text(self.reported_from, None))
 
     @property
     def opening(self) -> str:
-        """Write "Not verified by this lab, reported from node7: ", to begin a message; empty where measured here.
-
-        The name of the host is its sender's: no more of it stands in another person's mail or chat than names have.
-        """
+        """Write "Not verified by this lab, reported from node7: ", with a long name cut; empty if measured here."""
         host = _NO_HOST.sub("_", self.reported_from)[:_HOST_IN_MESSAGES]
         mark = replace(self, origin=origin_text(host, None)).mark
         return f"{sentence_case(mark)}: " if mark else ""
@@ -80,8 +71,6 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Executor:
-    """What pages say of what executes a run: a worker of this portal, or a sender on another machine."""
-
     name: str
     after_silence: str
     after_interruption: tuple[str, ...]

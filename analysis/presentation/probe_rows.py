@@ -20,8 +20,6 @@ _MARKS = {
 
 @dataclass(frozen=True, slots=True)
 class ProbeLine:
-    """One probe with the text around it."""
-
     probe: ProbeRow
     icon: str
     word: str
@@ -41,7 +39,7 @@ class ProbeLine:
 
     @property
     def is_timed_without_figure(self) -> bool:
-        """Whether it was timed alone, and no speed is claimed: its row would hold nothing but dashes."""
+        """Whether it was timed alone without a claim of speed: its row would hold nothing but dashes."""
         probe = self.probe
         is_timing = Purpose(probe.purpose) is Purpose.TIMING and Outcome(probe.outcome) is Outcome.FITS
         return is_timing and probe.peak_allocated_bytes is None and probe.samples_per_second is None

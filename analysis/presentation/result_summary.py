@@ -135,10 +135,7 @@ def _micro_batches(result: Measured) -> int:
 
 
 def own_setting(spec: Mapping[str, Any], size: int) -> str | None:
-    """Write the command or the call with the batch size; where it gets in elsewhere, say how it was set.
-
-    None where the run is shared by a link, which shows neither.
-    """
+    """Write the command or call with the batch size, or say how it was set; None for a run shared by a link."""
     if function := spec.get("function"):
         module, colon, name = function.rpartition(":")
         own = name.rpartition("<locals>.")[2]

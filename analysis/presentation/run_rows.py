@@ -23,8 +23,6 @@ from engine.text.units import format_factor_range, format_least_usd
 
 @dataclass(frozen=True, slots=True)
 class HistoryRow:
-    """One run of the list."""
-
     run: Run
     model_name: str
     device_name: str
@@ -39,7 +37,7 @@ class HistoryRow:
 
     @property
     def state_chip(self) -> Chip:
-        """Return its state; of a search that has ended whether its size is certified, which says more."""
+        """Return the state; of a search that has ended whether its size is certified, which says more."""
         if self.run.state != State.FINISHED or self.run.certified is None:
             return self.chip
         if self.run.certified:
@@ -58,7 +56,7 @@ class HistoryRow:
 
     @property
     def answer(self) -> str:
-        """Write what it found: "Use 56", "Up to 60", "At least 60", "Does not fit"; empty before there is a result."""
+        """Write what the run found: "Use 56", "Up to 60", "At least 60", "Does not fit"; empty before a result."""
         run = self.run
         if self.does_not_fit:
             return "Does not fit"
@@ -115,10 +113,7 @@ class HistoryRow:
 
     @property
     def saving(self) -> str:
-        """Write what a year saves: "$34.00", "≥ $60.00" where only a lower bound is claimed.
-
-        Empty where nothing is known, and where today's size is kept: the speed-up says "no gain".
-        """
+        """Write the yearly saving: "$34.00", "≥ $60.00" as a lower bound; empty if unknown or without gain."""
         run = self.run
         if run.claimed_saving_per_year_usd is None or self.keeps_today:
             return ""
@@ -134,7 +129,7 @@ class HistoryRow:
 
     @property
     def used_percent(self) -> str | None:
-        """The share of the limit that the recommended size uses, for the small bar."""
+        """Return the share of the limit that the recommended size uses, for the small bar."""
         used, limit = self.run.recommended_memory_bytes, self.run.limit_bytes
         return f"{min(1.0, used / limit) * 100:.1f}%" if used and limit else None
 

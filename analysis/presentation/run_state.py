@@ -82,10 +82,7 @@ def describe_queue_position(turn: QueuePosition) -> str:
 
 
 def tab_title(run: Run, steps: str = "", left: str = "", turn: QueuePosition | None = None) -> str:
-    """Write the title of the tab: "3 of 6 · 1 min left · BERT tiny", and at the end "✓ 60 · BERT tiny".
-
-    `turn` is the queue position of a waiting run, if known.
-    """
+    """Write the tab's title: "3 of 6 · 1 min left · BERT tiny", "✓ 60 · BERT tiny"; `turn` is a waiting run's."""
     name = model_name(run.model)
     if run.state == State.QUEUED:
         number = turn and turn.position
@@ -185,8 +182,6 @@ DONE, NOW, LATER = "done", "now", "later"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One phase: its name, whether it is done, going on, or still to come, and what is known of it."""
-
     name: str
     state: str
     fact: str

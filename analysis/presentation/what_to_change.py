@@ -89,10 +89,7 @@ def _setting_text(name: str, value: object) -> str:
 
 
 def describe_gain(measured: Measured | None, base: Measured | None) -> str:
-    """Write "1.9x the batch, 2.4x the speed [2.3, 2.5]"; empty where not both were measured.
-
-    The interval reaches from the lowest to the highest ratio that the two intervals of speed allow.
-    """
+    """Write "1.9x the batch, 2.4x the speed [2.3, 2.5]", the extreme ratios of both; empty if one is not measured."""
     if measured is None or base is None or measured.run_id == base.run_id:
         return ""
     batch = f"{measured.largest_batch_size / base.largest_batch_size:.1f}x the batch"
@@ -108,10 +105,7 @@ def describe_gain(measured: Measured | None, base: Measured | None) -> str:
 
 
 def changes_plot(found: WhatToChange) -> Plot | None:
-    """Draw each variant by its memory at the wanted size and its largest batch; the line joins the best ones.
-
-    None where only the request itself was estimated, or not one sample fits.
-    """
+    """Draw variants by memory at the wanted size and largest batch, the best ones joined; None without a variant."""
     whole = [variant for variant in found.variants if variant.micro_batch_size is None and variant.safe_batch_size]
     places: list[tuple[float, float]] = [(each.memory_bytes, each.safe_batch_size) for each in whole]
     front = [whole[places.index(place)] for place in pareto_front(places)]

@@ -18,7 +18,7 @@ Ticks = tuple[tuple[float, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """From `low` to `high`. `ticks` are values within with their text, the unit in it where the title has none."""
+    """From `low` to `high`; `ticks` are values between them with texts, and a unit where the title has none."""
 
     title: str
     low: float
@@ -34,7 +34,7 @@ class Axis:
 
 
 def batch_axis(sizes: Iterable[int], *, is_log: bool) -> Axis:
-    """Batch sizes; the straight axis begins at 0."""
+    """Make the axis of batch sizes; a straight one begins at 0."""
     known = list(sizes)
     if is_log:
         return _powers_of_two("batch size in samples (log scale)", known, lambda size: f"{size:,.0f}", 99)
@@ -76,7 +76,7 @@ def change_axis(fractions: Iterable[float], *, title: str) -> Axis:
 
 
 def time_axis(moments: Iterable[float]) -> Axis:
-    """Moments as seconds since 1970, with some air at both ends; its ticks are round, so its ends are none."""
+    """Make the axis of moments, seconds since 1970; its ticks are round, and leave some air at both ends."""
     known = list(moments)
     air = max((max(known) - min(known)) * 0.04, HOUR)
     low, high = min(known) - air, max(known) + air
@@ -88,7 +88,7 @@ def time_axis(moments: Iterable[float]) -> Axis:
 
 
 def binary_ticks(highest: float, at_most: int = 6) -> list[float]:
-    """From 0 to the first that is not below the highest, a power of two apart: 8 GiB, 16 GiB, 24 GiB."""
+    """Return ticks from 0 to the first that is not below the highest, a power of two apart: 8 GiB, 16 GiB, 24 GiB."""
     step = 1
     while highest / step > at_most:
         step *= 2
@@ -96,7 +96,7 @@ def binary_ticks(highest: float, at_most: int = 6) -> list[float]:
 
 
 def decimal_ticks(highest: float, at_most: int = 6) -> list[float]:
-    """From 0 to the first that is not below the highest, 1, 2 or 5 times a power of ten apart."""
+    """Return ticks from 0 to the first that is not below the highest, 1, 2 or 5 times a power of ten apart."""
     if highest <= 0:
         return [0, 1]
     power = 10.0 ** math.floor(math.log10(highest / at_most))

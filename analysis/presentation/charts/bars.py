@@ -83,8 +83,6 @@ class MemoryBar:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """One stretch of a bar: a kind of memory, or who holds it."""
-
     css_class: str
     name: str
     size_bytes: int
@@ -95,8 +93,6 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """Memory by kind at the peak of one batch size, and the phase of the peak."""
-
     batch_size: int
     phase: str
     slices: tuple[Slice, ...]
@@ -119,10 +115,7 @@ def memory_bars(
     recommended: Point | None,
     with_reserve: Point | None = None,
 ) -> list[MemoryBar]:
-    """Today's bar and the recommended one; a single neutral one where they are the same size.
-
-    Where none is recommended, today's and the largest that keeps the reserve.
-    """
+    """Return today's bar with the recommended one, or with the reserve's; a single neutral bar for the same size."""
     capacity, at_current = waste.capacity_bytes, waste.at_current_bytes
     used_today = None if at_current is None else capacity - at_current
     key, title, other = "recommended", "Recommended", recommended
@@ -153,7 +146,7 @@ def stack_of(
     peak_phase: str | None = None,
     whole_bytes: int | None = None,
 ) -> Stack | None:
-    """Kinds (CSS class, name, bytes) in their order and colour; None where nothing was held."""
+    """Stack kinds (CSS class, name, bytes) in their order and colour; None where nothing was held."""
     sizes = [(f"kind-{css}", name, max(0, size)) for css, name, size in kinds]
     total = sum(size for *_, size in sizes)
     if not total:

@@ -115,8 +115,7 @@ def speed_dots(
 ) -> tuple[PlotPoint, ...]:
     """Make a point for each size, with its interval; `name` goes before its text.
 
-    A size that was timed once, in passing, may be off by much: beside two or more sizes with an interval it is hollow,
-    like an unsteady one, and the line passes it by.
+    A size timed once, in passing, may be far off: beside two sizes with an interval it is hollow and off the line.
     """
     dots, has_line_of_sure = [], len(intervals) > 1
     for size, speed in speeds.items():
@@ -152,10 +151,9 @@ def memory_dots(points: Points, name: str = "", word: str = "") -> tuple[PlotPoi
 
 
 def _estimated(estimate: EstimatedCard, known: set[int]) -> list[Trace]:
-    """Plot the estimates of sizes that were expected to fit, in the range of the measurement.
+    """Plot the estimates of sizes expected to fit, in the range of the measurement.
 
-    Memory is not linear in the batch size: two estimates are joined only where nothing was measured between them.
-    Elsewhere the line would look like an estimate that does not exist.
+    Two are joined only where nothing was measured between them: memory is not linear in the batch size.
     """
     shown = [point for point in estimate.points if point.fits or point.batch_size <= max(known)]
     dots, before = [], 0

@@ -86,7 +86,6 @@ class _Canvas:
         raise AssertionError
 
     def rules(self) -> Iterator[SafeString]:
-        """Draw levels and marks: straight lines across the plot."""
         for level in self.plot.levels:
             start, end = self._ends(level)
             at = self.y(level.value)
@@ -168,7 +167,6 @@ class _Canvas:
         return element("path", element("title", point.text), class_=css_class, transform=where, d=path)
 
     def _interval(self, dot: PlotPoint, low: float, high: float) -> SafeString:
-        """Draw a line from its lower to its upper end, with a short one across both."""
         x, bottom, top = self.x(dot.x), self.y(low), self.y(high)
         lines = [((x, bottom), (x, top)), *(((x - BAR_REACH, y), (x + BAR_REACH, y)) for y in (bottom, top))]
         for start, end in lines:

@@ -90,7 +90,7 @@ class Label:
 
     @property
     def leader(self) -> tuple[Position, Position] | None:
-        """Return the line that joins it to its point where it had to move away."""
+        """Return the line from a label that had to move away to its point."""
         if self.point is None:
             return None
         (x, y), box = self.point, self.box
@@ -104,8 +104,6 @@ class Label:
 
 @dataclass(slots=True)
 class Room:
-    """What a picture holds already, and where a text still finds a place."""
-
     shapes: list[Box] = field(default_factory=list)
     texts: list[Box] = field(default_factory=list)
 

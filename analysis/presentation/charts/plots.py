@@ -32,10 +32,7 @@ class SeriesStyle:
 
     @classmethod
     def of(cls, place: int) -> SeriesStyle:
-        """Choose the style by the place among the lines: neighbours never share a colour, and eight have eight.
-
-        8, 7 and 5 share no factor: only places that are a multiple of 280 apart look the same.
-        """
+        """Choose a style by place: neighbours differ in colour; only places 280 (8 x 7 x 5) apart look the same."""
         return cls(f"series-{place % COLOURS} dash-{place % DASHES}", MARKERS[place % len(MARKERS)])
 
     def classes(self, *, is_predicted: bool) -> str:
@@ -44,8 +41,6 @@ class SeriesStyle:
 
 @dataclass(frozen=True, slots=True)
 class PlotPoint:
-    """One measured or estimated point, with its tooltip."""
-
     x: float
     y: float
     text: str
@@ -147,10 +142,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A chart's whole content. `front` is the Pareto line.
-
-    `labels` are placed in this order, so the first ones get the best places.
-    """
+    """A chart's whole content; `front` is the Pareto line; the first `labels` get the best places."""
 
     key: str
     title: str
@@ -184,10 +176,7 @@ class Plot:
 
 
 def pareto_front(points: Iterable[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
-    """Return the pairs of memory and speed that no other pair beats in both, by rising memory.
-
-    (1, 5) (2, 9) (3, 8) -> (1, 5) (2, 9): the third is slower than the second and takes more.
-    """
+    """Return the pairs of memory and speed that no other beats in both: (1, 5) (2, 9) (3, 8) -> (1, 5) (2, 9)."""
     front: list[tuple[float, float]] = []
     for memory, speed in sorted(set(points), key=lambda point: (point[0], -point[1])):
         if not front or speed > front[-1][1]:

@@ -27,7 +27,6 @@ def presentation_of(run: Run) -> Presentation:
 
 
 def run_place(run: Run) -> str:
-    """Return the run's device; of a waiting run the requested one, of an estimate its card."""
     return presentation_of(run).place(run)
 
 

@@ -19,8 +19,6 @@ _COMMAND_LENGTH = 80
 
 
 class Command(Measurement):
-    """A training of somebody's own, measured start by start."""
-
     runs_own_code = True
 
     def phases(self, run: Run) -> tuple[str, ...]:

@@ -13,8 +13,6 @@ from engine.progress import ESTIMATING_PHASES
 
 
 class Estimate(Presentation):
-    """Figures for one GPU, or for all of the catalogue."""
-
     noun = mark = "estimate"
     is_predicted = True
     waiting = "Waiting for a free worker; an estimate needs no device."

@@ -17,8 +17,6 @@ from engine.results.result import Reason
 
 
 class Measurement(Presentation):
-    """A model of the catalogue, measured."""
-
     shows_probes = True
     endings = endings_of("run", "result", failed="the run failed", is_explained=False)
 

@@ -15,8 +15,6 @@ from engine.progress import RACING_OWN_PHASES, RACING_PHASES
 
 
 class Race(Presentation):
-    """It ends with what makes the training faster, or with nothing."""
-
     mark = "race"
     compared_by = CHANGES
     endings = endings_of("race", "result", failed="the race failed")
@@ -44,8 +42,6 @@ class Race(Presentation):
 
 
 class OwnRace(Race):
-    """It ends as a race of settings does; of its script only the command is known."""
-
     runs_own_code = True
     has_limit = False
     read = staticmethod(OwnRaced.from_dict)

@@ -33,8 +33,6 @@ _STEPS = {
 
 
 class Validation(Presentation):
-    """It ends with a verdict, and finds no batch size."""
-
     mark = "validation"
     not_compared = "a validation, which has no batch size to compare"
     endings = endings_of("validation", "verdict", failed="the validation could not be made")
