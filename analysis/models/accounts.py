@@ -15,8 +15,6 @@ READS, WRITES, REPORTS = "mm_r_", "mm_w_", "mm_p_"
 
 
 class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
-    """Named queries of tokens."""
-
     def live(self) -> ApiTokenQuerySet:
         """Keep tokens that are neither revoked nor expired by the database's clock, of people with an open account."""
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=Now()), revoked_at=None, owner__is_active=True)

@@ -33,10 +33,7 @@ class Tag(models.Model):
 
 
 class RunText(models.Model):
-    """The search terms of a run, separated by spaces: of its name, note, model and card.
-
-    The database has a text index over them (FTS5 on SQLite, GIN on PostgreSQL), which the migration creates.
-    """
+    """The search terms of a run; a migration adds the database's text index: FTS5 on SQLite, GIN on PostgreSQL."""
 
     run = models.OneToOneField("analysis.Run", on_delete=models.CASCADE, primary_key=True, related_name="text")
     words = models.TextField()

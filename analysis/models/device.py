@@ -142,17 +142,17 @@ class Device(MaintenanceMixin):
 
     @property
     def is_shared(self) -> bool:
-        """Whether others held so much when a worker last tried that only runs that accept a shared device start."""
+        """Whether others held much at the worker's last try: only runs that accept a shared device start."""
         return (self.foreign_used_bytes or 0) > FOREIGN_SHARE_MAX * self.capacity_bytes
 
     @property
     def is_filled_by_others(self) -> bool:
-        """Whether a GPU without a run of ours has memory in use: only runs that accept a shared device start there."""
+        """Whether a GPU without a run of ours has memory in use: only runs that accept a shared device start."""
         return self.kind != "cpu" and (self.memory_used_bytes or 0) > FOREIGN_SHARE_MAX * self.capacity_bytes
 
     @property
     def queue_name(self) -> str:
-        """The django-q2 queue that wakes this device's worker: a shared one would leave cards idle."""
+        """Return the django-q2 queue that wakes this device's worker: a shared one would leave cards idle."""
         return f"device-{self.pk}"
 
 

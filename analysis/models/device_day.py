@@ -8,8 +8,7 @@ from django.db import models
 class DeviceDay(models.Model):
     """One day (UTC) of a device: what all programs together held and computed, as its worker read it every few seconds.
 
-    One row a day and device, so nothing has to be thinned out. A day without a worker has no row: it is unknown.
-    Only a driver of GPUs tells how busy they are, and not for a part of one.
+    A day without a worker has no row: it is unknown. Only a driver of GPUs tells how busy whole ones are.
     """
 
     device = models.ForeignKey("analysis.Device", on_delete=models.CASCADE, related_name="days", db_index=False)

@@ -53,10 +53,9 @@ def page_of(
     after: int | None = None,
     before: int | None = None,
 ) -> Page[Row]:
-    """Read the first page of a list, or the one after or before a row, whatever that row holds by now.
+    """Read the first page of a list, or the one after or before a row. Raises BadQuery for a row that is gone.
 
-    The numbers are sorted alone, which is quick; then the page's rows are read, as `rows` reads them. Raises BadQuery
-    for a row that is gone.
+    The numbers are sorted alone, which is quick; then the page's rows are read, as `rows` reads them.
     """
     if before is not None:
         found = _numbers([part.reversed for part in reversed(parts)], "before", before, size + 1)

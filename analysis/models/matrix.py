@@ -57,10 +57,7 @@ class MatrixCell(models.Model):
 
     @property
     def shown_batch_size(self) -> int | None:
-        """The largest size that leaves the reserve free; before 0.5 the safe one of an estimate, the largest measured.
-
-        One meaning for measured and estimated cells, which stand side by side.
-        """
+        """The largest size that leaves the reserve free; before 0.5 an estimate's safe one, or the largest measured."""
         if self.reserve_fraction is not None and (self.kind != "measured" or self.with_reserve_batch_size):
             return self.with_reserve_batch_size
         return self.largest_batch_size if self.kind == "measured" else self.safe_batch_size

@@ -67,8 +67,6 @@ class RunLog(models.Model):
     """One log line of the engine or its supervisor during an attempt. Bounded: see `services.log_add`."""
 
     class Level(models.TextChoices):
-        """The severity of a line."""
-
         INFO = "info", "Info"
         WARNING = "warning", "Warning"
         ERROR = "error", "Error"

@@ -67,16 +67,12 @@ class NewsEvent(models.Model):
 
 
 class Channel(models.TextChoices):
-    """How news are delivered."""
-
     WEBHOOK = "webhook", "Webhook, signed JSON"
     SLACK = "slack", "Slack or compatible"
     EMAIL = "email", "E-mail to your address"
 
 
 class Scope(models.TextChoices):
-    """Whose runs a subscription is about."""
-
     MINE = "mine", "My runs"
     VIEW = "view", "The runs of a saved view"
 
@@ -121,16 +117,12 @@ class Subscription(models.Model):
 
 
 class DeliveryState(models.TextChoices):
-    """The state of a delivery."""
-
     WAITING = "waiting", "Waiting"
     DELIVERED = "delivered", "Delivered"
     GIVEN_UP = "given_up", "Given up"
 
 
 class DeliveryQuerySet(models.QuerySet["Delivery"]):
-    """Named queries of deliveries."""
-
     def waiting(self) -> DeliveryQuerySet:
         """Keep what a sender has to send, now or at a later attempt: a disabled subscription gets nothing."""
         return self.filter(state=DeliveryState.WAITING, subscription__disabled_at=None)

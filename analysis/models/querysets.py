@@ -32,8 +32,6 @@ FOREIGN_SHARE_MAX = 0.05
 
 
 class DeviceQuerySet(models.QuerySet["Device"]):
-    """Devices of all hosts that ever registered here."""
-
     def enabled(self) -> DeviceQuerySet:
         return self.filter(enabled=True)
 
@@ -71,10 +69,7 @@ class DeviceQuerySet(models.QuerySet["Device"]):
         )
 
     def allowing(self, user: User | AnonymousUser | None) -> DeviceQuerySet:
-        """Keep devices that this person may use: without an allow-list, or with one that has them or a group of theirs.
-
-        A device list of the person's quota narrows this further.
-        """
+        """Keep devices whose allow-list is empty or has this person or a group of theirs; quotas narrow this further."""
         person = user if user is not None and user.is_authenticated else None
         open_to_all = Q(allowed_users=None, allowed_groups=None)
         listed = self.filter(
@@ -102,8 +97,6 @@ class DeviceManager(_DeviceManager["Device"]):
 
 
 class RunQuerySet(models.QuerySet["Run"]):
-    """Named queries of runs, for pages and API."""
-
     def update(self, **columns: Any) -> int:
         """Update the columns and `updated_at`: `auto_now` ignores an UPDATE, and pollers compare the column."""
         return super().update(**{"updated_at": Now(), **columns})
@@ -137,10 +130,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(model=name, kind=RunKind.COMMAND, reported_from="")
 
     def trusted(self) -> RunQuerySet:
-        """Keep runs whose figures may be relied on: those measured here, and reported ones of a trusted sender.
-
-        What recommends, compares with a baseline or answers from an earlier run reads through here.
-        """
+        """Keep runs measured here or by a trusted sender: advice, baselines and reuse read through here."""
         return self.filter(is_trusted=True)
 
     def reported(self) -> RunQuerySet:
@@ -242,15 +232,11 @@ class RunManager(_RunManager["Run"]):
 
 
 class MeasurementQuerySet(models.QuerySet["Measurement"]):
-    """Stored probes."""
-
     def of(self, run: Run) -> MeasurementQuerySet:
         return self.filter(run=run, attempt=run.attempt).order_by("sequence")
 
 
 class RunLogQuerySet(models.QuerySet["RunLog"]):
-    """Log lines."""
-
     def of(self, run: Run) -> RunLogQuerySet:
         return self.filter(run=run, attempt=run.attempt).order_by("sequence")
 

@@ -60,8 +60,6 @@ class Report(models.Model):
 
 
 class TrustQuerySet(models.QuerySet["Trust"]):
-    """Named queries of trust."""
-
     def given(self) -> TrustQuerySet:
         return self.filter(revoked_at=None)
 

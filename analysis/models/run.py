@@ -57,8 +57,6 @@ class Run(Restorable):
     Kind = RunKind
 
     class Priority(models.IntegerChoices):
-        """The higher one runs first."""
-
         LOW = -1, "Low"
         NORMAL = 0, "Normal"
         HIGH = 1, "High"
@@ -273,11 +271,7 @@ class Run(Restorable):
 
     @property
     def is_startable(self) -> bool:
-        """Whether it can be started here again. An own training must be a registered command that ran on this portal.
-
-        Ranks of a model of the catalogue need no registration. A reported run is never started: its sender may have
-        written the name of a registered command into its spec.
-        """
+        """Whether it can be started here again: no report, and of own trainings only a registered command's run."""
         if not KINDS[self.kind].is_started_here:
             return False
         is_known = self.spec.get("name") is not None or self.spec.get("catalogue") is not None

@@ -10,18 +10,13 @@ from django.utils import timezone
 
 
 class ShareLinkQuerySet(models.QuerySet["ShareLink"]):
-    """Named queries of share links."""
-
     def live(self) -> ShareLinkQuerySet:
         """Keep links that are neither withdrawn nor ended by the database's clock, of runs that are not deleted."""
         return self.filter(Q(ends_at=None) | Q(ends_at__gt=Now()), withdrawn_at=None, run__deleted_at=None)
 
 
 class ShareLink(models.Model):
-    """A link that shows one run's result without a login, until it ends or is withdrawn.
-
-    The address holds a secret of 256 random bits. It is shown once and never stored: the row has its digest.
-    """
+    """A link that shows a result without a login until it ends or is withdrawn; only its secret's digest is stored."""
 
     run = models.ForeignKey("analysis.Run", on_delete=models.CASCADE, related_name="share_links")
     created_by = models.ForeignKey(

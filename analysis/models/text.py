@@ -20,12 +20,12 @@ MARK = "\ufffd"
 
 
 def storable_text(text: str, length: int) -> str:
-    """At most `length` characters, with a mark in place of control characters and what a database refuses."""
+    """Cut to `length` characters, with a mark in place of control characters and what a database refuses."""
     return _HARMFUL.sub(MARK, text[:length])
 
 
 def storable_json(value: object) -> object:
-    """Mark such characters in all text within a JSON value, at any length."""
+    """Mark harmful characters in all text within a JSON value, which is not cut."""
     if isinstance(value, str):
         return storable_text(value, len(value))
     if isinstance(value, dict):

@@ -16,8 +16,6 @@ from analysis.models.querysets import RunQuerySet
 
 @dataclass(frozen=True, slots=True)
 class BulkResult:
-    """The outcome of a bulk action: runs that were changed, not changeable by this person or gone, and not eligible."""
-
     done: int
     not_allowed: int = 0
     not_possible: int = 0
@@ -33,5 +31,4 @@ def ids_of(runs: RunQuerySet) -> list[int]:
 
 
 def run_targets(run_ids: Collection[int]) -> list[tuple[str, str]]:
-    """Name runs for the audit log by their numbers alone."""
     return [("run", str(pk)) for pk in run_ids]

@@ -43,10 +43,7 @@ SET_OF_FUNCTIONS = tuple(name for name in SET_BY_DEFAULT if name != "whole_run")
 
 @dataclass(frozen=True, slots=True)
 class RegisteredCommand:
-    """A command with its name, and the settings that a person may choose when they start it.
-
-    A function is a command that the engine makes: a Python that calls it and runs its steps.
-    """
+    """A command, and the settings that a person may choose; of a function, the engine makes the command."""
 
     name: str
     command: tuple[str, ...]
@@ -120,10 +117,7 @@ def command_spec(name: object, given: Mapping[str, Any]) -> TuneSpec:
 
 
 def stores_output(stored: Mapping[str, Any]) -> bool:
-    """Whether the administrator lets what the script of this run prints be stored; not where that is unknown.
-
-    What trains a model of the catalogue is a script of ours.
-    """
+    """Whether the administrator lets the output be stored (unknown: no); a catalogue model runs our own script."""
     if stored.get("catalogue"):
         return True
     try:
@@ -134,10 +128,7 @@ def stores_output(stored: Mapping[str, Any]) -> bool:
 
 
 def devices_of(spec: TuneSpec | FunctionSpec) -> int:
-    """Return how many devices of one host a run of a command gets: as registered, or one that stands in for ranks.
-
-    Ranks of a model of the catalogue get one each; on a CPU they share it, by gloo.
-    """
+    """Return how many devices of a host a command gets: as registered, or one a rank; one for a CPU or emulation."""
     if isinstance(spec, TuneSpec) and spec.catalogue and not spec.emulated_ranks and spec.device != CPU:
         return int(spec.catalogue["ranks"])
     if isinstance(spec, FunctionSpec) or spec.name is None or spec.emulated_ranks:
@@ -147,10 +138,9 @@ def devices_of(spec: TuneSpec | FunctionSpec) -> int:
 
 
 def spec_to_start(stored: Mapping[str, Any]) -> TuneSpec:
-    """Return the spec of a run of this portal, with the command as it is registered on this host.
+    """Return a run's spec, its command as registered here. Raises SpecError if it is gone, another, or offers less.
 
-    Raises SpecError where it is not, is another than the one that was requested, or offers less by now. A model of the
-    catalogue needs no registration: its command is made again.
+    A model of the catalogue needs no registration: its command is made again.
     """
     if stored.get("catalogue"):
         ranked = requested_spec(request_in(stored))

@@ -75,7 +75,7 @@ def _tables(document: tomlkit.TOMLDocument) -> AoT:
 
 @contextmanager
 def _changed(path: Path) -> Iterator[tomlkit.TOMLDocument]:
-    """Give the content to be changed, and write it as a whole if it is still right. One at a time changes it."""
+    """Give one caller at a time the content to change, and write it as a whole if it is still valid."""
     try:
         with _locked(path.parent):
             text = path.read_text(encoding="utf-8") if path.exists() else ""
@@ -116,10 +116,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _take_over_access(path: Path, descriptor: int) -> None:
-    """Give the draft the owner, group and mode of the file: the portal's account goes on reading it.
-
-    Who may not give away the owner keeps the group. Where that may not be kept either, another group gains nothing.
-    """
+    """Give the draft the file's owner, group and mode, so that the portal can read it; another group gains nothing."""
     before = path.stat() if path.exists() else None
     if before is None:
         if os.geteuid() == 0:  # made by root, the file is still the portal's

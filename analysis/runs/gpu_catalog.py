@@ -17,8 +17,6 @@ _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD"}
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The price of an hour of a card, and its source."""
-
     per_hour_usd: float
     source: str
     date: str

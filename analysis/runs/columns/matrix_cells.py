@@ -39,10 +39,7 @@ def measured_cells(spec: Mapping[str, Any], found: Measured) -> list[Cell]:
 
 
 def cells_of_ranks(spec: Mapping[str, Any], found: Measured) -> list[Cell]:
-    """Return the cell of a measurement on several ranks, which its settings keep apart from those of one device.
-
-    Empty for a training of somebody's own, and where a device stood in for ranks: cells are measured or estimated.
-    """
+    """Return the cell of a measurement on several ranks; empty for own trainings and for emulated ranks."""
     if not spec.get("catalogue") or spec.get("emulate_ranks"):
         return []
     return measured_cells(trained_settings(spec), found)
@@ -58,7 +55,6 @@ def estimated_cells(spec: Mapping[str, Any], found: Estimated) -> list[Cell]:
 
 
 def key_of(spec: Mapping[str, Any], workload: Workload) -> Cell:
-    """Return the columns that say which training a cell is of."""
     return {
         "model": spec["model"],
         "input_size": spec.get(workload.input_field) or workload.default_input_size,
@@ -69,10 +65,7 @@ def key_of(spec: Mapping[str, Any], workload: Workload) -> Cell:
 
 
 def settings_key(spec: Mapping[str, Any]) -> str:
-    """Return the non-default settings other than precision and optimizer: "gradient_checkpointing=True".
-
-    Every field counts that is not a limit, assumption or workload, so a future setting will separate its runs, too.
-    """
+    """Return non-default settings but precision and optimizer: "gradient_checkpointing=True"; future ones count too."""
     parts = [
         f"{name}={value}"
         for name, value in sorted(spec.items())
@@ -129,10 +122,7 @@ def _estimated(estimate: EstimatedCard, reserve_fraction: float) -> Cell:
 
 
 def _size_with_reserve(estimate: EstimatedCard, reserve_fraction: float) -> int | None:
-    """Find the largest size predicted to leave the reserve, and never above the safe one; None where none is known.
-
-    Between two predicted sizes memory is interpolated linearly. Peak memory is convex, so this is never too low.
-    """
+    """Interpolate the largest size that leaves the reserve, at most the safe one; convex memory: never too low."""
     points = sorted({at.batch_size: at.memory_bytes for at in estimate.at}.items())
     allowed = estimate.limit_bytes - estimate.gpu.total_bytes * reserve_fraction
     below = max((point for point in points if point[1] <= allowed), default=None)

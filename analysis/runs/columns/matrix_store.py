@@ -29,7 +29,7 @@ _MAY_HAVE_CELLS = Q(state=State.FINISHED) & (
 
 
 def cells_store(*, run: Run, found: Document) -> None:
-    """Store the cells of a run that has just finished: its results are the newest. One that is not trusted has none."""
+    """Store the cells of a run that has just finished, unless it is untrusted."""
     if run.is_trusted and (cells := rules_of(run).cells(run, found)):
         run.refresh_from_db(fields=["finished_at"])
         _store(run, cells, run.finished_at)
@@ -49,10 +49,7 @@ def cells_renew(*, run_ids: Collection[int]) -> None:
 
 
 def cells_rebuild() -> None:
-    """Build all cells again, the newest runs first.
-
-    A run whose cells a newer run has already given is skipped without reading its result.
-    """
+    """Build all cells again, newest runs first; a run whose cells a newer one has given is skipped unread."""
     MatrixCell.objects.all().delete()
     runs = Run.objects.filter(_MAY_HAVE_CELLS, deleted_at=None).order_by("-finished_at", "-pk")
     columns = ("kind", "gpu", "device_name", "capacity_bytes", "limit_bytes", "model", "precision", "optimizer")

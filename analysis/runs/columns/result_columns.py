@@ -31,7 +31,6 @@ _LENGTHS = {"peak_phase": 40, "error_type": 200, "error_message": 10_000, "faile
 
 
 def validation_columns(found: Validated) -> dict[str, Any]:
-    """Return the columns of a validation: its verdict, and no figure that a measurement has."""
     return {**_device_columns(found.device), "verdict": found.verdict.value}
 
 
@@ -89,10 +88,7 @@ def memory_points(probes: Iterable[Probe]) -> list[list[int]]:
 
 
 def estimates_columns(found: Estimated) -> dict[str, Any]:
-    """Return the columns of an estimate for one card; of one for all cards, how many take today's batch size.
-
-    Cards that cannot run the settings at all are not in the result, but count among all.
-    """
+    """Return the columns of one card; for all cards, how many take today's size, of all that were asked."""
     estimates = found.estimates
     if len(estimates) == 1:
         return _estimate_columns(estimates[0])

@@ -18,10 +18,7 @@ FILTERED = (
 
 
 def run_settings_keep(*, run: Run) -> None:
-    """Store the settings of a new run. Only of a reported one they may change: its result has the last word.
-
-    The batch size is that of its column: the spec of a script that trains with its own does not know it.
-    """
+    """Store a run's settings (of a reported one its result's); the batch size of a script is only in its column."""
     RunSetting.objects.filter(run=run).delete()
     settings = settings_of({**run.spec, "current_batch_size": run.current_batch_size})
     RunSetting.objects.bulk_create(RunSetting(run=run, setting=setting) for setting in settings)

@@ -29,7 +29,6 @@ def run_text_keep(*, run_id: int) -> None:
 
 
 def words_of(name: str, note: str, model: str, device_name: str) -> str:
-    """Return the search terms of a run with these texts."""
     known_as = WORKLOADS[model].name if model in WORKLOADS else ""
     return stored_words(model, known_as, device_name, name, note)
 
@@ -41,10 +40,7 @@ def with_words(runs: QuerySet[Run], terms: Sequence[str]) -> QuerySet[Run]:
 
 
 def _query(terms: Sequence[str]) -> str:
-    """Write the terms in the query language of the index; terms consist of letters and digits.
-
-    A term that begins another one is left out: the longer one implies it.
-    """
+    """Write the terms, of letters and digits, for the index; a term that begins another one is implied by it."""
     terms = [term for term in terms if not any(other != term and other.startswith(term) for other in terms)]
     if connection.vendor == "sqlite":
         return " AND ".join(f'"{word}"*' for word in terms)

@@ -16,9 +16,8 @@ from engine.tune.catalogue.command import name_of
 class SeriesKey:
     """One workload, its settings and a card: runs that agree in all of these are comparable over time.
 
-    `settings` has a value for each of TRAINING_SETTINGS, in their order. `input_size` is in tokens or pixels. Of an own
-    script nothing but its name is known: it has neither. Runs in which a device stood in for ranks are comparable with
-    each other alone: `emulate_ranks`.
+    `settings` has a value for each of TRAINING_SETTINGS, in order; `input_size` is in tokens or pixels, None for an own
+    script. Runs with emulated ranks are comparable with each other alone.
     """
 
     model: str
@@ -31,7 +30,7 @@ class SeriesKey:
 
     @classmethod
     def of_run(cls, spec: Mapping[str, Any], gpu: str) -> SeriesKey:
-        """Return the series a stored run belongs to; a setting that its spec lacks has the default."""
+        """Return the series of a stored run; a setting missing in its spec has the default."""
         where: dict[str, Any] = {
             "memory_limit_bytes": spec.get("memory_limit_bytes"),
             "emulate_ranks": spec.get("emulate_ranks"),

@@ -23,14 +23,12 @@ _OTHERS_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class FoundEstimate:
-    """What is stored for one GPU: its part of a result, and the run that has it."""
-
     run: Run
     document: Mapping[str, Any]
 
 
 def stored_estimates(spec: RunSpec, gpu: str) -> list[FoundEstimate]:
-    """Find the newest estimate of this training on a GPU, or on each of the catalogue; empty where there is none."""
+    """Find the newest estimate of this training on a GPU, or on each of the catalogue; empty without any."""
     if spec.memory_limit_bytes is not None:
         return []
     return _read(_cells(gpu).filter(**key_of(spec.to_dict(), spec.workload)).order_by("card"))

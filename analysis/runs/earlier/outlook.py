@@ -21,8 +21,6 @@ LOOKED_AT = 20
 
 @dataclass(frozen=True, slots=True)
 class KnownSize:
-    """The largest batch size that a run found for the same training in the same place."""
-
     batch_size: int
     run_id: int
     is_measured: bool

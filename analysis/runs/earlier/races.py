@@ -37,10 +37,9 @@ def race_start(*, run: Run, requested_by: User) -> Run:
 
 
 def newest_race(run: Run, compared: tuple[str, ...]) -> Run | None:
-    """Find the newest finished race of what a run trains, at its batch size of today and on its device.
+    """Find the newest finished race of what a run trains, at today's batch size and on its device.
 
-    One of all changes is preferred to one of some that were named. One that a stranger reported answers nobody else's
-    run.
+    A race of all changes comes before one of named ones; a stranger's report answers nobody else's run.
     """
     if run.device_id is None:
         return None

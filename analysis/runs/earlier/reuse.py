@@ -35,15 +35,13 @@ Stack = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class EarlierResult:
-    """A finished run with the requested spec, and the software versions it was measured with."""
-
     run: Run
     torch: str
     library: str
 
 
 def earlier_result(spec: RunSpec, devices: Iterable[Device]) -> EarlierResult | None:
-    """Find the newest among what these devices, or others of their classes, measured."""
+    """Find the newest result of these devices, or of others of their classes."""
     found = [result for same in classes_of(devices) if (result := _result_of_class(spec, same))]
     return max(found, key=lambda result: (result.run.finished_at, result.run.pk), default=None)
 
@@ -80,10 +78,7 @@ def runs_with_todays_software(
 
 
 def measured_alone(spec: RunSpec, device: Device) -> QuerySet[Any]:
-    """Return finished runs of this model and setting that had a card of this class to themselves, the newest first.
-
-    Without their results, with `attempt_environment`; the index `run_trend` finds them.
-    """
+    """Return unshared runs of this setting and class, newest first, by index `run_trend`, with their environment."""
     around = SAME_CAPACITY * device.capacity_bytes
     attempt = Attempt.objects.filter(run=OuterRef("pk"), number=OuterRef("attempt"))
     capacity = (int(device.capacity_bytes - around), int(device.capacity_bytes + around))
@@ -111,7 +106,7 @@ def stored_spec(run: Run) -> RunSpec | None:
 
 
 def newest_like(runs: RunQuerySet, spec: RunSpec, but_for: Iterable[str]) -> Run | None:
-    """Find the newest of these runs whose spec is equal to this one but for some settings."""
+    """Find the newest of these runs with this spec, but for some settings."""
     wanted = part_without(spec, but_for)
     for run in runs.defer("result", "memory_curve").order_by("-pk")[:LOOKED_THROUGH_MAX]:
         stored = stored_spec(run)

@@ -115,8 +115,6 @@ def spec_of(spec: RunSpec, variant: Variant) -> RunSpec:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a run measured of a variant: its largest batch size, and the speed of the recommended one if any."""
-
     run_id: int
     device_name: str
     largest_batch_size: int
@@ -148,10 +146,7 @@ def _specs_of(run: Run, found: WhatToChange) -> Iterator[tuple[str, RunSpec]]:
 
 
 def _measured_of(run: Run, user: User | None, specs: Mapping[_Of, RunSpec]) -> dict[_Of, Measured]:
-    """Find the measurement of each training, with today's software, on one kind of device (same name and memory).
-
-    It is of the estimate's card. Where several kinds measured any, choose the kind that measured most.
-    """
+    """Find each training's measurement with today's software, on the kind of the estimate's card that measured most."""
     devices = devices_for(run, Device.objects.enabled().allowing(user))
     return max((dict(_measured_on(specs, same)) for same in classes_of(devices)), key=len, default={})
 

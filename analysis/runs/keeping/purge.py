@@ -35,7 +35,7 @@ def runs_deleted(before: datetime) -> RunQuerySet:
 
 
 def runs_with_old_logs(after: datetime | None, before: datetime) -> RunQuerySet:
-    """Find runs that ended between the two moments: earlier ones are done."""
+    """Find runs that ended between the two moments; earlier ones are trimmed already."""
     ended = Run.all_runs.filter(finished_at__isnull=False, finished_at__lt=before).order_by("finished_at", "pk")
     return ended if after is None else ended.filter(finished_at__gt=after)
 

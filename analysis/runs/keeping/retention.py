@@ -35,7 +35,7 @@ _TRACES = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The outcome of one rule. `count` is the number of rows removed, or to remove; None: nothing is ever removed."""
+    """The outcome of one rule; `count` rows were removed, or would be; None: the rule never removes any."""
 
     rule: RetentionRule
     count: int | None
@@ -62,10 +62,7 @@ def retain(*, seconds: float | None = None, beat: Callable[[], None] = lambda: N
 
 
 def retain_if_due(*, seconds: float, beat: Callable[[], None] = lambda: None) -> list[Applied]:
-    """Apply each rule once a day, by the first worker that claims it. Unfinished work continues at the next call.
-
-    A rule that fails is also tried again at the next call, and does not stop the others.
-    """
+    """Apply each rule once a day, by the first worker to claim it; failed or unfinished ones go on at the next call."""
     due = Q(applied_at=None) | Q(applied_at__lt=Now() - EVERY)
     clock, applied, failed = _Clock(seconds, beat), [], []
     for rule in RetentionRule.objects.filter(due):

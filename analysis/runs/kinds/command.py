@@ -18,10 +18,7 @@ from engine.tune.spec import FunctionSpec, TuneSpec
 
 
 class Command(Rules):
-    """The rules of a command. Nothing is known of one's own model: it has no precision, no cell and no estimate.
-
-    Ranks of a model of the catalogue are a command, too.
-    """
+    """The rules of a command, whose model is unknown: no precision, no cell, no estimate."""
 
     spec_types = (TuneSpec, FunctionSpec)
     engine = KINDS.command
@@ -54,7 +51,7 @@ class Command(Rules):
         return devices_of(spec)
 
     def devices_used(self, found: Any) -> int:
-        """Return one for each rank; those of a CPU share it, and one device stands in for ranks that are emulated."""
+        """Return one device a rank; the ranks of a CPU share it, and one device stands in for emulated ranks."""
         is_shared = found.device.kind == CPU or found.spec.get("emulate_ranks")
         return 1 if is_shared else max(found.training.ranks, 1)
 

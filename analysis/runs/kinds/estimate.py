@@ -22,8 +22,6 @@ CHANGES_SECONDS = 1800.0
 
 
 class Estimate(Rules):
-    """The rules of an estimate."""
-
     engine = KINDS.estimate
     columns = staticmethod(estimates_columns)
     spec_types = (EstimateSpec,)

@@ -14,8 +14,6 @@ from engine.spec import RunSpec
 
 
 class Measurement(Rules):
-    """The rules of a measurement."""
-
     engine = KINDS.measurement
     columns = staticmethod(measured_columns)
     spec_types = (RunSpec,)

@@ -16,8 +16,6 @@ RACED_THERE = "a script is raced where it is: memorymark tune --faster --report-
 
 
 class Race(Rules):
-    """The rules of a race of settings."""
-
     spec_types: ClassVar[tuple[type, ...]] = (FasterSpec,)
     engine = KINDS.race
     columns = staticmethod(race_columns)
@@ -48,7 +46,7 @@ class OwnRace(Race):
         return columns | {"current_batch_size": None} if spec.batch == OWN else columns
 
     def devices_used(self, found: Any) -> int:
-        """Return one for each rank; those of a CPU share it."""
+        """Return one device a rank; the ranks of a CPU share it."""
         return 1 if found.device.kind == CPU else max(found.today.ranks, 1)
 
     def place(self, run: Run) -> Place | None:

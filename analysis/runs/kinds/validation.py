@@ -12,8 +12,6 @@ from engine.validation.spec import ValidationSpec
 
 
 class Validation(Rules):
-    """The rules of a validation."""
-
     spec_types = (ValidationSpec,)
     engine = KINDS.validation
     columns = staticmethod(validation_columns)

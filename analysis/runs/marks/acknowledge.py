@@ -13,11 +13,7 @@ from analysis.permissions import may_manage
 
 
 def step_acknowledge(*, run: Run, metric: str, note: str, acknowledged_by: User) -> bool:
-    """Store the note on the step that begins with this run.
-
-    Only its author and GPU managers may replace an earlier note. False: it is another person's.
-    Raises ValidationError for a note that cannot be printed.
-    """
+    """Store a note on the step at this run; False: another person's stands. Raises ValidationError if unprintable."""
     plain_text(note)
     with transaction.atomic():
         list(Run.all_runs.select_for_update().filter(pk=run.pk).values_list("pk"))  # one writer at a time

@@ -13,10 +13,7 @@ VIEWS_PER_PERSON = 100
 
 
 def saved_view_set(*, owner: User, name: str, query: str, is_shared: bool) -> SavedView | None:
-    """Save this view, replacing one of the same name. None: too long, nameless, or too many.
-
-    Raises ValidationError for a name with unprintable characters.
-    """
+    """Save a view over one of its name; None: too long, nameless, too many. Raises ValidationError if unprintable."""
     plain_line(name.strip())
     name = storable_text(name.strip(), NAME_LENGTH)
     own_views = SavedView.objects.filter(owner=owner)

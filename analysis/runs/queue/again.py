@@ -19,10 +19,7 @@ from engine.errors import SpecError
 
 
 def runs_retry(*, run_ids: Collection[int], by: User) -> BulkResult:
-    """Queue these runs again as new runs of this person, as many as their quota allows.
-
-    This needs no right to the runs themselves: they are not changed.
-    """
+    """Queue these runs again as this person's, within the quota; the runs stay, so no right to them is needed."""
     runs = Run.objects.filter(pk__in=run_ids).select_related("requested_device__host").order_by("pk")
     over = [run for run in runs.defer("result") if run.is_over]
     done, reason = 0, "not over yet"
@@ -44,9 +41,8 @@ def run_again(
 ) -> Run:
     """Queue a new run with the same spec and placement. Raises SpecError when it can no longer run.
 
-    With `is_timing_only` it runs on the same device and starts with this run's probes: only the speeds are compared
-    and the certificate is proved again. With `compares_speeds` a training of one's own compares them, whatever the
-    first run was requested to do.
+    `is_timing_only`: on the same device and with this run's probes, only the speeds and the certificate are measured.
+    `compares_speeds`: a training of one's own compares them, whatever the first run was requested to do.
     """
     if is_timing_only:
         if not run.is_search or run.state != State.FINISHED:

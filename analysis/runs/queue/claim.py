@@ -31,7 +31,7 @@ _ROW: dict[str, Any] = {"of": ("self",), "no_key": True}
 
 @dataclass(frozen=True, slots=True)
 class DeviceSet:
-    """A run that starts now, with its devices in the order of their locks: the worker of the first starts it."""
+    """A run that starts now, with its devices in lock order: the worker of the first starts it."""
 
     run_id: int
     devices: tuple[Device, ...]
@@ -46,16 +46,13 @@ class Plan:
 
 
 def run_claim(*, device: Device, owner: str, run_id: int | None = None) -> Run | None:
-    """Give the next run of one device (or the one named) to this owner, with a new attempt, in one transaction.
-
-    None: no waiting run may start here, or the device is busy, disabled, drained or in maintenance.
-    """
+    """Give a device's next run (or the one named) to this owner, with a new attempt; None: none may start here."""
     found = claim_next(device=device, owner=owner, run_id=run_id)
     return found if isinstance(found, Run) else None
 
 
 def claim_next(*, device: Device, owner: str, run_id: int | None = None) -> Run | DeviceSet | None:
-    """Do the same; or return the devices of a run of several that starts now, for `set_claim`."""
+    """Claim as `run_claim` does; for a run of several devices return the devices, for `set_claim`."""
     try:
         with transaction.atomic():
             ready = Device.objects.taking_runs().idle().filter(pk=device.pk).select_for_update(**_ROW).first()
@@ -74,7 +71,7 @@ def claim_next(*, device: Device, owner: str, run_id: int | None = None) -> Run 
 
 
 def set_claim(*, wanted: DeviceSet, owner: str) -> Run | None:
-    """Give a run of several devices to this owner, who holds the locks of all. None: it cannot start there now."""
+    """Give a run of several devices to this owner, who holds their locks; None: it cannot start there now."""
     ids = [device.pk for device in wanted.devices]
     try:
         with transaction.atomic():
@@ -117,7 +114,6 @@ def _next(waiting: RunQuerySet, peers: RunQuerySet, device: Device) -> Run | Dev
 
 
 def plan_for(device: Device) -> Plan:
-    """Return what the rule says of this idle device."""
     queue, elsewhere = queue_now(), list[Device]()
     devices = {pk: each for pk, each in queue.devices.items() if each.is_up or pk == device.pk}
     seats = [Seat(pk, group_of(each), queue.free_after(each)) for pk, each in devices.items()]
@@ -162,10 +158,7 @@ def _groups(waiting: RunQuerySet) -> list[tuple[Any, ...]]:
 
 
 def _standings(groups: Sequence[tuple[Any, ...]], peers: RunQuerySet) -> list[FairShareEntry]:
-    """Return each person and priority with a run that may start here, and how many devices their runs hold.
-
-    `peers` are the runs that count for the order: measurements wait no longer because of estimates.
-    """
+    """Return each person and priority with a startable run, and how many devices their runs among `peers` hold."""
     if len(groups) < 2:
         return [FairShareEntry(*group) for _, *group in groups]
     # counted here: grouped by the database, SQLite walks the whole history for it
@@ -180,7 +173,7 @@ def _standings(groups: Sequence[tuple[Any, ...]], peers: RunQuerySet) -> list[Fa
 
 
 def _start(run: Run, devices: Sequence[Device], owner: str) -> bool:
-    """Move the run to running on these devices: the first is that of the worker; none for an estimate."""
+    """Move the run to running on these devices, the worker's own first; an estimate has none."""
     number, spec, first = run.attempt + 1, run.spec, devices[0] if devices else None
     if first is not None:  # it is executed with these devices and, where no price was requested, at their price
         spec = {**spec, "device": first.device if len(devices) == 1 else first.kind}

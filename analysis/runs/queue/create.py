@@ -43,11 +43,9 @@ def run_create(
     uses_device_price: bool = False,
     takes_over: Run | None = None,
 ) -> Run:
-    """Store a queued run and wake the workers that may take it. Both commit together, in the same database.
+    """Store a queued run and wake the workers that may take it, in one transaction.
 
-    The spec decides the kind of the run. An estimate has no placement: any worker of the default queue takes it.
     `takes_over` is a run of the same spec: the engine starts with its probes where device and environment are the same.
-
     Raises SpecError when no device of that placement can ever run it or it requests more than is allowed, and
     QuotaExceededError when the person has too many runs in the queue.
     """
@@ -179,7 +177,7 @@ def _refuse_impossible_run(run: Run, place: Placement) -> None:
 
 
 def _of_enough(run: Run, cards: Sequence[Device]) -> list[Device]:
-    """Keep the devices of hosts that have as many of one model as the run needs together."""
+    """Keep the devices of hosts with enough cards of one model for the run."""
     usable = [card for card in cards if run.device_count == 1 or not is_partition(card)]
     of_group = Counter(map(group_of, usable))
     return [card for card in usable if of_group[group_of(card)] >= run.device_count]

@@ -46,7 +46,7 @@ def finish_locked(
     exit_status: int,
     **attempt_columns: Any,
 ) -> None:
-    """Store what a run found, whose row the caller has locked, with all that is derived from it."""
+    """Store what a run found, with all rows derived from the result; the caller has locked the run's row."""
     result = without_secrets(result)  # once more: the engine of a sender may know fewer
     columns = {**columns, "result": dict(result)}
     if (number := found.spec.get("config_parameters")) is not None:
@@ -95,8 +95,7 @@ def run_wants_cancel(*, run_id: int) -> bool:
 def runs_reap() -> int:
     """Take runs from owners that gave no sign of life; returns how many were taken.
 
-    By the database's clock and in two passes: a missing heartbeat makes a run suspect, and only one that is
-    still suspect after a while is taken. So no run is taken because of a database outage, when no owner could write.
+    A first pass only makes them suspect, by the database's clock: so an outage of the database takes none.
     """
     silent = Run.objects.running().filter(heartbeat_at__lt=_ago(settings.RUN_LEASE_SECONDS))
     lost = silent.filter(suspect_at__lt=_ago(settings.RUN_SUSPECT_SECONDS)).values_list("pk", "token", "owner")
@@ -144,7 +143,7 @@ def _requeue(run: Run, exit_status: int | None, attempt_columns: Mapping[str, An
 
 
 def _release(run: Run) -> None:
-    """Give back the devices that it held together; a single device is free once the run's state changes."""
+    """Give back the devices that the run held together; a single device is free once the run's state changes."""
     if run.device_count > 1:
         Device.objects.filter(held_for=run).update(held_for=None)
 

@@ -27,11 +27,9 @@ _RUNS_READ = 20
 
 @dataclass(frozen=True, slots=True)
 class QueuePosition:
-    """The position of a waiting run: 1 starts next, None with more than FORECAST_STARTS_MAX runs before it.
+    """The position of a waiting run: 1 starts next, None beyond FORECAST_STARTS_MAX. `start_at` None: unknown.
 
-    `start_at` is None when it is unknown.
-    `held` is the device that it waits for, where another program holds it; `after_run` is the run that has to end
-    first, where no other starts before this one.
+    `held`: its device, held by another program; `after_run`: the run whose end starts this one, if it is next.
     """
 
     position: int | None
@@ -42,14 +40,12 @@ class QueuePosition:
 
 @dataclass(frozen=True, slots=True)
 class _Forecast:
-    """All positions that are known, of the runs that waited when it was made."""
-
     made_at_seconds: float
     waiting: frozenset[int]
     positions: Mapping[int, QueuePosition]
 
     def serves(self, wanted: set[int]) -> bool:
-        """Whether it is young enough, and knows of these runs: one that has just come is not in it."""
+        """Whether the forecast is young enough, and made when all these runs waited."""
         is_young = monotonic() - self.made_at_seconds < settings.QUEUE_FORECAST_KEPT_SECONDS
         return is_young and (self.waiting == _TOO_MANY or wanted <= self.waiting)
 
@@ -60,19 +56,12 @@ _kept: _Forecast | None = None
 
 
 def queue_positions(runs: Iterable[Run]) -> dict[int, QueuePosition]:
-    """Return the positions of those runs that wait for a device.
-
-    A run that no device may take has none; nor has any run while there are more than READ_MAX in the queue.
-    """
+    """Return the positions of the waiting runs; none for a run that no device may take, or with READ_MAX waiting."""
     return positions_of({run.pk for run in runs if run.state == State.QUEUED and run.needs_device})
 
 
 def positions_of(wanted: set[int]) -> dict[int, QueuePosition]:
-    """Return the positions of these waiting runs.
-
-    To play the queue forward reads all of it, and what runs: each process keeps the outcome for a moment, which every
-    page with a waiting run on it asks for.
-    """
+    """Return the positions of these waiting runs; a process keeps a forecast a moment, as it reads the whole queue."""
     global _kept
     if not wanted:
         return {}
@@ -135,10 +124,7 @@ def _played(device: Any, queue: QueueNow, typical: Mapping[str, float | None]) -
 
 
 def _seconds_left(device: Any, run: Run | None, queue: QueueNow, typical: Mapping[str, float | None]) -> float | None:
-    """Return when the device should be free.
-
-    None where another program holds it, its worker is silent, or its run takes longer than it should.
-    """
+    """Return when the device should be free; None: another program holds it, its worker is silent, its run is late."""
     if not device.is_up or (run is None and device.is_held) or (run is not None and run.started_at is None):
         return None
     if run is None:

@@ -27,8 +27,6 @@ class Lease(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line for the run's log."""
-
     level: str
     message: str
 
@@ -63,8 +61,6 @@ def progress_set(*, run_id: int, token: str, progress: Mapping[str, Any]) -> boo
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One probe of an attempt, with the number it is stored under."""
-
     sequence: int
     probe: Probe
     is_carried: bool = False
@@ -90,10 +86,7 @@ def measurement_add(*, run_id: int, token: str, probe: Probe, sequence: int, is_
 
 
 def check_storable(probe: Probe) -> None:
-    """Raise ValueError for a probe with a figure that its column cannot hold.
-
-    The same for a batch of no sample, which a column could hold and no chart could place.
-    """
+    """Raise ValueError for a figure beyond its column, and for a batch of no sample, which no chart could place."""
     if probe.batch_size < 1:
         raise ValueError(f"batch_size: must be at least 1, got {probe.batch_size}")
     check_columns(Measurement, probe_columns(probe))

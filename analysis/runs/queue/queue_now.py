@@ -30,9 +30,9 @@ _ASKED = (
 
 @dataclass(frozen=True, slots=True)
 class QueueNow:
-    """What waits, the devices that take runs, and the runs that they execute, by device.
+    """What waits, the devices that take runs, and the runs on them.
 
-    `held`: how many devices each person's runs hold. `is_whole`: whether all that waits was read.
+    `held`: how many devices each person's runs hold; `is_whole`: whether everything that waits was read.
     """
 
     now: datetime
@@ -135,9 +135,6 @@ def _most_seconds(run: Any) -> float:
 
 
 def waiting_by_device() -> Counter[int | None]:
-    """Count what waits for devices by the device that it names; None: any.
-
-    In Python: to group them, SQLite would read its index entries of every run that requested a device.
-    """
+    """Count what waits by the named device (None: any), in Python: SQLite would read each run that ever named one."""
     waiting = Run.objects.on_devices().queued().filter(cancel_requested=False)
     return Counter(waiting.order_by().values_list("requested_device", flat=True))

@@ -22,8 +22,6 @@ LOOKED_AT = 20
 
 @dataclass(frozen=True, slots=True)
 class EarlierRuns:
-    """How long similar runs took."""
-
     count: int
     shortest_seconds: float
     longest_seconds: float
@@ -31,10 +29,7 @@ class EarlierRuns:
 
 @dataclass(frozen=True, slots=True)
 class RemainingTime:
-    """When the run is expected to end: by `earlier` runs, or by its own events where that is None.
-
-    `is_most`: it ends by then at the latest, as a race does with its time budget.
-    """
+    """When the run should end: by `earlier` runs, or by its own events without any; `is_most`: then at the latest."""
 
     ends_at: datetime
     earlier: EarlierRuns | None = None
@@ -42,15 +37,12 @@ class RemainingTime:
 
     @property
     def seconds(self) -> float:
-        """The seconds left from now; 0 where it takes longer than expected."""
+        """Return the seconds left from now; 0 where it takes longer than expected."""
         return max((self.ends_at - timezone.now()).total_seconds(), 0.0)
 
 
 def remaining_time(run: Run, attempt: Attempt | None) -> RemainingTime | None:
-    """Return when it should end; None while the run is not running, or where nothing shows how long it takes.
-
-    Where its own events do not say it, by a race's time budget, or by the median of three similar runs or more.
-    """
+    """Return when it should end: by its events, a race's time budget, or three similar runs' median; None: unknown."""
     if run.state != State.RUNNING or run.started_at is None or run.cancel_requested:
         return None
     said, most = progress_of(attempt).get("ends_at"), time_left.budget_of_race(run.spec)

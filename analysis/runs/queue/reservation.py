@@ -21,11 +21,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class WaitingRun:
-    """A queued run, and the devices that it may use.
-
-    `typical_seconds`: how long runs of its model take, None if none finished. `most_seconds`: how long it may take, by
-    its time budget.
-    """
+    """A queued run; `typical_seconds` of its model's runs, None without any; `most_seconds` by its time budget."""
 
     run_id: int
     person: int | None
@@ -39,10 +35,7 @@ class WaitingRun:
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """A device that takes runs. `free_after_seconds`: when it is free at the latest; 0: now, None: unknown.
-
-    Devices are used together only within a `group`: those of one host and one model, for a result is of one.
-    """
+    """A device that takes runs, with others of its `group`; `free_after_seconds` at the latest, None: unknown."""
 
     device_id: int
     group: Hashable
@@ -51,17 +44,14 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A run that starts now, and its devices, all of one group."""
-
     run: WaitingRun
     device_ids: tuple[int, ...]
 
 
 def starts(runs: Iterable[WaitingRun], seats: Sequence[Seat], *, prefers: int | None = None) -> Iterator[Start]:
-    """Yield the runs that start now, in the order of the queue, which is that of `runs`.
+    """Yield the runs that start now, in the order of `runs`, the queue's.
 
-    A run of one device takes the device `prefers` where it may: that of the worker that looks. Which devices a run of
-    several takes is the same whoever looks.
+    A run of one device takes `prefers`, the looking worker's, where it may; a set is the same whoever looks.
     """
     group = {seat.device_id: seat.group for seat in seats}
     free_after = {seat.device_id: seat.free_after_seconds for seat in seats}

@@ -56,8 +56,6 @@ _DESCRIPTIONS: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class RetryDecision:
-    """The state the run goes to, and whether the attempt that ended counts."""
-
     state: State
     counted: bool = True
     gives_up: bool = False

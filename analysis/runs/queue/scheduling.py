@@ -36,10 +36,7 @@ class FairShareEntry:
 
 @dataclass(slots=True)
 class PlayedDevice:
-    """A device in the forecast, in seconds from now: when it is expected to be free, and when at the latest.
-
-    `is_known`: whether that rests on no assumption. One that another program holds executes no run.
-    """
+    """A device in the forecast: when it should be free, and when at the latest; `is_known` without assumptions."""
 
     device_id: int
     group: Hashable
@@ -61,10 +58,9 @@ class PlayedDevice:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """The position of a waiting run: 1 starts next. `start_seconds` is from now; None when unknown.
+    """The position of a waiting run: 1 starts next; `start_seconds` is from now; None when unknown.
 
-    `device_id` is the device that takes it, if all goes as forecast, and `is_next_there` whether no other run starts
-    there before.
+    `device_id` should take it; `is_next_there`: no other run starts there before.
     """
 
     position: int
@@ -107,7 +103,7 @@ def fair_share_order(entries: Iterable[FairShareEntry]) -> list[FairShareEntry]:
 
 
 def by_turn(waiting: Iterable[WaitingRun]) -> dict[tuple[int | None, int], list[WaitingRun]]:
-    """Group runs by person and priority, the oldest first: those of a group start one after another."""
+    """Group runs by person and priority, the oldest first: the runs of a group start one after another."""
     groups: dict[tuple[int | None, int], list[WaitingRun]] = defaultdict(list)
     for run in sorted(waiting, key=lambda run: (run.created_at, run.run_id)):
         groups[run.person, run.priority].append(run)

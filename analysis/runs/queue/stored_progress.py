@@ -42,7 +42,7 @@ _FORMS: dict[str, Any] = {
 
 
 def read_progress(stored: object) -> dict[str, Any]:
-    """Return the members that are as `analysis.runs.queue.progress.progress_set` describes them."""
+    """Return the members in the form that `analysis.runs.queue.progress.progress_set` describes."""
     if not isinstance(stored, Mapping):
         return {}
     read = {name: stored[name] for name, form in _FORMS.items() if name in stored and is_of(form, stored[name])}
@@ -55,7 +55,7 @@ def read_progress(stored: object) -> dict[str, Any]:
 
 
 def expected_size(estimate: object) -> int | None:
-    """Return the largest size that a stored estimate predicts; None where it says none that can be read."""
+    """Return the largest size that a stored estimate predicts; None where it has none to read."""
     size = estimate.get("largest_batch_size") if isinstance(estimate, Mapping) else None
     return size if size is not None and is_of(Count, size) else None
 

@@ -29,8 +29,6 @@ _LONGEST_SECONDS = 366 * 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class ReportedDocument:
-    """What a machine can have found, and the columns of its run that follow from it."""
-
     found: Any
     run_key: str
     host: str
@@ -49,10 +47,7 @@ class ImpossibleDocumentError(Exception):
 
 
 def read_document(body: object) -> ReportedDocument:
-    """Read the content of a result file, or a result alone.
-
-    Raises SpecError, which names what is wrong, and ImpossibleDocumentError.
-    """
+    """Read a result file, or a result alone. Raises SpecError, naming the fault, and ImpossibleDocumentError."""
     given = result_in(body, "result")
     environment, spec = _object(given.get("environment"), "environment"), _object(given.get("spec"), "spec")
     _refuse_too_old(environment)
@@ -94,7 +89,7 @@ def checked_run_key(value: object, field: str = "run_key") -> str:
 
 
 def checked_host(value: object, field: str = "host") -> str:
-    """Return the name of a host. Raises SpecError where it cannot be shown as one."""
+    """Return a host's name. Raises SpecError where it cannot be shown."""
     is_name = isinstance(value, str) and 0 < len(value) <= HOST_LENGTH and value.strip() == value
     # a mark stands where the text had what cannot be stored: two names that differ only there would be one
     if not isinstance(value, str) or not is_name or MARK in value or not value.isprintable():

@@ -75,9 +75,9 @@ def report_locked(run_key: str, person: User) -> Report:
 
 
 def report_revive(run: Run, *, is_news: bool) -> None:
-    """Move interrupted -> running: the sender was silent for too long or said that it stopped, and is heard again.
+    """Move interrupted -> running: a silent or stopped sender is heard again.
 
-    `is_news`: whether another interruption is news again.
+    `is_news`: another interruption is news.
     """
     if run.state != State.INTERRUPTED:
         return
@@ -91,10 +91,7 @@ def report_revive(run: Run, *, is_news: bool) -> None:
 
 
 def report_device(run: Run, facts: DeviceFacts) -> Device:
-    """Set the device that a reported run names: one that this portal's workers registered, or a row of its own.
-
-    The report changes nothing of a registered device, and holds it not.
-    """
+    """Set a reported run's device: a row of its own, or a registered one, which a report never changes or holds."""
     device = _registered(run.reported_from, facts) or _reported_device(run.reported_from, facts)
     Run.objects.filter(pk=run.pk).update(device=device, device_name=device.name, requested_kind=device.kind)
     run.attempts.update(device=device)
@@ -260,10 +257,7 @@ def _columns(spec: Spec) -> dict[str, Any]:
 
 
 def _probes_keep(run: Run, document: ReportedDocument) -> None:
-    """Store the probes of the document in place of those that came one by one, of which some may be missing.
-
-    A row that says the same stays: a stream of the run sends each row once, by its id.
-    """
+    """Store the document's probes for those that came singly; equal rows stay, as a run's stream sends each once."""
     missing = {sequence: probe_columns(probe) for sequence, probe in enumerate(document.found.probes, start=1)}
     other = []
     for row in Measurement.objects.of(run):

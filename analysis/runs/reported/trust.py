@@ -16,10 +16,9 @@ _RENEWED_AT_ONCE = 500
 
 
 def is_trusted(token: ApiToken | None, host: str) -> bool:
-    """Whether runs that come with this token from this host count. Must be called in the transaction that stores one.
+    """Whether this token's runs from this host count; to be called in the transaction that stores one.
 
-    The rows are locked: trust that is revoked meanwhile is revoked after the run is stored, and then of that run too;
-    `trust_give` waits for the run as well.
+    The rows are locked: trust revoked meanwhile is revoked for that run too, and `trust_give` waits for the run.
     """
     given = Trust.objects.given().filter(Q(token__isnull=False, token=token) | Q(host=host))
     return bool(given.select_for_update(no_key=True).values_list("pk"))
@@ -52,10 +51,7 @@ def trust_revoke(*, trust_id: int, by: User) -> bool:
 
 
 def _wait_for_runs_being_stored() -> None:
-    """Wait for runs that did not see this trust in `is_trusted`, so that they are found here; later ones wait for it.
-
-    SQLite has one writer at a time anyway.
-    """
+    """Wait for runs that did not see this trust in `is_trusted`, to find them here; SQLite has one writer anyway."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute(f'LOCK TABLE "{Trust._meta.db_table}" IN EXCLUSIVE MODE')
