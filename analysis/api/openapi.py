@@ -77,8 +77,6 @@ class TokenScheme(OpenApiAuthenticationExtension):
 
 
 class PasswordScheme(OpenApiAuthenticationExtension):
-    """HTTP Basic."""
-
     target_class = "analysis.accounts.authentication.PasswordAuthentication"
     name = "basic"
 

@@ -26,10 +26,9 @@ _POLL_SECONDS = 0.25
 
 
 class WaitingSlots:
-    """Places of this process for requests of one kind that hold a thread for long.
+    """Places of this process for requests of one kind that hold a thread for long; one person has at most half.
 
-    One person has at most half of them, so that nobody waits for another to leave. Programs on this machine, which
-    need no login, count as one person.
+    Programs on this machine, which need no login, count as one person.
     """
 
     def __init__(self, places: Callable[[], int]) -> None:
@@ -52,7 +51,7 @@ class WaitingSlots:
 
     @contextmanager
     def place(self, person: Person) -> Iterator[bool]:
-        """Whether there is one; it is free again after the block."""
+        """Take a place for the block, and give it back; False: there was none."""
         has_place = self.take(person)
         try:
             yield has_place
@@ -93,10 +92,7 @@ def document_place(person: Person) -> Iterator[bool]:
 
 
 def waited_for(run: Run, request: Request) -> Run:
-    """Wait until the run is over or the wait runs out; not at all for a client that prefers not to, or without a slot.
-
-    Returns the run as it then is.
-    """
+    """Wait for the run's end or the time limit, unless the client prefers not to or no slot is free; return it anew."""
     wishes = [word.strip().lower() for word in request.headers.get("Prefer", "").split(",")]
     if "respond-async" not in wishes and wait_until_over(run, settings.ANALYZE_WAIT_SECONDS, request.user):
         run.refresh_from_db()

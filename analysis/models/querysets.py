@@ -69,7 +69,7 @@ class DeviceQuerySet(models.QuerySet["Device"]):
         )
 
     def allowing(self, user: User | AnonymousUser | None) -> DeviceQuerySet:
-        """Keep devices whose allow-list is empty or has this person or a group of theirs; quotas narrow this further."""
+        """Keep devices with an empty allow-list, or with this person or group on it; quotas narrow this further."""
         person = user if user is not None and user.is_authenticated else None
         open_to_all = Q(allowed_users=None, allowed_groups=None)
         listed = self.filter(

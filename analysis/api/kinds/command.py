@@ -14,10 +14,7 @@ from engine.tune.catalogue.spec import request_in
 
 
 class Command(Requests):
-    """The address names the command; a body has the settings that its registration offers.
-
-    Ranks of a model of the catalogue are requested as a measurement.
-    """
+    """The address names the command, a body has its settings; ranks of a catalogue model are measurements."""
 
     views = "analysis.api.v1.run.commands"
     elsewhere = "commands have settings of their own: start them at /api/v1/commands/"

@@ -60,7 +60,6 @@ class Requests:
         return {}
 
     def kind_of_clone(self, run: Run) -> str:
-        """Return the kind as which a clone of this run is requested."""
         return run.kind
 
     def submission(self, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
@@ -101,10 +100,7 @@ def settings_in(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def placed(spec: SpecOnDevice, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
-    """Return the arguments of `run_create` for a run on a device.
-
-    Without a price in the request the device's own price is used.
-    """
+    """Return the arguments of `run_create` for a run on a device, by default at the device's own price."""
     device_class = checked(values, "device_class", str, "")
     return {
         "spec": spec,

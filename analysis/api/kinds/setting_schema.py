@@ -20,7 +20,6 @@ _BY_NAME: dict[str, Schema] = {
 
 
 def properties_of(spec_class: type) -> dict[str, Schema]:
-    """Describe each setting, by name."""
     found = msgspec.json.schema_components([spec_class])[1][spec_class.__name__]["properties"]
     return {name: _property(name, found[name], each) for name, each in settings_of(spec_class).items()}
 

@@ -31,8 +31,6 @@ class RootSerializer(serializers.Serializer[Any]):
 
 
 class Root(StrictView):
-    """The index of version 1."""
-
     names: tuple[str, ...] = ()
 
     @extend_schema(tags=["index"], operation_id="index", responses=RootSerializer)
@@ -97,8 +95,6 @@ class GpuSerializer(serializers.Serializer[Any]):
 
 
 class ModelList(StrictView):
-    """The models that can be measured or estimated."""
-
     @extend_schema(responses=listed("ModelList", ModelSerializer))
     def get(self, request: Request) -> Response:
         """List all models that can be measured or estimated."""
@@ -106,8 +102,6 @@ class ModelList(StrictView):
 
 
 class SettingsSchema(StrictView):
-    """The settings of a run."""
-
     @extend_schema(operation_id="settings_schema", responses=OpenApiTypes.OBJECT)
     def get(self, request: Request) -> Response:
         """Return the JSON Schema (2020-12) of a run's request body: types, ranges, choices, defaults, units."""
@@ -115,8 +109,6 @@ class SettingsSchema(StrictView):
 
 
 class GpuList(StrictView):
-    """The cards that estimates can be made for."""
-
     @extend_schema(responses=listed("GpuList", GpuSerializer))
     def get(self, request: Request) -> Response:
         """List all cards of the catalogue, with their prices where known."""

@@ -88,8 +88,6 @@ class DeviceSerializer(serializers.ModelSerializer[Device]):
 
 
 class DeviceForm(PageForm):
-    """Filters of the list of devices."""
-
     host = forms.CharField(required=False, help_text="Name of a host.")
     kind = forms.ChoiceField(choices=[(kind, kind) for kind in DEVICE_KINDS], required=False)
     enabled = FlagField(required=False)

@@ -75,10 +75,7 @@ def _earlier(owner: Any, key: str, digest: str) -> Run | None:
 
 
 def etag_of(summary: Mapping[str, Any], *others: Any) -> str:
-    """Return a hash of the content of the response.
-
-    `updated_at` is not included: each heartbeat changes it, without changing what is shown.
-    """
+    """Return a hash of the response; `updated_at` is no part of it, as each heartbeat changes that column alone."""
     return f'"{hashlib.sha256(JSONRenderer().render([summary, *others])).hexdigest()[:32]}"'
 
 

@@ -116,7 +116,6 @@ _QUERY_FORMATS = {forms.DateField: "date", forms.DateTimeField: "date-time"}
 
 
 def listed(name: str, row: Any) -> Any:
-    """Describe a short list, all at once."""
     return inline_serializer(name, {"results": row(many=True)})
 
 
@@ -127,7 +126,7 @@ def page_of(name: str, row: Any) -> Any:
 
 
 def all_of(name: str, row: Any, base: Any) -> Any:
-    """Everything of one kind that a run has, with the members of `base`, which says where it comes from."""
+    """Describe all rows of one kind of a run, with `base`, which says where the run comes from."""
     described = {"__doc__": "All of one kind that a run has, and where the run comes from."}
     return type(name, (base,), {**described, "run": serializers.IntegerField(), "results": row(many=True)})
 

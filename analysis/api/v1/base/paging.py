@@ -27,8 +27,6 @@ Row = TypeVar("Row", bound=Model)
 
 
 class PageForm(StrictQueryForm):
-    """The parameters of a list in pages."""
-
     limit = WholeNumberField(
         required=False, initial=LIMIT, max_value=LIMIT_MAX, help_text=f"Number of rows per page, at most {LIMIT_MAX}."
     )

@@ -41,7 +41,6 @@ class StrictView(APIView):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Return the values of the parameters by name."""
         return dict(self.query.cleaned_data)
 
 

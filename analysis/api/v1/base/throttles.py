@@ -12,10 +12,7 @@ from analysis.http.client_ip import counted_address
 
 
 class ScopeThrottle(BaseThrottle):
-    """The rate limit of a view.
-
-    A POST counts towards its `throttle_scope`; reading is not limited unless it has a `read_throttle_scope`.
-    """
+    """The rate limit of a view: its `throttle_scope` for a POST, for reading its `read_throttle_scope`, if any."""
 
     wait_seconds = 0.0
 

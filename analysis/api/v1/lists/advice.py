@@ -33,8 +33,6 @@ def advice_components() -> dict[str, Any]:
 
 
 class RunAdvice(StrictView):
-    """What to paste after a run."""
-
     query_form = AdviceForm
 
     @extend_schema(responses={200: {"$ref": "#/components/schemas/Advice"}})

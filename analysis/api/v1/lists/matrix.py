@@ -103,8 +103,6 @@ class MatrixSerializer(serializers.Serializer[Any]):
 
 
 class Matrix(StrictView):
-    """All models and cards, for one choice of settings."""
-
     query_form = MatrixForm
 
     @extend_schema(operation_id="matrix_retrieve", responses=MatrixSerializer)

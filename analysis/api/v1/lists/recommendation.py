@@ -171,8 +171,6 @@ class FitSerializer(OriginSerializer):
 
 
 class Fits(StrictView):
-    """Whether a batch size fits."""
-
     throttle_scope = "create"
 
     @extend_schema(

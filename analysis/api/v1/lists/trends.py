@@ -156,8 +156,6 @@ class Trend(StrictView):
 
 
 class TrendNotes(StrictView):
-    """Notes on steps."""
-
     @extend_schema(
         operation_id="trends_acknowledge", request=AcknowledgeBodySerializer, responses=AcknowledgementSerializer
     )

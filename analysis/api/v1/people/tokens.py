@@ -72,8 +72,6 @@ class TokenBodySerializer(StrictBody):
 
 
 class TokenListForm(PageForm):
-    """The owner of the listed tokens."""
-
     owner = forms.ChoiceField(
         choices=[("me", "me"), ("all", "all")], initial="me", required=False, help_text="`all` requires a GPU manager."
     )

@@ -40,8 +40,6 @@ class CommandSerializer(serializers.Serializer[Any]):
 
 
 class Commands(StrictView):
-    """The commands that can be started here."""
-
     @extend_schema(responses=openapi_parameters.listed("CommandList", CommandSerializer))
     def get(self, request: Request) -> Response:
         """List the training commands that the administrator registered on this host."""
@@ -49,8 +47,6 @@ class Commands(StrictView):
 
 
 class CommandRuns(StrictView):
-    """Runs of one command."""
-
     throttle_scope = "create"
 
     @stores_run("CommandRunRequestRequest", operation_id="commands_run")

@@ -131,8 +131,6 @@ _DOCUMENT: dict[str, Any] = {
 
 
 class Reports(StrictView):
-    """Reported runs."""
-
     takes_reports = True
     throttle_scope = "report"
 
@@ -165,8 +163,6 @@ class EventsParser(StrictJSONParser):
 
 
 class ReportEvents(StrictView):
-    """The events of a reported run."""
-
     takes_reports = True
     throttle_scope = "events"
     parser_classes = (EventsParser,)
@@ -219,8 +215,6 @@ class ResultParser(StrictJSONParser):
 
 
 class Results(StrictView):
-    """Result documents."""
-
     takes_reports = True
     throttle_scope = "report"
     parser_classes = (ResultParser,)
@@ -264,8 +258,6 @@ class Results(StrictView):
 
 
 class KnownResults(StrictView):
-    """Which result documents a person sent already."""
-
     takes_reports = True
     throttle_scope = "report"
 

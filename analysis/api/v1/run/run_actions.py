@@ -53,8 +53,6 @@ _MEASURED: Any = inline_serializer("MeasureChangesAnswer", {"runs": RunSerialize
 
 
 class RunActions(StrictViewSet):
-    """Actions on one run."""
-
     @extend_schema(
         request=None,
         parameters=[openapi_parameters.LOCATION, openapi_parameters.RETRY_AFTER],

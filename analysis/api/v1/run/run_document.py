@@ -44,10 +44,7 @@ def run_json(run: Run) -> dict[str, Any]:
 
 
 def run_csv(run: Run) -> str:
-    """Write a line for each probe of the last attempt, in their order, and the origin of the run in each.
-
-    A figure that was not measured is empty.
-    """
+    """Write a line for each probe of the last attempt, with the run's origin; a figure not measured is empty."""
     origin = origin_members(run).values()
     return csv_text([COLUMNS, *([*_cells(probe), *origin] for probe in stored_probes(run))])
 

@@ -28,8 +28,6 @@ ATTEMPT_MAX = 2**31 - 1
 
 
 class AttemptForm(StrictQueryForm):
-    """The attempt of the run."""
-
     attempt = WholeNumberField(
         required=False, max_value=ATTEMPT_MAX, help_text="Number of the attempt. Default: the last one."
     )
@@ -66,8 +64,6 @@ class EventsSerializer(StateMembers):
 
 
 class EventsForm(StrictQueryForm):
-    """The part of the log that is requested."""
-
     after = WholeNumberField(
         required=False, min_value=0, initial=0, help_text="The last received `sequence`; 0: from the beginning."
     )
@@ -123,8 +119,6 @@ class CertificateSerializer(OriginSerializer):
 
 
 class RunParts(StrictViewSet):
-    """The parts of a run."""
-
     @extend_schema(responses=openapi_parameters.all_of("RunMeasurements", MeasurementSerializer, OriginSerializer))
     @action(detail=True, query_form=AttemptForm)
     def measurements(self, request: Request, pk: int) -> Response:
@@ -196,7 +190,6 @@ class RunParts(StrictViewSet):
 
 
 def _certificate_of(run: Run, boundary: Mapping[str, Any]) -> dict[str, Any]:
-    """Put together the boundary and the probes that prove it."""
     fits, refused = boundary["largest_batch_size"], boundary["refused_batch_size"]
     probes = [probe for probe in Measurement.objects.of(run) if probe.batch_size in (fits, refused)]
     return {

@@ -63,8 +63,6 @@ class Place:
 
 
 class WaitForm(StrictQueryForm):
-    """How long to wait."""
-
     timeout = WholeNumberField(
         required=False,
         min_value=0,
@@ -81,8 +79,6 @@ class RunStateSerializer(StateMembers):
 
 
 class RunWaits(StrictViewSet):
-    """Requests that last."""
-
     def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[Any, str]:
         """Accept any format of a stream: there is one, and errors are problems in JSON."""
         return super().perform_content_negotiation(request, force or self.action == "stream")

@@ -46,15 +46,11 @@ class RunListForm(RunOrderForm, PageForm):
 
 
 class RunListFilter(RunFilter):
-    """The filters of the list and its other parameters."""
-
     class Meta(RunFilter.Meta):
         form = RunListForm
 
 
 class OfKindFilter(RunListFilter):
-    """The filters of a list of runs of one kind."""
-
     kind = None  # type: ignore[assignment]  # so a filter set leaves one of its base out
 
 
@@ -109,8 +105,6 @@ def stores_run(
 
 
 class RunList(RunsView):
-    """`GET` lists runs; `POST` stores one."""
-
     throttle_scope = "create"
 
     @extend_schema(responses=openapi_parameters.page_of("RunPage", RunSerializer))
@@ -148,8 +142,6 @@ class RunExport(RunsView):
     )
 )
 class RunExportCsv(RunExport):
-    """The export as CSV."""
-
     file_format = "csv"
 
 
@@ -160,8 +152,6 @@ class RunExportCsv(RunExport):
     )
 )
 class RunExportJson(RunExport):
-    """The export as JSON."""
-
     file_format = "json"
 
 
@@ -177,8 +167,6 @@ class RunChangeSerializer(StrictBody):
 
 
 class RunDetail(StrictView):
-    """One run with all its details."""
-
     @extend_schema(
         parameters=[openapi_parameters.IF_NONE_MATCH, openapi_parameters.ETAG, openapi_parameters.RETRY_AFTER],
         responses={
@@ -280,10 +268,7 @@ class RunAnswer:
 
     @cached_property
     def etag(self) -> str:
-        """The ETag, without the forecast, which changes with other runs and with time.
-
-        The number of probes is enough, as they are only added; the result comes with the state.
-        """
+        """The ETag without the forecast, which time changes; the number of probes is enough, as rows are only added."""
         run = self.run
         probes = Measurement.objects.of(run).order_by().count() if run.attempt else 0
         return etag_of(self.summary, run.note, run.error_message, probes)

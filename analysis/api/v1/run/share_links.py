@@ -62,8 +62,6 @@ class ShareLinkBodySerializer(StrictBody):
 
 
 class ShareLinkListForm(PageForm):
-    """The run whose links are listed."""
-
     run = WholeNumberField(required=False, help_text="Only links of this run.")
 
 

@@ -82,7 +82,6 @@ def spec_properties() -> Schema:
 
 
 def settings_of(workload: Workload) -> list[str]:
-    """List the fields of a spec that this workload takes."""
     refused = _refused_by(workload)
     return [field.name for field in fields(RunSpec) if field.name not in refused]
 
