@@ -25,8 +25,7 @@ _ONLY_REPORTS = "This token can only report runs (mm_p_...). Create another on y
 class TokenAuthentication(BaseAuthentication):
     """`Authorization: Bearer mm_...`, or `Token mm_...`. `request.auth` is then the token's row.
 
-    A token that only reports is refused here, before any permission, so that no view can forget it: the views that
-    take reports say so with `takes_reports`.
+    A token that only reports is refused before any permission, unless the view says `takes_reports`.
     """
 
     def authenticate(self, request: Any) -> tuple[User, ApiToken] | None:

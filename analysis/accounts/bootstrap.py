@@ -11,10 +11,7 @@ FIRST_NAME = "admin"
 
 
 def administrator_create_first(*, password: str) -> str | None:
-    """Create a superuser when there is none; returns the name, or None when there is one.
-
-    An ordinary user called `admin` is not promoted: the new superuser's name gets a number.
-    """
+    """Create a superuser if there is none, and return its name; an ordinary user called `admin` is not promoted."""
     users = get_user_model().objects
     if users.filter(is_superuser=True).exists():
         return None

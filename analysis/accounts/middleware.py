@@ -77,8 +77,6 @@ def refused(request: HttpRequest, view: Callable[..., Any]) -> HttpResponse | No
 
 
 class RightsMiddleware(LoginRequiredMiddleware):
-    """Requires a login, and then the right that the view requires."""
-
     def process_view(
         self, request: HttpRequest, view_func: Callable[..., Any], view_args: Any, view_kwargs: Any
     ) -> HttpResponseBase | None:

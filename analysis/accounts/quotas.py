@@ -49,8 +49,6 @@ class QuotaLimits:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The current use of the limits."""
-
     runs_waiting: int
     runs_today: int
 

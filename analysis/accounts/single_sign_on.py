@@ -39,10 +39,9 @@ class ProxyBackend(RemoteUserBackend):
 
 
 class SingleSignOnMiddleware:
-    """Makes the request's person the one whom the proxy names. Without the header a login by proxy does not count.
+    """Makes the request's person the one whom the proxy names; without the header a login by proxy does not count.
 
-    Django's RemoteUserMiddleware is not used: it would count a closed account's requests as failed logins, and so lock
-    out the address that all people of a lab may share.
+    RemoteUserMiddleware would count requests of closed accounts as failed logins, and lock out a shared address.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:

@@ -36,8 +36,7 @@ def token_create(
 ) -> tuple[ApiToken, str]:
     """Create a token. Returns its row and the secret, which is not stored. Raises SpecError, naming the field.
 
-    One that `only_reports` sends runs of other machines and is refused everywhere else. `is_trusted` is for GPU
-    managers: what it reports counts from its first run.
+    `only_reports`: refused everywhere else; `is_trusted`, for GPU managers: its reports count from the first run.
     """
     name = name.strip()
     if not name or len(name) > TOKEN_NAME_LENGTH or not name.isprintable():

@@ -44,8 +44,6 @@ class LoginForm(AuthenticationForm):
 
 
 class TokenForm(forms.Form):
-    """The purpose, the rights and the expiry of a new token."""
-
     name = forms.CharField(
         max_length=TOKEN_NAME_LENGTH,
         help_text="Purpose of the token, such as the program that uses it.",
@@ -86,8 +84,6 @@ REPORT_TOKEN_DAYS = 90
 
 @dataclass(frozen=True, slots=True)
 class QuotaLine:
-    """One limit, as the page shows it."""
-
     title: str
     used: int | None
     most: str
@@ -149,8 +145,6 @@ def token_revoke_view(request: HttpRequest, token_id: int) -> HttpResponseRedire
 
 
 class Password(PasswordChangeView):
-    """Change the person's password, which ends their other sessions."""
-
     template_name = "analysis/account_password.html"
     success_url = reverse_lazy("account")
 
@@ -162,8 +156,6 @@ class Password(PasswordChangeView):
 
 
 class Login(LoginView):
-    """The login page. `analysis.accounts.lockout` counts the failures."""
-
     authentication_form = LoginForm
     redirect_authenticated_user = True
 

@@ -26,8 +26,6 @@ _SHOWN_LENGTH = 160
 
 
 class ByDays(ConditionFilter):
-    """The newest entries."""
-
     title, parameter_name = "time", "days"
     offered = (("1", "last 24 hours"), ("7", "last 7 days"), ("30", "last 30 days"))
 
@@ -38,8 +36,6 @@ class ByDays(ConditionFilter):
 
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnly[AuditEntry]):
-    """Actor, action and target of each entry, newest first."""
-
     list_display = ("moment", "actor_text", "action", "target_link", "change", "request_id")
     list_filter = (
         ByDays,

@@ -22,8 +22,6 @@ _BAR_WIDTH = 100.0
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar of a chart and one row of the table below it."""
-
     name: str
     value: float
     width: float
@@ -32,10 +30,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Dashboard:
-    """All figures. `gpu_hours` are by device, the most first.
-
-    `oldest_waiting` is a run, `silent` are devices whose worker gave no recent sign of life.
-    """
+    """All figures; `gpu_hours` are by device, the most first; workers of `silent` devices gave no sign of life."""
 
     totals: LabTotals
     states: tuple[Bar, ...]

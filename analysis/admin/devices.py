@@ -21,8 +21,6 @@ UPKEEP = ("drained", "maintenance_from", "maintenance_until", "maintenance_note"
 
 
 class RegisteredByWorkers(Managed[Row]):
-    """Hosts and devices, which their workers register."""
-
     may = ("change", "delete")
     actions: tuple[str, ...] = ("drain", "undrain")
 
@@ -39,8 +37,6 @@ class RegisteredByWorkers(Managed[Row]):
 
 @admin.register(Host)
 class HostAdmin(RegisteredByWorkers[Host]):
-    """The machines."""
-
     list_display = ("name", "drained", "maintenance_from", "maintenance_until", "maintenance_note", "registered_at")
     list_filter = ("drained",)
     search_fields = ("name",)
@@ -48,15 +44,13 @@ class HostAdmin(RegisteredByWorkers[Host]):
     readonly_fields = ("name", "registered_at")
 
     def has_delete_permission(self, request: HttpRequest, obj: Host | None = None) -> bool:
-        """Allow it only for a host without devices, because measurements refer to the host."""
+        """Allow deletion only for a host without devices, because measurements refer to the host."""
         is_empty = obj is None or not Device.all_devices.filter(host=obj).exists()
         return super().has_delete_permission(request, obj) and is_empty
 
 
 @admin.register(Device)
 class DeviceAdmin(ProtectReferencedAdmin[Device], RegisteredByWorkers[Device]):
-    """The GPU fleet."""
-
     list_display = (
         *("device", "name", "host", "capacity", "price_per_hour_usd", "enabled", "drained", "maintenance_note"),
         *("queue_name", "last_seen_at", "is_reported"),
@@ -84,7 +78,7 @@ class DeviceAdmin(ProtectReferencedAdmin[Device], RegisteredByWorkers[Device]):
         return Device.all_devices.select_related("host").order_by("host__name", "device", "pk")
 
     def has_delete_permission(self, request: HttpRequest, obj: Device | None = None) -> bool:
-        """Allow it only for a device without runs: to list what is deleted with it, Django would read them all."""
+        """Allow deletion only for a device without runs: to list what goes with it, Django would read them all."""
         is_unused = obj is None or not (
             Run.all_runs.filter(Q(device=obj)).exists()
             or Run.all_runs.filter(requested_device=obj).exists()

@@ -195,8 +195,6 @@ class UncountedList(ChangeList):
 
 
 class ConditionFilter(admin.SimpleListFilter):
-    """A filter by one of the values that it offers."""
-
     column = ""
     """The column that has the chosen value, where `condition` says nothing else."""
     offered: Sequence[tuple[str, str]] = ()
@@ -216,7 +214,6 @@ class ConditionFilter(admin.SimpleListFilter):
 def choice_of(
     name: str, offered: Sequence[tuple[str, str]], *, title: str = "", column: str = ""
 ) -> type[ConditionFilter]:
-    """Return the filter by one of these values of a column."""
     members = {"title": title or name, "parameter_name": name, "column": column or name, "offered": offered}
     return type(f"By{name.capitalize()}", (ConditionFilter,), members)
 

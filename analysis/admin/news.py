@@ -20,8 +20,6 @@ else:
 
 @admin.register(AllowedHost)
 class AllowedHostAdmin(Managed[AllowedHost]):
-    """Hosts to which news may go although their address is private, or their URL is http."""
-
     list_display = ("host", "note", "added_at")
     search_fields = ("host", "note")
 
@@ -48,8 +46,6 @@ class SubscriptionAdmin(ReadOnly[Subscription]):
 
 
 class AttemptInline(_TabularInline):
-    """The attempts of a delivery."""
-
     model = DeliveryAttempt
     fields = readonly_fields = ("number", "at", "is_delivered", "status", "seconds", "reason")
     extra = 0
@@ -61,8 +57,6 @@ class AttemptInline(_TabularInline):
 
 @admin.register(Delivery)
 class DeliveryAdmin(ReadOnly[Delivery]):
-    """What was sent, with every attempt."""
-
     list_display = ("delivery_id", "event", "subscription", "state", "attempts_made", "created_at", "ended_at")
     list_filter = ("state",)
     list_select_related = ("event", "subscription")

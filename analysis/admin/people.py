@@ -63,10 +63,7 @@ class PersonForm(_UserChangeForm):
 
 @admin.register(User)
 class PersonAdmin(ProtectReferencedAdmin[User], _UserAdmin):
-    """Accounts. They are closed rather than deleted, so that a person's actions keep their name.
-
-    In both cases their waiting runs are cancelled.
-    """
+    """Accounts, closed rather than deleted, so that actions keep their name; both cancel waiting runs."""
 
     form = PersonForm
     named_by = ((Device, "allowed_users"), (Quota, "user"))
@@ -180,8 +177,6 @@ class GroupAdmin(ProtectReferencedAdmin[Group]):
 
 @admin.register(ApiToken)
 class ApiTokenAdmin(ReadOnly[ApiToken]):
-    """Tokens, to find and revoke. Their owners create them on their own page."""
-
     list_display = (
         *("prefix", "name", "owner", "may_write", "created_at", "expires_at"),
         *("last_used_at", "last_used_address", "revoked_at"),
@@ -201,8 +196,6 @@ class ApiTokenAdmin(ReadOnly[ApiToken]):
 
 @admin.register(Quota)
 class QuotaAdmin(Managed[Quota]):
-    """How much of the queue a person, or each person of a group, may take."""
-
     list_display = ("of", "runs_waiting_max", "runs_per_day_max", "time_budget_max_seconds", "device_count")
     list_select_related = ("user", "group")
     search_fields = ("user__username", "group__name")
@@ -235,8 +228,6 @@ class QuotaAdmin(Managed[Quota]):
 
 @admin.register(SavedView)
 class SavedViewAdmin(ReadOnly[SavedView]):
-    """People's saved views of the history. Managers can delete those of people who left."""
-
     may = ("delete",)
     list_display = ("name", "owner", "is_shared", "query", "created_at")
     list_filter = ("is_shared",)

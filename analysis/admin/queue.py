@@ -38,10 +38,7 @@ for _model in (Failure, OrmQ, Schedule, Success):
 
 @dataclass(frozen=True, slots=True)
 class QueueLine:
-    """A device and what holds it: a run, or another program.
-
-    The worker without a device has no row to give a sign of life in: it is silent where its messages wait for long.
-    """
+    """A device and what holds it; the worker without a device is silent where its messages wait for long."""
 
     device: Device | None
     name: str

@@ -46,8 +46,6 @@ _NEWEST = ("-created_at", "-id")
 
 
 class ByDevice(ConditionFilter):
-    """The device on which the runs ran last."""
-
     title, parameter_name = "device", "device"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
@@ -68,8 +66,6 @@ class ByOrigin(ConditionFilter):
 
 
 class Marked(ConditionFilter):
-    """Pinned runs, and those on a card that other processes used too."""
-
     title, parameter_name = "mark", "mark"
     offered = (("baseline", "baselines"), ("shared", "on a shared device"))
 
@@ -78,8 +74,6 @@ class Marked(ConditionFilter):
 
 
 class Deleted(ConditionFilter):
-    """Deleted runs: they are only in this list."""
-
     title = parameter_name = "deleted"
     offered = (("yes", "deleted, can be restored"),)
 
@@ -91,8 +85,6 @@ class Deleted(ConditionFilter):
 
 
 def _action(description: str, service: Callable[..., BulkResult], done: str, **options: Any) -> Any:
-    """Return the action that has a service do something with the ticked runs."""
-
     @admin.action(description=description, permissions=["view"])
     def act(panel: RunAdmin, request: HttpRequest, runs: QuerySet[Run]) -> None:
         answer = service(run_ids=ids_of(runs), by=signed_in_user(request), **options)
@@ -218,8 +210,6 @@ class RunAdmin(ReadOnly[Run]):
 
 
 class PartOfRun(RunChildAdmin[Row]):
-    """Rows that belong to runs, found by the run's number."""
-
     search_fields = ("run_id",)
     search_help_text = "The number of a run."
     sortable_by = ()
@@ -235,8 +225,6 @@ class PartOfRun(RunChildAdmin[Row]):
 
 @admin.register(Attempt)
 class AttemptAdmin(PartOfRun[Attempt]):
-    """Every execution of a run, with the cause where it gave no result."""
-
     list_display = (
         *("id", "run_link", "number", "device", "owner"),
         *("started_at", "ended_at", "outcome", "cause", "counted"),
@@ -249,8 +237,6 @@ class AttemptAdmin(PartOfRun[Attempt]):
 
 @admin.register(Measurement)
 class MeasurementAdmin(PartOfRun[Measurement]):
-    """Probes as they were measured."""
-
     list_display = ("id", "run_link", "attempt", "sequence", "batch_size", "outcome", "purpose", "peak_allocated_bytes")
     exclude = ("run",)
     readonly_fields = ("run_link",)
@@ -258,8 +244,6 @@ class MeasurementAdmin(PartOfRun[Measurement]):
 
 @admin.register(RunLog)
 class RunLogAdmin(PartOfRun[RunLog]):
-    """Log lines of engines and supervisors."""
-
     list_display = ("id", "run_link", "attempt", "sequence", "recorded_at", "level", "message")
     fields = list_display[1:]
 
@@ -274,8 +258,6 @@ class TagAdmin(ReadOnly[Tag]):
 
 @admin.register(MatrixCell)
 class MatrixCellAdmin(RunChildAdmin[MatrixCell]):
-    """The newest result per card, workload and settings; written when a run ends."""
-
     list_display = (
         *("model", "card_name", "kind", "precision", "optimizer", "largest_batch_size"),
         *("run_link", "answered_at"),
@@ -287,8 +269,6 @@ class MatrixCellAdmin(RunChildAdmin[MatrixCell]):
 
 @admin.register(TrendAcknowledgement)
 class TrendAcknowledgementAdmin(RunChildAdmin[TrendAcknowledgement]):
-    """People's notes on the steps of a trend."""
-
     list_display = ("run_link", "metric", "note", "acknowledged_by", "acknowledged_at")
     list_select_related = ("acknowledged_by",)
     fields = list_display
@@ -296,8 +276,6 @@ class TrendAcknowledgementAdmin(RunChildAdmin[TrendAcknowledgement]):
 
 @admin.register(ShareLink)
 class ShareLinkAdmin(RunChildAdmin[ShareLink]):
-    """Links, to find and withdraw. They are created on the page of a run."""
-
     list_display = ("prefix", "run_link", "created_by", "created_at", "ends_at", "withdrawn_at")
     list_select_related = ("created_by",)
     search_fields = ("prefix", "created_by__username")

@@ -45,7 +45,6 @@ def record_many(
 def record_changes(
     changes: Iterable[tuple[str, Target, Mapping[str, Any] | None, Mapping[str, Any] | None]],
 ) -> None:
-    """Write entries for many targets, each with its own action, before and after."""
     cause = cause_now()
     entries = [_entry(cause, *change) for change in changes]
     AuditEntry.objects.bulk_create(entries, batch_size=_BATCH)

@@ -44,10 +44,7 @@ def error_body(message: str) -> dict[str, str]:
 
 
 def wants_json(request: HttpRequest) -> bool:
-    """Whether the client is a program: it does not accept HTML, or prefers JSON; or the address is the API's.
-
-    curl and most libraries accept `*/*`.
-    """
+    """Whether the client is a program: the API's address, JSON preferred, or no HTML accepted (curl has `*/*`)."""
     prefers_html = request.get_preferred_type(("text/html", "application/json")) == "text/html"
     is_browser = prefers_html and "text/html" in request.headers.get("Accept", "").lower()
     return not is_browser or request.path.startswith(_API_PATHS)

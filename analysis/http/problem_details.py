@@ -24,10 +24,7 @@ _NOT_A_FIELD = "non_field_errors"
 
 
 class Problem(APIException):
-    """An error response. `errors` name the parts of the request: `pointer` into the body, or `parameter`.
-
-    `members` are further fields that a program needs, each under its own name.
-    """
+    """An error response; `errors` name parts of the request (`pointer`, `parameter`), `members` are more fields."""
 
     def __init__(
         self,

@@ -41,10 +41,7 @@ class BadQuery(Exception):
 
 
 class StrictQueryForm(forms.Form):
-    """The parameters of an address. One that is unknown, repeated, blank or holds a NUL character is refused.
-
-    A parameter that is left out has its field's `initial`, so the form can be shown as it is in force.
-    """
+    """The parameters of an address; unknown, repeated, blank or NUL ones are refused, missing ones have `initial`."""
 
     repeatable: ClassVar[tuple[str, ...]] = ()
 

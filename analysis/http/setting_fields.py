@@ -68,10 +68,7 @@ def offer(form: forms.Form, name: str, choices: Iterable[tuple[Any, Any]]) -> No
 
 
 def with_fields(made: Mapping[str, forms.Field], *, after: str = "") -> Callable[[type[AnyForm]], type[AnyForm]]:
-    """Declare further fields of a form, after its own field of this name or before all.
-
-    So a new setting of the engine is on every form by itself, and a parameter may be a word of Python, such as `from`.
-    """
+    """Declare further fields of a form, after its field of this name or first; a name may be a keyword, as `from`."""
 
     def declare(form: type[AnyForm]) -> type[AnyForm]:
         own = list(form.base_fields.items())

@@ -14,10 +14,7 @@ class BadJsonError(ValueError):
 
 
 def strict_json(body: bytes, *, any_text: bool = False) -> Any:
-    """Read JSON (RFC 8259). Raises BadJsonError for other text, duplicate keys, and text that cannot be stored.
-
-    With `any_text` such text is left as it is, for the caller to make storable: it is not what a person wrote.
-    """
+    """Read RFC 8259. Raises BadJsonError for other text, duplicate keys and, without `any_text`, unstorable text."""
     try:
         value = json.loads(
             body.decode(), object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite, parse_int=_bounded

@@ -1,1 +1,0 @@
-"""Command lines of `manage.py`."""

@@ -37,8 +37,6 @@ class RefusedAddressError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The parts of a webhook's URL."""
-
     is_tls: bool
     host: str
     port: int

@@ -31,10 +31,7 @@ _SILENCE_IS_NEWS = timedelta(days=1)
 
 
 def news_after(run: Run) -> list[NewsEvent]:
-    """Return what else the end of this run means: its estimate was wrong, a trend stepped.
-
-    What a sender claims that is not trusted contradicts nothing, and is in no trend.
-    """
+    """Return what else this end means: a wrong estimate, a step of a trend; nothing for an untrusted report."""
     if run.kind != RunKind.MEASUREMENT or not run.is_trusted or run.state != State.FINISHED or not run.result:
         return []
     return [*_contradicted(run), *_stepped(run)]
@@ -57,8 +54,7 @@ def note_silent_devices() -> int:
 def contradiction(estimate: EstimatedCard, peak_error: float | None, measured: int | None) -> str:
     """Say how a measurement contradicts the estimate made before it; empty where it does not.
 
-    An estimate states its own margin, from known errors. It is contradicted where the memory is off by more, or where
-    the size that it called safe did not fit.
+    The memory is off by more than the estimate's own margin, or the size that it called safe did not fit.
     """
     safe, margin = estimate.safe_batch_size, estimate.margin_fraction
     if measured is not None and safe is not None and measured < safe:
@@ -71,10 +67,7 @@ def contradiction(estimate: EstimatedCard, peak_error: float | None, measured: i
 
 
 def new_steps(before: Sequence[Step], after: Sequence[Step]) -> list[Step]:
-    """Return the steps that the newest run made visible: those which no earlier step stands near to.
-
-    With a further point a known step may move by a point or two.
-    """
+    """Return the steps that the newest run made visible; a known step may have moved by a point or two."""
     return [
         step
         for step in after

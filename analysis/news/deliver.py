@@ -49,10 +49,7 @@ GONE = 410
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """All that one attempt needs: the thread that sends it reads no row.
-
-    The delivery has its subscription and their owner.
-    """
+    """All that one attempt needs, subscription and owner too: the thread that sends it reads no row."""
 
     delivery: Delivery
     secrets: Sequence[str]
@@ -60,10 +57,7 @@ class Parcel:
 
 
 def take_due(limit: int, busy: Collection[int]) -> list[Parcel]:
-    """Take deliveries that are due, the longest waiting first; one at a time for each subscription.
-
-    So a receiver that hangs delays its own deliveries only. `busy` are the subscriptions with an attempt under way.
-    """
+    """Take due deliveries, the longest waiting first, one for each subscription without an attempt (`busy`)."""
     due = Delivery.objects.waiting().filter(due_at__lte=Now())
     due = due.exclude(subscription__in=busy).order_by("due_at")
     oldest = list(due.values_list("pk", "subscription")[: 20 * limit])
@@ -146,8 +140,7 @@ def _is_host_allowed(url: str) -> bool:
 def delay_seconds(attempts_made: int, *, base_seconds: float, fraction: float) -> float:
     """Return the delay after this many failed attempts: about 10 s, 20 s, 40 s, ... at most an hour.
 
-    `fraction`, a random number from 0 to 1, draws it from its upper half, so that the deliveries that failed together
-    do not return together.
+    `fraction`, random from 0 to 1, draws it from its upper half, so that failed deliveries do not return together.
     """
     doublings = min(attempts_made - 1, 30)  # beyond it the number overflows, and the cap holds long before
     longest = min(base_seconds * 2.0**doublings, max(LONGEST_SECONDS, base_seconds))
@@ -169,7 +162,7 @@ def _end(delivery: Delivery, state: DeliveryState) -> None:
 
 
 def disable(subscription: Subscription, reason: str) -> None:
-    """Disable it, and give up what waits. Its page says so, and the owner's other subscriptions get the news."""
+    """Disable a subscription, and give up its deliveries; its page and the owner's other subscriptions say so."""
     reason = storable_text(reason, REASON_LENGTH)
     details = {
         "owner": subscription.owner_id,

@@ -45,10 +45,7 @@ _EDGE = re.compile(r"(?<!\w)_|_(?!\w)")
 
 
 def body_of(event: NewsEvent, run: Run | None) -> dict[str, Any]:
-    """Return the body: what happened, its run and its origin, a link, the verdict in words, the figures.
-
-    What this lab has not verified says so in the verdict, which every channel shows, and beside each figure.
-    """
+    """Return the body; what this lab has not verified says so in the verdict and beside each figure."""
     end = State(event.kind.removeprefix("run.")) if run and event.kind in ENDS_OF_RUNS else None
     origin = Origin.of(run).unnamed if run else None
     verdict = describe_end(run, end) if run and end else str(event.details.get("verdict", ""))
@@ -73,10 +70,7 @@ def link_of(event: NewsEvent, run: Run | None) -> str:
 
 
 def describe_end(run: Run, end: State) -> str:
-    """Return the verdict as the run's page has it; without the text of an error, which may hold paths of the host.
-
-    A run that ended so may go on meanwhile, or have ended otherwise: a host that reports it was heard from again.
-    """
+    """Return the verdict of the run's page, but no error's text, which may hold paths; the run may go on since."""
     try:
         if end == State.FINISHED:
             return presentation_of(run).answer(run)
@@ -129,10 +123,7 @@ def one_line(text: str) -> str:
 
 
 def mail_line(text: str) -> str:
-    """Return a line for a plain text mail or its subject: nothing with :// or www. in it becomes a link.
-
-    A domain alone and a mail address stay: they look as train.py and host names do, and a mail program may link them.
-    """
+    """Return a line for a plain text mail or its subject: nothing with :// or www. in it becomes a link."""
     return one_line(text).replace("://", "[:]//").replace("www.", "www[.]")
 
 

@@ -39,8 +39,6 @@ SUBSCRIPTIONS_PER_PERSON = 20
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a person can choose of a subscription."""
-
     name: str
     channel: str
     kinds: Sequence[str]
@@ -66,7 +64,7 @@ def subscription_create(*, owner: User, wish: Wish) -> tuple[Subscription, str]:
 
 
 def subscription_change(*, subscription: Subscription, wish: Wish) -> None:
-    """Change it, and enable it again. Its secret stays, unless it becomes or was no webhook. Raises SpecError."""
+    """Change a subscription, and enable it again; a webhook's secret stays. Raises SpecError."""
     if wish.channel != subscription.channel:
         raise SpecError("channel", "cannot be changed: create another subscription")
     with transaction.atomic():

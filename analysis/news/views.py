@@ -30,8 +30,6 @@ _MY_RUNS = ("", "my runs")
 
 
 class SubscriptionForm(forms.Form):
-    """Where news go, which, and of which runs."""
-
     name = forms.CharField(
         max_length=NAME_LENGTH, help_text="For you alone.", widget=forms.TextInput(attrs={"autocomplete": "off"})
     )

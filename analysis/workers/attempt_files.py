@@ -38,10 +38,7 @@ class LeftResult:
 
 
 def result_file(run: Run) -> Path:
-    """Return the path for the result of the run's current attempt, and create its folder.
-
-    A folder that cannot be created is logged here, and reported by the engine.
-    """
+    """Return the path of the result of the run's current attempt, and create its folder; a failure is logged."""
     folder = _folder(run)
     try:
         folder.mkdir(parents=True, exist_ok=True)

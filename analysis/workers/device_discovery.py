@@ -73,10 +73,7 @@ def devices_find(command: Sequence[str] | None = None) -> list[DeviceFacts]:
 def calibration_measure(
     device: Device, keep_open: Sequence[int] = (), command: Sequence[str] | None = None
 ) -> Calibration:
-    """Have the engine calibrate this card. Raises EngineError with the engine's message.
-
-    The caller holds the card's lock: `keep_open` is its descriptor, which the engine inherits.
-    """
+    """Have the engine calibrate a card; it inherits `keep_open`, the caller's lock. Raises EngineError."""
     name, environment = device.device, inherited_by_child(keep_open)
     if device.uuid and device.compute_capability:  # NVIDIA: chosen by UUID
         name, environment = "cuda:0", environment | {"CUDA_VISIBLE_DEVICES": device.uuid}
@@ -122,10 +119,7 @@ def device_register(name: str) -> Device:
 
 
 def devices_refresh(devices: Iterable[Device], *, silent_seconds: float = 0.0) -> None:
-    """Store when these devices' worker last gave a sign of life, their memory in use and who else holds them.
-
-    An unknown figure stays None.
-    """
+    """Store these devices' sign of life, memory in use and other holders; an unknown figure stays None."""
     seen_at = Now() - timedelta(seconds=silent_seconds)
     for device in devices:
         used, busy, holder = memory_used_bytes(device), busy_percent(device), other_holder(device)
@@ -184,10 +178,7 @@ def foreign_use_read(device: Device) -> None:
 
 
 def busy_percent(device: Device) -> int | None:
-    """Read the share of the last moments in which a kernel of any program ran, as `nvidia-smi` reports it.
-
-    None where the device is no card, or the driver does not tell, as of a part of a card.
-    """
+    """Read the share of the last moments in which any kernel ran, as `nvidia-smi` has it; None if not told."""
     if device.kind != "cuda":
         return None
     return _read_card(device, "utilization", lambda card: pynvml.nvmlDeviceGetUtilizationRates(card).gpu)

@@ -46,8 +46,5 @@ def other_holder(device: Device) -> Holder | None:
 
 
 def kill_left_behind(device: Device) -> None:
-    """End the processes that a dead engine left in other sessions: they would block the device.
-
-    Only the holder of the lock may call this, once its engine is dead.
-    """
+    """End what a dead engine left in other sessions, which would block the device; for the lock's holder alone."""
     locks.kill_left_behind(lock_path(device))

@@ -166,10 +166,7 @@ class FailFastSentinel(q2.Sentinel):  # type: ignore[misc]  # django-q2 has no t
 
 
 def start_cluster(stop: Callable[[int, FrameType | None], None], signs: SignsOfLife) -> BaseProcess:
-    """Start the processes that serve the queue, with all changes in force; `stop` is called when this one is to end.
-
-    Returns the sentinel, the parent of them all.
-    """
+    """Start the processes that serve the queue, return their parent, the sentinel; `stop` ends this process."""
     multiprocessing.set_start_method("fork", force=True)  # Python 3.14 would not fork by itself
     pusher.SignedPackage = SignedTaskReader
     FailFastSentinel.signs = signs

@@ -91,10 +91,7 @@ class EngineProcess:
             os.killpg(self._process.pid, number)
 
     def end(self, wait_seconds: float = 30.0) -> bool:
-        """Kill what is left of the process group, and read its remaining output.
-
-        False: the process still exists, held by the kernel in a driver call. It also still holds the device's lock.
-        """
+        """Kill the process group, and read its output. False: the kernel holds it in a driver call, with its lock."""
         self.signal(signal.SIGKILL)
         try:
             self._process.wait(wait_seconds)
@@ -140,10 +137,7 @@ def dies_with_its_parent() -> tuple[str, ...]:
 
 
 def _limit(pid: int) -> None:
-    """Limit the process on Linux: no core dump, which would be as large as its memory; and a cap on open files.
-
-    Memory has its own guard in the engine; a limit on address space would refuse what CUDA merely reserves.
-    """
+    """Limit core dumps, as large as the memory, and open files on Linux; CUDA reserves too much memory for a cap."""
     if sys.platform != "linux":
         return
     with suppress(ProcessLookupError, PermissionError):

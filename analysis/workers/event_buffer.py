@@ -13,10 +13,7 @@ from engine.results.result import Probe
 
 
 class EventBuffer:
-    """The events of one attempt. Bounded: log lines beyond the log's limit are dropped.
-
-    A buffer of an attempt of which a part is stored already begins with that: the facts, and how many probes and lines.
-    """
+    """The events of one attempt, without log lines beyond the limit; facts and counts that are stored begin it."""
 
     def __init__(
         self, lease: Lease, *, facts: dict[str, Any] | None = None, probes_stored: int = 0, lines_stored: int = 0

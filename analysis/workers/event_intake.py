@@ -23,8 +23,6 @@ from engine.time_left import TimeLeft
 
 
 class EventIntake:
-    """What the events of an attempt said so far. What has to be stored waits in the buffer."""
-
     def __init__(
         self,
         buffer: EventBuffer,

@@ -30,10 +30,7 @@ class Heartbeat:
 
 
 class StopPipe:
-    """A pipe whose writing end only the main process holds.
-
-    When it closes it, or dies in any way, the reading end that every fork inherits reports the end.
-    """
+    """A pipe whose writing end only the main process holds: its close or death ends every fork's reading end."""
 
     def __init__(self) -> None:
         self._reading, self._writing = os.pipe()

@@ -32,8 +32,6 @@ _MOST_IDLE_DEVICES = 100  # each costs a query; only devices that an old waiting
 
 @dataclass(frozen=True, slots=True)
 class HealthCheck:
-    """One thing that must hold, and a sentence on what is wrong or right."""
-
     ok: bool
     message: str
 
@@ -47,8 +45,6 @@ _UNKNOWN = HealthCheck(False, "Not known: the database does not answer.")
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """All checks of one moment."""
-
     checks: dict[str, HealthCheck]
 
     @property
@@ -146,10 +142,7 @@ def _database() -> HealthCheck:
 
 
 def _probe_a_write() -> None:
-    """Write and commit a row without meaning; at most every few seconds, because everybody may call this.
-
-    A write that fails leaves the row as it was, so the next question tries again.
-    """
+    """Write and commit a row without meaning, at most every few seconds, as everybody may call this."""
     now = time.time()
     rows = Throttle.objects.filter(scope="readyz", who="")
     if not rows.filter(free_at_seconds__range=(now, now + WRITE_EVERY_SECONDS)).exists():
@@ -178,10 +171,7 @@ def _worker() -> HealthCheck:
 
 
 def _queue() -> HealthCheck:
-    """Say what waits too long, or for a device that another program holds. Everybody may read it.
-
-    So it names the process that holds the device, but not its command line, which may hold paths and names.
-    """
+    """Say what waits too long. Everybody may read it: it names a holder's process, never its command line."""
     seconds = WAITS_TOO_LONG.total_seconds()
     if estimate_left_lying() is not None:
         message = f"An estimate has waited more than {seconds:.0f} s, and none is under way."

@@ -154,10 +154,7 @@ def _device_row(device: Device, now: datetime) -> dict[str, Any]:
 
 
 def _per_device(name: str, text: str, rows: Iterable[dict[str, Any]]) -> Metric:
-    """Return one gauge per device. An unknown value is left out, never 0.
-
-    The UUID is a label, because a card that replaces another may get its row.
-    """
+    """Return one gauge per device; an unknown value is left out, never 0. The UUID tells cards of a row apart."""
     family = GaugeMetricFamily(f"memorymark_device_{name}", text, labels=_DEVICE_LABELS)
     for row in rows:
         if row[name] is not None:

@@ -22,8 +22,7 @@ _LOOK_SECONDS = 0.05
 def device_recover(device: Device) -> int:
     """End the attempts still marked running here; returns how many.
 
-    The caller holds the device's lock, so no other process works on it: no need to wait for a lease to run out. A run
-    of several devices has them all locked while one of its processes lives: one that is free says that all are dead.
+    The caller holds the device's lock, so no process works on it, nor on the other devices of its run.
     """
     left = list(Run.objects.holding().on(device))
     for run in left:
@@ -64,10 +63,9 @@ def owner_of_this_process() -> str:
 
 
 def estimates_recover(*, wait_seconds: float = 0.0) -> int:
-    """End the estimates of this host whose process is gone, waiting up to `wait_seconds` for it; returns how many.
+    """End the estimates of this host whose process is gone, waiting `wait_seconds` for it; returns how many.
 
-    An estimate holds no device, so no lock shows whether it is under way: on this host its owner's process does, and
-    for other hosts the lease.
+    No lock shows an estimate under way: on this host its owner's process does, and for other hosts the lease.
     """
     until, ended = time.monotonic() + wait_seconds, 0
     while True:

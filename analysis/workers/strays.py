@@ -35,10 +35,7 @@ def own_children() -> frozenset[int]:
 
 
 def kill_strays(*, keep: Collection[int] = (), is_stop: bool = False) -> int:
-    """Kill and reap the children of this process except `keep`, with all below them; returns how many there were.
-
-    `is_stop`: this process ends as it was asked to. Then it is no fault that some are left, and no warning is logged.
-    """
+    """Kill and reap this process's children but `keep`, with all below; returns how many. `is_stop`: no fault."""
     killed: set[int] = set()
     until = time.monotonic() + _DEATH_SECONDS
     while strays := own_children().difference(keep):

@@ -46,8 +46,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SupervisorTimeouts:
-    """How often the supervisor checks and writes, and how long the engine may take to end."""
-
     tick_seconds: float = 0.1
     check_seconds: float = 1.0
     heartbeat_seconds: float = settings.RUN_HEARTBEAT_SECONDS
@@ -144,10 +142,7 @@ def _engine_device(run: Run) -> dict[str, str]:
 
 
 def _only_cards(run: Run) -> dict[str, str]:
-    """Return the environment in which the engine sees the run's cards alone; empty for one of another maker.
-
-    One card of another maker is chosen by its name in the spec; of several, the numbers are told to its driver.
-    """
+    """Return the environment that shows the engine only the run's cards; empty for one card of another maker."""
     cards = [run.device] if run.device_count == 1 else sorted(run.held_devices.all(), key=services.index_of)
     of_cuda = [card for card in cards if card is not None and card.kind == "cuda"]
     if not of_cuda:
@@ -193,10 +188,7 @@ class _Watch:
         self._await_worker_stop()
 
     def _await_worker_stop(self) -> None:
-        """Wait for the worker's stop signal, when a signal ended the engine.
-
-        A service manager sends SIGTERM to all processes at once, so the engine may be gone before this process knows.
-        """
+        """Wait for the worker's stop signal after a signal ended the engine: a service manager sends both at once."""
         is_worker_dead = (self._intake.error or {}).get("code") == Cause.ENGINE_WORKER_DIED
         if not is_worker_dead and ending_signal(self._process.exit_status) is None:
             return
@@ -319,10 +311,7 @@ def cause_of_death(exit_status: int | None) -> str:
 
 
 def ending_signal(exit_status: int | None) -> int | None:
-    """Return the signal that ended a process; None when it exited by itself.
-
-    A process that cleans up after a signal, as the engine does, and a shell exit with 128 plus the signal's number.
-    """
+    """Return the signal that ended a process, also by an exit with 128 plus its number; None without a signal."""
     number = 0 if exit_status is None else -exit_status if exit_status < 0 else exit_status - 128
     return number if number in set(signal.Signals) else None
 

@@ -30,8 +30,6 @@ _ESTIMATE_TIMEOUTS = SupervisorTimeouts(wall_grace_seconds=30.0)
 
 @dataclass(frozen=True, slots=True)
 class WorkerContext:
-    """The device of this worker, the pipe by which it is stopped, and its sign of life."""
-
     device_id: int | None
     stop_pipe: StopPipe
     heartbeat: Heartbeat

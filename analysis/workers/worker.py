@@ -96,10 +96,9 @@ class Worker:
         self._is_stopping = True
 
     def _look_after(self, now: float) -> None:
-        """Do what is due. A database that is away must not end the run: then no worker can give a sign of life.
+        """Do what is due; a database that is away must not end the run: then no worker can give a sign of life.
 
-        A locked SQLite file is no such exception: the process that holds the lock may be our own worker, frozen in
-        a write, and then ending the cluster releases it.
+        A locked SQLite file is no exception: its holder may be our own frozen worker, which the cluster's end releases.
         """
         try:
             if now >= self._refresh_at:

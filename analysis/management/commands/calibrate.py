@@ -27,8 +27,6 @@ _LOCK_SECONDS = 5.0
 
 
 class Command(BaseCommand):
-    """Calibrates one card, or all cards of this host."""
-
     help = "Measure the memory of a GPU's context and libraries, for more accurate estimates of such GPUs."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -30,8 +30,6 @@ class _ActionParser(CommandParser):
 
 
 class Command(BaseCommand):
-    """Adds, lists, checks and removes the training commands that people may start from the portal."""
-
     help = "Register your training commands, so that people can start them on the page Your scripts."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -116,10 +114,7 @@ class Command(BaseCommand):
 
 
 def _missing_script(command: RegisteredCommand) -> str:
-    """Say where a script is not, for the portal starts a command in its directory; empty where it is there.
-
-    Only the first one is the program: a later .py may be an argument, such as a config that is written first.
-    """
+    """Say which script is missing in the command's directory, by the first .py: a later one may be an argument."""
     folder = Path(command.directory or Path.cwd())
     script = next((part for part in command.command if part.endswith(".py") and not command.function), None)
     if script is None or (folder / script).is_file():

@@ -12,8 +12,6 @@ from analysis.database import migration_lock
 
 
 class Command(migrate.Command):
-    """Waits while another process migrates the same database."""
-
     def execute(self, *args: Any, **options: Any) -> Any:
         connection = connections[options["database"]]
         try:  # checks, which run before `handle`, also use the database

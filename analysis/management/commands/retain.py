@@ -23,8 +23,6 @@ _ROWS = {
 
 
 class Command(BaseCommand):
-    """Applies the retention rules and prints the outcome of each. The rules are set in the admin panel."""
-
     help = "Delete the data that the retention rules say is too old. Baselines are never deleted."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

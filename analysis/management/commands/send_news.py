@@ -14,8 +14,6 @@ from analysis.news.sender import NewsSender
 
 
 class Command(BaseCommand):
-    """Delivers until SIGTERM or Ctrl-C."""
-
     help = "Deliver news to webhooks and by mail, until SIGTERM or Ctrl-C."
 
     def handle(self, *args: Any, **options: Any) -> None:
