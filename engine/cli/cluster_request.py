@@ -18,11 +18,7 @@ NVIDIA = "nvidia"
 
 @dataclass(frozen=True, slots=True)
 class CardChoice:
-    """The recommended card with what is known of the training on it.
-
-    `driver_names` are the driver's names of such a card, `basis` is a sentence about how the answer is known, and
-    `type_name` is the card's name in the Slurm cluster, if the user gave it.
-    """
+    """The recommended card: its `driver_names`, the answer's `basis` in a sentence, the Slurm `type_name` if given."""
 
     name: str
     vendor: str

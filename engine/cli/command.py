@@ -44,10 +44,7 @@ _FIELD_NAME = re.compile(r"\b[a-z]+(?:_[a-z0-9]+)+\b")
 
 
 class Command(RichCommand):
-    """One command. `run` executes it with the values of its parameters and returns the exit status.
-
-    `exclusive` are the groups of options of which at most one may be given.
-    """
+    """One command. `run` returns the exit status; at most one of the groups of options `exclusive` may be given."""
 
     def __init__(
         self,
@@ -97,8 +94,6 @@ class Command(RichCommand):
 
 
 class Text(StringParamType):
-    """A text that help calls by this name."""
-
     def __init__(self, name: str) -> None:
         self.name = name
 

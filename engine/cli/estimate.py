@@ -103,7 +103,7 @@ def _estimate(options: SimpleNamespace) -> int:
 
 
 def _batch_size(options: SimpleNamespace) -> int | None:
-    """Return the batch size that is asked about; of `--largest` it is 1 where none is given."""
+    """Return the batch size asked about; with `--largest` and without a size it is 1."""
     is_of_one = options.largest and options.spec is None and options.current_batch_size is None
     return 1 if is_of_one and options.batch_size is None else options.batch_size
 

@@ -179,7 +179,7 @@ def _smallest(made: Estimate, batch_size: int) -> str:
 
 
 def _cheapest(made: Estimate, samples: int) -> str:
-    """Write "2 x NVIDIA L4, the lowest price for 64 samples at once: 1.42 USD an hour"; without a price, that."""
+    """Write "2 x NVIDIA L4, the lowest price for 64 samples at once: 1.42 USD an hour", or "no price is known"."""
     price = total_price(made)
     shown = "no price is known" if price == inf else f"{price:.2f} USD an hour"
     return f"{made.place}, the lowest price for {samples:,} samples at once: {shown}"

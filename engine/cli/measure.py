@@ -87,7 +87,7 @@ def _starts(options: SimpleNamespace) -> RankStarts:
 
 
 def _measure_ranks(spec: RunSpec, starts: RankStarts, options: SimpleNamespace) -> int:
-    """Train the model on several ranks, or emulate them, by starts that are tuned as those of anybody's script."""
+    """Train the model on several ranks, or emulate them, by starts as `tune` makes of a script."""
     for name in ("resume", "calibration"):
         if getattr(options, name) is not None:
             raise SpecError(name, f"is of a measurement on one device, not of {spec.ranks} ranks")

@@ -109,10 +109,7 @@ def output_options() -> list[RichOption]:
 
 
 def start_options(*, is_usual: bool) -> list[RichOption]:
-    """Return the options of a training that is started again for each size: emulated ranks, and whether to compare.
-
-    `is_usual`: whether `--help` shows those of rare use.
-    """
+    """Return the options of emulated ranks and of comparing speeds; `is_usual`: whether `--help` shows rare ones."""
     emulate, rank, compare = (OF_STARTS[name] for name in ("emulate_ranks", "rank", "compare_speed"))
     return [
         option("--emulate-ranks", type=int, panel=TRAIN, metavar=emulate.metavar, help=emulate.summary),
@@ -153,7 +150,7 @@ def events_option() -> RichOption:
 
 
 def device_hold(emit: Emit, *, waits: bool) -> Callable[[DeviceFacts], AbstractContextManager[int]] | None:
-    """Return what takes the lock of a device for this command; None where a portal's worker holds it already."""
+    """Return what takes a device's lock for this command; None where a portal's worker holds it already."""
     if inherited_locks():
         return None
     wait_seconds = math.inf if waits else 0.0
@@ -189,7 +186,7 @@ def settings_given(options: SimpleNamespace, settings: Iterable[str] = SETTINGS)
 
 
 def json_of(field: str, text: str | TextIO) -> Any:
-    """Read the JSON of an option, or of the file it names; SpecError of this field where it is none, or no UTF-8."""
+    """Read the JSON of an option, or of the file it names. Raises SpecError of this field, also for no UTF-8."""
     try:
         return json.loads(text if isinstance(text, str) else text.read())
     except (ValueError, RecursionError) as exc:

@@ -42,15 +42,11 @@ CHECK_SECONDS = 3.0
 
 
 class Spec(Protocol):
-    """The spec of what is measured."""
-
     def to_dict(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """A run with its key, the receiver of its events, and its result."""
-
     started_as: Facts
     emit: Emit
     reporter: Reporter | None = None
@@ -67,7 +63,7 @@ class Reported:
 
     @contextmanager
     def shown(self, show: Callable[[R], None], status_of: Callable[[R], int]) -> Iterator[Callable[[R], None]]:
-        """Yield what stores the result; at the end it is shown, also that of a run stopped while it compared speeds."""
+        """Yield what stores the result, and show it at the end, also after a stop while speeds were compared."""
         results: list[R] = []
 
         def keep(result: R) -> None:
@@ -86,7 +82,7 @@ class Reported:
 
 
 def run_params(spec_class: type, *more: click.Parameter) -> list[click.Parameter]:
-    """Return what a command takes that runs a model of the catalogue."""
+    """Return the parameters of a command that runs a model of the catalogue."""
     return [
         model_argument(),
         *config_options(),
@@ -146,10 +142,7 @@ class Reporting:
 
     @contextmanager
     def run(self, kind: str, spec: Spec, emit: Emit) -> Iterator[Reported]:
-        """Report the run of this context. Its events are stored, then passed to `emit`.
-
-        What stops it, Ctrl-C or SIGTERM, gets a note of the results that are stored by then.
-        """
+        """Report the run of this context: store its events, pass them to `emit`; a stop notes what is stored."""
         try:
             with self._reported(kind, spec, emit) as reported:
                 yield reported

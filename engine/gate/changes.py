@@ -18,8 +18,6 @@ _NO_CAUSE = (Role.ASSUMPTION, Role.WORKLOAD, Role.PLACE, Role.ORIGIN)
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A version or a setting, before and now."""
-
     name: str
     before: str
     now: str

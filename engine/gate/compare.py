@@ -48,8 +48,6 @@ class Demands:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure, now and in the baseline, and the verdict with its reason."""
-
     name: str
     now: str
     baseline: str

@@ -59,10 +59,7 @@ def inherited_by_child(descriptors: Sequence[int]) -> dict[str, str]:
 
 
 def inherited_locks() -> tuple[int, ...]:
-    """Return the descriptors of the locks that the parent holds for this process; empty where it holds none.
-
-    A child of this process gets all of them, so that each device stays locked while any process of the run lives.
-    """
+    """Return the parent's locks, which children get too: a device stays locked while any process of a run lives."""
     with suppress(KeyError, ValueError, OSError):
         descriptors = tuple(map(int, os.environ[INHERITED].split(",")))
         if all(stat.S_ISREG(os.fstat(each).st_mode) for each in descriptors):
@@ -150,10 +147,7 @@ def _take(path: Path, name: str, until: float, on_wait: Callable[[str], None]) -
 
 
 def _open(path: Path) -> int:
-    """Open the lock's file. Every user of this machine may use it and its folder, as they may use the device.
-
-    Raises DeviceUnavailable where something other than a file is in its place.
-    """
+    """Open the lock's file, for every user of this machine. Raises DeviceUnavailable if it is no ordinary file."""
     if not path.parent.is_dir():
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(PermissionError):
@@ -189,10 +183,9 @@ def _kill_orphans(path: Path) -> list[int]:
 
 
 def _is_dead(taker: int, first_started: int) -> bool:
-    """Whether the process that took a lock is dead; `first_started` is when the first one to inherit it started.
+    """Whether the taker of a lock is dead; `first_started` is when the first process to inherit it started.
 
-    The kernel reports 0 for a process that this one cannot see: in a container, one that is dead. A process that
-    started later than those that inherited from it only has the same number as the dead one.
+    The kernel reports 0 for an invisible process: in a container, a dead one. A later start is a reused number.
     """
     if taker <= 0:
         return True
@@ -226,10 +219,7 @@ def _started(pid: int) -> str | None:
 
 
 def _sharing(path: Path) -> dict[int, int]:
-    """Return the processes that share the lock, each with the one that took it, as the kernel reports them.
-
-    Only processes that this one may inspect; those that wait for the lock do not share it.
-    """
+    """Return the processes that share the lock, as far as visible, each with its taker; waiting ones do not share."""
     found = {}
     for entry in _PROC.glob("[0-9]*"):
         with suppress(OSError):

@@ -24,10 +24,7 @@ class ForkFailed(Exception):
 
 
 def in_a_fork(work: Callable[[], Any], seconds: int) -> Any:
-    """Return the JSON value that `work` returns, computed in a forked process that then ends.
-
-    Raises the EngineError that `work` raises, and ForkFailed for any other failure.
-    """
+    """Return the JSON value of `work`, run in a fork that then ends. Raises its EngineError, or ForkFailed."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:

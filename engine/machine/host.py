@@ -44,8 +44,7 @@ def available_bytes() -> int:
 def guard_memory() -> None:
     """Limit this process to the memory that the host has available, so that a probe cannot exhaust it.
 
-    The guard is far above any budget: because of heap fragmentation a process holds two or three times the bytes of its
-    tensors, and a guard near the budget would refuse sizes that fit.
+    The guard is far above any budget: a fragmented heap holds two or three times the bytes of its tensors.
     """
     try:
         resource = importlib.import_module("resource")
@@ -74,10 +73,9 @@ def _kib_field(path: str, key: str) -> int:
 
 
 def oom_kills() -> int:
-    """Return how many processes the kernel has killed for memory since it started; 0 where it does not report it.
+    """Return how many processes the kernel killed for memory, in this control group if any; 0 where not reported.
 
-    It is the evidence that a SIGKILL was an out-of-memory: without it a killed worker is a failure. Those of this
-    control group are counted, where there is one: on a shared host others are killed, too.
+    It is the evidence that a SIGKILL was an out-of-memory; on a shared host others are killed, too.
     """
     group = next((line[3:] for line in lines_of(Path("/proc/self/cgroup")) if line.startswith("0::")), "")
     lines = lines_of(Path(f"/sys/fs/cgroup{group}/memory.events")) or lines_of(Path("/proc/vmstat"))

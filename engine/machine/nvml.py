@@ -51,10 +51,9 @@ def _handle(nvml: Any, uuid: str | None) -> Any:
 
 
 def driver_facts(nvml: Any, uuid: str | None) -> dict[str, Any]:
-    """Return driver version and memory of other processes, as fields of DeviceFacts; empty where NVML has no answer.
+    """Return driver version and others' memory, as fields of DeviceFacts; empty where NVML has no answer.
 
-    It must be read before this process has a context on the device. Programs that draw (a desktop, a browser) count as
-    well as those that compute; in containers the driver may hide both, but not the memory in use.
+    Read it before this process has a context there. Programs that draw count too; containers may hide all of them.
     """
     if (handle := _handle(nvml, uuid)) is None:
         return {}
@@ -90,11 +89,7 @@ def settings(nvml: Any, uuid: str | None) -> dict[str, Any]:
 
 
 def readings(nvml: Any, uuid: str | None) -> dict[str, Any] | None:
-    """Return the current state of the card, as far as the driver reports it; None where it reports nothing.
-
-    `throttle_reasons` are the reasons why clocks are lowered, such as "sw_power_cap". A MIG instance has no separate
-    clocks, so nothing is read for it.
-    """
+    """Return the card's current state as far as reported; None where nothing is, as for a MIG instance."""
     if (handle := _handle(nvml, uuid)) is None:
         return None
     power = _answer(nvml, "nvmlDeviceGetPowerUsage", handle)
@@ -136,10 +131,9 @@ def _answer(nvml: Any, function: str, *arguments: Any) -> Any:
 
 
 def devices_with_instances(nvml: Any, visible_devices: str | None) -> list[DeviceFacts] | None:
-    """Return every device of a host with MIG: the instances of divided cards, and the other cards whole.
+    """Return all devices of a host with MIG: instances of divided cards, other cards whole; None without division.
 
-    None where no card is divided: torch can list those. All are called `cuda:0`, which is their name when they are the
-    only visible one; the uuid distinguishes them. `visible_devices` (CUDA_VISIBLE_DEVICES) leaves out all others.
+    All are `cuda:0`, their name when visible alone; the uuid tells them apart. `visible_devices` leaves out others.
     """
     cards = list(_cards(nvml))
     if not any(_has_mig_enabled(nvml, card) for _, card in cards):
@@ -157,8 +151,7 @@ def devices_with_instances(nvml: Any, visible_devices: str | None) -> list[Devic
 def visible_uuids(nvml: Any, visible_devices: str | None, order: str | None) -> tuple[str, ...]:
     """Return the uuids of the cards and instances that a process sees; empty without NVIDIA's driver.
 
-    `order` is CUDA_DEVICE_ORDER. Without it CUDA numbers the fastest card first, the driver goes by the bus: where the
-    cards differ, a number may mean any of them, and all are returned.
+    Without `order` (CUDA_DEVICE_ORDER) a number may mean any card where they differ: then all are returned.
     """
     listed: list[tuple[int, str, str]] = []
     for index, card in _cards(nvml):

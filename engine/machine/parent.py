@@ -14,10 +14,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent(parent: int | None = None) -> None:
-    """Ask Linux to kill this process when its parent ends, whatever it is doing.
-
-    `parent` is the parent's id: if it has already ended before this call, this process ends here.
-    """
+    """Ask Linux to kill this process when `parent` ends, whatever it does; if it has ended, end here."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if parent is not None and os.getppid() != parent:

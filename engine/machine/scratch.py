@@ -29,10 +29,7 @@ _OPEN = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 
 
 @contextmanager
 def scratch_folder() -> Iterator[str]:
-    """Make an empty folder for the time of the context. Removes those of processes that were killed.
-
-    Raises NoScratch where it takes no files: a script would be blamed for that later.
-    """
+    """Make an empty folder for the context, and remove those of killed processes. Raises NoScratch if unwritable."""
     for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):  # already removed, or owned by another user
             if fcntl is not None and (free := _lock(str(left))) is not None:
@@ -70,10 +67,7 @@ def _locked_folder() -> tuple[str, int | None]:
 
 
 def _lock(path: str) -> int | None:
-    """Lock the folder and return its descriptor; None where another process holds the lock, or another user owns it.
-
-    Raises OSError for anything but a folder.
-    """
+    """Lock the folder; None if another process or user holds it. Raises OSError for anything but a folder."""
     descriptor = os.open(path, _OPEN)
     try:
         if os.fstat(descriptor).st_uid != os.geteuid():

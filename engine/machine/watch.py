@@ -33,10 +33,7 @@ class _Reading:
 
 
 class MachineWatch:
-    """Observes the machine from its creation until it is read.
-
-    `own_seconds` returns the core time of the timed work: that of this process, or `tree_seconds` with its descendants.
-    """
+    """Observes the machine until it is read; `own_seconds` is the core time of the timed work, as `tree_seconds`."""
 
     def __init__(self, proc: Path = Path("/proc"), own_seconds: Callable[[], float] = time.process_time) -> None:
         self.proc, self.own_seconds = proc, own_seconds

@@ -44,8 +44,7 @@ _BACKWARD_NODE = "autograd::engine::evaluate_function: "
 def attribute(bench: Bench, batch_size: int, *, steps: int, progress: Progress = no_progress) -> MemoryBreakdown | None:
     """Train `batch_size` until it is refused, and return what was live then, or else at the peak.
 
-    None where the device reports no events, and for a compiled model, whose modules are gone. Raises every error of a
-    step but an out-of-memory.
+    None without events of the device, or with a compiled model. Raises all errors of a step but an out-of-memory.
     """
     if bench.spec.torch_compile:
         return None
@@ -180,10 +179,9 @@ def _saved(tensor: Tensor) -> Tensor:
 
 
 def _read(trace: profile, device_type: str, scopes: ModuleScopes) -> tuple[list[TracedEvent], list[TracedEvent]]:
-    """Flatten the profiler's tree: the events in their order, each with module, operator and phase; and the refusals.
+    """Flatten the profiler's tree: the events in their order, with module, operator and phase; and the refusals.
 
-    The operator is the outermost within its module: the one that the model's code calls. Autograd may work in another
-    thread, with its own tree, so the phase is found by the time.
+    The operator is the outermost in its module; the phase goes by time, as autograd may run in another thread.
     """
     assert trace.profiler is not None
     assert trace.profiler.kineto_results is not None

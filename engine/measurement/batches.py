@@ -36,8 +36,7 @@ def _classified_texts(spec: RunSpec, batch_size: int, device: torch.device) -> B
 def _continued_texts(spec: RunSpec, batch_size: int, device: torch.device) -> Batch:
     """Make texts in which every token but padding is a target; full rows are like pieces of a long corpus.
 
-    The first row of a padded batch has the whole length, the others half of it. Packed texts are separated by positions
-    that restart at 0, as in transformers' DataCollatorWithFlattening.
+    Padded: one whole row, the others half of it. Packed: positions restart at 0, as in DataCollatorWithFlattening.
     """
     tokens = _tokens(spec, (batch_size, spec.input_size), device)
     batch = {"input_ids": tokens, "labels": tokens.clone()}
@@ -115,10 +114,7 @@ _BATCHES: dict[Task, Callable[[RunSpec, int, torch.device], Batch]] = {
 
 
 def _padded_texts(spec: RunSpec, batch_size: int, length: int, device: torch.device) -> Batch:
-    """Make texts; the last token of the first one is padding, as in any real batch of unequal texts.
-
-    The model would drop a mask of ones, and take less memory than in a real training.
-    """
+    """Make texts with one token of padding: the model would drop a mask of ones, and take less memory than usual."""
     tokens = _tokens(spec, (batch_size, length), device)
     mask = torch.ones_like(tokens)
     if length > 1:

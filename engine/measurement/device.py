@@ -63,8 +63,7 @@ def available() -> tuple[str, ...]:
 def open_device(spec: RunSpec, idle_beside_bytes: int | None = None) -> Device:
     """Open the device of `spec`, with its memory limit in force. Refuses what the device cannot do.
 
-    `idle_beside_bytes` is what an earlier session of the run found in use outside its allocator. The driver may still
-    be taking back the memory of a process that has just died; that is waited for.
+    `idle_beside_bytes`: outside an earlier session's allocator; memory above it may be a dead process's: wait for it.
     """
     opened = _device(spec.device)
     opened.check(spec)
@@ -244,10 +243,9 @@ class Accelerator(Device):
             return None, str(exc).partition("\n")[0]
 
     def apply_limit(self, limit_bytes: int | None) -> None:
-        """Limit the allocator to `limit_bytes`, or to what was free when the device was opened.
+        """Limit the allocator to `limit_bytes`, or to what was free at the start: some drivers go on in host memory.
 
-        There is always a limit: when a card is full, some drivers (WSL, Windows) continue in the host's memory and
-        would never refuse. The fraction stays below 1.0, which this torch takes for "no limit".
+        The fraction stays below 1.0, which this torch takes for "no limit".
         """
         super().apply_limit(limit_bytes)
         if not hasattr(self.module, "set_per_process_memory_fraction"):

@@ -76,10 +76,7 @@ def _liger_loss(model: Any) -> Callable[[Tensor, Batch], Tensor]:
 
 
 def _output_layer(model: Any) -> Logits:
-    """Return what makes logits of hidden states, with the scaling that some models add.
-
-    Raises SpecError for a model without an output layer.
-    """
+    """Return what makes logits of hidden states, scaling included. Raises SpecError without an output layer."""
     layer, config = model.get_output_embeddings(), model.config
     if layer is None:
         raise SpecError("loss_chunk_tokens", f"{type(model).__name__} has no output layer of its own; leave it out")

@@ -74,10 +74,7 @@ class LiveMoment:
 
 
 def explain(step: TracedStep, limit_bytes: int | None) -> LiveMoment:
-    """Return what was live when the device refused, or when the limit was first exceeded, or else at the peak.
-
-    `limit_bytes` is the limit of a budget, which does not stop the step; None where the device itself refuses.
-    """
+    """Return what was live at the refusal, or when a budget's `limit_bytes` was first exceeded, else at the peak."""
     if step.refused is not None:
         until = len(step.events) if step.refused_at is None else step.refused_at
         return _at(step, until, "refusal", step.refused)

@@ -33,8 +33,6 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The highest point of one step."""
-
     allocated_bytes: int
     phase: str | None
     by_kind: MemoryByKind

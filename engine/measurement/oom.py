@@ -82,10 +82,7 @@ _LIBRARY_LEADS = re.compile(
 
 
 def is_of_a_library(message: str) -> bool:
-    """Whether a message of one of these forms begins as torch, its libraries or NumPy begin it.
-
-    A script may raise an error of its own around it, with words that are nobody else's business.
-    """
+    """Whether an error begins as those of torch, its libraries or NumPy do: a script may quote them in its own."""
     text = message.lower()
     return bool(_LIBRARY_LEADS.match(text)) or text.startswith((*_MEMORY_TEXTS, *_AMBIGUOUS_TEXTS, *_SIZE_TEXTS))
 
@@ -93,10 +90,9 @@ def is_of_a_library(message: str) -> bool:
 def classify(
     type_name: str, message: str, *, free_bytes: int | None = None, total_bytes: int | None = None
 ) -> Outcome | None:
-    """Return OUT_OF_MEMORY, SIZE_LIMIT, or None for anything else.
+    """Return OUT_OF_MEMORY, SIZE_LIMIT, or None for anything else, by the class name and text of an exception.
 
-    `type_name` is the exception's class name. `free_bytes` of `total_bytes` is what the device had left when it was
-    raised, None where the device does not say: a text with two possible causes then counts as unknown.
+    `free_bytes` of `total_bytes` were left when it was raised; None: a text with two possible causes is unknown.
     """
     if type_name in _MEMORY_TYPES:
         return Outcome.OUT_OF_MEMORY

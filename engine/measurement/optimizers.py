@@ -33,10 +33,7 @@ OfEachWeight = dict[nn.Parameter, torch.optim.Optimizer | None]
 
 
 def optimizers_of_weights(name: str, parameters: Iterable[nn.Parameter], *, is_on_host: bool) -> OfEachWeight:
-    """Make an optimizer for each trained weight, which keeps its state in the host's memory if requested.
-
-    The state is on the device only during the weight's own step: so the device has room for one weight's at a time.
-    """
+    """Make an optimizer for each trained weight; `is_on_host`: one weight's state at a time is on the device."""
     learned = [parameter for parameter in parameters if parameter.requires_grad]
     made = {parameter: make_optimizer(name, [parameter]) for parameter in learned}
     for parameter, optimizer in made.items():
@@ -66,10 +63,7 @@ def _arrays(state: dict[str, Any]) -> list[tuple[str, Tensor]]:
 
 
 class StepInBackward:
-    """An optimizer for each weight, which steps as soon as its gradient is complete; the gradient is then freed.
-
-    This is PyTorch's tutorial on fusing the optimizer step into the backward pass, and what LOMO does.
-    """
+    """An optimizer for each weight, which steps and frees the gradient as soon as it is complete, as LOMO does."""
 
     def __init__(self, optimizers: OfEachWeight) -> None:
         self.optimizers = optimizers

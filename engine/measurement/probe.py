@@ -122,9 +122,8 @@ def run_probe(
 ) -> Probe:
     """Train `steps` full steps of `batch_size` and read its memory; `with_kinds` also what held it.
 
-    An exception of a step becomes an outcome: out of memory, a size limit, or another error. Only faults that the
-    engine finds in the step are raised (WorkloadFailed). After an outcome other than FITS this process must not be used
-    again: what the failed step left behind would distort later probes.
+    An exception of a step is an outcome, but for faults that the engine finds in it (WorkloadFailed). After any outcome
+    but FITS this process must not be used again: what the failed step left would distort later probes.
     """
     started = time.perf_counter()
     device = bench.device
@@ -192,10 +191,7 @@ def check_capacity(reserved_bytes: int | None, capacity_bytes: int) -> None:
 
 
 def _peak_by_kind(bench: Bench, step: TrainingStep, batch_size: int) -> memory_timeline.Peak | None:
-    """Return the memory by kind, from one more step under the profiler; None where that is not available.
-
-    It decides nothing: the size has trained, so running out of memory under the profiler is no refusal.
-    """
+    """Return the memory by kind of one more step under the profiler, if possible; a refusal there decides nothing."""
     try:
         return profiled_step(bench, step, batch_size, recorded)
     except RuntimeError as exc:

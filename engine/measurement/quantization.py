@@ -69,10 +69,9 @@ def quantize(model: Any, how: FourBits | None, device: torch.device, setting: st
 
 
 class FourBitLinear(Linear4bit):
-    """A layer of bitsandbytes with weights of 4 bits, as from_pretrained leaves it on a device.
+    """A 4-bit layer as from_pretrained leaves it; its constants are buffers, and so count among the tensors.
 
-    It does not use the library's constructor and parameter class, which reject tensors without data. The constants that
-    its weights are dequantised with are registered as buffers, so that they count among the model's tensors.
+    The library's own constructor and parameter class reject tensors without data.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None, how: FourBits) -> None:

@@ -25,10 +25,7 @@ from .workloads import Built, series_of_blocks
 
 
 def step_of_this_rank(spec: RunSpec, built: Built, device: torch.device) -> TrainingStep:
-    """Return the training step of this process, which has joined its group.
-
-    Gradients are averaged in each backward pass, also in those of micro-batches before the last.
-    """
+    """Return the step of a process in its group; every micro-batch's backward pass averages the gradients."""
     if spec.strategy == FSDP:
         of_rank = replace(built, forward=_Forward(built))
         return sharded_step(spec, of_rank, device, init_device_mesh(device.type, (spec.ranks,)))
@@ -64,10 +61,7 @@ def _with_sharded_state(name: str, parameters: Iterable[nn.Parameter]) -> Any:
 
 
 class _Forward(nn.Module):
-    """The forward pass of a workload as a module, which a strategy can be put around.
-
-    It is in training mode itself, also around a model that trains without dropout: so the watch counts its passes.
-    """
+    """The forward pass as a module for a strategy, itself in training mode, so that the watch counts its passes."""
 
     def __init__(self, built: Built) -> None:
         super().__init__()

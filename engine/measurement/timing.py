@@ -35,9 +35,9 @@ class BlockTimer:
         self.compiled_sizes: set[int] = set()
 
     def run(self, batch_size: int, seconds: float, progress: Progress = no_progress) -> TimedBlock:
-        """Time steps of `batch_size` for `seconds`, or one step where that takes longer.
+        """Time steps for `seconds`, at least one.
 
-        A refusal of the size is returned as an outcome; after it this process must not be used again.
+        A refusal is an outcome, after which this process must not be used.
         """
         started = time.perf_counter()
         compiling: dict[str, Any] = {}
@@ -84,10 +84,7 @@ class BlockTimer:
         return seconds
 
     def _steps(self, batch_size: int, seconds: float, progress: Progress) -> list[float]:
-        """Return the times of all steps but the first, which takes memory and chooses kernels.
-
-        On a CPU the first step does count if it is longer than a whole block: then warming up hardly matters.
-        """
+        """Return all step times but the first, which warms up; on a CPU it counts if it is longer than a block."""
         progress("timing", 1)
         first = one_step(self.device, self.step, batch_size)
         may_count = self.has_stepped and not self.device.has_caching_allocator
@@ -109,10 +106,9 @@ def one_step(device: Device, step: TrainingStep, batch_size: int) -> float:
 
 
 def timed_steps(device: Device, step: TrainingStep, batch_size: int, progress: Progress = no_progress) -> list[float]:
-    """Return the seconds of whole steps, until their median is steady or the bound on steps or seconds is reached.
+    """Return the seconds of whole steps, until their median is steady or a bound is reached.
 
-    An accelerator needs the clocks of a long training: it is warmed up once in a process, and timed for at least a
-    second. Progress is reported between two steps, while no clock runs.
+    An accelerator is warmed up once a process and timed for a second or more; progress is said while no clock runs.
     """
     if not device.is_warm:
         warm_up(device, step, batch_size, progress)

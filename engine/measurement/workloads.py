@@ -44,10 +44,10 @@ _PREPROCESSORS = {
 
 @dataclass(frozen=True)
 class Built:
-    """A model on its device, with what a training step needs.
+    """A model on its device; `make_batch(n)` returns random inputs whose first dimension is n.
 
-    `make_batch(n)` returns new random inputs whose first dimension is n. `forward(batch)` returns all outputs of the
-    model, which the step holds as a training loop does; `loss(outputs, batch)` returns the scalar that is minimised.
+    `forward(batch)` returns all outputs, held by the step as a loop does; `loss(outputs, batch)` the scalar to
+    minimise.
     """
 
     model: nn.Module
@@ -226,10 +226,7 @@ def _config(spec: RunSpec) -> dict[str, Any]:
 
 
 def _attention_and_cache(spec: RunSpec) -> dict[str, Any]:
-    """Return the settings of a config that decide how the model attends, and whether it fills a key-value cache.
-
-    With a cache transformers would treat a packed row as one sequence.
-    """
+    """Return a config's settings of attention and cache: with a cache, a packed row would count as one sequence."""
     chosen: dict[str, Any] = {} if spec.attention == "auto" else {"attn_implementation": spec.attention}
     return {**chosen, "use_cache": False} if spec.without_cache or spec.sequences == PACKED else chosen
 

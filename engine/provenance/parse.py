@@ -66,10 +66,7 @@ def parse_size(text: str) -> int | None:
 
 
 def container_facts(environ: Mapping[str, str], cgroup: str, mountinfo: str, containerenv: str) -> Facts:
-    """Return the image, its digest and the container's id, as far as they are stated.
-
-    `cgroup` and `mountinfo` are those of /proc/self, `containerenv` is Podman's /run/.containerenv.
-    """
+    """Return the image, its digest and the container's id, as stated; `cgroup` and `mountinfo` are of /proc/self."""
     podman = dict(re.findall(r'^(\w+)="(.*)"$', containerenv, re.MULTILINE))
     image = next((text for name in _IMAGE_VARIABLES if (text := _text(environ, name))), podman.get("image", ""))
     digest, pod = _DIGEST.search(image), _POD.search(cgroup.replace("\n", "/\n"))
@@ -85,8 +82,7 @@ def container_facts(environ: Mapping[str, str], cgroup: str, mountinfo: str, con
 def container_id(cgroup: str, mountinfo: str) -> str | None:
     """Return the id of Docker, containerd or Podman; None outside a container, or where nothing shows it.
 
-    A container with its own cgroup namespace sees only ``0::/``; then Docker and Podman are recognised by the files
-    that they mount. Only /etc/hostname counts: a host lists the mounts of its containers too.
+    In a cgroup namespace mounted files show it: only /etc/hostname, as a host lists its containers' mounts too.
     """
     for line in cgroup.splitlines():
         if found := _ID.search(line.rpartition(":")[2]):
@@ -98,10 +94,7 @@ def container_id(cgroup: str, mountinfo: str) -> str | None:
 
 
 def cgroup_folders(cgroup: str, controller: str) -> list[PurePosixPath]:
-    """Return the folders below /sys/fs/cgroup whose limits apply to a process, from its own to the root.
-
-    Every ancestor's limit applies as well, and inside a container only the root may exist.
-    """
+    """Return the folders below /sys/fs/cgroup that limit a process, up to the root: every ancestor's limit applies."""
     for _, controllers, path in (line.split(":", 2) for line in cgroup.splitlines() if line.count(":") >= 2):
         if controller in controllers.split(","):  # version 1: one tree for one or several controllers
             return [PurePosixPath(controllers) / each for each in _ancestors(path)]
@@ -123,10 +116,7 @@ def lowest_memory_limit(texts: Iterable[str]) -> int | None:
 
 
 def lowest_cpu_quota(texts: Iterable[str]) -> float | None:
-    """Return the fewest cores that ``cpu.max`` texts ("150000 100000") allow; None where none is limited.
-
-    Version 1 has quota and period in two files, which are joined to one text here.
-    """
+    """Return the fewest cores of ``cpu.max`` texts ("150000 100000", as joined for version 1); None without a limit."""
     pairs = [text.split() for text in texts]
     quotas = [(int(p[0]), int(p[1])) for p in pairs if len(p) == 2 and p[0].isdigit() and p[1].isdigit()]
     return min((quota / period for quota, period in quotas if quota and period), default=None)

@@ -292,8 +292,7 @@ def emulated_ranks(rank: int, size: int, folder: str | os.PathLike[str] | None =
 def emulate(rank: int, size: int, folder: str | os.PathLike[str] | None = None) -> Callable[[], None]:
     """Make every process group that torch creates from now on an emulated one; return what takes that back.
 
-    A script's own call of `init_process_group` stays as it is: the backend that it names is the one that torch's
-    strategies see. `folder` holds what emulated ranks broadcast, for the ranks emulated after them.
+    A script's `init_process_group` names the backend that strategies see; `folder` holds earlier ranks' broadcasts.
     """
     if not 0 <= rank < size:
         raise ValueError(f"rank {rank} is none of {size}")

@@ -15,10 +15,9 @@ _NCCL_OF_TWO_BYTES, _NCCL_OF_MORE_BYTES = 544 * MIB, 688 * MIB
 
 @dataclass(frozen=True, slots=True)
 class EmulatedRank:
-    """What the process that stands in for a rank has to know.
+    """What the process that stands in for a rank has to know; `folder` holds what earlier ranks broadcast.
 
     `communication_bytes` is what the library that connects the ranks would take on a card, outside the allocator.
-    `folder` holds what a rank broadcasts, for those that are emulated after it.
     """
 
     rank: int

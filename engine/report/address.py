@@ -25,8 +25,7 @@ class Address:
 def address_of(given: str | None, environ: MutableMapping[str, str]) -> Address | None:
     """Return where to report to; None where no portal is named. Raises SpecError for an invalid address.
 
-    `given` decides, and an empty text names no portal; only where it is None the environment decides. The token is
-    removed from `environ`, so that no process started later, such as a training script, inherits it.
+    `given` decides (empty: none), else the environment, whose token is removed: no later process inherits it.
     """
     url = (environ.get(ADDRESS_VARIABLE, "") if given is None else given).strip()
     return Address(_checked(url), token_of(environ.pop(TOKEN_VARIABLE, ""), environ)) if url else None

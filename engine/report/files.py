@@ -57,10 +57,7 @@ class EventWriter:
 
 
 class EventReader:
-    """Reads the events of a file by their numbers, from 0 on, without an incomplete last line.
-
-    Raises ValueError for a file that does not begin with the announcement of a run.
-    """
+    """Reads events by number, from 0, without an incomplete last line. Raises ValueError for any other file."""
 
     def __init__(self, path: Path) -> None:
         self._file: BinaryIO = path.open("rb")

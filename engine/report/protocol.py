@@ -77,8 +77,6 @@ def json_object(text: str | bytes) -> dict[str, Any]:
 
 
 class Meaning(StrEnum):
-    """What the sender has to do after an answer."""
-
     ACCEPTED = "accepted"
     ELSEWHERE = "elsewhere"
     """The portal expects another event, which it names."""
@@ -165,10 +163,7 @@ class EventChannel:
 def next_call(
     channel: EventChannel, *, now: float, written: int, is_quiet: bool = False, hurry: bool = False
 ) -> Announce | Events | None:
-    """Return what to send now; None where nothing is due.
-
-    `hurry`: at the end of a run all remaining events are due at once, and no heartbeat.
-    """
+    """Return what to send now, if anything; `hurry`: a run ends, so all events are due at once, and no heartbeat."""
     if channel.is_refused or (now < channel.not_before and not hurry):
         return None
     if not channel.is_open:

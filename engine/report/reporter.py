@@ -61,8 +61,7 @@ def send(portal: Portal, call: Announce | Events, reader: EventReader) -> tuple[
 def send_result(portal: Portal, content: bytes) -> PortalAnswer:
     """Send a result file unchanged; its digest identifies the document, however often it is sent.
 
-    A file above the portal's limit is not sent: a server that refuses a body by its length closes the connection
-    halfway, like one that is unreachable.
+    A file above the portal's limit is not sent: the server would close the connection, as if it were unreachable.
     """
     if len(content) > RESULT_BYTES_MOST:
         return PortalAnswer(413, {"detail": f"it has {len(content):,} bytes, a portal takes {RESULT_BYTES_MOST:,}"})
@@ -81,10 +80,7 @@ def refusal_of(portal: Portal) -> str | None:
 
 
 class Reporter:
-    """A run that is written to its folder and sent from there: the content of the folder may be sent unchanged.
-
-    What a script printed is left out, unless `sends_output`.
-    """
+    """A run written to its folder and sent from there as it is; a script's prints only with `sends_output`."""
 
     def __init__(
         self,

@@ -29,10 +29,7 @@ def quotes_script(content: bytes) -> bool:
 
 
 def without_output(content: Any, host: str, *, names_place: bool = False) -> Any:
-    """Return JSON in which each text that quotes a script names instead the host that has the output.
-
-    `names_place`: with where its log lies there and the command by hand, for people of that host.
-    """
+    """Replace each quote of a script by the host that has the output; `names_place` adds its log and the command."""
     if isinstance(content, str):
         return _cut(content, host, names_place)
     if isinstance(content, dict):

@@ -38,8 +38,6 @@ _RESULT_BYTES_MOST = 64 * 1024 * 1024
 
 
 class SyncState(StrEnum):
-    """The outcome of sending one document."""
-
     SENT = "sent"
     KNOWN = "known"
     REFUSED = "refused"
@@ -49,8 +47,6 @@ class SyncState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SyncOutcome:
-    """The outcome of a file, with its reason or its address."""
-
     path: Path
     state: SyncState
     text: str = ""

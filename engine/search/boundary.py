@@ -25,10 +25,7 @@ def boundary_of_search(found: Found, probes: Sequence[Probe], device: DeviceFact
 
 
 def boundary_cut_short(probes: Sequence[Probe]) -> Boundary:
-    """Return the boundary where the time budget ended before it was found: what fitted, with no certificate.
-
-    A size that also ran out of memory, in another start of several ranks or of other rows, is not known to fit.
-    """
+    """Return what fitted at the end of the time budget, uncertified, and was not refused in another start."""
     refused = {p.batch_size for p in probes if p.fresh_process and p.outcome is Outcome.OUT_OF_MEMORY}
     largest = max((p.batch_size for p in probes if p.fits and p.batch_size not in refused), default=None)
     return Boundary(largest, certified=False, refused_batch_size=None, reason=Reason.TIME_BUDGET)
@@ -45,10 +42,7 @@ def boundary_of_most_starts(probes: Sequence[Probe], device: DeviceFacts) -> Bou
 def boundary_of_soak(
     boundary: Boundary, soaks: Sequence[Probe], steps: int, device: DeviceFacts, when: str
 ) -> Boundary:
-    """Return the boundary after its soak run: the same, or the largest size that survived one.
-
-    `when` is text for the note: when the size that now failed had trained.
-    """
+    """Return the boundary after its soak, or the largest size that survived; `when` the failed one had trained."""
     largest = boundary.largest_batch_size or 0
     survived = max((p.batch_size for p in soaks if p.fits), default=0)
     if survived == largest:
@@ -65,10 +59,7 @@ def boundary_of_earlier_run(boundary: Boundary) -> Boundary:
 
 
 def boundary_of_check(probe: Probe, steps: int, probes: Sequence[Probe], device: DeviceFacts) -> Boundary:
-    """Return what the one probe of a fixed size proves: never a certificate, for no second size was run.
-
-    Where it trained, the boundary is at least that size. Where it was refused, nothing is known about smaller sizes.
-    """
+    """Return what a fixed size's probe proves: at least that size, or nothing of smaller ones; no certificate."""
     if probe.fits:
         return Boundary(
             probe.batch_size, certified=False, refused_batch_size=None, reason=Reason.ONE_SIZE, soak_steps=steps

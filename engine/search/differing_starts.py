@@ -57,10 +57,7 @@ def _differ(made: Sequence[Probe]) -> bool:
 
 
 def found_where_starts_differ(probes: Sequence[Probe]) -> Found | None:
-    """Return the largest size that trained in all of several starts, below each that was refused in any.
-
-    None where all starts of each size agree, and where no size had its starts.
-    """
+    """Return the largest size that trained in all of several starts, below every refused one; else None."""
     starts = _by_size(probes)
     if not do_starts_differ(probes) or (refused := _least_refused(starts)) is None:
         return None

@@ -35,9 +35,8 @@ def without_overhead(limits: SearchLimits, probes: Sequence[Probe]) -> SearchLim
 def bytes_taken_by_others(refusal: Probe, probes: Sequence[Probe], device: DeviceFacts) -> int:
     """Return how much of the allowed memory others held at the refusal; 0 where it is too little to matter.
 
-    The memory outside the allocator is compared with the least seen when a size fitted, with what was seen when the
-    device was opened, and with the largest possible context. So other processes are found whether they started before
-    or during the run.
+    Memory outside the allocator is compared with the least seen at a fit, with that at the device's opening, and with
+    the largest possible context, so that processes of any start time are found.
     """
     if refusal.beside_bytes is None:
         return 0

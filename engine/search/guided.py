@@ -36,11 +36,10 @@ SMALL_LEAP = 4  # up to this batch size the plain search is as fast
 
 @dataclass(frozen=True, slots=True)
 class ExpectedMemory:
-    """The memory that an estimate expects.
+    """The memory that an estimate expects: `memory_bytes` of a size, whose rise may be too low by a share of `margin`.
 
-    `memory_bytes` returns the bytes of a batch size, and `margin` is the share by which their rise with the batch size
-    may be too low. `fits` takes a size and a limit in bytes, and returns whether the size would train within it. That
-    can be so although its `memory_bytes` are more: a caching allocator at its limit releases what it holds unused.
+    `fits` tells whether a size trains within a limit in bytes, which it may although `memory_bytes` are more: a caching
+    allocator at its limit releases what it holds unused.
     """
 
     memory_bytes: Callable[[int], int]
@@ -49,7 +48,7 @@ class ExpectedMemory:
 
 
 def decide(trials: Sequence[Trial], limits: SearchLimits, expected: ExpectedMemory | None) -> Try | Found:
-    """Decide on the next size to run, or on the boundary. Without an expectation `unguided.decide` does."""
+    """Decide on the next size to run, or on the boundary; without an expectation as `unguided.decide` does."""
     low = max((t.batch_size for t in trials if t.fits), default=0)
     fits = {t.batch_size: t.memory_bytes for t in trials if t.fits and t.memory_bytes is not None}
     if expected is None or low not in fits:
@@ -98,10 +97,7 @@ def _unguided_step(trials: Sequence[Trial], leaps: list[Trial], limits: SearchLi
 
 @dataclass(frozen=True, slots=True)
 class _Corrected:
-    """An expectation adjusted to the measurements: a constant added, and the batch size multiplied by a factor.
-
-    The batch size is scaled, because a wrong estimate is mostly wrong in the bytes per sample.
-    """
+    """An expectation with a constant added and the batch size scaled: mostly its bytes per sample are wrong."""
 
     expected: ExpectedMemory
     stretch: float
@@ -135,8 +131,7 @@ class _Corrected:
 def _corrected(fits: dict[int, int], expected: ExpectedMemory, limit_bytes: int) -> _Corrected | None:
     """Correct the expectation by the measurements; None where they are too far from it.
 
-    Near the limit an allocator takes what is left, which may be less than it would take elsewhere. So sizes that are
-    expected above the limit do not correct the expectation.
+    Sizes expected above the limit do not correct it: near the limit an allocator takes what is left, maybe less.
     """
     smallest, low = min(fits), max(fits)
     shift_bytes = fits[smallest] - expected.memory_bytes(smallest)

@@ -24,10 +24,7 @@ def with_spread(reserve_fraction: float, probes: Sequence[Probe], batch_size: in
 
 
 def sizes_with_reserve(points: Mapping[int, Point], limit_bytes: int, reserve_fraction: float) -> frozenset[int]:
-    """Return the sizes that leave the reserve free; where none does, those that take about as little as the smallest.
-
-    Small sizes often take the same memory, because the optimizer step holds the peak whatever the batch size.
-    """
+    """Return the sizes that leave the reserve free; else those near the smallest, whose peak is the optimizer's."""
     least = points[min(points)].memory_bytes or 0
     allowed = max(allowed_bytes(limit_bytes, reserve_fraction), least * ABOUT)
     keeping = {s for s, p in points.items() if p.memory_bytes is not None and p.memory_bytes <= allowed}
@@ -35,10 +32,7 @@ def sizes_with_reserve(points: Mapping[int, Point], limit_bytes: int, reserve_fr
 
 
 def edge_size(points: Mapping[int, Point], limit_bytes: int, reserve_fraction: float) -> int | None:
-    """Return the largest size that should leave the reserve free, interpolated between its measured neighbours.
-
-    None where a measured size lies within 1 % below it, or where it has no measured neighbour on one side.
-    """
+    """Interpolate the largest size with the reserve; None if a measured one is within 1 % below, or no neighbour is."""
     allowed = allowed_bytes(limit_bytes, reserve_fraction)
     memory = {s: p.memory_bytes for s, p in points.items() if p.memory_bytes is not None}
     below = max((s for s, b in memory.items() if b <= allowed), default=None)
@@ -52,10 +46,9 @@ def edge_size(points: Mapping[int, Point], limit_bytes: int, reserve_fraction: f
 def largest_with_reserve(
     points: Mapping[int, Point], limit_bytes: int, reserve_fraction: float, rule: AllowedSizes | None = None
 ) -> int | None:
-    """Return the largest measured size that leaves the reserve free, of those that a script takes.
+    """Return the largest measured size that leaves the reserve free, of those that a script takes; else None.
 
-    None where none does, or where a clearly larger size should do so but was not measured, as after a search that ran
-    out of time: the largest size that happens to be measured would then be too small an answer.
+    Also None where a clearly larger size should do so but was not measured, as after a search that ran out of time.
     """
     allowed = allowed_bytes(limit_bytes, reserve_fraction)
     size = max((s for s, p in points.items() if p.memory_bytes is not None and p.memory_bytes <= allowed), default=None)

@@ -25,8 +25,7 @@ STILL_STEPS, STILL_SECONDS = 100, 3.0
 class Watched:
     """The steps of one start whose memory was read: how many, how long one took, and whether it was still.
 
-    `rose_at` is the number of the last step that took more than all before it, `inputs` the shape that a step was
-    given, but for the batch size.
+    `rose_at`: the last step that took more than all before; `inputs`: a step's shape, but for the batch size.
     """
 
     batch_size: int
@@ -86,10 +85,7 @@ def has_fallen(peaks: Sequence[int]) -> bool:
 
 
 def steps_to_watch(least: int, batch_size: int, starts: Collection[Watched], *, has_ranks: bool = False) -> int:
-    """Return for how many steps to read the memory of the next start: more where those before were not still.
-
-    It ends by itself after `MOST_SECONDS`; ranks, which have to make the same number, are given what should take that.
-    """
+    """Return the steps to read of the next start: more where others were not still, for ranks what the time allows."""
     varied = [each.steps for each in starts if each.is_varied]
     wanted = [max(VARIED_TIMES * least, steps, MOST_STEPS * (steps >= STILL_STEPS)) for steps in varied]
     wanted += [RISING_TIMES * each.steps for each in starts if each.is_rising]

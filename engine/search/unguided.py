@@ -51,8 +51,7 @@ class Trial:
 class SearchLimits:
     """What limits the search: the available bytes, the first size tried after 1, the largest size allowed.
 
-    `assumed` holds (size, bytes) pairs that an estimate gave instead of a probe (see `guided`), all below the largest
-    size that fitted. They affect the lines that are followed; no size counts as tested by them.
+    `assumed`: (size, bytes) pairs of an estimate below the largest fit, which steer lines and count as no test.
     """
 
     memory_bytes: int
@@ -165,8 +164,7 @@ class _Line:
 def _line(trials: Sequence[Trial], limits: SearchLimits) -> _Line | None:
     """Return the line through the largest fitting trial and one below it; None while memory does not rise.
 
-    The one below is the closest from which the line need not be extended by more than twice its own length: beyond
-    that, its slope is noise.
+    The one below is the closest that needs no extension beyond twice the line's length: farther, slope is noise.
     """
     measured = {t.batch_size: t.memory_bytes for t in trials if t.fits and t.memory_bytes is not None}
     *below, (size, used) = sorted({**dict(limits.assumed), **measured}.items()) or [(0, 0)]
@@ -194,8 +192,7 @@ def _is_straight(points: list[tuple[int, int]]) -> bool:
 def next_soak_size(trials: Sequence[Trial], largest: int) -> int | None:
     """Return which size to soak next, given the soaks so far; None when the largest that survives one is known.
 
-    Begins with `largest`. Where that fails it goes down in doubling steps, then halves, so that the answer
-    is again a pair: one size that survived and the next one that did not.
+    From `largest` down in doubling steps, then by halves, so that the answer is a pair: survived, and did not.
     """
     low = max((t.batch_size for t in trials if t.fits), default=0)
     high = min((t.batch_size for t in trials if not t.fits), default=largest + 1)

@@ -28,8 +28,6 @@ FOUR_BIT_COMPUTE = {AUTO: "bf16, or fp16 with that precision", "bf16": "bf16", "
 
 @dataclass(frozen=True)
 class AdapterSettings:
-    """LoRA adapters, and how the frozen weights under them are stored."""
-
     lora_rank: int | None = setting(
         Role.TRAINING,
         "LoRA rank",
@@ -121,7 +119,7 @@ class AdapterSettings:
         return self.load_in_4bit or self.load_in_8bit
 
     def take_lora_targets(self) -> None:
-        """Replace a list of names by the same names in order. It is called before the settings are checked."""
+        """Put a list of names in order, before the settings are checked."""
         if isinstance(self.lora_targets, str):
             object.__setattr__(self, "lora_targets", names_in_order(self.lora_targets))
 

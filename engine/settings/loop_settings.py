@@ -19,8 +19,6 @@ CHUNK_LOGITS = {
 
 @dataclass(frozen=True)
 class LoopSettings:
-    """How long the loop keeps what the model returns, and how it computes the loss of a language model."""
-
     outputs: str = setting(
         Role.TRAINING,
         "Outputs",

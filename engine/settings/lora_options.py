@@ -38,10 +38,7 @@ OUTLIER_THRESHOLD = 6.0
 
 
 def lora_options(settings: AdapterSettings, workload: Workload) -> dict[str, Any]:
-    """Return the arguments of peft's LoraConfig: the layers with adapters, and a classifier's new head as a whole.
-
-    All linear layers of a classifier of images include its head; other targets do not, so it is trained as a whole.
-    """
+    """Return the arguments of peft's LoraConfig; a classifier's new head is trained as a whole, without adapter."""
     rank = settings.lora_rank or 1
     targets = target_modules(settings.lora_targets, workload)
     options: dict[str, Any] = {"r": rank, "lora_alpha": 2 * rank, "target_modules": targets}

@@ -20,10 +20,7 @@ from .step_settings import BEFORE_BACKWARD, PURE_BF16
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The settings of one library's training, and the file and version that they were read from.
-
-    `loss_chunks` is the number of chunks into which the loss of a sample is divided, where that is what is fixed.
-    """
+    """The settings of one library's training, and the file and version of their source; `loss_chunks` of a sample."""
 
     label: str
     library: str
@@ -142,10 +139,7 @@ def find(name: str) -> Profile:
 
 
 def settings_like(name: str, given: Mapping[str, Any], workload: Workload, input_size: int) -> dict[str, Any]:
-    """Return the settings of a profile that are not given, for this model with inputs of this size.
-
-    What only some models have is left out for the others, and what only pure bf16 has where it is not used.
-    """
+    """Return a profile's settings that are not given, without those that this model or precision does not have."""
     profile = find(name)
     settings = dict(profile.settings)
     if profile.loss_chunks is not None:

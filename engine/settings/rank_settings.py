@@ -23,8 +23,6 @@ STRATEGIES = {
 
 @dataclass(frozen=True)
 class RankSettings:
-    """The ranks of a training, each on a GPU of its own."""
-
     ranks: int = setting(
         Role.TRAINING,
         "GPUs",
@@ -58,16 +56,13 @@ class RankSettings:
 
     @property
     def emulated_ranks(self) -> tuple[EmulatedRank, ...]:
-        """None: ranks are emulated by starts, and those have a spec of their own."""
+        """Return none: ranks are emulated by starts, which have a spec of their own."""
         return ()
 
 
 @dataclass(frozen=True, slots=True)
 class RankStarts:
-    """How ranks are measured, by their own starts or one device for all, and whether speeds are compared.
-
-    Raises SpecError.
-    """
+    """How ranks are measured: own starts or one device for all, speeds compared or not. Raises SpecError."""
 
     emulate_ranks: int | None = setting(
         Role.LIMIT,

@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 
 class Role(StrEnum):
-    """What a setting is for."""
-
     WORKLOAD = "workload"
     PLACE = "place"
     TRAINING = "training"  # two runs that differ in one of these did not measure the same

@@ -116,10 +116,7 @@ def _check_type(name: str, value: object, allowed: ValueType) -> None:
 
 
 def given_fields(spec_class: type, data: object) -> dict[str, Any]:
-    """Return the fields that JSON gives. Those of bytes may be text such as "24GiB".
-
-    Raises SpecError for anything but an object, and for a key that is not a field.
-    """
+    """Return the fields that JSON gives, bytes also as "24GiB". Raises SpecError for no object or an unknown key."""
     if not isinstance(data, dict):
         raise SpecError("spec", "must be a JSON object")
     names = [each.name for each in fields(spec_class)]

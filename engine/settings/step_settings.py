@@ -51,8 +51,6 @@ NEEDS_AMPERE = ("tf32", "bf16", PURE_BF16)
 
 @dataclass(frozen=True)
 class StepSettings:
-    """What forward pass, backward pass and optimizer step compute, and in which precision."""
-
     precision: str = setting(
         Role.TRAINING,
         "Precision",

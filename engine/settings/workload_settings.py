@@ -20,8 +20,6 @@ DEVICE_NAMES = re.compile(r"auto|(?:cuda|xpu)(?::\d{1,3})?|mps(?::0)?|cpu", re.A
 
 @dataclass(frozen=True)
 class WorkloadSettings:
-    """A model with the size of its inputs, and the device that trains it."""
-
     model: str = setting(
         Role.WORKLOAD,
         "Model",

@@ -54,16 +54,13 @@ def validate(
 ) -> ValidationResult:
     """Run one validation. Raises EngineError if not even its first step can be run.
 
-    `keep` stores the result before its event is emitted; an OSError of it is logged.
-    `started_as`: `run_facts()` of a run whose key is known before it starts; left out, they are read here.
+    `keep` stores the result before its event (its OSError is logged); `started_as`: `run_facts()`, if read before.
     """
     execution = Execution(emit, spec.time_budget_seconds)
     return execution.finish(_Validation(spec, execution, started_as or run_facts()).run(), keep)
 
 
 class _Validation:
-    """One validation in progress: its checks so far."""
-
     def __init__(self, spec: ValidationSpec, execution: Execution, started_as: Mapping[str, Any]) -> None:
         self.spec, self.execution, self.started_as = spec, execution, started_as
         # the state of an optimizer would hide what the backward pass takes; torch.compile is compared with eager mode
@@ -216,7 +213,7 @@ def _gradients(bench: Bench, batch_size: int) -> list[Tensor]:
 
 
 def _reference_gradients(bench: Bench, batch_size: int, reference: str) -> list[Tensor]:
-    """Return those of the same weights and batch, computed in the more exact precision. The model stays in it."""
+    """Return the gradients of the same weights and batch in the more exact precision, in which the model stays."""
     model, dtype = bench.built.model, torch.float64 if reference == "fp64" else torch.float32
     apply_precision("fp32")
     torch.manual_seed(SEED)

@@ -25,10 +25,7 @@ _OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_
 
 
 def counted(spec: RunSpec, say: Callable[[str], None] = lambda _: None, seconds_max: float = SECONDS_MAX) -> RunSpec:
-    """Return the spec with the parameters of its config counted; a spec without a config unchanged.
-
-    Raises SpecError for a config that the installed transformers cannot build within the limits.
-    """
+    """Return the spec with its config's parameters counted. Raises SpecError if it cannot be built within limits."""
     if spec.config is None:
         return spec
     uncounted = replace(spec, config_parameters=None)

@@ -83,9 +83,9 @@ class WorkerHandle:
         return self._session_probes == 0
 
     def trace(self, seconds: float) -> dict[str, Any]:
-        """Trace what the training steps allocate, as `BatchModel.to_dict()`, in a process that then ends.
+        """Trace what the training steps allocate, as `BatchModel.to_dict()`.
 
-        Raises TimeIsUp when that takes longer than `seconds`, and any EngineError of the worker.
+        Raises TimeIsUp and the worker's errors.
         """
         assert self._session_pid is None
         self._start_if_needed()
@@ -132,10 +132,7 @@ class WorkerHandle:
     def probe(
         self, batch_size: int, *, steps: int, with_kinds: bool, seconds: float, progress: Progress = no_progress
     ) -> Probe:
-        """Run one probe in the open session, within `seconds`. A refused probe ends the session.
-
-        Raises TimeIsUp when the seconds are over, WorkerFailed or WorkloadFailed when the probe fails.
-        """
+        """Run one probe in the open session; a refusal ends it. Raises TimeIsUp, WorkerFailed or WorkloadFailed."""
         if self.spec.torch_compile and not self.is_fresh:
             self.close()  # this size must not find what was compiled for another one
         self.open()
@@ -319,8 +316,7 @@ class WorkerHandle:
     def _await_end(self) -> None:
         """Read on after a kill until the session has ended, skipping an answer that came just before.
 
-        Where sessions are not forked, the session was the worker itself: its output ends, and the next session needs a
-        new worker.
+        Where sessions are not forked, the worker itself ended, and the next session needs a new one.
         """
         deadline = time.monotonic() + END_SECONDS
         while self._session_pid is not None:
@@ -373,10 +369,9 @@ def with_own_allocator_settings(settings: str) -> str:
 
 
 def _facts_before_use(known: DeviceFacts | None, found: DeviceFacts) -> DeviceFacts:
-    """Return the device as it was before this run used it, marked as shared once another process uses it.
+    """Return the device as before this run used it, marked as shared once another process uses it.
 
-    While the driver takes it back, memory of an earlier session of this run may be listed as another process's. So
-    others count only where more is in use outside the new session than outside the first.
+    Memory still being taken back may seem another's: others count only with more in use than beside the first session.
     """
     if known is None:
         return found

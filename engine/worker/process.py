@@ -82,10 +82,7 @@ def main(model_id: str, device_name: str) -> None:
 
 
 def _device_facts(name: str) -> DeviceFacts:
-    """Read the facts of the device in a process that then ends, because reading them starts the driver.
-
-    A process whose driver runs cannot fork sessions, and cannot trace a card's steps any more.
-    """
+    """Read the device's facts in a process that then ends: reading starts the driver, and then nothing can fork."""
 
     def ask() -> dict[str, Any]:
         from ..measurement.device import facts_of
@@ -153,10 +150,7 @@ def _serve_in_fork(first: dict[str, Any], facts: DeviceFacts, out: TextIO) -> No
 
 
 def _trace(spec: RunSpec, facts: DeviceFacts, out: TextIO) -> None:
-    """Trace what the steps of `spec` allocate at any batch size, by the rules of the device that they will run on.
-
-    No card is visible meanwhile, so that the prediction does not affect the measurement that follows.
-    """
+    """Trace what steps of `spec` allocate, by their device's rules; no card is visible, so none is disturbed."""
     from ..estimate.batch_model import BatchModel
     from ..estimate.prior import card_of
     from ..estimate.tracing.hidden_devices import devices_hidden

@@ -18,10 +18,7 @@ from .terminal import table_lines, wrapped
 def table(
     estimates: Sequence[Estimate], seconds: float, batch_size: int | None = None, width: int | None = None
 ) -> str:
-    """Return a table with one row per GPU, with the memory at `batch_size`, or at today's size.
-
-    `seconds`: how long all of it took; an estimate knows the time of its own row alone.
-    """
+    """Return a row per GPU with the memory at `batch_size`, or at today's size; `seconds` is of all estimates."""
     first = estimates[0]
     shown = batch_size or first.spec.current_batch_size
     headings = ("GPU", "memory", "largest", "with margin", f"batch {shown}")

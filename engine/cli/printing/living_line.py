@@ -36,10 +36,7 @@ _ON_STANDARD_ERROR = frozenset({"estimate", "fit", "validate"})
 
 @dataclass(frozen=True, slots=True)
 class Doing:
-    """What a command does now, since how many seconds, and how many are left; None where that is not known.
-
-    `is_most`: so many are left at most, as its time budget says.
-    """
+    """What a command does, since when, and the seconds left (None: unknown), at most if `is_most`: by its budget."""
 
     phase: str
     what: str
@@ -158,7 +155,7 @@ def describe_doing(now: Doing) -> str:
 
 
 def describe_time(now: Doing) -> str:
-    """Write about how long it still takes; where that is not known, how long it has taken so far."""
+    """Write about how long the command still takes, or, where unknown, how long it has taken so far."""
     if now.left is None:
         return f"{now.seconds:.0f} s so far" if now.seconds >= 1 else ""
     if not now.left:

@@ -26,10 +26,9 @@ EXIT_NOBODY_READS = 141  # 128 + SIGPIPE, which Windows does not have
 
 
 def run_command(command: Callable[[], int]) -> int:
-    """Run `command` and bring out what it prints; the exit status.
+    """Run `command` and bring out what it prints; returns the exit status.
 
-    Where Ctrl-C or SIGTERM ends it, what was known and stored by then are notes of the exception: see `Console` and
-    `Reporting`.
+    After Ctrl-C or SIGTERM notes of the exception say what is known and stored: see `Console` and `Reporting`.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):

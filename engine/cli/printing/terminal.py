@@ -96,10 +96,9 @@ def wrapped(lines: Iterable[str], width: int | None, hanging: str = "  ") -> lis
 def table_lines(
     headings: Sequence[str], rows: Iterable[Sequence[str]], width: int | None = None, *, right: Iterable[int] = ()
 ) -> list[str]:
-    """Return the lines of a table without borders. `right`: the columns of figures, by their number from 0 on.
+    """Return the lines of a table without borders; `right` are the columns of figures, numbered from 0.
 
-    Without a width each row is one line to grep. With one, text that is too long continues in the next line. Nothing is
-    ever cut: a table of figures that needs more than the width is wider.
+    Without a width each row is one line to grep; with one, long text goes on in the next line. Nothing is ever cut.
     """
     from rich.console import Console
     from rich.measure import Measurement
