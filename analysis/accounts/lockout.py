@@ -30,7 +30,7 @@ class PerAddressLockoutHandler(AxesDatabaseHandler):  # type: ignore[misc]  # ax
     """The database handler of axes, with a second limit for an address as a whole."""
 
     def get_failures(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> int:
-        """Return the count that axes compares with its only limit, that of a name from an address."""
+        """Return the count that axes compares with its only limit, for a name from an address."""
         by_name, by_address = (
             int(attempts.aggregate(failures=Sum("failures_since_start"))["failures"] or 0)
             for attempts in self.get_user_attempts(request, credentials)

@@ -116,7 +116,7 @@ def token_create_view(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_POST
 def report_token_create(request: HttpRequest) -> HttpResponse:
-    """Create a token that only reports runs, in one click, and show the commands that use it: only this once."""
+    """Create a token for reports alone, in one click, and show the commands with it: only this once."""
     now = timezone.now()
     try:
         token, secret = token_create(

@@ -45,7 +45,7 @@ class Managed(_ModelAdmin[Row]):
 
     may: tuple[str, ...] = ("add", "change", "delete")
     choices_with: Mapping[str, str] = {}
-    """Rows that a field offers to choose from, each read with another that its text names."""
+    """Rows that a field offers to choose from, each read with the row named in its text."""
     list_per_page = 50
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
@@ -152,7 +152,7 @@ class RunChildAdmin(ReadOnly[Row]):
 
 @contextmanager
 def _refused_as_lookup() -> Iterator[None]:
-    """Answer a number that no column can hold as Django answers other lookups that it cannot do."""
+    """Answer a number too large for any column as Django answers other impossible lookups."""
     try:
         yield
     except (OverflowError, DataError) as error:

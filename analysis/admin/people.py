@@ -45,7 +45,7 @@ class MaskedPasswordWidget(ReadOnlyPasswordHashWidget):
 
 
 class PersonForm(_UserChangeForm):
-    """Refuses that managers close their own account, so that there is always a manager."""
+    """Lets no manager close their own account, so that there is always a manager."""
 
     request: HttpRequest
     password = ReadOnlyPasswordHashField(label="Password", widget=MaskedPasswordWidget)

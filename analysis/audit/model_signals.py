@@ -1,6 +1,6 @@
 """Records changes automatically: rows of these kinds that are saved or deleted, and their many-to-many lists.
 
-Only columns that people set are compared, not those that workers report of a device. Of a password only the fact of
+Only columns that people set are compared, not what workers report of a device. Of a password only the fact of
 a change is recorded, never its hash.
 
 Django sends no signals for `QuerySet.update()` and `bulk_create()`: code that uses them on such rows calls `record`.

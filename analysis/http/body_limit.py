@@ -1,4 +1,4 @@
-"""Refuses requests before any view sees them: those that are too large, or that cannot be stored."""
+"""Refuses requests before any view sees them: too large ones, and ones that cannot be stored."""
 
 from __future__ import annotations
 

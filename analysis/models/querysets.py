@@ -113,7 +113,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.running().filter(reported_from="")
 
     def on(self, device: Device) -> RunQuerySet:
-        """Keep the runs that were given this device, alone or with others that are still held for them."""
+        """Keep the runs on this device, alone or with further devices still held for them."""
         held_for = apps.get_model("analysis", "Device").objects.filter(pk=device.pk).values("held_for")
         return self.filter(Q(device=device) | Q(pk__in=held_for))
 

@@ -1,4 +1,4 @@
-"""The loop of `manage.py send_news`: a process of its own, so that a receiver that hangs delays no run and no estimate.
+"""The loop of `manage.py send_news`: a process of its own, so that a hanging receiver delays no run and no estimate.
 
 One thread uses the database; the others only send. Several senders may run, on any host that reaches the database.
 Killed at any point, it loses nothing: events wait in their table, and deliveries that it had taken are due again.

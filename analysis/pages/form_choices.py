@@ -20,7 +20,7 @@ from engine.text.units import parse_bytes
 def places_offered(devices: Iterable[Device], *, count: int = 1) -> dict[str, tuple[str, Placement]]:
     """Map each value of the select to its label and placement: any of a kind, any of a class, each device.
 
-    A run on `count` devices together names no device, only a kind or class that a host has in that number.
+    A run on `count` devices together names no device, only a kind or class; a host has as many of it.
     """
     offered = list(devices)
     if count > 1:

@@ -159,7 +159,7 @@ class GpuRow:
     takes_current: bool
     """Whether today's batch size is within the margin of error."""
     is_cheapest: bool
-    """Whether no other GPU that takes it has a lower price that is known."""
+    """Whether no other GPU that takes it is known to be cheaper."""
     is_smallest: bool
     """Whether no other GPU that takes it has less memory."""
 

@@ -85,7 +85,7 @@ def describe_precision(spec: Mapping[str, Any]) -> str:
 
 
 def settings_in_full(settings: Sequence[str], spec: Mapping[str, Any]) -> list[str]:
-    """Say of a half precision what stays in fp32: a model that is loaded in bf16 takes half of that."""
+    """Say of a half precision what stays in fp32: a model loaded in bf16 takes half the memory."""
     if "precision" not in spec:  # nothing is known of one's own training
         return [*settings]
     in_short, in_full = short_precision(spec), describe_precision(spec)

@@ -98,7 +98,7 @@ class SignedTaskReader:
 
 @dataclass(frozen=True, slots=True)
 class SignsOfLife:
-    """Called by the process that runs tasks, and by the one that reads the queue's table, while they wait."""
+    """Called by the processes that run tasks and read the queue's table, while they wait."""
 
     task_process: Callable[[], None] = lambda: None
     pusher: Callable[[], None] = lambda: None

@@ -91,7 +91,7 @@ def alarm_of_dead_workers() -> FleetAlarm | None:
 
 
 def run_left_lying() -> int | None:
-    """Find a run that waits too long although a device that may take it is alive and was idle meanwhile."""
+    """Find a run that waits too long although a device for it is alive and was idle meanwhile."""
     old = Run.objects.on_devices().queued().filter(cancel_requested=False, created_at__lt=Now() - WAITS_TOO_LONG)
     ended_lately = Attempt.objects.filter(device=OuterRef("pk"), ended_at__gte=Now() - WAITS_TOO_LONG)
     idle = Device.objects.taking_runs().seen_lately().idle().unheld().filter(~Exists(ended_lately))
@@ -122,7 +122,7 @@ def estimate_left_lying() -> int | None:
 
 
 def run_waiting_for_held_device() -> tuple[int, Device] | None:
-    """Find a run that waits for a device which another program holds, with that device."""
+    """Find a run that waits for a device, held by another program, and this device."""
     waiting = Run.objects.on_devices().queued().filter(cancel_requested=False)
     held = Device.objects.taking_runs().seen_lately().idle().exclude(held_process="").filter(_is_requested(waiting))
     for device in held.select_related("host").defer("calibration")[:_MOST_IDLE_DEVICES]:

@@ -75,7 +75,7 @@ class ProcessManager:
             child.start()
 
     def look(self) -> None:
-        """Restart children that died, with a delay that grows with each death in a row."""
+        """Restart children that died, each time in a row with a longer delay."""
         now = time.monotonic()
         self._end_strays()
         for child in self.children:

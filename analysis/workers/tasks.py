@@ -23,7 +23,7 @@ from engine.errors import DeviceBusy
 
 logger = logging.getLogger(__name__)
 
-_RETENTION_SECONDS = 20.0  # an estimate that arrives meanwhile waits that long
+_RETENTION_SECONDS = 20.0  # an estimate that arrives meanwhile waits as long
 _OTHERS_LOOK_SECONDS = 5.0  # another worker holds its device for an instant, to look at the queue
 _ESTIMATE_TIMEOUTS = SupervisorTimeouts(wall_grace_seconds=30.0)
 

@@ -235,7 +235,7 @@ def _model_type(config: Mapping[str, Any]) -> tuple[ModelType, str]:
 
 
 def _values(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the checked values that the model is built with, without those that do not affect shapes."""
+    """Return the checked values that the model is built with, as far as they affect shapes."""
     values: dict[str, Any] = {}
     for name, value in config.items():
         if name in _REFUSED and value not in (None, False):

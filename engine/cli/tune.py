@@ -186,7 +186,7 @@ def _spec(options: SimpleNamespace, command: list[str]) -> TuneSpec | FunctionSp
 
 
 def _spec_of_command(command: list[str], given: dict[str, Any]) -> TuneSpec:
-    """Return the spec of a command; today's batch size is that of its config file, where that holds it."""
+    """Return the spec of a command; its config file, if it holds one, gives today's batch size."""
     if "batch_in" not in given:
         return TuneSpec(tuple(command), **given)
     spec = TuneSpec(tuple(command), **{"batch": CONFIG, **given})

@@ -27,7 +27,7 @@ from .origin import ResultOrigin
 FIELD = "baseline"
 TIMEOUT_SECONDS, MOST_BYTES, MOST_LOOKED_AT = 30.0, 64 * 2**20, 20
 _FILTERS = ("precision", "optimizer", "sequence_length", "image_size")
-"""Settings that the portal filters by, so that other runs do not hide the one to compare with."""
+"""Settings for the portal's filter, so that other runs do not hide the one to compare with."""
 _RUN = re.compile(r"/api/v1/runs/\d+(/result)?/?$")
 
 

@@ -42,7 +42,7 @@ def available_bytes() -> int:
 
 
 def guard_memory() -> None:
-    """Limit this process to the memory that the host has available, so that a probe cannot exhaust it.
+    """Limit this process to the available memory of the host, so that a probe cannot exhaust it.
 
     The guard is far above any budget: a fragmented heap holds two or three times the bytes of its tensors.
     """

@@ -1,4 +1,4 @@
-"""What a process that computes owes the one that started it: to end with it, and to be killed before it."""
+"""What a computing process owes its parent: to end with it, and to be killed before it."""
 
 from __future__ import annotations
 

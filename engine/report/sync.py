@@ -84,7 +84,7 @@ class Sync:
                 yield SyncOutcome(path, SyncState.SKIPPED, "it is no file of a run")
 
     def _known(self, paths: Collection[Path]) -> dict[Path, Known]:
-        """Find out which results the portal has, so that a `sync` that was interrupted continues."""
+        """Find out which results the portal has, so that an interrupted `sync` continues."""
         digests = {}
         for path in paths:
             with suppress(OSError, ValueError):  # a file that `_result` refuses

@@ -82,7 +82,7 @@ def boundary_where_starts_differ(boundary: Boundary, probes: Sequence[Probe]) ->
 
 
 def starts_of(boundary: Boundary, probes: Sequence[Probe]) -> Sequence[Probe]:
-    """Return the starts that trained the largest size, of those that were watched for about as long."""
+    """Return the starts that trained the largest size, if they were watched for about as long."""
     searched = [p for p in probes if p.purpose in (Purpose.SEARCH, Purpose.CONFIRM)]
     return [p for p in _by_size(searched).get(boundary.largest_batch_size or 0, ()) if p.fits]
 

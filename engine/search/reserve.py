@@ -46,7 +46,7 @@ def edge_size(points: Mapping[int, Point], limit_bytes: int, reserve_fraction: f
 def largest_with_reserve(
     points: Mapping[int, Point], limit_bytes: int, reserve_fraction: float, rule: AllowedSizes | None = None
 ) -> int | None:
-    """Return the largest measured size that leaves the reserve free, of those that a script takes; else None.
+    """Return the largest measured size, allowed by the script, that leaves the reserve free; else None.
 
     Also None where a clearly larger size should do so but was not measured, as after a search that ran out of time.
     """

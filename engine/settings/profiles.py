@@ -139,7 +139,7 @@ def find(name: str) -> Profile:
 
 
 def settings_like(name: str, given: Mapping[str, Any], workload: Workload, input_size: int) -> dict[str, Any]:
-    """Return a profile's settings that are not given, without those that this model or precision does not have."""
+    """Return a profile's settings that are not given, as far as this model and precision have them."""
     profile = find(name)
     settings = dict(profile.settings)
     if profile.loss_chunks is not None:

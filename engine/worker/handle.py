@@ -197,7 +197,7 @@ class WorkerHandle:
         return None if found is None else MemoryBreakdown.from_dict(found)
 
     def close(self) -> None:
-        """End the session, so that the next probe runs in a process that has run nothing."""
+        """End the session, so that the next probe runs in an unused process."""
         if self._session_pid is None:
             return
         self._kill_session()

@@ -79,7 +79,7 @@ def index_or(page: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpReque
 
 
 class Open(APIView):
-    """A view that everybody may read, and that always answers JSON."""
+    """A view that everybody may read, always answered in JSON."""
 
     authentication_classes = ()
     permission_classes = (AllowAny,)

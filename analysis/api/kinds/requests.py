@@ -56,7 +56,7 @@ class Requests:
         return {}
 
     def described_result(self) -> Components:
-        """Return the members that `to_dict` of the result adds, by the component that gets them."""
+        """Return the members added by `to_dict` of the result, by the component that gets them."""
         return {}
 
     def kind_of_clone(self, run: Run) -> str:

@@ -221,7 +221,7 @@ def _enabled_devices() -> DeviceQuerySet:
 
 
 def devices_offered(request: HttpRequest) -> tuple[list[DeviceWithActivity], list[DeviceWithActivity]]:
-    """Return the devices that can be chosen, and those that cannot because their worker gives no sign of life.
+    """Return the devices to choose from, and the others, whose workers give no sign of life.
 
     Without any live worker all are offered: runs wait until workers are back, and a banner says so.
     """

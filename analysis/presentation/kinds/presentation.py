@@ -57,7 +57,7 @@ class Presentation(Protocol):
     compared_by: str = BATCH_SIZES
     """What its figures belong to: only runs that agree in it are compared with each other."""
     waiting: str = ""
-    """What a queued run waits for; empty where that is the device that it asks for."""
+    """What a queued run waits for; empty where it is the requested device."""
     starting: str = "The worker is starting the engine."
     """What happens before the first event."""
     endings: Mapping[State, tuple[str, str]]

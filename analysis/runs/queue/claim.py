@@ -39,7 +39,7 @@ class DeviceSet:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What starts on the device that looks, and the first devices of sets that start elsewhere."""
+    """What starts on the looking device, and the first devices of sets that start elsewhere."""
 
     here: DeviceSet | None
     elsewhere: tuple[Device, ...]

@@ -16,7 +16,7 @@ from analysis.models.text import plain_line, plain_text
 
 
 class StrictJSONParser(BaseParser):
-    """The body as JSON: bounded in size and depth, each key once, numbers that are finite, text that can be stored.
+    """The body as JSON: bounded in size and depth, each key once, finite numbers, storable text.
 
     It reads the request itself. Of a `JSONParser` REST framework reads the body first, which Django bounds for all
     routes alike (DATA_UPLOAD_MAX_MEMORY_SIZE): a limit above that would never apply.
@@ -72,7 +72,7 @@ class StrictBody(Serializer[Any]):
 
 
 class StrictText(CharField):
-    """Text that can be printed, and no number that looks like it. `lines`: it may have several."""
+    """Printable text, and no number in its place. `lines`: several lines are allowed."""
 
     def __init__(self, *, lines: bool = False, **options: Any) -> None:
         super().__init__(**options)
