@@ -1,22 +1,4 @@
-"""System checks: settings that would repeat runs or lose writes are refused at start, with the remedy.
-
-analysis.E001   the queue's time-out is not above the longest run
-analysis.E002   the queue repeats messages before three time-outs have passed
-analysis.E003   the queue is not in the runs' database: a run and its wake-up could not commit together
-analysis.E004   a queue's name from the environment would be ignored (ALT_CLUSTERS is missing)
-analysis.E005   more than one queue worker per device
-analysis.E006   SQLite whose transactions do not take the write lock at their start
-analysis.E007   SQLite on a network file system: its locks do not hold there, and runs would be lost
-analysis.E008   a lease that a few late heartbeats would end
-analysis.E009   a suspect run that could not clear itself in time
-analysis.E010   a queue name that differs from that of the other processes
-analysis.E011   the lab's own catalogue of cards (MEMORYMARK_GPUS) cannot be read
-analysis.E012   the registered training commands (MEMORYMARK_COMMANDS) cannot be read
-analysis.E013   the lab's own names of secrets (MEMORYMARK_SECRET_NAMES) are none
-analysis.W001   served to this machine alone, yet in production
-analysis.W002   a database for several hosts, and a SECRET_KEY generated on this host
-analysis.W003   in production without a trusted proxy: all people would share one address, and its lock-out
-"""
+"""System checks: settings that would repeat runs or lose writes are refused at start, with the remedy."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Converts DRF's exceptions and our own into the error format of the address.
-
-In a separate module, because DRF's views read the settings, whose classes import `errors`.
-"""
+"""Converts exceptions to the address's error format. Apart, as DRF's views read the settings, which import `errors`."""
 
 from __future__ import annotations
 

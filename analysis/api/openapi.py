@@ -1,7 +1,4 @@
-"""The OpenAPI description of the API: what is added to the views' own descriptions, and the page that shows it.
-
-The problems that every URL under /api/v1/ may answer are added here, so that no view can forget them.
-"""
+"""The OpenAPI description: what is added to the views' own, such as the problems of every URL; and its page."""
 
 from __future__ import annotations
 

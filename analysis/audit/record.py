@@ -1,7 +1,4 @@
-"""Writes the audit log. Code that changes something for a person records it here, in the same transaction.
-
-The actor and the request's id come from `analysis.audit.context`.
-"""
+"""Writes the audit log in the transaction of the change; actor and request id come from `analysis.audit.context`."""
 
 from __future__ import annotations
 

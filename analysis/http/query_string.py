@@ -1,8 +1,4 @@
-"""Strict parsing of a query string: an invalid parameter is refused by its name.
-
-A page or an address of the API declares its parameters as the fields of a `StrictQueryForm`. The API's description is
-made from the same fields.
-"""
+"""Strict parsing of a query string by the fields of a form, of which the API's description is made, too."""
 
 from __future__ import annotations
 

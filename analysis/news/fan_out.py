@@ -1,7 +1,4 @@
-"""One event -> a delivery for each subscription that wants it.
-
-All are stored in the transaction that marks the event as dispatched: a sender that is killed repeats all or nothing.
-"""
+"""One event -> a delivery for each subscription that wants it, in the transaction that marks it as dispatched."""
 
 from __future__ import annotations
 

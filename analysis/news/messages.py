@@ -1,7 +1,4 @@
-"""An event in words and figures: the body of a webhook, Slack's body, a mail. Names and notes of people are in none.
-
-A body is written once, when its delivery is stored: every attempt sends the same.
-"""
+"""An event in words and figures, without people's names and notes: the body of a webhook, Slack's, or a mail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,1 @@
-"""Texts, figures and table rows of runs for pages, admin panel and API: pure functions of stored rows.
-
-Nothing here writes to the database.
-"""
+"""Texts, figures and table rows of runs for pages, admin panel and API: pure functions of stored rows."""

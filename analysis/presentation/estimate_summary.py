@@ -1,8 +1,4 @@
-"""The texts of an estimate: pure functions of a stored estimate to sentences, bars and table rows.
-
-Every sentence is in the conditional, because nothing here was measured. A headline has at most 17 words, for pages,
-messages and titles alike.
-"""
+"""The texts of an estimate, in the conditional, as nothing was measured; a headline has at most 17 words."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Numbers as text for people. The only place that rounds: everything else uses bytes, seconds and ratios.
-
-An unknown figure is `None` and reads "not measured", never 0.
-"""
+"""Numbers as text for people, and the only place that rounds; None reads "not measured", never 0."""
 
 from __future__ import annotations
 

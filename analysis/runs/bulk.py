@@ -1,7 +1,4 @@
-"""An action on one run or many: what it may change, and its outcome.
-
-A person changes their own runs; GPU managers, all. What was not done is counted, with the reason.
-"""
+"""An action on one run or many, of one's own or as a GPU manager; what was not done is counted, with the reason."""
 
 from __future__ import annotations
 

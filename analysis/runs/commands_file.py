@@ -1,7 +1,4 @@
-"""Writes the file of registered commands for its administrator: never for a request.
-
-A person at a shell adds and removes commands; what the file holds besides, comments included, stays as it is.
-"""
+"""Writes the file of registered commands, for a person at a shell; what it holds besides, comments too, stays."""
 
 from __future__ import annotations
 

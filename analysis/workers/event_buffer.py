@@ -1,7 +1,4 @@
-"""A buffer of the engine's events, in their order, until the database has stored them.
-
-Every write carries its own number, so a write whose confirmation was lost can be repeated safely.
-"""
+"""A buffer of the engine's events, in order, until they are stored; a write has its number, so it may be repeated."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Reads the events of one attempt, in their order: its phase, progress, probes, log, and how it ended.
-
-The supervisor reads them from the engine that it started, the API from a sender on another machine.
-"""
+"""Reads the events of one attempt, the engine's or a sender's: phase, progress, probes, log, and how it ended."""
 
 from __future__ import annotations
 

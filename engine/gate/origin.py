@@ -1,7 +1,4 @@
-"""PURE: a run's origin according to its portal: whether it was reported from another machine, and is trusted.
-
-A result's own file does not say this; the user who gives the file decides whether to trust it.
-"""
+"""PURE: a run's origin according to its portal: whether it was reported from another machine, and is trusted."""
 
 from __future__ import annotations
 

@@ -1,5 +1,1 @@
-"""The circumstances of a run's start: its key, host and time, the scheduler's job, the container, their limits.
-
-parse   makes facts from texts of variables and files (PURE)
-read    reads them on this machine
-"""
+"""The circumstances of a run's start: key, host, time, job, container and limits. `parse` is PURE, `read` reads."""

@@ -1,7 +1,4 @@
-"""Checks the fields of a spec against their declarations, and reads them from JSON.
-
-Every spec is read here: of a measurement, a validation, a tuned command.
-"""
+"""Checks the fields of every spec against their declarations, and reads them from JSON."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The columns of a list of runs, and the sort order of each.
-
-Where a value is missing, the run comes last, in both directions: there are two parts, and an index serves each.
-"""
+"""The columns of a list of runs, and their orders, each in two parts: runs without a value come last both ways."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""All runs of a view as CSV or JSON, in bytes and seconds, streamed while they are read.
-
-Rows are read and written in chunks, so a million rows take no more memory than one chunk.
-"""
+"""All runs of a view as CSV or JSON, in bytes and seconds, read and written in chunks of bounded memory."""
 
 from __future__ import annotations
 

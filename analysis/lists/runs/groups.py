@@ -1,7 +1,4 @@
-"""Runs of a list in groups, each with its number of runs, its largest recommended size and its largest waste.
-
-Only the first runs of the list are grouped: to read all of them would take seconds.
-"""
+"""The first runs of a list in groups, each with its count, its largest recommended size and its largest waste."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A query string -> which runs, in which order, with which columns, from where on; and what is wrong with it.
-
-A query string with errors gives no runs, only the errors: a mistyped filter must not look like one that finds all.
-"""
+"""A query string -> runs, order, columns and place, or errors alone: a mistyped filter must not find all runs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`python manage.py calibrate`: measures the fixed memory costs of this host's cards, for more accurate estimates.
-
-The engine measures each card in a child process, while no run of this portal uses it.
-"""
+"""`python manage.py calibrate`: measures the fixed memory costs of this host's cards, each in a child process."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`python manage.py command add tagger -- python train.py --batch-size {batch_size}`: what the portal may start.
-
-Only a person at a shell of this host registers commands. Pages and API start them by name.
-"""
+"""`python manage.py command add tagger -- python train.py ...`: registers what pages and API start by name."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`python manage.py worker --device cuda:0`: executes the queued runs of one device of this host.
-
-Without a device it serves the default queue: work that needs no card.
-"""
+"""`python manage.py worker --device cuda:0`: executes runs of a device; without one, work that needs no card."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The context of the fleet page: the devices of all hosts, their memory in use, runs and queues.
-
-Pure functions of rows that the view has read. Memory in use is as the device's worker last read it.
-"""
+"""PURE: the context of the fleet page: devices, memory in use as their workers last read it, runs and queues."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The texts of a picture: how wide they are, and the one rule of where they stand.
-
-A text takes the first of its places that lies inside and covers nothing. Without such a place it is left out.
-"""
+"""The texts of a picture: how wide they are, and where each stands: the first place inside that covers nothing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Pictures small enough for many to stand on one page: a line in a line of a list, and a share for each day as bars.
-
-The points of a run's memory were chosen when it ended (`runs/result_columns.py`): a list never reads probes.
-"""
+"""Small pictures: a line in a line of a list, from points chosen when the run ended; and days as bars."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""PURE: the figures of the engine's results that are copied into columns.
-
-Measured and estimated figures go into separate columns, so that no list can mix the two.
-"""
+"""PURE: the figures of results that are columns of a run: measured and estimated ones apart, so no list mixes them."""
 
 from __future__ import annotations
 

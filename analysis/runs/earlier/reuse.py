@@ -1,7 +1,4 @@
-"""Reuse before re-run: the newest certified result of an equal spec, on the same class of card, with the same stack.
-
-The earlier result is only offered: the person decides whether to use it or to measure again.
-"""
+"""Reuse before re-run: offers the newest certified result of an equal spec, on the same class of card and stack."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The outbox: that a run ended is stored in the transaction that ends it, so no killed process can lose the news.
-
-`analysis.news` decides later what follows from it, and for whom.
-"""
+"""The outbox: a run's end is stored in the transaction that ends it, so that no killed process can lose the news."""
 
 from __future__ import annotations
 

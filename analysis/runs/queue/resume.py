@@ -1,7 +1,4 @@
-"""The probes measured before an attempt of a run, in the format of the engine's `--resume`.
-
-The engine compares device and environment, and carries the probes over only where they are the same.
-"""
+"""The probes measured before an attempt, for the engine's `--resume`, which checks device and environment."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""PURE: a result document of another machine -> what is stored of it: its facts, and the answer that they give here.
-
-Whatever else the document says is ignored.
-"""
+"""PURE: a result document of another machine -> its facts, and the answer that they give here; the rest is ignored."""
 
 from __future__ import annotations
 

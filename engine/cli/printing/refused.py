@@ -1,7 +1,4 @@
-"""The last lines of a run whose batch size was refused: the command that estimates the smallest change that fits.
-
-The advice itself is not computed: it traces the training again, which takes as long as the estimate before a run.
-"""
+"""The last lines of a run whose size was refused: the command that estimates the smallest change that fits."""
 
 from __future__ import annotations
 

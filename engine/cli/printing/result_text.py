@@ -1,7 +1,4 @@
-"""What the command line prints of a result: the answer, the details, and the closing block.
-
-The form of the closing block is a published contract: programs read it.
-"""
+"""What the command line prints of a result; the form of the closing block is a published contract."""
 
 from __future__ import annotations
 

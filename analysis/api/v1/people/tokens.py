@@ -1,8 +1,4 @@
-"""API tokens: credentials of programs. The secret is shown only once, when the token is created.
-
-Only people create and revoke tokens, signed in or with HTTP Basic: a leaked token can neither create
-another token nor revoke the owner's other tokens.
-"""
+"""API tokens. Only people create and revoke them: a leaked token can neither create another nor revoke others."""
 
 from __future__ import annotations
 

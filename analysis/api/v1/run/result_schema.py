@@ -1,7 +1,4 @@
-"""PURE: JSON Schema of a run's spec and result, as components of the OpenAPI document.
-
-msgspec reads it off the engine's dataclasses. What their `to_dict` adds, the kinds of run add.
-"""
+"""PURE: JSON Schema of spec and result, off the engine's dataclasses; the kinds of run add what `to_dict` adds."""
 
 from __future__ import annotations
 

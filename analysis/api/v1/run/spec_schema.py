@@ -1,8 +1,4 @@
-"""PURE: the JSON Schema (2020-12) of the body that starts a run, read off `engine.spec`.
-
-Types, defaults, choices, ranges and descriptions are the engine's own.
-What depends on the model, such as the longest sequence it takes, stands under `allOf`.
-"""
+"""PURE: JSON Schema (2020-12) of the body that starts a run, off `engine.spec`; `allOf` has what a model decides."""
 
 from __future__ import annotations
 
