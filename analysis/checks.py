@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,30 +98,19 @@ def check_lease(app_configs: Sequence[AppConfig] | None = None, **kwargs: Any) -
 
 
 @register
-def check_catalogue(app_configs: Sequence[AppConfig] | None = None, **kwargs: Any) -> list[CheckMessage]:
-    try:
-        gpus()
-    except SpecError as error:
-        return [Error(str(error), hint="Correct the file, or unset MEMORYMARK_GPUS.", id="analysis.E011")]
-    return []
-
-
-@register
-def check_commands(app_configs: Sequence[AppConfig] | None = None, **kwargs: Any) -> list[CheckMessage]:
-    try:
-        registered_commands()
-    except SpecError as error:
-        return [Error(str(error), hint="Correct the file, or unset MEMORYMARK_COMMANDS.", id="analysis.E012")]
-    return []
-
-
-@register
-def check_secret_names(app_configs: Sequence[AppConfig] | None = None, **kwargs: Any) -> list[CheckMessage]:
-    try:
-        secret_names(os.environ)
-    except SpecError as error:
-        return [Error(str(error), hint=f"Correct or unset {NAMES_VARIABLE}.", id="analysis.E013")]
-    return []
+def check_files(app_configs: Sequence[AppConfig] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    readers: tuple[tuple[Callable[[], object], str, str], ...] = (
+        (gpus, "E011", "Correct the file, or unset MEMORYMARK_GPUS."),
+        (registered_commands, "E012", "Correct the file, or unset MEMORYMARK_COMMANDS."),
+        (lambda: secret_names(os.environ), "E013", f"Correct or unset {NAMES_VARIABLE}."),
+    )
+    found: list[CheckMessage] = []
+    for read, number, hint in readers:
+        try:
+            read()
+        except SpecError as error:
+            found.append(Error(str(error), hint=hint, id=f"analysis.{number}"))
+    return found
 
 
 @register

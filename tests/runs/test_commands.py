@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from analysis.checks import check_commands
+from analysis.checks import check_files
 from analysis.models import Run
 from analysis.runs import services
 from analysis.runs.commands import command_spec, registered_commands, spec_to_start, stores_output
@@ -98,7 +98,7 @@ def test_a_request_never_changes_the_command_itself(register, name: str) -> None
 )
 def test_a_file_that_is_wrong_is_refused_at_start_with_the_place(register, text: str, problem: str) -> None:
     register(text)
-    (error,) = check_commands()
+    (error,) = check_files()
     assert problem in error.msg
     assert error.id == "analysis.E012"
 
@@ -107,7 +107,7 @@ def test_a_file_that_is_no_text_is_refused_and_no_page_breaks(register, settings
     register("")
     settings.COMMANDS_FILE.write_bytes(b"\xff\xfe[[command]]")
     os.utime(settings.COMMANDS_FILE, ns=(99, 99))
-    (error,) = check_commands()
+    (error,) = check_files()
     assert "is no TOML file" in error.msg
 
 
