@@ -52,7 +52,7 @@ def environment_title(name: str) -> str:
 COMPARABILITY_FACTS = tuple(map(environment_title, MAY_AFFECT_FIGURES))
 
 Facts = dict[str, str]
-_DIGEST = re.compile(r"\b[0-9a-f]{40,64}\b")
+_DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,52}\b")
 """A commit or a digest: its beginning says as much to a reader."""
 
 
@@ -74,7 +74,7 @@ def environment_facts(device: DeviceFacts, environment: Mapping[str, Any], carri
         if name not in OF_ONE_RUN:
             # recorded as absent: only a fact that was not recorded is unknown
             absent = "default" if name == "allocator_settings" else NONE
-            facts[environment_title(name)] = absent if value in (None, "") else _DIGEST.sub(_short, str(value))
+            facts[environment_title(name)] = absent if value in (None, "") else _DIGEST.sub(r"\1", str(value))
     return facts
 
 
@@ -83,10 +83,6 @@ def changed(before: Facts, after: Facts) -> list[tuple[str, str, str]]:
     names = [*COMPARABILITY_FACTS, *(name for name in {**before, **after} if name not in COMPARABILITY_FACTS)]
     pairs = [(name, before.get(name, NOT_RECORDED), after.get(name, NOT_RECORDED)) for name in names]
     return [(name, old, new) for name, old, new in pairs if old != new]
-
-
-def _short(found: re.Match[str]) -> str:
-    return found[0][:12]
 
 
 def _text(value: Any) -> str:

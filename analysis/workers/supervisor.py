@@ -203,13 +203,9 @@ class _Watch:
         if self._stop is Stop.LEASE_LOST:
             logger.warning("run %s: the lease is lost; later measurements are discarded", self._lease["run_id"])
             return
-        for line in self._last_lines:
+        for line in () if self._intake.is_error_cut else self._process.last_lines:
             self._events.add_log_line(LogLine("info", f"stderr: {line}"))
         write_with_retries(self._write_outcome, seconds=self._timeouts.end_seconds, between=self._before_retry)
-
-    @property
-    def _last_lines(self) -> Sequence[str]:
-        return [] if self._intake.is_error_cut else self._process.last_lines
 
     def _before_retry(self) -> None:
         self._on_tick()

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 from django import forms
-from django.db.models import QuerySet
 from django.http import QueryDict
 
 from analysis.http.query_string import QueryProblem, WholeNumberField
@@ -99,7 +98,8 @@ class HistoryQuery:
 
     def page(self, size: int, after: int | None = None, before: int | None = None) -> Page[Run]:
         """Read what a list shows of a page of these runs, and nothing more. Raises BadQuery for a run that is gone."""
-        return page_of(self.parts, _shown_in_lists(), size=size, after=after, before=before)
+        rows = Run.all_runs.for_history().order_by().prefetch_related("tags").defer("result", "error_message")
+        return page_of(self.parts, rows, size=size, after=after, before=before)
 
     @property
     def count(self) -> int:
@@ -181,10 +181,6 @@ class HistoryQuery:
 
     def _with_columns(self, keys: tuple[str, ...]) -> str:
         return self.query(columns=None if keys == DEFAULT else ",".join(keys))
-
-
-def _shown_in_lists() -> QuerySet[Run]:
-    return Run.all_runs.for_history().order_by().prefetch_related("tags").defer("result", "error_message")
 
 
 def parse_query(data: QueryDict, filters: type[RunFilter] = HistoryFilter) -> HistoryQuery:

@@ -92,7 +92,8 @@ def set_claim(*, wanted: DeviceSet, owner: str) -> Run | None:
 def estimate_claim(*, owner: str) -> Run | None:
     """Claim the next estimate. It needs no device, so any worker of the default queue may take it."""
     with transaction.atomic():
-        run = _next_of_one(Run.objects.waiting_estimates(), Run.objects.estimating())
+        waiting = Run.objects.waiting_estimates()
+        run = _first_locked(waiting, _standings(_groups(waiting), Run.objects.estimating()))
         if run is None or not _start(run, [], owner[:250]):
             return None
     return Run.objects.with_places().get(pk=run.pk)
@@ -132,10 +133,6 @@ def plan_for(device: Device) -> Plan:
 def lock_order(device: Device) -> str:
     """Return what the locks of devices are sorted by: the UUID, or host and name where it has none."""
     return device.uuid or f"{device.host}-{device.device}"
-
-
-def _next_of_one(waiting: RunQuerySet, peers: RunQuerySet) -> Run | None:
-    return _first_locked(waiting, _standings(_groups(waiting), peers))
 
 
 def _first_locked(waiting: RunQuerySet, standings: list[FairShareEntry]) -> Run | None:

@@ -83,7 +83,8 @@ class QueueNow:
 
 def queue_now() -> QueueNow:
     taking = Device.objects.taking_runs().with_is_up().select_related("host").defer("calibration")
-    devices: dict[int, Any] = {each.pk: each for each in sorted(taking, key=_place)}
+    ordered = sorted(taking, key=lambda each: (each.host.name, each.kind, index_of(each)))
+    devices: dict[int, Any] = {each.pk: each for each in ordered}
     budget = KeyTransform("time_budget_seconds", "spec")
     queue = Run.objects.on_devices().queued().filter(cancel_requested=False).annotate(budget_seconds=budget)
     columns = queue.order_by("-priority", "created_at", "id").only("priority", "created_at", "model", *_ASKED)
@@ -122,10 +123,6 @@ def index_of(device: Device) -> int:
     """Return the number in the device's name: 3 of cuda:3, and 0 where it has none."""
     _, _, number = device.device.partition(":")
     return int(number) if number.isdigit() else 0
-
-
-def _place(device: Device) -> tuple[str, str, int]:
-    return device.host.name, device.kind, index_of(device)
 
 
 def _most_seconds(run: Any) -> float:
