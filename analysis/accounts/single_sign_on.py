@@ -28,7 +28,7 @@ _USERNAME = User._meta.get_field("username")
 
 
 class ProxyBackend(RemoteUserBackend):
-    """Finds the account of a person whom the proxy names; a person without one gets one, as a viewer."""
+    """Finds the account of a person whom the proxy names; a new person gets an account, as a viewer."""
 
     def configure_user(self, request: HttpRequest | None, user: Any, created: bool = True) -> Any:
         if created:
@@ -64,7 +64,7 @@ class SingleSignOnMiddleware:
 
 
 def name_from_proxy(request: HttpRequest) -> str | None:
-    """Return the account name that a trusted proxy states; None without one, and for what can be no account's name."""
+    """Return the account name that a trusted proxy states; None without the header, or for an impossible name."""
     text = request.headers.get(settings.REMOTE_USER_HEADER, "")
     peer = peer_address(request)
     if not text or peer is None or not any(ipaddress.ip_address(peer) in each for each in settings.REMOTE_USER_PROXIES):

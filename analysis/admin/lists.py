@@ -131,8 +131,6 @@ class ProtectReferencedAdmin(Managed[Row]):
 
 
 class ReadOnly(Managed[Row]):
-    """Rows that only services write."""
-
     may: tuple[str, ...] = ()
 
 

@@ -26,7 +26,7 @@ class AllowedHostAdmin(Managed[AllowedHost]):
 
 @admin.register(Subscription)
 class SubscriptionAdmin(ReadOnly[Subscription]):
-    """People's subscriptions, to delete those of people who left. No URL is shown: Slack's holds a secret."""
+    """People's subscriptions; those of people who left can be deleted. No URL is shown: Slack's holds a secret."""
 
     may = ("delete",)
     list_display = ("name", "owner", "channel", "created_at", "failing_since", "disabled_at")

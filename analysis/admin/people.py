@@ -139,7 +139,7 @@ class PersonAdmin(ProtectReferencedAdmin[User], _UserAdmin):
         self.message_user(request, f"{self._set_active(request, people, True)} opened again.")
 
     def _set_active(self, request: HttpRequest, people: QuerySet[User], is_active: bool) -> int:
-        """Change one account at a time, for the audit log. Skips the manager's own, and superusers unless by one."""
+        """Change single accounts, for the audit log, but not the manager's own; superusers only by a superuser."""
         changed = people.exclude(pk=signed_in_user(request).pk).exclude(is_active=is_active)
         chosen = [person for person in changed if self.has_change_permission(request, person)]
         with transaction.atomic():

@@ -41,8 +41,6 @@ _NO_ROW = re.compile(r"No (\w+) matches the given query\.")
 
 
 class _QuotaExceededResponse(APIException):
-    """A refusal because of a quota, in the classic format."""
-
     status_code = 429
 
 

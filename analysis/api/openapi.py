@@ -97,7 +97,7 @@ def exclude_monitoring(endpoints: list[tuple[str, str, str, Any]]) -> list[tuple
 
 
 def with_problems(result: Schema, generator: Any, request: Any, public: bool) -> Schema:
-    """Add a summary to each operation, for the list of the page, and to those of version 1 the problems they answer."""
+    """Add a summary to each operation, for the page's list, and the common problems to operations of version 1."""
     bodies = body_components()
     described = {"Problem": _PROBLEM, **engine_components(), **advice_components(), **bodies}
     result["components"].setdefault("schemas", {}).update(described)

@@ -40,7 +40,7 @@ class ScraperAuthentication(TokenAuthentication):
 
 
 def has_scrape_token(request: HttpRequest) -> bool:
-    """Compare the token in constant time; without one in the settings no token matches."""
+    """Compare the token in constant time; without a token in the settings none matches."""
     scheme, _, given = request.headers.get("Authorization", "").partition(" ")
     token = settings.METRICS_TOKEN
     return bool(token) and scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())

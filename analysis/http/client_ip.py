@@ -42,7 +42,7 @@ def counted_address(request: HttpRequest) -> str | None:
 
 
 def _address(text: str) -> str | None:
-    """Normalise an address, with IPv4 written as IPv6 as IPv4; None for anything else."""
+    """Normalise an address; IPv4 written as IPv6 becomes IPv4; None for anything else."""
     try:
         address = ipaddress.ip_address(text.strip())
     except ValueError:

@@ -36,8 +36,6 @@ class LargestSaving:
 
 @dataclass(frozen=True, slots=True)
 class LabTotals:
-    """Totals over `setup_count` combinations of model or script, card and settings."""
-
     run_count: int
     setup_count: int
     sums: Unused

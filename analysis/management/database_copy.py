@@ -34,7 +34,7 @@ def copy_out(file: Path) -> None:
 
 
 def copy_in(file: Path) -> None:
-    """Replace the content of the database by that of a copy, in one transaction."""
+    """Replace the content of the database by a copy's, in one transaction."""
     connection.close()
     if connection.vendor != "sqlite":
         _run_client("pg_restore", "--clean", "--if-exists", "--no-owner", "--single-transaction", file=file)

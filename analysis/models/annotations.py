@@ -21,7 +21,7 @@ class Restorable(models.Model):
 
 
 class Tag(models.Model):
-    """A short label that people put on runs. One row, however many runs have it."""
+    """A short label that people put on runs: one row, however many runs have the label."""
 
     name = models.CharField(max_length=TAG_LENGTH, unique=True, validators=[RegexValidator(TAG_PATTERN, TAG_RULE)])
 

@@ -160,8 +160,6 @@ if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
 
     class DeviceActivity(TypedDict):
-        """The attributes that `DeviceQuerySet.with_activity` adds to a row."""
-
         takes_runs: bool
         is_up: bool
         running_id: int | None

@@ -33,5 +33,5 @@ class DeviceDay(models.Model):
 
     @property
     def busy_fraction(self) -> float | None:
-        """The share of time in which it computed; None where no driver told."""
+        """Return the share of time in which the device computed; None where no driver told."""
         return self.busy_sum_percent / self.busy_reading_count / 100 if self.busy_reading_count else None

@@ -43,7 +43,7 @@ def published_kind(kind: str) -> str:
 
 
 class PublishedKind(models.Transform):
-    """`kind__published`: the same in the database, to filter and to sort. The literals are those of the index."""
+    """`kind__published`: the published kind in the database, to filter and sort by; its literals are the index's."""
 
     lookup_name = "published"
     template = f"replace(%(expressions)s, '{RunKind.COMMAND}', '{RunKind.MEASUREMENT}')"

@@ -73,7 +73,7 @@ def is_sender_away() -> bool:
 
 
 def attempt(parcel: Parcel) -> DeliveryOutcome:
-    """Send it once. Runs in a thread, without the database."""
+    """Send a parcel once; runs in a thread, without the database."""
     to, number, content = parcel.delivery.subscription, str(parcel.delivery.delivery_id), parcel.delivery.body
     if to.channel == Channel.EMAIL:
         return send_mail(to.owner.email, number, content)

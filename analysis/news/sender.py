@@ -64,7 +64,7 @@ class NewsSender:
             self._under_way[threads.submit(attempt, parcel)] = parcel
 
     def _store_done(self) -> None:
-        """Store the outcomes of ended attempts. One that cannot be stored now stays, for the next look."""
+        """Store the outcomes of ended attempts; an outcome that cannot be stored now waits for the next look."""
         for future in [future for future in self._under_way if future.done()]:
             if (error := future.exception()) is None:
                 outcome = future.result()

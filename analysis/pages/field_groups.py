@@ -58,7 +58,7 @@ class GroupedField:
 
 @dataclass(frozen=True)
 class FieldGroup:
-    """The fields of a topic. It is open where one of them is wrong or differs from its default."""
+    """The fields of a topic, which is open where a field is wrong or differs from its default."""
 
     topic: Topic
     fields: list[GroupedField]

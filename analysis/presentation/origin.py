@@ -138,7 +138,7 @@ def origin_context(run: Run) -> dict[str, str | None]:
 
 
 def describe_clock(run: Run) -> str | None:
-    """Say when the sender began by its own clock, which nothing is ordered by; None where it did not say."""
+    """Say when the sender began, by its own clock, which orders nothing; None where it did not say."""
     report = getattr(run, "report", None) if run.is_reported else None
     if report is None or report.started_at is None:
         return None

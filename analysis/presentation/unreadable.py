@@ -26,7 +26,7 @@ def read_stored(read: Callable[[Any], T], stored: Any) -> T:
 
 
 def read_or_none(read: Callable[[Any], T], stored: Any) -> T | None:
-    """Read a part that pages can do without: None where there is none, or where it cannot be read."""
+    """Read a part that pages can do without; None where it is missing or cannot be read."""
     try:
         return read_stored(read, stored) if stored else None
     except UnreadableError:

@@ -27,7 +27,7 @@ class Price:
 
 
 def gpu_name(gpu_id: str) -> str:
-    """Return the vendor's name of a card; of one that is no longer in the catalogue, its id."""
+    """Return the vendor's name of a card, or the id of a card that is no longer in the catalogue."""
     if gpu_id == ALL_GPUS:
         return "all GPUs"
     if gpu_id == CPU:
@@ -54,7 +54,7 @@ def gpu_choices() -> list[tuple[str, object]]:
 
 
 def calibrations(gpu: str) -> list[dict[str, Any]]:
-    """Return the newest calibration of each class of cards, from any host: of one card of the catalogue, or of all."""
+    """Return the newest calibration of each class of cards, from any host; for one card of the catalogue or for all."""
     calibrated = Device.objects.filter(calibration__isnull=False).order_by("calibrated_at", "pk")
     measured = calibrated.values_list("calibration", flat=True)
     newest = {calibration["gpu_id"]: calibration for calibration in measured if calibration is not None}

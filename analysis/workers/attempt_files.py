@@ -48,7 +48,7 @@ def result_file(run: Run) -> Path:
 
 
 def left_result(run: Run) -> LeftResult | None:
-    """Read the result that a dead attempt left. One that is incomplete or malformed is logged and ignored."""
+    """Read the result that a dead attempt left; an incomplete or malformed result is logged and ignored."""
     try:
         content = json.loads((_folder(run) / "result.json").read_text())
         left = LeftResult(dict(content["result"]), int(content["exit_status"]))

@@ -92,7 +92,7 @@ def calibration_measure(
 
 
 def accelerators_or_cpu(found: Iterable[DeviceFacts]) -> list[DeviceFacts]:
-    """Return the devices that a host offers by default: its accelerators; the CPU where there is none."""
+    """Return the devices that a host offers by default: its accelerators, or without any its CPU."""
     devices = list(found)
     return [facts for facts in devices if facts.kind != "cpu"] or devices
 

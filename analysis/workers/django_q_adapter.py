@@ -57,7 +57,7 @@ _BROKEN = (pickle.UnpicklingError, zlib.error, EOFError, ValueError, TypeError, 
 
 
 class Refused(BadSignature):
-    """A message is not one of ours. django-q2 drops it, as it does one with a wrong signature."""
+    """A message is not of this portal: django-q2 drops it, as it drops a wrong signature."""
 
 
 class SafeUnpickler:

@@ -26,7 +26,7 @@ _SHOWN_OF_GARBAGE = 200
 
 
 def parse_event(line: bytes) -> dict[str, Any] | None:
-    """Read an event from a line; None when the line is not an event. NaN is refused: PostgreSQL's JSON has none."""
+    """Read an event from a line; None for another line. NaN is refused: PostgreSQL's JSON has no NaN."""
     try:
         event = json.loads(line.replace(b"\\u0000", b""), parse_constant=_refuse)
         json.dumps(event, ensure_ascii=False).encode()  # a lone surrogate cannot be stored

@@ -36,7 +36,7 @@ _OPEN_FILES_MAX = 16_384
 
 
 class EngineProcess:
-    """One child. `keep_open` are descriptors that it inherits, so the device stays locked while it lives."""
+    """One child, which inherits the descriptors `keep_open`, so that the device stays locked while the child lives."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class EngineProcess:
 
     @property
     def exit_status(self) -> int | None:
-        """None while it lives; negative: the signal that ended it."""
+        """Return the exit status; None while the process lives, negative for the signal that ended it."""
         return self._process.poll()
 
     @property

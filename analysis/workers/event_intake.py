@@ -28,7 +28,7 @@ class EventIntake:
         on_line: Callable[[LogLine], None] = lambda line: None,
         output_stays_on: str | None = None,
     ) -> None:
-        """`output_stays_on`: the host that alone keeps what a script printed; None where that may be stored."""
+        """`output_stays_on`: the only host that keeps what a script printed; None where the portal may store it too."""
         self.phase = ""
         self.device: DeviceFacts | None = None
         self.result: dict[str, Any] | None = None

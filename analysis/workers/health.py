@@ -84,7 +84,7 @@ def free_bytes() -> int | None:
 
 
 def alarm_of_dead_workers() -> FleetAlarm | None:
-    """One query; None while some enabled device's worker lives."""
+    """Return since when no worker lives, by one query; None while some enabled device's worker does."""
     lives = Count("pk", filter=Q(last_seen_at__gte=Now() - SEEN_LATELY))
     seen = Device.objects.enabled().aggregate(last=Max("last_seen_at"), living=lives)
     return None if seen["living"] else FleetAlarm(seen["last"])

@@ -105,7 +105,7 @@ def _durations_seconds() -> dict[str, list[float | None]]:
 
 
 def _estimates() -> Iterator[Metric]:
-    """Count estimates. They measure nothing and use no device, so no other figure includes them."""
+    """Count estimates apart: they measure nothing and use no device, so no other figure includes them."""
     open_now = Run.objects.estimating().filter(state__in=(State.QUEUED, State.RUNNING)).order_by()
     counted = dict(open_now.values_list("state").annotate(count=Count("pk")))
     yield GaugeMetricFamily("memorymark_estimates_queued", "Waiting estimates", counted.get(State.QUEUED, 0))

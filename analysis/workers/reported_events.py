@@ -41,7 +41,7 @@ class EventsMissingError(Exception):
 
 @transaction.atomic
 def events_store(*, run_key: str, person: User, first: int, events: Sequence[dict[str, Any]]) -> Received:
-    """Store the events that are new; none is a heartbeat. Those of a run that is over are counted and dropped.
+    """Store the events that are new, none as a heartbeat; events of a run that is over are counted and dropped.
 
     Raises NotYourReportError, and EventsMissingError where events before these did not arrive.
     """

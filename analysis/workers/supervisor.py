@@ -64,8 +64,6 @@ _KILL_SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)  
 
 
 class Stop(StrEnum):
-    """Why the supervisor ended the engine."""
-
     CANCELLED = "cancelled"
     TIME_OUT = "time_out"
     STALLED = "stalled"

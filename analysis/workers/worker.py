@@ -145,8 +145,6 @@ class Worker:
 
 
 class DeviceWorker(Worker):
-    """The main process of one device's worker."""
-
     task = "analysis.workers.tasks.wake"
 
     def __init__(self, device: Device) -> None:

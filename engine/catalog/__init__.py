@@ -91,7 +91,7 @@ class Workload:
 
     @property
     def family(self) -> str:
-        """Return what the names of its class and of those like it begin with: "qwen" of every version and size."""
+        """Return the common beginning of class names of its kind: "qwen" of every version and size."""
         found = _FAMILY_NAME.match(self.model_class.rpartition(".")[2])
         return found[0].casefold() if found else self.id
 
@@ -112,7 +112,7 @@ class Workload:
 
     @property
     def window_tokens(self) -> int | None:
-        """The length from which on layers of a decoder attend to a window only, by a mask; None where none does."""
+        """Return the length from which on a decoder's layers attend to a window only, by a mask; else None."""
         window = self.config.get("sliding_window") if self.config.get("use_sliding_window", True) else None
         return window if isinstance(window, int) and window <= self.input_sizes[1] else None
 

@@ -99,8 +99,6 @@ class Text(StringParamType):
 
 
 class Offered(click.Choice[str]):
-    """A choice that suggests the nearest one."""
-
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if value not in self.choices:
             self.fail(not_offered(value, tuple(map(str, self.choices))), param, ctx)

@@ -30,5 +30,5 @@ def exit_status(result: RunResult) -> int:
 
 
 def exit_status_of_validation(verdict: Verdict) -> int:
-    """Return 1 where a check failed: a warning is none."""
+    """Return 1 where a check failed; a warning is no failure."""
     return int(verdict is Verdict.FAILED)

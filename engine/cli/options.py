@@ -133,7 +133,7 @@ def start_options(*, is_usual: bool) -> list[RichOption]:
 
 
 def ranks_option(text: str) -> tuple[int, ...]:
-    """Read the ranks to stand in for. Raises SpecError where they are none."""
+    """Read the ranks to stand in for. Raises SpecError for anything but a list of numbers."""
     return numbers_setting("rank", text, "0,1,7")
 
 
@@ -194,7 +194,7 @@ def json_of(field: str, text: str | TextIO) -> Any:
 
 
 def in_range(batch_size: int) -> int:
-    """Return a batch size. Raises SpecError for one that no search would try."""
+    """Return a batch size. Raises SpecError for a size that no search would try."""
     if not 1 <= batch_size <= MAX_BATCH_SIZE:
         raise SpecError("batch_size", out_of_range(batch_size, 1, MAX_BATCH_SIZE))
     return batch_size

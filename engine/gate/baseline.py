@@ -44,7 +44,7 @@ class Baseline:
 
 
 def find_baseline(place: str, now: Measured, *, trusted_only: bool = False) -> Baseline:
-    """Return the baseline. Raises SpecError where there is none, or with `trusted_only` no trusted one."""
+    """Return the baseline. Raises SpecError where none is found, or with `trusted_only` none is trusted."""
     is_from_portal = urlsplit(place).scheme in ("http", "https")
     found = _found(place, now, is_from_portal)
     if trusted_only:

@@ -28,7 +28,7 @@ class ResultOrigin:
 
     @property
     def doubt(self) -> str | None:
-        """Return the warning; None where there is nothing to warn of."""
+        """Return the warning; None without a reason to warn."""
         if self.is_trusted is not False:
             return None
         return f"the {self.what} was {self.text}, and its portal does not trust it: nobody there verified its figures"

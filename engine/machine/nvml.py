@@ -22,7 +22,7 @@ SEEN_ALONE = "cuda:0"
 
 
 def mig_uuid(visible_devices: str | None) -> str | None:
-    """Return the MIG instance a process is confined to; None unless CUDA_VISIBLE_DEVICES names one and nothing else."""
+    """Return the MIG instance a process is confined to; None unless CUDA_VISIBLE_DEVICES names just one instance."""
     names_given = _split_names(visible_devices or "")
     return names_given[0] if len(names_given) == 1 and names_given[0].startswith("MIG-") else None
 

@@ -24,8 +24,6 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Forward, backward or optimizer step: its name and when it ran."""
-
     name: str
     start_ns: int
     end_ns: int

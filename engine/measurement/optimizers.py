@@ -17,7 +17,7 @@ LEARNING_RATE = 1e-5
 
 
 def make_optimizer(name: str, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer | None:
-    """Make a new optimizer for those of the parameters that are trained, in training mode; None for "none"."""
+    """Make a new optimizer for the trained parameters, in training mode; None for "none"."""
     make, chosen = optimizer_class(name), OPTIMIZERS[name]
     if make is None:
         return None

@@ -54,8 +54,6 @@ class Bench:
 
 
 class Meter:
-    """Peak memory of training steps, by the device's own counters."""
-
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
         self.steps = 0

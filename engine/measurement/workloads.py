@@ -173,7 +173,7 @@ _WRAPPERS: dict[str, Callable[[nn.Module, Callable[[int], Batch]], Built]] = {
 
 
 def equal_layers(spec: RunSpec) -> int | None:
-    """Return the number of layers of a model that is one stack of layers alike; None for all others."""
+    """Return the number of layers of a model that is one stack of equal layers; None for all others."""
     workload = spec.workload
     if workload.library != "transformers" or workload.architecture != "transformer" or not workload.config_class:
         return None

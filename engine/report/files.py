@@ -27,8 +27,6 @@ def folder_of(given: Path | None, environ: Mapping[str, str]) -> Path:
 
 
 class EventWriter:
-    """Writes the events of one run, each as it comes."""
-
     def __init__(self, path: Path, announcement: Mapping[str, Any]) -> None:
         path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, PRIVATE_FILE)
@@ -88,7 +86,6 @@ class EventReader:
         return lines
 
     def count(self) -> int:
-        """Return how many complete events there are."""
         while self._next() is not None:
             pass
         return self._number
@@ -112,7 +109,6 @@ class EventReader:
 
 
 def events_body(first: int, lines: list[bytes]) -> bytes:
-    """Return the body of a call that sends these events."""
     return b'{"first": %d, "events": [%s]}' % (first, b", ".join(lines))
 
 

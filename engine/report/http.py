@@ -33,7 +33,6 @@ class Portal:
         self._opener = build_opener(ProxyHandler(), HTTPSHandler(), _NoRedirect())
 
     def get(self, path: str, *, most_bytes: int = _BODY_MOST) -> PortalAnswer:
-        """Get a JSON object from a path below the portal's address."""
         return self._open(self._request(path), most_bytes)
 
     def post(self, path: str, body: bytes, *, key: str | None = None) -> PortalAnswer:

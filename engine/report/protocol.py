@@ -68,7 +68,7 @@ class PortalAnswer:
 
 
 def json_object(text: str | bytes) -> dict[str, Any]:
-    """Return the JSON object that a text is; an empty one where it is none."""
+    """Return the JSON object of a text; empty where the text is no JSON object."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
@@ -88,7 +88,7 @@ class Meaning(StrEnum):
 
 
 def meaning_of(answer: PortalAnswer) -> Meaning:
-    """Return what an answer means. One that no portal gives counts as an unreachable portal."""
+    """Return what an answer means; an answer that no portal gives counts as an unreachable portal."""
     status = answer.status
     if status in (200, 201):
         return Meaning.ACCEPTED if answer.body else Meaning.LATER

@@ -208,7 +208,6 @@ class Reporter:
         reader.close()
 
     def _send_next(self, reader: EventReader, *, hurry: bool) -> bool:
-        """Send what is due, and return whether something was."""
         assert self._writer is not None
         now, written = time.monotonic(), self._writer.written
         call = next_call(self._channel, now=now, written=written, is_quiet=self._is_quiet, hurry=hurry)

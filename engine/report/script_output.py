@@ -24,7 +24,6 @@ _LOG, _BY_HAND = "\n  Its whole output: ", "\n  To run it by hand: "
 
 
 def quotes_script(content: bytes) -> bool:
-    """Whether JSON may quote a script."""
     return any(mark.encode() in content for mark in (MARK, SAID))
 
 

@@ -25,8 +25,6 @@ _LIST = re.compile(r"(?:the sizes \d{1,12}|\s*\d{1,12}\s*,\s*\d{1,12})(?:\s*,\s*
 
 
 class Rule(StrEnum):
-    """What a batch size has to be."""
-
     MULTIPLE = "multiple"
     DIVISOR = "divisor"
     POWER_OF_TWO = "power"

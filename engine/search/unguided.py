@@ -152,8 +152,6 @@ def _try(size: int, low: int, limits: SearchLimits) -> Try:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """The line through two fitting trials, followed to the limit."""
-
     meets_limit_at: int
     is_near: bool
     """Whether both trials are near the limit: a bend of the curve below them does no harm."""

@@ -136,7 +136,7 @@ _WITHOUT = {
 
 
 def check_adapters(settings: AdapterSettings) -> None:
-    """Raise SpecError for a setting of adapters or of 4 bits where there are none, and for weights stored twice."""
+    """Raise SpecError for settings of adapters or 4 bits without adapters or 4 bits, and for weights stored twice."""
     if settings.load_in_4bit and settings.load_in_8bit:
         raise SpecError("load_in_8bit", "weights are stored once, in 4 bits or in 8; leave one out")
     defaults = {each.name: each.default for each in fields(AdapterSettings)}

@@ -62,7 +62,7 @@ def check_settings(spec: Any) -> None:
 
 
 def _is_written_well(value: str, of: Setting) -> bool:
-    """Whether a text is one of those that a setting takes beside its choices, and no choice with a mistake in it."""
+    """Whether a text is allowed beside a setting's choices, and is no mistyped choice."""
     assert of.text_values is not None
     is_mistyped = bool(get_close_matches(value, of.choices or (), cutoff=_MISTYPED)) and "," not in value
     return of.text_values.has(value) and not is_mistyped

@@ -245,7 +245,7 @@ def _without_dropout(model: nn.Module) -> Iterator[None]:
 
 
 def difference_of(gradients: list[Tensor], reference: list[Tensor]) -> float | None:
-    """Return |g - r| / |r| over all of them together (2-norm); None where one is not a finite number."""
+    """Return |g - r| / |r| over all gradients together (2-norm); None where a number is not finite."""
     squares, length = 0.0, 0.0
     for own, right in zip(gradients, reference, strict=True):
         squares += (own.to(right.dtype) - right).square().sum().item()

@@ -79,7 +79,6 @@ class ValidationSpec(TrainingSpec):
         return ROUNDING_TOLERANCES[self.precision] if given is None else given
 
     def run_spec(self) -> RunSpec:
-        """Return the training that is validated, as the engine measures it."""
         shared = {name: getattr(self, name) for name in RUN_SETTINGS if name in SETTINGS}
         return RunSpec(**shared, current_batch_size=self.batch_size)
 

@@ -104,8 +104,6 @@ class Health(Open):
 
 
 class Models(Open):
-    """`GET /models`: the models that can be analysed."""
-
     @extend_schema(
         tags=_TAGS,
         operation_id="models",

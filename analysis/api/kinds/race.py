@@ -43,7 +43,7 @@ class Race(Requests):
 
 
 class OwnRace(Requests):
-    """None can be made. Its result is described."""
+    """No run of this kind can be requested here; only its result is described."""
 
     result_type, result_name = OwnRaceResult, OwnRaceResult.__name__
     elsewhere = RACED_THERE

@@ -83,7 +83,7 @@ class DeviceSerializer(serializers.ModelSerializer[Device]):
         return device.calibrated_at is not None
 
     def get_waiting_count(self, device: Device) -> int:
-        """Look up the count: the view reads those of all its devices at once."""
+        """Look up the count, which the view reads for all its devices at once."""
         return int(self.context["waiting"][device.pk])
 
 

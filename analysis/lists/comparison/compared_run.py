@@ -35,8 +35,6 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of a run, measured or estimated. None: unknown."""
-
     largest_batch_size: int | None = None
     is_lower_bound: bool = False
     """Whether the search ended at the largest size before its limit: larger ones may fit."""
@@ -137,7 +135,7 @@ class ComparedRun:
 
     @property
     def kind(self) -> str:
-        """The kind of its figures; empty where it has none."""
+        """Return the kind of the run's figures; empty where it has no figures."""
         if self.outcome is None:
             return ""
         return "estimate" if self.is_predicted else self.grade
@@ -181,7 +179,7 @@ def _measured_outcome(result: Measured) -> Outcome:
 
 
 def _estimated(run: Run, estimates: Sequence[EstimatedCard]) -> ComparedRun:
-    """Read an estimate for one card. One for many cards has no single figure, only a caveat."""
+    """Read an estimate for one card; an estimate for many cards has no single figure, only a caveat."""
     if len(estimates) != 1:
         return ComparedRun(
             run, {}, None, f"it estimates {len(estimates)} GPUs at once; compare an estimate for one GPU"

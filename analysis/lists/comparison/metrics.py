@@ -152,7 +152,7 @@ def _cell(metric: Metric, subject: ComparedRun, baseline: ComparedRun | None) ->
 
 
 def _limit_delta(metric: Metric, subject: ComparedRun, baseline: ComparedRun) -> Delta | None:
-    """Compare two limits. None where a lower bound leaves open which one is larger, or where nothing fits."""
+    """Compare two limits; None where a lower bound leaves open which limit is larger, or where nothing fits."""
     one, other = subject.outcome, baseline.outcome
     if one is None or other is None or not one.largest_batch_size or not other.largest_batch_size:
         return None  # that nothing fits is no size, so there is no way from or to it

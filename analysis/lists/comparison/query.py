@@ -45,7 +45,7 @@ class CompareForm(StrictQueryForm):
 
 
 def named_ids(query: QueryDict) -> tuple[int, ...]:
-    """Return the runs that an address names, however few. Raises BadQuery for one that is malformed."""
+    """Return the runs that an address names, however few. Raises BadQuery for a malformed number."""
     ids: tuple[int, ...] = CompareForm.read(query).cleaned_data["ids"]
     return ids
 

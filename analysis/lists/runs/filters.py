@@ -58,8 +58,6 @@ class DayFilter(DateFilter):
 
 
 class MomentFilter(Filter):
-    """Finds what happened from this moment on."""
-
     field_class = MomentField
 
     def __init__(self, column: str, label: str) -> None:

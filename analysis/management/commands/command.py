@@ -65,7 +65,6 @@ class Command(BaseCommand):
         self._register({"function": options["function"], **python}, options)
 
     def _register(self, table: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-        """Add the table, with what functions and commands have in common."""
         directory = str(Path(options["directory"] or ".").absolute())  # the portal's own folder is another one
         offer = options["offer"] and [name.strip() for name in options["offer"].split(",")]
         shared = {"directory": directory, "description": options["description"], "settings": offer}

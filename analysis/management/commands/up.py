@@ -139,7 +139,6 @@ def is_loopback(host: str) -> bool:
 
 
 def address(host: str, port: int) -> str:
-    """Return the URL for a browser on this machine."""
     everywhere = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104  (compared with, not bound to)
     shown = everywhere.get(host, f"[{host}]" if ":" in host else host)
     return f"http://{shown}:{port}"

@@ -83,7 +83,6 @@ class Section:
 
 
 def glossary() -> list[Section]:
-    """Return the words of the product, by the sections of docs/glossary.md."""
     found = documents().get("glossary")
     return [] if found is None else sections(found.text)
 

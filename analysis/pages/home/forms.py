@@ -167,7 +167,7 @@ class RunForm(SpecForm):
         return self._numbers("rank", lambda text: numbers_setting("rank", text, "0,1,7")) or None
 
     def _numbers(self, name: str, read: Callable[[str], tuple[int, ...]]) -> tuple[int, ...]:
-        """Read a list; empty where there is none, and for a kind of run that does not have it."""
+        """Read a list; empty where nothing is given, and for a kind of run without this field."""
         text = self.cleaned_data[name]
         try:
             return read(text) if text and self.reads(name) else ()

@@ -210,7 +210,6 @@ def _devices_context(request: HttpRequest) -> dict[str, Any]:
 
 
 def _own_waiting(user: Any) -> list[QueuedRun]:
-    """Read this person's first waiting runs, with their positions where known."""
     own = Run.objects.on_devices().queued().filter(cancel_requested=False, requested_by=user).with_places()
     first = list(own.defer("result", "memory_curve").order_by("-priority", "created_at", "id")[:OWN_SHOWN])
     return waiting_runs(first, queue_positions(first))

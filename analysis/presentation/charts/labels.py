@@ -54,7 +54,7 @@ class Box:
     bottom: float
 
     def overlaps(self, other: Box) -> bool:
-        """Whether they share more than an edge."""
+        """Whether the two boxes share more than an edge."""
         return (
             self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
         )

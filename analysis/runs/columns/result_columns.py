@@ -32,7 +32,7 @@ def validation_columns(found: Validated) -> dict[str, Any]:
 
 
 def race_columns(found: AnyRace) -> dict[str, Any]:
-    """Return the columns of a race. It has no figures of a measurement: its speed-up compares settings, not sizes."""
+    """Return the columns of a race, without figures of a measurement: its speed-up compares settings, not sizes."""
     return {**_device_columns(found.device), "current_batch_size": found.stated_batch_size}
 
 

@@ -38,7 +38,7 @@ def fit_known(spec: RunSpec, devices: Iterable[Device]) -> FitAnswer | None:
 
 
 def fit_of(run: Run, batch_size: int) -> FitAnswer | None:
-    """Read what a finished run proves of this size; None where it proves nothing of it."""
+    """Read what a finished run proves of this size; None where it proves nothing."""
     largest, checked = run.largest_batch_size, run.spec.get("check_batch_size")
     if largest and batch_size <= largest and run.boundary_reason != Reason.TIME_BUDGET:  # there it was not soaked
         return FitAnswer(run, True, MEASURED if batch_size == largest else DERIVED)

@@ -28,7 +28,7 @@ class KnownSize:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What to expect of a measurement. None: nothing says it."""
+    """What to expect of a measurement; None: unknown."""
 
     size: KnownSize | None
     seconds: float | None

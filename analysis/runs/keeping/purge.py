@@ -51,7 +51,6 @@ def runs_expire(*, before: datetime, limit: int) -> int:
 
 
 def runs_purge(*, before: datetime, limit: int) -> int:
-    """Remove deleted runs permanently, with all rows that belong to them."""
     with transaction.atomic():
         ids = _locked(runs_deleted(before), limit)
         shown = set(MatrixCell.objects.filter(run__in=ids).values_list("run", flat=True))

@@ -76,7 +76,7 @@ class Rules:
         raise SpecError("run", "only the settings of a model's measurement race")
 
     def comparing_speeds(self, spec: Any) -> Spec:
-        """Return the spec with the comparison of speeds. Raises SpecError where there is none."""
+        """Return the spec with the comparison of speeds. Raises SpecError where speeds cannot be compared."""
         if not hasattr(spec, "compare_speed"):
             raise SpecError("run", "only a measurement can leave the speeds out")
         comparing: Spec = replace(spec, compare_speed=True)
@@ -92,7 +92,7 @@ class Rules:
         return True
 
     def place(self, run: Run) -> Place | None:
-        """Return where a training like the run's can be estimated; None where it cannot."""
+        """Return where a training like the run's can be estimated; None where it cannot be."""
         if run.device is None:
             return None
         if run.device.kind == "cpu":

@@ -121,7 +121,6 @@ def runs_cancel(*, run_ids: Collection[int]) -> int:
 
 
 def runs_cancel_by(*, run_ids: Collection[int], by: User) -> BulkResult:
-    """Cancel waiting runs at once, and request that running ones stop."""
     mine = changeable_ids(run_ids, by)
     done = runs_cancel(run_ids=mine)
     return BulkResult(done, len(run_ids) - len(mine), len(mine) - done, "over already")

@@ -102,7 +102,7 @@ def _position(at: Expectation, queue: QueueNow) -> QueuePosition:
 
 
 def typical_seconds(model: str | None = None) -> float | None:
-    """Return the median of the last finished runs, of this model or of any; None when there is none."""
+    """Return the median time of the last finished runs, of this model or of any; None without finished runs."""
     finished = Run.objects.measuring().trusted().filter(state=State.FINISHED, started_at__isnull=False)
     of_model = finished.order_by("-finished_at") if model is None else finished.filter(model=model).newest_first()
     return seconds_of(of_model.filter(finished_at__isnull=False).only("started_at", "finished_at")[:_RUNS_READ])

@@ -32,7 +32,6 @@ class LogLine:
 
 
 def run_heartbeat(*, run_id: int, token: str, phase: str) -> bool:
-    """Store the owner's sign of life and the engine's phase."""
     held = Run.objects.held_by(run_id, token)
     return bool(held.update(heartbeat_at=Now(), suspect_at=None, phase=phase[:20]))
 

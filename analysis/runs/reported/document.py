@@ -79,7 +79,7 @@ def read_spec(kind: str, spec: Mapping[str, Any]) -> Spec:
 
 
 def checked_run_key(value: object, field: str = "run_key") -> str:
-    """Return the key. Raises SpecError where it is none: a short one could be guessed, and is another's."""
+    """Return the key. Raises SpecError for a malformed key: a short one could be guessed, and be another's."""
     if not isinstance(value, str) or not RUN_KEY.fullmatch(value):
         raise SpecError(field, "must be 32 small hexadecimal digits, drawn when the run started")
     return value

@@ -51,8 +51,6 @@ class Doing:
 
 
 class LivingLine:
-    """Shows what `doing` returns, several times a second, until it ends."""
-
     def __init__(self, stream: TextIO, doing: Callable[[], Doing]) -> None:
         from rich.live import Live
         from rich.spinner import Spinner
@@ -141,7 +139,7 @@ def first_line(arguments: Sequence[str]) -> Iterator[None]:
 
 
 def stream_of(arguments: Sequence[str]) -> TextIO | None:
-    """Return where a command shows its progress, before its arguments are parsed; None for one that shows none."""
+    """Return where a command shows its progress, before its arguments are parsed; None if it shows no progress."""
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if not own or own[0] in LISTINGS or _OF_TOOLS.intersection(own):
         return None

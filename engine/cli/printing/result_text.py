@@ -55,7 +55,7 @@ def _speedup(result: RunResult) -> str:
 
 
 def _waste(result: RunResult) -> str:
-    """Write "0.2GB (21.9%)" of the recommended size, and where none is, "0.6GB (60.9%) at 4" of today's."""
+    """Write "0.2GB (21.9%)" of the recommended size, or else "0.6GB (60.9%) at 4" of today's."""
     waste, at = result.waste, ""
     unused, share = waste.at_recommended_bytes, waste.at_recommended_fraction
     if result.recommended is None:

@@ -132,7 +132,6 @@ def all_of(name: str, row: Any, base: Any) -> Any:
 
 
 def body(name: str) -> dict[str, Any]:
-    """Refer to a body that `spec_schema` describes."""
     return {"application/json": {"$ref": f"#/components/schemas/{name}"}}
 
 

@@ -90,7 +90,6 @@ class Resource(RetrieveModelMixin, Pages[Row]):
         return StrictQueryForm if self.action == "retrieve" else self.query_form
 
     def created(self, answer: BaseSerializer[Any], headers: Mapping[str, str] | None = None) -> Response:
-        """Answer a new row with its address."""
         location = self.reverse_action("detail", args=[answer.data["id"]])
         return Response(answer.data, status=201, headers={"Location": location, **(headers or {})})
 

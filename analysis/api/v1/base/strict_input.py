@@ -36,7 +36,6 @@ class StrictJSONParser(BaseParser):
         return int(settings.API_BODY_MAX_BYTES)
 
     def read(self, body: bytes) -> Any:
-        """Read the body's content. Raises Problem."""
         try:
             return strict_json(body, any_text=self.any_text)
         except BadJsonError as error:

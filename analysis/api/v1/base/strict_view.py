@@ -25,7 +25,6 @@ class StrictView(APIView):
 
     @property
     def form(self) -> type[StrictQueryForm]:
-        """The parameters of reading, as the description has them."""
         return self.query_form
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -45,6 +44,4 @@ class StrictView(APIView):
 
 
 class StrictViewSet(ViewSetMixin, StrictView):
-    """Views at the address of a row, and of the list."""
-
     lookup_value_converter = "int"

@@ -103,7 +103,7 @@ class RecommendationForm(StrictQueryForm):
 
     @property
     def spec(self) -> RunSpec:
-        """Raises SpecError."""
+        """Return the spec of the parameters. Raises SpecError."""
         values = self.cleaned_data
         return RunSpec.from_dict({name: values[name] for name in _SETTINGS if values[name] not in (None, "")})
 

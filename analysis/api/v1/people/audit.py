@@ -27,8 +27,6 @@ class AuditEntrySerializer(serializers.ModelSerializer[AuditEntry]):
 
 
 class AuditForm(PageForm):
-    """Filters of the audit log; entries match all given filters."""
-
     actor = forms.CharField(required=False, max_length=150, help_text="Name of a person.")
     action = forms.CharField(required=False, max_length=40, help_text="Name of an action, such as token.create.")
     target_kind = forms.CharField(required=False, max_length=40, help_text="Kind of target, such as run or device.")

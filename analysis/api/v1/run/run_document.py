@@ -26,14 +26,12 @@ COLUMNS = (*_PLAIN, *_MEMORY_COLUMNS, "timed_step_seconds", *_ORIGIN)
 
 @require_safe
 def run_json_file(request: HttpRequest, run_id: int) -> HttpResponse:
-    """Answer all data of a run as a JSON file."""
     run = _run(run_id)
     return _as_file(JsonResponse(run_json(run), json_dumps_params={"indent": 2}), f"run-{run.pk}.json")
 
 
 @require_safe
 def run_csv_file(request: HttpRequest, run_id: int) -> HttpResponse:
-    """Answer the probes of a run as a CSV file."""
     run = _run(run_id)
     return _as_file(HttpResponse(run_csv(run), content_type="text/csv; charset=utf-8"), f"run-{run.pk}-probes.csv")
 

@@ -135,7 +135,7 @@ class RunWaits(StrictViewSet):
 
 
 class _Stream:
-    """The chunks of one stream. Its place among the open streams is free again when the response is closed."""
+    """The chunks of one stream, whose place among the open streams is free again when the response is closed."""
 
     def __init__(self, run_id: int, place: Place, person: Person) -> None:
         self._person = person

@@ -55,8 +55,6 @@ class OfKindFilter(RunListFilter):
 
 
 class RunsView(StrictView):
-    """Runs chosen by filters in the query string."""
-
     filters: type[RunFilter] = RunListFilter
 
     @property

@@ -67,7 +67,7 @@ def body_components() -> dict[str, Schema]:
 
 
 def _without_defaults(properties: Schema) -> Schema:
-    """Leave the defaults out: they are those of the run, or of the command."""
+    """Leave the defaults out: the run's or the command's own values are the defaults here."""
     return {name: {key: each[key] for key in each if key != "default"} for name, each in properties.items()}
 
 
