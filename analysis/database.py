@@ -96,10 +96,7 @@ def connections_release() -> None:
 def write_with_retries(
     write: Callable[[], T], *, seconds: float, between: Callable[[], None], retry_seconds: float = _RETRY_SECONDS
 ) -> T:
-    """Retry a repeatable write; after `seconds` raise its last error.
-
-    `between` runs before each retry, and may raise.
-    """
+    """Retry a repeatable write; after `seconds` raise its last error; `between` runs first, and may end it too."""
     until = time.monotonic() + seconds
     while True:
         try:

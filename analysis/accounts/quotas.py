@@ -98,7 +98,7 @@ def enforce_quota(run: Run) -> None:
 
 
 def _too_many_wait(person: User, most: int) -> QuotaExceededError:
-    """Return the refusal, without a time: when the queue allows more depends on the queue."""
+    """Return the refusal, without a time: how soon more runs may wait depends on the queue."""
     first = _waiting(person).order_by("-priority", "created_at", "id").values_list("pk", flat=True).first()
     frees = (
         f"You can start another when one of them starts; run {first} is next."

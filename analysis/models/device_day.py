@@ -8,7 +8,7 @@ from django.db import models
 class DeviceDay(models.Model):
     """One day (UTC) of a device: what all programs together held and computed, as its worker read it every few seconds.
 
-    A day without a worker has no row: it is unknown. Only a driver of GPUs tells how busy whole ones are.
+    A day without a worker has no row: it is unknown. Only a GPU's driver tells how busy it is, as a whole.
     """
 
     device = models.ForeignKey("analysis.Device", on_delete=models.CASCADE, related_name="days", db_index=False)

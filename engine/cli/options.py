@@ -186,7 +186,7 @@ def settings_given(options: SimpleNamespace, settings: Iterable[str] = SETTINGS)
 
 
 def json_of(field: str, text: str | TextIO) -> Any:
-    """Read the JSON of an option, or of the file it names. Raises SpecError of this field, also for no UTF-8."""
+    """Read the JSON of an option, or of the file it names. Raises SpecError of this field for anything else."""
     try:
         return json.loads(text if isinstance(text, str) else text.read())
     except (ValueError, RecursionError) as exc:

@@ -53,7 +53,7 @@ def _handle(nvml: Any, uuid: str | None) -> Any:
 def driver_facts(nvml: Any, uuid: str | None) -> dict[str, Any]:
     """Return driver version and others' memory, as fields of DeviceFacts; empty where NVML has no answer.
 
-    Read it before this process has a context there. Programs that draw count too; containers may hide all of them.
+    Read it before this process has a context there. Programs that draw count; a container hides all but their memory.
     """
     if (handle := _handle(nvml, uuid)) is None:
         return {}

@@ -63,7 +63,7 @@ def available() -> tuple[str, ...]:
 def open_device(spec: RunSpec, idle_beside_bytes: int | None = None) -> Device:
     """Open the device of `spec`, with its memory limit in force. Refuses what the device cannot do.
 
-    `idle_beside_bytes`: outside an earlier session's allocator; memory above it may be a dead process's: wait for it.
+    Memory above `idle_beside_bytes`, an earlier session's, may be a dead process's still: opening waits for it.
     """
     opened = _device(spec.device)
     opened.check(spec)

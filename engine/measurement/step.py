@@ -83,7 +83,7 @@ class TrainingStep:
         return nullcontext()
 
     def __call__(self, batch_size: int, phase: PhaseMarker = unmarked) -> None:
-        """Run one optimizer step over micro-batches of `batch_size`; `phase(name)` is entered for each of theirs."""
+        """Run one step over micro-batches of `batch_size`; `phase(name)` is entered around each phase of each one."""
         if self.keeps_average and not self.averages:
             learned = (parameter for parameter in self.built.model.parameters() if parameter.requires_grad)
             with phase(OPTIMIZER_STEP):  # before the first forward pass, where training scripts create their average

@@ -35,10 +35,7 @@ class BlockTimer:
         self.compiled_sizes: set[int] = set()
 
     def run(self, batch_size: int, seconds: float, progress: Progress = no_progress) -> TimedBlock:
-        """Time steps for `seconds`, at least one.
-
-        A refusal is an outcome, after which this process must not be used.
-        """
+        """Time steps for `seconds`, or one; a refusal is an outcome, and this process must not be used again."""
         started = time.perf_counter()
         compiling: dict[str, Any] = {}
         try:

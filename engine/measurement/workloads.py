@@ -46,8 +46,7 @@ _PREPROCESSORS = {
 class Built:
     """A model on its device; `make_batch(n)` returns random inputs whose first dimension is n.
 
-    `forward(batch)` returns all outputs, held by the step as a loop does; `loss(outputs, batch)` the scalar to
-    minimise.
+    `forward(batch)` returns all outputs, which the step holds as a loop does; `loss(outputs, batch)` the scalar.
     """
 
     model: nn.Module

@@ -83,10 +83,7 @@ class WorkerHandle:
         return self._session_probes == 0
 
     def trace(self, seconds: float) -> dict[str, Any]:
-        """Trace what the training steps allocate, as `BatchModel.to_dict()`.
-
-        Raises TimeIsUp and the worker's errors.
-        """
+        """Trace what steps allocate, as `BatchModel.to_dict()`. Raises TimeIsUp and the worker's errors."""
         assert self._session_pid is None
         self._start_if_needed()
         self.report("tracing training steps on tensors without data")

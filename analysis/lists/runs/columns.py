@@ -18,8 +18,7 @@ RUN = "run"
 class Column:
     """One column; `order` is its natural order with tie-breaks, empty where it cannot be sorted.
 
-    `absent` stands for a missing value: such runs come last in both directions. Only finished measurements have
-    figures.
+    `absent` stands for a missing value: such runs come last both ways. Only finished measurements have figures.
     """
 
     key: str

@@ -92,7 +92,7 @@ def _smallest(cells: Iterable[MatrixCell], runs: dict[int, Run]) -> dict[int, Ma
 def estimates(request: HttpRequest) -> HttpResponse:
     """Answer the question of the address from stored runs; a POST also starts the missing estimate.
 
-    Guests may ask where MEMORYMARK_GUEST_ESTIMATES is set: they start nothing, and see only the answer.
+    Guests may ask where MEMORYMARK_GUEST_ESTIMATES is set: they start nothing, and without public pages see no more.
     """
     if request.method == "POST":
         return _start(request, QuestionForm(question_of(request.POST)))

@@ -75,10 +75,7 @@ def report_locked(run_key: str, person: User) -> Report:
 
 
 def report_revive(run: Run, *, is_news: bool) -> None:
-    """Move interrupted -> running: a silent or stopped sender is heard again.
-
-    `is_news`: another interruption is news.
-    """
+    """Move interrupted -> running, as the sender is heard again; `is_news`: another interruption is news again."""
     if run.state != State.INTERRUPTED:
         return
     ended = {"finished_at": None, "error_code": "", "error_message": "", "exit_status": None}

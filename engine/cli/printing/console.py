@@ -192,7 +192,7 @@ class Console:
         return ""
 
     def _has_own_line(self, event: Event) -> bool:
-        """Whether the event is no GPU of an estimate of many, whose table follows."""
+        """Whether the event gets a line: not each GPU of an estimate of many, whose table follows."""
         return event["event"] != "estimate" or "cards" not in self._run.progress
 
     def _doing(self) -> Doing:

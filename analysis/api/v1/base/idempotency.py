@@ -75,7 +75,7 @@ def _earlier(owner: Any, key: str, digest: str) -> Run | None:
 
 
 def etag_of(summary: Mapping[str, Any], *others: Any) -> str:
-    """Return a hash of the response; `updated_at` is no part of it, as each heartbeat changes that column alone."""
+    """Return a hash of the response; without `updated_at`, which each heartbeat changes, though nothing shown."""
     return f'"{hashlib.sha256(JSONRenderer().render([summary, *others])).hexdigest()[:32]}"'
 
 
