@@ -11,7 +11,7 @@ from django.utils import timezone
 
 class ShareLinkQuerySet(models.QuerySet["ShareLink"]):
     def live(self) -> ShareLinkQuerySet:
-        """Keep links that are neither withdrawn nor ended by the database's clock, of runs that are not deleted."""
+        """Keep links neither withdrawn nor ended by the database's clock, of runs that are not deleted."""
         return self.filter(Q(ends_at=None) | Q(ends_at__gt=Now()), withdrawn_at=None, run__deleted_at=None)
 
 

@@ -1,4 +1,4 @@
-"""One event -> a delivery for each subscription that wants it, in the transaction that marks it as dispatched."""
+"""One event -> a delivery for each interested subscription, in the transaction that marks the event as dispatched."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """PURE: a run as people without an account may see it, by a link that was shared.
 
-Everything that a page could show of it is taken from this copy, so that no template can show what is not in it: what
-people wrote, host, user and queue, the numbers and processes of the machine, texts of errors, which can name files, and
-of a training of somebody's own its command, its name and its files. Ranks of a model of the catalogue are none.
+All that a page shows of it is taken from this copy, so no template can show what the copy lacks: what people wrote,
+host, user and queue, the numbers and processes of the machine, texts of errors, which can name files, and of a training
+of somebody's own its command, its name and its files. Ranks of a model of the catalogue are none.
 """
 
 from __future__ import annotations

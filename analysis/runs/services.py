@@ -1,4 +1,4 @@
-"""The only functions that write runs and the rows that belong to them. Pages, API, admin and commands call these.
+"""The only functions that write runs and the rows of runs. Pages, API, admin and commands call these.
 
 Only its owner writes a running run: every such write has WHERE id AND token AND running, and returns False when that
 finds no row. False means that the lease is lost: kill the engine, write nothing more.

@@ -53,9 +53,9 @@ class Workload:
 
     `model_class` is a class of transformers or diffusers, whose `config_class` takes `config`, or a constructor of
     torchvision, which takes `config` itself; `sized_by` is the key of `config` that is set to the input size.
-    `target_length` is the number of tokens of a text that comes with the input (CLIP, the UNet) or that the model
-    writes (T5). `block_count` is the number of blocks in its only stack of layers or stages; 0 where it has several
-    stacks, or none. `attentions` are the implementations that transformers has for it.
+    `target_length` is the number of tokens of a text beside the input (CLIP, the UNet) or that the model writes (T5).
+    `block_count` is the number of blocks in its only stack of layers or stages; 0 where it has several stacks, or none.
+    `attentions` are the implementations that transformers has for it.
     """
 
     id: str

@@ -2,8 +2,8 @@
 
 The command line takes it and so do the portal's workers, whose engines inherit it (`INHERITED`). All programs of a
 machine share one folder of locks: two programs on one device compete for memory and disturb each other's timings, on a
-CPU as on a card. The lock is free only when every process that shares it is dead, so its holder knows that no process
-of an earlier run is left.
+CPU as on a card. The lock is free only when every process that shares it is dead: to its holder, no process of an
+earlier run is left.
 
 Every user of the machine may write the file, as they may use the device. Its content only describes the holder to
 people: the kernel knows who holds the lock, and whether they are dead.

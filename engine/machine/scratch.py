@@ -1,7 +1,7 @@
 """Makes temporary folders that are removed soon after their process ends, even if it is killed. Does not load torch.
 
-A killed process removes nothing. So each folder is locked by the process that made it, and the process that makes the
-next one on this machine removes those that no process holds any more.
+A killed process removes nothing. So each folder is locked by its maker, and the maker of the next folder on this
+machine removes those that no process holds any more.
 """
 
 from __future__ import annotations

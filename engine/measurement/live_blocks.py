@@ -1,8 +1,8 @@
 """PURE: replays the allocator's events of one step, and finds the purpose of each live block.
 
 `memory_timeline` counts the same events, with the same totals. Here every block also has its module and operator. A
-block that autograd saves, or that the training loop holds, is an activation; one that holds a gradient or optimizer
-state after the step counts as that, and belongs to the module of its parameter.
+block that autograd saves, or the training loop holds, is an activation; a block with a gradient or optimizer state
+after the step counts as such, and belongs to the module of its parameter.
 """
 
 from __future__ import annotations

@@ -35,9 +35,9 @@ def linear_layers_without_weights() -> Iterator[None]:
 def quantize(model: Any, how: FourBits | None, device: torch.device, setting: str) -> None:
     """Replace the linear layers of a model of transformers by 4-bit ones on `device`; without `how` by 8-bit ones.
 
-    Layers that transformers does not quantise are left out, above all the output layer unless it was requested, and so
-    is the head that is trained. Raises SpecError where bitsandbytes does not run on the device, no layer is left to
-    quantise, or the output layer has no weights of its own.
+    Layers that transformers does not quantise are left out, above all the output layer unless requested, and so is the
+    trained head. Raises SpecError where bitsandbytes does not run on the device, no layer is left to quantise, or the
+    output layer has no weights of its own.
     """
     if device.type not in supported_torch_devices:
         allowed = ", ".join(sorted(supported_torch_devices))

@@ -3,7 +3,7 @@
 Every collective acts as if each other rank held what this one holds: a sum is this rank's part times the number of
 ranks, a gathered tensor its part that many times. So tensors have the sizes that they have among real ranks, and losses
 stay in their range; nothing is said about convergence or speed. What another rank alone can know (an object that rank 0
-broadcasts) is read from the folder in which that rank, emulated before, left it.
+broadcasts) is read from the folder where the rank, emulated before, left it.
 
 Only torch is imported: a training's own Python loads this file by its path.
 """

@@ -1,7 +1,7 @@
 """PURE: what starts prove where those of one size take different memory.
 
 Where each is given other rows, two neighbouring sizes prove no limit: either may fit in one start and not in the next.
-So the largest size is started again, twice. Where that took other memory, the answer is a size that trained in several
+So the largest size is started again, twice. Where these took other memory, the answer is a size that trained in several
 starts, with no certificate.
 
 Several ranks exchange gradients beside the backward pass, so their peaks differ although their rows do not. The limit
@@ -22,7 +22,7 @@ from .unguided import Found
 STARTS_WHERE_THEY_DIFFER = 4
 STARTS_WHERE_VARIED = STARTS_OF_RANKS = 3
 STEPS_DOWN = 256
-"""The first step below a size that was refused is this part of it, the next twice that: so few sizes are tried."""
+"""The first step below a refused size is this part of it, the next twice as much: so few sizes are tried."""
 
 
 def next_where_starts_differ(found: Found, probes: Sequence[Probe], memory_bytes: int) -> int | Found:

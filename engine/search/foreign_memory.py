@@ -35,7 +35,7 @@ def without_overhead(limits: SearchLimits, probes: Sequence[Probe]) -> SearchLim
 def bytes_taken_by_others(refusal: Probe, probes: Sequence[Probe], device: DeviceFacts) -> int:
     """Return how much of the allowed memory others held at the refusal; 0 where it is too little to matter.
 
-    Memory outside the allocator is compared with the least seen at a fit, with that at the device's opening, and with
+    Memory outside the allocator is compared with the least seen at a fit, with the device's at its opening, and with
     the largest possible context, so that processes of any start time are found.
     """
     if refusal.beside_bytes is None:

@@ -1,7 +1,7 @@
 """PURE: whether the memory of a training was still in the steps that were watched, and for how many to watch it.
 
-Of one start each step has a peak of its own. One that lies above all before it may not be the last to do so; one that
-lies below shows that the steps do not all compute the same, whatever the cause: layers left out, images resized.
+Of one start each step has a peak of its own. One that lies above all before it may not be the last to do so; a lower
+one shows that the steps do not all compute the same, whatever the cause: layers left out, images resized.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Runs what a validation compares: training steps, forward passes and their gradients. Needs torch.
 
-`backward`: peak memory of the forward pass alone (under `no_grad`) against forward + backward, because a finder that
-    measured only the forward pass would promise sizes that do not train; and the gradients against those of the next
-    more exact precision.
+`backward`: peak memory of the forward pass alone (under `no_grad`) against forward + backward, because a finder of the
+    forward pass alone would promise sizes that do not train; and the gradients against those of the next more exact
+    precision.
 `compile`: a training step in eager mode against `torch.compile`: time, memory, seconds of compilation, and gradients.
 
 Gradients are compared with dropout off, of the same weights and the same batch.

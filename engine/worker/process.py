@@ -2,9 +2,9 @@
 
 It checks in a fork that the device exists, imports everything its workload needs, uses no device itself, and waits.
 Each `open` is served by a fork of it: a process that has run nothing yet, ready in milliseconds instead of the seconds
-that imports take. When that one is given up (after an out-of-memory, or for a clean start) the next `open` gets
-another. A `trace` is served the same way: the fake tensors and all patches for them end with its process. Where forking
-is not safe (macOS, XPU) it serves one `open` or `trace` itself and ends.
+of imports. When that one is given up (after an out-of-memory, or for a clean start) the next `open` gets another. A
+`trace` is served the same way: the fake tensors and all patches for them end with its process. Where forking is not
+safe (macOS, XPU) it serves one `open` or `trace` itself and ends.
 
     in   {"do": "trace", "spec": {...}}                            -> tracing, then traced | error
          {"do": "open", "spec": {...}, "describe": true, "idle_beside_bytes": null} -> opened | error

@@ -39,7 +39,7 @@ class Outcome:
     is_lower_bound: bool = False
     """Whether the search ended at the largest size before its limit: larger ones may fit."""
     ranks: int = 1
-    """How many train together: the batch size is that of each, and the speed that of all."""
+    """How many train together: the batch size is of each, the speed of all."""
     safe_batch_size: int | None = None
     """The largest size within the margin of error; only estimates have one."""
     recommended_batch_size: int | None = None

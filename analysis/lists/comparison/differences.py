@@ -1,4 +1,4 @@
-"""Facts of several runs as rows: those that differ, those that are equal, those that affect a comparison."""
+"""Facts of several runs as rows: the different, the equal, and those that affect a comparison."""
 
 from __future__ import annotations
 

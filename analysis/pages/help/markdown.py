@@ -77,7 +77,7 @@ def rendered(markdown: str, names: Collection[str]) -> Rendered:
 
 
 def anchor_of(heading: str) -> str:
-    """Return the anchor that GitHub gives a heading, so that a link works in both places.
+    """Return GitHub's anchor of a heading, so that a link works in both places.
 
     >>> anchor_of("What a share link shows: `--whole-run`")
     'what-a-share-link-shows---whole-run'

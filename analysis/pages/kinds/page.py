@@ -25,7 +25,7 @@ class KindPages(Protocol):
     form_label: str = ""
     """How the form of the start page offers it; empty where that form does not start it."""
     form_leaves_out: tuple[str, ...] = ("gpu", "frontier", "largest")
-    """Fields of that form that it does not have: hidden by the browser, and what is sent in them is not used."""
+    """Fields of that form without use for this kind: hidden by the browser, and what is sent in them is not used."""
     form_css_class: str = "only-measure"
     """The class of what stands in that form for such runs alone."""
     form_kind: RunKind = RunKind.MEASUREMENT

@@ -1,8 +1,8 @@
 """What retention does to runs, a bounded number at once: delete old runs, purge deleted ones, trim logs.
 
 All three skip baselines. Devices that only purged runs named go, too. Each call is one short transaction, so that
-others can write between two.
-Runs are locked before their rows are removed; one that is restored or pinned at that moment is skipped.
+others can write between two. Runs are locked before their rows are removed; a run restored or pinned at that moment is
+skipped.
 """
 
 from __future__ import annotations

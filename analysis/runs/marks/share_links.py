@@ -51,7 +51,7 @@ def share_link_create(*, run_id: int, by: User, days: int | None) -> tuple[Share
         raise SpecError("days", f"must be one of {words}")
     secret = secrets.token_urlsafe(_SECRET_BYTES)
     with transaction.atomic():
-        # locked, so that two requests cannot both create the last link that is allowed
+        # locked, so that two requests cannot both create the last allowed link
         run = Run.objects.changeable_by(by).select_for_update(of=("self",)).defer("result").filter(pk=run_id).first()
         if run is None:
             raise SpecError("run", "is another person's, or there is no such run")

@@ -1,4 +1,4 @@
-"""The outbox: a run's end is stored in the transaction that ends it, so that no killed process can lose the news."""
+"""The outbox: a run's end is stored in the transaction that ends it, and no killed process can lose the news."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from engine.documents.measured import Measured
 def earlier_attempt(run: Run) -> dict[str, Any] | None:
     """Return what the engine starts with; None when nothing was measured before.
 
-    A run that takes over another one starts with the other's limit and probes, so that only its speeds are compared
-    again, in every attempt. Any other run starts with the probes of its own attempt that has the most.
+    A run that takes over another one starts with the other's limit and probes: only its speeds are compared again, in
+    every attempt. Any other run starts with the probes of its own attempt that has the most.
     """
     finished = run.takes_over if run.takes_over is not None and run.takes_over.result else None
     attempts = run.attempts.filter(number__lt=run.attempt) if finished is None else finished.attempts.all()

@@ -8,7 +8,7 @@
 | anything else | the run | failed |
 
 In all cases: a run with a cancel request is cancelled, and no run has more than 3 counted attempts. A reported run has
-one: no worker of this portal could make another. One that was stopped where it ran is interrupted, as one that is lost.
+one: no worker of this portal could make another. A run stopped where it ran is interrupted, like a lost one.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ def _finish(report: Report, sender: Sender, document: ReportedDocument, sha256: 
     run_settings_keep(run=run)
     _probes_keep(run, document)
     result = as_stored(document.found)
-    # by this server's clock alone: two clocks that differ would give a duration that never was
+    # by this server's clock alone: two different clocks would give a duration that never was
     started_at = Now() - timedelta(seconds=document.found.total_seconds)
     ended = {"started_at": started_at, "error_code": "", "error_message": "", "phase": "finished"}
     finish_locked(

@@ -1,8 +1,8 @@
 """Complete output of a command, or a quiet end of it.
 
-A character that a terminal or file cannot represent is replaced by `?`, so that the result of a long run is not lost
-because of its heading. When the reader of the output has closed it (`| head -1`), the command ends with 141, the
-status that a shell reports for a program ended by SIGPIPE, such as `yes | head -1`.
+A character that a terminal or file cannot represent is replaced by `?`: no heading loses the result of a long run. When
+the reader of the output has closed it (`| head -1`), the command ends with 141, the status that a shell reports for a
+program ended by SIGPIPE, such as `yes | head -1`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The last lines of a run whose size was refused: the command that estimates the smallest change that fits."""
+"""The last lines of a run whose size was refused: the command that estimates the smallest fitting change."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def _field(name: str) -> forms.Field:
         if VALUE_TYPES[name] is float:
             return forms.FloatField(min_value=low, max_value=high, **options)
         return WholeNumberField(min_value=int(low), max_value=int(high), **options)
-    # the model stays open: a client that is generated today may ask for one that is added tomorrow
+    # the model stays open: a client generated today may ask for a model added tomorrow
     is_offered = name != "model" and SETTINGS[name].choices or VALUE_TYPES[name] is bool
     return setting_field(name, **options) if is_offered else forms.CharField(**options)
 

@@ -144,7 +144,7 @@ class Reports(StrictView):
         run_key, spec = checked_run_key(given["run_key"]), read_spec(given["kind"], given["spec"])
         sender = _sender(request, checked_host(given["host"]))
         run, is_new = report_begin(sender=sender, run_key=run_key, spec=spec, engine_version=given["engine_version"])
-        # several heartbeats fit into a lease, so that one that is lost does not end a run
+        # several heartbeats fit into a lease, so that a lost one does not end a run
         seconds = min(HEARTBEAT_SECONDS, float(settings.RUN_LEASE_SECONDS) / 4)
         content = {"next": run.report.events_received, "heartbeat_seconds": seconds}
         return Response({**_place(run, request), **content}, status=201 if is_new else 200)

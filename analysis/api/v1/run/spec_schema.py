@@ -42,7 +42,7 @@ def run_schema() -> Schema:
 def body_components() -> dict[str, Schema]:
     """Describe every body that asks for a run, by the name of its component.
 
-    A client that is generated today may name a model or a card that is added tomorrow.
+    A client generated today may name a model or a card added tomorrow.
     """
     run = {**spec_properties(), **_queue_properties()}
     for name in ("model", "gpu"):
