@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from typing import ClassVar
 
 from django import forms
 
+from analysis.http.setting_fields import offer
+from analysis.models import Device
+from analysis.pages.form_choices import places_offered
 from analysis.pages.kinds import BY_KIND
+from analysis.pages.spec_form import SpecForm
+from analysis.runs.queue.placement import Placement
 from engine.settings.adapter_settings import AdapterSettings
 from engine.settings.loop_settings import LoopSettings
 from engine.settings.step_settings import StepSettings
@@ -65,12 +71,30 @@ class FieldGroup:
     is_open: bool
 
 
-def grouped(form: forms.Form, names: Iterable[str]) -> list[GroupedField]:
-    return [GroupedField(form[name], _css_class(name)) for name in names]
+class PlacedForm(SpecForm):
+    """A form with the choice of a device, and with settings of which some are folded by topic."""
 
+    OPEN: ClassVar[tuple[str, ...]] = ()
+    TOPICS: ClassVar[tuple[Topic, ...]] = ()
 
-def folded_groups(form: forms.Form, topics: Iterable[Topic]) -> list[FieldGroup]:
-    return [FieldGroup(each, grouped(form, each.names), any_needs_a_look(form, each.names)) for each in topics]
+    def offer_places(self, devices: Iterable[Device], *, count: int = 1) -> None:
+        self.places = places_offered(devices, count=count)
+        offer(self, "device", [(value, label) for value, (label, _) in self.places.items()])
+
+    @property
+    def place(self) -> Placement:
+        return self.places[self.cleaned_data["device"]][1]
+
+    @property
+    def common_fields(self) -> list[GroupedField]:
+        return self._grouped(self.OPEN)
+
+    @property
+    def folded_groups(self) -> list[FieldGroup]:
+        return [FieldGroup(each, self._grouped(each.names), any_needs_a_look(self, each.names)) for each in self.TOPICS]
+
+    def _grouped(self, names: Iterable[str]) -> list[GroupedField]:
+        return [GroupedField(self[name], _css_class(name)) for name in names]
 
 
 def any_needs_a_look(form: forms.Form, names: Iterable[str]) -> bool:

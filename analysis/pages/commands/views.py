@@ -16,14 +16,15 @@ from django.views.decorators.http import require_POST, require_safe
 
 from analysis.http.page_requests import portal_address
 from analysis.http.query_string import FlagField, StrictQueryForm, WholeNumberField, without_empty
-from analysis.http.setting_fields import described_field, offer, setting_field, with_fields
+from analysis.http.setting_fields import described_field, setting_field, with_fields
 from analysis.models import Device, Run, State
-from analysis.pages.form_choices import describe_limit, place_value, places_offered
+from analysis.pages.field_groups import PlacedForm
+from analysis.pages.form_choices import describe_limit, place_value
 from analysis.pages.home.first_values import first_values
 from analysis.pages.home.outlook import warn_of_load
 from analysis.pages.home.views import devices_offered
 from analysis.pages.script_runs import commands_offered, newest_script_runs, runs_of
-from analysis.pages.spec_form import SpecForm, start_run
+from analysis.pages.spec_form import start_run
 from analysis.presentation.formatting import exact_bytes_text
 from analysis.presentation.run_rows import HistoryRow
 from analysis.runs.commands import SETTABLE, RegisteredCommand
@@ -45,7 +46,7 @@ _BOXES = {
 _DEFAULTS = {each.name: DEFAULTS.get(each.name, each.default) for each in fields(TuneSpec)}
 
 
-class CommandForm(SpecForm):
+class CommandForm(PlacedForm):
     """A device, and one field for each setting that the command offers. Empty means: the default."""
 
     device = forms.ChoiceField(label="Device")
@@ -63,9 +64,8 @@ class CommandForm(SpecForm):
         limit = {"memory_limit_bytes": suggested_limit} if suggested_limit else {}
         super().__init__(data, prefix=command.name, initial={**limit, **(initial or {})})
         self.command = command
-        self.places = places_offered(devices, count=command.devices)
         self.spec: TuneSpec | None = None
-        offer(self, "device", [(value, label) for value, (label, _) in self.places.items()])
+        self.offer_places(devices, count=command.devices)
         # boxes to tick stand last, where they leave no gap in the grid
         ordered = sorted(command.settings, key=lambda name: name in _BOXES)
         self.fields.update({name: _field(name) for name in ordered})
@@ -100,9 +100,8 @@ class CommandForm(SpecForm):
         return cleaned
 
     def submission(self) -> dict[str, Any]:
-        place = self.places[self.cleaned_data["device"]][1]
         is_own_price = self.cleaned_data.get("price_per_hour_usd") is None
-        return {"spec": self.spec, "place": place, "uses_device_price": is_own_price}
+        return {"spec": self.spec, "place": self.place, "uses_device_price": is_own_price}
 
 
 def values_of(run: Run) -> dict[str, Any]:

@@ -11,28 +11,11 @@ from django import forms
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
 from analysis.http.setting_fields import described_field, offer, setting_field, with_fields
 from analysis.models import ALL_GPUS, Device, Run
-from analysis.pages.field_groups import (
-    COMMON,
-    TRAINING_NAMES,
-    TRAINING_TOPICS,
-    FieldGroup,
-    GroupedField,
-    Topic,
-    any_needs_a_look,
-    folded_groups,
-    grouped,
-)
-from analysis.pages.form_choices import (
-    describe_input_sizes,
-    describe_limit,
-    models_by_task,
-    places_offered,
-)
+from analysis.pages.field_groups import COMMON, TRAINING_NAMES, TRAINING_TOPICS, PlacedForm, Topic, any_needs_a_look
+from analysis.pages.form_choices import describe_input_sizes, describe_limit, models_by_task
 from analysis.pages.kinds import BY_KIND
 from analysis.pages.kinds.page import KindPages
-from analysis.pages.spec_form import SpecForm
 from analysis.runs.gpu_catalog import gpu_choices
-from analysis.runs.queue.placement import Placement
 from engine.catalog import TASK_LABELS
 from engine.catalog.from_config import CONFIG, SIZE_BYTES_MAX, TASKS
 from engine.errors import SpecError
@@ -56,7 +39,7 @@ _STARTS = ("emulate_ranks", "rank")
     },
     after="gpu",
 )
-class RunForm(SpecForm):
+class RunForm(PlacedForm):
     """Fields named as in RunSpec, so that an error of the spec finds its field. Empty means: the default."""
 
     kind = forms.ChoiceField(
@@ -143,10 +126,9 @@ class RunForm(SpecForm):
         """`devices` can be chosen; `silent` ones cannot, because nobody knows when they would start a run."""
         super().__init__(*args, **kwargs)
         self.devices = list(devices)
-        self.places = places_offered(self.devices)
         self.spec: RunSpec | None = None
         self.is_limit_dropped = False  # the suggested limit is less than the chosen model needs
-        offer(self, "device", [(value, label) for value, (label, _) in self.places.items()])
+        self.offer_places(self.devices)
         self.fields["device"].help_text = _describe_silent(silent)
         offer(self, "gpu", gpu_choices())
         offer(self, "model", [("Your own", [(CONFIG, "Your own config.json")]), *models_by_task()])
@@ -204,14 +186,6 @@ class RunForm(SpecForm):
         return bool(suggested) and self.cleaned_data.get("memory_limit_bytes") == suggested
 
     @property
-    def common_fields(self) -> list[GroupedField]:
-        return grouped(self, self.OPEN)
-
-    @property
-    def folded_groups(self) -> list[FieldGroup]:
-        return folded_groups(self, self.TOPICS)
-
-    @property
     def more_is_open(self) -> bool:
         return any_needs_a_look(self, self.OPEN) or any(group.is_open for group in self.folded_groups)
 
@@ -226,10 +200,6 @@ class RunForm(SpecForm):
             return [place.device]
         wanted = place.device_class.lower()
         return [device for device in self.devices if device.kind == place.kind and wanted in device.name.lower()]
-
-    @property
-    def place(self) -> Placement:
-        return self.places[self.cleaned_data["device"]][1]
 
     @property
     def pages(self) -> KindPages:

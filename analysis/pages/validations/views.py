@@ -17,20 +17,11 @@ from django.views.decorators.http import require_POST, require_safe
 from analysis.http.query_string import StrictQueryForm, WholeNumberField, without_empty
 from analysis.http.setting_fields import described_field, offer, setting_field, with_fields
 from analysis.models import Device, Run
-from analysis.pages.field_groups import (
-    COMMON,
-    TRAINING_NAMES,
-    TRAINING_TOPICS,
-    FieldGroup,
-    GroupedField,
-    Topic,
-    folded_groups,
-    grouped,
-)
-from analysis.pages.form_choices import describe_input_sizes, models_by_task, place_value, places_offered
+from analysis.pages.field_groups import COMMON, TRAINING_NAMES, TRAINING_TOPICS, PlacedForm, Topic
+from analysis.pages.form_choices import describe_input_sizes, models_by_task, place_value
 from analysis.pages.home.first_values import REHEARSAL_MODEL, first_values
 from analysis.pages.home.views import devices_offered
-from analysis.pages.spec_form import SpecForm, start_run
+from analysis.pages.spec_form import start_run
 from analysis.presentation.formatting import exact_bytes_text
 from analysis.presentation.run_rows import history_rows
 from analysis.runs.queue.forecast import queue_positions
@@ -45,7 +36,7 @@ _TOPICS = [replace(each, names=tuple(n for n in each.names if n not in _REFUSED)
 @with_fields(
     {name: setting_field(name) for name in TRAINING_NAMES if name not in _REFUSED}, after="gradient_tolerance_percent"
 )
-class ValidationForm(SpecForm):
+class ValidationForm(PlacedForm):
     """Fields named as in ValidationSpec, so that an error of the spec finds its field. Empty means: the default."""
 
     check = forms.ChoiceField(
@@ -70,26 +61,18 @@ class ValidationForm(SpecForm):
         "time_budget_seconds", label="Time budget, seconds", help_text=SETTINGS["time_budget_seconds"].description
     )
 
+    OPEN = ("device", "batch_size", *COMMON)
     TOPICS = (*_TOPICS, Topic("The check", ("gradient_tolerance_percent", "memory_limit_bytes", "time_budget_seconds")))
     FIELD_OF = {"gradient_tolerance": "gradient_tolerance_percent"}
 
     def __init__(self, data: Any = None, *, devices: Iterable[Device], **options: Any) -> None:
         super().__init__(data, **options)
-        self.places = places_offered(devices)
         self.spec: ValidationSpec | None = None
-        offer(self, "device", [(value, label) for value, (label, _) in self.places.items()])
+        self.offer_places(devices)
         offer(self, "model", models_by_task())
         describe_input_sizes(self.fields)
         self.fields["model"].widget.attrs["data-search"] = "Search models"  # home.js puts a search box above it
         self.fields["batch_size"].widget.attrs["placeholder"] = str(BATCH_SIZE)
-
-    @property
-    def common_fields(self) -> list[GroupedField]:
-        return grouped(self, ("device", "batch_size", *COMMON))
-
-    @property
-    def folded_groups(self) -> list[FieldGroup]:
-        return folded_groups(self, self.TOPICS)
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
@@ -111,7 +94,7 @@ class ValidationForm(SpecForm):
         return bool(suggested) and model != REHEARSAL_MODEL and self.cleaned_data.get("memory_limit_bytes") == suggested
 
     def submission(self) -> dict[str, Any]:
-        return {"spec": self.spec, "place": self.places[self.cleaned_data["device"]][1]}
+        return {"spec": self.spec, "place": self.place}
 
 
 def values_of(run: Run) -> dict[str, Any]:
