@@ -9,11 +9,12 @@ from django.db.models import Q, QuerySet
 from django.forms import ChoiceField, ModelForm
 from django.http import HttpRequest
 
-from analysis.admin.lists import Managed, ProtectReferencedAdmin, Row, ids_of
+from analysis.admin.lists import Managed, ProtectReferencedAdmin, Row
 from analysis.models import Attempt, Device, GpuPrice, Host, Quota, Run
 from analysis.permissions import signed_in_user
 from analysis.presentation.formatting import bytes_text
 from analysis.runs import services
+from analysis.runs.bulk import ids_of
 from analysis.runs.gpu_catalog import gpu_choices, gpu_name, validate_gpu
 
 _UNKNOWN = "not measured"

@@ -26,6 +26,7 @@ from analysis.http.query_string import is_row_id
 from analysis.models.text import plain_line, plain_text
 from analysis.permissions import may_manage, signed_in_user
 from analysis.presentation.origin import Origin, origin_text
+from analysis.runs.bulk import ids_of
 
 PAGES_MAX = 2_000
 """Later pages, of more than 100,000 rows, would have to read all earlier ones: a filter finds the rest."""
@@ -214,10 +215,6 @@ def choice_of(
 ) -> type[ConditionFilter]:
     members = {"title": title or name, "parameter_name": name, "column": column or name, "offered": offered}
     return type(f"By{name.capitalize()}", (ConditionFilter,), members)
-
-
-def ids_of(rows: QuerySet[Any]) -> list[int]:
-    return list(rows.values_list("pk", flat=True))
 
 
 def run_link(run_id: int) -> SafeString:

@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from analysis.admin.lists import ConditionFilter, ReadOnly, Row, RunChildAdmin, choice_of, ids_of
+from analysis.admin.lists import ConditionFilter, ReadOnly, Row, RunChildAdmin, choice_of
 from analysis.audit.record import record
 from analysis.http.query_string import is_row_id
 from analysis.lists.runs.export import run_file
@@ -36,6 +36,7 @@ from analysis.permissions import signed_in_user
 from analysis.presentation.labels import model_name, short_device_name
 from analysis.presentation.origin import Origin
 from analysis.runs import services
+from analysis.runs.bulk import ids_of
 from analysis.runs.columns.run_text import with_words
 from analysis.runs.marks.share_links import share_link_withdraw
 from analysis.runs.services import BulkResult

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 
 from analysis.models import Run
-from analysis.models.querysets import RunQuerySet
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +24,8 @@ def changeable_ids(run_ids: Collection[int], by: User) -> list[int]:
     return ids_of(Run.objects.changeable_by(by).filter(pk__in=run_ids))
 
 
-def ids_of(runs: RunQuerySet) -> list[int]:
-    return list(runs.values_list("pk", flat=True))
+def ids_of(rows: QuerySet[Any]) -> list[int]:
+    return list(rows.values_list("pk", flat=True))
 
 
 def run_targets(run_ids: Collection[int]) -> list[tuple[str, str]]:
