@@ -32,6 +32,7 @@ from ..wanted_size import Unit
 from .timed_steps import (
     BLOCK_SECONDS,
     LEAST_STEPS,
+    TIMED_SECONDS,
     Loader,
     Timing,
     computing_fraction,
@@ -99,7 +100,8 @@ class Seats(HeldStarts[int]):
         if (readings := self.turn(batch_size, known.steps_to_time(BLOCK_SECONDS), seconds, say)) is not None:
             timed = timed_again(known, readings[0], self.sweep.unit)
             return _block_of(timed, watch, time.monotonic() - began, was_held=True)
-        watching = Watching(LEAST_STEPS, timed_steps=known.steps_to_time())
+        block_seconds = BLOCK_SECONDS if self.are_forks else TIMED_SECONDS
+        watching = Watching(LEAST_STEPS, timed_steps=known.steps_to_time(block_seconds))
         readings, ended = self.start(batch_size, watching, Purpose.TIMING)
         self.sweep.execution.check_deadline()
         evidence = self.sweep.judged(readings, ended, batch_size)
