@@ -22,7 +22,7 @@ from .reporting import report_options
 from .tune import measure_starts
 
 BAR = 32
-LIMIT_BYTES, MOST_SECONDS = 32 * MIB, 150.0
+LIMIT_BYTES, MOST_SECONDS = 32 * MIB, 240.0
 TUNED = f"{__package__.rpartition('.')[0]}.demo:make_step"
 YOURS = f"{PROGRAM} tune -- python train.py --batch-size {BATCH_SIZE}"
 HELP = f"""Tune a small training that comes with MemoryMark: a real answer in about a minute, on any CPU.
