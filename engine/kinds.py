@@ -24,7 +24,7 @@ from .faster.spec import FasterSpec
 from .from_json import to_json
 from .run_kind import RunKind as RunKind
 from .spec import RunSpec, measured_spec
-from .tune.faster.spec import OwnRaceSpec, read_own_race_spec
+from .tune.faster.spec import OwnRaceSpec
 from .tune.spec import FunctionSpec, TuneSpec, read_tuned_spec
 from .validation.spec import ValidationSpec
 
@@ -106,7 +106,7 @@ KINDS = ByKind(
     ),
     own_race=Kind(
         "tune",
-        read_own_race_spec,
+        OwnRaceSpec.of_document,
         OwnRaced.from_dict,
         answer_of_own_race,
         members=("goal",),

@@ -9,7 +9,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,13 @@ from engine.errors import SpecError
 from engine.settings.spec_checks import bytes_setting
 from engine.text.masking import masked
 from engine.tune.catalogue.command import OWN_PYTHON
-from engine.tune.catalogue.spec import request_in, requested_spec
 from engine.tune.spec import FUNCTION, FunctionSpec, TuneSpec, function_command
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}", re.ASCII)
-_FIXED = ("command", "batch", "batch_in", "name", "directory", "device", "sizes", "rank", "communication_bytes")
+_FIXED = (
+    *("command", "batch", "batch_in", "name", "directory", "device", "sizes"),
+    *("rank", "communication_bytes", "catalogue"),
+)
 SETTABLE = tuple(each.name for each in fields(TuneSpec) if each.name not in _FIXED)
 SET_BY_DEFAULT = (
     *("current_batch_size", "memory_limit_bytes", "max_batch_size", "time_budget_seconds"),
@@ -143,9 +145,7 @@ def spec_to_start(stored: Mapping[str, Any]) -> TuneSpec:
     A model of the catalogue needs no registration: its command is made again.
     """
     if stored.get("catalogue"):
-        ranked = requested_spec(request_in(stored))
-        assert isinstance(ranked, TuneSpec)
-        return replace(ranked, price_per_hour_usd=stored["price_per_hour_usd"])
+        return TuneSpec.of_document(stored)
     given = {name: stored[name] for name in (*SETTABLE, "device") if name in stored}
     name = stored.get("name")  # only a registered command has one
     known = None if name is None else registered_commands().get(name)

@@ -52,9 +52,7 @@ class CommandFacts(SizeFacts):
         made = read_tuned_spec(spec)
         if made.batch == FUNCTION and spec.get("function") is None:
             raise SpecError("spec.function", "is missing")
-        for name in made.DERIVED:
-            if name in spec and spec[name] != getattr(made, name):
-                raise SpecError(f"spec.{name}", f"must be {getattr(made, name)!r}")
+        made.check_derived(spec)
         return made
 
     def boundaries(self) -> list[Boundary]:

@@ -21,7 +21,7 @@ from ..race.numbers import Numbers
 from ..race.variants import label_of_entry
 from ..tune.faster.answer import TIME_IS_UP, RaceOfScript
 from ..tune.faster.facts import Facts
-from ..tune.faster.spec import OWN, OwnRaceSpec, read_own_race_spec
+from ..tune.faster.spec import OWN, OwnRaceSpec
 from .document import read_facts
 from .impossible import Impossible, refuse, within
 from .limits import (
@@ -104,10 +104,8 @@ def _check_entries(stored: Raced, racing: Field) -> None:
 
 def _read_spec(stored: OwnRaced) -> OwnRaceSpec:
     given = stored.spec.to_dict()
-    spec = read_own_race_spec(given)
-    for name in spec.DERIVED:
-        if name in given and given[name] != getattr(spec, name):
-            raise SpecError(f"spec.{name}", f"must be {getattr(spec, name)!r}")
+    spec = OwnRaceSpec.of_document(given)
+    spec.check_derived(given)
     if (names := [row.name for row in stored.rows]) != (wanted := [each.name for each in spec.variants]):
         raise SpecError("rows", f"must be of {', '.join(wanted)}, not of {', '.join(names)[:200]}")
     return spec

@@ -17,11 +17,11 @@ from ..ranks.emulation import EmulatedRank, emulated_ranks, wrong_emulation
 from ..search.allowed_sizes import BUDGETS, AllowedSizes
 from ..settings.rank_settings import check_compares
 from ..settings.spec_checks import check_settings, given_fields, not_offered
-from ..spec import check_start, shared_setting
+from ..spec import RunSpec, check_start, shared_setting
 from ..text.masking import HIDDEN, masked
 from ..text.printable import is_line, printable
 from ..training_spec import check_device_name
-from .catalogue.command import OWN_PYTHON, name_of, settings_in
+from .catalogue.command import OWN_PYTHON, name_of, ranked_command, trained_on_ranks
 from .config_copy import named_in
 
 BATCH_SIZE, OUT = "{batch_size}", "{out}"
@@ -82,6 +82,8 @@ class Limits:
     """Which sizes the script takes, as "multiple of 8", or what they count: "tokens"; None: any, or as errors teach."""
     compare_speed: bool = True
     """Train today's size and up to three others in turns: without it no size is recommended."""
+    DERIVED: ClassVar[tuple[str, ...]]
+    """What its document holds in addition to its fields."""
     starts_anew: ClassVar = True
     check_batch_size: ClassVar[None] = None
     """A training of somebody's own is always searched, never run at one size alone."""
@@ -105,6 +107,25 @@ class Limits:
         """The rule of `sizes`, if it is one. Raises SpecError where it is no budget either."""
         return None if self.sizes is None or self.sizes in BUDGETS else AllowedSizes.parse(self.sizes)
 
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), **{name: getattr(self, name) for name in self.DERIVED}}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Build a spec from JSON. Raises SpecError for an unknown key."""
+        return cls(**given_fields(cls, data))
+
+    @classmethod
+    def of_document(cls, document: Mapping[str, Any]) -> Self:
+        """Read the spec of a result, without what follows from its fields. Raises SpecError."""
+        return cls.from_dict({name: value for name, value in document.items() if name not in cls.DERIVED})
+
+    def check_derived(self, document: Mapping[str, Any]) -> None:
+        """Raise SpecError where a document says otherwise than what follows from the fields."""
+        for name in self.DERIVED:
+            if name in document and document[name] != getattr(self, name):
+                raise SpecError(f"spec.{name}", f"must be {getattr(self, name)!r}")
+
     def _check_texts(self, *names: str, may_be_null: Sequence[str] = ()) -> None:
         """Raise SpecError unless each of these fields is text; a document may hold any JSON value there."""
         for name in (*names, *may_be_null):
@@ -123,10 +144,9 @@ class Limits:
 class TuneSpec(Limits):
     """One command to be tuned. Raises SpecError, naming the field, for anything not allowed."""
 
-    DERIVED: ClassVar = ("model", "function", "catalogue")
-    """What its document holds in addition to its fields."""
+    DERIVED: ClassVar = ("model", "function")
 
-    command: tuple[str, ...]
+    command: tuple[str, ...] = ()
     batch: str = TEMPLATE
     batch_in: str | None = None
     """FILE:KEY, where the command names that config file: each start is given a copy of it with its batch size."""
@@ -141,9 +161,13 @@ class TuneSpec(Limits):
     """Those that it stands in for; None: the first two and the last."""
     communication_bytes: int | None = None
     """What the library that connects ranks would take on a card beside the allocator; None: as read of NCCL."""
+    catalogue: Mapping[str, Any] | None = None
+    """The settings of a model of the catalogue on several ranks, of which the command is made; None: of one's own."""
 
     def __post_init__(self) -> None:
         Limits.__post_init__(self)
+        if self.catalogue is not None:
+            self._make_command(RunSpec.from_dict(self.catalogue))
         self._check_texts("batch", may_be_null=("batch_in", "name", "directory"))
         for name, longest in (("name", NAME_MOST), ("directory", PATH_MOST), ("batch_in", PATH_MOST)):
             self._check_line(name, longest)
@@ -162,6 +186,12 @@ class TuneSpec(Limits):
             return
         self._check_way()
         self._check_config()
+
+    def _make_command(self, trained: RunSpec) -> None:
+        if trained.ranks == 1:
+            raise SpecError("catalogue", "is of several ranks: one device is measured without a command")
+        object.__setattr__(self, "catalogue", trained_on_ranks(trained))
+        object.__setattr__(self, "command", ranked_command(self.catalogue or {}, BATCH_SIZE))
 
     def _check_ranks(self) -> None:
         """Raise SpecError unless the ranks can be emulated. Their starts say nothing of speed."""
@@ -232,11 +262,6 @@ class TuneSpec(Limits):
         return self.command[3] if self.batch == FUNCTION else None
 
     @property
-    def catalogue(self) -> dict[str, Any] | None:
-        """The settings of the catalogue's model that the command trains; None for one of somebody's own."""
-        return settings_in(self.command)
-
-    @property
     def program(self) -> str:
         """What is started: the command's first word."""
         is_ours = self.command[0] == OWN_PYTHON and (self.function or self.catalogue)
@@ -293,11 +318,11 @@ class TuneSpec(Limits):
         return [with_batch_size(part, batch_size).replace(OUT, out) for part in parts]
 
     def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), **{name: getattr(self, name) for name in self.DERIVED}, "command": masked(self.command)}
+        return {**Limits.to_dict(self), "command": masked(self.command)}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Build a spec from JSON. Raises SpecError for an unknown key, and for a command that is no list of texts."""
+        """Build a spec from JSON. Raises SpecError, also for a command that is no list of texts."""
         given = given_fields(cls, data)
         command = given.get("command", ())
         if not isinstance(command, (list, tuple)) or not all(isinstance(part, str) for part in command):
@@ -316,7 +341,6 @@ class FunctionSpec(Limits):
     """
 
     DERIVED: ClassVar = ("model", "batch")
-    """What its document holds in addition to its fields."""
     catalogue: ClassVar[None] = None
 
     function: str
@@ -363,22 +387,10 @@ class FunctionSpec(Limits):
 
     arguments_by_hand = arguments
 
-    def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "model": self.model, "batch": self.batch}
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> FunctionSpec:
-        """Build a spec from JSON. Raises SpecError for an unknown key, and where the function is missing."""
-        given = given_fields(cls, data)
-        if "function" not in given:
-            raise SpecError("function", "is missing")
-        return cls(**given)
-
 
 def read_tuned_spec(document: Mapping[str, Any]) -> TuneSpec | FunctionSpec:
-    """Read the spec of a document of a command or a function; what it holds derived is left out. Raises SpecError."""
-    kind = FunctionSpec if "function" in document and "command" not in document else TuneSpec
-    return kind.from_dict({name: value for name, value in document.items() if name not in kind.DERIVED})
+    is_function = "function" in document and "command" not in document
+    return FunctionSpec.of_document(document) if is_function else TuneSpec.of_document(document)
 
 
 def _own_name(name: str) -> str:

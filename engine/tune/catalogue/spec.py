@@ -11,8 +11,8 @@ from ...results.result import DeviceFacts
 from ...settings.rank_settings import OF_STARTS, RankStarts
 from ...spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
 from ...text.units import format_bytes
-from ..spec import BATCH_SIZE, Limits, TuneSpec
-from .command import ranked_command
+from ..spec import Limits, TuneSpec
+from .command import trained_on_ranks
 
 NOT_ON_RANKS = {
     "torch_compile": "is measured on one device: compiling several ranks at once is not offered",
@@ -59,7 +59,7 @@ def ranked_spec(spec: RunSpec, starts: RankStarts = AS_THEY_ARE) -> TuneSpec:
     shared = {name: getattr(spec, name) for name in _SHARED}
     shared["price_per_hour_usd"] *= _devices_priced(spec.ranks, spec.device, starts.emulate_ranks)
     return TuneSpec(
-        ranked_command(spec, BATCH_SIZE),
+        catalogue=trained_on_ranks(spec),
         **shared,
         compare_speed=starts.compare_speed is not False,
         emulate_ranks=starts.emulate_ranks,

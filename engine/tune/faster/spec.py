@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ...errors import SpecError
 from ...settings.spec_checks import not_offered
@@ -45,9 +43,3 @@ class OwnRaceSpec(TuneSpec):
     @property
     def variants(self) -> tuple[Variant, ...]:
         return tuple(each for each in VARIANTS if not self.tried or each.name in self.tried)
-
-
-def read_own_race_spec(document: Mapping[str, Any]) -> OwnRaceSpec:
-    """Read the spec of a document; what it holds derived is left out. Raises SpecError."""
-    given = {name: value for name, value in document.items() if name not in OwnRaceSpec.DERIVED}
-    return OwnRaceSpec.from_dict(given)

@@ -76,15 +76,15 @@ def test_a_document_is_read_back_as_what_was_trained(given: Any) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("place", "given"),
-    [(4, "--nproc-per-node=3"), (0, "python"), (-2, '{"model": "bert-tiny"}'), (-2, "[]"), (-2, "nonsense")],
-)
-def test_a_command_of_ours_that_trains_something_else_than_it_says_is_refused(place: int, given: str) -> None:
-    command = list(ranked_spec(ranks()).command)
-    command[place] = given
+def test_the_command_is_made_of_what_is_trained_whatever_a_document_says_of_it() -> None:
+    spec = ranked_spec(ranks())
+    assert read_tuned_spec({**spec.to_dict(), "command": ["rm", "-r", "/"]}) == spec
+
+
+@pytest.mark.parametrize("trained", [{"model": "bert-tiny"}, [], {"model": "bert-tiny", "rank": 2}])
+def test_what_no_ranks_train_is_refused(trained: Any) -> None:
     with pytest.raises(SpecError):
-        TuneSpec(tuple(command))
+        TuneSpec(catalogue=trained)
 
 
 @pytest.mark.parametrize(
