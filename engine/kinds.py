@@ -22,6 +22,7 @@ from .documents.validated import Validated
 from .estimate.spec import EstimateSpec
 from .faster.spec import FasterSpec
 from .from_json import to_json
+from .run_kind import Question, Trained
 from .run_kind import RunKind as RunKind
 from .spec import RunSpec, measured_spec
 from .tune.faster.spec import OwnRaceSpec
@@ -57,72 +58,71 @@ class ByKind(Mapping[RunKind, T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """One kind of run.
-
-    `subcommand` is that of the engine's command line, empty where it has none. `read_spec` reads what was requested
-    and raises SpecError, naming the field. `read` reads a result document of any version, and raises ValueError.
-    `answer` works out all that follows from the facts of a document, and raises ImpossibleFiguresError.
-    """
+class Asked:
+    """A question. `subcommand` is that of the engine's command line, empty where it has none."""
 
     subcommand: str
-    read_spec: Callable[[dict[str, Any]], Spec]
-    read: Callable[[Mapping[str, Any]], Document]
-    answer: Callable[[Mapping[str, Any]], Document]
     members: tuple[str, ...] = ()
-    """The members of its document that none of another kind has."""
+    """The members of its documents that none of another question has."""
     searches: bool = False
     """Whether it searches the largest batch size on a device, so that its figures count as measured."""
     uses_device: bool = True
     """Whether it waits for a device and holds it."""
     is_reported: bool = True
     """Whether another machine may report such a run."""
+
+
+QUESTIONS = {
+    Question.SIZE: Asked("", searches=True),
+    Question.FASTER: Asked("faster", members=("at_today", "goal")),
+    Question.ESTIMATE: Asked(
+        "estimate", members=("estimates", "safe_batch_size"), uses_device=False, is_reported=False
+    ),
+    Question.VALIDATION: Asked("validate", members=("checks",)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A question about what trains.
+
+    `read_spec` reads what was requested and raises SpecError, naming the field. `read` reads a result document of any
+    version, and raises ValueError. `answer` works out all that follows from the facts of a document, and raises
+    ImpossibleFiguresError.
+    """
+
+    read_spec: Callable[[dict[str, Any]], Spec]
+    read: Callable[[Mapping[str, Any]], Document]
+    answer: Callable[[Mapping[str, Any]], Document]
     is_started_here: bool = True
     """Whether a portal starts such a run."""
 
 
 _of_a_measurement = partial(answer_of_sizes, MeasurementFacts)
 KINDS = ByKind(
-    measurement=Kind("", measured_spec, Measured.from_dict, _of_a_measurement, searches=True),
-    command=Kind("tune", read_tuned_spec, Measured.from_dict, partial(answer_of_sizes, CommandFacts), searches=True),
-    estimate=Kind(
-        "estimate",
-        EstimateSpec.from_dict,
-        Estimated.from_dict,
-        _of_a_measurement,  # it holds nothing that was measured: as a result it lacks members
-        members=("estimates", "safe_batch_size"),
-        uses_device=False,
-        is_reported=False,
-    ),
-    validation=Kind(
-        "validate", ValidationSpec.from_dict, Validated.from_dict, answer_of_validation, members=("checks",)
-    ),
-    race=Kind(
-        "faster",
-        FasterSpec.from_dict,
-        Raced.from_dict,
-        answer_of_race,
-        members=("at_today",),
-    ),
-    own_race=Kind(
-        "tune",
-        OwnRaceSpec.of_document,
-        OwnRaced.from_dict,
-        answer_of_own_race,
-        members=("goal",),
-        is_started_here=False,
-    ),
+    measurement=Kind(measured_spec, Measured.from_dict, _of_a_measurement),
+    command=Kind(read_tuned_spec, Measured.from_dict, partial(answer_of_sizes, CommandFacts)),
+    estimate=Kind(EstimateSpec.from_dict, Estimated.from_dict, _of_a_measurement),  # as a result it lacks members
+    validation=Kind(ValidationSpec.from_dict, Validated.from_dict, answer_of_validation),
+    race=Kind(FasterSpec.from_dict, Raced.from_dict, answer_of_race),
+    own_race=Kind(OwnRaceSpec.of_document, OwnRaced.from_dict, answer_of_own_race, is_started_here=False),
 )
 
 
+def asked(kind: str) -> Asked:
+    return QUESTIONS[RunKind(kind).question]
+
+
+def subcommand(kind: str) -> str:
+    return "tune" if RunKind(kind).trained is Trained.SCRIPT else asked(kind).subcommand
+
+
 def kind_of(document: Mapping[str, Any]) -> RunKind:
-    """Tell the kind by the document's members. What has those of no other kind counts as a measurement."""
-    for kind, each in KINDS.items():
-        if not document.keys().isdisjoint(each.members):
-            return kind
+    """Tell the kind by the document's members. What has those of no other question is of batch sizes."""
+    named = (question for question, each in QUESTIONS.items() if not document.keys().isdisjoint(each.members))
     spec = document.get("spec")
     is_own = isinstance(spec, Mapping) and is_own_training(spec)
-    return RunKind.COMMAND if is_own else RunKind.MEASUREMENT
+    return RunKind.of(next(named, Question.SIZE), Trained.SCRIPT if is_own else Trained.MODEL)
 
 
 def read_result(document: Mapping[str, Any]) -> Document:

@@ -1,24 +1,52 @@
-"""The names of the kinds of a run; `kinds` has what the engine knows of each."""
+"""The names of the kinds of a run: each is a question about a training. `kinds` has what the engine knows of each."""
 
 from __future__ import annotations
 
-from enum import StrEnum
+from enum import StrEnum, auto
+
+
+class Question(StrEnum):
+    """What a run asks: for batch sizes, for what is faster, for a prediction, or whether what is measured is right.
+
+    Races and validations find no batch size of a training: nothing counts them as measurements.
+    """
+
+    SIZE = auto()
+    FASTER = auto()
+    ESTIMATE = auto()
+    VALIDATION = auto()
+
+
+class Trained(StrEnum):
+    """What trains: a model of the catalogue, or a training command or function of somebody's own."""
+
+    MODEL = auto()
+    SCRIPT = auto()
 
 
 class RunKind(StrEnum):
-    """What a run is for: figures of a device, of the predictor, of settings, or a check that what is measured is right.
+    """A question about what trains, as runs, documents and the API name it."""
 
-    A command measures a training command or a function of somebody's own, and no model of the catalogue. A validation
-    runs on a device as a measurement does, but finds no batch size: nothing counts it as one. A race of settings
-    against today's training does not count as one either; an own race is that of a command.
-    """
+    question: Question
+    trained: Trained
 
-    MEASUREMENT = "measurement"
-    COMMAND = "command"
-    ESTIMATE = "estimate"
-    VALIDATION = "validation"
-    RACE = "race"
-    OWN_RACE = "own_race"
+    def __new__(cls, name: str, question: Question, trained: Trained) -> RunKind:
+        kind = str.__new__(cls, name)
+        kind._value_, kind.question, kind.trained = name, question, trained
+        return kind
+
+    MEASUREMENT = "measurement", Question.SIZE, Trained.MODEL
+    COMMAND = "command", Question.SIZE, Trained.SCRIPT
+    ESTIMATE = "estimate", Question.ESTIMATE, Trained.MODEL
+    VALIDATION = "validation", Question.VALIDATION, Trained.MODEL
+    RACE = "race", Question.FASTER, Trained.MODEL
+    OWN_RACE = "own_race", Question.FASTER, Trained.SCRIPT
+
+    @classmethod
+    def of(cls, question: Question, trained: Trained) -> RunKind:
+        """Return the kind of a question; of one that is asked of models alone, that."""
+        kinds = [kind for kind in cls if kind.question is question]
+        return next((kind for kind in kinds if kind.trained is trained), kinds[0])
 
     @property
     def label(self) -> str:

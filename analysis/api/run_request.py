@@ -15,7 +15,7 @@ from analysis.models import PUBLISHED_KINDS, Run, RunKind
 from analysis.runs.queue.placement import placement_of
 from analysis.runs.services import run_create
 from engine.errors import SpecError
-from engine.kinds import KINDS
+from engine.kinds import asked
 
 REQUESTED_KINDS = tuple(kind.value for kind in RunKind if not BY_KIND[kind].elsewhere)
 """What the body of a run may ask for; validations and commands have addresses of their own."""
@@ -48,11 +48,11 @@ def run_cloned(run: Run, changes: dict[str, Any], user: User) -> Run:
     clones = BY_KIND[kind]
     if kind != before:
         # a device has its own price, whatever an estimate assumed
-        assumed = () if KINDS[before].uses_device else ("price_per_hour_usd",)
+        assumed = () if asked(before).uses_device else ("price_per_hour_usd",)
         values = _without(values, (*clones.only_others, *assumed))
     arguments = clones.submission_like(run, {**values, **changes}, user)
     names_place = not {"device", "device_class"}.isdisjoint(changes)
-    if run.needs_device and KINDS[kind].uses_device and not names_place:
+    if run.needs_device and asked(kind).uses_device and not names_place:
         arguments["place"] = placement_of(run)  # by its id, as a device of another host may have the same name
     return run_create(**arguments)
 

@@ -16,7 +16,7 @@ from analysis.models.device_access import denied_q, users_denied
 from analysis.models.run_states import ON_DEVICES, SEARCHES, State
 from analysis.permissions import may_manage, may_start
 from engine.estimate.what_to_change import Scope
-from engine.kinds import RunKind
+from engine.kinds import Question, RunKind
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
@@ -152,7 +152,7 @@ class RunQuerySet(models.QuerySet["Run"]):
 
     def racing(self, kind: str) -> RunQuerySet:
         """Return the races of what runs of this kind train: of a model's settings, or of a command."""
-        return self.filter(kind={RunKind.MEASUREMENT: RunKind.RACE, RunKind.COMMAND: RunKind.OWN_RACE}[RunKind(kind)])
+        return self.filter(kind=RunKind.of(Question.FASTER, RunKind(kind).trained))
 
     def answering(self) -> RunQuerySet:
         return self.estimating().filter(spec__what_to_change__in=list(Scope))

@@ -21,7 +21,7 @@ from analysis.models.run_states import (
 )
 from analysis.models.trend import TREND_INDEX
 from engine.estimate.spec import read_training
-from engine.kinds import KINDS, RunKind
+from engine.kinds import KINDS, RunKind, asked
 from engine.spec import RunSpec
 
 
@@ -258,12 +258,12 @@ class Run(Restorable):
 
     @property
     def needs_device(self) -> bool:
-        return KINDS[self.kind].uses_device
+        return asked(self.kind).uses_device
 
     @property
     def is_search(self) -> bool:
         """Whether it searches the largest batch size on a device, so that its figures count as measured."""
-        return KINDS[self.kind].searches
+        return asked(self.kind).searches
 
     @property
     def published_kind(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from engine.kinds import KINDS, RunKind
+from engine.kinds import RunKind, asked
 
 
 class State(models.TextChoices):
@@ -25,9 +25,9 @@ class RunOrigin(models.TextChoices):
     REPORTED = "reported", "Reported"
 
 
-SEARCHES = tuple(kind for kind, each in KINDS.items() if each.searches)
+SEARCHES = tuple(kind for kind in RunKind if asked(kind).searches)
 """The kinds that search the largest batch size on a device: their figures count as measured."""
-ON_DEVICES = tuple(kind for kind, each in KINDS.items() if each.uses_device)
+ON_DEVICES = tuple(kind for kind in RunKind if asked(kind).uses_device)
 """The kinds that wait for a device and hold it."""
 
 KIND_CHOICES = [(kind.value, kind.label) for kind in RunKind]

@@ -19,8 +19,8 @@ from django.conf import settings
 from django.db import DataError, IntegrityError
 
 from analysis.models import Run
-from analysis.runs.kinds import rules_of
 from engine.documents.stored import MALFORMED
+from engine.kinds import KINDS
 from engine.speed.reasons import STOPPED
 
 logger = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ def left_result(run: Run) -> LeftResult | None:
     try:
         content = json.loads((_folder(run) / "result.json").read_text())
         left = LeftResult(dict(content["result"]), int(content["exit_status"]))
-        rules_of(run).engine.read(left.result)
+        KINDS[run.kind].read(left.result)
     except FileNotFoundError:
         return None
     except (OSError, *NOT_STORABLE) as exc:

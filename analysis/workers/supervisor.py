@@ -38,6 +38,7 @@ from analysis.workers.event_buffer import EventBuffer
 from analysis.workers.event_intake import EventIntake
 from engine.errors import SpecError
 from engine.estimate.tracing.hidden_devices import HIDDEN
+from engine.kinds import subcommand
 from engine.machine.device_lock import inherited_by_child, sign
 from engine.time_left import TimeLeft
 
@@ -110,7 +111,7 @@ def start_engine(run: Run, command: Sequence[str], keep_open: Sequence[int]) -> 
     measured = earlier_attempt(run) if may_resume else None
     earlier = "" if measured is None else json.dumps(measured)
     arguments = [*command, *engine_arguments(run), *(["--resume", "-"] if earlier else [])]
-    if not rules.engine.uses_device:  # it runs without a card's lock, and so must not use a card
+    if not run.needs_device:  # it runs without a card's lock, and so must not use a card
         return EngineProcess(arguments, environment=HIDDEN, keep_open=keep_open)
     for lock in keep_open:
         sign(lock, f"run {run.pk} of the portal")
@@ -122,9 +123,9 @@ def engine_arguments(run: Run) -> list[str]:
     """Return the arguments of `python -m engine` for a run: its spec, and this portal's calibrations of its cards."""
     rules = rules_of(run)
     spec = rules.spec_to_start(run) | _engine_device(run)
-    arguments = [rules.engine.subcommand] if rules.engine.subcommand else []
+    arguments = [*filter(None, [subcommand(run.kind)])]
     arguments += ["--spec", json.dumps(spec, separators=(",", ":")), "--events"]
-    if rules.engine.uses_device:
+    if run.needs_device:
         arguments += ["--result-file", str(result_file(run))]
     for calibration in rules.calibrations(run):
         path = result_file(run).with_name(f"calibration-{calibration['gpu_id']}.json")

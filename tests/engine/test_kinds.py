@@ -4,12 +4,12 @@ import pytest
 
 from engine.cli.main import COMMANDS
 from engine.errors import SpecError
-from engine.kinds import KINDS, answered
+from engine.kinds import KINDS, RunKind, answered, subcommand
 from engine.validation.spec import ValidationSpec
 
 
 def test_the_subcommand_of_each_kind_is_one_of_the_command_line() -> None:
-    assert {kind.subcommand for kind in KINDS.values()} <= {"", *COMMANDS}
+    assert set(map(subcommand, RunKind)) <= {"", *COMMANDS}
 
 
 def test_each_kind_reads_its_own_spec() -> None:

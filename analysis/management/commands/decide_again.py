@@ -12,7 +12,7 @@ from analysis.runs.kinds import BY_KIND
 from engine.answers import ImpossibleFiguresError
 from engine.documents.stored import MALFORMED
 from engine.errors import SpecError
-from engine.kinds import KINDS, answer, as_stored
+from engine.kinds import RunKind, answer, as_stored, asked
 
 
 class Command(BaseCommand):
@@ -22,7 +22,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         changed, left = 0, 0
-        kinds = [name.value for name, kind in KINDS.items() if kind.is_reported]
+        kinds = [kind.value for kind in RunKind if asked(kind).is_reported]
         for run in Run.all_runs.filter(kind__in=kinds, result__isnull=False).iterator(chunk_size=50):
             try:
                 found = answer(run.result or {})

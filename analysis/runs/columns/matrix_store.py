@@ -12,7 +12,7 @@ from analysis.models import ALL_GPUS, SEARCHES, MatrixCell, Run, RunKind, State
 from analysis.models.matrix import KEY
 from analysis.runs.columns.matrix_cells import MEASURED, Cell, settings_key
 from analysis.runs.kinds import rules_of
-from engine.kinds import Document
+from engine.kinds import KINDS, Document
 from engine.spec import trained_settings
 
 _LOOKED_THROUGH_MAX = 500
@@ -67,8 +67,7 @@ def cells_rebuild() -> None:
 
 
 def _cells(run: Run) -> list[Cell]:
-    rules = rules_of(run)
-    return rules.cells(run, rules.engine.read(run.result)) if run.result else []
+    return rules_of(run).cells(run, KINDS[run.kind].read(run.result)) if run.result else []
 
 
 def _renew(key: Cell, card_name: str) -> None:

@@ -12,7 +12,6 @@ from analysis.runs.commands import devices_of, spec_to_start
 from analysis.runs.kinds.rules import Place, Rules
 from analysis.runs.origins import origin_rules
 from engine.errors import SpecError
-from engine.kinds import KINDS
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES, DEFAULTS
 from engine.tune.spec import FunctionSpec, TuneSpec
 
@@ -21,7 +20,6 @@ class Command(Rules):
     """The rules of a command, whose model is unknown: no precision, no cell, no estimate."""
 
     spec_types = (TuneSpec, FunctionSpec)
-    engine = KINDS.command
     columns = staticmethod(measured_columns)
     copied = ("current_batch_size",)
 

@@ -13,7 +13,6 @@ from analysis.runs.columns.result_columns import estimates_columns
 from analysis.runs.gpu_catalog import calibrations
 from analysis.runs.kinds.rules import Place, Rules
 from engine.estimate.spec import EstimateSpec
-from engine.kinds import KINDS
 
 TIME_BUDGET_SECONDS = 300.0
 """Twenty times what an estimate of the whole catalogue should take: one that takes longer is stuck."""
@@ -22,7 +21,6 @@ CHANGES_SECONDS = 1800.0
 
 
 class Estimate(Rules):
-    engine = KINDS.estimate
     columns = staticmethod(estimates_columns)
     spec_types = (EstimateSpec,)
 

@@ -9,12 +9,10 @@ from analysis.runs.columns.matrix_cells import Cell, measured_cells
 from analysis.runs.columns.result_columns import measured_columns
 from analysis.runs.kinds.rules import Rules
 from engine.faster.spec import FasterSpec
-from engine.kinds import KINDS
 from engine.spec import RunSpec
 
 
 class Measurement(Rules):
-    engine = KINDS.measurement
     columns = staticmethod(measured_columns)
     spec_types = (RunSpec,)
     takes_probes = True

@@ -9,7 +9,6 @@ from analysis.runs.columns.result_columns import race_columns
 from analysis.runs.kinds.rules import Place, Rules
 from engine.errors import SpecError
 from engine.faster.spec import FasterSpec
-from engine.kinds import KINDS
 from engine.tune.faster.spec import OWN, OwnRaceSpec
 
 RACED_THERE = "a script is raced where it is: memorymark tune --faster --report-to URL -- COMMAND"
@@ -17,7 +16,6 @@ RACED_THERE = "a script is raced where it is: memorymark tune --faster --report-
 
 class Race(Rules):
     spec_types: ClassVar[tuple[type, ...]] = (FasterSpec,)
-    engine = KINDS.race
     columns = staticmethod(race_columns)
 
     def exit_status(self, found: Any) -> int:
@@ -31,7 +29,6 @@ class OwnRace(Race):
     """The rules of a race of a command, which no portal starts: it is raced where the script is, and reported."""
 
     spec_types = (OwnRaceSpec,)
-    engine = KINDS.own_race
     copied = ("current_batch_size",)
 
     def not_again(self, run: Run) -> str:

@@ -10,7 +10,7 @@ from analysis.runs.columns.matrix_cells import Cell
 from analysis.runs.gpu_catalog import gpu_of
 from engine.cli.exit_status import exit_status
 from engine.errors import SpecError
-from engine.kinds import Kind, Spec
+from engine.kinds import KINDS, Spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,6 @@ class Rules:
 
     spec_types: ClassVar[tuple[type, ...]]
     """The engine's types of a spec of this kind."""
-    engine: ClassVar[Kind]
-    """What the engine knows of the kind."""
     columns: ClassVar[staticmethod[[Any], dict[str, Any]]]
     """The figures of a result that lists filter and sort on."""
     takes_probes: ClassVar[bool] = False
@@ -42,7 +40,7 @@ class Rules:
 
     def requested(self, run: Run) -> Spec:
         """Return the spec with which the run can be started again. Raises SpecError where it cannot."""
-        return self.engine.read_spec(run.spec)
+        return KINDS[run.kind].read_spec(run.spec)
 
     def placed(self, spec: Any, device: str) -> Spec:
         placed: Spec = replace(spec, device=device)

@@ -7,13 +7,11 @@ from analysis.runs.columns.result_columns import validation_columns
 from analysis.runs.kinds.rules import Rules
 from engine.cli.exit_status import exit_status_of_validation
 from engine.documents.validated import Validated
-from engine.kinds import KINDS
 from engine.validation.spec import ValidationSpec
 
 
 class Validation(Rules):
     spec_types = (ValidationSpec,)
-    engine = KINDS.validation
     columns = staticmethod(validation_columns)
     copied = ("precision", "optimizer")
 

@@ -20,7 +20,7 @@ from analysis.runs.queue.create import wake_for
 from analysis.runs.queue.outbox import note_ends
 from analysis.runs.queue.retry_policy import Cause, describe_attempts
 from engine.documents.measured import without_secrets
-from engine.kinds import Document
+from engine.kinds import KINDS, Document
 
 _MESSAGE_LENGTH = 10_000
 
@@ -33,7 +33,7 @@ def run_finish(*, run_id: int, token: str, result: Mapping[str, Any], exit_statu
         run = _lock_held_run(run_id, token)
         if run is None:
             return False
-        found = rules_of(run).engine.read(result)
+        found = KINDS[run.kind].read(result)
         finish_locked(run, found, result, rules_of(run).columns(found), exit_status)
         return True
 

@@ -14,11 +14,11 @@ from analysis.runs.kinds import BY_KIND
 from engine.answers import FIRST_VERSION, Impossible, ImpossibleFiguresError
 from engine.documents.stored import MALFORMED
 from engine.errors import SpecError
-from engine.kinds import KINDS, Spec, answer, kind_of
+from engine.kinds import KINDS, RunKind, Spec, answer, asked, kind_of
 from engine.report.protocol import RUN_KEY
 from engine.results.result_file import result_in
 
-REPORTED_KINDS = tuple(name.value for name, kind in KINDS.items() if kind.is_reported)
+REPORTED_KINDS = tuple(kind.value for kind in RunKind if asked(kind).is_reported)
 """What can be reported. A command, or a function, is a measurement of the portal, too; its spec has other fields."""
 HOST_LENGTH: int = Run._meta.get_field("reported_from").max_length or 0
 _LONGEST_SECONDS = 366 * 86_400.0
