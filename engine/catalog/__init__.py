@@ -106,6 +106,10 @@ class Workload:
         return self.library == "transformers" and decodes
 
     @property
+    def has_large_outputs(self) -> bool:
+        return self.has_cache or self.task == "image-segmentation"
+
+    @property
     def has_config_of_decoder(self) -> bool:
         """Whether its decoder, which stands beside an encoder, may have a copy of the config."""
         return self.task == "text2text-generation"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..estimate.alternatives import COSTS, Cost
+from ..estimate.alternatives import Cost
 from ..progress import OPTIMIZER_STEP, TRAINING_PHASES
 from ..results.result import Outcome, Probe
 from .does_not_fit import LOADING
@@ -18,16 +18,16 @@ _WITHOUT_ACTIVATIONS = (OPTIMIZER_STEP, LOADING)
 _SPLIT_BELOW = 0.75
 """A split's smaller size has at most this share of the largest: the difference of two close ones is mostly noise."""
 _OF_THE_BATCH = (
-    ("Smaller micro-batches, gradients added up", Cost.SMALLER_PIECES),
-    ("Attention by SDPA or FlashAttention", Cost.OTHER_KERNEL),
-    ("Gradient checkpointing", Cost.RECOMPUTATION),
-    ("bf16 autocast", Cost.ROUNDING),
-    ("Shorter rows or smaller images", Cost.SMALLER_INPUTS),
+    ("Smaller micro-batches, gradients added up", Cost.SMALLER_PIECES.text),
+    ("Attention by SDPA or FlashAttention", Cost.OTHER_KERNEL.text),
+    ("Gradient checkpointing", Cost.RECOMPUTATION.text),
+    ("bf16 autocast", Cost.ROUNDING.text),
+    ("Shorter rows or smaller images", Cost.SMALLER_INPUTS.text),
 )
 _OF_THE_MODEL = (
-    ("8-bit AdamW", Cost.ROUNDED_STATE),
-    ("Adafactor, or SGD without momentum", Cost.OTHER_UPDATES),
-    ("LoRA adapters", Cost.OTHER_WEIGHTS),
+    ("8-bit AdamW", Cost.ROUNDED_STATE.text),
+    ("Adafactor, or SGD without momentum", Cost.OTHER_UPDATES.text),
+    ("LoRA adapters", Cost.OTHER_WEIGHTS.text),
 )
 
 
@@ -72,11 +72,7 @@ def script_changes(probes: Iterable[Probe]) -> ScriptChanges | None:
     largest = fitting[max(fitting)] if fitting else None
     phase = min(refused, key=lambda probe: probe.batch_size).failed_phase or (largest.peak_phase if largest else None)
     of_the_batch = () if phase in _WITHOUT_ACTIVATIONS else _OF_THE_BATCH
-    return ScriptChanges(phase, _split(fitting), _with_costs(of_the_batch), _with_costs(_OF_THE_MODEL))
-
-
-def _with_costs(changes: tuple[tuple[str, Cost], ...]) -> tuple[tuple[str, str], ...]:
-    return tuple((label, COSTS[cost]) for label, cost in changes)
+    return ScriptChanges(phase, _split(fitting), of_the_batch, _OF_THE_MODEL)
 
 
 def _split(fitting: dict[int, Probe]) -> Split | None:

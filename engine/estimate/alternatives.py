@@ -24,51 +24,39 @@ ORDER = "Ordered by how little they change the training."
 
 
 class Cost(IntEnum):
-    """What a change costs, the lowest cost first."""
+    """What a change costs, the lowest cost first, with what that means for the training."""
 
-    ONE_LINE = 0
-    CHUNKED_LOSS = 1
-    SMALLER_PIECES = 2
-    OTHER_KERNEL = 3
-    STEP_IN_BACKWARD = 4
-    RECOMPUTED_LOGITS = 5
-    RECOMPUTATION = 6
-    PAGED_STATE = 7
-    OFFLOADED_STATE = 8
-    OFFLOAD = 9
-    ROUNDING = 10
-    ROUNDED_STATE = 11
-    OTHER_UPDATES = 12
-    SMALLER_INPUTS = 13
-    NO_ADAPTER_DROPOUT = 14
-    FEWER_ADAPTERS = 15
-    ROUNDED_SCALES = 16
-    OTHER_WEIGHTS = 17
-    ROUNDED_WEIGHTS = 18
+    text: str
+
+    def __new__(cls, text: str) -> Cost:
+        cost = int.__new__(cls, len(cls.__members__))
+        cost._value_, cost.text = int(cost), text
+        return cost
+
+    ONE_LINE = "the same training, with one line of its loop changed"
+    CHUNKED_LOSS = "the same gradients, from a loss that is added up over chunks of tokens"
+    SMALLER_PIECES = "the same optimizer step, from gradients added up over smaller micro-batches"
+    OTHER_KERNEL = "the same gradients, from a kernel that stores no attention weights"
+    STEP_IN_BACKWARD = "the same steps, each during the backward pass; gradients cannot be clipped or added up"
+    RECOMPUTED_LOGITS = "the same gradients, but the logits of each chunk are computed twice"
+    RECOMPUTATION = "the same gradients, but activations are computed twice"
+    PAGED_STATE = (
+        "the same optimizer; where the GPU is full its state is copied from the host and back in each step; "
+        "it needs bitsandbytes"
+    )
+    OFFLOADED_STATE = "the same optimizer; its state is copied from the host and back, weight by weight"
+    OFFLOAD = "the same gradients, but activations are copied to the host and back in each step"
+    ROUNDING = "forward and backward pass are rounded to half precision"
+    ROUNDED_STATE = "the same optimizer, with its state rounded to 8 bits; it needs bitsandbytes"
+    OTHER_UPDATES = "another optimizer: its learning rate has to be found again"
+    SMALLER_INPUTS = "the model sees less of each sample"
+    NO_ADAPTER_DROPOUT = "adapters are trained without dropout: on little data they overfit sooner"
+    FEWER_ADAPTERS = "fewer or simpler adapters, which often learn less"
+    ROUNDED_SCALES = "the scales of the 4-bit weights are rounded to 8 bits"
+    OTHER_WEIGHTS = "only adapters are trained, not the weights"
+    ROUNDED_WEIGHTS = "the frozen linear layers are rounded to 4 bits; it needs bitsandbytes"
 
 
-COSTS = {
-    Cost.ONE_LINE: "the same training, with one line of its loop changed",
-    Cost.CHUNKED_LOSS: "the same gradients, from a loss that is added up over chunks of tokens",
-    Cost.SMALLER_PIECES: "the same optimizer step, from gradients added up over smaller micro-batches",
-    Cost.OTHER_KERNEL: "the same gradients, from a kernel that stores no attention weights",
-    Cost.STEP_IN_BACKWARD: "the same steps, each during the backward pass; gradients cannot be clipped or added up",
-    Cost.RECOMPUTED_LOGITS: "the same gradients, but the logits of each chunk are computed twice",
-    Cost.RECOMPUTATION: "the same gradients, but activations are computed twice",
-    Cost.PAGED_STATE: "the same optimizer; where the GPU is full its state is copied from the host and back in each "
-    "step; it needs bitsandbytes",
-    Cost.OFFLOADED_STATE: "the same optimizer; its state is copied from the host and back, weight by weight",
-    Cost.OFFLOAD: "the same gradients, but activations are copied to the host and back in each step",
-    Cost.ROUNDING: "forward and backward pass are rounded to half precision",
-    Cost.ROUNDED_STATE: "the same optimizer, with its state rounded to 8 bits; it needs bitsandbytes",
-    Cost.OTHER_UPDATES: "another optimizer: its learning rate has to be found again",
-    Cost.SMALLER_INPUTS: "the model sees less of each sample",
-    Cost.NO_ADAPTER_DROPOUT: "adapters are trained without dropout: on little data they overfit sooner",
-    Cost.FEWER_ADAPTERS: "fewer or simpler adapters, which often learn less",
-    Cost.ROUNDED_SCALES: "the scales of the 4-bit weights are rounded to 8 bits",
-    Cost.OTHER_WEIGHTS: "only adapters are trained, not the weights",
-    Cost.ROUNDED_WEIGHTS: "the frozen linear layers are rounded to 4 bits; it needs bitsandbytes",
-}
 BATCH_NORM_NOTE = "batch norm then sees only a micro-batch"
 
 
@@ -103,8 +91,8 @@ class Alternative:
     needs: str | None = None
 
 
-def _fixed(*values: Any) -> ValuesOf:
-    return lambda _: values
+def _value(value: Any, when: Callable[[RunSpec], object] = lambda _: True) -> ValuesOf:
+    return lambda spec: [value] if when(spec) else []
 
 
 def _fractions_of_input(name: str) -> ValuesOf:
@@ -125,37 +113,9 @@ def _lighter_optimizers(spec: RunSpec) -> list[str]:
     return [name for name in ("adafactor", "sgd") if OPTIMIZERS[name].state_copies < state]
 
 
-def _released(spec: RunSpec) -> list[str]:
-    return [RELEASED] if spec.workload.has_cache or spec.workload.task == "image-segmentation" else []
-
-
-def _without_cache(spec: RunSpec) -> list[bool]:
-    """Return whether the cache can be switched off: with checkpointing or packed rows no decoder fills one."""
-    is_filled = spec.workload.has_cache and not spec.gradient_checkpointing and spec.sequences != PACKED
-    return [True] if is_filled else []
-
-
-def _chunks(spec: RunSpec) -> list[int]:
-    is_long = spec.workload.task == "text-generation" and spec.input_size > _CHUNK_TOKENS
-    return [_CHUNK_TOKENS] if is_long and spec.loss_chunk_tokens is None else []
-
-
-def _freed_gradients(spec: RunSpec) -> list[str]:
-    """Return whether gradients can be freed where they are as large as the weights: adapters' are small."""
-    return [FREED] if spec.optimizer != "none" and spec.lora_rank is None else []
-
-
 def _paged_optimizers(spec: RunSpec) -> list[str]:
     usual = "adamw" if spec.optimizer == "adamw-fused" else spec.optimizer
     return [name for name, each in OPTIMIZERS.items() if each.unpaged == usual and spec.lora_rank is None]
-
-
-def _offloaded_state(spec: RunSpec) -> list[bool]:
-    return [True] if OPTIMIZERS[spec.optimizer].state_copies >= 1 and spec.lora_rank is None else []
-
-
-_CHUNK_TOKENS = 128
-"""The size of the chunks in litgpt's scripts."""
 
 
 def _fewer_adapters(spec: RunSpec) -> list[str]:
@@ -169,41 +129,62 @@ def _double_quantisation(spec: RunSpec) -> list[str]:
     return [] if spec.four_bit_format.endswith(DOUBLE) else [f"{spec.four_bit_format}{DOUBLE}"]
 
 
-def _output_layer(spec: RunSpec) -> list[bool]:
-    return [True] if spec.load_in_4bit and spec.workload.task == "text-generation" else []
+def _fills_a_cache(spec: RunSpec) -> bool:
+    """Whether a cache can be switched off: with checkpointing or packed rows no decoder fills one."""
+    return spec.workload.has_cache and not spec.gradient_checkpointing and spec.sequences != PACKED
 
 
+def _has_whole_logits(spec: RunSpec) -> bool:
+    is_long = spec.workload.task == "text-generation" and spec.input_size > _CHUNK_TOKENS
+    return is_long and spec.loss_chunk_tokens is None
+
+
+def _has_state(spec: RunSpec) -> bool:
+    """Whether the optimizer has state worth moving: that of adapters is small."""
+    return OPTIMIZERS[spec.optimizer].state_copies >= 1 and spec.lora_rank is None
+
+
+_CHUNK_TOKENS = 128
+"""The size of the chunks in litgpt's scripts."""
 _WITH_8_BIT = ("adamw", "adamw-fused")
 ALTERNATIVES = (
-    Alternative("outputs", Cost.ONE_LINE, _released),
-    Alternative("without_cache", Cost.ONE_LINE, _without_cache),
-    Alternative("zero_grad", Cost.ONE_LINE, _fixed(BEFORE_FORWARD)),
-    Alternative("loss_chunk_tokens", Cost.CHUNKED_LOSS, _chunks),
+    Alternative("outputs", Cost.ONE_LINE, _value(RELEASED, lambda spec: spec.workload.has_large_outputs)),
+    Alternative("without_cache", Cost.ONE_LINE, _value(True, _fills_a_cache)),
+    Alternative("zero_grad", Cost.ONE_LINE, _value(BEFORE_FORWARD)),
+    Alternative("loss_chunk_tokens", Cost.CHUNKED_LOSS, _value(_CHUNK_TOKENS, _has_whole_logits)),
     Alternative(
         "loss_chunk_logits",
         Cost.RECOMPUTED_LOGITS,
-        lambda spec: [RECOMPUTED] if _chunks(spec) or spec.loss_chunk_tokens else [],
+        _value(RECOMPUTED, lambda spec: _has_whole_logits(spec) or spec.loss_chunk_tokens),
         needs="loss_chunk_tokens",
     ),
-    Alternative("attention", Cost.OTHER_KERNEL, lambda spec: ["sdpa"] if spec.attention == "eager" else []),
-    Alternative("gradients", Cost.STEP_IN_BACKWARD, _freed_gradients),
-    Alternative("gradient_checkpointing", Cost.RECOMPUTATION, _fixed(True)),
+    Alternative("attention", Cost.OTHER_KERNEL, _value("sdpa", lambda spec: spec.attention == "eager")),
+    Alternative(
+        "gradients",
+        Cost.STEP_IN_BACKWARD,
+        _value(FREED, lambda spec: spec.optimizer != "none" and spec.lora_rank is None),  # adapters' are small
+    ),
+    Alternative("gradient_checkpointing", Cost.RECOMPUTATION, _value(True)),
     Alternative("optimizer", Cost.PAGED_STATE, _paged_optimizers),
-    Alternative("offload_optimizer", Cost.OFFLOADED_STATE, _offloaded_state),
-    Alternative("offload_activations", Cost.OFFLOAD, _fixed(True)),
-    Alternative("precision", Cost.ROUNDING, lambda spec: ["bf16"] if spec.precision in ("fp32", "tf32") else []),
-    Alternative("optimizer", Cost.ROUNDED_STATE, lambda s: ["adamw-8bit"] if s.optimizer in _WITH_8_BIT else []),
+    Alternative("offload_optimizer", Cost.OFFLOADED_STATE, _value(True, _has_state)),
+    Alternative("offload_activations", Cost.OFFLOAD, _value(True)),
+    Alternative("precision", Cost.ROUNDING, _value("bf16", lambda spec: spec.precision in ("fp32", "tf32"))),
+    Alternative("optimizer", Cost.ROUNDED_STATE, _value("adamw-8bit", lambda spec: spec.optimizer in _WITH_8_BIT)),
     Alternative("optimizer", Cost.OTHER_UPDATES, _lighter_optimizers),
     Alternative("sequence_length", Cost.SMALLER_INPUTS, _fractions_of_input("sequence_length")),
     Alternative("image_size", Cost.SMALLER_INPUTS, _fractions_of_input("image_size")),
-    Alternative("lora_dropout", Cost.NO_ADAPTER_DROPOUT, _fixed(0.0)),
-    Alternative("lora_variant", Cost.FEWER_ADAPTERS, lambda spec: [PLAIN] if spec.lora_variant == DORA else []),
-    Alternative("four_bit_compute", Cost.ROUNDING, lambda spec: [AUTO] if spec.four_bit_compute == "fp32" else []),
+    Alternative("lora_dropout", Cost.NO_ADAPTER_DROPOUT, _value(0.0)),
+    Alternative("lora_variant", Cost.FEWER_ADAPTERS, _value(PLAIN, lambda spec: spec.lora_variant == DORA)),
+    Alternative("four_bit_compute", Cost.ROUNDING, _value(AUTO, lambda spec: spec.four_bit_compute == "fp32")),
     Alternative("four_bit_format", Cost.ROUNDED_SCALES, _double_quantisation),
-    Alternative("four_bit_output_layer", Cost.ROUNDED_WEIGHTS, _output_layer),
+    Alternative(
+        "four_bit_output_layer",
+        Cost.ROUNDED_WEIGHTS,
+        _value(True, lambda spec: spec.load_in_4bit and spec.workload.task == "text-generation"),
+    ),
     Alternative("lora_targets", Cost.FEWER_ADAPTERS, _fewer_adapters),
-    Alternative("lora_rank", Cost.OTHER_WEIGHTS, lambda spec: [16] if spec.lora_rank is None else []),
-    Alternative("load_in_4bit", Cost.ROUNDED_WEIGHTS, _fixed(True), needs="lora_rank"),
+    Alternative("lora_rank", Cost.OTHER_WEIGHTS, _value(16, lambda spec: spec.lora_rank is None)),
+    Alternative("load_in_4bit", Cost.ROUNDED_WEIGHTS, _value(True), needs="lora_rank"),
 )
 
 

@@ -18,7 +18,6 @@ from ..settings.step_settings import FREED
 from ..spec import RunSpec
 from .alternatives import (
     BATCH_NORM_NOTE,
-    COSTS,
     Changes,
     Cost,
     changed,
@@ -220,14 +219,12 @@ class _Tried:
             label = f"{label} + {pieces}" if changes else pieces
         if any(variant.label == label for variant in self.variants):
             return
-        texts = dict(COSTS)
-        if self.spec.workload.architecture == "cnn":
-            texts[Cost.SMALLER_PIECES] += f"; {BATCH_NORM_NOTE}"
+        of_pieces = f"; {BATCH_NORM_NOTE}" if self.spec.workload.architecture == "cnn" else ""
         self.variants.append(
             Variant(
                 label=label,
                 settings={change.setting: change.value for change in changes},
-                costs=tuple(texts[cost] for cost in sorted({*costs})),
+                costs=tuple(f"{c.text}{of_pieces if c is Cost.SMALLER_PIECES else ''}" for c in sorted({*costs})),
                 batch_size=self.batch_size,
                 memory_bytes=memory_bytes,
                 fits=memory_bytes <= found.made.limit_bytes,

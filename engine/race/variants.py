@@ -82,8 +82,7 @@ def _is_half(spec: RunSpec) -> str | None:
 
 
 def _has_large_outputs(spec: RunSpec) -> str | None:
-    is_large = spec.workload.has_cache or spec.workload.task == "image-segmentation"
-    return None if is_large else "the model's outputs are small"
+    return None if spec.workload.has_large_outputs else "the model's outputs are small"
 
 
 CHANGES = {

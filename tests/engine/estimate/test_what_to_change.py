@@ -7,7 +7,7 @@ import json
 import pytest
 
 from engine.errors import EstimateImpossible
-from engine.estimate.alternatives import ALTERNATIVES, COSTS, Cost, label_of, single_changes
+from engine.estimate.alternatives import ALTERNATIVES, Cost, label_of, single_changes
 from engine.estimate.what_to_change import Evaluated, Scope, WhatToChange, what_to_change
 from engine.from_json import from_json
 from engine.spec import SETTINGS, RunSpec
@@ -131,7 +131,7 @@ def test_lines_of_the_loop_come_first_alone_and_together() -> None:
     ]
     together = tried(Scope.FIRST, 39, Device(outputs=(50, 1), without_cache=(50, 1)), "gpt2-lm")
     assert together.advice == ("released outputs + no key-value cache",)
-    assert together.advised[0].costs == (COSTS[Cost.ONE_LINE],)
+    assert together.advised[0].costs == (Cost.ONE_LINE.text,)
 
 
 def test_a_loss_in_chunks_is_offered_to_language_models_with_their_logits_kept_or_recomputed() -> None:
@@ -185,7 +185,7 @@ def test_lora_with_4_bits_is_one_change_with_the_costs_of_both() -> None:
     assert found.advice == (QLORA,)
     (advised,) = found.advised
     assert advised.settings == {"lora_rank": 16, "load_in_4bit": True}
-    assert advised.costs == (COSTS[Cost.OTHER_WEIGHTS], COSTS[Cost.ROUNDED_WEIGHTS])
+    assert advised.costs == (Cost.OTHER_WEIGHTS.text, Cost.ROUNDED_WEIGHTS.text)
     assert [each.label for each in found.variants[-2:]] == ["LoRA rank 16", QLORA]  # the costliest of all, and last
     assert from_json(WhatToChange, json.loads(json.dumps(found.to_dict()))) == found
 
@@ -206,7 +206,7 @@ def test_weights_of_4_bits_are_never_estimated_without_adapters(scope: Scope) ->
 
 def test_where_adapters_are_trained_already_4_bits_are_a_change_by_themselves() -> None:
     found = tried(Scope.SINGLE, 64, Device(load_in_4bit=(150, 2)), lora_rank=8, optimizer="none")
-    assert {each.label: each.costs for each in found.variants}["4-bit base weights"] == (COSTS[Cost.ROUNDED_WEIGHTS],)
+    assert {each.label: each.costs for each in found.variants}["4-bit base weights"] == (Cost.ROUNDED_WEIGHTS.text,)
     assert not any("LoRA rank" in each.label for each in found.variants)  # another rank would be no saving
 
 
@@ -214,8 +214,8 @@ def test_where_adapters_are_trained_fewer_layers_and_no_dropout_are_changes_with
     settings = {"lora_rank": 8, "lora_dropout": 0.1, "optimizer": "none"}
     found = tried(Scope.SINGLE, 64, Device(lora_targets=(150, 2), lora_dropout=(120, 3)), **settings)
     costs = {each.label: each.costs for each in found.variants}
-    assert costs["LoRA targets attention"] == (COSTS[Cost.FEWER_ADAPTERS],)
-    assert costs["LoRA dropout 0.0"] == (COSTS[Cost.NO_ADAPTER_DROPOUT],)
+    assert costs["LoRA targets attention"] == (Cost.FEWER_ADAPTERS.text,)
+    assert costs["LoRA dropout 0.0"] == (Cost.NO_ADAPTER_DROPOUT.text,)
     fp4 = {"lora_rank": 8, "load_in_4bit": True, "four_bit_format": "fp4", "four_bit_compute": "fp32"}
     labels = {each.label for each in tried(Scope.SINGLE, 64, Device(), **fp4, optimizer="none").variants}
     assert {"fp4-dq 4-bit format", "auto 4-bit compute type"} <= labels
