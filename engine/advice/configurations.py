@@ -21,7 +21,7 @@ _NOT_MEASURED = "{name} keeps buffers of its own, which were not measured here: 
 def deepspeed(recipe: Recipe) -> Snippet | NoSnippet:
     """Write DeepSpeed's configuration without ZeRO, as the training was measured, and the call that takes it."""
     title = "DeepSpeed"
-    if recipe.precision == PURE_BF16:
+    if recipe.spec.precision == PURE_BF16:
         return NoSnippet(title, "it takes weights and optimizer in bf16 alone only with ZeRO, which was not measured")
     if recipe.loss is not None:
         return NoSnippet(title, "its engine takes the loss that the whole model returns")
@@ -35,7 +35,7 @@ def deepspeed(recipe: Recipe) -> Snippet | NoSnippet:
         "gradient_accumulation_steps": recipe.accumulation_steps,
         "zero_optimization": {"stage": 0},
     }
-    if dtype := _AUTOCAST.get(recipe.precision):
+    if dtype := _AUTOCAST.get(recipe.spec.precision):
         config["torch_autocast"] = {"enabled": True, "dtype": dtype}
     python = [
         *recipe.yours_lines(),
@@ -61,7 +61,7 @@ def torchtitan(recipe: Recipe) -> Snippet | NoSnippet:
     title = "torchtitan"
     if recipe.workload.task != "text-generation":
         return NoSnippet(title, "it trains language models")
-    if recipe.precision == "fp16":
+    if recipe.spec.precision == "fp16":
         return NoSnippet(title, "it has no fp16")
     if recipe.adapters.lora_rank is not None:
         return NoSnippet(title, "adapters of peft are not its own")
@@ -69,21 +69,21 @@ def torchtitan(recipe: Recipe) -> Snippet | NoSnippet:
         return NoSnippet(title, "it has a loss of its own, which is not the one that was measured")
     if recipe.has_optimizer_of_each_weight:
         return NoSnippet(title, STEPS_AFTER_BACKWARD if recipe.frees_gradients else OPTIMIZER_OF_EACH)
-    if recipe.offloads_activations:
+    if recipe.spec.offload_activations:
         return NoSnippet(title, "its offloading is its own, and torch's save_on_cpu was measured")
-    if recipe.sequences != FULL:
-        return NoSnippet(title, f"it makes full rows of its own data, and {recipe.sequences} ones were measured")
+    if recipe.spec.sequences != FULL:
+        return NoSnippet(title, f"it makes full rows of its own data, and {recipe.spec.sequences} ones were measured")
     if recipe.torch_optimizer.class_name not in ("Adam", "AdamW"):
         return NoSnippet(
             title, f"its usual optimizers are Adam and AdamW, and {recipe.torch_optimizer.label} was measured"
         )
-    dtype = "bfloat16" if recipe.precision == PURE_BF16 else "float32"
-    compute = "bfloat16" if recipe.precision in ("bf16", PURE_BF16) else "float32"
+    dtype = "bfloat16" if recipe.spec.precision == PURE_BF16 else "float32"
+    compute = "bfloat16" if recipe.spec.precision in ("bf16", PURE_BF16) else "float32"
     implementation = "fused" if recipe.torch_optimizer.options.get("fused") else "foreach"
     lines = [
         "# in your function of config_registry.py, where `config` is its Trainer.Config; learning_rate is yours",
         "from torchtitan.components.optimizer import OptimizersContainer, ParamGroupConfig",
-        *(["from torchtitan.distributed.activation_checkpoint import FullAC"] if recipe.gradient_checkpointing else []),
+        *(["from torchtitan.distributed.activation_checkpoint import FullAC"] if recipe.checkpoints else []),
         "",
         f"config.training.local_batch_size = {recipe.micro_batch_size}",
         f"config.training.global_batch_size = {recipe.global_batch_size}",
@@ -95,7 +95,7 @@ def torchtitan(recipe: Recipe) -> Snippet | NoSnippet:
         '    optimizer_kwargs={"lr": learning_rate},',
         ")",
         f'config.optimizer = OptimizersContainer.Config(param_groups=[weights], implementation="{implementation}")',
-        f"config.activation_checkpoint = {'FullAC.Config()' if recipe.gradient_checkpointing else 'None'}",
+        f"config.activation_checkpoint = {'FullAC.Config()' if recipe.checkpoints else 'None'}",
     ]
     accumulation = f"It accumulates {recipe.accumulation_steps} micro-batches a step on {recipe.devices} device(s). "
     own = "torchtitan trains its own model of this kind, so its memory is another than what was measured here."

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..catalog import Workload
 from ..catalog.stored_workload import stored_workload
+from ..documents.stored import StoredSpec
 from ..race.lines import DECODER_WITHOUT_CACHE, ENABLING_CHECKPOINTING, TF32, without_cache
 from ..settings.adapter_settings import BF16, AdapterSettings
 from ..settings.loop_settings import LoopSettings
@@ -15,7 +16,7 @@ from ..settings.lora_options import TRAINED_HEADS, FourBits, lora_options
 from ..settings.optimizers import OPTIMIZERS, Optimizer
 from ..settings.rank_settings import DDP
 from ..settings.spec_checks import settings_of
-from ..settings.step_settings import BEFORE_FORWARD, FREED, FULL, PACKED, PADDED, PURE_BF16
+from ..settings.step_settings import FREED, PACKED, PADDED, PURE_BF16
 from ..spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS
 from ..text.units import format_bytes
 from .language_model_loss import LanguageModelLoss
@@ -48,28 +49,33 @@ class Recipe:
     """One training. `limit_bytes` is the memory limit, None for a whole card; `capacity_bytes` the card's memory."""
 
     workload: Workload
+    spec: StoredSpec
     device_kind: str
-    precision: str
-    optimizer: str
-    gradient_checkpointing: bool
-    adapters: AdapterSettings
-    sequences: str
-    loop: LoopSettings
-    is_train_mode: bool
-    input_size: int
     micro_batch_size: int
     accumulation_steps: int
     devices: int
     limit_bytes: int | None = None
     capacity_bytes: int | None = None
-    frees_gradients: bool = False
-    offloads_activations: bool = False
-    offloads_optimizer: bool = False
-    clips_gradients: bool = False
-    holds_gradients: bool = False
-    """Whether the last step's gradients are there during the forward pass."""
-    has_exchange: bool = False
-    """Whether the known memory has what several devices need to exchange gradients."""
+
+    @property
+    def adapters(self) -> AdapterSettings:
+        return AdapterSettings(**{name: getattr(self.spec, name) for name in settings_of(AdapterSettings)})
+
+    @property
+    def loop(self) -> LoopSettings:
+        return LoopSettings(**{name: getattr(self.spec, name) for name in settings_of(LoopSettings)})
+
+    @property
+    def input_size(self) -> int:
+        return self.spec.get(self.workload.input_field) or self.workload.default_input_size
+
+    @property
+    def checkpoints(self) -> bool:
+        return bool(self.spec.gradient_checkpointing) and self.workload.library_has_checkpointing
+
+    @property
+    def frees_gradients(self) -> bool:
+        return bool(self.spec.gradients == FREED)
 
     @property
     def global_batch_size(self) -> int:
@@ -77,11 +83,11 @@ class Recipe:
 
     @property
     def has_optimizer_of_each_weight(self) -> bool:
-        return self.frees_gradients or self.offloads_optimizer
+        return self.frees_gradients or self.spec.offload_optimizer
 
     @property
     def torch_optimizer(self) -> Optimizer:
-        return OPTIMIZERS[self.optimizer]
+        return OPTIMIZERS[self.spec.optimizer]
 
     @property
     def is_of_transformers(self) -> bool:
@@ -120,7 +126,7 @@ class Recipe:
             "weights = [weight for weight in model.parameters() if weight.requires_grad]",
             f"optimizers = {{weight: {self.optimizer_call('[weight]')} for weight in weights}}",
             *(modes if self.torch_optimizer.has_modes else []),
-            *(self._lines_keeping_state_on_host() if self.offloads_optimizer else []),
+            *(self._lines_keeping_state_on_host() if self.spec.offload_optimizer else []),
             *(self._lines_stepping_in_backward() if self.frees_gradients else []),
         ]
 
@@ -158,7 +164,7 @@ class Recipe:
 
     def saving(self, *lines: str) -> list[str]:
         """Return the lines of a forward pass; with what it saves in the host's memory, where that was measured."""
-        if not self.offloads_activations:
+        if not self.spec.offload_activations:
             return list(lines)
         pinned = "pin_memory=True" if self.device_kind == "cuda" else ""
         return [f"with torch.autograd.graph.save_on_cpu({pinned}):", *(f"    {line}" for line in lines)]
@@ -168,16 +174,16 @@ class Recipe:
         model = loaded if self.adapters.is_quantized else "model"
         yours = [model, "dataset (its samples are dicts of tensors)", "learning_rate", *more]
         lines = [f"# yours: {', '.join(yours)}"]
-        if (rows := _ROWS.get(self.sequences)) is not None:
+        if (rows := _ROWS.get(self.spec.sequences)) is not None:
             lines.append(f"# a sample is a row of {self.input_size:,} tokens, {rows}")
         return lines
 
-    def model_lines(self, *, checkpoints: bool = True) -> list[str]:
+    def model_lines(self, *, with_checkpointing: bool = True) -> list[str]:
         if self.adapters.is_quantized:
             lines = self._lines_loading_quantized()
         else:
-            lines = ["model = model.to(torch.bfloat16)"] if self.precision == PURE_BF16 else []
-        if self.sequences == PACKED:
+            lines = ["model = model.to(torch.bfloat16)"] if self.spec.precision == PURE_BF16 else []
+        if self.spec.sequences == PACKED:
             lines.append(f"{without_cache()}  # with a cache a packed row counts as one sequence")
         elif self.loop.without_cache:
             lines.append(f"{without_cache()}  # training never reads it")
@@ -193,13 +199,13 @@ class Recipe:
             if not is_fp32 and self.adapters.is_quantized:
                 lines += ["for weight in model.parameters():", "    if weight.requires_grad:"]
                 lines.append("        weight.data = weight.data.bfloat16()  # as the model's other weights")
-        if checkpoints and self.gradient_checkpointing:
+        if with_checkpointing and self.checkpoints:
             lines.append(ENABLING_CHECKPOINTING[self.workload.library])
         return lines
 
     def _lines_loading_quantized(self) -> list[str]:
         """Write the loading, in which weights are quantised; the others get the dtype that was measured."""
-        how = FourBits.of(self.adapters, self.precision)
+        how = FourBits.of(self.adapters, self.spec.precision)
         in_4_bits = [
             "    load_in_4bit=True,",
             f"    bnb_4bit_quant_type={_written(how.quant_type)},",
@@ -237,7 +243,7 @@ class Recipe:
 
     @property
     def _loaded_dtype(self) -> str:
-        return "bfloat16" if self.precision == PURE_BF16 else "float32"
+        return "bfloat16" if self.spec.precision == PURE_BF16 else "float32"
 
     def _device_map(self) -> str:
         """Write the device onto which a process loads its weights: of several processes, each gets its launcher's."""
@@ -258,9 +264,9 @@ class Recipe:
 
     def precision_lines(self) -> list[str]:
         """Return the process's switches for TensorFloat-32, which cuDNN uses by default."""
-        if self.device_kind != "cuda" or self.precision not in ("fp32", "tf32"):
+        if self.device_kind != "cuda" or self.spec.precision not in ("fp32", "tf32"):
             return []
-        if self.precision == "tf32":
+        if self.spec.precision == "tf32":
             return list(TF32)
         return ["torch.backends.cudnn.allow_tf32 = False"] if self.workload.architecture == "cnn" else []
 
@@ -281,47 +287,9 @@ def not_written(spec: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _stored(spec: Mapping[str, Any], group: type) -> dict[str, Any]:
-    """Return the settings of a group as a stored spec has them; one from before a setting has its default."""
-    return {name: spec.get(name, DEFAULTS[name]) for name in settings_of(group)}
-
-
-def recipe_of(
-    spec: Mapping[str, Any],
-    *,
-    micro_batch_size: int,
-    accumulation_steps: int,
-    devices: int,
-    device_kind: str,
-    limit_bytes: int | None,
-    capacity_bytes: int | None,
-) -> Recipe | None:
+def recipe_of(spec: Mapping[str, Any], **how: Any) -> Recipe | None:
     """Make the recipe of a stored spec; None for a command, a model no longer offered, and no optimizer."""
     workload, optimizer = stored_workload(spec), OPTIMIZERS.get(spec.get("optimizer", ""))
-    if workload is None or optimizer is None or optimizer.class_name is None:
+    if workload is None or optimizer is None or optimizer.class_name is None or "precision" not in spec:
         return None
-    if "precision" not in spec:
-        return None
-    return Recipe(
-        workload=workload,
-        device_kind=device_kind,
-        precision=spec["precision"],
-        optimizer=spec["optimizer"],
-        gradient_checkpointing=bool(spec.get("gradient_checkpointing")) and workload.library_has_checkpointing,
-        adapters=AdapterSettings(**_stored(spec, AdapterSettings)),
-        sequences=spec.get("sequences", FULL),
-        loop=LoopSettings(**_stored(spec, LoopSettings)),
-        is_train_mode=spec.get("mode", "train") == "train",
-        input_size=spec.get(workload.input_field) or workload.default_input_size,
-        micro_batch_size=micro_batch_size,
-        accumulation_steps=accumulation_steps,
-        devices=devices,
-        limit_bytes=limit_bytes,
-        capacity_bytes=capacity_bytes,
-        frees_gradients=spec.get("gradients") == FREED,
-        offloads_activations=bool(spec.get("offload_activations")),
-        offloads_optimizer=bool(spec.get("offload_optimizer")),
-        clips_gradients=bool(spec.get("clip_grad_norm")),
-        holds_gradients=spec.get("zero_grad", BEFORE_FORWARD) != BEFORE_FORWARD,
-        has_exchange=bool(spec.get("strategy")),
-    )
+    return Recipe(workload, StoredSpec(spec), **how)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..race.lines import FREEING_IN_LIGHTNING
+from ..settings.step_settings import BEFORE_FORWARD
 from .recipe import Recipe
 
 PYTHON, JSON = "python", "json"
@@ -71,13 +72,13 @@ def trainer(recipe: Recipe) -> Snippet | NoSnippet:
         return NoSnippet(title, reason)
     options = "".join(f', "{name}": {value!r}' for name, value in recipe.torch_optimizer.options.items())
     class_and_options = f'({recipe.torch_optimizer.path}, {{"lr": learning_rate{options}}})'
-    has_name = recipe.optimizer in _TRAINER_OPTIMIZERS
+    has_name = recipe.spec.optimizer in _TRAINER_OPTIMIZERS
     optimizer = "" if has_name else f", optimizer_cls_and_kwargs={class_and_options}"
     made = f"(model=model, args=arguments, train_dataset=dataset{optimizer})"
     training = [f"Trainer{made}.train()"]
     if recipe.loss is not None:
         training = _training_with_own_loss(recipe, made)
-    elif recipe.offloads_activations:
+    elif recipe.spec.offload_activations:
         training = _training_with_offload(recipe, made)
     body = [
         "arguments = TrainingArguments(",
@@ -86,9 +87,9 @@ def trainer(recipe: Recipe) -> Snippet | NoSnippet:
         ")",
         *training,
     ]
-    switches = _switches(recipe, with_tf32=recipe.precision != "tf32")  # an argument switches TF32 on
+    switches = _switches(recipe, with_tf32=recipe.spec.precision != "tf32")  # an argument switches TF32 on
     start = f"# Start it with: torchrun --nproc-per-node {recipe.devices} train.py (plain python uses nn.DataParallel)"
-    lines = [*([start] if recipe.devices > 1 else []), *switches, *recipe.model_lines(checkpoints=False), *body]
+    lines = [*([start] if recipe.devices > 1 else []), *switches, *recipe.model_lines(with_checkpointing=False), *body]
     imports = ["from transformers import Trainer, TrainingArguments"]
     return Snippet(
         "transformers", title, PYTHON, _code(recipe, imports, lines), note=_note(recipe, _short_last_step(recipe))
@@ -104,11 +105,11 @@ def _arguments_of_trainer(recipe: Recipe) -> list[str]:
         "learning_rate=learning_rate",
         "num_train_epochs=1",
     ]
-    arguments += [] if recipe.clips_gradients else ["max_grad_norm=0"]  # it clips by default
-    name = _TRAINER_OPTIMIZERS.get(recipe.optimizer)
-    arguments += [f'optim="{name}"', *_WITH_OPTIMIZER.get(recipe.optimizer, ())] if name else []
-    arguments += [_TRAINER_PRECISIONS[recipe.precision]] if recipe.precision in _TRAINER_PRECISIONS else []
-    if recipe.gradient_checkpointing:
+    arguments += [] if recipe.spec.clip_grad_norm else ["max_grad_norm=0"]  # it clips by default
+    name = _TRAINER_OPTIMIZERS.get(recipe.spec.optimizer)
+    arguments += [f'optim="{name}"', *_WITH_OPTIMIZER.get(recipe.spec.optimizer, ())] if name else []
+    arguments += [_TRAINER_PRECISIONS[recipe.spec.precision]] if recipe.spec.precision in _TRAINER_PRECISIONS else []
+    if recipe.checkpoints:
         arguments += ["gradient_checkpointing=True", 'gradient_checkpointing_kwargs={"use_reentrant": False}']
     return [*arguments, *(["use_cpu=True"] if recipe.device_kind == "cpu" else [])]
 
@@ -143,7 +144,7 @@ def accelerate(recipe: Recipe) -> Snippet | NoSnippet:
     title = "Accelerate"
     if (reason := _no_fp16(recipe) or _no_own_loss(recipe) or _not_freed_here(recipe)) is not None:
         return NoSnippet(title, reason)
-    if recipe.offloads_optimizer:
+    if recipe.spec.offload_optimizer:
         return NoSnippet(title, OPTIMIZER_OF_EACH)
     on_cpu = ", cpu=True" if recipe.device_kind == "cpu" else ""
     prepared = [
@@ -152,7 +153,7 @@ def accelerate(recipe: Recipe) -> Snippet | NoSnippet:
     ]
     if recipe.frees_gradients:
         prepared = ["model, loader = accelerator.prepare(model, loader)", *recipe.lines_of_optimizers()]
-    mixed = f'"{recipe.precision}"' if recipe.precision in _DTYPES else '"no"'
+    mixed = f'"{recipe.spec.precision}"' if recipe.spec.precision in _DTYPES else '"no"'
     lines = [
         *_switches(recipe),
         "# the gradients left over at the end of an epoch go on into the next: every step sees the whole global batch",
@@ -181,7 +182,7 @@ def lightning(recipe: Recipe) -> Snippet | NoSnippet:
     if recipe.device_kind not in _LIGHTNING_DEVICES:
         return NoSnippet(title, f"it has no accelerator for {recipe.device_kind}")
     # for pure bf16 too: it converts nothing, while "bf16-true" would convert the adapters, which were measured in fp32
-    precision = _LIGHTNING_PRECISIONS.get(recipe.precision, "32-true")
+    precision = _LIGHTNING_PRECISIONS.get(recipe.spec.precision, "32-true")
     lines = [
         *_switches(recipe),
         *recipe.model_lines(),
@@ -198,7 +199,7 @@ def lightning(recipe: Recipe) -> Snippet | NoSnippet:
         "    def configure_optimizers(self):",
         *(f"        {line}" for line in recipe.optimizer_lines("self.parameters()")),
         "        return optimizer",
-        *([] if recipe.holds_gradients else _FREEING_GRADIENTS),
+        *(_FREEING_GRADIENTS if recipe.spec.zero_grad == BEFORE_FORWARD else []),
         "",
         _loader(recipe),
         "trainer = lightning.Trainer(",
@@ -222,9 +223,9 @@ def plain_torch(recipe: Recipe) -> Snippet | NoSnippet:
         )
     if (reason := _not_freed_here(recipe)) is not None:
         return NoSnippet("Plain PyTorch", reason)
-    scaler = recipe.precision == "fp16"
+    scaler = recipe.spec.precision == "fp16"
     forward, indent = [f"loss = {_loss(recipe)}"], "    "
-    if dtype := _DTYPES.get(recipe.precision):
+    if dtype := _DTYPES.get(recipe.spec.precision):
         forward = [f'with torch.autocast("{recipe.device_kind}", dtype={dtype}):', f"    loss = {_loss(recipe)}"]
     forward = [f"    {line}" for line in recipe.saving(*forward)]
     part = f"loss / {recipe.accumulation_steps}" if recipe.accumulation_steps > 1 else "loss"
@@ -233,7 +234,7 @@ def plain_torch(recipe: Recipe) -> Snippet | NoSnippet:
     )
     step = ["scaler.step(optimizer)", "scaler.update()"] if scaler else ["optimizer.step()"]
     step = [] if recipe.frees_gradients else [*step, "optimizer.zero_grad()"]
-    if recipe.offloads_optimizer and step:
+    if recipe.spec.offload_optimizer and step:
         step = ["for optimizer in optimizers.values():", *(f"    {line}" for line in step)]
     if recipe.accumulation_steps > 1:
         forward_steps = [
@@ -293,13 +294,13 @@ def _loader(recipe: Recipe) -> str:
 
 
 def _mode(recipe: Recipe) -> str:
-    return "model.train()" if recipe.is_train_mode else "model.eval()"
+    return "model.train()" if recipe.spec.mode == "train" else "model.eval()"
 
 
 def _not_with_own_steps(recipe: Recipe) -> str | None:
     if recipe.frees_gradients:
         return STEPS_AFTER_BACKWARD
-    return OPTIMIZER_OF_EACH if recipe.offloads_optimizer else _no_fp16(recipe)
+    return OPTIMIZER_OF_EACH if recipe.spec.offload_optimizer else _no_fp16(recipe)
 
 
 def _not_freed_here(recipe: Recipe) -> str | None:
@@ -309,7 +310,7 @@ def _not_freed_here(recipe: Recipe) -> str | None:
 
 
 def _no_fp16(recipe: Recipe) -> str | None:
-    if recipe.precision == "fp16" and recipe.device_kind == "cpu":
+    if recipe.spec.precision == "fp16" and recipe.device_kind == "cpu":
         return "it has no fp16 with gradient scaling on a CPU"
     return None
 
@@ -330,10 +331,11 @@ def _short_last_step(recipe: Recipe) -> str:
 
 
 def _note(recipe: Recipe, *more: str) -> str:
-    mode = "" if recipe.is_train_mode else "It was measured with dropout off; with dropout a step takes more memory."
+    is_train_mode = recipe.spec.mode == "train"
+    mode = "" if is_train_mode else "It was measured with dropout off; with dropout a step takes more memory."
     several = (
         ""
-        if recipe.devices == 1 or recipe.has_exchange
+        if recipe.devices == 1 or recipe.spec.strategy
         else "It was measured on one device; what several need to exchange gradients is not in it."
     )
     return " ".join(text for text in (*more, mode, several) if text)

@@ -95,7 +95,7 @@ def test_code_trains_with_exactly_the_batch_the_precision_and_the_optimizer_that
     assert len(seen.dtypes) == len(seen.batch_sizes) * (2 if training.get("gradient_checkpointing") else 1)
     weights = list(model.parameters())
     assert {weight.dtype for weight in weights} == {
-        torch.bfloat16 if planned.precision == "bf16-pure" else torch.float32
+        torch.bfloat16 if planned.spec.precision == "bf16-pure" else torch.float32
     }
     learned = [not torch.equal(new.float(), old) for new, old in zip(weights, before, strict=False)]
     assert any(weight.requires_grad for weight in weights)
