@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from .errors import TimeIsUp
 from .results.result_file import Document
+from .spec import SCHEMA
 
 Emit = Callable[[dict[str, Any]], None]
 """Called with each event of a run, in order."""
@@ -59,6 +60,9 @@ class Execution:
     def emit_event(self, event: str, **content: Any) -> None:
         self._emitted_at = time.monotonic()
         self.emit(event_of(event, self._emitted_at - self._started, **content))
+
+    def begin(self, spec: Any, **content: Any) -> None:
+        self.emit_event("started", schema=SCHEMA, spec=spec.to_dict(), **content)
 
     def log(self, message: str, level: str = "info") -> None:
         self.emit_event("log", level=level, message=message)

@@ -35,7 +35,7 @@ from .search.foreign_memory import GROWTH_BYTES, bytes_taken_by_others, without_
 from .search.reserve import largest_with_reserve, sizes_with_reserve
 from .search.unguided import Found, SearchLimits, Trial, Try, curve_sizes, next_soak_size
 from .settings.lora_targets import describe_targets
-from .spec import MEMORY_STEPS, SCHEMA, RunSpec
+from .spec import MEMORY_STEPS, RunSpec
 from .speed.comparison import Comparison, SpeedComparison, TimedBlock, candidates_of, comparison_lines
 from .speed.reasons import LEFT_OUT, ONE_SIZE, RUN_ENDED, STOPPED, TIMING_FAILED
 from .sweep import Sweep
@@ -133,7 +133,7 @@ class WorkerSweep(Sweep):
         return self.worker.device
 
     def run(self) -> RunResult:
-        self.execution.emit_event("started", schema=SCHEMA, spec=self.spec.to_dict())
+        self.execution.begin(self.spec)
         if (layers := describe_targets(self.spec.lora_targets, self.spec.workload)) is not None:
             self.execution.log(layers)
         is_search = self.spec.check_batch_size is None

@@ -13,6 +13,7 @@ from itertools import count
 
 from ..errors import SpecError
 from ..results.result import Point
+from ..results.stats import memory_between
 
 SENSIBLE_SHARE = 0.5
 """Share of the recommended micro-batch. A smaller one wastes so much speed that another global batch is suggested."""
@@ -31,17 +32,10 @@ class MeasuredMemory:
     gradients_bytes: int | None
 
     def of(self, batch_size: int) -> int | None:
-        """Return what this size takes at most: its measured memory, or the line between its measured neighbours.
-
-        Memory against batch size is convex, so it is below that line.
-        """
+        """Return what this size takes at most, by its measured memory or that of its neighbours."""
         known = {size: point.memory_bytes for size, point in self.points.items() if point.memory_bytes is not None}
-        above = min((size for size in known if size >= batch_size), default=None)
-        below = max((size for size in known if size <= batch_size), default=above)
-        if above is None or below is None:
-            return None
-        share = (batch_size - below) / (above - below) if above > below else 0.0
-        return math.ceil(known[below] + share * (known[above] - known[below]))
+        taken = memory_between(known, batch_size)
+        return None if taken is None else math.ceil(taken)
 
     def holds_all_gradients_too(self, batch_size: int) -> bool | None:
         """Whether this size fits together with the gradients of earlier micro-batches; None where that is unknown.

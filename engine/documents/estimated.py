@@ -13,6 +13,7 @@ from ..estimate.types import Estimate, EstimateAt
 from ..estimate.what_to_change import WhatToChange
 from ..from_json import from_json
 from ..results.result import Probe
+from ..results.stats import memory_between
 from .stored import Parts, ReadBack, StoredSpec, from_document, read_parts
 
 
@@ -48,17 +49,9 @@ class EstimatedCard(Estimate, ReadBack):
         return point.device_used_bytes or 0 if is_whole else point.memory_bytes
 
     def memory_at_most(self, batch_size: int) -> int | None:
-        """Return the memory of a size, or a bound on it from the estimated sizes around; None above all that fit.
-
-        Memory grows with the batch and is convex, so a straight line between two sizes is never too low.
-        """
-        points = [(point.batch_size, self.memory_bytes(point)) for point in self.points if point.fits]
-        above = next((point for point in points if point[0] >= batch_size), None)
-        below = next((point for point in reversed(points) if point[0] <= batch_size), None)
-        if above is None or below is None or above == below:
-            return above[1] if above else None
-        share = (batch_size - below[0]) / (above[0] - below[0])
-        return round(below[1] + share * (above[1] - below[1]))
+        """Return the memory of a size, or a bound on it from the estimated sizes around; None above all that fit."""
+        taken = memory_between({at.batch_size: self.memory_bytes(at) for at in self.at if at.fits}, batch_size)
+        return None if taken is None else round(taken)
 
 
 @dataclass(frozen=True, slots=True)

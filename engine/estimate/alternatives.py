@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from itertools import combinations, product
+from itertools import chain, combinations
 from typing import Any
 
 from ..settings.adapter_settings import AUTO, DORA, DOUBLE, PLAIN
@@ -210,10 +210,10 @@ def lines_together(singles: Sequence[Changes]) -> list[Changes]:
     return [tuple(lines)] if len(lines) > 1 else []
 
 
-def pairs(singles: Sequence[Changes]) -> list[Changes]:
-    """Return pairs of changes to different settings; the pair whose costlier change costs least comes first."""
-    found = [(*one, *other) for one, other in combinations(singles, 2) if _axis(one) != _axis(other)]
-    return sorted(found, key=costs_of)
+def together(singles: Sequence[Changes], count: int) -> list[Changes]:
+    """Return so many changes to different settings at once; those whose costliest change costs least come first."""
+    several = (parts for parts in combinations(singles, count) if len(set(map(_axis, parts))) == count)
+    return sorted((tuple(chain(*parts)) for parts in several), key=costs_of)
 
 
 def whole_grid(singles: Sequence[Changes]) -> list[Changes]:
@@ -223,10 +223,8 @@ def whole_grid(singles: Sequence[Changes]) -> list[Changes]:
     double the grid each time.
     """
     shown = [each for each in singles if each[0].cost not in _NOT_IN_GRID]
-    names = list(dict.fromkeys(map(_axis, shown)))
-    axes: list[list[Changes]] = [[(), *(each for each in shown if _axis(each) == name)] for name in names]
-    combined = [tuple(change for part in parts for change in part) for parts in product(*axes)]
-    return sorted(filter(None, combined), key=lambda changes: (len(changes), costs_of(changes)))
+    grid = chain(*(together(shown, count) for count in range(1, len(set(map(_axis, shown))) + 1)))
+    return sorted(grid, key=lambda changes: (len(changes), costs_of(changes)))
 
 
 _NOT_IN_GRID = frozenset(

@@ -22,7 +22,7 @@ from .gpus import Gpu
 from .largest import Largest, LargestOf, candidates_of, largest_of
 from .predict import Replays, check, estimate
 from .smallest_card import smallest_gpu
-from .types import SCHEMA, Estimate
+from .types import Estimate
 from .what_to_change import Evaluated, Scope, WhatToChange, what_to_change
 
 Answer = WhatToChange | Frontier | Largest
@@ -62,7 +62,7 @@ class Estimator:
         if largest is not None:
             candidates_of(self._spec, largest)  # refuses before anything is traced
         ids = ["cpu" if gpu is None else gpu.id for gpu in gpus]
-        self._execution.emit_event("started", schema=SCHEMA, spec=self._spec.to_dict(), gpus=ids)
+        self._execution.begin(self._spec, gpus=ids)
         if (layers := describe_targets(self._spec.lora_targets, self._spec.workload)) is not None:
             self._execution.log(layers)
         able = self._able(gpus)

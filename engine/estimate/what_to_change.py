@@ -24,8 +24,8 @@ from .alternatives import (
     costs_of,
     label_of,
     lines_together,
-    pairs,
     single_changes,
+    together,
     whole_grid,
 )
 from .types import Estimate, Judged, safe_bytes
@@ -141,7 +141,7 @@ def what_to_change(
     if not tried.is_found:
         for changes in singles:
             tried.in_pieces(changes)
-        rest = pairs(singles) if scope is not Scope.GRID else []
+        rest = together(singles, 2) if scope is not Scope.GRID else []
         tried.all_of(rest, enough or ENOUGH_PAIRS)
     safe = [] if tried.variants[0].is_safe else [variant for variant in tried.variants if variant.is_safe]
     safe.sort(key=lambda variant: (variant.changes_count, variant.order))  # stable: milder values stay first

@@ -33,7 +33,7 @@ from ..race.variants import label_of_entry, settings_of_entry
 from ..results.losses import Losses
 from ..results.result import DeviceFacts, Outcome, Reason
 from ..runner import Hold, WorkerSweep, own_worker
-from ..spec import MEMORY_STEPS, SCHEMA, RunSpec
+from ..spec import MEMORY_STEPS, RunSpec
 from ..speed.comparison import TimedBlock
 from ..speed.rounds import describe_load
 from ..text.units import format_duration
@@ -104,7 +104,7 @@ class _Running:
         return self.worker.device
 
     def run(self) -> FasterResult:
-        self.execution.emit_event("started", schema=SCHEMA, spec=self.spec.to_dict())
+        self.execution.begin(self.spec)
         self.execution.timed("preparing", self._open)
         load = describe_load(self.watch.others_so_far(), len(usable_cores()))
         if load is not None and self.device.kind == "cpu":

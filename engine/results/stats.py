@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
@@ -42,6 +42,19 @@ def is_steady(step_seconds: Sequence[float], within: float = STEADY_WITHIN) -> b
         return max(step_seconds) - min(step_seconds) <= 2 * within * whole
     halves = (median(step_seconds[0::2]), median(step_seconds[1::2]))
     return all(abs(half - whole) <= within * whole for half in halves)
+
+
+def memory_between(known: Mapping[int, int], batch_size: int) -> float | None:
+    """Return what a size takes at most, by what others take; None above them all.
+
+    Memory grows with the batch and is convex, so the line between two known sizes is never too low.
+    """
+    above = min((size for size in known if size >= batch_size), default=None)
+    if above is None:
+        return None
+    below = max((size for size in known if size <= batch_size), default=above)
+    share = (batch_size - below) / (above - below) if above > below else 0.0
+    return known[below] + share * (known[above] - known[below])
 
 
 def decisive_probes(probes: Iterable[Probe]) -> dict[int, Probe]:

@@ -21,7 +21,6 @@ from ..search.boundary import boundary_of_most_starts, with_note
 from ..search.differing_starts import boundary_on_ranks, boundary_where_starts_differ
 from ..search.stillness import STILL_STEPS, marked_by_inputs
 from ..search.unguided import Found, Try
-from ..spec import SCHEMA
 from ..speed.comparison import Comparison, probe_of, reason_to_log
 from ..speed.reasons import NOT_COMPARED, OF_EMULATED, STOPPED
 from ..sweep import Sweep
@@ -119,7 +118,7 @@ class StartSweep(Sweep):
         return self.seen_device
 
     def run(self) -> TuneResult:
-        self.execution.emit_event("started", schema=SCHEMA, spec=self.spec.to_dict())
+        self.execution.begin(self.spec)
         self.execution.phase("searching")
         boundary = self.search()
         search_seconds = self.execution.seconds

@@ -33,7 +33,7 @@ from ..measurement.workloads import build
 from ..progress import FORWARD
 from ..provenance.read import run_facts
 from ..results.result import Outcome
-from ..spec import MEMORY_STEPS, SCHEMA
+from ..spec import MEMORY_STEPS
 from . import verdict as verdicts
 from .spec import BACKWARD, ValidationSpec, reference_of
 from .verdict import Check, StepFigures, ValidationResult
@@ -70,7 +70,7 @@ class _Validation:
         self.steps: dict[str, StepFigures] = {}
 
     def run(self) -> ValidationResult:
-        self.execution.emit_event("started", schema=SCHEMA, spec=self.spec.to_dict())
+        self.execution.begin(self.spec)
         self.execution.phase("preparing")
         with _named_failure(self.spec):
             apply_precision(self.spec.precision)

@@ -18,7 +18,6 @@ from ...race.numbers import Numbers, largest_difference
 from ...race.row import VariantRow
 from ...results.intervals import ENOUGH_ROUNDS
 from ...results.speed_rounds import Stage
-from ...spec import SCHEMA
 from ...speed.rounds import describe_load
 from ...text.units import format_bytes
 from ..devices import others_on_cards
@@ -85,7 +84,7 @@ class _Faster:
     trials: dict[Entry, Trial] = field(default_factory=dict)
 
     def run(self) -> OwnRaceResult:
-        self.execution.emit_event("started", schema=SCHEMA, spec=self.spec.to_dict())
+        self.execution.begin(self.spec)
         self.execution.phase("memory")
         watch = MachineWatch(own_seconds=tree_seconds)
         first = self.starts.first()
