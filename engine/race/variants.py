@@ -7,7 +7,7 @@ device does not have, is left out with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import combinations
@@ -41,16 +41,12 @@ _KIND_LABELS = {
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A setting with another value, under the name by which `--try` takes it.
-
-    `when` returns why the change makes no difference to a training, or None where it does.
-    """
+    """A setting with another value, under the name by which `--try` takes it."""
 
     name: str
     setting: str
     value: Any
     kind: ChangeKind = ChangeKind.SPEED
-    when: Callable[[RunSpec], str | None] = lambda _: None
 
     @property
     def label(self) -> str:
@@ -61,44 +57,20 @@ class Change:
         return (each.choices or {}).get(self.value, str(self.value)).partition(" (")[0]
 
 
-def _is_adamw(spec: RunSpec) -> str | None:
-    return None if spec.optimizer == "adamw" else "only AdamW has a fused variant among the optimizers on offer"
-
-
-def _is_fp32(spec: RunSpec) -> str | None:
-    return None if spec.precision == "fp32" else f"the training has {spec.precision} already"
-
-
-def _is_above_half(spec: RunSpec) -> str | None:
-    return None if spec.precision in ("fp32", "tf32") else f"the training has {spec.precision} already"
-
-
-def _is_eager(spec: RunSpec) -> str | None:
-    return None if spec.attention == "eager" else "the model takes it already, where it has it"
-
-
-def _is_half(spec: RunSpec) -> str | None:
-    return None if spec.precision in HALF_PRECISIONS else "it needs half precision"
-
-
-def _has_large_outputs(spec: RunSpec) -> str | None:
-    return None if spec.workload.has_large_outputs else "the model's outputs are small"
-
-
 CHANGES = {
     change.name: change
     for change in (
-        Change("fused", "optimizer", "adamw-fused", when=_is_adamw),
+        Change("fused", "optimizer", "adamw-fused"),
         Change("channels-last", "channels_last", True),
-        Change("sdpa", "attention", "sdpa", when=_is_eager),
-        Change("flash", "attention", FLASH, when=_is_half),
+        Change("sdpa", "attention", "sdpa"),
+        Change("flash", "attention", FLASH),
         Change("compile", "torch_compile", True),
         Change("no-cache", "without_cache", True),
-        Change("release-outputs", "outputs", RELEASED, when=_has_large_outputs),
+        Change("release-outputs", "outputs", RELEASED),
         Change("zero-grad", "zero_grad", BEFORE_FORWARD),
         Change("expandable", "expandable_segments", True),
-        Change("tf32", "precision", "tf32", ChangeKind.PRECISION, _is_fp32),
-        Change("bf16", "precision", "bf16", ChangeKind.PRECISION, _is_above_half),
+        Change("tf32", "precision", "tf32", ChangeKind.PRECISION),
+        Change("bf16", "precision", "bf16", ChangeKind.PRECISION),
         Change("checkpointing", "gradient_checkpointing", True, ChangeKind.RECOMPUTATION),
     )
 }
@@ -127,9 +99,20 @@ def changes_to_try(spec: RunSpec, wanted: Iterable[str] = ()) -> tuple[tuple[Cha
 
 
 def _why_not(spec: RunSpec, change: Change) -> str | None:
+    """Return why a change makes no difference to a training, or is not possible; None where it is tried."""
     if getattr(spec, change.setting) == change.value:
         return "the training has it already"
-    if (reason := change.when(spec)) is not None:
+    has_precision = f"the training has {spec.precision} already"
+    reasons = {
+        "fused": ("only AdamW has a fused variant among the optimizers on offer", spec.optimizer != "adamw"),
+        "sdpa": ("the model takes it already, where it has it", spec.attention != "eager"),
+        "flash": ("it needs half precision", spec.precision not in HALF_PRECISIONS),
+        "release-outputs": ("the model's outputs are small", not spec.workload.has_large_outputs),
+        "tf32": (has_precision, spec.precision != "fp32"),
+        "bf16": (has_precision, spec.precision not in ("fp32", "tf32")),
+    }
+    reason, holds = reasons.get(change.name, ("", False))
+    if holds:
         return reason
     try:
         replace(spec, **{change.setting: change.value})
