@@ -160,6 +160,10 @@ class Facts:
         """Whether a pass of a model draws random numbers on a GPU, as dropout does: other ones in another type."""
         return self.is_gpu and self.any_model("draws")
 
+    @property
+    def has_convolutions(self) -> bool:
+        return self.any_model("any_convolutions") or self.any_model("convolutions")
+
     def any_model(self, fact: str) -> bool:
         return any(getattr(model, fact) for model in self.noted.models)
 

@@ -5,7 +5,7 @@ Those that change nothing but speed and memory come first, then those that round
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,18 +30,15 @@ OF_TORCH = (
 )
 """The classes of torch.optim that have one of the two forms; a class of another name is the script's own."""
 _IS_SET = "it is set"
+_ONLY_ON_GPU = "only a GPU has it"
+_NO_LOADER = "no DataLoader was seen"
+_NO_OPTIMIZER = "no optimizer of torch.optim was seen"
+_NO_MODEL = "no module was seen that trains: it is in evaluation mode, in a compiled function, or none of torch"
 _ONCE_COPIED = "; once all its copies are made, as for an average of its weights"
 
 Text = str | Callable[[Facts], str]
-Reason = tuple[Callable[[Facts], object], Text]
-"""What keeps a variant from being tried, and how it is said."""
-_NO_GPU: Reason = (lambda facts: not facts.is_gpu, "only a GPU has it")
-_NO_LOADER: Reason = (lambda facts: not facts.noted.loaders, "no DataLoader was seen")
-_NO_OPTIMIZER: Reason = (lambda facts: not facts.noted.optimizers, "no optimizer of torch.optim was seen")
-_NO_MODEL: Reason = (
-    lambda facts: not facts.noted.models,
-    "no module was seen that trains: it is in evaluation mode, in a compiled function, or none of torch",
-)
+Reasons = Mapping[str, object]
+"""What may keep a variant from being tried, each with whether it does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +52,7 @@ class Variant:
 
     name: str
     label: str
-    reasons: Sequence[Reason]
+    reasons: Callable[[Facts], Reasons]
     lines: Mapping[str, Text]
     value: Callable[[Facts], Any] = lambda _: True
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -64,7 +61,7 @@ class Variant:
     masks_otherwise: bool = False
 
     def why_not(self, facts: Facts) -> str | None:
-        return next((_said(text, facts) for holds, text in self.reasons if holds(facts)), None)
+        return next((reason for reason, holds in self.reasons(facts).items() if holds), None)
 
     def lines_for(self, facts: Facts) -> str:
         framework = _OTHER_NAMES.get(facts.noted.framework, facts.noted.framework)
@@ -73,14 +70,6 @@ class Variant:
 
 def _said(text: Text, facts: Facts) -> str:
     return text if isinstance(text, str) else text(facts)
-
-
-def _is_fused(facts: Facts) -> bool:
-    return all(each.is_fused for each in facts.noted.optimizers if each.can_be_fused)
-
-
-def _has_no_convolution(facts: Facts) -> bool:
-    return not (facts.any_model("any_convolutions") or facts.any_model("convolutions"))
 
 
 def _made_with(option: str, names: Iterable[str]) -> Iterator[str]:
@@ -164,24 +153,17 @@ VARIANTS = (
     Variant(
         name=WORKERS,
         label="Loader workers",
-        reasons=(
-            _NO_LOADER,
-            (
-                lambda facts: not any(each.is_by_number for each in facts.noted.loaders),
-                "an IterableDataset: each worker yields every row, unless the data set splits them",
+        reasons=lambda facts: {
+            _NO_LOADER: not facts.noted.loaders,
+            "an IterableDataset: each worker yields every row, unless the data set splits them": not any(
+                each.is_by_number for each in facts.noted.loaders
             ),
-            (
-                lambda facts: facts.workers >= facts.workers_to_try,
-                lambda facts: f"it has {facts.workers} workers on {facts.cores} cores",
+            f"it has {facts.workers} workers on {facts.cores} cores": facts.workers >= facts.workers_to_try,
+            "this machine has one core": facts.cores < 2,
+            f"only {format_percent(facts.today.waiting_fraction or 0)} of a step is spent waiting for data": (
+                facts.today.waiting_fraction is not None and facts.today.waiting_fraction < LEAST_WAITING
             ),
-            (lambda facts: facts.cores < 2, "this machine has one core"),
-            (
-                lambda facts: facts.today.waiting_fraction is not None and facts.today.waiting_fraction < LEAST_WAITING,
-                lambda facts: (
-                    f"only {format_percent(facts.today.waiting_fraction or 0)} of a step is spent waiting for data"
-                ),
-            ),
-        ),
+        },
         value=lambda facts: facts.workers_to_try,
         lines={
             TORCH: lambda facts: f"DataLoader(..., num_workers={facts.workers_to_try})",
@@ -191,11 +173,11 @@ VARIANTS = (
     Variant(
         name="pinned",
         label="Pinned memory",
-        reasons=(
-            _NO_GPU,
-            _NO_LOADER,
-            (lambda facts: all(each.is_pinned for each in facts.noted.loaders), _IS_SET),
-        ),
+        reasons=lambda facts: {
+            _ONLY_ON_GPU: not facts.is_gpu,
+            _NO_LOADER: not facts.noted.loaders,
+            _IS_SET: all(each.is_pinned for each in facts.noted.loaders),
+        },
         lines={
             TORCH: "DataLoader(..., pin_memory=True)",
             TRANSFORMERS: "TrainingArguments(..., dataloader_pin_memory=True)",
@@ -204,41 +186,34 @@ VARIANTS = (
     Variant(
         name="fused",
         label="Fused optimizer",
-        reasons=(
-            _NO_OPTIMIZER,
-            (
-                lambda facts: not any(each.can_be_fused for each in facts.noted.optimizers),
-                lambda facts: f"{facts.optimizer} has no fused form",
-            ),
-            (_is_fused, _IS_SET),
-        ),
+        reasons=lambda facts: {
+            _NO_OPTIMIZER: not facts.noted.optimizers,
+            f"{facts.optimizer} has no fused form": not any(each.can_be_fused for each in facts.noted.optimizers),
+            _IS_SET: all(each.is_fused for each in facts.noted.optimizers if each.can_be_fused),
+        },
         lines={TORCH: _fused_optimizers, TRANSFORMERS: _fused_optimizers_of_a_trainer},
     ),
     Variant(
         name="foreach",
         label="Foreach optimizer",
-        reasons=(
-            (lambda facts: facts.is_gpu, "torch does so on a GPU by itself"),
-            _NO_OPTIMIZER,
-            (
-                lambda facts: not any(each.can_be_foreach for each in facts.noted.optimizers),
-                "the optimizer has no such form",
+        reasons=lambda facts: {
+            "torch does so on a GPU by itself": facts.is_gpu,
+            _NO_OPTIMIZER: not facts.noted.optimizers,
+            "the optimizer has no such form": not any(each.can_be_foreach for each in facts.noted.optimizers),
+            "it is set, or the optimizer is fused": any(
+                each.is_fused or each.is_foreach for each in facts.noted.optimizers
             ),
-            (
-                lambda facts: any(each.is_fused or each.is_foreach for each in facts.noted.optimizers),
-                "it is set, or the optimizer is fused",
-            ),
-        ),
+        },
         lines={TORCH: lambda facts: "\n".join(_made_with("foreach", facts.names_of_optimizers("can_be_foreach")))},
     ),
     Variant(
         name="cudnn-benchmark",
         label="cuDNN benchmark",
-        reasons=(
-            (lambda facts: not facts.is_gpu, "a CPU has no cuDNN"),
-            (lambda facts: facts.noted.cudnn_benchmark, _IS_SET),
-            (lambda facts: facts.noted.models and _has_no_convolution(facts), "the model has no convolution"),
-        ),
+        reasons=lambda facts: {
+            "a CPU has no cuDNN": not facts.is_gpu,
+            _IS_SET: facts.noted.cudnn_benchmark,
+            "the model has no convolution": facts.noted.models and not facts.has_convolutions,
+        },
         lines={
             TORCH: "torch.backends.cudnn.benchmark = True",
             LIGHTNING: "Trainer(..., benchmark=True)",
@@ -247,50 +222,49 @@ VARIANTS = (
     Variant(
         name="channels-last",
         label="Channels last",
-        reasons=(
-            _NO_MODEL,
-            (lambda facts: facts.any_model("is_channels_last"), _IS_SET),
-            (lambda facts: not facts.any_model("convolutions"), "the model has no convolution of images"),
-        ),
+        reasons=lambda facts: {
+            _NO_MODEL: not facts.noted.models,
+            _IS_SET: facts.any_model("is_channels_last"),
+            "the model has no convolution of images": not facts.any_model("convolutions"),
+        },
         masks_otherwise=True,
         lines={TORCH: _channels_last, TRANSFORMERS: CHANNELS_LAST},
     ),
     Variant(
         name=COMPILE,
         label="torch.compile",
-        reasons=(_NO_MODEL, (lambda facts: facts.any_model("is_compiled"), "it is compiled")),
+        reasons=lambda facts: {
+            _NO_MODEL: not facts.noted.models,
+            "it is compiled": facts.any_model("is_compiled"),
+        },
         lines={TORCH: _compiled, TRANSFORMERS: _compiled_by_a_trainer, FABRIC: _COMPILED_FOR_FABRIC},
     ),
     Variant(
         name="no-cache",
         label="KV cache off",
-        reasons=(
-            _NO_MODEL,
-            (lambda facts: not facts.any_model("uses_cache"), "no model of the training gives a cache back"),
-        ),
+        reasons=lambda facts: {
+            _NO_MODEL: not facts.noted.models,
+            "no model of the training gives a cache back": not facts.any_model("uses_cache"),
+        },
         lines={TORCH: _without_cache},
         saves_memory_only=True,
     ),
     Variant(
         name="release-outputs",
         label="Outputs released after each step",
-        reasons=(
-            (
-                lambda facts: len(facts.noted.models) > 1 or len(facts.noted.optimizers) > 1,
-                "there is more than one model or optimizer: an output may be needed again",
+        reasons=lambda facts: {
+            "there is more than one model or optimizer: an output may be needed again": (
+                len(facts.noted.models) > 1 or len(facts.noted.optimizers) > 1
             ),
-            (
-                lambda facts: facts.kept_fraction < LEAST_KEPT,
-                "no output of note is held after its backward pass",
-            ),
-        ),
+            "no output of note is held after its backward pass": facts.kept_fraction < LEAST_KEPT,
+        },
         lines={TORCH: "del outputs  # and what holds them, at the end of each step"},
         saves_memory_only=True,
     ),
     Variant(
         name="expandable",
         label="Expandable segments",
-        reasons=(_NO_GPU, (lambda facts: facts.noted.is_expandable, _IS_SET)),
+        reasons=lambda facts: {_ONLY_ON_GPU: not facts.is_gpu, _IS_SET: facts.noted.is_expandable},
         environment=dict.fromkeys(ALLOCATOR_VARIABLES, EXPANDABLE),
         lines={TORCH: _EXPANDABLE_LINE},
         saves_memory_only=True,
@@ -298,19 +272,22 @@ VARIANTS = (
     Variant(
         name="fp32",
         label="fp32 in place of fp64",
-        reasons=(_NO_MODEL, (lambda facts: "float64" not in facts.dtypes, "no parameter is in 64 bits")),
+        reasons=lambda facts: {
+            _NO_MODEL: not facts.noted.models,
+            "no parameter is in 64 bits": "float64" not in facts.dtypes,
+        },
         masks_otherwise=True,
         lines={TORCH: "model.float()  # and the batches: torch.from_numpy(rows).float()"},
     ),
     Variant(
         name="tf32",
         label="TF32",
-        reasons=(
-            (lambda facts: not facts.is_gpu, "only a GPU has TF32"),
-            (lambda facts: facts.is_before_ampere, "this GPU has no TF32"),
-            (lambda facts: facts.noted.matmul_precision in ("high", "medium"), _IS_SET),
-            (lambda facts: facts.noted.models and "float32" not in facts.dtypes, "no parameter is in fp32"),
-        ),
+        reasons=lambda facts: {
+            "only a GPU has TF32": not facts.is_gpu,
+            "this GPU has no TF32": facts.is_before_ampere,
+            _IS_SET: facts.noted.matmul_precision in ("high", "medium"),
+            "no parameter is in fp32": facts.noted.models and "float32" not in facts.dtypes,
+        },
         rounds_as="tf32",
         lines={
             TORCH: "\n".join(TF32),
@@ -320,15 +297,12 @@ VARIANTS = (
     Variant(
         name="bf16",
         label="bf16 autocast",
-        reasons=(
-            _NO_MODEL,
-            (lambda facts: facts.any_model("is_autocast"), "the script uses autocast"),
-            (
-                lambda facts: facts.dtypes != {"float32"},
-                lambda facts: f"the parameters are in {', '.join(sorted(facts.dtypes))}",
-            ),
-            (lambda facts: facts.is_before_ampere, "this GPU has no bf16"),
-        ),
+        reasons=lambda facts: {
+            _NO_MODEL: not facts.noted.models,
+            "the script uses autocast": facts.any_model("is_autocast"),
+            f"the parameters are in {', '.join(sorted(facts.dtypes))}": facts.dtypes != {"float32"},
+            "this GPU has no bf16": facts.is_before_ampere,
+        },
         rounds_as="bf16",
         masks_otherwise=True,
         lines={
