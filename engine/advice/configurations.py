@@ -12,7 +12,7 @@ from typing import Any
 
 from ..settings.step_settings import FULL, PURE_BF16
 from .recipe import Recipe
-from .snippets import JSON, OPTIMIZER_OF_EACH, PYTHON, STEPS_AFTER_BACKWARD, NoSnippet, Snippet
+from .snippets import JSON, OPTIMIZER_OF_EACH, PYTHON, STEPS_AFTER_BACKWARD, NoSnippet, Snippet, refused
 
 _AUTOCAST = {"bf16": "bfloat16", "fp16": "float16"}
 _NOT_MEASURED = "{name} keeps buffers of its own, which were not measured here: check its first steps."
@@ -21,14 +21,16 @@ _NOT_MEASURED = "{name} keeps buffers of its own, which were not measured here: 
 def deepspeed(recipe: Recipe) -> Snippet | NoSnippet:
     """Write DeepSpeed's configuration without ZeRO, as the training was measured, and the call that takes it."""
     title = "DeepSpeed"
-    if recipe.spec.precision == PURE_BF16:
-        return NoSnippet(title, "it takes weights and optimizer in bf16 alone only with ZeRO, which was not measured")
-    if recipe.loss is not None:
-        return NoSnippet(title, "its engine takes the loss that the whole model returns")
-    if recipe.adapters.is_quantized:
-        return NoSnippet(title, "its engine was not tried with quantised weights")
-    if recipe.has_optimizer_of_each_weight:
-        return NoSnippet(title, STEPS_AFTER_BACKWARD if recipe.frees_gradients else OPTIMIZER_OF_EACH)
+    is_pure = recipe.spec.precision == PURE_BF16
+    reasons: dict[str, object] = {
+        "it takes weights and optimizer in bf16 alone only with ZeRO, which was not measured": is_pure,
+        "its engine takes the loss that the whole model returns": recipe.loss is not None,
+        "its engine was not tried with quantised weights": recipe.adapters.is_quantized,
+        STEPS_AFTER_BACKWARD: recipe.frees_gradients,
+        OPTIMIZER_OF_EACH: recipe.spec.offload_optimizer,
+    }
+    if left_out := refused(title, reasons):
+        return left_out
     config: dict[str, Any] = {
         "train_batch_size": recipe.global_batch_size,
         "train_micro_batch_size_per_gpu": recipe.micro_batch_size,
@@ -59,24 +61,22 @@ def deepspeed(recipe: Recipe) -> Snippet | NoSnippet:
 def torchtitan(recipe: Recipe) -> Snippet | NoSnippet:
     """Write the lines for the user's function in torchtitan's `config_registry.py`."""
     title = "torchtitan"
-    if recipe.workload.task != "text-generation":
-        return NoSnippet(title, "it trains language models")
-    if recipe.spec.precision == "fp16":
-        return NoSnippet(title, "it has no fp16")
-    if recipe.adapters.lora_rank is not None:
-        return NoSnippet(title, "adapters of peft are not its own")
-    if recipe.loss is not None:
-        return NoSnippet(title, "it has a loss of its own, which is not the one that was measured")
-    if recipe.has_optimizer_of_each_weight:
-        return NoSnippet(title, STEPS_AFTER_BACKWARD if recipe.frees_gradients else OPTIMIZER_OF_EACH)
-    if recipe.spec.offload_activations:
-        return NoSnippet(title, "its offloading is its own, and torch's save_on_cpu was measured")
-    if recipe.spec.sequences != FULL:
-        return NoSnippet(title, f"it makes full rows of its own data, and {recipe.spec.sequences} ones were measured")
-    if recipe.torch_optimizer.class_name not in ("Adam", "AdamW"):
-        return NoSnippet(
-            title, f"its usual optimizers are Adam and AdamW, and {recipe.torch_optimizer.label} was measured"
-        )
+    optimizer, rows = recipe.torch_optimizer, recipe.spec.sequences
+    reasons: dict[str, object] = {
+        "it trains language models": recipe.workload.task != "text-generation",
+        "it has no fp16": recipe.spec.precision == "fp16",
+        "adapters of peft are not its own": recipe.adapters.lora_rank is not None,
+        "it has a loss of its own, which is not the one that was measured": recipe.loss is not None,
+        STEPS_AFTER_BACKWARD: recipe.frees_gradients,
+        OPTIMIZER_OF_EACH: recipe.spec.offload_optimizer,
+        "its offloading is its own, and torch's save_on_cpu was measured": recipe.spec.offload_activations,
+        f"it makes full rows of its own data, and {rows} ones were measured": rows != FULL,
+        f"its usual optimizers are Adam and AdamW, and {optimizer.label} was measured": (
+            optimizer.class_name not in ("Adam", "AdamW")
+        ),
+    }
+    if left_out := refused(title, reasons):
+        return left_out
     dtype = "bfloat16" if recipe.spec.precision == PURE_BF16 else "float32"
     compute = "bfloat16" if recipe.spec.precision in ("bf16", PURE_BF16) else "float32"
     implementation = "fused" if recipe.torch_optimizer.options.get("fused") else "foreach"

@@ -6,7 +6,7 @@ provide, such as the learning rate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..race.lines import FREEING_IN_LIGHTNING
@@ -62,14 +62,17 @@ class NoSnippet:
     reason: str
 
 
+def refused(title: str, reasons: Mapping[str, object]) -> NoSnippet | None:
+    """Return the first reason that holds why a library has no snippet; None where it has one."""
+    return next((NoSnippet(title, reason) for reason, holds in reasons.items() if holds), None)
+
+
 def trainer(recipe: Recipe) -> Snippet | NoSnippet:
     title = "transformers TrainingArguments"
-    if not recipe.is_of_transformers or recipe.workload.task == "image-text-matching":
-        return NoSnippet(
-            title, f"its Trainer takes the loss from the model, which {recipe.workload.name} does not give it"
-        )
-    if (reason := _not_with_own_steps(recipe) or _no_own_loss(recipe)) is not None:
-        return NoSnippet(title, reason)
+    has_loss = recipe.is_of_transformers and recipe.workload.task != "image-text-matching"
+    takes_loss = f"its Trainer takes the loss from the model, which {recipe.workload.name} does not give it"
+    if left_out := refused(title, {takes_loss: not has_loss, **_own_steps(recipe), **_own_loss(recipe)}):
+        return left_out
     options = "".join(f', "{name}": {value!r}' for name, value in recipe.torch_optimizer.options.items())
     class_and_options = f'({recipe.torch_optimizer.path}, {{"lr": learning_rate{options}}})'
     has_name = recipe.spec.optimizer in _TRAINER_OPTIMIZERS
@@ -142,10 +145,9 @@ def _training_with_offload(recipe: Recipe, made: str) -> list[str]:
 
 def accelerate(recipe: Recipe) -> Snippet | NoSnippet:
     title = "Accelerate"
-    if (reason := _no_fp16(recipe) or _no_own_loss(recipe) or _not_freed_here(recipe)) is not None:
-        return NoSnippet(title, reason)
-    if recipe.spec.offload_optimizer:
-        return NoSnippet(title, OPTIMIZER_OF_EACH)
+    of_each = {OPTIMIZER_OF_EACH: recipe.spec.offload_optimizer}
+    if left_out := refused(title, {**_fp16(recipe), **_own_loss(recipe), **_freed(recipe), **of_each}):
+        return left_out
     on_cpu = ", cpu=True" if recipe.device_kind == "cpu" else ""
     prepared = [
         *recipe.optimizer_lines("model.parameters()"),
@@ -177,10 +179,9 @@ def accelerate(recipe: Recipe) -> Snippet | NoSnippet:
 
 def lightning(recipe: Recipe) -> Snippet | NoSnippet:
     title = "Lightning"
-    if (reason := _not_with_own_steps(recipe)) is not None:
-        return NoSnippet(title, reason)
-    if recipe.device_kind not in _LIGHTNING_DEVICES:
-        return NoSnippet(title, f"it has no accelerator for {recipe.device_kind}")
+    has_no_device = {f"it has no accelerator for {recipe.device_kind}": recipe.device_kind not in _LIGHTNING_DEVICES}
+    if left_out := refused(title, {**_own_steps(recipe), **has_no_device}):
+        return left_out
     # for pure bf16 too: it converts nothing, while "bf16-true" would convert the adapters, which were measured in fp32
     precision = _LIGHTNING_PRECISIONS.get(recipe.spec.precision, "32-true")
     lines = [
@@ -217,12 +218,9 @@ def lightning(recipe: Recipe) -> Snippet | NoSnippet:
 
 def plain_torch(recipe: Recipe) -> Snippet | NoSnippet:
     title = "Plain PyTorch"
-    if recipe.devices > 1:
-        return NoSnippet(
-            title, "for several devices a plain loop needs a launcher and DistributedDataParallel of your own"
-        )
-    if (reason := _not_freed_here(recipe)) is not None:
-        return NoSnippet("Plain PyTorch", reason)
+    launcher = "for several devices a plain loop needs a launcher and DistributedDataParallel of your own"
+    if left_out := refused(title, {launcher: recipe.devices > 1, **_freed(recipe)}):
+        return left_out
     scaler = recipe.spec.precision == "fp16"
     forward, indent = [f"loss = {_loss(recipe)}"], "    "
     if dtype := _DTYPES.get(recipe.spec.precision):
@@ -297,28 +295,25 @@ def _mode(recipe: Recipe) -> str:
     return "model.train()" if recipe.spec.mode == "train" else "model.eval()"
 
 
-def _not_with_own_steps(recipe: Recipe) -> str | None:
-    if recipe.frees_gradients:
-        return STEPS_AFTER_BACKWARD
-    return OPTIMIZER_OF_EACH if recipe.spec.offload_optimizer else _no_fp16(recipe)
+def _own_steps(recipe: Recipe) -> dict[str, object]:
+    of_each = recipe.spec.offload_optimizer
+    return {STEPS_AFTER_BACKWARD: recipe.frees_gradients, OPTIMIZER_OF_EACH: of_each, **_fp16(recipe)}
 
 
-def _not_freed_here(recipe: Recipe) -> str | None:
-    if recipe.frees_gradients and (recipe.accumulation_steps > 1 or recipe.devices > 1):
-        return "gradients that are freed at once cannot be added up over micro-batches or devices"
-    return None
+def _freed(recipe: Recipe) -> dict[str, object]:
+    is_added_up = recipe.accumulation_steps > 1 or recipe.devices > 1
+    reason = "gradients that are freed at once cannot be added up over micro-batches or devices"
+    return {reason: recipe.frees_gradients and is_added_up}
 
 
-def _no_fp16(recipe: Recipe) -> str | None:
-    if recipe.spec.precision == "fp16" and recipe.device_kind == "cpu":
-        return "it has no fp16 with gradient scaling on a CPU"
-    return None
+def _fp16(recipe: Recipe) -> dict[str, object]:
+    is_on_cpu = recipe.spec.precision == "fp16" and recipe.device_kind == "cpu"
+    return {"it has no fp16 with gradient scaling on a CPU": is_on_cpu}
 
 
-def _no_own_loss(recipe: Recipe) -> str | None:
-    if recipe.loss is not None and recipe.devices > 1:
-        return "its loss calls parts of the model, whose gradients DistributedDataParallel would not exchange"
-    return None
+def _own_loss(recipe: Recipe) -> dict[str, object]:
+    reason = "its loss calls parts of the model, whose gradients DistributedDataParallel would not exchange"
+    return {reason: recipe.loss is not None and recipe.devices > 1}
 
 
 def _short_last_step(recipe: Recipe) -> str:
