@@ -37,18 +37,17 @@ Document = Measured | Estimated | Validated | AnyRace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByKind(Mapping[RunKind, T]):
-    """A table with a row for each kind of run: type checkers find one that is missing, and so does the import."""
+    """A table with a row for each question, asked of a model and of a script: type checkers find what is missing."""
 
-    measurement: T
-    command: T
-    estimate: T
-    validation: T
-    race: T
-    own_race: T
+    size: tuple[T, T]
+    faster: tuple[T, T]
+    estimate: tuple[T]
+    validation: tuple[T]
 
     def __getitem__(self, kind: str) -> T:
-        row: T = getattr(self, RunKind(kind))
-        return row
+        of = RunKind(kind)
+        row: tuple[T, ...] = getattr(self, of.question)
+        return row[of.trained is Trained.SCRIPT]
 
     def __iter__(self) -> Iterator[RunKind]:
         return iter(RunKind)
@@ -100,12 +99,16 @@ class Kind:
 
 _of_a_measurement = partial(answer_of_sizes, MeasurementFacts)
 KINDS = ByKind(
-    measurement=Kind(measured_spec, Measured.from_dict, _of_a_measurement),
-    command=Kind(read_tuned_spec, Measured.from_dict, partial(answer_of_sizes, CommandFacts)),
-    estimate=Kind(EstimateSpec.from_dict, Estimated.from_dict, _of_a_measurement),  # as a result it lacks members
-    validation=Kind(ValidationSpec.from_dict, Validated.from_dict, answer_of_validation),
-    race=Kind(FasterSpec.from_dict, Raced.from_dict, answer_of_race),
-    own_race=Kind(OwnRaceSpec.of_document, OwnRaced.from_dict, answer_of_own_race, is_started_here=False),
+    size=(
+        Kind(measured_spec, Measured.from_dict, _of_a_measurement),
+        Kind(read_tuned_spec, Measured.from_dict, partial(answer_of_sizes, CommandFacts)),
+    ),
+    faster=(
+        Kind(FasterSpec.from_dict, Raced.from_dict, answer_of_race),
+        Kind(OwnRaceSpec.of_document, OwnRaced.from_dict, answer_of_own_race, is_started_here=False),
+    ),
+    estimate=(Kind(EstimateSpec.from_dict, Estimated.from_dict, _of_a_measurement),),  # as a result it lacks members
+    validation=(Kind(ValidationSpec.from_dict, Validated.from_dict, answer_of_validation),),
 )
 
 

@@ -14,9 +14,9 @@ def test_the_subcommand_of_each_kind_is_one_of_the_command_line() -> None:
 
 def test_each_kind_reads_its_own_spec() -> None:
     spec = ValidationSpec("bert-tiny")
-    assert KINDS.validation.read_spec(spec.to_dict()) == spec
+    assert KINDS[RunKind.VALIDATION].read_spec(spec.to_dict()) == spec
     with pytest.raises(SpecError, match="check"):
-        KINDS.measurement.read_spec(spec.to_dict())
+        KINDS[RunKind.MEASUREMENT].read_spec(spec.to_dict())
 
 
 def test_an_estimate_is_no_result_of_another_machine() -> None:

@@ -11,10 +11,8 @@ from analysis.api.kinds.validation import Validation
 from engine.kinds import ByKind
 
 BY_KIND = ByKind[Requests](
-    measurement=Measurement(),
-    command=Command(),
-    estimate=Estimate(),
-    validation=Validation(),
-    race=Race(),
-    own_race=OwnRace(),
+    size=(Measurement(), Command()),
+    faster=(Race(), OwnRace()),
+    estimate=(Estimate(),),
+    validation=(Validation(),),
 )

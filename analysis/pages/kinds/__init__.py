@@ -12,12 +12,10 @@ from analysis.pages.kinds.validation import Validation
 from engine.kinds import ByKind
 
 BY_KIND = ByKind[KindPages](
-    measurement=Measurement(),
-    command=Command(),
-    estimate=Estimate(),
-    validation=Validation(),
-    race=Race(),
-    own_race=Race(),
+    size=(Measurement(), Command()),
+    faster=(Race(), Race()),
+    estimate=(Estimate(),),
+    validation=(Validation(),),
 )
 
 

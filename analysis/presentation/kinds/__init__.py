@@ -13,12 +13,10 @@ from analysis.presentation.labels import describe_limit, limit_of_run, settings_
 from engine.kinds import ByKind
 
 BY_KIND = ByKind[Presentation](
-    measurement=Measurement(),
-    command=Command(),
-    estimate=Estimate(),
-    validation=Validation(),
-    race=Race(),
-    own_race=OwnRace(),
+    size=(Measurement(), Command()),
+    faster=(Race(), OwnRace()),
+    estimate=(Estimate(),),
+    validation=(Validation(),),
 )
 
 

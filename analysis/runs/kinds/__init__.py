@@ -14,12 +14,10 @@ from analysis.runs.kinds.validation import Validation
 from engine.kinds import ByKind, Spec
 
 BY_KIND = ByKind[Rules](
-    measurement=Measurement(),
-    command=Command(),
-    estimate=Estimate(),
-    validation=Validation(),
-    race=Race(),
-    own_race=OwnRace(),
+    size=(Measurement(), Command()),
+    faster=(Race(), OwnRace()),
+    estimate=(Estimate(),),
+    validation=(Validation(),),
 )
 
 

@@ -18,7 +18,7 @@ def test_a_stored_spec_is_read_back_by_the_row_of_the_kind() -> None:
     own = {"gpu": "a10", "what_to_change": "grid", "frontier": [64, 128], "largest": "model"}
     document = spec.to_dict()
     assert document == TRAINING.to_dict() | own
-    read = KINDS.estimate.read_spec(document)
+    read = KINDS["estimate"].read_spec(document)
     assert isinstance(read, EstimateSpec)
     assert read.to_dict() == document
     assert read_training(document) == read.training == read_training(TRAINING.to_dict()) == TRAINING
