@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -76,12 +76,8 @@ class FasterResult(RaceFound):
         return self.at_own_size if self.own_size is not None and self.at_own_size is not None else self.at_today
 
     @property
-    def verdicts(self) -> tuple[RaceVerdict, RaceVerdict | None]:
-        return self.at_today, self.at_own_size
-
-    @property
-    def all_rounds(self) -> tuple[RacedRound, ...]:
-        return (*self.rounds, *self.rounds_of_sizes)
+    def parts_raced(self) -> Sequence[tuple[RaceVerdict | None, Sequence[RacedRound]]]:
+        return (self.at_today, self.rounds), (self.at_own_size, self.rounds_of_sizes)
 
     @property
     def own_size(self) -> int | None:

@@ -39,11 +39,9 @@ class RaceFound(Protocol):
     @property
     def deciding(self) -> RaceVerdict: ...
     @property
-    def verdicts(self) -> Sequence[RaceVerdict | None]:
-        """The verdicts of its two parts; None of a part that it had not."""
+    def parts_raced(self) -> Sequence[tuple[RaceVerdict | None, Sequence[RacedRound]]]:
+        """The verdict of each of its two parts, None of one that it had not, with its rounds."""
 
-    @property
-    def all_rounds(self) -> tuple[RacedRound, ...]: ...
     @property
     def line_count(self) -> int:
         """How many lines make what is recommended."""
@@ -80,8 +78,12 @@ class RaceFound(Protocol):
         """Write the answer in a sentence, with what it saves."""
         if self.is_found:
             return headline(self.deciding, lines=self.line_count, label=" + ".join(self.parts), savings=savings)
-        why = self.why_nothing or nothing_found([each for each in self.verdicts if each is not None])
+        why = self.why_nothing or nothing_found([verdict for verdict, _ in self.parts_raced if verdict is not None])
         return " ".join([*(less_memory(row, self.today_bytes or 0) for row in self.savers[:1]), why])
+
+    @property
+    def all_rounds(self) -> tuple[RacedRound, ...]:
+        return tuple(each for _, rounds in self.parts_raced for each in rounds)
 
     @property
     def timed_rounds(self) -> int:

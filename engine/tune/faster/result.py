@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -63,12 +63,8 @@ class OwnRaceResult(RaceFound):
         return self.verdict
 
     @property
-    def verdicts(self) -> tuple[RaceVerdict | None, RaceVerdict]:
-        return self.at_workers, self.verdict
-
-    @property
-    def all_rounds(self) -> tuple[RacedRound, ...]:
-        return (*self.rounds_of_workers, *self.rounds)
+    def parts_raced(self) -> Sequence[tuple[RaceVerdict | None, Sequence[RacedRound]]]:
+        return (self.at_workers, self.rounds_of_workers), (self.verdict, self.rounds)
 
     @property
     def today_bytes(self) -> int:
