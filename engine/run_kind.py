@@ -30,16 +30,16 @@ class RunKind(StrEnum):
     question: Question
     trained: Trained
 
-    def __new__(cls, name: str, question: Question, trained: Trained) -> RunKind:
+    def __new__(cls, name: str, question: Question = Question.SIZE, trained: Trained = Trained.MODEL) -> RunKind:
         kind = str.__new__(cls, name)
         kind._value_, kind.question, kind.trained = name, question, trained
         return kind
 
-    MEASUREMENT = "measurement", Question.SIZE, Trained.MODEL
+    MEASUREMENT = "measurement"
     COMMAND = "command", Question.SIZE, Trained.SCRIPT
-    ESTIMATE = "estimate", Question.ESTIMATE, Trained.MODEL
-    VALIDATION = "validation", Question.VALIDATION, Trained.MODEL
-    RACE = "race", Question.FASTER, Trained.MODEL
+    ESTIMATE = "estimate", Question.ESTIMATE
+    VALIDATION = "validation", Question.VALIDATION
+    RACE = "race", Question.FASTER
     OWN_RACE = "own_race", Question.FASTER, Trained.SCRIPT
 
     @classmethod
