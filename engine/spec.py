@@ -210,8 +210,6 @@ def measured_spec(data: object) -> RunSpec:
 
 VALUE_TYPES = {name: each.kind for name, each in value_types(RunSpec).items()}
 """str, bool, int or float, by setting."""
-OPTIONAL = frozenset(name for name, each in value_types(RunSpec).items() if each.is_optional)
-"""The settings whose value may be None."""
 SETTINGS = settings_of(RunSpec)
 DEFAULTS = {each.name: each.default for each in fields(RunSpec) if each.default is not MISSING}
 CHOICES = {name: tuple(each.choices) for name, each in SETTINGS.items() if each.choices and not each.text_values}
