@@ -9,6 +9,7 @@ import pytest
 from analysis.models import MatrixCell
 from analysis.runs.columns.matrix_cells import Cell, settings_key
 from analysis.runs.kinds import BY_KIND
+from engine.kinds import KINDS
 from engine.results.result import DeviceFacts, Point, RunResult
 from engine.text.units import GIB
 from tests.factories import make_probe, make_result, make_spec
@@ -20,8 +21,8 @@ OWN_CARD = replace(CARD, foreign_used_bytes=0)
 
 
 def cells_of(finished: SimpleNamespace) -> list[Cell]:
-    rules = BY_KIND[finished.kind]
-    return rules.cells(finished, rules.engine.read(finished.result))  # type: ignore[arg-type]  # it has what is read
+    found = KINDS[finished.kind].read(finished.result)
+    return BY_KIND[finished.kind].cells(finished, found)  # type: ignore[arg-type]  # it has what is read
 
 
 def run(answer: RunResult | dict[str, Any], **spec: Any) -> SimpleNamespace:
