@@ -115,6 +115,15 @@ def test_an_estimate_with_expandable_segments_is_at_most_a_page_above_the_real_a
     assert 0 <= said.peak_reserved_bytes - real.peak_reserved_bytes <= LARGE_PAGE_BYTES
 
 
+@pytest.mark.parametrize("kind", ["plain", "limited", "expandable"])
+@pytest.mark.each_value
+def test_the_simulated_allocator_does_event_for_event_what_the_real_one_does(cards, kind):
+    options = ("--patterns-of", kind, "--patterns", "2", "--events", "200")
+    done = cards.run(sys.executable, "benchmarks/allocator_on_device.py", *options)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["differences"] == []
+
+
 @pytest.mark.parametrize("count", [0, 2], ids=["no card", "two cards"])
 def test_an_estimate_neither_opens_a_card_nor_starts_the_driver(cards, count):
     cards.set(cards=count)
