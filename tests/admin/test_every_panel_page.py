@@ -1,7 +1,5 @@
 """Every page of the panel answers, in few statements, however many rows there are, and counts none of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """A lab's own price stands in for the catalogue's first value, and only staff set it."""
 
-from __future__ import annotations
-
 import pytest
 
 from analysis.models import GpuPrice

@@ -1,7 +1,5 @@
 """A number that no column holds is refused in the panel's lists as any other lookup that cannot be done."""
 
-from __future__ import annotations
-
 import pytest
 
 from analysis.models import Run

@@ -1,7 +1,5 @@
 """The admin panel shows everything and lets nobody edit what was measured."""
 
-from __future__ import annotations
-
 import pytest
 from django_q.models import OrmQ
 

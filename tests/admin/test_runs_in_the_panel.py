@@ -1,7 +1,5 @@
 """What managers do to runs and devices from the panel, and how they find them there."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 

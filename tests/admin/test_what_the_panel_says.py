@@ -1,7 +1,5 @@
 """What pages of the panel say of devices, queues and people: a healthy system looks healthy."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """GPU managers run the lab, and cannot make themselves or others more than that; nobody locks themselves out."""
 
-from __future__ import annotations
-
 import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client

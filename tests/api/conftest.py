@@ -1,7 +1,5 @@
 """Somebody who may only read."""
 
-from __future__ import annotations
-
 import pytest
 from django.test import Client
 

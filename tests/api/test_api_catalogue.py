@@ -1,7 +1,5 @@
 """What the API offers: models, the schema of a run, cards and their prices."""
 
-from __future__ import annotations
-
 import datetime as dt
 from dataclasses import fields
 from typing import Any

@@ -1,7 +1,5 @@
 """The API lists the registered commands and starts them by name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Runs beside each other, the matrix and trends through the API: the same figures as on the pages, in base units."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

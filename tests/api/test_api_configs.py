@@ -1,7 +1,5 @@
 """A config.json by API: measured, estimated, listed, compared, cloned; a hostile one is refused with its field."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

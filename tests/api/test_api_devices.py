@@ -1,7 +1,5 @@
 """Devices through the API: what they are and do, and what is kept to the portal."""
 
-from __future__ import annotations
-
 import datetime as dt
 
 import pytest

@@ -1,7 +1,5 @@
 """Estimates have an address of their own, and are runs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

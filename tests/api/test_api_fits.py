@@ -1,7 +1,5 @@
 """A CI job asks whether its batch size still fits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the database is asked does not grow with what is answered."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

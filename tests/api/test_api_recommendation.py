@@ -1,7 +1,5 @@
 """A script asks for its batch size before it trains."""
 
-from __future__ import annotations
-
 import pytest
 from django.test import Client
 

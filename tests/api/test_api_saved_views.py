@@ -1,7 +1,5 @@
 """Saved views, tokens and the audit log through the API: whose they are, and who may change them."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Share links by API: create, list, withdraw."""
 
-from __future__ import annotations
-
 import pytest
 from django.test import Client
 

@@ -3,8 +3,6 @@
 Figures, moments and ids differ from run to run, so their kind is compared; words that programs read must be the same.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

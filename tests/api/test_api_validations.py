@@ -1,7 +1,5 @@
 """Validations by API: started, listed, read, cloned; a wrong field is named."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

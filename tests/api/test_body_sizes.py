@@ -1,7 +1,5 @@
 """Each route takes a body as large as it promises, and not a byte more."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """`check` finds its baseline in a real portal: one run, or the newest of the same workload on the same card."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Pages of other sites: closed by default, for the API and the classic endpoints alone, and never with a session."""
 
-from __future__ import annotations
-
 import pytest
 from django.conf import settings as django_settings
 from django.core.exceptions import ImproperlyConfigured

@@ -1,7 +1,5 @@
 """A database that is away or locked: programs are told to try again, in the form of their address."""
 
-from __future__ import annotations
-
 import pytest
 from django.contrib.sessions.backends.db import SessionStore
 from django.db import InterfaceError, OperationalError

@@ -1,7 +1,5 @@
 """Estimates through version 1 of the API; the classic endpoint knows nothing of them."""
 
-from __future__ import annotations
-
 import pytest
 
 from analysis.models import Run

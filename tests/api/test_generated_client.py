@@ -1,7 +1,5 @@
 """A client that openapi-python-client generates from our description, used as its types say."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """The same request sent twice stores one run."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

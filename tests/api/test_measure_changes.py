@@ -1,7 +1,5 @@
 """Measuring what an estimate found to change, through the API."""
 
-from __future__ import annotations
-
 import pytest
 
 from analysis.models import Run

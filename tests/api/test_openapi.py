@@ -1,7 +1,5 @@
 """The description of the API: complete, valid, and served without a look outside."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

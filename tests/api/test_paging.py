@@ -1,7 +1,5 @@
 """Lists come in pages that stay put while rows come and go."""
 
-from __future__ import annotations
-
 import pytest
 from rest_framework.request import Request
 from rest_framework.test import APIRequestFactory

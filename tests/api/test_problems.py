@@ -1,7 +1,5 @@
 """Every refusal under /api/ is a problem (RFC 9457), and what a stranger sends is read strictly."""
 
-from __future__ import annotations
-
 import pytest
 from django.core.exceptions import ValidationError
 from django.test import Client

@@ -1,7 +1,5 @@
 """Result documents are read one at a time: their work shares the interpreter with everybody's pages."""
 
-from __future__ import annotations
-
 import threading
 from contextlib import ExitStack
 

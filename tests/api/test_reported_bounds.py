@@ -1,7 +1,5 @@
 """What a sender may bring is bounded: in a call, so that nobody waits for it, and in a run, as a result is."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """A run that another machine executes is live: its events are stored once, silence ends it, its result finishes it."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """A function that a program tuned, as one of a notebook, is reported as a command is: recomputed, shown, never run."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

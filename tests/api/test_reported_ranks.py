@@ -1,7 +1,5 @@
 """A model of the catalogue on several ranks is reported as a command is: recomputed over its starts, and shown."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A result document of another machine becomes a finished run, once, whatever is sent again or at the same time."""
 
-from __future__ import annotations
-
 import html
 import json
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """What a broken or hostile sender reports gets an answer that names what is wrong, or is stored: it breaks no page."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Calls of one run that come at the same moment: each document and each event is stored once, and none is lost."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Callable

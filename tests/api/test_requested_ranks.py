@@ -1,7 +1,5 @@
 """A model of the catalogue on several ranks is requested as any measurement is, and gets a device for each."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The schemas of a run's spec and result are what the API serves, no more and no less."""
 
-from __future__ import annotations
-
 import copy
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Version 1: runs are cancelled, repeated, cloned and restored."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

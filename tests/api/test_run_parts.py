@@ -1,7 +1,5 @@
 """Version 1: the pieces of a run, one address each."""
 
-from __future__ import annotations
-
 import pytest
 
 from analysis.models import Run

@@ -1,7 +1,5 @@
 """Rows of a list say what their serializer describes."""
 
-from __future__ import annotations
-
 import pytest
 from django.test import Client
 from django.utils import timezone

@@ -1,7 +1,5 @@
 """Waiting for a run: one request for a shell, a stream of events for tooling."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Version 1: runs are listed, stored, read, written on and deleted."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """How often something may be asked for, counted across processes."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

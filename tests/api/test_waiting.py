@@ -1,7 +1,5 @@
 """Requests that wait for their runs leave a real server free for the others."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """The first hour on a card: what a command showed is kept at once, and a later call goes on behind it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The list of public scripts is whole, its data can be made, and its meter agrees with the product's to the byte."""
 
-from __future__ import annotations
-
 import math
 import re
 import shutil

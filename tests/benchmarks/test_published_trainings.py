@@ -1,7 +1,5 @@
 """The published trainings that estimates are compared with: every row says where it is from and what it counts."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

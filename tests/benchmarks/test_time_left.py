@@ -1,7 +1,5 @@
 """The recordings of benchmarks/time_left.py can be made again: each has its options, and they request the same run."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The badge of a run: what it says, that it is wide enough, and that it can be read."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from typing import Any
 

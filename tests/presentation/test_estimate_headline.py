@@ -1,7 +1,5 @@
 """The answer of an estimate in one sentence: at most 17 words, never more certain than the figures."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

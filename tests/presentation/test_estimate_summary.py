@@ -1,7 +1,5 @@
 """Sentences and rows of estimates: pure, and never more certain than the figures."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

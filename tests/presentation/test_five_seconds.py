@@ -1,7 +1,5 @@
 """What is read in five seconds: a sentence of at most 17 words, then what is unused, what to use, what it saves."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import product
 

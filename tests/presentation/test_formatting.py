@@ -1,7 +1,5 @@
 """Figures as people read them: rounding, units, and what is not known."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Length x batch on a page: the rows with what was measured of them, and the picture."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from analysis.presentation.what_to_change import frontier_plot, frontier_shown

@@ -1,7 +1,5 @@
 """The facts of a run: its precision with what the weights are in."""
 
-from __future__ import annotations
-
 import pytest
 
 from analysis.presentation.labels import describe_precision, describe_settings

@@ -1,7 +1,5 @@
 """The memory limit of a run stands wherever the run does: two runs that differ in it alone are told apart."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

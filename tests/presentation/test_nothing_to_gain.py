@@ -1,7 +1,5 @@
 """A result that keeps today's size: why, and what else may help."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

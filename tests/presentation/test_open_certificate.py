@@ -1,7 +1,5 @@
 """What the certificate says above the largest size where there is none."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Rows of the tables of tested sizes, and the lines of the log: one rule says which throughputs they show."""
 
-from __future__ import annotations
-
 import pytest
 
 from analysis.presentation.probe_rows import probe_lines

@@ -1,7 +1,5 @@
 """The sentence that leads a result page, and the words around it: never more than was measured."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A stored result that cannot be read, or a part of it, is said so on its page, and is no error of the server."""
 
-from __future__ import annotations
-
 import pytest
 from django.test import Client
 

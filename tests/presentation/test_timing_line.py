@@ -1,7 +1,5 @@
 """The line of how the speeds of a result were compared, and what other programs did meanwhile."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from analysis.presentation.result_summary import describe_timing

@@ -1,7 +1,5 @@
 """A tuned training tells how fast each size was, and a speed-up only where starts in turns show it."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A gain is shown only where both trainings were measured, and with its interval."""
 
-from __future__ import annotations
-
 import pytest
 
 from analysis.presentation.what_to_change import changes_plot, changes_shown, describe_gain, variant_text

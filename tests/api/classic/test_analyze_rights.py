@@ -1,7 +1,5 @@
 """Who may start a run through the classic endpoint."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 
 import pytest

@@ -1,7 +1,5 @@
 """The engine's result in the classic contract's words."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """The classic endpoints, word for word."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

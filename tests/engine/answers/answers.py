@@ -1,7 +1,5 @@
 """Compares a document with the answer that its facts give."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math

@@ -1,7 +1,5 @@
 """Documents of races of a made-up script."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """No conclusion of a document can be stored: whatever it says, its answer is what its facts give."""
 
-from __future__ import annotations
-
 import copy
 import json
 import random

@@ -1,7 +1,5 @@
 """Documents of tuned commands: starts in place of probes, and pairs of starts in place of rounds."""
 
-from __future__ import annotations
-
 import copy
 import json
 from functools import partial

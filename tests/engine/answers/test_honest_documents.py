@@ -1,7 +1,5 @@
 """What the engine itself reports comes out as it was."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """A race of another machine: its answer is worked out from its rounds, and what cannot have raced is refused."""
 
-from __future__ import annotations
-
 import copy
 from contextlib import suppress
 from typing import Any

@@ -3,8 +3,6 @@
 `tests/data/documents` has what earlier engines wrote: each version was run as it was, with `--json`.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

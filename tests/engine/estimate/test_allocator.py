@@ -1,7 +1,5 @@
 """The simulated caching allocator: golden cases by hand from its rules, and what holds for any pattern of events."""
 
-from __future__ import annotations
-
 import random
 import time
 from itertools import pairwise

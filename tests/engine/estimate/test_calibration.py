@@ -1,7 +1,5 @@
 """A card's own constants: what is accepted, how they replace the nominal ones, and no GPU at hand."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

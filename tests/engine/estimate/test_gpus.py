@@ -1,7 +1,5 @@
 """The GPU catalogue: what ships, how cards are found, and the lab's own file."""
 
-from __future__ import annotations
-
 import json
 from datetime import date
 from pathlib import Path

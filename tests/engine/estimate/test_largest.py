@@ -1,7 +1,5 @@
 """The largest length, rank or model with which a batch fits, found by few estimates."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The spec of an estimate is one document: what is trained, and what is estimated of it."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.errors import SpecError

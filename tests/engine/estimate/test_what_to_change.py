@@ -1,7 +1,5 @@
 """The smallest change that fits is found in the order of its cost, and nothing is advised that no estimate carries."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Starts of a search wait for their turns, and those that cannot are started anew."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field

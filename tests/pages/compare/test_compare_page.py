@@ -1,7 +1,5 @@
 """The compare page: what it says first, what it shows, what it refuses, how often it asks the database."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any

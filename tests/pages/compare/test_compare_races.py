@@ -1,7 +1,5 @@
 """Races beside each other: a row for each change, what is recommended where, and runs that cannot stand beside them."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

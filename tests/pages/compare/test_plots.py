@@ -1,7 +1,5 @@
 """Charts of several runs, as data: axes, looks, limits, refusals, labels that do not overlap."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`/estimates/`: how far estimates were off from what was measured, by GPU and family of models, over time."""
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
 

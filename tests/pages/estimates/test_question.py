@@ -1,7 +1,5 @@
 """`/estimates/` is a field with an answer: what is stored is shown at once, and what is not can be made."""
 
-from __future__ import annotations
-
 import re
 from urllib.parse import urlencode
 

@@ -1,7 +1,5 @@
 """The pages of what to change: the advice with its table, the forms that find it out and that measure it."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

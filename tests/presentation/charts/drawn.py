@@ -1,7 +1,5 @@
 """A drawn chart, read back as a browser would read it."""
 
-from __future__ import annotations
-
 import re
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element

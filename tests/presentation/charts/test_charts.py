@@ -1,7 +1,5 @@
 """The charts of one run are pure: probes in, a picture out. What is drawn is what was measured."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The dates below the bars of days."""
 
-from __future__ import annotations
-
 import re
 from datetime import date, timedelta
 

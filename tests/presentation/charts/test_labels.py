@@ -1,7 +1,5 @@
 """No text covers a text, a line or a point, whatever is drawn; and what matters is said wherever there is room."""
 
-from __future__ import annotations
-
 import math
 from itertools import combinations, pairwise
 from xml.etree.ElementTree import Element

@@ -1,7 +1,5 @@
 """The small curve of a line: which points are kept, and where they are drawn."""
 
-from __future__ import annotations
-
 import re
 
 from analysis.presentation.charts.sparkline import line_over_runs, sparkline
