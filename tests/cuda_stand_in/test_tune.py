@@ -1,8 +1,10 @@
-"""A training command on a card: its limit is in force inside it, and what it catches is a refusal all the same."""
+"""A training command on a card: its limit and its changes are in force inside it, and what it catches is a refusal."""
 
 import json
 import sys
 from pathlib import Path
+
+import pytest
 
 from engine.machine.device_lock import held, lock_path
 from engine.text.units import GIB, MIB
@@ -94,3 +96,19 @@ def test_a_card_that_another_run_holds_is_refused_before_the_training_is_started
         done = cards.run(*tune, "--device", "cuda:0", *command)
     assert done.returncode == 0, done.stderr[-2_000:]
     assert json.loads(done.stdout)["device"]["uuid"] == uuid(0)
+
+
+@pytest.mark.parametrize("dropout", ["0.0", "0.1"])
+def test_changes_that_only_a_card_has_are_set_from_outside_and_keep_less_in_memory(cards: Cards, dropout: str) -> None:
+    cards.set(memory=4 * GIB)
+    trial = [sys.executable, "-m", "tests.cuda_stand_in.faster_trial", "tf32,fused,bf16,expandable"]
+    script = (SCRIPT, "--batch-size", "{batch_size}", "--dropout", dropout)
+    done = cards.run(*trial, sys.executable, *script, seconds=900)
+    assert done.returncode == 0, done.stderr[-3_000:]
+    shown = json.loads(done.stdout)
+    assert shown["kind"] == "cuda"
+    assert shown["memory"]["changed"] < shown["memory"]["today"]  # activations in 16 bits, and a step without copies
+    applying = {name for name, reason in shown["reasons"].items() if reason is None}
+    assert applying >= {"fused", "expandable", "tf32", "bf16", "compile"}
+    assert shown["reasons"]["foreach"] == "torch does so on a GPU by itself"
+    assert shown["draws"] is (dropout == "0.1")

@@ -1,21 +1,30 @@
-"""What a command that is stopped says of its results: that none is stored, or where those of before are."""
+"""What a command says that is stopped, or whose batch size was refused: what is stored, and what to change."""
 
+import json
+import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from engine.cli.main import main
 from engine.cli.printing.output import run_command
+from engine.cli.printing.refused import change_lines_after
 from engine.cli.reporting import Reporting
-from engine.results.result import RunResult
+from engine.errors import SpecError
+from engine.results.result import DeviceFacts, RunResult
 from engine.runner import measure
 from engine.spec import RunSpec
 from engine.speed.reasons import STOPPED
+from engine.text.units import GIB
 from engine.tune.run import tune
 from engine.tune.spec import TuneSpec
 from engine.tune.training import TuneResult
+from tests.engine.catalog.hostile_configs import LLAMA
 from tests.engine.fake_worker import FakeWorker
+from tests.factories import make_result, make_result_that_does_not_fit
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "tune" / "scripts"
 
@@ -141,3 +150,43 @@ def test_an_answer_that_was_shown_is_not_denied_where_no_file_was_named(capsys) 
 
     assert run_command(command) == 130
     assert capsys.readouterr().err == "Stopped. The answer above stands.\n"
+
+
+def test_a_batch_that_fits_needs_no_change():
+    assert change_lines_after(make_result()) == []
+
+
+def test_a_refused_batch_names_a_command_that_parses(capsys):
+    refused = make_result_that_does_not_fit()
+    device = DeviceFacts("cpu", "cpu", "A CPU", 8 * GIB, limit_bytes=4 * GIB)
+    spec = RunSpec("bert-tiny", precision="bf16", gradient_checkpointing=True, sequence_length=64)
+    (line,) = change_lines_after(replace(refused, spec=spec, device=device))
+    command = line.partition("estimate ")[2]
+    assert command == (
+        "bert-tiny --gpu cpu --memory-limit 4GiB --sequence-length 64 --precision bf16 "
+        "--gradient-checkpointing --batch-size 16 --what-to-change"
+    )
+    # up to the batch size nothing is wrong with it: one that is out of range is refused by its name
+    status = main(["estimate", *command.replace("--batch-size 16", "--batch-size 0").split()])
+    assert status == SpecError.exit_status
+    assert "--batch-size: 0" in capsys.readouterr().err
+
+
+def test_the_command_for_a_model_of_a_config_reads_it_from_its_file(tmp_path, capsys):
+    path = tmp_path / "my config.json"
+    path.write_text(json.dumps(LLAMA))
+    spec = RunSpec("config", config=LLAMA, task="text-generation", config_parameters=1_000_000, precision="bf16")
+    device = DeviceFacts("cpu", "cpu", "A CPU", 8 * GIB, limit_bytes=4 * GIB)
+    (line,) = change_lines_after(replace(make_result_that_does_not_fit(), spec=spec, device=device))
+    words = [str(path) if word == "FILE" else word for word in shlex.split(line.partition("engine ")[2])]
+    # up to the card nothing is wrong with it, and so the model is not built
+    assert main([*words, "--memory", "24GiB"]) == SpecError.exit_status
+    assert capsys.readouterr().err.startswith("error: --gpu: give a GPU with --gpu")
+    assert words[3:7] == ["--task", "text-generation", "--gpu", "cpu"]
+
+
+def test_a_card_is_named_as_the_catalogue_has_it():
+    refused = make_result_that_does_not_fit()
+    device = DeviceFacts("cuda:0", "cuda", "NVIDIA A100-SXM4-40GB", 42_298_834_944, compute_capability="8.0")
+    (line,) = change_lines_after(replace(refused, device=device))
+    assert "--gpu a100-40gb --" in line

@@ -1,16 +1,21 @@
-"""What a loop keeps of a step, and a language model's loss in chunks: real models of two blocks on the CPU."""
+"""What a loop keeps of a step, a loss in chunks, rows of texts, and ranks: real models of two blocks on the CPU."""
 
 import json
+import warnings
+from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
 
 from engine.catalog.from_config import MODEL_TYPES
 from engine.errors import SpecError
 from engine.measurement.device import Cpu
 from engine.measurement.probe import Bench, run_probe
+from engine.measurement.ranks import step_of_this_rank
 from engine.measurement.step import TrainingStep
 from engine.measurement.workloads import build
+from engine.ranks.emulated_group import emulated_ranks
 from engine.spec import RunSpec
 from engine.text.units import GIB
 
@@ -115,3 +120,73 @@ def test_adapters_learn_from_a_loss_in_chunks():
 def test_settings_of_the_loop_that_cannot_be_are_refused_by_name(given, reason):
     with pytest.raises(SpecError, match=reason):
         RunSpec(**given)
+
+
+GPT2 = {"model_type": "gpt2", "n_embd": 32, "n_layer": 2, "n_head": 2, "vocab_size": 50, "n_positions": 32}
+LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "vocab_size": 50,
+}
+
+
+def built(config, sequences, **changes):
+    of_training = {"device": "cpu", "mode": "eval", "sequence_length": 16, "sequences": sequences, **changes}
+    return build(RunSpec("config", config=json.dumps(config), task="text-generation", **of_training), CPU)
+
+
+def test_full_rows_have_neither_a_mask_nor_positions():
+    assert built(LLAMA, "full").make_batch(3).keys() == {"input_ids", "labels"}
+
+
+def test_padded_rows_are_as_long_as_their_longest_and_padding_is_not_learned():
+    batch = built(LLAMA, "padded", sequence_length=15).make_batch(3)
+    assert batch["attention_mask"].sum(dim=1).tolist() == [15, 8, 8]
+    assert torch.equal(batch["labels"] == -100, batch["attention_mask"] == 0)
+
+
+@pytest.mark.parametrize("config", [GPT2, LLAMA], ids=["gpt2", "llama"])
+@pytest.mark.parametrize(("sequences", "sees_the_others"), [("packed", False), ("full", True)])
+def test_packed_sequences_of_a_row_do_not_see_each_other(config, sequences, sees_the_others):
+    one = built(config, sequences)
+    batch = one.make_batch(2)
+    if sequences == "packed":
+        assert batch["position_ids"].tolist() == [[0, 1, 2, 3] * 4] * 2
+    before = one.forward(batch).logits
+    batch["input_ids"][:, :4] = (batch["input_ids"][:, :4] + 1) % 50
+    after = one.forward(batch).logits
+    assert not torch.equal(before[:, 3], after[:, 3])
+    assert torch.equal(before[:, 4:], after[:, 4:]) is not sees_the_others
+
+
+@pytest.mark.parametrize("model", ["bert", "t5-small", "resnet18"])
+def test_only_language_models_have_rows_to_fill(model):
+    with pytest.raises(SpecError, match=f"sequences: {model} is no language model"):
+        RunSpec(model, sequences="packed")
+
+
+LOOP: dict[str, Any] = {"accumulation_steps": 2, "clip_grad_norm": True, "ema": True}
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp", "zero1"])
+def test_a_step_of_each_strategy_learns(strategy: str) -> None:
+    spec = RunSpec("bert-tiny", ranks=2, strategy=strategy, sequence_length=8, **LOOP)
+    with emulated_ranks(1, 2), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dist.init_process_group("gloo")
+        built = build(spec, CPU)
+        step = step_of_this_rank(spec, built, CPU)
+        before = [_local(weight).clone() for weight in built.model.parameters()]
+        step.begin()
+        step(2)
+        changed = [not torch.equal(_local(a), b) for a, b in zip(built.model.parameters(), before, strict=True)]
+    assert any(changed)
+    assert next(built.model.parameters()).grad is not None
+
+
+def _local(weight: Any) -> torch.Tensor:
+    held: torch.Tensor = getattr(weight, "_local_tensor", weight)
+    return held.detach()

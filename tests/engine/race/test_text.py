@@ -1,7 +1,10 @@
-"""What a race says of money: with its interval, rounded so that no more is claimed than is known."""
+"""What a race says of losses and of money: no more is claimed than is known."""
+
+import math
 
 import pytest
 
+from engine.race.numbers import Sameness, compare_numbers
 from engine.race.text import describe_basis, describe_saving
 from engine.results.savings import savings_assuming
 
@@ -28,3 +31,26 @@ def test_what_is_assumed_of_a_saving_is_said_where_one_is_named() -> None:
     money = savings_assuming(1.5, speedup_low=1.4, speedup_high=1.6, **ASSUMED)
     assert describe_basis(money) == "The saving assumes $0.60/h, 2 h a run, 100 runs a year."
     assert describe_basis(savings_assuming(None, **ASSUMED)) == ""
+
+
+TODAY = [2.0, 1.5, 1.25]
+
+
+@pytest.mark.parametrize(
+    ("losses", "own", "sameness"),
+    [
+        (TODAY, 0.0, Sameness.BITS),
+        ([2.0, 1.5, 1.2501], 0.0, Sameness.ROUNDING),
+        ([2.0, 1.5, 1.26], 0.0, Sameness.DIFFERS),
+        ([2.0, 1.5, 1.26], 0.004, Sameness.ROUNDING),  # today's training itself differs by as much
+        ([2.0, math.nan, 1.25], 0.0, Sameness.DIFFERS),
+        ([2.0, 1.5], 0.0, Sameness.DIFFERS),
+        ([], 0.0, Sameness.UNKNOWN),
+    ],
+)
+def test_losses_are_the_same_as_far_as_rounding_and_todays_own_differences_explain(
+    losses: list[float], own: float, sameness: Sameness
+) -> None:
+    found = compare_numbers(losses, TODAY, own, tolerance=0.001)
+    assert found.sameness is sameness
+    assert found.is_offered == (sameness in (Sameness.BITS, Sameness.ROUNDING))

@@ -1,4 +1,4 @@
-"""The search finds the exact boundary on every kind of memory curve, with few probes and fewer refusals."""
+"""The search finds the exact boundary on every memory curve, in few probes, and what proves nothing."""
 
 import math
 import random
@@ -6,7 +6,14 @@ from statistics import median
 
 import pytest
 
+from engine.measurement.oom import classify
+from engine.results.host_memory import is_of_the_host
+from engine.results.result import DeviceFacts, Outcome, Point, Probe, Reason
+from engine.search.boundary import boundary_of_search
+from engine.search.reserve import edge_size, sizes_with_reserve
+from engine.search.stillness import MOST_STEPS, Watched, has_fallen, is_more, is_rising, steps_to_watch
 from engine.search.unguided import Found, SearchLimits, Trial, Try, curve_sizes, decide, next_soak_size
+from engine.text.units import GIB
 from tests.engine import synthetic_devices
 from tests.engine.synthetic_devices import KINDS, Device, make_device
 
@@ -112,3 +119,99 @@ def test_the_curve_fills_the_widest_gaps_with_at_most_six_sizes():
     assert curve_sizes([1, 16, 128, 528], 528) == [2, 4, 8, 32, 64, 256]
     assert curve_sizes([1, 2, 3], 3) == []
     assert len(curve_sizes([1, 100_000], 100_000)) == 6
+
+
+def points(memory: dict[int, int | None]) -> dict[int, Point]:
+    return {size: Point(size, None, None, taken, None, taken) for size, taken in memory.items()}
+
+
+def test_a_size_keeps_the_reserve_up_to_the_last_byte_of_what_is_allowed():
+    assert sizes_with_reserve(points({1: 100, 8: 950, 9: 951}), 1000, 0.05) == {1, 8}
+
+
+def test_where_none_keeps_it_sizes_that_take_as_little_as_the_smallest_are_as_good():
+    assert sizes_with_reserve(points({1: 970, 16: 975, 64: 999}), 1000, 0.05) == {1, 16}
+
+
+def test_the_edge_is_where_the_line_between_two_measured_sizes_meets_what_is_allowed():
+    assert edge_size(points({1: 110, 50: 600, 99: 1090}), 1000, 0.05) == 85
+
+
+def test_no_edge_is_looked_for_where_the_largest_keeps_the_reserve_or_a_measured_size_is_near():
+    assert edge_size(points({1: 110, 50: 600}), 1000, 0.05) is None
+    assert edge_size(points({500: 948, 600: 1000}), 1000, 0.05) is None
+
+
+def test_a_size_whose_memory_is_unknown_is_no_evidence():
+    assert sizes_with_reserve(points({1: 100, 4: None}), 1000, 0.05) == {1}
+
+
+CARD = DeviceFacts("cuda:0", "cuda", "A card", 80 * GIB, limit_bytes=80 * GIB)
+CPU = DeviceFacts("cpu", "cpu", "A processor", 80 * GIB, limit_bytes=80 * GIB)
+ENDS = [
+    ("Killed", "the kernel's out-of-memory killer ended it"),
+    ("MemoryError", ""),
+    ("_ArrayMemoryError", "Unable to allocate 12.0 GiB for an array"),
+    ("RuntimeError", "[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory"),
+]
+
+
+@pytest.mark.parametrize(("error_type", "message"), ENDS)
+def test_the_hosts_memory_is_told_from_the_gpus_and_certifies_a_cpu_alone(error_type: str, message: str) -> None:
+    refusal = Probe(17, Outcome.OUT_OF_MEMORY, fresh_process=True, error_type=error_type, error_message=message)
+    probes = [Probe(16, Outcome.FITS, fresh_process=True), refusal]
+    on_card, on_cpu = (boundary_of_search(Found(16, 17), probes, device) for device in (CARD, CPU))
+    assert (on_card.certified, on_card.reason, on_card.largest_batch_size) == (False, Reason.ERROR, 16)
+    assert (on_card.note or "").startswith("the host's memory ended, not the GPU's")
+    assert on_cpu.certified
+    assert error_type == "Killed" or classify(error_type, message) is Outcome.OUT_OF_MEMORY
+
+
+def test_a_gpus_own_error_is_not_the_hosts() -> None:
+    assert not is_of_the_host("OutOfMemoryError", "CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+
+MIB = 2**20
+
+
+def watched(**changes: object) -> Watched:
+    kept = {"batch_size": 16, "steps": 5, "step_seconds": 0.01, "is_varied": False, "is_rising": False}
+    return Watched(**(kept | changes))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("peaks", [[], [1], [5, 9, 9, 9, 9], [9, 9, 9, 9, 9], [5, 9, 9, 9, 9 + 1e-9]])
+def test_a_training_that_only_makes_its_optimizers_state_is_still(peaks: list[int]) -> None:
+    found = [round(MIB * each) for each in peaks]
+    assert (is_rising(found), has_fallen(found)) == (False, False)
+
+
+def test_the_last_half_has_to_be_still() -> None:
+    assert is_rising([1, 2, 2, 2, 9])
+    assert not is_rising([1, 2, 2, 9, 2, 2, 2, 2])
+
+
+def test_growth_by_a_step_that_is_kept_is_rounding() -> None:
+    assert not is_more(MIB + 64, MIB)
+    assert not is_rising([MIB + 64 * step for step in range(5)])
+
+
+@pytest.mark.parametrize(
+    ("starts", "steps"),
+    [
+        ([watched()], 5),
+        ([watched(), watched(is_varied=True)], 40),
+        ([watched(is_varied=True, steps=100)], MOST_STEPS),
+        ([watched(is_rising=True)], 20),
+        ([watched(is_rising=True, steps=80)], MOST_STEPS),
+        ([watched(is_varied=True, step_seconds=4.0)], 40),
+    ],
+)
+def test_more_steps_are_watched_where_the_starts_before_were_not_still(starts: list[Watched], steps: int) -> None:
+    assert steps_to_watch(5, 16, starts) == steps
+    assert steps_to_watch(500, 16, starts) == 500
+
+
+@pytest.mark.parametrize(("size", "seconds", "steps"), [(16, 4.0, 15), (8, 1.0, 30), (16, 40.0, 5), (16, 0.1, 40)])
+def test_ranks_make_as_many_steps_as_should_take_a_minute(size: int, seconds: float, steps: int) -> None:
+    starts = [watched(is_varied=True, step_seconds=seconds, batch_size=size)]
+    assert steps_to_watch(5, 16, starts, has_ranks=True) == steps

@@ -1,8 +1,13 @@
 """What the tests of starts share."""
 
+import sys
+
 import pytest
 
+from engine.tune.start.environment import HOOK
 from tests.engine.quiet_machine import leave_the_machine_alone
+
+sys.path.append(str(HOOK))  # as in a process that is watched
 
 
 @pytest.fixture(autouse=True)

@@ -1,24 +1,19 @@
 """What `tune --faster` notes of models, losses and outputs, and what it changes of them, in the process that trains."""
 
-import sys
 import weakref
 from collections import OrderedDict
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import memorymark_faster
 import pytest
 import torch
-from torch import nn
-
-import engine
-from engine.measurement.torchvision_schemas import import_torchvision
-
-sys.path.append(str(Path(engine.__file__).parent / "tune" / "hook"))  # as in a process that is watched
-import memorymark_faster
 from memorymark_faster import Faster
 from memorymark_outputs import Outputs
+from torch import nn
+
+from engine.measurement.torchvision_schemas import import_torchvision
 
 
 def faster(*wanted: str) -> Any:

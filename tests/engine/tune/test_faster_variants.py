@@ -1,18 +1,22 @@
-"""Which variants are tried follows from what one start showed, and those that are not have a reason."""
+"""Which variants are tried follows from what one start showed; those that are not have a reason; and the command."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
+from engine.cli.tune_faster import spec_of
 from engine.errors import SpecError
 from engine.race.numbers import Numbers, Sameness
 from engine.tune.faster.answer import is_excused
+from engine.tune.faster.command import again_command, faster_command
 from engine.tune.faster.facts import Facts, Noted, Today, is_guess, own_batch_size
 from engine.tune.faster.spec import OWN, OwnRaceSpec
 from engine.tune.faster.variants import BY_NAME, TORCH, VARIANTS
+from engine.tune.spec import FUNCTION, TuneSpec, function_command
 from tests.engine.tune.made_up_script import ADAM, MODEL
 from tests.engine.tune.test_evidence import reading, steps
 
@@ -308,3 +312,41 @@ def test_fabric_compiles_a_model_that_was_compiled_before_it_was_set_up() -> Non
     lines = BY_NAME["compile"].lines_for(facts(framework="fabric"))
     assert lines.startswith("model = torch.compile(model)  # before fabric.setup(")
     assert BY_NAME["bf16"].lines_for(facts(framework="fabric")) == 'Fabric(..., precision="bf16-mixed")'
+
+
+SCRIPT = ("python", "train.py")
+
+
+@pytest.mark.parametrize("way", ["hf", "dataloader", "steps", "env"])
+def test_a_way_that_is_named_is_kept_so_that_the_race_is_at_that_size(way: str) -> None:
+    spec = TuneSpec(SCRIPT, batch=way, current_batch_size=64)
+    said = faster_command(spec.to_dict())
+    assert said == f"memorymark tune --faster --batch {way} --current-batch-size 64 -- python train.py"
+    raced = spec_of(SimpleNamespace(batch=way, current_batch_size=64, tried=None), SCRIPT)
+    assert (raced.command, raced.batch, raced.current_batch_size) == (spec.command, way, 64)
+
+
+def test_a_config_file_keeps_its_own_size() -> None:
+    spec = TuneSpec((*SCRIPT, "a.yaml"), batch="config", batch_in="a.yaml:batch")
+    assert faster_command(spec.to_dict()) == "memorymark tune --faster -- python train.py a.yaml"
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        TuneSpec(function_command("package.module:make_step"), batch=FUNCTION),
+        TuneSpec(("torchrun", "--nnodes", "2", "train.py", "{batch_size}")),
+        TuneSpec(("accelerate", "launch", "--num_machines=2", "train.py", "{batch_size}")),
+        TuneSpec(("torchrun", "--nproc-per-node=8", "train.py", "{batch_size}"), emulate_ranks=8),
+    ],
+)
+def test_nothing_is_offered_for_a_function_for_several_hosts_and_for_emulated_ranks(spec: TuneSpec) -> None:
+    assert faster_command(spec.to_dict()) == ""
+
+
+def test_a_script_is_timed_again_with_the_limit_and_the_size_it_had() -> None:
+    spec = TuneSpec(
+        ("python", "train.py", "{batch_size}"), device="cpu", current_batch_size=4, memory_limit_bytes=2**28
+    )
+    said = "memorymark tune --report-to https://lab/ --device cpu --current-batch-size 4 --memory-limit 256MiB"
+    assert again_command(spec.to_dict(), "https://lab/") == f"{said} -- python train.py '{{batch_size}}'"

@@ -1,28 +1,23 @@
 """What was there before a training, or is another thread's, counts as the training's memory where it is."""
 
 import gc
-import sys
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from memorymark_held import CpuMemory
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-import engine
 from engine.errors import CommandUntunable
 from engine.tune.evidence import Evidence
 from engine.tune.replay import cpu_memory
 from engine.tune.start.launch import Watching
 from tests.engine.tune.starts import SCRIPTS, started
 from tests.engine.tune.test_evidence import judged
-
-sys.path.append(str(Path(engine.__file__).parent / "tune" / "hook"))  # as in a process that is watched
-from memorymark_held import CpuMemory
 
 MIB = 2**20
 

@@ -9,18 +9,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import memorymark_watch
 import pytest
 import torch
+from memorymark_optimizers import Stepped
+from memorymark_processes import last_step
+from memorymark_watch import Watch
 
-import engine
 from engine.tune.hook.memorymark_read import held_bytes, idle_optimizers, inputs_of, shapes_of, shortened
-
-HOOK = Path(engine.__file__).parent / "tune" / "hook"
-sys.path.append(str(HOOK))  # as in a process that is watched
-import memorymark_watch  # noqa: E402
-from memorymark_optimizers import Stepped  # noqa: E402
-from memorymark_processes import last_step  # noqa: E402
-from memorymark_watch import Watch  # noqa: E402
+from engine.tune.start.environment import HOOK
 
 
 def test_a_module_at_the_address_of_an_optimizer_that_was_freed_is_no_optimizer() -> None:
@@ -96,10 +93,10 @@ def test_a_long_message_is_noted_with_the_error_of_the_rank_at_its_end() -> None
 
 
 def test_the_first_line_of_each_file_that_runs_in_the_users_process_names_its_task_as_the_document_says() -> None:
-    hook, document = Path(engine.__file__).parent / "tune" / "hook", Path(__file__).parents[3] / "docs" / "tune.md"
+    document = Path(__file__).parents[3] / "docs" / "tune.md"
     assert "(../engine/tune/hook/)" in document.read_text()
     assert "each file's first line names its task" in document.read_text()
-    assert [path.name for path in hook.glob("*.py") if not re.match(r'"""[A-Z].*\.', path.read_text())] == []
+    assert [path.name for path in HOOK.glob("*.py") if not re.match(r'"""[A-Z].*\.', path.read_text())] == []
 
 
 def watch(folder: Path) -> Any:

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 SCRIPTS = Path(__file__).parent / "scripts"
 ROOT = Path(__file__).parents[3]
-ONE_START = ("--max", "24", "--current-batch-size", "24")  # how a search goes on is test_next_size's
+ONE_START = ("--max", "24", "--current-batch-size", "24")  # how a search goes on is test_most_starts's
 AT_THE_MAXIMUM = {"largest_batch_size": 24, "certified": False, "refused_batch_size": None, "refusal": None}
 AT_THE_MAXIMUM |= {"reason": "max_batch_size", "note": None, "allowed_sizes": None}
 AT_THE_MAXIMUM |= {"soak_steps": ANY}  # how far quick steps are watched on is the machine's

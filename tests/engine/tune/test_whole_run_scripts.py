@@ -1,10 +1,11 @@
 """A whole run shortens a script's passes over its data and does not break the script."""
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from memorymark_epoch import is_for_largest, rows_of_a_batch, same_as
+from memorymark_rows import largest_rows
 
 from engine.tune.reading import Reading
 from engine.tune.replay import Memory
@@ -13,12 +14,6 @@ from tests.engine.tune.starts import started
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "benchmarks" / "tune_scripts" / "unusual_loops.py"
-
-
-sys.path.append(str(ROOT / "engine" / "tune" / "hook"))  # as in a process that is watched
-
-from memorymark_epoch import is_for_largest, rows_of_a_batch, same_as  # noqa: E402
-from memorymark_rows import largest_rows  # noqa: E402
 
 
 class Rows(list):  # of a class of its own, so that it can be referred to weakly
