@@ -1,11 +1,14 @@
-"""One's own account: roles, quotas, password, tokens."""
+"""One's own account: roles, quotas, password, tokens; and the first administrator."""
 
 import html
 import re
 
 import pytest
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
 from django.test import Client
 
+from analysis.accounts.bootstrap import administrator_create_first
 from analysis.accounts.tokens import token_create, token_of
 from analysis.models import ApiToken, AuditEntry, Quota, Trust
 from analysis.permissions import VIEWER
@@ -137,3 +140,29 @@ def test_only_a_gpu_manager_is_offered_the_tick(root_client, alice_client):
     for address in ("/account/", "/commands/"):
         assert 'name="is_trusted"' in root_client.get(address).content.decode()
         assert 'name="is_trusted"' not in alice_client.get(address).content.decode()
+
+
+def test_a_fresh_installation_gets_one_administrator():
+    assert administrator_create_first(password="long and secret") == "admin"
+    user = User.objects.get()
+    assert (user.username, user.is_superuser, user.check_password("long and secret")) == ("admin", True, True)
+
+
+def test_no_second_one_is_made(root):
+    assert administrator_create_first(password="long and secret") is None
+    assert User.objects.get() == root
+
+
+def test_an_ordinary_user_of_that_name_is_not_raised():
+    User.objects.create_user("admin")
+    assert administrator_create_first(password="long and secret") == "admin2"
+    assert not User.objects.get(username="admin").is_superuser
+
+
+def test_of_two_that_start_at_once_one_makes_the_administrator(root, monkeypatch):
+    """The other one looked before it was there."""
+    User.objects.filter(pk=root.pk).update(username="admin")
+    exists, too_early = QuerySet.exists, [False, False]
+    monkeypatch.setattr(QuerySet, "exists", lambda query: too_early.pop() if too_early else exists(query))
+    assert administrator_create_first(password="the slower one's") is None
+    assert User.objects.count() == 1

@@ -1,19 +1,34 @@
-"""What a sender may bring is bounded: in a call, so that nobody waits for it, and in a run, as a result is."""
+"""What a sender may bring is bounded, in a call and in a run, and what is broken or hostile breaks no page."""
 
 import json
+import threading
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import AnonymousUser
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from analysis.api import waiting
 from analysis.models import AuditEntry, Device, Measurement, Report, Run, RunLog
 from engine.answers.document import MOST_PROBES
 from engine.report.protocol import PROBES_MOST
+from engine.speed.comparison import TimedBlock
+from tests.engine.honest_worker import HonestWorker, document_of
 from tests.factories import STACK, make_refusal
-from tests.factories.reports import DEVICE, SendingClient, make_document, make_events, make_probes, make_run_key
+from tests.factories.reports import (
+    DEVICE,
+    HOST,
+    STARTED_AT,
+    SendingClient,
+    make_document,
+    make_events,
+    make_probes,
+    make_run_key,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -165,3 +180,154 @@ def test_names_that_no_engine_writes_are_refused_in_a_short_answer_and_not_recor
     assert answer.status_code == 400
     assert len(answer.content) < 1_000
     assert not AuditEntry.objects.filter(action="run.report_refuse").exists()
+
+
+MIB = 1024 * 1024
+
+
+class ManySteps(HonestWorker):
+    """Steps so short that thousands of them fit into a block: their times are most of the document."""
+
+    def __init__(self) -> None:
+        super().__init__(528, step_seconds=lambda size: 1e-4 + 1e-6 * size)
+
+    def time(self, batch_size: int, **limits: Any) -> TimedBlock:
+        blocks = [super(ManySteps, self).time(batch_size, **limits) for _ in range(300)]
+        steps = tuple(seconds for block in blocks for seconds in block.step_seconds)
+        return replace(blocks[0], step_seconds=steps, wall_seconds=max(sum(steps), limits["block_seconds"]))
+
+
+def honest_document(size: int) -> bytes:
+    """A result file of at least this size: each number on a line of its own, indented until it is that large."""
+    result = document_of(ManySteps())
+    result["environment"] |= {"run_key": make_run_key(), "host": HOST, "started_at": STARTED_AT}
+    content = {"exit_status": 0, "result": result}
+    plain, deep = (len(json.dumps(content, indent=indent)) for indent in (0, 1))
+    return json.dumps(content, indent=(size - plain) // (deep - plain) + 1).encode()
+
+
+@pytest.mark.parametrize("size", [1_100_000, 3_800_000])
+def test_a_result_of_up_to_four_mebibytes_is_stored(sender: SendingClient, alice_client: Client, size: int) -> None:
+    document = honest_document(size)
+    assert size <= len(document) < 4 * MIB
+    answer = sender.send_result(document)
+    assert answer.status_code == 201, answer.content[:500]
+    run = Run.objects.get()
+    assert run.largest_batch_size == 528
+    assert alice_client.get(f"/runs/{run.pk}/").status_code == 200
+
+
+def test_a_larger_result_is_refused_with_the_limit(sender: SendingClient) -> None:
+    answer = sender.send_result(honest_document(4 * MIB))
+    assert answer.status_code == 413
+    assert "4,194,304" in answer.json()["detail"]
+    assert not Run.all_runs.exists()
+
+
+@pytest.mark.parametrize("size", [1_100_000, 3_800_000])
+def test_other_routes_take_no_more_than_before_although_one_takes_four_mebibytes(
+    sender: SendingClient, size: int
+) -> None:
+    sender.begin(key := make_run_key())
+    events = sender.send_events(key, 0, {"event": "log", "message": "x" * size})
+    begun = sender.begin(make_run_key(), engine_version="x" * size)
+    known = sender.query_known(["0" * size])
+    assert [answer.status_code for answer in (events, begun, known)] == [413] * 3
+
+
+@pytest.mark.parametrize("size", [70_000, 1_040_000])
+def test_a_body_below_what_the_server_reads_is_refused_above_its_route_s_own_limit(
+    sender: SendingClient, size: int
+) -> None:
+    answer = sender.begin(make_run_key(), engine_version="x" * size)
+    assert answer.status_code == 413
+    assert "65,536" in answer.json()["detail"]
+
+
+SOMEBODY = AnonymousUser()
+
+
+@pytest.mark.parametrize(("threads", "places"), [(None, 4), (1, 1), (4, 1), (16, 4), (64, 16)])
+def test_at_most_a_quarter_of_the_threads_read_documents_or_wait_to(settings, threads, places):
+    settings.WEB_THREADS = threads
+    assert waiting.documents.places() == places
+
+
+def test_one_document_too_many_is_to_be_sent_again(sender, settings):
+    settings.WEB_THREADS = 4
+    with waiting.documents.place(SOMEBODY):
+        answer = sender.send_result(make_document())
+        assert (answer.status_code, answer.json()["code"]) == (503, "busy")
+        assert 1 <= int(answer.headers["Retry-After"]) <= 4
+        assert not Run.objects.exists()
+    assert sender.send_result(make_document()).status_code == 201
+
+
+def test_a_document_waits_for_the_one_that_is_read(sender, monkeypatch):
+    """Two at once are stored no sooner, and everybody else waits twice as long."""
+    monkeypatch.setattr(waiting, "DOCUMENT_WAIT_SECONDS", 0.01)
+    with waiting.document_place(SOMEBODY):
+        assert sender.send_result(make_document()).status_code == 503
+    monkeypatch.setattr(waiting, "DOCUMENT_WAIT_SECONDS", 60.0)
+    with ExitStack() as other:
+        other.enter_context(waiting.document_place(SOMEBODY))
+        threading.Timer(0.2, other.pop_all().close).start()
+        assert sender.send_result(make_document()).status_code == 201
+
+
+def test_documents_that_are_refused_give_their_place_back(sender, settings):
+    settings.WEB_THREADS = 1
+    for body in (b"{", b"{}", b"[]", make_document(timings={"processes": -5}), make_document(schema=2)):
+        assert sender.send_result(body).status_code in (400, 422)
+    document = make_document()
+    assert [sender.send_result(document).status_code for _ in range(2)] == [201, 200]
+
+
+NOT_STORABLE = ["\ud800", "\x00"]
+
+
+def with_part(path: str, name: str, value: Any) -> bytes:
+    """A document with this member in the object at the path."""
+    document = json.loads(make_document())
+    place = document["result"]
+    for step in path.split():
+        place = place[step]
+    place[name] = value
+    return json.dumps(document).encode()
+
+
+@pytest.mark.parametrize("text", NOT_STORABLE)
+def test_text_of_a_document_that_no_database_stores_is_marked(sender, text):
+    answer = sender.send_result(with_part("device", "uuid", f"GPU-{text}"))
+    assert answer.status_code == 201, answer.content
+    run = Run.objects.with_places().get()
+    assert (run.device.uuid, run.result["device"]["uuid"]) == ("GPU-\ufffd", "GPU-\ufffd")
+
+
+@pytest.mark.parametrize("text", NOT_STORABLE)
+@pytest.mark.parametrize("path", ["", "kinds"])
+def test_text_that_no_database_stores_in_what_is_no_fact_is_not_stored(sender, text, path):
+    answer = sender.send_result(with_part(path, "a" + text, "b" + text))
+    assert answer.status_code == 201, answer.content
+    assert "\ufffd" not in json.dumps(Run.objects.get().result, ensure_ascii=False)
+
+
+@pytest.mark.parametrize("text", NOT_STORABLE)
+def test_text_that_no_database_stores_is_shown_where_a_document_is_refused_for_it(sender, text):
+    answer = sender.send_result(with_part("spec", "a" + text, "b"))
+    assert answer.status_code in (400, 422), answer.content
+    assert answer.json()["errors"]
+    assert not Run.all_runs.exists()
+
+
+@pytest.mark.parametrize("host", ["a\x07", "a\ud800", "a\u202e"])
+def test_a_host_whose_name_cannot_be_shown_is_refused(sender, host):
+    answer = sender.send_result(make_document(host=host))
+    assert [error["pointer"] for error in answer.json()["errors"]] == ["/environment.host"]
+
+
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_a_moment_that_is_none_in_utc_is_refused_by_its_name(sender, moment):
+    answer = sender.send_result(with_part("environment", "started_at", moment))
+    assert answer.status_code == 400, answer.content
+    assert [error["pointer"] for error in answer.json()["errors"]] == ["/environment.started_at"]

@@ -1,14 +1,21 @@
-"""Text that could break or mislead whoever reads it: refused from people, marked where the engine said it."""
+"""Text that could mislead is refused or marked; a command is a kind of run; the plans keep the list quick."""
 
+import json
 from dataclasses import replace
 
 import pytest
 from django.core.exceptions import ValidationError
+from django.db import connection
+from django.http import QueryDict
+from django.test import Client
 
+from analysis.lists.runs.query import parse_query
 from analysis.models import Run, SavedView, TrendAcknowledgement
 from analysis.models.text import plain_line, plain_text, storable_json, storable_text
 from analysis.runs import services
-from tests.factories import FACTS, make_claimed_run, make_device, make_measured_run, make_result, make_run
+from engine.tune.spec import TuneSpec
+from tests.factories import FACTS, make_claimed_run, make_device, make_measured_run, make_result, make_run, make_spec
+from tests.factories.history import store
 
 pytestmark = pytest.mark.django_db
 
@@ -74,3 +81,64 @@ def test_the_name_that_a_driver_gives_breaks_no_picture(alice_client):
     services.run_finish(run_id=run.pk, token=run.token, result=result.to_dict())
     stored = Run.objects.get()
     assert (stored.device_name, stored.result["device"]["name"]) == ("Card\ufffd\ufffd", "Card\ufffd\ufffd")
+
+
+COMMAND = TuneSpec(("train", "--batch={batch_size}")).to_dict()
+
+
+@pytest.fixture
+def kinds() -> dict[str, int]:
+    command = Run.objects.create(kind="command", model="train", spec=COMMAND, state="failed")
+    validation = Run.objects.create(kind="validation", model="bert-tiny", spec={}, state="failed")
+    estimate = Run.objects.create(kind="estimate", model="bert-tiny", spec={}, state="failed")
+    measurement = Run.objects.create(model="bert-tiny", spec=make_spec().to_dict(), state="failed")
+    runs = (command, validation, estimate, measurement)
+    return {str(run.kind): run.pk for run in runs}
+
+
+def test_lists_name_a_command_a_measurement(kinds, alice_client: Client) -> None:
+    measured = {kinds["command"], kinds["measurement"]}
+    rows = alice_client.get("/api/v1/runs/?kind=measurement").json()["results"]
+    assert {row["id"]: row["kind"] for row in rows} == dict.fromkeys(measured, "measurement")
+    assert alice_client.get(f"/api/v1/runs/{kinds['command']}/").json()["kind"] == "measurement"
+    assert alice_client.get("/api/v1/runs/?kind=command").status_code == 400
+    exported = json.loads(alice_client.get("/runs/export.json?kind=measurement").getvalue())
+    assert {row["id"]: row["kind"] for row in exported} == dict.fromkeys(measured, "measurement")
+
+
+def test_runs_sorted_by_kind_have_commands_among_the_measurements(kinds, alice_client: Client) -> None:
+    first = alice_client.get("/api/v1/runs/?sort=kind&limit=3").json()
+    rows = [*first["results"], *alice_client.get(first["next"]).json()["results"]]
+    assert [row["id"] for row in rows] == [kinds[kind] for kind in ("estimate", "measurement", "command", "validation")]
+
+
+def test_the_kind_that_lists_name_has_an_index() -> None:
+    if connection.vendor == "postgresql":  # which chooses by what it knows of the rows, and reads a few without any
+        Run.objects.bulk_create(Run(model="bert-tiny", spec={}) for _ in range(500))
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE analysis_run")
+            cursor.execute("SET LOCAL enable_seqscan = off")
+    plan = Run.objects.estimating().order_by("-created_at").explain()
+    assert "run_by_kind" in plan
+    assert "TEMP B-TREE" not in plan
+
+
+@pytest.mark.parametrize(
+    ("query", "index"),
+    [
+        ("", "run_newest_first"),
+        ("model=bert-tiny", "run_by_model"),
+        ("sort=-largest", "run_by_largest"),
+        ("sort=largest", "run_by_largest"),
+        ("sort=gpu", "run_by_gpu"),
+        ("sort=user", "run_of_person"),
+        ("sort=-name", "run_by_name"),
+    ],
+)
+def test_an_index_has_the_order_of_the_list(query, index, monkeypatch):
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL reads so few rows without an index")
+    monkeypatch.setattr("analysis.lists.runs.filters.FEW", 0)
+    store(3)
+    plan = parse_query(QueryDict(query)).parts[0].rows.values_list("pk")[:51].explain()
+    assert f"USING INDEX {index}" in plan or f"USING COVERING INDEX {index}" in plan

@@ -1,4 +1,4 @@
-"""What is news: ends, contradicted estimates, steps of trends, silent devices; and for whom."""
+"""What is news, for whom, and when a failed delivery is tried again."""
 
 import json
 from datetime import timedelta
@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
+from hypothesis import given
+from hypothesis import strategies as st
 
 from analysis.lists.trend.step_detection import Step
 from analysis.models import Device, NewsEvent, NewsKind, Run, SavedView
 from analysis.news.decide import contradiction, new_steps, news_after, note_silent_devices
+from analysis.news.deliver import LONGEST_SECONDS, delay_seconds
 from analysis.permissions import VIEWER
 from analysis.runs import services
 from engine.documents.estimated import EstimatedCard
@@ -141,3 +144,15 @@ class TestForWhom:
         services.runs_delete(run_ids={run.pk}, by=alice)
         send()
         assert receiver.received == []
+
+
+def test_delays_double_up_to_an_hour() -> None:
+    delays = [delay_seconds(attempts, base_seconds=10, fraction=1.0) for attempts in range(1, 12)]
+    assert delays[:4] == [10, 20, 40, 80]
+    assert delays[-1] == LONGEST_SECONDS
+
+
+@given(attempts=st.integers(1, 10_000), fraction=st.floats(0, 1))
+def test_a_delay_lies_in_the_upper_half_of_its_range(attempts: int, fraction: float) -> None:
+    longest = delay_seconds(attempts, base_seconds=10, fraction=1.0)
+    assert longest / 2 <= delay_seconds(attempts, base_seconds=10, fraction=fraction) <= longest

@@ -1,10 +1,14 @@
-"""From the end of a run to a signed request at its receiver, through failures."""
+"""From the end of a run to a signed request at its receiver or to a mail, through failures."""
 
 import json
+import smtplib
 import time
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
+from django.core import mail
 from django.db import transaction
 from django.utils import timezone
 
@@ -12,8 +16,9 @@ from analysis.models import Delivery, DeliveryState, NewsEvent, NewsKind, Subscr
 from analysis.news.deliver import DISABLED_AFTER, attempt, take_due
 from analysis.news.fan_out import dispatch_waiting
 from analysis.news.messages import mail_text
-from analysis.news.subscriptions import subscription_rotate, subscription_test
+from analysis.news.subscriptions import Wish, subscription_create, subscription_rotate, subscription_test
 from analysis.runs import services
+from engine.errors import SpecError
 from tests.factories import make_claimed_run, make_device, make_measured_run, make_result, make_run
 from tests.factories.speeds import make_bound_result
 from tests.news.receiver import answer, is_signed
@@ -233,3 +238,60 @@ def test_a_slack_body_is_text_with_a_link_and_carries_no_signature(subscribe, se
     received = receiver.received[0]
     assert json.loads(received.body)["text"].endswith(f"<https://lab.example/runs/{run.pk}/|Run {run.pk}>")
     assert "X-MemoryMark-Signature" not in received.headers
+
+
+WISH = Wish("mail", "email", ["run.finished"])
+
+
+@pytest.fixture
+def configured(settings: Any) -> None:
+    settings.EMAIL_HOST, settings.PUBLIC_URL = "mail.lab.example", "https://lab.example"
+
+
+@pytest.fixture
+def subscribed(configured: None, alice: User) -> Subscription:
+    User.objects.filter(pk=alice.pk).update(email="alice@lab.example")
+    alice.refresh_from_db()
+    return subscription_create(owner=alice, wish=WISH)[0]
+
+
+def test_without_a_mail_server_mail_cannot_be_chosen_and_the_page_says_so(alice: User, alice_client) -> None:
+    with pytest.raises(SpecError, match="EMAIL_HOST is not set"):
+        subscription_create(owner=alice, wish=WISH)
+    page = alice_client.get("/account/notifications/").content.decode()
+    assert "E-mail is off on this portal" in page
+    assert 'value="email"' not in page
+
+
+def test_without_an_address_mail_cannot_be_chosen(configured: None, alice: User) -> None:
+    with pytest.raises(SpecError, match="an address in your account"):
+        subscription_create(owner=alice, wish=WISH)
+
+
+def test_the_end_of_a_run_is_a_mail_in_plain_text_to_the_accounts_address(subscribed, send, alice) -> None:
+    run = make_measured_run(make_device(), requested_by=alice)
+    send()
+    (message,) = mail.outbox
+    assert message.to == ["alice@lab.example"]
+    assert message.content_subtype == "plain"
+    assert f"https://lab.example/runs/{run.pk}/" in message.body
+    assert "largest_batch_size: 8, measured" in message.body
+    assert message.extra_headers["Message-ID"] == f"<{Delivery.objects.get().delivery_id}@memorymark>"
+
+
+def test_a_mail_that_fails_is_tried_again(subscribed, send, alice, monkeypatch) -> None:
+    make_measured_run(make_device(), requested_by=alice)
+    with monkeypatch.context() as patch:
+        patch.setattr(mail.EmailMessage, "send", lambda self: (_ for _ in ()).throw(smtplib.SMTPException("busy")))
+        send()
+    send()
+    assert len(mail.outbox) == 1
+    log = Delivery.objects.get().attempts.values_list("is_delivered", "reason")
+    assert list(log) == [(False, "SMTPException: busy"), (True, "")]
+
+
+def test_nobody_gets_a_mail_who_did_not_choose_it(configured: None, send, alice) -> None:
+    make_measured_run(make_device(), requested_by=alice)
+    send()
+    assert mail.outbox == []
+    assert not Delivery.objects.filter(state=DeliveryState.DELIVERED).exists()

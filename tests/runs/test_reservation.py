@@ -1,12 +1,24 @@
-"""The rule of the queue for runs that need several devices of one host, on plain values."""
+"""Rules on plain values: devices of one host, another attempt, and the kinds of run."""
 
 import random
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from typing import get_args
 
 import pytest
 
+from analysis.models import RunKind, RunOrigin, State
+from analysis.runs.kinds import BY_KIND, spec_columns
+from analysis.runs.kinds.rules import Spec
+from analysis.runs.origins import BY_ORIGIN
 from analysis.runs.queue.reservation import Seat, WaitingRun, starts
+from analysis.runs.queue.retry_policy import Cause, decide_retry, describe_attempts
+from engine.estimate.spec import EstimateSpec
+from engine.faster.spec import FasterSpec
+from engine.tune.faster.spec import OWN, OwnRaceSpec
+from engine.tune.spec import TuneSpec
+from engine.validation.spec import ValidationSpec
+from tests.factories import make_spec
 
 LONG, SHORT = 600.0, 60.0
 
@@ -98,3 +110,85 @@ def test_a_run_of_several_devices_starts_at_the_latest_when_the_budgets_are_over
                 places[number] = now + chance.uniform(0.1, 1.0) * each.run.most_seconds
         now = min(until for until in places.values() if until > now)
     assert now <= latest
+
+
+@pytest.mark.parametrize(
+    ("earlier", "cause", "state"),
+    [
+        ([], Cause.OWNER_DIED, State.QUEUED),
+        ([Cause.OWNER_DIED], Cause.HOST_LOST, State.QUEUED),
+        ([Cause.OWNER_DIED, Cause.HOST_LOST], Cause.OWNER_DIED, State.INTERRUPTED),
+        ([], Cause.ENGINE_CRASHED, State.QUEUED),
+        ([Cause.ENGINE_KILLED], Cause.ENGINE_CRASHED, State.FAILED),
+        ([], Cause.ENGINE_WORKER_DIED, State.QUEUED),
+        ([Cause.ENGINE_WORKER_DIED], Cause.ENGINE_WORKER_DIED, State.FAILED),
+        ([], "worker_failed", State.FAILED),
+        ([Cause.OWNER_DIED], Cause.STALLED, State.QUEUED),
+        ([Cause.OWNER_DIED, Cause.OWNER_DIED], Cause.STALLED, State.FAILED),
+        ([], "workload_failed", State.FAILED),
+        ([], "time_out", State.FAILED),
+    ],
+)
+def test_a_run_gets_another_attempt_as_long_as_it_may_not_be_to_blame(earlier, cause, state):
+    assert decide_retry(cause, earlier).state == state
+
+
+def test_a_worker_that_is_stopped_costs_the_run_nothing_however_often():
+    follows = decide_retry(Cause.WORKER_STOPPED, [Cause.OWNER_DIED, Cause.OWNER_DIED])
+    assert (follows.state, follows.counted) == (State.QUEUED, False)
+
+
+@pytest.mark.parametrize("cause", [*Cause, "workload_failed"])
+def test_a_run_that_shall_be_cancelled_is_cancelled_whatever_ended_it(cause):
+    assert decide_retry(cause, [], cancel_requested=True).state == State.CANCELLED
+
+
+@pytest.mark.parametrize(
+    ("causes", "expected"),
+    [
+        ([Cause.OWNER_DIED] * 3, "Given up after 3 attempts: its worker died 3 times."),
+        (
+            [Cause.OWNER_DIED, Cause.ENGINE_KILLED, Cause.OWNER_DIED],
+            "Given up after 3 attempts: its worker died 2 times, something killed its engine once.",
+        ),
+        (
+            [Cause.STALLED, Cause.HOST_LOST, Cause.OWNER_DIED],
+            "Given up after 3 attempts: its engine made no progress once, its host stopped responding once, "
+            "its worker died once.",
+        ),
+    ],
+)
+def test_a_run_that_is_given_up_tells_what_happened_in_each_attempt(causes, expected):
+    assert describe_attempts(causes) == expected
+
+
+def test_every_cause_that_counts_has_its_words():
+    assert all(cause.value not in describe_attempts([cause]) for cause in Cause if cause != Cause.WORKER_STOPPED)
+
+
+def test_every_origin_has_its_rules() -> None:
+    assert list(BY_ORIGIN) == list(RunOrigin)
+
+
+def test_every_type_of_a_spec_is_of_exactly_one_kind() -> None:
+    types = [each for rules in BY_KIND.values() for each in rules.spec_types]
+    assert set(types) == set(get_args(Spec))
+    assert len(types) == len(set(types))
+
+
+@pytest.mark.parametrize(
+    ("spec", "kind", "empty"),
+    [
+        (make_spec(), "measurement", ()),
+        (TuneSpec(("train", "{batch_size}")), "command", ("precision", "optimizer")),
+        (EstimateSpec(make_spec(memory_limit_bytes=2**30), "a10"), "estimate", ("needs_bytes",)),
+        (ValidationSpec("bert-tiny"), "validation", ("current_batch_size",)),
+        (FasterSpec("bert-tiny"), "race", ()),
+        (OwnRaceSpec(("train",), batch=OWN), "own_race", ("precision", "optimizer")),
+    ],
+    ids=list(RunKind),
+)
+def test_a_spec_decides_the_kind_and_what_is_known_of_a_run(spec: Spec, kind: str, empty: tuple[str, ...]) -> None:
+    columns = spec_columns(spec)
+    assert columns["kind"] == kind
+    assert all(columns.get(name) is None for name in empty)

@@ -41,7 +41,7 @@ from analysis.runs.reported.reports import Sender, report_begin
 from analysis.runs.services import LogLine
 from tests.factories import make_claimed_run, make_measured_run, make_probe, make_spec, make_user
 from tests.factories.reports import HOST, make_document
-from tests.runs.test_what_to_change import BF16, answered
+from tests.runs.test_validations import BF16, answered
 
 PEOPLE = ("anonymous", "viewer", "operator", "other", "manager")
 """`operator` has started the runs, and owns the view and the token, that the addresses name; `other` is one, too."""

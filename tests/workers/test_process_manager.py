@@ -1,11 +1,16 @@
-"""Children are started again when they die, and all end in time."""
+"""Children are started again when they die, all end in time, and every fork learns of it."""
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 
 import pytest
+from django.conf import settings
 
 from analysis.workers import process_manager
+from analysis.workers.fork_signs import StopPipe
 from analysis.workers.process_manager import Child, ProcessManager
 from tests.waiting import wait_until
 
@@ -84,3 +89,29 @@ def test_a_child_sees_its_own_environment(keeper):
     child = shell('test "$MEMORYMARK_LOCAL" = 1', MEMORYMARK_LOCAL="1")
     keeper.start([child])
     assert child.process.wait(5) == 0
+
+
+def test_a_lifeline_is_cut_once_and_for_all():
+    stop_pipe = StopPipe()
+    assert not stop_pipe.is_stopping()
+    stop_pipe.stop()
+    stop_pipe.stop()
+    assert stop_pipe.is_stopping()
+
+
+def test_a_fork_learns_of_the_death_of_the_main_process():
+    """In a process of its own: the fork outlives its parent, sees the end, and says so."""
+    script = (
+        "import os, sys\n"
+        "from analysis.workers.fork_signs import StopPipe\n"
+        "import select\n"
+        "stop_pipe = StopPipe()\n"
+        "if os.fork():\n"
+        "    os._exit(0)\n"
+        "select.select([stop_pipe._reading], [], [], 10)\n"
+        "print(stop_pipe.is_stopping(), flush=True)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=settings.BASE_DIR, env={**os.environ}, capture_output=True, text=True
+    )
+    assert done.stdout == "True\n", done.stderr

@@ -10,7 +10,7 @@ from analysis.permissions import VIEWER
 from tests.factories import make_device, make_measured_run, make_user
 from tests.factories.estimates import make_stored_estimate
 from tests.factories.pages import page, words
-from tests.runs.test_what_to_change import BF16, answered
+from tests.runs.test_validations import BF16, answered
 
 pytestmark = pytest.mark.django_db
 
