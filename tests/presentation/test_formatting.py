@@ -1,4 +1,4 @@
-"""Figures as people read them: rounding, units, and what is not known."""
+"""Figures as people read them: rounding, units, precision, throughputs, and what is not known."""
 
 import datetime as dt
 from collections.abc import Callable
@@ -7,8 +7,14 @@ import pytest
 from django.utils import timezone
 
 from analysis.presentation import formatting
+from analysis.presentation.labels import describe_precision, describe_settings
+from analysis.presentation.probe_rows import probe_lines
 from analysis.templatetags.units import breakable
+from engine.cli.printing.console import probe_line
+from engine.describe.probe import describe_probe
+from engine.results.result import Outcome, Probe
 from engine.text.units import GIB, MIB
+from tests.factories import make_spec
 
 
 @pytest.mark.parametrize(
@@ -112,3 +118,43 @@ def test_what_is_not_known_is_never_zero(shown: Callable[[None], str]) -> None:
 
 def test_a_long_name_is_broken_after_its_dots_and_no_figure_is() -> None:
     assert breakable("1.5 MiB at h.*.act_fn <b>") == "1.5 MiB at h.<wbr>*.<wbr>act_<wbr>fn &lt;b&gt;"
+
+
+@pytest.mark.parametrize(
+    ("precision", "said"),
+    [
+        ("fp32", "fp32"),
+        ("bf16", "bf16 autocast, fp32 weights"),
+        ("fp16", "fp16 autocast, fp32 weights"),
+        ("bf16-pure", "pure bf16"),
+    ],
+)
+def test_the_precision_says_what_the_weights_are_in(precision: str, said: str) -> None:
+    assert describe_precision({"precision": precision}) == said
+
+
+def test_four_bit_weights_are_not_called_fp32() -> None:
+    assert describe_precision({"precision": "bf16", "load_in_4bit": True}) == "bf16 autocast"
+
+
+def test_lists_have_room_for_a_word() -> None:
+    assert describe_settings(make_spec(precision="bf16").to_dict())[0] == "bf16"
+
+
+STEADY, MEMORY = {"samples_per_second": 8.0, "timing_is_steady": True}, {"peak_allocated_bytes": 1 << 20}
+
+
+@pytest.mark.parametrize(
+    ("probe", "is_shown"),
+    [
+        (Probe(9, Outcome.FITS, **STEADY, **MEMORY), True),
+        (Probe(9, Outcome.FITS, samples_per_second=8.0, **MEMORY), True),
+        (Probe(9, Outcome.FITS, **STEADY | {"timing_is_steady": False}, **MEMORY), False),
+        (Probe(9, Outcome.OUT_OF_MEMORY, **STEADY, **MEMORY), False),
+    ],
+)
+def test_no_throughput_is_shown_that_nobody_may_divide(probe: Probe, is_shown: bool) -> None:
+    (line,) = probe_lines([probe], roles={})
+    assert (line.samples_per_second is not None) is is_shown
+    assert ("8.0 samples/s" in describe_probe(probe)) is is_shown
+    assert ("8.0 samples/s" in probe_line(probe)) is is_shown

@@ -1,10 +1,12 @@
-"""The form asks; `engine.RunSpec` decides. What it objects to stands beside its field."""
+"""The form asks, also for a config and ranks; `engine.RunSpec` decides."""
 
+import json
 from typing import Any
 
 import pytest
+from django.test import Client
 
-from analysis.models import Device
+from analysis.models import Device, Run
 from analysis.pages.home.first_values import first_values, values_of
 from analysis.pages.home.forms import RunForm
 from analysis.runs import services
@@ -13,7 +15,9 @@ from engine.catalog import WORKLOADS
 from engine.settings.setting import Role
 from engine.spec import SETTINGS
 from engine.text.units import GIB
+from tests.engine.catalog.hostile_configs import LLAMA
 from tests.factories import make_card, make_device, make_run, make_spec
+from tests.factories.pages import form_data
 
 pytestmark = pytest.mark.django_db
 
@@ -216,3 +220,117 @@ def test_every_setting_stands_in_the_form_once() -> None:
     shown = [each.field.name for fields in rows for each in fields]
     assert len(shown) == len(set(shown))
     assert {name for name in form.fields if SETTINGS.get(name) and SETTINGS[name].role is Role.TRAINING} <= set(shown)
+
+
+def test_a_pasted_config_starts_a_run_of_it(alice_client: Client) -> None:
+    given = {"model": "config", "config": json.dumps(LLAMA), "task": "text-generation"}
+    response = alice_client.post("/runs/new/", form_data(make_device(), **given))
+    run = Run.objects.get()
+    assert (response.status_code, response.url) == (302, run.get_absolute_url())
+    assert run.model.startswith("config-")
+    text = alice_client.get(f"/?from={run.pk}", headers={"accept": "text/html"}).content.decode()
+    assert '<option value="config" selected>' in text
+    assert "&quot;model_type&quot;:&quot;llama&quot;" in text
+
+
+def test_an_estimate_of_a_pasted_config_is_queued(alice_client: Client) -> None:
+    given = {
+        "model": "config",
+        "config": json.dumps(LLAMA),
+        "task": "text-generation",
+        "kind": "estimate",
+        "gpu": "a10",
+    }
+    assert alice_client.post("/runs/new/", form_data(make_device(), **given)).status_code == 302
+    assert Run.objects.get().spec["task"] == "text-generation"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"config": "{"}, "is not valid JSON"),
+        ({"config": ""}, "is required with the model config"),
+        ({"config": json.dumps({**LLAMA, "auto_map": {"a": "b"}})}, "names code outside of transformers"),
+        ({"config": "x" * 70_000}, "at most 65536 characters"),
+    ],
+)
+def test_a_config_that_is_refused_is_named_at_its_field(alice_client: Client, given: Any, said: str) -> None:
+    values = {"model": "config", "task": "text-generation", **given}
+    response = alice_client.post("/runs/new/", form_data(make_device(), **values))
+    assert response.status_code == 422
+    assert said in response.content.decode().replace("65,536", "65536")
+    assert not Run.objects.exists()
+
+
+FORM = {
+    **{"kind": "measurement", "model": "bert-tiny", "precision": "fp32", "optimizer": "adamw"},
+    **{"current_batch_size": "16", "ranks": "2", "strategy": "ddp"},
+}
+
+
+@pytest.fixture
+def cpu() -> Device:
+    return make_device(capacity_bytes=8 * GIB)
+
+
+def start(client: Client, device: Device | str, **values: Any) -> Any:
+    place = device if isinstance(device, str) else str(device.pk)
+    return client.post("/runs/new/", {**FORM, "device": place, **values})
+
+
+def shown(client: Client, address: str) -> Any:
+    return client.get(address, headers={"accept": "text/html"})
+
+
+def test_ranks_on_a_cpu_are_queued_and_their_pages_say_what_they_are(alice_client: Client, cpu: Device) -> None:
+    start(alice_client, cpu, memory_limit_bytes="256MiB", limit_only="1")
+    run = Run.objects.get()
+    assert (run.model, run.device_count, run.spec["compare_speed"]) == ("bert-tiny, ddp on 2 ranks", 1, False)
+    for address in (run.get_absolute_url(), "/", "/runs/", "/fleet/"):
+        assert "BERT tiny, ddp on 2 ranks" in shown(alice_client, address).content.decode()
+    assert "torch.distributed.run" not in alice_client.get(run.get_absolute_url()).content.decode()
+
+
+def test_gpus_are_chosen_by_their_kind_and_one_alone_is_refused(alice_client: Client) -> None:
+    cards = [make_card(number, uuid=f"GPU-{number}") for number in range(2)]
+    refused = start(alice_client, cards[0])
+    assert (refused.status_code, "2 ranks need one each" in refused.content.decode()) == (422, True)
+    start(alice_client, "any cuda")
+    assert Run.objects.get().device_count == 2
+
+
+def test_emulated_ranks_are_a_run_of_one_device_that_says_so(alice_client: Client, cpu: Device) -> None:
+    start(alice_client, cpu, ranks="1", emulate_ranks="8", rank="0,7")
+    run = Run.objects.get()
+    assert (run.model, run.spec["emulate_ranks"], run.spec["rank"]) == ("bert-tiny, ddp on 8 ranks", 8, [0, 7])
+    for address in (run.get_absolute_url(), "/runs/"):
+        assert "emulated, 2 of 8 ranks" in alice_client.get(address).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        ({"strategy": ""}, "strategy"),
+        ({"emulate_ranks": "8"}, "emulate_ranks"),
+        ({"emulate_ranks": "2", "rank": "x"}, "rank"),
+        ({"memory_limit_bytes": "6GiB"}, "memory_limit_bytes"),
+        ({"ranks": "4", "memory_limit_bytes": "6GiB"}, "memory_limit_bytes"),  # the default is too much as well
+    ],
+)
+def test_what_is_wrong_stands_at_its_field(
+    alice_client: Client, cpu: Device, values: dict[str, str], field: str
+) -> None:
+    answer = start(alice_client, cpu, **values)
+    assert (answer.status_code, [*answer.context["form"].errors]) == (422, [field])
+
+
+def test_a_run_of_ranks_fills_in_the_form_again(alice_client: Client, cpu: Device) -> None:
+    start(alice_client, cpu, ranks="4", emulate_ranks="4", rank="0,3", memory_limit_bytes="256MiB")
+    run = Run.objects.get()
+    services.runs_cancel(run_ids=[run.pk])
+    page = alice_client.get(run.get_absolute_url()).content.decode()
+    assert f"/?from={run.pk}" in page
+    initial = shown(alice_client, f"/?from={run.pk}").context["form"].initial
+    kept = {"kind": "measurement", "model": "bert-tiny", "ranks": 4, "strategy": "ddp", "emulate_ranks": 4}
+    assert {name: initial[name] for name in kept} == kept
+    assert (initial["rank"], initial["memory_limit_bytes"]) == ("0,3", "256MiB")

@@ -1,6 +1,7 @@
-"""Every result says one sentence of at most 17 words, and offers one next step in green."""
+"""Every run says first what it is at or what was found, in a short sentence, with one next step in green."""
 
 import re
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +9,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from analysis.models import Run, State
+from analysis.models import Run, RunKind, State
+from analysis.runs import services
 from analysis.runs.marks.share_links import share_link_create
 from engine.describe.answer import WORDS_MOST
 from engine.results.result import Boundary, Reason, RunResult
@@ -139,3 +141,36 @@ def test_a_guest_of_a_link_has_the_copy_button_alone(alice_client: Client, clien
     html = client.get(f"/share/{secret}/").content.decode()
     assert green_in(html) == ["Copy the settings"]
     assert "Run again" not in html
+
+
+def test_the_title_says_what_is_going_on_and_one_time_is_left(alice_client: Client) -> None:
+    run = make_claimed_run()
+    services.run_heartbeat(run_id=run.pk, token=run.token, phase="timing")
+    progress = {"round": 4, "rounds_expected": 9, "ends_at": time.time() + 190}
+    services.progress_set(run_id=run.pk, token=run.token, progress=progress)
+    html = page(alice_client, run)
+    text = words(html)
+    assert "<h1>Finding the batch size of BERT tiny</h1>" in html
+    assert "About 3 min left" in text
+    assert "round 4 of about 9" in text
+    assert text.count(" left") == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "title"),
+    [
+        (RunKind.COMMAND, {}, "Finding the batch size of "),
+        (RunKind.MEASUREMENT, {"check_batch_size": 1_024}, "Checking whether batch 1,024 of BERT tiny fits"),
+    ],
+)
+def test_each_kind_of_run_has_its_title(alice_client: Client, kind: RunKind, spec: dict[str, int], title: str) -> None:
+    run = make_claimed_run()
+    own = {"command": ["python", "train.py"]} if kind is RunKind.COMMAND else {}
+    Run.objects.filter(pk=run.pk).update(kind=kind, spec={**run.spec, **spec, **own})
+    assert f"<h1>{title}" in page(alice_client, run)
+
+
+def test_a_live_page_offers_to_notify(alice_client: Client) -> None:
+    html = page(alice_client, make_claimed_run())
+    assert "data-notify" in html
+    assert 'href="/account/notifications/"' in html

@@ -1,9 +1,9 @@
-"""A CPU that was measured with several memory limits has one column; each cell shows the largest limit that has one."""
+"""A CPU has one column of the matrix, with the largest limit; and which cards are the fastest and the cheapest."""
 
 import pytest
 
 from analysis.lists.matrix.marks import join_limits
-from analysis.lists.matrix.table import CardColumn, ShownCell, WorkloadRow
+from analysis.lists.matrix.table import CardColumn, ShownCell, WorkloadRow, cheapest, fastest
 from analysis.models import MatrixCell
 from engine.text.units import MIB
 
@@ -34,3 +34,17 @@ def test_a_cell_is_that_of_the_largest_limit_that_was_measured(has_large: bool, 
     cells = ShownCell(SMALL, MatrixCell()), ShownCell(LARGE, MatrixCell() if has_large else None)
     _, (joined,) = join_limits([SMALL, LARGE], [row(*cells)])
     assert [cell.card.memory for cell in joined.cells] == [shown]
+
+
+def test_a_card_alone_is_neither_the_fastest_nor_the_cheapest() -> None:
+    assert fastest({"a": 10.0, "b": None}) == set()
+    assert cheapest({"a": 10.0, "b": None}) == set()
+
+
+def test_the_best_is_marked_and_what_is_within_the_noise_as_well() -> None:
+    assert fastest({"a": 100.0, "b": 98.0, "c": 96.0}) == {"a", "b"}
+    assert cheapest({"a": 1.0, "b": 1.02, "c": 1.1}) == {"a", "b"}
+
+
+def test_a_free_card_is_the_cheapest() -> None:
+    assert cheapest({"a": 0.0, "b": 0.1}) == {"a"}
