@@ -16,8 +16,7 @@ FILES = (
     "lists/test_run_filters.py",
     "runs/test_annotate.py",
     "pages/history/test_groups.py",
-    "models/test_migrations.py",
-    "runs/test_placement.py",
+    "models/test_upgrade.py",
     "workers/test_recovery.py",
     "runs/test_scheduling.py",
     "workers/test_supervisor.py",
@@ -32,7 +31,7 @@ FILES = (
     "news/test_decide.py",
 )
 AT_NIGHT = (
-    "pages/estimates/test_estimate_errors.py",
+    "pages/estimates/test_question.py",
     "runs/test_estimates_left_out.py",
     "models/test_text.py",
     "api/test_reported_results.py",

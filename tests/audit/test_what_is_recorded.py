@@ -1,18 +1,25 @@
-"""Who did what, from what to what, and in answer to which request."""
+"""Who did what, from what to what, in answer to which request; and nobody changes or deletes an entry."""
 
+import base64
 import json
+import logging
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import Group
-from django.test import Client
+from django.test import Client, RequestFactory
+from django.utils import timezone
 
 import analysis
+from analysis.accounts.tokens import token_create
 from analysis.audit.actions import ACTIONS
-from analysis.audit.context import WorkCause, caused_by
+from analysis.audit.context import RequestIdFilter, WorkCause, cause_now, caused_by
+from analysis.audit.middleware import RequestIdMiddleware
 from analysis.audit.record import ENTRY_LENGTH, record
 from analysis.models import AuditEntry, Device, Run, SavedView
+from analysis.models.audit import AuditEntryImmutableError
 from analysis.permissions import MANAGER, OPERATOR
 from analysis.runs import services
 from tests.factories import make_claimed_run, make_device, make_measured_run, make_run, make_user
@@ -205,3 +212,115 @@ def test_an_export_from_the_panel_is_recorded_with_its_runs(root_client):
     run = make_run()
     root_client.post("/admin/analysis/run/", {"action": "export_json", "_selected_action": [run.pk]})
     assert entry("run.export").after == {"form": "json", "runs": [run.pk]}
+
+
+def test_a_well_formed_id_is_taken_and_is_on_the_answer(client):
+    assert client.get("/health", headers={"x-request-id": "ci-17.b_2"})["X-Request-ID"] == "ci-17.b_2"
+
+
+@pytest.mark.parametrize("given", ["", "a b", "x" * 65, "ü", "<script>", "a;b"])
+def test_any_other_id_is_replaced(client, given):
+    made = client.get("/health", headers={"x-request-id": given})["X-Request-ID"]
+    assert made != given
+    assert len(made) == 32
+
+
+def test_errors_have_an_id_too(client):
+    assert client.get("/no/such/page")["X-Request-ID"]
+    assert client.post("/analyze", "{", "application/json")["X-Request-ID"]
+
+
+def test_a_person_known_by_token_password_or_session_is_the_actor(alice, alice_client):
+    make_device()
+    _token, secret = token_create(owner=alice, name="ci", may_write=True, expires_at=None)
+    password = base64.b64encode(b"alice:alice's password").decode()
+    ways = [(Client(), f"Bearer {secret}"), (Client(), f"Basic {password}"), (alice_client, "")]
+    for client, shown in ways:
+        headers = {"authorization": shown} if shown else {}
+        answer = client.post("/api/v1/runs/", {"model": "bert-tiny"}, "application/json", headers=headers)
+        assert answer.status_code in (201, 202), answer.content
+    created = AuditEntry.objects.filter(action="run.create")
+    assert [each.actor_name for each in created] == ["alice"] * 3
+
+
+def test_nothing_of_a_request_is_left_when_it_was_answered_or_raised(alice):
+    def fails(request):
+        assert cause_now().request_id == request.request_id
+        raise RuntimeError
+
+    request = RequestFactory().get("/", headers={"x-request-id": "first"})
+    request.user = alice
+    with pytest.raises(RuntimeError):
+        RequestIdMiddleware(fails)(request)
+    make_run()
+    found = AuditEntry.objects.get(action="run.create")
+    assert (found.actor, found.actor_name, found.request_id, found.remote_address) == (None, "", "", None)
+
+
+def test_a_line_of_the_log_names_its_request():
+    lines = []
+
+    def logs(request):
+        line = logging.LogRecord("analysis", logging.INFO, "", 1, "hello", (), None)
+        RequestIdFilter().filter(line)
+        lines.append(line.request_text)
+        raise ValueError
+
+    with pytest.raises(ValueError, match="^$"):
+        RequestIdMiddleware(logs)(RequestFactory().get("/", headers={"x-request-id": "abc"}))
+    outside = logging.LogRecord("analysis", logging.INFO, "", 1, "hello", (), None)
+    RequestIdFilter().filter(outside)
+    assert [*lines, outside.request_text] == [" [abc]", ""]
+
+
+@pytest.fixture
+def any_entry() -> AuditEntry:
+    record("run.delete", target=("run", "17"))
+    return AuditEntry.objects.get(action="run.delete")
+
+
+def test_no_code_changes_or_deletes_an_entry_by_mistake(any_entry):
+    for forbidden in (any_entry.save, any_entry.delete, AuditEntry.objects.all().delete):
+        with pytest.raises(AuditEntryImmutableError):
+            forbidden()
+    with pytest.raises(AuditEntryImmutableError):
+        AuditEntry.objects.update(actor_name="somebody else")
+
+
+@pytest.mark.parametrize("path", ["add/", "{}/change/", "{}/delete/"])
+def test_in_the_panel_even_a_superuser_can_only_read(root_client, any_entry, path):
+    answer = root_client.post(f"/admin/analysis/auditentry/{path.format(any_entry.pk)}", {"actor_name": "x"})
+    assert answer.status_code == 403
+    assert AuditEntry.objects.get(pk=any_entry.pk).actor_name == ""
+
+
+def test_the_oldest_go_by_retention(any_entry):
+    assert AuditEntry.objects.all().purge_before(timezone.now() - timedelta(days=1), limit=10) == 0
+    assert AuditEntry.objects.all().purge_before(timezone.now() + timedelta(days=1), limit=10) == 1
+
+
+@pytest.mark.parametrize(("text", "count"), [("run 17", 1), ("run:17", 1), ("run 18", 0), ("req-1", 1), ("alice", 1)])
+def test_the_log_is_searched_by_request_person_and_target(root_client, alice, any_entry, text, count):
+    from analysis.audit.context import WorkCause, caused_by
+
+    with caused_by(WorkCause("req-1", actor=alice)):
+        record("run.cancel", target=("run", "3"))
+    rows = root_client.get("/admin/analysis/auditentry/", {"q": text}).context["cl"].result_list
+    assert len(rows) == count
+
+
+def test_further_pages_begin_after_the_last_entry(root_client):
+    for number in range(60):
+        record("run.delete", target=("run", str(number)))
+    first = root_client.get("/admin/analysis/auditentry/?kind=run").context["cl"]
+    second = root_client.get(f"/admin/analysis/auditentry/{first.next_query}").context["cl"]
+    assert [row.target_id for row in second.result_list] == [str(number) for number in range(9, -1, -1)]
+    assert second.next_query is None
+
+
+@pytest.mark.parametrize(
+    "query", ["?days=7&action=run.delete", "?action=run.delete", "?kind=run", "?target_kind=run&target_id=17"]
+)
+def test_the_log_is_filtered(root_client, any_entry, query):
+    rows = root_client.get(f"/admin/analysis/auditentry/{query}").context["cl"].result_list
+    assert [row.pk for row in rows] == [any_entry.pk]

@@ -1,4 +1,4 @@
-"""Imports go one way, and nothing above the torch line loads torch."""
+"""Imports go one way, nothing above the torch line loads torch, and the table of kinds names what is there."""
 
 import ast
 import subprocess
@@ -7,6 +7,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from engine.cli.main import COMMANDS
+from engine.errors import SpecError
+from engine.kinds import KINDS, RunKind, answered, subcommand
+from engine.validation.spec import ValidationSpec
 
 ROOT = Path(__file__).resolve().parents[2]
 TORCH_SIDE = {
@@ -86,3 +91,19 @@ def test_no_line_of_a_template_is_longer_than_160_characters():
     for path in (ROOT / "templates").rglob("*.*"):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             assert len(line) <= LONGEST_TEMPLATE_LINE, f"{path}:{number}"
+
+
+def test_the_subcommand_of_each_kind_is_one_of_the_command_line() -> None:
+    assert set(map(subcommand, RunKind)) <= {"", *COMMANDS}
+
+
+def test_each_kind_reads_its_own_spec() -> None:
+    spec = ValidationSpec("bert-tiny")
+    assert KINDS[RunKind.VALIDATION].read_spec(spec.to_dict()) == spec
+    with pytest.raises(SpecError, match="check"):
+        KINDS[RunKind.MEASUREMENT].read_spec(spec.to_dict())
+
+
+def test_an_estimate_is_no_result_of_another_machine() -> None:
+    with pytest.raises(SpecError, match="is missing"):
+        answered({"schema": 1, "estimates": [], "spec": {}})
