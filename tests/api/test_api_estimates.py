@@ -137,19 +137,14 @@ def test_an_unknown_card_is_refused_with_its_field_and_the_nearest_names(alice_c
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ({"kind": "guess"}, "kind"),
         ({"kind": 1}, "kind"),
         ({"kind": "estimate", "gpu": 4}, "gpu"),
         ({"kind": "estimate", "device": "cuda:0"}, "device"),
-        ({"kind": "estimate", "device_class": "A100"}, "device_class"),
-        ({"kind": "estimate", "accepts_shared_device": True}, "accepts_shared_device"),
         ({"kind": "estimate", "time_budget_seconds": 60}, "time_budget_seconds"),
-        ({"kind": "estimate", "precision": "int8"}, "precision"),
         ({"kind": "estimate", "gpu": "t4", "memory_limit_bytes": "24GiB"}, "memory_limit_bytes"),
         ({"kind": "estimate", "gpu": "a10", "frontier": "128,256"}, "frontier"),
         ({"kind": "estimate", "frontier": [128, 256]}, "frontier"),
         ({"frontier": [128, 256]}, "frontier"),
-        ({"kind": "measurement", "gpu": "a10"}, "gpu"),
         ({"gpu": "a10"}, "gpu"),
     ],
 )

@@ -62,10 +62,3 @@ def test_a_page_says_so_too(quiet_client, monkeypatch):
     assert answer.status_code == 503
     assert "The database does not answer at the moment" in answer.text
     assert answer.headers["Retry-After"]
-
-
-def test_a_bug_is_still_a_500(quiet_client, monkeypatch):
-    refuse(monkeypatch, run_request, "run_create", ZeroDivisionError())
-    make_device()
-    answer = quiet_client.post("/api/v1/runs/", {"model": "bert-tiny"}, content_type="application/json")
-    assert (answer.status_code, answer.json()["code"]) == (500, "internal")

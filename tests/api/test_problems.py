@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from analysis.accounts.quotas import QuotaExceededError
 from analysis.api.exception_handler import api_exception
-from analysis.http.problem_details import into_problem, pointer_to
+from analysis.http.problem_details import into_problem
 from analysis.http.strict_json import BadJsonError, strict_json
 from analysis.models import Run
 from tests.factories import make_device
@@ -131,7 +131,3 @@ def test_a_quota_is_a_429_that_says_when(rf):
 def test_a_refusal_of_a_row_names_its_column(rf):
     answer = api_exception(ValidationError({"name": ["is taken"]}), {"request": rf.post("/api/v1/x/")})
     assert answer.data["errors"] == [{"pointer": "/name", "detail": "is taken", "code": "invalid"}]
-
-
-def test_a_pointer_is_escaped():
-    assert pointer_to("a/b", 0, "~") == "/a~1b/0/~0"

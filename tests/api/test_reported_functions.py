@@ -37,14 +37,6 @@ def test_its_document_becomes_a_finished_run_of_the_function(sender):
     assert (run.spec["function"], run.spec["starting"], run.precision) == ("make_step", "fork", "")
 
 
-def test_one_that_claims_more_than_its_starts_show_is_stored_with_what_they_show(sender):
-    document = json.loads(make_function_document())
-    boundary = dict(document["result"]["boundary"])
-    document["result"]["boundary"] |= {"largest_batch_size": 1_237, "refused_batch_size": 1_238}
-    answer = sender.send_result(json.dumps(document).encode())
-    assert Run.objects.get(pk=answer.json()["id"]).result["boundary"] == boundary
-
-
 def test_every_page_that_shows_a_run_shows_it(sender, alice_client: Client, root_client: Client, root: User):
     run, other = stored(sender), stored(sender)
     services.trust_give(by=root, host=run.reported_from)

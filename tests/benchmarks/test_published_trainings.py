@@ -1,4 +1,4 @@
-"""The published trainings that estimates are compared with: every row says where it is from and what it counts."""
+"""What the benchmarks read: published trainings, each with its source, and recordings that can be made again."""
 
 import json
 from pathlib import Path
@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from benchmarks import litgpt_model
+from benchmarks.time_left import RUNS, read_recordings
 from engine.catalog import WORKLOADS
 from engine.estimate import gpus
 from engine.spec import RunSpec
@@ -78,3 +79,20 @@ def test_a_step_of_the_layers_of_litgpt_trains_its_adapters_alone(kind: str) -> 
     learned = [name for name, weight in step.built.model.named_parameters() if weight.grad is not None]
     assert learned
     assert all("lora_" in name for name in learned)
+
+
+RECORDED = {recording["run"]: recording for recording in read_recordings()}
+
+
+def spec_of(name: str) -> dict[str, Any]:
+    return next(event["spec"] for event in RECORDED[name]["events"] if event["event"] == "started")
+
+
+def test_what_can_be_recorded_is_what_is_recorded() -> None:
+    assert set(RUNS) == set(RECORDED)
+
+
+@pytest.mark.parametrize("name", [name for name in RUNS if name.startswith("tune-")])
+def test_a_tuning_is_recorded_again_with_or_without_its_comparison_of_speeds(name: str) -> None:
+    options = RUNS[name].partition(" -- ")[0].split()
+    assert ("--no-compare-speed" not in options) == spec_of(name)["compare_speed"]

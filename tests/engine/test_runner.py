@@ -10,7 +10,7 @@ import pytest
 from engine.cli.measure import exit_status
 from engine.describe.boundary import check_answer
 from engine.describe.result import answer_of, is_today_refused
-from engine.errors import SpecError, WorkerFailed, WorkloadFailed
+from engine.errors import WorkerFailed, WorkloadFailed
 from engine.results.intervals import NORMAL_95
 from engine.results.result import Outcome, Purpose, Reason, RecommendedBy, RunResult
 from engine.results.speed_rounds import SpeedClaim
@@ -242,11 +242,6 @@ def test_the_rounds_are_told_with_the_time_that_is_left_at_most():
     assert all(e["seconds_left_at_most"] >= 0 and e["batch_sizes"] for e in told)
 
 
-def test_a_time_budget_spent_on_the_curve_leaves_the_certificate():
-    result = run(FakeWorker(528, time_is_up_after=6))
-    assert result.boundary.certified
-
-
 def test_every_probe_is_told_the_moment_it_ends():
     events: list[dict] = []
     result = run(FakeWorker(528), events)
@@ -362,9 +357,3 @@ def test_a_step_that_fails_for_another_reason_is_an_error_and_no_answer():
 def test_the_result_document_holds_the_answer():
     assert check(FakeWorker(528), 100).to_dict()["fits"] is True
     assert measure(RunSpec("bert-tiny"), worker=FakeWorker(4), estimates=False).to_dict()["fits"] is None
-
-
-@pytest.mark.parametrize("size", [0, 65_537, 1_048_577])
-def test_a_size_that_could_never_be_run_names_the_field(size):
-    with pytest.raises(SpecError, match="check_batch_size: "):
-        RunSpec("bert-tiny", check_batch_size=size)

@@ -46,11 +46,6 @@ def test_a_difference_is_judged_by_its_metric(better: str, value: float, verdict
     assert (found.verdict, found.arrow, found.word) == (verdict, arrow, word)
 
 
-def test_a_difference_is_absolute_and_in_percent() -> None:
-    found = delta(metric("higher"), 88, 100)
-    assert (found.text, found.percent) == ("−12", "−12 %")
-
-
 def test_speeds_within_the_noise_are_about_the_same() -> None:
     assert delta(metric("higher", 0.03), 102, 100).word == "about the same"
     assert delta(metric("higher", 0.03), 104, 100).word == "better"

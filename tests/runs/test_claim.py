@@ -62,12 +62,6 @@ def test_a_claim_writes_down_its_attempt():
     assert (attempt.outcome, attempt.ended_at) == ("", None)
 
 
-def test_a_higher_priority_goes_before_an_older_run(root):
-    card = make_card()
-    low, normal, high = (submit(by=root, priority=priority) for priority in (-1, 0, 1))
-    assert claims_until_nothing_waits(card) == [high, normal, low]
-
-
 def test_people_take_turns(alice, bob):
     card = make_card()
     for _ in range(3):

@@ -222,12 +222,6 @@ def test_a_command_with_an_open_quote_is_refused_by_name():
         env_command("X", (), environ={"X": "'python -m engine"})
 
 
-def test_a_folder_that_cannot_be_made_is_refused_with_the_remedy(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(ImproperlyConfigured, match="cannot create this folder .*; set THIS"):
-        writable_folder(tmp_path / "file" / "var", remedy="set THIS")
-
-
 def test_a_read_only_folder_is_refused_with_the_remedy(tmp_path, monkeypatch):
     monkeypatch.setattr("os.access", lambda path, mode: False)  # whoever is root may write anywhere but there
     with pytest.raises(ImproperlyConfigured, match="cannot be written .*; set THIS"):

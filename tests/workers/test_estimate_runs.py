@@ -1,6 +1,5 @@
 """An estimate goes the way of every run: queued, claimed, watched, ended; but it needs no device."""
 
-import os
 import subprocess
 import sys
 
@@ -15,7 +14,7 @@ from analysis.workers import recovery, tasks, worker
 from analysis.workers.fork_signs import Heartbeat, StopPipe
 from analysis.workers.recovery import estimates_recover, owner_of_this_process
 from analysis.workers.supervisor import engine_arguments, start_engine, supervise
-from tests.factories import make_claimed_estimate, make_device, make_estimate, make_run
+from tests.factories import make_claimed_estimate, make_estimate
 from tests.factories.timeouts import QUICK
 from tests.fake_engine import FAKE_ENGINE
 
@@ -103,13 +102,6 @@ def test_its_attempt_has_no_device_and_its_log_says_what_was_found(default_worke
     assert said in [line.message for line in RunLog.objects.of(run)]
 
 
-def test_it_runs_while_every_device_is_busy_or_away(default_worker):
-    device = make_device()
-    services.run_claim(device=make_run(device).requested_device, owner="tester")
-    run = make_estimate()
-    assert tasks.estimate() == f"run {run.pk}: finished"
-
-
 def test_several_wait_in_turn_and_each_message_wakes_the_next(default_worker):
     first, second = make_estimate(), make_estimate()
     OrmQ.objects.all().delete()
@@ -160,13 +152,6 @@ def test_a_predictor_that_crashes_gets_one_more_try():
     assert tasks_queued() == ["analysis.workers.tasks.estimate"] * 2
 
 
-def test_one_whose_process_died_on_this_host_goes_back_at_once(settings, dead_pid):
-    run = make_estimate()
-    services.estimate_claim(owner=f"{settings.HOST_NAME}:{dead_pid}")
-    assert estimates_recover() == 1
-    assert Run.objects.get(pk=run.pk).state == State.QUEUED
-
-
 def test_one_that_this_or_another_host_works_on_is_left_alone(dead_pid):
     make_estimate(), make_estimate()
     services.estimate_claim(owner=owner_of_this_process())
@@ -190,7 +175,3 @@ def test_a_starting_default_worker_gives_back_what_a_dead_one_left(settings, dea
     services.estimate_claim(owner=f"{settings.HOST_NAME}:{dead_pid}")
     worker.Worker()._recover(wait_seconds=0)
     assert Run.objects.get(pk=run.pk).state == State.QUEUED
-
-
-def test_the_owner_names_host_and_process(settings):
-    assert owner_of_this_process() == f"{settings.HOST_NAME}:{os.getpid()}"

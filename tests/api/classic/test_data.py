@@ -143,11 +143,6 @@ def test_health_of_a_cpu_names_no_gpu():
     ]
 
 
-def test_health_before_any_device_is_known():
-    health = health_data(None, NOW)
-    assert (health["status"], health["gpu_available"], health["device"]) == ("healthy", False, None)
-
-
 def test_the_three_models_of_the_contract_come_first():
     models = models_data()
     assert [(m["id"], m["huggingface_id"]) for m in models[:3]] == [

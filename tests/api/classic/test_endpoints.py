@@ -154,17 +154,6 @@ def test_a_run_that_ends_without_a_result_is_a_500_that_says_why(alice_client, w
     assert (answer.status_code, answer.json()) == (500, error(f"Analysis failed: {message}"))
 
 
-def test_the_devices_own_price_stands_in_where_none_is_given(alice_client, device):
-    Device.objects.update(price_per_hour_usd=3.5)
-    analyze(alice_client, {"model_name": "bert"}, prefer="respond-async")
-    analyze(alice_client, {"model_name": "bert", "price_per_hour_usd": 1}, prefer="respond-async")
-    prices = []
-    while run := services.run_claim(device=device, owner="worker"):
-        prices.append(run.spec["price_per_hour_usd"])
-        finish(run)
-    assert prices == [3.5, 1]
-
-
 def test_a_class_of_card_may_be_asked_for(alice_client):
     make_card()
     analyze(alice_client, {"model_name": "bert", "device_class": "A100"}, prefer="respond-async")

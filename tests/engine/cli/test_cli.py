@@ -153,11 +153,6 @@ def test_known_probes_that_are_malformed_exit_with_2_and_an_event_that_names_the
     assert words in event["error"]["message"]
 
 
-def test_a_number_that_is_none_exits_with_2(capsys):
-    assert main(["bert", "--max", "many"]) == 2
-    assert "Invalid value for '--max': 'many' is not a valid integer." in capsys.readouterr().err
-
-
 def result(**changes) -> RunResult:
     point = Point(40, 250.0, 0.16, 20 * GIB, 22 * GIB, 22 * GIB)
     fields = {

@@ -134,14 +134,6 @@ def test_a_file_says_the_time_left_ever_less_often() -> None:
     assert lines[2].endswith("Search: start 3 of about 5 with 900, 25 s each; about 55 s left")
 
 
-def test_a_terminal_says_which_start_it_is_of_how_many_and_how_long_one_takes(terminal: Terminal) -> None:
-    with Console(terminal) as console:
-        for each in starts_of_a_command()[:7]:
-            console(each)
-        living_line._current.refresh()  # type: ignore[union-attr]
-    assert re.search(r"Search: start 3 of about 5 with 900, 25 s each +about 1 min left", "\n".join(drawn(terminal)))
-
-
 @pytest.mark.parametrize(("name", "value"), [("TERM", "dumb"), ("CI", "true")])
 def test_where_nothing_can_be_redrawn_there_are_lines(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch, name: str, value: str

@@ -118,12 +118,6 @@ def test_a_bad_option_is_named(option: tuple[str, str], capsys: pytest.CaptureFi
     assert f"Invalid value for '{option[0]}': " in capsys.readouterr().err
 
 
-def test_one_run_of_a_portal_is_a_baseline(result: str, portal: Portal) -> None:
-    portal.answers["/api/v1/runs/7/"] = (200, run_of(BASE))
-    assert command(["check", result, "--baseline", f"{portal.url}/api/v1/runs/7/"]) == 7
-    assert portal.seen == [("/api/v1/runs/7/", f"Bearer {SECRET}")]
-
-
 def test_the_newest_run_of_the_same_workload_is_the_baseline_and_not_the_run_itself(
     result: str, portal: Portal, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,5 +1,6 @@
-"""The lines to paste do what was measured, in the library that they are for."""
+"""The lines to paste do what was measured; what is said of losses and money is no more than is known."""
 
+import math
 from typing import Any
 
 import pytest
@@ -9,7 +10,10 @@ from torch import nn
 from engine.catalog import WORKLOADS
 from engine.measurement.torchvision_schemas import import_torchvision
 from engine.race.lines import ACCELERATE, LIGHTNING, TORCH, TRAINER, lines_of
+from engine.race.numbers import Sameness, compare_numbers
+from engine.race.text import describe_basis, describe_saving
 from engine.race.variants import CHANGES
+from engine.results.savings import savings_assuming
 from engine.spec import RunSpec
 
 
@@ -84,3 +88,51 @@ def test_lightning_holds_no_gradients_in_the_forward_pass_with_the_lines(accumul
     )
     trainer.fit(Model(), torch.utils.data.DataLoader(torch.ones(6, 4), batch_size=1))
     assert held == [number % accumulated != 0 for number in range(6)]
+
+
+ASSUMED = {"price_per_hour_usd": 0.6, "hours_per_run": 2.0, "runs_per_year": 100}
+
+
+@pytest.mark.parametrize(
+    ("speedup", "low", "said"),
+    [
+        (1.0355, 1.0018, "$4.11 [$0.21, $7.60]"),
+        (None, 1.0018, "at least $0.21"),
+        (1.0355, 1.00001, ""),
+        (None, None, ""),
+    ],
+)
+def test_a_saving_has_the_ends_of_its_interval_or_the_lower_one_alone(
+    speedup: float | None, low: float | None, said: str
+) -> None:
+    high = None if low is None else 1.0676
+    assert describe_saving(savings_assuming(speedup, speedup_low=low, speedup_high=high, **ASSUMED)) == said
+
+
+def test_what_is_assumed_of_a_saving_is_said_where_one_is_named() -> None:
+    money = savings_assuming(1.5, speedup_low=1.4, speedup_high=1.6, **ASSUMED)
+    assert describe_basis(money) == "The saving assumes $0.60/h, 2 h a run, 100 runs a year."
+    assert describe_basis(savings_assuming(None, **ASSUMED)) == ""
+
+
+TODAY = [2.0, 1.5, 1.25]
+
+
+@pytest.mark.parametrize(
+    ("losses", "own", "sameness"),
+    [
+        (TODAY, 0.0, Sameness.BITS),
+        ([2.0, 1.5, 1.2501], 0.0, Sameness.ROUNDING),
+        ([2.0, 1.5, 1.26], 0.0, Sameness.DIFFERS),
+        ([2.0, 1.5, 1.26], 0.004, Sameness.ROUNDING),  # today's training itself differs by as much
+        ([2.0, math.nan, 1.25], 0.0, Sameness.DIFFERS),
+        ([2.0, 1.5], 0.0, Sameness.DIFFERS),
+        ([], 0.0, Sameness.UNKNOWN),
+    ],
+)
+def test_losses_are_the_same_as_far_as_rounding_and_todays_own_differences_explain(
+    losses: list[float], own: float, sameness: Sameness
+) -> None:
+    found = compare_numbers(losses, TODAY, own, tolerance=0.001)
+    assert found.sameness is sameness
+    assert found.is_offered == (sameness in (Sameness.BITS, Sameness.ROUNDING))

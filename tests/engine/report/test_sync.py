@@ -106,16 +106,6 @@ def test_late_events_of_a_result_that_is_there_are_sent(portal: LoopbackPortal, 
     assert portal.calls[calls:] == [("/api/v1/results/known/", 200)]
 
 
-def test_the_probes_of_a_run_that_was_never_sent_go_in_calls_of_as_many_as_a_portal_takes(
-    portal: LoopbackPortal, synced: Any, tmp_path: Path
-) -> None:
-    probes = [{"event": "probe", "probe": {"batch_size": size}} for size in range(1, 120)]
-    write_events(tmp_path, KEYS[0], events=probes)
-    assert synced(tmp_path)[0] == 0
-    assert portal.events[KEYS[0]] == probes
-    assert [status for _, status in portal.calls] == [201, 200, 200, 200]
-
-
 def test_a_portal_that_cannot_say_what_it_has_is_sent_all(portal: LoopbackPortal, synced: Any, tmp_path: Path) -> None:
     portal.can_say_what_it_has = False
     result = write_result(tmp_path, KEYS[0])

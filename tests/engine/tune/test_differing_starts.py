@@ -107,18 +107,18 @@ def test_a_batch_of_one_that_ran_out_in_one_of_its_starts_ends_the_search() -> N
     assert next_where_starts_differ(Found(1, 2), probes, 1_000) == Found(0, 1)
 
 
+def hold_against(document: dict[str, Any], claim: dict[str, Any]) -> None:
+    given, boundary = document["boundary"], answered({**document, "boundary": document["boundary"] | claim})["boundary"]
+    assert {**boundary, "note": None} == {**given, "note": None}
+    assert given["note"].startswith(boundary["note"])
+
+
 @pytest.mark.parametrize(
     "claim", [{"certified": True, "note": None}, {"certified": True}, {"note": None}, {"largest_batch_size": 103}]
 )
 def test_a_document_cannot_hide_how_its_starts_differed(claim: dict[str, Any]) -> None:
     _, found = tuned_alone([97, 103, 100])
-    document = document_of(found)
-    boundary, given = (
-        answered({**document, "boundary": document["boundary"] | claim})["boundary"],
-        document["boundary"],
-    )
-    assert {**boundary, "note": None} == {**given, "note": None}
-    assert given["note"].startswith(boundary["note"])
+    hold_against(document_of(found), claim)
 
 
 def test_the_limit_of_ranks_is_proved_by_three_starts_and_says_how_far_they_differed() -> None:
@@ -159,13 +159,7 @@ def test_the_size_to_recommend_keeps_free_what_the_starts_differed_by() -> None:
 @pytest.mark.parametrize("claim", [{"note": None}, {"note": "3 starts of 100 took 9.8 KiB each"}])
 def test_a_document_cannot_hide_how_its_ranks_differed(claim: dict[str, Any]) -> None:
     _, found = tuned_on_ranks([100, 96, 94])
-    document = document_of(found)
-    boundary, given = (
-        answered({**document, "boundary": document["boundary"] | claim})["boundary"],
-        document["boundary"],
-    )
-    assert {**boundary, "note": None} == {**given, "note": None}
-    assert given["note"].startswith(boundary["note"])
+    hold_against(document_of(found), claim)
 
 
 @pytest.mark.parametrize("held", [1, 2])

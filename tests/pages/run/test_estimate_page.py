@@ -4,13 +4,12 @@ import re
 import shlex
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
-from analysis.models import Device, Run, State
+from analysis.models import Device, Run
 from analysis.pages.home.first_values import first_values, values_of
 from analysis.pages.home.forms import RunForm
 from analysis.runs import services
@@ -30,7 +29,6 @@ from tests.factories import (
 )
 from tests.factories.estimates import make_stored_estimate
 from tests.factories.pages import estimate_form
-from tests.fake_engine import estimate_of
 
 pytestmark = pytest.mark.django_db
 
@@ -271,24 +269,6 @@ def test_an_attempt_without_a_device_is_shown(alice_client):
     assert '<td data-label="Device">–</td>' in page(alice_client, run.get_absolute_url())
 
 
-def measured_with_estimate(**changes: Any) -> Run:
-    run = make_claimed_run(current_batch_size=4)
-    estimate = estimate_of(run.run_spec, gpus()["a10"]) | {"largest_batch_size": 9} | changes
-    for at in estimate["at"][:1]:
-        at.update(batch_size=8, peak_reserved_bytes=None, peak_allocated_bytes=808 * 2**20)
-    graded = {"estimate": estimate, "estimate_error": {"peak": 0.01, "boundary": 0.125}}
-    services.run_finish(run_id=run.pk, token=run.token, result=make_result().to_dict() | graded)
-    assert Run.objects.get(pk=run.pk).state == State.FINISHED
-    return run
-
-
-def test_a_measured_run_shows_its_estimate_beside_it_with_the_difference_in_words(alice_client):
-    text = page(alice_client, measured_with_estimate().get_absolute_url())
-    assert "Estimate and measurement" in text
-    assert re.search(r"Largest batch size</th>.*?>9</td>.*?>8</td>.*?>12\.5 % over</td>", text)
-    assert re.search(r"Peak memory at batch 8</th>.*?>808\.0 MiB<.*?>800\.0 MiB<.*?>1\.0 % over<", text)
-
-
 def test_a_measured_run_without_an_estimate_says_nothing_of_one(alice_client):
     run = make_claimed_run()
     services.run_finish(run_id=run.pk, token=run.token, result=make_result().to_dict())
@@ -304,13 +284,6 @@ def test_an_estimate_for_a_gpu_that_is_not_here_offers_the_command_not_the_cpu(a
     )
     assert "No NVIDIA GeForce RTX 4090 is among the devices of this portal." in html
     assert re.search(r'<pre id="measure-command" tabindex="0">memorymark measure bert\b', html)
-
-
-def test_an_estimate_for_a_gpu_that_is_here_is_measured_there(alice_client: Client) -> None:
-    make_card(name="NVIDIA GeForce RTX 4090", capacity_bytes=gpus()["rtx-4090"].total_bytes)
-    html = page(alice_client, make_stored_estimate("rtx-4090").get_absolute_url())
-    assert "Measure this" in html
-    assert "Copy the command" not in html
 
 
 def test_the_command_to_measure_elsewhere_is_understood_and_makes_the_same_spec() -> None:

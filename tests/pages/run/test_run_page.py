@@ -47,18 +47,6 @@ def test_cancel_asks_a_running_run_to_stop(alice_client: Client, alice: Any) -> 
     assert "/cancel/" not in text
 
 
-def test_run_again_repeats_the_spec_on_the_same_device(alice_client: Client) -> None:
-    run = finished(make_result())
-    response = alice_client.post(f"/runs/{run.pk}/repeat/")
-    repeated = Run.objects.exclude(pk=run.pk).get()
-    assert response.url == repeated.get_absolute_url()
-    assert (repeated.spec, repeated.requested_device, repeated.requested_by.get_username()) == (
-        run.spec,
-        run.device,
-        "alice",
-    )
-
-
 def test_a_run_that_cannot_be_repeated_says_why(alice_client: Client) -> None:
     run = finished(make_result())
     run.device.enabled = False

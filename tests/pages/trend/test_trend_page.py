@@ -77,13 +77,6 @@ def test_a_step_is_acknowledged_with_a_note(alice: User, alice_client: Client) -
     assert "torch 2.14 keeps a workspace; accepted" in words(response.content.decode())
 
 
-def test_a_later_note_takes_the_place_of_the_first(alice_client: Client) -> None:
-    (run,) = series(result())
-    for note in ("looking into it", "a new driver"):
-        alice_client.post(f"/trend/acknowledge/{run.pk}/", {"metric": "peak", "note": note})
-    assert [one.note for one in TrendAcknowledgement.objects.all()] == ["a new driver"]
-
-
 def test_somebody_elses_note_stays_and_the_page_says_why(alice_client: Client) -> None:
     (run,) = series(result())
     TrendAcknowledgement.objects.create(run=run, metric="peak", note="his", acknowledged_by=make_user("bob"))
@@ -279,13 +272,6 @@ def test_the_database_is_asked_as_often_for_many_runs_as_for_one(
     series(*[result(bytes_per_sample=GIB + MIB)] * 9)
     with django_assert_num_queries(9):
         page(alice_client, run)
-
-
-def test_a_run_page_can_lead_to_both(alice_client: Client) -> None:
-    run = finished(result())
-    html = alice_client.get(run.get_absolute_url()).content.decode()
-    assert f'href="/compare/?ids={run.pk}"' in html
-    assert address(run).replace("&", "&amp;") in html
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="reads SQLite's plan")
