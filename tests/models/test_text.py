@@ -1,4 +1,4 @@
-"""Text that could mislead is refused or marked; a command is a kind of run; the plans keep the list quick."""
+"""Text that could mislead is refused or marked; a command is a kind of run."""
 
 import json
 from dataclasses import replace
@@ -6,16 +6,13 @@ from dataclasses import replace
 import pytest
 from django.core.exceptions import ValidationError
 from django.db import connection
-from django.http import QueryDict
 from django.test import Client
 
-from analysis.lists.runs.query import parse_query
 from analysis.models import Run, SavedView, TrendAcknowledgement
 from analysis.models.text import plain_line, plain_text, storable_json, storable_text
 from analysis.runs import services
 from engine.tune.spec import TuneSpec
 from tests.factories import FACTS, make_claimed_run, make_device, make_measured_run, make_result, make_run, make_spec
-from tests.factories.history import store
 
 pytestmark = pytest.mark.django_db
 
@@ -121,24 +118,3 @@ def test_the_kind_that_lists_name_has_an_index() -> None:
     plan = Run.objects.estimating().order_by("-created_at").explain()
     assert "run_by_kind" in plan
     assert "TEMP B-TREE" not in plan
-
-
-@pytest.mark.parametrize(
-    ("query", "index"),
-    [
-        ("", "run_newest_first"),
-        ("model=bert-tiny", "run_by_model"),
-        ("sort=-largest", "run_by_largest"),
-        ("sort=largest", "run_by_largest"),
-        ("sort=gpu", "run_by_gpu"),
-        ("sort=user", "run_of_person"),
-        ("sort=-name", "run_by_name"),
-    ],
-)
-def test_an_index_has_the_order_of_the_list(query, index, monkeypatch):
-    if connection.vendor != "sqlite":
-        pytest.skip("PostgreSQL reads so few rows without an index")
-    monkeypatch.setattr("analysis.lists.runs.filters.FEW", 0)
-    store(3)
-    plan = parse_query(QueryDict(query)).parts[0].rows.values_list("pk")[:51].explain()
-    assert f"USING INDEX {index}" in plan or f"USING COVERING INDEX {index}" in plan
