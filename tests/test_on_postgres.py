@@ -20,7 +20,6 @@ FILES = (
     "workers/test_recovery.py",
     "runs/test_scheduling.py",
     "workers/test_supervisor.py",
-    "workers/test_tasks.py",
     "api/test_idempotency.py",
     "api/test_throttles.py",
     "api/test_reports_race.py",

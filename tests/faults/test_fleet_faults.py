@@ -1,15 +1,15 @@
-"""Several hosts and several portals: each run once, one engine per card, the newer owner's result stands."""
+"""Several hosts, portals and cards: each run once, all of its cards or none, one engine per card."""
 
 import signal
 import time
 
 import pytest
 
-from analysis.models import State
+from analysis.models import Device, State
 from analysis.runs import services
 from analysis.runs.queue.placement import Placement
 from tests.factories import make_spec
-from tests.faults.fleet import Fleet, freeze_between_writes, kill
+from tests.faults.fleet import Fleet, engines, freeze_between_writes, kill
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -75,3 +75,29 @@ def test_an_idle_default_worker_of_which_a_process_is_frozen_is_replaced(fleet: 
     kill(server.part(part), signal.SIGSTOP)
     fleet.until(lambda: server.starts == 2)
     assert f"no sign of life from the {part}" in server.log.read_text()
+
+
+def test_a_killed_worker_that_holds_two_cards_leaves_both_free(fleet: Fleet):
+    first, second = fleet.card(0), fleet.card(1)
+    server = fleet.serve_until_ready(first, FAKE_ENGINE_PROBE_SECONDS="0.6")
+    run = fleet.run_of_several(2)
+    fleet.until_measuring(run)
+    assert set(Device.objects.filter(held_for=run)) == {first, second}
+    kill(server.part("worker"))
+    (run,) = fleet.until_over(run)
+    assert (run.state, run.attempt) == (State.FINISHED, 2), fleet.told()
+    assert run.measurements.filter(attempt=2, is_carried=True).exists()
+    assert not Device.objects.exclude(held_for=None).exists()
+    assert engines(fleet.folder) == []
+
+
+def test_pairs_and_single_runs_on_three_cards_all_end(fleet: Fleet):
+    cards = [fleet.card(number) for number in range(3)]
+    pairs = [fleet.run_of_several(2) for _ in range(2)]
+    singles = [fleet.run(cards[number]) for number in range(3)]
+    for card in cards:
+        fleet.serve(card, **PATIENT)
+    ended = fleet.until_over(*pairs, *singles, seconds=90)
+    assert [(run.state, run.attempt) for run in ended] == [(State.FINISHED, 1)] * 5, fleet.told()
+    assert [fleet.starts(run) for run in (*pairs, *singles)] == [1] * 5
+    assert not Device.objects.exclude(held_for=None).exists()
