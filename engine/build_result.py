@@ -8,16 +8,14 @@ from typing import Any
 
 from .describe.speed import stated_reason
 from .results import savings, stats
+from .results.not_compared import NotCompared
 from .results.result import Boundary, DeviceFacts, Point, Probe, Reason, RecommendedBy, RunResult, Speed, Timings
 from .results.speed_rounds import SpeedClaim
 from .search.allowed_sizes import AllowedSizes
 from .search.reserve import largest_with_reserve, with_spread
 from .spec import SearchSpec
 from .speed.comparison import Comparison
-from .speed.reasons import TODAY_NOT_MEASURED
 from .speed.rounds import RUN_TO_RUN
-from .text.today import name_today
-from .text.wording import Wording
 
 
 def measured_points(probes: Sequence[Probe], device: DeviceFacts, largest: int) -> dict[int, Point]:
@@ -54,8 +52,8 @@ def answer(
     """
     largest = boundary.largest_batch_size or 0
     if comparison.recommended and not is_today_known(spec.current_batch_size, probes):
-        why = TODAY_NOT_MEASURED.write(today=name_today(spec.current_batch_size))
-        comparison = replace(comparison, claim=SpeedClaim.NOTHING, reason=why, compared=None)
+        why = NotCompared.TODAY_NOT_MEASURED
+        comparison = replace(comparison, claim=SpeedClaim.NOTHING, why=why, compared=None)
         comparison = replace(comparison, recommended=None, fastest=None, speedup=None, speeds={}, rough={})
     decisive = stats.decisive_probes(probes)
     points = {}
@@ -81,7 +79,7 @@ def answer(
         recommended=recommended,
         current=current,
         waste=savings.waste(limit_bytes, current, recommended),
-        speed=_speed(comparison, reserve),
+        speed=_speed(comparison, reserve, spec.current_batch_size),
         speedup=speedup.value if speedup and not is_bound else None,
         speedup_low=speedup.low if speedup else None,
         speedup_high=speedup.high if speedup else None,
@@ -101,13 +99,13 @@ def is_today_known(today: int, probes: Sequence[Probe]) -> bool:
     return any(p.batch_size == today if p.fits else p.batch_size <= today for p in probes)
 
 
-def _speed(comparison: Comparison, reserve_fraction: float) -> Speed:
+def _speed(comparison: Comparison, reserve_fraction: float, today: int) -> Speed:
     return Speed(
         is_measurable=comparison.is_measurable,
-        reason=comparison.reason,
+        reason=comparison.why and comparison.why.describe(today),
         recommended_by=RecommendedBy.SPEED if comparison.recommended else RecommendedBy.NOTHING,
         reserve_fraction=reserve_fraction,
-        method=comparison.method or (METHOD.write(fraction=f"{RUN_TO_RUN:.1%}") if comparison.rounds else None),
+        method=comparison.method or (METHOD if comparison.rounds else None),
         rounds=comparison.rounds,
         quiet_rounds=comparison.quiet_rounds,
         seconds=comparison.seconds,
@@ -116,6 +114,7 @@ def _speed(comparison: Comparison, reserve_fraction: float) -> Speed:
         left_out_batch_sizes=comparison.left_out,
         claim=comparison.claim,
         compared=comparison.compared,
+        why=comparison.why,
     )
 
 
@@ -126,7 +125,7 @@ def _others_cores(comparison: Comparison) -> float | None:
     return min(comparison.others_cores, float(comparison.cores))
 
 
-METHOD = Wording(
+METHOD = (
     "rounds of blocks in random order in one process; signed-rank intervals of the rounds' ratios, from rounds other "
-    "than those that chose the sizes, widened by the difference between runs ({fraction})"
+    f"than those that chose the sizes, widened by the difference between runs ({RUN_TO_RUN:.1%})"
 )

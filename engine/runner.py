@@ -22,6 +22,7 @@ from .plan import EDGE_PROBES, soak_steps, timing_seconds
 from .progress import SECONDS_OF_PHASES
 from .provenance.read import run_facts
 from .results.memory_breakdown import MemoryBreakdown
+from .results.not_compared import NotCompared
 from .results.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Timings
 from .resume import EarlierAttempt
 from .search.boundary import (
@@ -37,7 +38,6 @@ from .search.unguided import Found, SearchLimits, Trial, Try, curve_sizes, next_
 from .settings.lora_targets import describe_targets
 from .spec import MEMORY_STEPS, RunSpec
 from .speed.comparison import Comparison, SpeedComparison, TimedBlock, candidates_of, comparison_lines
-from .speed.reasons import LEFT_OUT, ONE_SIZE, RUN_ENDED, STOPPED, TIMING_FAILED
 from .sweep import Sweep
 from .text.units import format_bytes
 from .training_ranks import check_measured
@@ -150,13 +150,13 @@ class WorkerSweep(Sweep):
 
     def _measure(self) -> tuple[Boundary, Comparison]:
         """Find the boundary, unless it is known, and compare the speeds."""
-        comparison = Comparison(reason=RUN_ENDED)
+        comparison = Comparison(why=NotCompared.RUN_ENDED)
         found = self.known_boundary or self.execution.timed("searching", self.search)
         if not found.largest_batch_size or found.reason is Reason.TIME_BUDGET:
             return found, comparison
         boundary = self.known_boundary or self.execution.timed("soaking", lambda: self._soak(found))
         if boundary.largest_batch_size:
-            stopped = Comparison(reason=STOPPED)
+            stopped = Comparison(why=NotCompared.STOPPED)
             comparison = self.execution.unless_stopped(lambda: self._measure_speeds(boundary), stopped)
         return boundary, comparison
 
@@ -165,13 +165,13 @@ class WorkerSweep(Sweep):
         if self.known_boundary is None:
             self.execution.timed("curve", lambda: self._curve(boundary))
         if not self.spec.compare_speed:
-            return Comparison(reason=LEFT_OUT)
+            return Comparison(why=NotCompared.LEFT_OUT)
         known = self.known_before_speeds(boundary)
         return self.execution.timed("timing", lambda: self._compare_speeds(boundary), known=known)
 
     def _check(self) -> tuple[Boundary, Comparison]:
         size = self.spec.check_batch_size or 0
-        comparison = Comparison(reason=ONE_SIZE)
+        comparison = Comparison(why=NotCompared.ONE_SIZE)
         try:
             probe = self.execution.timed("soaking", lambda: self.probe(size, Purpose.SOAK))
         except TimeIsUp:
@@ -298,12 +298,12 @@ class WorkerSweep(Sweep):
         try:
             found = comparison.run()
         except (WorkerFailed, WorkloadFailed) as error:
-            found = comparison.cut_short(TIMING_FAILED)
+            found = comparison.cut_short(NotCompared.TIMING_FAILED)
             self.execution.log(f"the timing failed: {error}", "warning")
         self.worker.close()
         for probe in comparison.probes(found):
             self.record(probe)
-        for line in comparison_lines(found, shares_cores=self.device.kind == "cpu"):
+        for line in comparison_lines(found, today, shares_cores=is_cpu):
             self.execution.log(line, "info" if found.is_measurable else "warning")
         return found
 

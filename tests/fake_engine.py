@@ -19,9 +19,9 @@ from typing import Any
 from engine.estimate.calibration import Calibration, apply
 from engine.estimate.gpus import Gpu, gpus
 from engine.estimate.spec import EstimateSpec, read_training
+from engine.results.not_compared import NotCompared
 from engine.results.result import Boundary, DeviceFacts, Outcome, Point, Probe, Reason, RunResult, Savings, Waste
 from engine.spec import RunSpec
-from engine.speed.reasons import STOPPED
 from engine.text.units import GIB
 from engine.validation.spec import ValidationSpec
 from engine.validation.verdict import StepFigures, ValidationResult, check_of_gradients, check_of_memory_ratio
@@ -115,7 +115,7 @@ def terminated(spec: RunSpec) -> None:
 
 def cut_short(spec: RunSpec) -> None:
     probes = probe(4), probe(5, Outcome.OUT_OF_MEMORY)
-    say("result", result=result(spec, *probes).to_dict() | {"speed": {"reason": STOPPED}})
+    say("result", result=result(spec, *probes).to_dict() | {"speed": {"why": NotCompared.STOPPED}})
     terminated(spec)
 
 

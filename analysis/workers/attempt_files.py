@@ -21,7 +21,7 @@ from django.db import DataError, IntegrityError
 from analysis.models import Run
 from engine.documents.stored import MALFORMED
 from engine.kinds import KINDS
-from engine.speed.reasons import STOPPED
+from engine.results.not_compared import NotCompared
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ def left_result(run: Run) -> LeftResult | None:
 
 def is_cut_short(result: Mapping[str, Any]) -> bool:
     """Tell whether an engine gave what it knew when it was stopped: here such a run is cancelled, or goes on later."""
-    return (result.get("speed") or {}).get("reason") == STOPPED
+    return (result.get("speed") or {}).get("why") == NotCompared.STOPPED
 
 
 def attempt_folder_remove(run: Run) -> None:

@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any, ClassVar
 
 from ..errors import SpecError
+from ..results.not_compared import NotCompared
 from ..results.result import Boundary, Outcome, Point, Probe, Reason
 from ..results.speed_rounds import SpeedRound
 from ..search.allowed_sizes import AllowedSizes, boundary_among
@@ -24,7 +25,6 @@ from ..search.differing_starts import (
 from ..search.unguided import Found
 from ..spec import MEMORY_STEPS
 from ..speed.comparison import Comparison
-from ..speed.reasons import NOTHING_TO_COMPARE, OF_EMULATED, OF_STARTS
 from ..speed.rounds import Candidates
 from ..text.wording import error_name, is_one_of
 from ..tune.learned_sizes import sizes_taken_and_failed
@@ -164,7 +164,7 @@ class CommandFacts(SizeFacts):
 
     def candidates(
         self, known: Comparison, rounds: Sequence[SpeedRound], points: Mapping[int, Point], largest: int
-    ) -> Candidates | str:
+    ) -> Candidates | NotCompared:
         cores, are_held = known.cores or 1, any(b.was_held for each in rounds for b in each.blocks)
         return sizes_to_compare(self.spec, self.device, self.untimed, largest, cores=cores, are_held=are_held)
 
@@ -173,12 +173,13 @@ class CommandFacts(SizeFacts):
         speed = speed or samples / fmean(timed.timed_step_seconds)
         return replace(timed, samples_per_second=speed, step_seconds=samples / speed)
 
-    def may_have_reason(self, reason: str, largest: int) -> bool:
-        if (reason == OF_EMULATED) != bool(self.spec.emulated_ranks):
-            return False
-        if is_one_of(reason, NOTHING_TO_COMPARE):
-            return reason == sizes_to_compare(self.spec, self.device, self.untimed, largest, are_held=False)
-        return is_one_of(reason, OF_STARTS)
+    def not_compared(self, said: NotCompared, largest: int) -> NotCompared:
+        if (said is NotCompared.EMULATED) != bool(self.spec.emulated_ranks):
+            return NotCompared.RUN_ENDED
+        if not said.is_shown_by_starts:
+            return said
+        found = sizes_to_compare(self.spec, self.device, self.untimed, largest, are_held=False)
+        return found if isinstance(found, NotCompared) else NotCompared.RUN_ENDED
 
     def may_note(self, note: str) -> bool:
         if PEAK.read(note) is not None:

@@ -22,10 +22,8 @@ from ..search.reserve import sizes_with_reserve
 from ..search.unguided import Trial, next_soak_size
 from ..spec import RunSpec
 from ..speed.comparison import Comparison, candidates_of
-from ..speed.reasons import OF_MODELS
 from ..speed.rounds import Candidates
 from ..speed.selection import BLOCK_SECONDS
-from ..text.wording import is_one_of
 from .impossible import Impossible
 from .size_facts import SizeFacts, ended_at
 
@@ -101,7 +99,7 @@ class MeasurementFacts(SizeFacts):
 
     def candidates(
         self, known: Comparison, rounds: Sequence[SpeedRound], points: Mapping[int, Point], largest: int
-    ) -> Candidates | str:
+    ) -> Candidates:
         keeping = sizes_with_reserve(points, self.limit_bytes, self.spec.reserve_fraction)
         is_cpu = self.device.kind == "cpu"
         return candidates_of(points, keeping, self.spec.current_batch_size, known.cores or 1, shares_cores=is_cpu)
@@ -109,9 +107,6 @@ class MeasurementFacts(SizeFacts):
     def timing_of(self, timed: Probe, speed: float | None) -> Probe:
         seconds = self.samples_of_a_step(timed) / speed if speed else None
         return replace(timed, samples_per_second=speed, step_seconds=seconds)
-
-    def may_have_reason(self, reason: str, largest: int) -> bool:
-        return is_one_of(reason, OF_MODELS)
 
     def may_note(self, note: str) -> bool:
         return note == OF_EARLIER_RUN

@@ -11,6 +11,7 @@ from ..documents.estimated import EstimatedCard
 from ..documents.stored import StoredSpec
 from ..errors import SpecError
 from ..results.memory_breakdown import MemoryBreakdown
+from ..results.not_compared import NotCompared
 from ..results.result import Boundary, DeviceFacts, Outcome, Point, Probe, Purpose, Timings
 from ..results.speed_rounds import SpeedRound
 from ..search.allowed_sizes import AllowedSizes
@@ -31,7 +32,9 @@ _SEARCHED = (Purpose.SEARCH, Purpose.CONFIRM)
 class Conditions:
     """What a comparison of speeds was made beside, and why there was none."""
 
+    why: NotCompared | None = None
     reason: str | None = None
+    """The same in a document of an earlier build."""
     seconds: float = 0.0
     others_cores: float | None = None
     cores: int | None = None
@@ -146,16 +149,16 @@ class SizeFacts(ABC):
     @abstractmethod
     def candidates(
         self, known: Comparison, rounds: Sequence[SpeedRound], points: Mapping[int, Point], largest: int
-    ) -> Candidates | str:
+    ) -> Candidates | NotCompared:
         """Return the sizes that were compared, or why none were."""
 
     @abstractmethod
     def timing_of(self, timed: Probe, speed: float | None) -> Probe:
         """Return a timing probe with the speed that the comparison has for it; None where it has none."""
 
-    @abstractmethod
-    def may_have_reason(self, reason: str, largest: int) -> bool:
-        """Whether this can be why a run says nothing of speeds. Rounds show why where sizes were compared."""
+    def not_compared(self, said: NotCompared, largest: int) -> NotCompared:
+        """Return why no speeds were compared. Rounds show why where they were, and say no more."""
+        return said
 
     @abstractmethod
     def may_note(self, note: str) -> bool:

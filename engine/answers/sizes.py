@@ -10,11 +10,11 @@ from typing import Any
 from ..build_result import answer, measured_points
 from ..documents.measured import Measured
 from ..estimate.prior import error_of
+from ..results.not_compared import NotCompared
 from ..results.result import Boundary, Probe, Purpose, Reason
 from ..results.speed_rounds import SpeedBlock, SpeedRound
 from ..search.boundary import with_current_size_note
 from ..speed.comparison import Comparison, concluded
-from ..speed.reasons import RUN_ENDED
 from ..speed.selection import verdict_of
 from ..tune.speed.to_compare import method_of
 from .impossible import Impossible, refuse
@@ -85,10 +85,10 @@ def _compare(facts: SizeFacts, boundary: Boundary, rounds: Sequence[SpeedRound])
     """Return what the rounds show. Other work and seconds follow from nothing else, and are as the run says."""
     largest, said = boundary.largest_batch_size or 0, facts.stored.speed
     if said is None:
-        return Comparison(reason=RUN_ENDED)
-    reason = said.reason or ""
+        return Comparison(why=NotCompared.RUN_ENDED)
+    why = said.why or NotCompared.said_by(said.reason, facts.spec.current_batch_size) or NotCompared.RUN_ENDED
     known = Comparison(
-        reason=reason if facts.may_have_reason(reason, largest) else RUN_ENDED,
+        why=facts.not_compared(why, largest),
         seconds=said.seconds,
         others_cores=said.others_cores,
         cores=said.cores,
@@ -102,11 +102,11 @@ def _compare(facts: SizeFacts, boundary: Boundary, rounds: Sequence[SpeedRound])
     if not timed <= points.keys():
         refuse([Impossible("speed_rounds", sorted(timed), sorted(points))])
     candidates = facts.candidates(known, rounds, points, largest)
-    if isinstance(candidates, str):
-        return replace(known, reason=candidates, speed_rounds=tuple(rounds))
+    if isinstance(candidates, NotCompared):
+        return replace(known, why=candidates, speed_rounds=tuple(rounds))
     known = replace(known, speed_rounds=tuple(rounds), method=method_of(rounds) if facts.spec.starts_anew else None)
     verdict = verdict_of(candidates, rounds)
-    return known if verdict is None else concluded(replace(known, reason=None), verdict)
+    return known if verdict is None else concluded(replace(known, why=None), verdict)
 
 
 def _rounds_of(facts: SizeFacts) -> tuple[list[SpeedRound], list[Impossible]]:

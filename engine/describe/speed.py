@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ..results.not_compared import NotCompared
 from ..results.result import Point, Purpose, Reason, RunResult
 from ..results.speed_rounds import ComparedSizes, SpeedClaim
 from ..speed.claim import describe_bounds, describe_lower_bound, is_gain
-from ..speed.reasons import LEFT_OUT, NOT_COMPARED
 from ..speed.rounds import describe_busy_rounds, describe_notable_others
 from ..text.today import name_today
 from ..text.units import format_factor, format_factor_range, sentence_case
@@ -101,7 +101,7 @@ def is_disturbed(result: RunResult) -> bool:
     if speed is None or claim_in(result) is not SpeedClaim.NOTHING or result.device.kind != "cpu":
         return False
     # where one size was left to time there is no ratio, and so no reason
-    is_of_timing = speed.reason in (None, others_of(result)) or speed.compared is not None
+    is_of_timing = speed.why is None or speed.compared is not None
     return speed.rounds > 0 and is_of_timing and describe_busy_rounds(speed.rounds, speed.quiet_rounds) is not None
 
 
@@ -146,13 +146,16 @@ def _no_other_is_faster(result: RunResult, chosen: Point) -> str:
 
 
 def _why_none(result: RunResult) -> str:
-    reason = result.speed.reason if result.speed else None
-    if reason in (NOT_COMPARED, LEFT_OUT):
+    why = result.speed.why if result.speed else None
+    if why in (NotCompared.STARTS_APART, NotCompared.LEFT_OUT):
         return "the speeds were not compared"
     if is_disturbed(result):
         return others_of(result)
     if found := compared(result):
         return _describe_sizes(found, result.current_batch_size)
+    if why is not None:
+        return why.describe(result.current_batch_size)
+    reason = result.speed.reason if result.speed else None  # of an earlier build
     is_cut = reason is None and result.boundary.reason is Reason.TIME_BUDGET
     return "the time ended first" if is_cut else (reason or "").removesuffix(".")
 
@@ -160,7 +163,7 @@ def _why_none(result: RunResult) -> str:
 def _what_helps(result: RunResult) -> Iterator[str]:
     if result.boundary.reason is Reason.TIME_BUDGET:
         yield "A longer time budget lets the search end, and the speeds be compared."
-    elif "time budget" in ((result.speed.reason if result.speed else None) or ""):
+    elif result.speed and result.speed.why is NotCompared.TIME_ENDED:
         yield "A longer time budget lets the speeds be compared."
     elif is_disturbed(result):
         yield "Load slows small batches more: time again when the machine is quiet."

@@ -14,6 +14,7 @@ from ..from_json import from_json
 from ..provenance.parse import OF_ONE_RUN
 from ..results.figure_kinds import EMULATED, grade_of
 from ..results.memory_breakdown import MemoryBreakdown
+from ..results.not_compared import NotCompared
 from ..results.result import EstimateError, Point, Purpose, Reason, RunResult
 from ..results.result_file import result_in
 from ..results.speed_rounds import SpeedClaim
@@ -58,6 +59,9 @@ class Measured(RunResult):
         needed = _NEEDED if is_own_training(result.spec) else _NEEDED + _NEEDED_OF_A_MODEL
         if missing := [name for name in needed if result.spec.get(name) is None]:
             raise ValueError(f"spec.{missing[0]} is missing")
+        if (speed := result.speed) is not None and speed.why is None:  # of an earlier build, or compared
+            why = NotCompared.said_by(speed.reason, result.current_batch_size)
+            result = replace(result, speed=replace(speed, why=why))
         return replace(result, **parts, unreadable=unreadable)
 
     @classmethod

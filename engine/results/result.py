@@ -15,6 +15,7 @@ from ..text.units import GIB, MIB
 from .figure_kinds import figure_kinds
 from .intervals import CONFIDENCE, Interval
 from .memory_breakdown import MemoryBreakdown
+from .not_compared import NotCompared
 from .speed_rounds import ComparedSizes, SpeedClaim, SpeedRound
 
 FOREIGN_NOTABLE_BYTES = 64 * MIB
@@ -284,9 +285,9 @@ class RecommendedBy(StrEnum):
 class Speed:
     """How far the speeds of this result can be trusted, and what they were measured beside.
 
-    `reason` says why no figure is claimed; None where `is_measurable`. `compared` are the sizes of whose speeds none
-    is. `rounds` are those that the intervals rest on, `seconds` is what the whole comparison took,
-    `others_cores` how many of the machine's `cores` other work used.
+    `reason` says why no figure is claimed; None where `is_measurable`. `why` is known where no speeds were compared,
+    `compared` are the sizes of whose speeds no figure is claimed. `rounds` are those that the intervals rest on,
+    `seconds` is what the whole comparison took, `others_cores` how many of the machine's `cores` other work used.
     """
 
     is_measurable: bool
@@ -303,6 +304,7 @@ class Speed:
     left_out_batch_sizes: tuple[int, ...] = ()
     claim: SpeedClaim = SpeedClaim.NOTHING
     compared: ComparedSizes | None = None
+    why: NotCompared | None = None
 
 
 @dataclass(frozen=True, slots=True)

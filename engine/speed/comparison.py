@@ -17,11 +17,11 @@ from typing import Any
 from ..errors import TimeIsUp
 from ..from_json import from_json
 from ..results.intervals import Interval
+from ..results.not_compared import NotCompared
 from ..results.result import Outcome, Point, Probe, Purpose
 from ..results.speed_rounds import ComparedSizes, SpeedBlock, SpeedClaim, SpeedRound
 from .claim import describe_bounds
 from .outlook import outlook
-from .reasons import NONE_TIMED, TIME_ENDED
 from .rounds import EXTRA_SECONDS, Candidates, RunRound, describe_busy_rounds, describe_notable_others
 from .selection import BLOCK_SECONDS, SpeedVerdict, decide, verdict_of
 
@@ -68,13 +68,13 @@ class TimedBlock:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The outcome of the comparison of speeds. Without a comparison only `reason` is set.
+    """The outcome of the comparison of speeds. Without a comparison only `why` is set.
 
     `compared` are the sizes of whose speeds no figure is claimed.
     """
 
     claim: SpeedClaim = SpeedClaim.NOTHING
-    reason: str | None = None
+    why: NotCompared | None = None
     compared: ComparedSizes | None = None
     recommended: int | None = None
     fastest: int | None = None
@@ -139,8 +139,8 @@ class SpeedComparison:
                 self._run_round(step)
         except TimeIsUp:
             ended = verdict_of(self.candidates, self.rounds)
-            return self.cut_short(TIME_ENDED) if ended is None else concluded(self.cut_short(None), ended)
-        return self.cut_short(NONE_TIMED) if step is None else concluded(self.cut_short(None), step)
+            return self.cut_short(NotCompared.TIME_ENDED) if ended is None else concluded(self.cut_short(None), ended)
+        return self.cut_short(NotCompared.NONE_TIMED) if step is None else concluded(self.cut_short(None), step)
 
     @property
     def seconds(self) -> float:
@@ -192,12 +192,12 @@ class SpeedComparison:
             )
         self.rounds.append(SpeedRound(step.stage, seconds, tuple(blocks), left_out))
 
-    def cut_short(self, reason: str | None) -> Comparison:
+    def cut_short(self, why: NotCompared | None) -> Comparison:
         """Return what is known without a verdict: how long it took, and how much other work the machine did."""
         others = [b.conditions["others_cores"] for b in self.blocks if b.conditions.get("others_cores") is not None]
         compiling = [seconds for b in self.blocks if (seconds := b.conditions.get("compile_seconds")) is not None]
         return Comparison(
-            reason=reason,
+            why=why,
             seconds=self.seconds,
             others_cores=fmean(others) if others else None,
             cores=self.candidates.cores,
@@ -264,13 +264,13 @@ def candidates_of(
     )
 
 
-def reason_to_log(found: Comparison, *, shares_cores: bool) -> str | None:
+def reason_to_log(found: Comparison, today: int, *, shares_cores: bool) -> str | None:
     """Write "speed not measurable here now: 30 is 0.8 to 13x as fast as 16"; None with figures.
 
     Where other programs are the cause, no factor: on a CPU it is wrong.
     """
     if (sizes := found.compared) is None:
-        return found.reason
+        return found.why and found.why.describe(today)
     if found.claim is SpeedClaim.AHEAD:
         order = f"{sizes.batch_size} was faster than {sizes.other} in {found.rounds} of {found.rounds} rounds"
         return f"only the order is known: {order}"
@@ -281,8 +281,8 @@ def reason_to_log(found: Comparison, *, shares_cores: bool) -> str | None:
     return f"{_REASONS[found.claim]}: {sizes.batch_size} is {bounds} as fast as {sizes.other}"
 
 
-def comparison_lines(found: Comparison, *, shares_cores: bool) -> list[str]:
-    reason_line = reason_to_log(found, shares_cores=shares_cores)
+def comparison_lines(found: Comparison, today: int, *, shares_cores: bool) -> list[str]:
+    reason_line = reason_to_log(found, today, shares_cores=shares_cores)
     lines = [] if reason_line is None else [reason_line]
     if found.left_out:
         sizes = ", ".join(map(str, found.left_out))

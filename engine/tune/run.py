@@ -14,6 +14,7 @@ from ..execution import Emit, Execution
 from ..machine.scratch import scratch_folder
 from ..provenance.read import run_facts
 from ..report.script_output import MARK
+from ..results.not_compared import NotCompared
 from ..results.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, Timings
 from ..results.stats import decisive_probes
 from ..search.allowed_sizes import boundary_among
@@ -22,7 +23,6 @@ from ..search.differing_starts import boundary_on_ranks, boundary_where_starts_d
 from ..search.stillness import STILL_STEPS, marked_by_inputs
 from ..search.unguided import Found, Try
 from ..speed.comparison import Comparison, probe_of, reason_to_log
-from ..speed.reasons import NOT_COMPARED, OF_EMULATED, STOPPED
 from ..sweep import Sweep
 from .data_end import data_end_of
 from .devices import check_kind, environment_of, facts_of, others_on_cards
@@ -122,12 +122,12 @@ class StartSweep(Sweep):
         self.execution.phase("searching")
         boundary = self.search()
         search_seconds = self.execution.seconds
-        comparison = Comparison(reason=OF_EMULATED if self.spec.emulated_ranks else NOT_COMPARED)
+        comparison = Comparison(why=NotCompared.EMULATED if self.spec.emulated_ranks else NotCompared.STARTS_APART)
         if (largest := boundary.largest_batch_size) and boundary.reason is not Reason.TIME_BUDGET:
             self.execution.unless_stopped(lambda: self._start_at_the_reserve(boundary), None)
             boundary = without_evaluation(boundary, self.probes, self.evaluated)
             if self.spec.compare_speed:
-                stopped = Comparison(reason=STOPPED)
+                stopped = Comparison(why=NotCompared.STOPPED)
                 comparison = self.execution.unless_stopped(lambda: self._measure_speeds(boundary, largest), stopped)
         return self._result(boundary, comparison, search_seconds)
 
@@ -135,7 +135,7 @@ class StartSweep(Sweep):
         self._start_near_the_bend(largest)
         self.execution.phase("timing", known=self.known_before_speeds(boundary))
         comparison = compare_speeds(self, largest)
-        reason = reason_to_log(comparison, shares_cores=self._is_on_cpu)
+        reason = reason_to_log(comparison, self.spec.current_batch_size, shares_cores=self._is_on_cpu)
         self.execution.log(reason or f"compared in {comparison.rounds} rounds")
         return comparison
 
@@ -301,7 +301,7 @@ class StartSweep(Sweep):
             if (today := self.spec.current_batch_size) < largest and today not in self.evidence:
                 self.probe(today, Purpose.CURVE)
             self._time_whole_starts()
-            if isinstance(candidates_of(self, largest), str):
+            if isinstance(candidates_of(self, largest), NotCompared):
                 return
             for _ in range(MOST_BETWEEN):
                 speeds = start_speeds(self.spec, self.device, self.probes, largest)

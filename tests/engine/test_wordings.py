@@ -13,7 +13,6 @@ import pytest
 import engine
 from engine.results.result import Outcome, Probe
 from engine.search.allowed_sizes import AllowedSizes, Rule
-from engine.speed import reasons
 from engine.text.wording import Wording, is_one_of
 from engine.tune import notes
 from engine.tune.learned_sizes import describe_learned
@@ -38,34 +37,6 @@ def in_calls(*names: str, keyword: str | None = None, place: int = 0) -> Iterato
             by_name = [each.value for each in node.keywords if each.arg == keyword]
             for given in by_name or (node.args[place : place + 1] if keyword is None else []):
                 yield f"{path.relative_to(ROOT)}:{node.lineno}", given
-
-
-def own_words(given: ast.AST) -> list[str]:
-    """The texts that an expression holds itself, but for what joins others and how a number is rounded."""
-    texts = (node.value for node in ast.walk(given) if isinstance(node, ast.Constant) and isinstance(node.value, str))
-    return [text for text in texts if text.strip("; ") and text != ".0f"]
-
-
-def returned_by(path: str, function: str) -> Iterator[ast.expr]:
-    for node in ast.walk(ast.parse((ROOT / path).read_text())):
-        if isinstance(node, ast.FunctionDef) and node.name == function:
-            yield from (each.value for each in ast.walk(node) if isinstance(each, ast.Return) and each.value)
-
-
-def test_no_reason_is_written_elsewhere() -> None:
-    given = [*in_calls("Comparison", "facts", "cut_short", keyword="reason"), *in_calls("cut_short")]
-    found = {where: own_words(each) for where, each in given if own_words(each)}
-    places = {where.partition(":")[0] for where, _ in given}
-    assert {"runner.py", "speed/comparison.py", "tune/run.py", "tune/speed/in_turns.py"} <= places
-    assert found == {}, "write it from engine/speed/reasons.py"
-    assert [
-        own_words(each) for each in returned_by("tune/speed/to_compare.py", "sizes_to_compare") if own_words(each)
-    ] == []
-
-
-def test_every_reason_is_one_that_a_document_may_give() -> None:
-    written = {name: each for name, each in vars(reasons).items() if name.isupper() and isinstance(each, str | Wording)}
-    assert {*written.values()} == {*reasons.OF_MODELS, *reasons.OF_STARTS}
 
 
 def test_every_note_of_a_training_is_written_by_a_function_of_this_test() -> None:
@@ -173,10 +144,3 @@ def test_every_problem_that_the_hook_names_has_its_words() -> None:
     }
     assert texts == {*notes.PROBLEMS}
     assert notes.NO_LARGEST_BATCH in (ROOT / "tune" / "hook" / "memorymark_epoch.py").read_text()
-
-
-def test_a_wording_reads_what_it_writes_and_nothing_around_it() -> None:
-    text = reasons.TOO_LONG.write(count=13)
-    assert reasons.TOO_LONG.read(text) == {"count": "13"}
-    for other in (f"{text}.", f" {text}", f"{text}\n", text.replace("3", "three"), text.replace("3", "\u0663"), ""):
-        assert reasons.TOO_LONG.read(other) is None

@@ -14,17 +14,17 @@ from analysis.accounts.tokens import token_create
 from analysis.models import Run
 from engine.build_result import answer
 from engine.plan import SOAK_STEPS_CPU
+from engine.results.not_compared import NotCompared
 from engine.results.result import DeviceFacts, MemoryByKind, Probe, Purpose, RunResult, Timings
 from engine.search.boundary import boundary_of_search, boundary_of_soak
 from engine.search.unguided import Found
 from engine.speed.comparison import Comparison
-from engine.speed.reasons import TIME_ENDED
 from engine.text.units import GIB, MIB
 from tests.factories import CAPACITY_BYTES, STACK, make_probe, make_refusal, make_spec
 
 HOST, STARTED_AT = "node7", "2026-11-20T10:00:00+00:00"
 DEVICE = DeviceFacts("cpu", "cpu", "Test CPU", CAPACITY_BYTES, limit_bytes=GIB)
-NOT_COMPARED = Comparison(reason=TIME_ENDED)
+NOT_COMPARED = Comparison(why=NotCompared.TIME_ENDED)
 
 
 def make_run_key() -> str:

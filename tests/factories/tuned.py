@@ -5,8 +5,8 @@ from typing import Any
 
 from analysis.models import Run, RunKind
 from analysis.runs import services
+from engine.results.not_compared import NotCompared
 from engine.results.result import RunResult
-from engine.speed.reasons import NOT_COMPARED
 from engine.tune.spec import TuneSpec
 from engine.tune.training import Training
 from tests.factories import make_claimed_run, make_result
@@ -29,4 +29,6 @@ def tuned(result: RunResult, spec: TuneSpec, **fields: Any) -> Run:
 def not_compared() -> RunResult:
     result = make_unmeasurable_result()
     assert result.speed is not None
-    return replace(result, speed=replace(result.speed, reason=NOT_COMPARED, compared=None, seconds=0.0, rounds=0))
+    return replace(
+        result, speed=replace(result.speed, why=NotCompared.STARTS_APART, compared=None, seconds=0.0, rounds=0)
+    )

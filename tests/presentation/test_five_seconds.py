@@ -12,6 +12,7 @@ from engine.describe.key_figures import key_figures
 from engine.documents.measured import Measured
 from engine.documents.stored import StoredSpec
 from engine.documents.validated import Validated
+from engine.results.not_compared import NotCompared
 from engine.results.result import Boundary, Reason, RunResult, Savings
 from engine.text.units import GIB
 from engine.validation.verdict import Check, Verdict
@@ -36,13 +37,12 @@ def by_hand() -> dict[str, RunResult]:
     """Results whose words are many: large sizes and intervals, long reasons and names."""
     wordy = make_unmeasurable_result()
     assert wordy.speed is not None
-    because = "the comparison may take 10 min at most, and its starts took more than that on this machine today"
     nothing_fits, check = make_result_that_does_not_fit(), make_spec(check_batch_size=8)
     named = nothing_fits.to_dict() | {"spec": nothing_fits.spec.to_dict() | {"model": LONG}}
     assert len(headline(Measured.from_dict(named)).sentence.split()) <= WORDS_MOST
     return {
         "wide": make_bound_result(1.96, 1_234.5),
-        "reason": replace(wordy, speed=replace(wordy.speed, reason=because, compared=None)),
+        "reason": replace(wordy, speed=replace(wordy.speed, why=NotCompared.NONE_TO_COMPARE, compared=None)),
         "refused": replace(wordy, spec=make_spec(current_batch_size=16), current=None),
         "time": make_result_out_of_time(),
         "kept": make_kept_result(),
@@ -79,7 +79,7 @@ def test_the_headline_of_a_validation_counts_its_checks_and_is_short(verdicts: t
 def test_a_long_reason_follows_the_sentence() -> None:
     said = headline(stored(by_hand()["reason"]))
     assert said.sentence == "Up to 8 fit. None is recommended."
-    assert said.notes[0].startswith("The comparison may take 10 min at most")
+    assert said.notes[0].startswith("No larger size than your 4 keeps the reserve")
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from analysis.presentation.result_summary import (
 from engine.describe.boundary import certificate_lines, why_not_certified
 from engine.describe.key_figures import key_figures
 from engine.documents.measured import Measured
+from engine.results.not_compared import NotCompared
 from engine.results.result import (
     CPU_COUNTS_TENSORS,
     Boundary,
@@ -140,9 +141,8 @@ def test_a_run_out_of_time_recommends_nothing() -> None:
 def test_a_limit_that_is_known_without_a_comparison_says_what_was_missing() -> None:
     unclear = make_unmeasurable_result()
     assert unclear.speed is not None
-    reason = "the time budget ended before the speeds were compared"
-    said = headline(stored(unclear, speed=replace(unclear.speed, reason=reason, compared=None)))
-    assert said.sentence == f"Up to 8 fit. None is recommended: {reason}."
+    said = headline(stored(unclear, speed=replace(unclear.speed, why=NotCompared.TIME_ENDED, compared=None)))
+    assert said.sentence == ("Up to 8 fit. None is recommended: the time budget ended before the speeds were compared.")
     assert said.notes[0] == "A longer time budget lets the speeds be compared."
 
 

@@ -17,10 +17,10 @@ from analysis.presentation.result_summary import (
 from engine.describe.rank_peaks import describe_imbalance, rank_peaks
 from engine.documents.measured import Measured
 from engine.documents.stored import StoredSpec
+from engine.results.not_compared import NotCompared
 from engine.results.result import Outcome, Probe, Purpose, RunResult
 from engine.results.speed_rounds import SpeedBlock, SpeedRound, Stage
 from engine.spec import RunSpec
-from engine.speed.reasons import NOT_COMPARED
 from engine.tune.catalogue.spec import ranked_spec
 from engine.tune.spec import TuneSpec, function_command
 from engine.tune.training import Throughput, Training
@@ -99,7 +99,7 @@ def test_a_comparison_that_shows_nothing_says_why_where_it_was_requested() -> No
     result = make_unmeasurable_result()
     assert result.speed is not None
     not_compared = replace(
-        result, speed=replace(result.speed, reason=NOT_COMPARED, compared=None, seconds=0.0, rounds=0)
+        result, speed=replace(result.speed, why=NotCompared.STARTS_APART, compared=None, seconds=0.0, rounds=0)
     )
     said = headline(tuned(not_compared, TuneSpec(COMMAND, current_batch_size=4, compare_speed=False)))
     assert said.sentence == "Up to 8 fit. None is recommended: the speeds were not compared."

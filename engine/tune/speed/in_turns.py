@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from ...errors import CommandUntunable
 from ...execution import Execution
 from ...machine.watch import usable_cores
+from ...results.not_compared import NotCompared
 from ...results.result import DeviceFacts, Outcome, Probe
 from ...speed.comparison import Comparison, SpeedComparison, TimedBlock
 from ...speed.rounds import Candidates
@@ -32,8 +33,8 @@ class Sweep(Protocol):
 
 def compare_speeds(sweep: Sweep, largest: int) -> Comparison:
     candidates = candidates_of(sweep, largest)
-    if isinstance(candidates, str):
-        return Comparison(reason=candidates)
+    if isinstance(candidates, NotCompared):
+        return Comparison(why=candidates)
     expected_seconds = sweep.seats.seconds_of_comparing(candidates)
     sweep.say_what_comparing_takes(expected_seconds)
     comparison = SpeedComparison(
@@ -49,7 +50,7 @@ def compare_speeds(sweep: Sweep, largest: int) -> Comparison:
     return replace(found, method=method_of(found.speed_rounds))
 
 
-def candidates_of(sweep: Sweep, largest: int) -> Candidates | str:
+def candidates_of(sweep: Sweep, largest: int) -> Candidates | NotCompared:
     """Return the sizes to compare, or why there are none."""
     cores, are_held = len(usable_cores()), bool(sweep.seats.held)
     return sizes_to_compare(sweep.spec, sweep.device, sweep.probes, largest, cores=cores, are_held=are_held)

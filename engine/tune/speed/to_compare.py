@@ -12,15 +12,14 @@ from collections.abc import Mapping, Sequence
 
 from ...build_result import is_today_known, measured_points, reserve_of
 from ...results.intervals import ENOUGH_ROUNDS
+from ...results.not_compared import NotCompared
 from ...results.result import DeviceFacts, Probe
 from ...results.speed_rounds import SpeedRound
 from ...results.stats import decisive_probes
 from ...search.reserve import sizes_with_reserve
 from ...speed.comparison import APART
-from ...speed.reasons import NONE_TO_COMPARE, TODAY_NOT_MEASURED, TOO_FEW, TOO_LONG
 from ...speed.rounds import BUSY_STARTS_FRACTION, RUN_TO_RUN, RUN_TO_RUN_OF_STARTS, Candidates
 from ...speed.selection import SELECTION_ROUNDS
-from ...text.today import name_today
 from ..spec import FunctionSpec, TuneSpec
 from ..start.launch import LOOK_SECONDS
 from .timed_steps import BLOCK_SECONDS, mean_speed, steps_to_time
@@ -54,7 +53,7 @@ def sizes_to_compare(
     *,
     cores: int = 1,
     are_held: bool,
-) -> Candidates | str:
+) -> Candidates | NotCompared:
     """Return the sizes that there is time to compare, or why there are none; `are_held`: each is started once.
 
     Today's size is not among those to choose from: the others were chosen beside it.
@@ -62,14 +61,14 @@ def sizes_to_compare(
     today = spec.current_batch_size
     points = measured_points(probes, device, largest)
     if not is_today_known(today, probes):
-        return TODAY_NOT_MEASURED.write(today=name_today(today))
+        return NotCompared.TODAY_NOT_MEASURED
     speeds = start_speeds(spec, device, probes, largest)
     base = today if today in points else None
     others = others_to_compare(speeds, base)
     if base is not None and not others:
-        return NONE_TO_COMPARE.write(today=name_today(today))
+        return NotCompared.NONE_TO_COMPARE
     if base is None and len(others) < 2:
-        return TOO_FEW
+        return NotCompared.TOO_FEW
     fits = {p.batch_size: p for p in probes if p.fits}
     most = min(MOST_SECONDS, spec.time_budget_seconds - sum(p.wall_seconds for p in probes))
     own = [] if base is None else [base]
@@ -77,7 +76,7 @@ def sizes_to_compare(
     while affordable and _least_seconds([fits[s] for s in affordable], [fits[s] for s in own], are_held) > most:
         affordable = affordable[:-1]
     if len(own) + len(affordable) < 2:
-        return TOO_LONG.write(count=2 * ENOUGH_ROUNDS)
+        return NotCompared.TOO_LONG
     is_cpu = device.kind == "cpu"
     more_seconds = EXTRA_STARTS * max(fits[size].wall_seconds for size in affordable)
     return Candidates(

@@ -14,10 +14,10 @@ from engine.cli.printing.output import run_command
 from engine.cli.printing.refused import change_lines_after
 from engine.cli.reporting import Reporting
 from engine.errors import SpecError
+from engine.results.not_compared import NotCompared
 from engine.results.result import DeviceFacts, RunResult
 from engine.runner import measure
 from engine.spec import RunSpec
-from engine.speed.reasons import STOPPED
 from engine.text.units import GIB
 from engine.tune.run import tune
 from engine.tune.spec import TuneSpec
@@ -99,7 +99,7 @@ def test_a_measurement_that_is_stopped_behind_its_certificate_gives_it_and_ends(
         measure(RunSpec("bert-tiny"), stop, worker=FakeWorker(60), estimates=False, keep=kept.append)
     (result,) = kept
     assert (result.boundary.largest_batch_size, result.boundary.certified) == (60, True)
-    assert result.to_dict()["speed"]["reason"] == STOPPED
+    assert result.to_dict()["speed"]["why"] == NotCompared.STOPPED
     assert stop.events[-1]["event"] == "result"
 
 
@@ -119,7 +119,7 @@ def test_a_script_that_is_stopped_behind_its_certificate_gives_it_and_ends() -> 
         tune(spec, StopsAt("curve"), keep=kept.append)
     (result,) = kept
     assert result.result.boundary.largest_batch_size == 16
-    assert result.to_dict()["speed"]["reason"] == STOPPED
+    assert result.to_dict()["speed"]["why"] == NotCompared.STOPPED
 
 
 def test_a_result_is_shown_behind_a_run_that_is_stopped() -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from engine.results.not_compared import NotCompared
 from engine.results.speed_rounds import ComparedSizes, SpeedClaim
 from engine.speed.comparison import Comparison, comparison_lines
 
@@ -19,14 +20,14 @@ BUSY = Comparison(
 
 def test_a_cpu_that_other_programs_used_is_the_reason_and_no_factor_is_named() -> None:
     """Beside other programs a factor of 11 was shown where the truth was 1: nobody may read one in the log."""
-    text = "\n".join(comparison_lines(BUSY, shares_cores=True))
+    text = "\n".join(comparison_lines(BUSY, 16, shares_cores=True))
     assert "speed not measurable here now: other programs ran in 9 of 12 rounds" in text
     assert "512" not in text
     assert "4.6" not in text
 
 
 def test_a_gpu_does_not_share_the_cores_so_its_factor_is_named() -> None:
-    assert "512 is 4.6 to 11.5x" in comparison_lines(BUSY, shares_cores=False)[0]
+    assert "512 is 4.6 to 11.5x" in comparison_lines(BUSY, 16, shares_cores=False)[0]
 
 
 @pytest.mark.parametrize(
@@ -37,9 +38,9 @@ def test_a_gpu_does_not_share_the_cores_so_its_factor_is_named() -> None:
     ],
 )
 def test_other_programs_are_the_reason_only_by_the_rule_that_decided(found: Comparison, is_cause: bool) -> None:
-    assert ("512 is" not in comparison_lines(found, shares_cores=True)[0]) is is_cause
+    assert ("512 is" not in comparison_lines(found, 16, shares_cores=True)[0]) is is_cause
 
 
 def test_a_comparison_that_ended_early_keeps_its_own_reason() -> None:
-    ended = replace(BUSY, compared=None, reason="the time budget ended before the speeds were compared")
-    assert comparison_lines(ended, shares_cores=True)[0] == ended.reason
+    ended = replace(BUSY, compared=None, why=NotCompared.TIME_ENDED)
+    assert comparison_lines(ended, 16, shares_cores=True)[0] == "the time budget ended before the speeds were compared"

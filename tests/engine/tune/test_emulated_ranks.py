@@ -15,7 +15,7 @@ from engine.errors import CommandUntunable, SpecError
 from engine.kinds import answered
 from engine.ranks.emulation import EmulatedRank
 from engine.results.figure_kinds import ASSUMED, EMULATED
-from engine.speed.reasons import OF_EMULATED
+from engine.results.not_compared import NotCompared
 from engine.text.units import MIB
 from engine.tune import run
 from engine.tune.evidence import Ended
@@ -77,7 +77,7 @@ def test_emulated_ranks_state_no_speed_and_their_figures_say_what_they_are(monke
         EMULATED,
         ASSUMED,
     )
-    assert document["speed"]["reason"] == OF_EMULATED
+    assert document["speed"]["why"] == NotCompared.EMULATED
     assert (document["recommended"], document["largest_with_reserve"]["batch_size"]) == (None, 34)
     assert {probe["samples_per_second"] for probe in document["probes"]} == {None}
     assert differing(document) == []

@@ -9,10 +9,10 @@ from itertools import count
 import pytest
 
 from engine.errors import TimeIsUp
+from engine.results.not_compared import NotCompared
 from engine.results.result import Outcome
 from engine.results.speed_rounds import SpeedClaim
 from engine.speed.comparison import Comparison, SpeedComparison, TimedBlock
-from engine.speed.reasons import NONE_TIMED, TIME_ENDED
 from engine.speed.rounds import BUSY_STARTS_FRACTION, Candidates
 from engine.speed.selection import EVALUATION_ROUNDS, FEWEST_DISTURBED
 from engine.tune.speed.timed_steps import steps_to_time
@@ -147,14 +147,14 @@ def test_a_comparison_whose_time_ends_tells_what_its_rounds_show_so_far() -> Non
 
         return compared({16: 100.0, 48: 250.0}, start=failing)[1]
 
-    assert (ended(7).recommended, ended(7).reason) == (None, TIME_ENDED)
+    assert (ended(7).recommended, ended(7).why) == (None, NotCompared.TIME_ENDED)
     assert [len(each.blocks) for each in ended(7).speed_rounds] == [2] * 3
     assert ended(2 * EVALUATION_ROUNDS).claim is SpeedClaim.FIGURE
 
 
 def test_no_round_is_begun_that_the_time_left_is_too_short_for() -> None:
     comparison, found = compared({16: 100.0, 48: 100.0}, most_seconds=19.0)
-    assert (len(comparison.rounds), found.reason) == (1, TIME_ENDED)
+    assert (len(comparison.rounds), found.why) == (1, NotCompared.TIME_ENDED)
 
 
 def test_a_size_that_gives_no_speed_is_left_out_and_the_others_go_on() -> None:
@@ -166,7 +166,7 @@ def test_a_size_that_gives_no_speed_is_left_out_and_the_others_go_on() -> None:
     _, found = compared({16: 160.0, 64: 640.0, 128: 1280.0}, start=failing)
     assert (found.left_out, found.recommended) == ((128,), 64)
     _, none = compared({16: 1.0, 48: 1.0}, start=lambda size, _: TimedBlock(size, Outcome.ERROR))
-    assert (none.recommended, none.reason) == (None, NONE_TIMED)
+    assert (none.recommended, none.why) == (None, NotCompared.NONE_TIMED)
 
 
 def test_a_block_is_timed_over_all_its_steps_where_the_data_comes_in_bursts() -> None:

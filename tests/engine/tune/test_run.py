@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.errors import WorkloadFailed
-from engine.speed.reasons import TIME_ENDED
+from engine.results.not_compared import NotCompared
 from engine.tune import run
 from engine.tune.evidence import Ended
 from engine.tune.reading import Reading
@@ -100,7 +100,7 @@ def test_without_the_comparison_each_size_has_its_throughput_and_nothing_is_reco
     found, events = tuned(monkeypatch, compare_speed=False)
     throughputs = {each.batch_size: each for each in found.training.throughputs}
     assert (throughputs[38].samples_per_second, throughputs[38].waiting_fraction) == (38.0, pytest.approx(0.25))
-    assert (found.result.speed.reason, found.recommended_batch_size) == (run.NOT_COMPARED, None)
+    assert (found.result.speed.why, found.recommended_batch_size) == (NotCompared.STARTS_APART, None)
     assert (found.result.speedup, found.result.speed_rounds) == (None, ())
     assert "timing" not in [e["phase"] for e in events if e["event"] == "phase"]
 
@@ -120,7 +120,8 @@ def test_a_time_budget_that_ends_before_six_rounds_claims_no_speed(monkeypatch) 
     monkeypatch.setattr("engine.tune.speed.in_turns.MOST_SECONDS", -1.0)
     found, _ = tuned(monkeypatch)
     assert len(found.result.speed_rounds) == 1
-    assert (found.result.speed.reason, found.result.speedup, found.recommended_batch_size) == (TIME_ENDED, None, None)
+    speed = found.result.speed
+    assert (speed.why, found.result.speedup, found.recommended_batch_size) == (NotCompared.TIME_ENDED, None, None)
 
 
 def test_a_start_that_shows_nothing_after_the_certificate_does_not_take_it_back(monkeypatch) -> None:
