@@ -260,8 +260,7 @@ class WorkerSweep(Sweep):
         except TimeIsUp:
             return boundary_of_soak_cut_short(boundary, soaks, steps, self.searched)
         has_fitted_now = any(p.fits and p.batch_size == largest for p in self.probes[self.carried :])
-        when = "" if has_fitted_now else " in an earlier attempt"
-        return boundary_of_soak(boundary, soaks, steps, self.device, when)
+        return boundary_of_soak(boundary, soaks, steps, self.device, had_trained_earlier=not has_fitted_now)
 
     def _curve(self, boundary: Boundary) -> None:
         largest = boundary.largest_batch_size or 0

@@ -11,7 +11,7 @@ from ..errors import SpecError
 from ..results.not_compared import NotCompared
 from ..results.result import Boundary, Outcome, Point, Probe, Reason
 from ..results.speed_rounds import SpeedRound
-from ..search.allowed_sizes import AllowedSizes, boundary_among
+from ..search.allowed_sizes import AllowedSizes
 from ..search.boundary import boundary_cut_short, boundary_of_most_starts, boundary_of_search
 from ..search.differing_starts import (
     STARTS_OF_RANKS,
@@ -26,10 +26,9 @@ from ..search.unguided import Found
 from ..spec import MEMORY_STEPS
 from ..speed.comparison import Comparison
 from ..speed.rounds import Candidates
-from ..text.wording import error_name, is_one_of
-from ..tune.learned_sizes import sizes_taken_and_failed
+from ..tune.learned_sizes import boundary_of_rule, sizes_taken_and_failed
 from ..tune.next_start import MOST_STARTS
-from ..tune.notes import LEARNED_SIZES, NOTES, PEAK, WHOLE_RUN
+from ..tune.observed import Observed
 from ..tune.script_error import wall_of_the_script
 from ..tune.spec import FUNCTION, FunctionSpec, TuneSpec, read_tuned_spec
 from ..tune.speed.to_compare import sizes_to_compare
@@ -62,7 +61,8 @@ class CommandFacts(SizeFacts):
         possible = [boundary_cut_short(probes)]
 
         def among(boundary: Boundary) -> Boundary:
-            return boundary if rule is None else boundary_among(boundary, rule)
+            given = self.spec.allowed_sizes
+            return boundary if rule is None else boundary_of_rule(boundary, rule, given, self.searched)
 
         if rule is not None:
             ended = ended_at(probes, maximum, rule)
@@ -71,15 +71,16 @@ class CommandFacts(SizeFacts):
             boundary = boundary_where_starts_differ(boundary_of_search(ended, probes, self.device), probes)
             possible.insert(0, among(boundary))
         low = max((p.batch_size for p in probes if p.fits), default=0)
-        if self.is_on_ranks and (ended_there := ended_at(proven_on_ranks(probes), maximum, rule)) is not None:
+        is_of_ranks = self.is_on_ranks and not (self.training.observed or Observed()).is_varied
+        if is_of_ranks and (ended_there := ended_at(proven_on_ranks(probes), maximum, rule)) is not None:
             boundary = boundary_on_ranks(boundary_of_search(ended_there, probes, self.device), probes)
             possible.insert(0, among(boundary))
         if (wall := wall_of_the_script(probes, low)) is not None:
-            says = boundary_on_ranks if self.is_on_ranks else boundary_where_starts_differ
+            says = boundary_on_ranks if is_of_ranks else boundary_where_starts_differ
             possible.insert(0, among(says(boundary_of_search(Found(low, wall), probes, self.device), probes)))
         if too_few and low and min(p.batch_size for p in too_few) > low:
             refusal = too_few[0].error_message
-            possible.insert(0, Boundary(low, False, None, Reason.SIZE_LIMIT, refusal=refusal))
+            possible.insert(0, among(Boundary(low, False, None, Reason.SIZE_LIMIT, refusal=refusal)))
         if (uncertified := self._as_said(probes)) is not None:
             possible.append(among(uncertified))
         if len(self.searched) >= MOST_STARTS:
@@ -181,12 +182,9 @@ class CommandFacts(SizeFacts):
         found = sizes_to_compare(self.spec, self.device, self.untimed, largest, are_held=False)
         return found if isinstance(found, NotCompared) else NotCompared.RUN_ENDED
 
-    def may_note(self, note: str) -> bool:
-        if PEAK.read(note) is not None:
-            return note == self.training.peak
-        if (learned := LEARNED_SIZES.read(note)) is not None:
-            failed = {str(p.batch_size): error_name(p.error_type) for p in self.probes if p.outcome is Outcome.ERROR}
-            sizes, errors = ({*learned[name].split(" and ")} for name in ("failed_sizes", "errors"))
-            is_shown = sizes <= failed.keys() and errors <= {*failed.values()}
-            return is_shown and learned["rule"] == self.stored.boundary.allowed_sizes
-        return is_one_of(note.removeprefix(WHOLE_RUN), NOTES)
+    def training_of(self, boundary: Boundary) -> Training:
+        starts = {p.batch_size: p for p in self.untimed}
+        return self.training.with_peak(starts.get(boundary.largest_batch_size or 0))
+
+    def noted(self, boundary: Boundary) -> Boundary:
+        return self.training_of(boundary).noted(boundary)

@@ -11,9 +11,9 @@ from ..plan import soak_steps
 from ..results.result import Boundary, Point, Probe, Purpose, Reason
 from ..results.speed_rounds import SpeedRound
 from ..search.boundary import (
-    OF_EARLIER_RUN,
     boundary_cut_short,
     boundary_of_check,
+    boundary_of_earlier_run,
     boundary_of_search,
     boundary_of_soak,
     boundary_of_soak_cut_short,
@@ -61,8 +61,8 @@ class MeasurementFacts(SizeFacts):
             if any(p.batch_size > boundary.largest_batch_size for p in soaks):
                 continue  # a soak begins with the largest size, and goes down
             if next_soak_size([Trial(p.batch_size, p.fits) for p in soaks], boundary.largest_batch_size) is None:
-                whens = ("", " in an earlier attempt")  # a document does not show which of its probes are carried over
-                possible += [boundary_of_soak(boundary, soaks, steps, device, when) for when in whens]
+                had_trained = self.stored.boundary.had_trained_earlier
+                possible.append(boundary_of_soak(boundary, soaks, steps, device, had_trained_earlier=had_trained))
             else:
                 possible.append(boundary_of_soak_cut_short(boundary, soaks, steps, probes))
         return possible if all_soaks and possible else [*possible, boundary_cut_short(probes)]
@@ -108,8 +108,8 @@ class MeasurementFacts(SizeFacts):
         seconds = self.samples_of_a_step(timed) / speed if speed else None
         return replace(timed, samples_per_second=speed, step_seconds=seconds)
 
-    def may_note(self, note: str) -> bool:
-        return note == OF_EARLIER_RUN
+    def noted(self, boundary: Boundary) -> Boundary:
+        return boundary_of_earlier_run(boundary) if self.stored.boundary.is_of_earlier_run else boundary
 
 
 def _soaks(probes: Sequence[Probe]) -> Iterator[list[Probe]]:

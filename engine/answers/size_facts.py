@@ -160,9 +160,13 @@ class SizeFacts(ABC):
         """Return why no speeds were compared. Rounds show why where they were, and say no more."""
         return said
 
+    def training_of(self, boundary: Boundary) -> Training | None:
+        """Return what the training showed of itself; None of a model."""
+        return None
+
     @abstractmethod
-    def may_note(self, note: str) -> bool:
-        """Whether a run can have noted this of itself beside what its probes show."""
+    def noted(self, boundary: Boundary) -> Boundary:
+        """Return the boundary with what the run notes beside what its probes show."""
 
 
 def ended_at(probes: Sequence[Probe], maximum: int, rule: AllowedSizes | None = None) -> Found | None:

@@ -21,8 +21,6 @@ from .impossible import Impossible, refuse
 from .physics import impossible_figures
 from .size_facts import SizeFacts
 
-MOST_NOTES = 32
-
 
 def answer_of_sizes(kind: type[SizeFacts], document: Mapping[str, Any]) -> Measured:
     """Return the result with all that follows from its facts.
@@ -51,7 +49,7 @@ def answer_of_sizes(kind: type[SizeFacts], document: Mapping[str, Any]) -> Measu
     if explained is not None and explained.batch_size != facts.explained_size(boundary):
         explained = None
     parts = {"estimate": stored.estimate, "estimate_error": error, "memory_breakdown": explained}
-    return Measured.of_answer(result, training=stored.training if facts.spec.starts_anew else None, **parts)
+    return Measured.of_answer(result, training=facts.training_of(boundary), **parts)
 
 
 def boundary_of(facts: SizeFacts) -> Boundary:
@@ -60,25 +58,17 @@ def boundary_of(facts: SizeFacts) -> Boundary:
     Several are possible where time may have ended earlier. The certificate is the probes' own; a run may claim less.
     """
     ended = facts.stored.boundary
-    said = _notes(ended)
 
-    def distance(possible: Boundary) -> tuple[bool, bool, bool, int]:
+    def distance(possible: Boundary) -> tuple[bool, bool, bool]:
         return (
             possible.largest_batch_size != ended.largest_batch_size,
             possible.reason is not ended.reason,
             possible.refused_batch_size != ended.refused_batch_size,
-            len({*_notes(possible)} - {*said}),
         )
 
-    found = min((with_current_size_note(each, facts.spec) for each in facts.boundaries()), key=distance)
-    shown = _notes(found)
-    own = (note for note in said if note in shown or facts.may_note(note))
-    notes = [*dict.fromkeys([*own, *shown])][:MOST_NOTES]
-    return replace(found, certified=found.certified and ended.certified, note="; ".join(notes) or None)
-
-
-def _notes(boundary: Boundary) -> list[str]:
-    return boundary.note.split("; ") if boundary.note else []
+    found = min(facts.boundaries(), key=distance)
+    found = replace(found, certified=found.certified and ended.certified)
+    return with_current_size_note(facts.noted(found), facts.spec)
 
 
 def _compare(facts: SizeFacts, boundary: Boundary, rounds: Sequence[SpeedRound]) -> Comparison:

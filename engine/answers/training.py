@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..results.result import Boundary, Probe
+from ..results.result import Boundary
+from ..search.allowed_sizes import BUDGETS
 from ..text.printable import is_line
-from ..text.units import format_bytes
 from ..tune.file_changes import MOST_FILES, MOST_PATH
-from ..tune.notes import PEAK
 from ..tune.speed.timed_steps import mean_speed
 from ..tune.training import Training
 from .impossible import Impossible, is_same, within
@@ -51,14 +50,17 @@ def impossible_training(
     peak = None if largest is None else largest.peak_allocated_bytes
     if peaks and max(peaks) != peak:
         yield Impossible("training.rank_peaks_bytes", max(peaks), peak)
-    yield from _impossible_peak(training.peak, largest)
     yield from _unlikely_files(training.changed_files)
     for name, value, least, most in (
         ("waiting_for_data_fraction", training.waiting_for_data_fraction, 0, 1),
         ("tokens_per_step", training.tokens_per_step, 1, MOST_TOKENS),
         ("micro_batches", training.micro_batches, 0, MOST_TOKENS),
+        ("unit.rows", training.unit.rows, 1, MOST_TOKENS),
+        ("unit.constant", training.unit.constant, 0, MOST_TOKENS),
     ):
         yield from within(f"training.{name}", value, least, most)
+    if training.unit.budget not in (None, *BUDGETS):
+        yield Impossible("training.unit.budget", training.unit.budget, list(BUDGETS))
     trained = [size for size, probe in last.items() if probe.fits]
     timed_once = {each.batch_size for each in training.throughputs}
     if len(timed_once) < len(training.throughputs) or not timed_once <= {*trained}:
@@ -105,16 +107,6 @@ def _impossible_emulation(
     for number, probe in enumerate(facts.probes):
         if probe.samples_per_second or probe.step_seconds or probe.timed_step_seconds:
             yield Impossible(f"probes[{number}].samples_per_second", probe.samples_per_second, None)
-
-
-def _impossible_peak(claimed: str | None, largest: Probe | None) -> Iterator[Impossible]:
-    """Yield what is said of the largest size's peak, unless the engine says it so, and of those bytes."""
-    if claimed is None:
-        return
-    held = None if largest is None else format_bytes(largest.peak_allocated_bytes or 0)
-    said = PEAK.read(claimed)
-    if said is None or said["bytes"] != held:
-        yield Impossible("training.peak", claimed, None if held is None else f"the peak of {held} is in ...")
 
 
 def _unlikely_files(files: Sequence[str]) -> Iterator[Impossible]:

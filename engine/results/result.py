@@ -192,6 +192,7 @@ class Boundary:
     memory in a fresh process. `soak_steps` is how many steps the largest one ran in a fresh process.
     `largest_batch_size` is 0 where not even batch 1 fits, and None where nothing could be tried in time.
     `allowed_sizes`: "multiples of 8", where a script takes only those. Then the refused size is the next of these.
+    `had_trained_earlier`: the size above it that failed its soak had trained in an earlier attempt.
     """
 
     largest_batch_size: int | None
@@ -202,6 +203,8 @@ class Boundary:
     soak_steps: int = 0
     note: str | None = None
     allowed_sizes: str | None = None
+    is_of_earlier_run: bool = False
+    had_trained_earlier: bool = False
 
 
 @dataclass(frozen=True, slots=True)

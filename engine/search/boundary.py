@@ -12,9 +12,6 @@ from ..text.units import format_bytes
 from .foreign_memory import bytes_taken_by_others
 from .unguided import Found
 
-OF_EARLIER_RUN = "the limit is an earlier run's, on the same device with the same environment: only the speeds are new"
-"""The one note here that the probes do not show."""
-
 
 def boundary_of_search(found: Found, probes: Sequence[Probe], device: DeviceFacts) -> Boundary:
     """Return the boundary of the search: certified if `found.refused` ran out of memory that no other process held."""
@@ -40,22 +37,28 @@ def boundary_of_most_starts(probes: Sequence[Probe], device: DeviceFacts) -> Bou
 
 
 def boundary_of_soak(
-    boundary: Boundary, soaks: Sequence[Probe], steps: int, device: DeviceFacts, when: str
+    boundary: Boundary, soaks: Sequence[Probe], steps: int, device: DeviceFacts, *, had_trained_earlier: bool
 ) -> Boundary:
-    """Return the boundary after its soak, or the largest size that survived; `when` the failed one had trained."""
+    """Return the boundary after its soak, or the largest size that survived.
+
+    `had_trained_earlier`: the size that now failed had trained in an earlier attempt alone.
+    """
     largest = boundary.largest_batch_size or 0
     survived = max((p.batch_size for p in soaks if p.fits), default=0)
     if survived == largest:
         return replace(boundary, soak_steps=steps)
     refusal = min((p for p in soaks if not p.fits), key=lambda p: p.batch_size)
     moved = _refused(survived, refusal, soaks, device)
+    when = " in an earlier attempt" if had_trained_earlier else ""
     note = f"{largest} trained {MEMORY_STEPS} steps{when}, but not {steps} in a row: the boundary moved down"
     notes = [part for part in (moved.note, note) if part]
-    return replace(moved, soak_steps=steps if survived else 0, note="; ".join(notes))
+    moved = replace(moved, soak_steps=steps if survived else 0, note="; ".join(notes))
+    return replace(moved, had_trained_earlier=had_trained_earlier)
 
 
 def boundary_of_earlier_run(boundary: Boundary) -> Boundary:
-    return with_note(boundary, OF_EARLIER_RUN)
+    note = "the limit is an earlier run's, on the same device with the same environment: only the speeds are new"
+    return with_note(replace(boundary, is_of_earlier_run=True), note)
 
 
 def boundary_of_check(probe: Probe, steps: int, probes: Sequence[Probe], device: DeviceFacts) -> Boundary:

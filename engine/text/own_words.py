@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 SAID = "the script's own words: "
 """The marker before the message of an exception that a script raised."""
 IN_ITS_WORDS = ", in "
 """Between the type of the exception and the marker."""
+
+_NAME = re.compile(r"[A-Za-z_]\w{0,39}", re.ASCII)
+
+
+def error_name(name: str | None) -> str:
+    """Return the name of an error's class, as a sentence may hold it; "an error" where it is none."""
+    return name if name and _NAME.fullmatch(name) else "an error"
 
 
 def describe_error(error_type: str | None, message: str | None) -> str:

@@ -29,11 +29,11 @@ from ..search.stillness import Watched
 from ..text.masking import masked_text
 from ..text.own_words import SAID, describe_error
 from ..text.units import describe_over
-from . import notes
 from .data_end import DataEnd
 from .emulated.evidence import OWN_RANKS, check_emulated, without_speed
 from .file_changes import FileChanges
 from .hook.memorymark_seen import NO_BATCH
+from .observed import Observed, is_much
 from .reading import Reading, Step, check_same_gpu
 from .replay import Memory
 from .script_error import TIMEOUT
@@ -50,7 +50,7 @@ from .speed.timed_steps import (
 )
 from .varied import differences_of
 from .wanted_size import ONE_ROW, Unit, check_undivided, end_of_data, is_consumed_alike
-from .whole_run import Unseen, describe_peak
+from .whole_run import Unseen
 
 SETTERS = {"dataloader": "DataLoader", "hf": "TrainingArguments", "steps": "memorymark.steps"}
 TOGETHER = "train side by side: what they hold together is not known"
@@ -114,10 +114,7 @@ class Evidence:
     """What a whole run saw of the data and of the script's other parts, in rank 0."""
     unseen: Unseen | None = None
     """What a start that is no whole run shows of the rest of the training."""
-    caveat: str | None = None
-    """Why the training may take more later than in the steps that were watched."""
-    left_out: str | None = None
-    """What was there on a CPU beside the peak, if it is much."""
+    observed: Observed = Observed()
     watched: Watched | None = None
     """Whether its memory was still in the steps that were read; None where none was."""
     most_samples: int | None = None
@@ -130,10 +127,6 @@ class Evidence:
     """Whether steps of each size were timed, as the training has no size that most of them have."""
     rows_of_a_pass: int | None = None
     """The rows that one pass over the data has in each process; None where the loaders do not say."""
-
-    @property
-    def peak(self) -> str:
-        return describe_peak(self.probe.peak_phase, self.peak_shape, self.probe.peak_allocated_bytes or 0)
 
     def steps_to_time(self, seconds: float = TIMED_SECONDS) -> int:
         return steps_to_time(self.probe.step_seconds, seconds) + self.settling_steps
@@ -226,22 +219,23 @@ def evidence_of(
     differences = differences_of(trained, steps, known[0], unit, batch_size, axis, micro_batches)
     whole_run = trained[0].whole_run
     is_cut = whole_run is not None and whole_run["is_evaluation_cut"]
-    caveat = notes.caveat_of(
-        differences.notes,
-        max(m.growth_bytes for m in known),
-        max(m.kept_by_evaluation_bytes for m in known) if is_cut else 0,
-        max(r.idle_optimizers for r in trained),
-        max(r.refused_allocations for r in trained),
+    only_read_bytes, peak_bytes = max(r.only_read_bytes for r in trained), max(m.peak_bytes for m in known)
+    observed = replace(
+        differences.observed,
+        growth_bytes=max(m.growth_bytes for m in known),
+        kept_by_evaluation_bytes=max(m.kept_by_evaluation_bytes for m in known) if is_cut else 0,
+        idle_optimizers=max(r.idle_optimizers for r in trained),
+        refused_allocations=max(r.refused_allocations for r in trained),
+        only_read_bytes=only_read_bytes if is_much(only_read_bytes, peak_bytes) else 0,
     )
     rows = {r.rows_of_a_pass for r in trained}
     has_batches_as_rows = batch_size > 1 and all(drawn == 1 for each in steps for step in each for drawn in step.drawn)
     is_drawn = unit is ONE_ROW or all(drawn == batch_size for each in steps for step in each for drawn in step.drawn)
     rows_of_a_pass = rows.pop() if len(rows) == 1 and is_drawn and not has_batches_as_rows else None
-    left_out = notes.left_out(max(r.only_read_bytes for r in trained), max(m.peak_bytes for m in known))
     watched = differences.watched
-    if any(notes.is_much(m.others_bytes, m.peak_bytes) for m in known):  # other threads took memory: starts may differ
+    if any(is_much(m.others_bytes, m.peak_bytes) for m in known):  # other threads took memory: starts may differ
         watched = replace(watched, is_varied=True)
-    evidence = replace(evidence, caveat=caveat, watched=watched, left_out=left_out, counts_all=counts_all)
+    evidence = replace(evidence, observed=observed, watched=watched, counts_all=counts_all)
     axis = axis if unit is ONE_ROW else 0  # by chance it is no other dimension
     is_script = whole_run is None and batch != FUNCTION  # a function has no whole run to go on to
     unseen = Unseen(**trained[0].data.get("unseen") or {}) if is_script else None

@@ -11,12 +11,12 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
-from ..results.result import Outcome, Probe
-from ..search.allowed_sizes import MOST_NUMBER, AllowedSizes, Rule
+from ..results.result import Boundary, Outcome, Probe
+from ..search.allowed_sizes import MOST_NUMBER, AllowedSizes, Rule, boundary_among
+from ..search.boundary import with_note
 from ..search.unguided import Found
-from ..text.wording import error_name
+from ..text.own_words import error_name
 from .next_size import Start
-from .notes import LEARNED_SIZES
 from .script_error import UNKNOWN_TO_THE_SCRIPT, sizes_named
 
 _CHOICE = re.compile(r"choos|choice|one of|either|allowed|support|valid|option", re.IGNORECASE)
@@ -92,8 +92,16 @@ def next_allowed(rule: AllowedSizes, step: int | Found, starts: Sequence[Start],
     return Found(low, high) if size is None else size
 
 
+def boundary_of_rule(
+    boundary: Boundary, rule: AllowedSizes, given: AllowedSizes | None, probes: Sequence[Probe]
+) -> Boundary:
+    """Return the boundary among the sizes that a rule allows, with what taught the rule where none was given."""
+    boundary = boundary_among(boundary, rule)
+    return boundary if rule == given else with_note(boundary, describe_learned(rule, probes))
+
+
 def describe_learned(rule: AllowedSizes, probes: Sequence[Probe]) -> str:
     _, failed = sizes_taken_and_failed(probes)
     errors = {error_name(p.error_type) for p in probes if p.batch_size in failed}
     sizes = " and ".join(map(str, sorted(failed)))
-    return LEARNED_SIZES.write(rule=rule.describe(), failed_sizes=sizes, errors=" and ".join(sorted(errors)))
+    return f"the script seems to take {rule.describe()} only: {sizes} ended with {' and '.join(sorted(errors))}"

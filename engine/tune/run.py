@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from typing import Any
 
 from ..errors import CommandUntunable, NoScratch, TimeIsUp, WorkloadFailed
@@ -17,8 +16,7 @@ from ..report.script_output import MARK
 from ..results.not_compared import NotCompared
 from ..results.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, Timings
 from ..results.stats import decisive_probes
-from ..search.allowed_sizes import boundary_among
-from ..search.boundary import boundary_of_most_starts, with_note
+from ..search.boundary import boundary_of_most_starts
 from ..search.differing_starts import boundary_on_ranks, boundary_where_starts_differ
 from ..search.stillness import STILL_STEPS, marked_by_inputs
 from ..search.unguided import Found, Try
@@ -29,7 +27,7 @@ from .devices import check_kind, environment_of, facts_of, others_on_cards
 from .evidence import Ended, Evidence, evidence_of
 from .failure import describe_failure, no_step, with_its_cause
 from .file_changes import WrittenFiles
-from .learned_sizes import describe_learned
+from .learned_sizes import boundary_of_rule
 from .next_size import Start
 from .next_start import MOST_STARTS, STEPS, SearchSoFar, next_start, seconds_of_a_start, start_of
 from .parts import describe_parts
@@ -44,9 +42,8 @@ from .speed.to_compare import MOST_BETWEEN, size_to_start, start_speeds
 from .start.command import begin_protected
 from .start.launch import Begin, Watching
 from .training import TuneResult, throughput_of, training_of
-from .varied import MEMORY_VARIES, check_memory_rises, describe_late_refusal, is_in_evaluation, without_evaluation
+from .varied import MEMORY_VARIES, check_memory_rises, is_in_evaluation, refused_in_evaluation, refused_late
 from .wanted_size import ONE_ROW, SizeUnclear, Unit, other_size, unit_given, unit_of_two
-from .whole_run import describe_whole_run
 
 ALIVE_SECONDS = 5.0
 STARTS_AT_RESERVE_OF_RANKS = 2  # the first may take more than its neighbours say
@@ -120,16 +117,17 @@ class StartSweep(Sweep):
     def run(self) -> TuneResult:
         self.execution.begin(self.spec)
         self.execution.phase("searching")
-        boundary = self.search()
+        boundary, in_evaluation = self.search(), None
         search_seconds = self.execution.seconds
         comparison = Comparison(why=NotCompared.EMULATED if self.spec.emulated_ranks else NotCompared.STARTS_APART)
         if (largest := boundary.largest_batch_size) and boundary.reason is not Reason.TIME_BUDGET:
             self.execution.unless_stopped(lambda: self._start_at_the_reserve(boundary), None)
-            boundary = without_evaluation(boundary, self.probes, self.evaluated)
+            in_evaluation = refused_in_evaluation(boundary, self.probes, self.evaluated)
+            boundary = replace(boundary, certified=boundary.certified and in_evaluation is None)
             if self.spec.compare_speed:
                 stopped = Comparison(why=NotCompared.STOPPED)
                 comparison = self.execution.unless_stopped(lambda: self._measure_speeds(boundary, largest), stopped)
-        return self._result(boundary, comparison, search_seconds)
+        return self._result(boundary, comparison, search_seconds, in_evaluation)
 
     def _measure_speeds(self, boundary: Boundary, largest: int) -> Comparison:
         self._start_near_the_bend(largest)
@@ -177,17 +175,11 @@ class StartSweep(Sweep):
             refusal = next(p.error_message for p in self.probes if p.outcome is Outcome.SIZE_LIMIT)
             boundary = replace(boundary, reason=Reason.SIZE_LIMIT, refusal=refusal)
         if (rule := self.so_far.allowed) is not None:
-            boundary = boundary_among(boundary, rule)
-            if rule != self.spec.allowed_sizes:
-                boundary = with_note(boundary, describe_learned(rule, self.searched))
-        if (of_largest := self.evidence.get(boundary.largest_batch_size or 0)) is None:
+            boundary = boundary_of_rule(boundary, rule, self.spec.allowed_sizes, self.searched)
+        if boundary.largest_batch_size not in self.evidence:
             return boundary
         made = [p.steps for p in self.searched if p.fits and p.batch_size == boundary.largest_batch_size]
-        seen = of_largest.whole_run
-        whole_run = None if seen is None else f"{describe_whole_run(seen)}; {of_largest.peak}"
-        late = describe_late_refusal(self.so_far.watched, boundary)
-        said = (self.unit.describe(), whole_run, of_largest.caveat, of_largest.left_out, late)
-        return reduce(with_note, said, replace(boundary, soak_steps=max(made)))
+        return replace(boundary, soak_steps=max(made))
 
     @property
     def evaluated(self) -> set[int]:
@@ -274,7 +266,7 @@ class StartSweep(Sweep):
     def _judge(self, readings: list[Reading], ended: Ended, batch_size: int) -> Probe:
         short = self.so_far.wants_more_steps & {batch_size}
         evidence = self.evidence[batch_size] = self.judged(readings, ended, batch_size)
-        is_still = not self.so_far.is_varied and not any(e.caveat for e in self.evidence.values())
+        is_still = not self.so_far.is_varied and not any(e.observed.may_take_more for e in self.evidence.values())
         if self._is_on_cpu and self.ranks == 1 and is_still:
             of_steps = [p for p in (*self.probes, evidence.probe) if not is_in_evaluation(p, self.evaluated)]
             peaks = {p.batch_size: p.peak_allocated_bytes for p in of_steps if p.peak_allocated_bytes}
@@ -363,7 +355,9 @@ class StartSweep(Sweep):
         self.environment = environment_of(self.spec, trained, self.device, self.started_as)
         self.execution.emit_event("device", device=self.device.to_dict(), environment=self.environment)
 
-    def _result(self, boundary: Boundary, comparison: Comparison, search_seconds: float) -> TuneResult:
+    def _result(
+        self, boundary: Boundary, comparison: Comparison, search_seconds: float, in_evaluation: int | None
+    ) -> TuneResult:
         starts = [p for p in self.probes if p.purpose is not Purpose.TIMING]
         starts += self.seats.timed_starts
         timings = Timings(
@@ -374,11 +368,14 @@ class StartSweep(Sweep):
         )
         if self.seen_device is None:
             raise WorkloadFailed(f"the time budget ended before the training had made a step{self.last_words}")
-        result = self.answer(boundary, comparison, timings)
         training = training_of(
             self.evidence.get(boundary.largest_batch_size or 0),
             starts=tuple((p.batch_size, round(p.wall_seconds, 3)) for p in starts),
             throughputs=tuple(throughput_of(each) for _, each in sorted(self.evidence.items()) if each.probe.fits),
             files=self.files,
+            unit=self.unit,
+            refused_late=refused_late(self.so_far.watched, boundary),
+            refused_in_evaluation=in_evaluation,
+            is_varied=self.so_far.is_varied,
         )
-        return TuneResult(result, training)
+        return TuneResult(self.answer(training.noted(boundary), comparison, timings), training)

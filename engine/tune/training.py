@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import reduce
 from typing import Any
 
 from ..describe.speed import is_disturbed
-from ..results.result import RunResult
+from ..results.result import Boundary, Probe, Reason, RunResult
+from ..search.boundary import with_note
 from .evidence import Evidence
 from .file_changes import Way, WrittenFiles
+from .observed import Observed
 from .speed.timed_steps import mean_speed
-from .whole_run import Unseen
+from .wanted_size import ONE_ROW, Unit
+from .whole_run import Unseen, describe_peak, describe_whole_run
 
 LOADER_LIMITS_FROM = 0.5
 """Share of a step that is spent waiting for data, from which loading takes longer than all else. Then it is the limit
@@ -35,9 +39,10 @@ class Training:
 
     `rank_peaks_bytes` has the peak of each rank; the worst one decides. `starts` are the batch sizes in their order
     with the seconds of each; `changed_files` is what they wrote, `protection` how their user's files were kept as they
-    were. `peak` says what the peak of the largest size was in; `whole_run` what a whole run saw of the data and the
-    script, `unseen` what else the script showed to come where it was no whole run. `throughputs` are those of the sizes
-    that trained.
+    were. `peak` says what the peak of the largest size was in, `peak_shape` has the first two dimensions of what the
+    model was given then, and `unit` is what a sample of its batch size is. `whole_run` is what a whole run saw of the
+    data and the script, `unseen` what else the script showed to come where it was no whole run. `throughputs` are those
+    of the sizes that trained. Of an earlier build `peak_shape` and `observed` are None: its sentences alone say them.
     """
 
     micro_batches: int
@@ -52,6 +57,26 @@ class Training:
     throughputs: tuple[Throughput, ...] = ()
     protection: Way | None = None
     unseen: Unseen | None = None
+    peak_shape: tuple[int, ...] | None = None
+    unit: Unit = ONE_ROW
+    observed: Observed | None = None
+
+    def with_peak(self, largest: Probe | None) -> Training:
+        """Return it with what is said of the peak of the largest size."""
+        if largest is None or self.peak_shape is None:
+            return replace(self, peak=None)
+        held_bytes = largest.peak_allocated_bytes or 0
+        return replace(self, peak=describe_peak(largest.peak_phase, self.peak_shape, held_bytes))
+
+    def noted(self, boundary: Boundary) -> Boundary:
+        """Return the boundary of a search that ended with what the starts of the largest size showed."""
+        largest, whole = boundary.largest_batch_size, self.whole_run
+        if not largest or boundary.reason is Reason.TIME_BUDGET:
+            return boundary
+        seen = None if whole is None else "; ".join(filter(None, (describe_whole_run(whole), self.peak)))
+        observed = self.observed or Observed()
+        said = (self.unit.describe(), seen, *observed.describe(largest, is_whole_run=whole is not None))
+        return reduce(with_note, said, boundary)
 
 
 def throughput_of(evidence: Evidence) -> Throughput:
@@ -71,9 +96,11 @@ def training_of(
     starts: tuple[tuple[int, float], ...],
     throughputs: tuple[Throughput, ...],
     files: WrittenFiles,
+    unit: Unit,
+    **observed: Any,
 ) -> Training:
     """Return what the starts showed; `largest` is the evidence of the largest size, None where nothing trained."""
-    return Training(
+    training = Training(
         micro_batches=largest.micro_batches if largest else 0,
         ranks=largest.world_size if largest else 0,
         rank_peaks_bytes=largest.ranks if largest else (),
@@ -81,12 +108,15 @@ def training_of(
         waiting_for_data_fraction=largest.waiting_fraction if largest else None,
         starts=starts,
         changed_files=files.named,
-        peak=largest.peak if largest else None,
         whole_run=largest.whole_run if largest else None,
         throughputs=throughputs,
         protection=files.protection,
         unseen=largest.unseen if largest else None,
+        peak_shape=largest.peak_shape if largest else None,
+        unit=unit,
+        observed=replace(largest.observed if largest else Observed(), **observed),
     )
+    return training.with_peak(largest and largest.probe)
 
 
 @dataclass(frozen=True, slots=True)

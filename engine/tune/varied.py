@@ -9,10 +9,9 @@ from typing import Any
 
 from ..errors import CommandUntunable
 from ..results.result import Boundary, Probe
-from ..search.boundary import with_note
 from ..search.stillness import Watched, has_fallen, is_rising, last_rise
 from ..text.units import format_bytes
-from . import notes
+from .observed import Observed
 from .reading import Reading, Shapes, Step
 from .replay import Memory
 from .wanted_size import Unit
@@ -23,9 +22,9 @@ CLEAR_FALL = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """How the steps differed whose memory was read: notes on it, and what the search has to know."""
+    """How the steps differed whose memory was read: what is said of it, and what the search has to know."""
 
-    notes: tuple[str, ...]
+    observed: Observed
     watched: Watched
 
 
@@ -54,30 +53,31 @@ def differences_of(
     if (are_alike := _are_rows_alike(first.whole_run)) is not None:  # the largest were among those that were trained
         longest, loaded = [], {}
         has_varied, given = has_varied and are_alike, given if are_alike else {}
-    remedy = "" if first.whole_run is not None else notes.LONGEST
-    said = []
+    observed = Observed()
     if len({*longest}) > 1:
-        said.append(notes.describe_lengths(longest, axis < 0, remedy))
+        observed = Observed(lengths=(min(longest), max(longest)), has_items=axis < 0)
     elif given:
-        said.append(notes.describe_dimensions(given, remedy if loaded else notes.FIXED))
+        widest = max(given.values(), key=lambda each: each[1] - each[0])
+        alike = tuple(number for number, sizes in given.items() if sizes == widest)
+        observed = Observed(dimensions=alike, dimension_sizes=widest, is_drawn_in_loop=not loaded)
     elif has_varied:
-        said.append(notes.describe_varied(of_full[1:]))
+        observed = Observed(step_bytes=(min(of_full[1:]), max(of_full[1:])))
     if is_rising(peaks) and not (first.whole_run or {}).get("is_to_its_end"):
-        said.append(notes.STILL_ROSE.write(count=len(peaks)))
+        observed = replace(observed, steps_until_rise=len(peaks))
     seconds = (read[-1].ended_at - read[0].ended_at) / (len(read) - 1) if len(read) > 1 else 0.0
     is_varied = has_varied or bool(given) or len({*longest}) > 1
     inputs = _inputs(read[full[-1]], axis) if full and axis >= 0 and first.whole_run is None else ()
     watched = Watched(batch_size, len(read), seconds, is_varied, is_rising(peaks), last_rise(peaks), inputs)
-    return Differences(tuple(said), watched)
+    return Differences(observed, watched)
 
 
-def describe_late_refusal(watched: Sequence[Watched], boundary: Boundary) -> str | None:
-    """Say that the next size rose in a late step only, as where a stage begins that the largest has not come to."""
+def refused_late(watched: Sequence[Watched], boundary: Boundary) -> tuple[int, int] | None:
+    """Return the next size and its step, where that alone rose: a stage begins that the largest has not come to."""
     sizes = {each.batch_size: each for each in watched}
     largest, refused = sizes.get(boundary.largest_batch_size or 0), sizes.get(boundary.refused_batch_size or 0)
     if largest is None or refused is None or not refused.is_rising or 2 * largest.rose_at > refused.rose_at:
         return None
-    return notes.REFUSED_LATE.write(count=refused.batch_size, step_count=refused.rose_at)
+    return refused.batch_size, refused.rose_at
 
 
 def is_in_evaluation(probe: Probe, evaluated: Collection[int]) -> bool:
@@ -85,16 +85,13 @@ def is_in_evaluation(probe: Probe, evaluated: Collection[int]) -> bool:
     return probe.batch_size in evaluated and probe.peak_phase is None and probe.failed_phase is None
 
 
-def without_evaluation(boundary: Boundary, probes: Sequence[Probe], evaluated: Collection[int]) -> Boundary:
-    """Take a certificate back where an evaluation that the largest size has not come to was too large for another."""
+def refused_in_evaluation(boundary: Boundary, probes: Sequence[Probe], evaluated: Collection[int]) -> int | None:
+    """Return the size for which an evaluation was too large that the largest has not come to: nothing is certified."""
     largest, refused = boundary.largest_batch_size or 0, boundary.refused_batch_size or 0
     of_a_step = {p.batch_size for p in probes if p.failed_phase is not None}
     sizes = {p.batch_size for p in probes if not p.fits and is_in_evaluation(p, evaluated)} - of_a_step
     known = min((size for size in sizes if size <= refused), default=None)
-    if known is None or largest in evaluated or not boundary.certified:
-        return boundary
-    in_evaluation = notes.REFUSED_IN_EVALUATION.write(count=known, largest_count=largest)
-    return with_note(replace(boundary, certified=False), in_evaluation)
+    return None if largest in evaluated or not boundary.certified else known
 
 
 def _are_rows_alike(whole_run: Mapping[str, Any] | None) -> bool | None:

@@ -15,12 +15,12 @@ from itertools import pairwise
 
 from ..errors import CommandUntunable
 from ..search.allowed_sizes import BUDGETS
-from ..text.wording import error_name
+from ..text.own_words import error_name
 from .next_start import SearchSoFar
-from .notes import FILLS_A_BUDGET, NO_ROWS, ROWS_OF_A_SAMPLE
 from .reading import BUDGET, BY_LOADER, TOTAL, UNSEEN, Reading, Step
 
 AXES = (0, 1, BY_LOADER)
+NO_ROWS = "no rows were seen in it: that it uses the batch size is shown by its memory alone, which rises with it"
 LEAST_FULL_STEPS = 2  # the second step of Adam holds more than the first
 IGNORED = "batch_size_ignored"
 ACCUMULATES = (
@@ -81,14 +81,17 @@ class Unit:
 
     def describe(self) -> str | None:
         if self.budget:
-            return FILLS_A_BUDGET.write(unit=self.budget)
+            return (
+                f"the batch size is a budget of {self.budget}, and batches were watched that fill it by more than half"
+            )
         if self.axes == AXES:
             return None
         if UNSEEN in self.axes:
             return NO_ROWS
         more = f", with {self.constant:,} more beside them" if self.constant else ""
         calls = " in several calls" if TOTAL in self.axes else ""
-        return ROWS_OF_A_SAMPLE.write(count=f"{self.rows:,}", s="s" * (self.rows > 1), calls=calls, more=more)
+        rows = f"{self.rows:,} row{'s' * (self.rows > 1)} of the model"
+        return f"each sample of the batch size is {rows}{calls}{more}"
 
 
 ONE_ROW = Unit()

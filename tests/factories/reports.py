@@ -42,7 +42,7 @@ def make_honest_result(device: DeviceFacts = DEVICE, *, seconds: float = 120.0, 
     spec = make_spec(current_batch_size=4, memory_limit_bytes=GIB, **fields)
     probes = make_probes()
     boundary = boundary_of_search(Found(8, 9), probes[:3], device)
-    boundary = boundary_of_soak(boundary, probes[3:], SOAK_STEPS_CPU, device, "")
+    boundary = boundary_of_soak(boundary, probes[3:], SOAK_STEPS_CPU, device, had_trained_earlier=False)
     timings = Timings(total_seconds=seconds)
     return answer(spec, device, boundary, probes, NOT_COMPARED, environment=dict(STACK), timings=timings)
 

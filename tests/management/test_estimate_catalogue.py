@@ -91,3 +91,12 @@ def test_results_say_what_today_s_rules_say_and_what_cannot_be_read_stays() -> N
     assert Run.objects.get(pk=kept.pk).result == damaged
     assert f"Run {kept.pk} stays as it is" in errors.getvalue()
     assert AuditEntry.objects.filter(action="run.decide_again").count() == 1
+
+
+def test_what_a_result_of_an_earlier_build_said_of_its_starts_stays() -> None:
+    document, run = originals()["tune_speed"], make_measured_run(make_device())
+    note = "a checkpoint was saved"
+    document = {**document, "waste": None, "boundary": {**document["boundary"], "note": note}}
+    Run.objects.filter(pk=run.pk).update(result=document, kind="command")
+    call_command("decide_again", stdout=StringIO())
+    assert (Run.objects.get(pk=run.pk).result or {})["boundary"]["note"] == note

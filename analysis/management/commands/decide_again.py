@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.core.management.base import BaseCommand
@@ -26,7 +27,7 @@ class Command(BaseCommand):
         for run in Run.all_runs.filter(kind__in=kinds, result__isnull=False).iterator(chunk_size=50):
             try:
                 found = answer(run.result or {})
-                result, columns = as_stored(found), BY_KIND[run.kind].columns(found)
+                result, columns = _with_sentences(as_stored(found), run.result or {}), BY_KIND[run.kind].columns(found)
             except (SpecError, ImpossibleFiguresError, *MALFORMED) as exc:  # a row of any content
                 self.stderr.write(f"Run {run.pk} stays as it is: {exc}"[:300])
                 left += 1
@@ -36,3 +37,12 @@ class Command(BaseCommand):
                 record("run.decide_again", target=run)
                 changed += 1
         self.stdout.write(f"{changed} results renewed, {left} could not be read.")
+
+
+def _with_sentences(result: dict[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep what an earlier build told in a sentence alone: what the starts showed, and what their peak was in."""
+    if "boundary" in result and "is_of_earlier_run" not in earlier["boundary"]:
+        result["boundary"]["note"] = earlier["boundary"]["note"]
+        if training := result.get("training"):
+            training["peak"] = earlier["training"].get("peak")
+    return result

@@ -53,14 +53,6 @@ def estimated_today() -> dict[str, Any]:
     return {"estimates": [made(spec).to_dict()], "frontier": frontier.to_dict(), "largest": largest.to_dict()}
 
 
-def tuned_today() -> dict[str, Any]:
-    """Return a stored result of a command with the members that one has today."""
-    tuned = document("tune_plain")
-    del tuned["training"]["rank_hosts"]
-    tuned["speed"]["compared"] = None
-    return tuned | {"training": tuned["training"] | {"protection": None, "unseen": None}}
-
-
 def of_today() -> dict[str, dict[str, Any]]:
     return {
         "measured": make_result().to_dict(),
@@ -68,7 +60,7 @@ def of_today() -> dict[str, dict[str, Any]]:
         "does not fit": make_result_that_does_not_fit().to_dict(),
         "of a worker": document_of(HonestWorker(100)),
         "estimated": estimated_today(),
-        "tuned": tuned_today(),
+        "tuned": answered(document("tune_plain")),
         "validated": document("validate"),
     }
 

@@ -23,10 +23,10 @@ from engine.tune.next_size import Start
 from engine.tune.next_start import SearchSoFar, next_start
 from engine.tune.reading import Reading
 from engine.tune.start.launch import Watching
-from engine.tune.varied import check_memory_rises, describe_late_refusal, without_evaluation
+from engine.tune.varied import check_memory_rises, refused_in_evaluation, refused_late
 from tests.engine.answers.answers import differing
 from tests.engine.tune.starts import COMMAND, SCRIPTS, Noted, document_of, started, tuned
-from tests.engine.tune.test_evidence import CARD, judged, marks_of, reading, steps
+from tests.engine.tune.test_evidence import CARD, judged, marks_of, reading, said_of, steps
 from tests.engine.tune.test_replay import memory_of
 
 LIMIT = 10_000
@@ -208,7 +208,7 @@ def test_steps_that_take_less_than_one_before_mark_a_training_as_varied() -> Non
     found = judged([took([500, 900, 700, 900, 900])])
     assert found.watched is not None
     assert (found.watched.is_varied, found.watched.is_rising, found.watched.steps) == (True, False, 5)
-    assert found.caveat == (
+    assert said_of(found) == (
         "the steps that were watched took 700 B to 900 B, although their inputs had the same shapes: "
         "a later one may take more"
     )
@@ -222,7 +222,7 @@ def test_the_optimizers_state_and_a_short_last_batch_are_no_variation(peaks: lis
     found = judged([took(peaks, sizes)])
     assert found.watched is not None
     assert (found.watched.is_varied, found.watched.is_rising) == (False, False)
-    assert found.caveat is None
+    assert said_of(found) == ""
 
 
 def test_ranks_differ_beside_each_other_anyway() -> None:
@@ -234,26 +234,24 @@ def test_a_late_step_that_takes_more_is_told() -> None:
     found = judged([took([500, 600, 600, 600, 900])])
     assert found.watched is not None
     assert found.watched.is_rising
-    assert "of 5 steps that were watched a late one took more" in (found.caveat or "")
+    assert "of 5 steps that were watched a late one took more" in said_of(found)
 
 
 def test_a_next_size_that_rose_in_a_late_step_only_is_told() -> None:
     watched = [Watched(30, 200, 0.1, is_varied=False, is_rising=False, rose_at=2)]
     watched.append(Watched(31, 200, 0.1, is_varied=False, is_rising=True, rose_at=194))
     boundary = Boundary(30, True, 31, Reason.OUT_OF_MEMORY)
-    assert (describe_late_refusal(watched, boundary) or "").startswith("31 ran out of memory in its step 194")
-    assert describe_late_refusal(watched, replace(boundary, refused_batch_size=32)) is None
+    assert refused_late(watched, boundary) == (31, 194)
+    assert refused_late(watched, replace(boundary, refused_batch_size=32)) is None
 
 
 def test_a_size_refused_in_an_evaluation_certifies_none_that_has_not_come_to_it() -> None:
     boundary = Boundary(40, True, 41, Reason.OUT_OF_MEMORY)
     probes = [Probe(40, Outcome.FITS), Probe(41, Outcome.OUT_OF_MEMORY)]
-    found = without_evaluation(boundary, probes, {41})
-    assert (found.certified, found.largest_batch_size) == (False, 40)
-    assert (found.note or "").startswith("41 ran out of memory in an evaluation, to which 40 had not come")
+    assert refused_in_evaluation(boundary, probes, {41}) == 41
     of_a_step = [probes[0], replace(probes[1], failed_phase="backward")]
     for other, evaluated in ((probes, {40, 41}), (probes, set()), (of_a_step, {41})):
-        assert without_evaluation(boundary, other, evaluated) == boundary
+        assert refused_in_evaluation(boundary, other, evaluated) is None
 
 
 def test_what_runs_between_two_steps_counts_to_neither() -> None:
@@ -301,18 +299,18 @@ def test_all_dimensions_are_looked_at_and_the_widest_is_named_with_what_helps() 
     assert of_rows.watched is not None
     assert of_rows.watched.is_varied
     says = "of the inputs that were watched dimension 3 and 4 was 24 to 56, and a larger one takes more memory"
-    assert of_rows.caveat == f"{says}: --whole-run trains the longest"
+    assert said_of(of_rows) == f"{says}: --whole-run trains the longest"
     drawn_in_the_loop = given(sides, [[40, 3, 32, 32]] * 5)
-    assert drawn_in_the_loop.caveat == f"{says}: the largest alone, at every step, tells more"
+    assert said_of(drawn_in_the_loop) == f"{says}: the largest alone, at every step, tells more"
 
 
 def test_a_whole_run_that_looked_through_rows_of_many_sizes_explains_what_differs() -> None:
     data = {"looked": 9, "is_trained": True, "is_text": False, "largest": 9}
     seen = {"is_evaluation_cut": False, "data": [data | {"smallest": 3}]}
     frames = [[40, 20, length] for length in (24, 56, 32, 40, 24)]
-    assert given(frames, whole_run=seen).caveat is None
+    assert said_of(given(frames, whole_run=seen)) == ""
     seen["data"] = [data | {"smallest": 9}]
-    assert "dimension 3" in (given(frames, [[40, 20, 9]] * 5, whole_run=seen).caveat or "")
+    assert "dimension 3" in said_of(given(frames, [[40, 20, 9]] * 5, whole_run=seen))
 
 
 @pytest.mark.slow
@@ -325,7 +323,7 @@ def test_drawn_widths_and_resized_images_are_seen(way: str, said: str) -> None:
     found = judged(readings, 16, ended=ended, limit_bytes=None)
     assert found.watched is not None
     assert found.watched.is_varied
-    assert said in (found.caveat or "")
+    assert said in said_of(found)
 
 
 @pytest.mark.slow

@@ -55,6 +55,11 @@ def steps(size: int, micro_batches: int = 1) -> list[list[int]]:
     return [[size] * micro_batches] * (MEMORY_STEPS + TIMED_STEPS)
 
 
+def said_of(evidence: Evidence) -> str:
+    """What is noted of a start beside its figures."""
+    return "; ".join(evidence.observed.describe(evidence.probe.batch_size, is_whole_run=evidence.whole_run is not None))
+
+
 def judged(readings: list[Reading], batch_size: int = 40, *, ended: Ended | None = None, **changes) -> Evidence:
     settings = {"limit_bytes": 1_000, "batch": "template", "honoured": ()} | changes
     return evidence_of(readings, ended or Ended(wall_seconds=2.0), batch_size, **settings)
@@ -207,7 +212,7 @@ def test_an_out_of_memory_that_the_script_caught_is_one_all_the_same() -> None:
 def test_an_allocation_that_torch_did_without_is_noted_and_is_no_out_of_memory() -> None:
     evidence = judged([reading(steps(40), card={**CARD, "refused_allocations": 2}, device="cuda:0")])
     assert evidence.probe.fits
-    assert (evidence.caveat or "").startswith("the card refused 2 allocations, and torch went on with less")
+    assert said_of(evidence).startswith("the card refused 2 allocations, and torch went on with less")
 
 
 def test_what_a_card_holds_beside_the_training_is_noted_of_one_process() -> None:
@@ -301,16 +306,16 @@ def test_memory_that_rises_with_every_step_is_told_from_memory_that_varies() -> 
     assert memory_of(varying, marks).growth_bytes == 0
     grown = [event for at in range(5) for event in ([2 * at, 10 + at, 30], [2 * at + 1, 8])]
     assert marks_of(steps(40))[8][1] == "step"
-    assert "30 B more behind" in (judged([reading(steps(40), events=counted(grown))]).caveat or "")
+    assert "30 B more behind" in said_of(judged([reading(steps(40), events=counted(grown))]))
 
 
 def test_batches_of_different_lengths_are_said_to_be_so() -> None:
     marks = marks_of(steps(40))
-    assert judged([reading([], marks=marks)]).caveat is None
+    assert said_of(judged([reading([], marks=marks)])) == ""
     forwards = [mark for mark in marks if mark[1] == "forward"]
     for length, mark in enumerate(forwards, 90):
         mark[3] = [40, length]
-    assert "90 to 94 long" in (judged([reading([], marks=marks)]).caveat or "")
+    assert "90 to 94 long" in said_of(judged([reading([], marks=marks)]))
 
 
 def test_a_whole_run_has_seen_the_longest_batch_unless_it_judged_length_by_characters() -> None:
@@ -318,12 +323,12 @@ def test_a_whole_run_has_seen_the_longest_batch_unless_it_judged_length_by_chara
     for length, mark in enumerate((mark for mark in marks if mark[1] == "forward"), 90):
         mark[3] = [40, length]
 
-    def caveat(*, is_text: bool) -> str | None:
+    def caveat(*, is_text: bool) -> str:
         seen = {"data": [{"looked": 9, "is_trained": True, "is_text": is_text}], "is_evaluation_cut": False}
-        return judged([reading([], marks=marks, whole_run=seen)]).caveat
+        return said_of(judged([reading([], marks=marks, whole_run=seen)]))
 
-    assert caveat(is_text=False) is None
-    assert "90 to 94 long, and a longer one takes more memory" in (caveat(is_text=True) or "")
+    assert caveat(is_text=False) == ""
+    assert "90 to 94 long, and a longer one takes more memory" in caveat(is_text=True)
 
 
 def test_the_steps_of_each_optimizer_are_counted_until_the_memory_was_read() -> None:
@@ -334,9 +339,8 @@ def test_the_steps_of_each_optimizer_are_counted_until_the_memory_was_read() -> 
 
 
 def test_an_optimizer_that_has_made_no_step_yet_is_said_to_be_there() -> None:
-    assert judged([reading(steps(40))]).caveat is None
-    caveat = judged([reading(steps(40), idle_optimizers=1)]).caveat
-    assert caveat is not None
+    assert said_of(judged([reading(steps(40))])) == ""
+    caveat = said_of(judged([reading(steps(40), idle_optimizers=1)]))
     assert caveat.startswith("1 of the optimizers had made no step yet")
 
 
@@ -382,7 +386,7 @@ def test_graphs_whose_edges_come_first_are_of_other_sizes_too() -> None:
     edges = iter(range(900, 10_000, 40))
     marks = [[*m[:3], [2, next(edges)], None] if m[1] == "forward" else m for m in marks_of(steps(16))]
     marks = [[*m[:3], [2, 900], None, [], 1_000, 8] if m[1] == "batch" else m for m in marks]
-    assert "items large, and a larger one takes more memory" in (judged([reading([], marks=marks)], 8).caveat or "")
+    assert "items large, and a larger one takes more memory" in said_of(judged([reading([], marks=marks)], 8))
 
 
 def test_only_a_script_is_told_of_a_whole_run_that_sees_more() -> None:

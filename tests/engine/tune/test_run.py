@@ -13,6 +13,8 @@ from engine.tune import run
 from engine.tune.evidence import Ended
 from engine.tune.reading import Reading
 from engine.tune.spec import TuneSpec
+from tests.engine.answers.answers import keeps_its_boundary
+from tests.engine.tune.starts import document_of
 from tests.engine.tune.test_evidence import marks_of, reading, steps
 
 REFUSED = {"pid": 1, "rank": 0, "world_size": 1, "ended": "error", "device": None, "events": [], "card": {}}
@@ -65,6 +67,7 @@ def test_a_smaller_size_that_an_evaluation_was_too_large_for_takes_the_certifica
     found, _ = tuned(monkeypatch, start, compare_speed=False)
     assert (found.largest_batch_size, found.is_certified) == (40, False)
     assert (found.result.boundary.note or "").startswith("38 ran out of memory in an evaluation, to which 40 had not")
+    assert keeps_its_boundary(document_of(found))
 
 
 def bending_start(

@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[3]
 ONE_START = ("--max", "24", "--current-batch-size", "24")  # how a search goes on is test_most_starts's
 AT_THE_MAXIMUM = {"largest_batch_size": 24, "certified": False, "refused_batch_size": None, "refusal": None}
 AT_THE_MAXIMUM |= {"reason": "max_batch_size", "note": None, "allowed_sizes": None}
+AT_THE_MAXIMUM |= {"is_of_earlier_run": False, "had_trained_earlier": False}
 AT_THE_MAXIMUM |= {"soak_steps": ANY}  # how far quick steps are watched on is the machine's
 TUNE = (sys.executable, "-m", "engine", "tune", "--device", "cpu", "--json", "--no-compare-speed")
 

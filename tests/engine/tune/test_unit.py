@@ -10,11 +10,12 @@ from engine.errors import CommandUntunable
 from engine.results.result import Outcome
 from engine.tune import run
 from engine.tune.evidence import Ended
-from engine.tune.notes import NO_ROWS
 from engine.tune.reading import BUDGET, TOTAL, Reading
 from engine.tune.spec import TuneSpec
 from engine.tune.start.launch import Watching
-from engine.tune.wanted_size import Unit
+from engine.tune.wanted_size import NO_ROWS, Unit
+from tests.engine.answers.answers import keeps_its_boundary
+from tests.engine.tune.starts import document_of
 from tests.engine.tune.test_evidence import CARD, MEMORY_STEPS, TIMED_STEPS, judged, reading
 
 Calls = Callable[[int], list[int]]
@@ -64,6 +65,7 @@ def test_what_grows_in_exact_proportion_to_the_size_is_certified_as_the_size(
 ) -> None:
     found = tuned(monkeypatch, training(calls))
     assert (found.largest_batch_size, found.is_certified, found.result.boundary.note) == (40, True, note)
+    assert keeps_its_boundary(document_of(found))
     assert [size for size, _ in found.training.starts][:2] == [8, 16]
     assert found.training.micro_batches == 1
 
@@ -170,6 +172,7 @@ def test_a_budget_of_tokens_is_certified_by_three_starts_of_many_steps(
     assert [each for each in starts if each[0] == 4_050] == [(4_050, 40, again) for again in range(3)]
     assert "the batch size is a budget of tokens" in (boundary.note or "")
     assert "4044 to 4050 items large" in (boundary.note or "")
+    assert keeps_its_boundary(document_of(found))
 
 
 def test_the_first_size_of_a_unit_is_started_again_where_its_steps_differed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """A whole run trains the largest rows of the data and lets the script evaluate and save."""
 
+import ast
 import json
 import os
 import subprocess
@@ -15,7 +16,8 @@ from engine.tune.hook.memorymark_rows import elements, largest_rows
 from engine.tune.reading import Reading
 from engine.tune.replay import Memory, kept_each
 from engine.tune.start.launch import Watching
-from engine.tune.whole_run import Unseen, describe_peak, describe_whole_run
+from engine.tune.whole_run import NO_LARGEST_BATCH, PROBLEMS, Unseen, describe_peak, describe_whole_run
+from tests.engine.answers.answers import differing
 from tests.engine.tune.starts import started
 
 ROOT = Path(__file__).parents[3]
@@ -127,6 +129,25 @@ def test_a_data_set_that_is_made_anew_for_each_epoch_is_said_once() -> None:
     assert describe_whole_run(SEEN | {"data": [LOOKED, LOOKED]}).count("all 5,000 rows") == 1
 
 
+def test_of_an_error_its_class_alone_is_said_and_of_other_texts_none() -> None:
+    said = [said_of(problem=each) for each in (f"{NO_LARGEST_BATCH}: KeyError: 50x as fast", "50x as fast")]
+    assert f"({NO_LARGEST_BATCH}: KeyError)" in said[0]
+    assert "(the result file says why)" in said[1]
+
+
+def test_every_problem_that_the_hook_names_has_its_words() -> None:
+    texts = {
+        value.value
+        for path in (ROOT / "engine" / "tune" / "hook").glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Dict)
+        for key, value in zip(node.keys, node.values, strict=True)
+        if isinstance(key, ast.Constant) and key.value == "problem" and isinstance(value, ast.Constant)
+    }
+    assert texts == {*PROBLEMS}
+    assert NO_LARGEST_BATCH in (ROOT / "engine" / "tune" / "hook" / "memorymark_epoch.py").read_text()
+
+
 def test_rows_of_an_evaluation_are_not_called_trained() -> None:
     assert "and the largest were trained" in said_of()
     text = said_of(is_trained=False)
@@ -232,6 +253,7 @@ def test_a_tuned_whole_run_says_what_it_saw_and_what_held_the_peak(tmp_path: Pat
     assert result["boundary"]["certified"]
     assert f"of a batch of {largest} with rows of 256" in result["boundary"]["note"]
     assert result["training"]["whole_run"]["checkpoints"] == 2
+    assert differing(result) == []
 
 
 def test_data_that_a_script_shuffles_in_each_start_is_looked_through_again(tmp_path: Path) -> None:
