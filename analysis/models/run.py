@@ -123,6 +123,12 @@ class Run(Restorable):
         null=True, blank=True, help_text="Exit status of the engine; negative: the signal that ended it."
     )
     result = models.JSONField(null=True, blank=True)
+    printed_headline = models.TextField(
+        blank=True, default="", editable=False, help_text="What its page said when the result was stored."
+    )
+    decided_by = models.CharField(
+        max_length=40, blank=True, default="", editable=False, help_text="The version whose rules said it."
+    )
 
     # copied from the result, to filter and sort lists without reading it
     device_name = models.CharField(max_length=200, blank=True, default="")

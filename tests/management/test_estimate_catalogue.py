@@ -4,8 +4,10 @@ from io import StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.test import Client
 
 from analysis.models import AuditEntry, Run, State
+from engine import __version__
 from engine.catalog import workload_ids
 from engine.kinds import answered
 from tests.engine.answers.answers import originals
@@ -100,3 +102,14 @@ def test_what_a_result_of_an_earlier_build_said_of_its_starts_stays() -> None:
     Run.objects.filter(pk=run.pk).update(result=document, kind="command")
     call_command("decide_again", stdout=StringIO())
     assert (Run.objects.get(pk=run.pk).result or {})["boundary"]["note"] == note
+
+
+def test_the_page_shows_what_was_said_when_the_result_was_stored_where_today_s_rules_say_otherwise(
+    alice_client: Client,
+) -> None:
+    run = make_measured_run(make_device())
+    page, then = f"/runs/{run.pk}/", "By the rules of that day MemoryMark"
+    assert (run.printed_headline[-1:], run.decided_by) == (".", __version__)
+    assert then not in alice_client.get(page).content.decode()
+    Run.objects.filter(pk=run.pk).update(printed_headline="Use batch size 7.", decided_by="0.4.9")
+    assert f"{then} 0.4.9 said: Use batch size 7." in alice_client.get(page).content.decode()

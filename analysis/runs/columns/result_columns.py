@@ -12,11 +12,14 @@ from django.db.models import Model
 
 from analysis.models import ALL_GPUS
 from analysis.models.text import storable_text
+from engine import __version__
+from engine.describe.result import answer_of
 from engine.documents.estimated import Estimated, EstimatedCard
 from engine.documents.measured import Measured
 from engine.documents.raced import AnyRace
 from engine.documents.validated import Validated
 from engine.estimate.gpus import gpus
+from engine.kinds import Document
 from engine.results.result import DeviceFacts, EstimateError, Probe
 from engine.results.savings import cost_per_million_samples_usd
 from engine.results.speed_rounds import SpeedClaim
@@ -25,6 +28,17 @@ from engine.results.stats import decisive_probes
 POINTS_MAX = 12
 _TEXT_COLUMNS = ("peak_phase", "error_type", "error_message", "failed_phase")
 _LENGTHS = {"peak_phase": 40, "error_type": 200, "error_message": 10_000, "failed_phase": 40}
+
+
+def printed_columns(found: Document) -> dict[str, Any]:
+    """Return the headline that the result's page has today, and the version whose rules decide it.
+
+    It has none where one size was checked, where nothing trained, and where no sizes or changes were compared.
+    """
+    headline = getattr(found, "headline", "")
+    if isinstance(found, Measured) and found.largest is not None and not found.is_check:
+        headline = answer_of(found).sentence
+    return {"printed_headline": headline, "decided_by": __version__}
 
 
 def validation_columns(found: Validated) -> dict[str, Any]:

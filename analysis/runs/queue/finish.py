@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 from analysis.models import Attempt, Device, Run, State
 from analysis.models.text import storable_json, storable_text
 from analysis.runs.columns.matrix_store import cells_store
+from analysis.runs.columns.result_columns import printed_columns
 from analysis.runs.columns.run_text import run_text_keep
 from analysis.runs.kinds import rules_of
 from analysis.runs.origins import origin_rules
@@ -48,7 +49,7 @@ def finish_locked(
 ) -> None:
     """Store what a run found, with all rows derived from the result; the caller has locked the run's row."""
     result = without_secrets(result)  # once more: the engine of a sender may know fewer
-    columns = {**columns, "result": dict(result)}
+    columns = {**columns, **printed_columns(found), "result": dict(result)}
     if (number := found.spec.get("config_parameters")) is not None:
         # only the engine can count the parameters of a config: lists show them
         columns["spec"] = {**run.spec, "config_parameters": number}
