@@ -85,7 +85,7 @@ def _result(result: Mapping[str, Any], kind: Presentation) -> dict[str, Any]:
     if _is_own(result["spec"], kind):
         public["boundary"]["note"] = None
     if training := result.get("training"):
-        hidden = {"changed_files": [], "whole_run": None, "observed": None}
+        hidden: dict[str, Any] = {"changed_files": [], "whole_run": None, "observed": None}
         public["training"] = {**_without(training, ("rank_hosts",)), **hidden}
     if estimate := read_or_none(_estimate, result.get("estimate")):
         public["estimate"] = estimate

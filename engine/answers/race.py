@@ -77,13 +77,14 @@ def answer_of_own_race(document: Mapping[str, Any]) -> OwnRaced:
         raise SpecError("facts", _NOT_KEPT)
     stored = read_facts(OwnRaced, document)
     spec = _read_spec(stored)
+    is_time_up = TIME_IS_UP in stored.remarks if stored.is_time_up is None else stored.is_time_up
     race = RaceOfScript(
         spec=spec,
         facts=_facts(stored),
         rows=stored.rows,
         rounds_of_workers=stored.rounds_of_workers,
         rounds=stored.rounds,
-        is_time_up=TIME_IS_UP in stored.remarks,
+        is_time_up=is_time_up,
     )
     refuse([*impossible_place(stored.device, spec.device), *_impossible_of_script(stored, race)])
     members = race.members(stored.chosen_memory_bytes, stored.chosen_numbers)

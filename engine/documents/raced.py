@@ -38,6 +38,7 @@ class Raced(FasterResult, WithoutSizes):
     is_of_command: ClassVar[bool] = False
     """Whether whole starts of a command raced, and no blocks of steps."""
     sentences: ClassVar[tuple[str, ...]] = ()
+    failed: ClassVar[frozenset[str]] = frozenset()
 
     def check(self) -> None:
         self.check_names(name for row in self.rows for name in row.entry)
@@ -108,6 +109,11 @@ class OwnRaced(OwnRaceResult, WithoutSizes):
     def not_tried(self) -> list[NotTried]:
         left_out = [row for row in self.rows if row.memory_bytes is None]
         return [NotTried(row.name, row.label, row.reason or "the race ended before") for row in left_out]
+
+    @property
+    def failed(self) -> frozenset[str]:
+        """Return the names of those that failed in a start."""
+        return frozenset(row.name for row in self.rows if row.found_failure is not None)
 
     @property
     def pasted(self) -> list[Lines]:

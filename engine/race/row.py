@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Self
 
 from ..results.intervals import Interval
 from .field import TODAY, Entry
 from .numbers import UNKNOWN, Numbers
+
+FAILED = "it failed: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,17 @@ class VariantRow(Figures):
     draws_elsewhere: bool = False
     """Whether the data's rows, or dropout, draw other random numbers with it: losses cannot be compared."""
     lines: str = ""
+    failure: str | None = None
+    """What a start of it ended with, in the words of its machine."""
+
+    @property
+    def found_failure(self) -> str | None:
+        """Return it also where a document of an earlier build has it in the reason alone."""
+        is_said = self.failure is None and (self.reason or "").startswith(FAILED)
+        return (self.reason or "").removeprefix(FAILED) if is_said else self.failure
+
+    def failed(self, failure: str) -> Self:
+        return replace(self, failure=failure, reason=f"{FAILED}{failure}")
 
     def as_row(self, kind: str) -> Row:
         figures = {each.name: getattr(self, each.name) for each in fields(Figures)}

@@ -116,7 +116,7 @@ def training_of(
         unit=unit,
         observed=replace(largest.observed if largest else Observed(), **observed),
     )
-    return training.with_peak(largest and largest.probe)
+    return training.with_peak(largest.probe if largest else None)
 
 
 @dataclass(frozen=True, slots=True)

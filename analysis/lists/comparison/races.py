@@ -14,7 +14,6 @@ from analysis.presentation.kinds import presentation_of
 from analysis.presentation.unreadable import UnreadableError
 from engine.documents.raced import AnyRace, RaceRow
 from engine.race.field import TODAY
-from engine.tune.faster.answer import FAILED
 
 NAMED_MOST = 3
 LARGER_BATCH = "A larger batch size"
@@ -114,9 +113,8 @@ def _cells(race: AnyRace | None) -> dict[str, ChangeCell]:
     if race is None:
         return {}
     cells = {each.row.label: _cell(each, race) for each in race.table if each.row.entry != TODAY}
-    return cells | {
-        each.label: ChangeCell(note=each.reason, is_tried=each.reason.startswith(FAILED)) for each in race.not_tried
-    }
+    left_out = {each.label: ChangeCell(note=each.reason, is_tried=each.name in race.failed) for each in race.not_tried}
+    return cells | left_out
 
 
 def _cell(each: RaceRow, race: AnyRace) -> ChangeCell:

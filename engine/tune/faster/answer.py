@@ -29,7 +29,6 @@ NOTHING_TIMED = RaceVerdict(
 )
 GIVEN_UP = "other work disturbed every round, so the other changes were not tried"
 TIME_IS_UP = "the time budget ended before all was tried"
-FAILED = "it failed: "
 DIFFERS = "its losses differ by more than its precision explains"
 NOT_FINITE = "one of its losses, or of today's, is not finite"
 NO_LOSS = "whether it trains the same cannot be told: no finite loss was seen"
@@ -158,6 +157,7 @@ class RaceOfScript:
             "savings": savings(self.spec, gain, is_bound=verdict.claim is SpeedClaim.AT_LEAST),
             "lines": tuple(lines_to_paste(chosen, rows)),
             "others_cores": mean_others_cores(rounds),
+            "is_time_up": self.is_time_up,
             "remarks": tuple(filter(None, (ended, why_dropped))),
         }
 
@@ -183,7 +183,7 @@ class RaceOfScript:
         if begun.reason is not None:
             return begun
         if row.memory_bytes is None:
-            return replace(begun, reason=None if row.reason is None else _failure(row))
+            return begun if row.found_failure is None else begun.failed(row.found_failure)
         numbers = self._judged(row.numbers or UNKNOWN, variant.rounds_as)
         is_elsewhere = is_excused((row.name,), numbers, self.facts)
         return replace(
@@ -209,12 +209,7 @@ class RaceOfScript:
         step_seconds = self.facts.today.step_seconds / (1.0 if gain is None else gain.value)
         found = with_speed(started, (row.name,), alike, racing, step_seconds)
         has_failed = any(each.failed == (row.name,) for each in rounds)
-        return replace(found, reason=_failure(row)) if has_failed else found
-
-
-def _failure(row: VariantRow) -> str:
-    """Return why a variant that was started shows nothing: in the words of its machine, which nothing follows from."""
-    return row.reason if row.reason is not None and row.reason.startswith(FAILED) else FAILED
+        return found.failed(row.found_failure or "") if has_failed else found
 
 
 def together(chosen: Entry, numbers: Numbers | None, facts: Facts) -> tuple[Entry, str | None]:

@@ -52,6 +52,7 @@ class OwnRaceResult(RaceFound):
     rounds: tuple[RacedRound, ...]
     others_cores: float | None
     remarks: tuple[str, ...]
+    is_time_up: bool | None = None
     total_seconds: float
     starts: int
     spec: OwnRaceSpec

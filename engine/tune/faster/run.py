@@ -15,7 +15,7 @@ from ...provenance.read import run_facts
 from ...race.course import Course
 from ...race.field import TODAY, Entry, Field, NextRound, RacedRound, Timed
 from ...race.numbers import Numbers, largest_difference
-from ...race.row import VariantRow
+from ...race.row import FAILED, VariantRow
 from ...results.intervals import ENOUGH_ROUNDS
 from ...results.speed_rounds import Stage
 from ...speed.rounds import describe_load
@@ -25,7 +25,7 @@ from ..file_changes import WrittenFiles
 from ..start.command import begin_protected
 from ..start.held import HeldStarts
 from ..start.launch import Begin
-from .answer import FAILED, RaceOfScript, coarsest, describe_entry, row_of
+from .answer import RaceOfScript, coarsest, describe_entry, row_of
 from .facts import Facts
 from .result import OwnRaceResult
 from .spec import OwnRaceSpec
@@ -144,7 +144,7 @@ class _Faster:
             try:
                 trial = self.starts.trial((*self.base, name))
             except StartFailed as error:
-                self.rows[name] = replace(row, reason=f"{FAILED}{error}")
+                self.rows[name] = row.failed(str(error))
                 self.execution.log(f"{name}: {self.rows[name].reason}", "warning")
                 continue
             except TimeIsUp:
@@ -179,7 +179,7 @@ class _Faster:
         self.starts.waiting.close()
         for entry, reason in course.reasons.items():
             if len(entry) == 1:
-                self.rows[entry[0]] = replace(self.rows[entry[0]], reason=f"{FAILED}{reason}")
+                self.rows[entry[0]] = self.rows[entry[0]].failed(reason)
 
     @property
     def _number(self) -> int:

@@ -47,7 +47,7 @@ FACTS_OF_A_SEARCH = re.compile(
     r"speed_rounds\[\d+\]\.(stage|seconds|left_out|blocks\[\d+\]\.(batch_size|first_step|steps|others_cores|was_held))"
 )
 FACTS_OF_A_RACE = re.compile(
-    r"(schema|spec|device|environment|total_seconds|own_difference|cores|today|facts|starts|remarks|rounds\w*)\b|"
+    r"(schema|spec|device|environment|total_seconds|own_difference|cores|today|facts|starts|is_time_up|rounds\w*)\b|"
     r"chosen_memory_bytes|(chosen_numbers|rows\[\d+\]\.numbers)\.largest_difference|"
     r"(rows|sizes)\[\d+\]\.(entry|name|memory_bytes|compile_seconds|reason|largest_batch_size|label|batch_size)"
 )
@@ -76,8 +76,9 @@ def documents() -> Iterator[tuple[str, dict[str, Any], re.Pattern[str]]]:
         yield name, document, FACTS_OF_A_VALIDATION if "checks" in document else FACTS_OF_A_SEARCH
     for name in ("changes that gain", "losses that differ", "a batch size of its own"):
         yield f"race: {name}", race_documents.document_of(name), FACTS_OF_A_RACE
-    for name in ("two that gain", "workers first", "losses that differ"):
-        yield f"script's race: {name}", own_race_documents.document_of(name), FACTS_OF_A_RACE
+    for name in ("two that gain", "workers first", "losses that differ", "a change that fails later"):
+        facts = re.compile(FACTS_OF_A_RACE.pattern.replace("|reason|", "|failure|"))
+        yield f"script's race: {name}", own_race_documents.document_of(name), facts
 
 
 @pytest.mark.parametrize(("name", "document", "facts"), list(documents()), ids=lambda each: str(each)[:40])

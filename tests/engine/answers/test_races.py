@@ -44,6 +44,15 @@ def test_the_races_of_scripts_are_of_each_end() -> None:
     assert any(each["failed"] for each in script("a change that fails later")["rounds"])
 
 
+@pytest.mark.parametrize("name", ["a change that fails", "a change that fails later", "time that ends in the race"])
+def test_in_a_document_of_an_earlier_build_sentences_tell_what_failed_and_that_the_time_was_up(name: str) -> None:
+    earlier = script(name)
+    del earlier["is_time_up"]
+    for row in earlier["rows"]:
+        del row["failure"]
+    assert answered(earlier) == answered(script(name))
+
+
 def given(document: dict[str, Any]) -> dict[str, Any]:
     """Return the race of a script whose batch size was given, and so is no guess."""
     of_trainer = {"batch": "hf", "current_batch_size": document["today"]["batch_size"]}
