@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..results.host_memory import is_of_the_host
-from ..results.result import CPU_COUNTS_TENSORS, DATA_EXHAUSTED, Boundary, Outcome, Reason, RunResult
+from ..results.result import DATA_EXHAUSTED, Boundary, Outcome, Reason, RunResult
 from ..search.differing_starts import do_starts_differ, starts_of
 from ..spec import SearchSpec
 from ..text.units import format_bytes, format_duration, sentence_case
@@ -13,6 +13,9 @@ from .answer import Answer
 from .does_not_fit import refusing_probe
 from .grade import describe_grade
 from .probe import OUTCOMES, describe_outcome
+
+CPU_COUNTS_TENSORS = "The limit of a CPU run counts tensors only; the process uses more."
+"""The small print of a CPU's certificate."""
 
 
 def is_today_refused(result: RunResult) -> bool:

@@ -180,10 +180,6 @@ class DeviceFacts:
         return from_json(cls, data)
 
 
-CPU_COUNTS_TENSORS = "The limit of a CPU run counts tensors only; the process uses more."
-"""The small print of a CPU's certificate."""
-
-
 @dataclass(frozen=True, slots=True)
 class Boundary:
     """The largest batch size that trained, and what is known of the next one.

@@ -16,12 +16,11 @@ from analysis.presentation.result_summary import (
     reach,
     verdict,
 )
-from engine.describe.boundary import certificate_lines, why_not_certified
+from engine.describe.boundary import CPU_COUNTS_TENSORS, certificate_lines, why_not_certified
 from engine.describe.key_figures import key_figures
 from engine.documents.measured import Measured
 from engine.results.not_compared import NotCompared
 from engine.results.result import (
-    CPU_COUNTS_TENSORS,
     Boundary,
     DeviceFacts,
     Point,

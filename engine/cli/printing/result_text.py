@@ -7,12 +7,20 @@ from collections.abc import Sequence
 
 from ...advice.document import advise, basis_of_result
 from ...advice.text import short_lines
-from ...describe.boundary import bound_of, certificate, check_answer, is_today_refused, trains_with, verbs
+from ...describe.boundary import (
+    CPU_COUNTS_TENSORS,
+    bound_of,
+    certificate,
+    check_answer,
+    is_today_refused,
+    trains_with,
+    verbs,
+)
 from ...describe.does_not_fit import ways_to_fit
 from ...describe.result import answer_of, dollars, losses, parts_of_time, speed_lines
 from ...describe.speed import NO_GAIN, NOT_KNOWN, speed_of
 from ...results.memory_breakdown import MemoryBreakdown, describe_entry, describe_moment
-from ...results.result import CPU_COUNTS_TENSORS, Point, Reason, RunResult, Timings
+from ...results.result import Point, Reason, RunResult, Timings
 from ...results.speed_rounds import SpeedClaim
 from ...spec import RunSpec
 from ...text.units import GIB, format_bytes, format_least_usd
