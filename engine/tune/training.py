@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
@@ -63,10 +64,14 @@ class Training:
 
     def with_peak(self, largest: Probe | None) -> Training:
         """Return it with what is said of the peak of the largest size."""
-        if largest is None or self.peak_shape is None:
+        shape = self.peak_shape
+        if shape is None and self.peak is not None:  # an earlier build wrote it in the sentence alone
+            numbers = re.findall(r"\d[\d,]{0,24}", self.peak.partition(" of a batch of ")[2])
+            shape = tuple(int(each.replace(",", "")) for each in numbers[:2])
+        if largest is None or shape is None:
             return replace(self, peak=None)
         held_bytes = largest.peak_allocated_bytes or 0
-        return replace(self, peak=describe_peak(largest.peak_phase, self.peak_shape, held_bytes))
+        return replace(self, peak=describe_peak(largest.peak_phase, shape, held_bytes), peak_shape=shape)
 
     def noted(self, boundary: Boundary) -> Boundary:
         """Return the boundary of a search that ended with what the starts of the largest size showed."""

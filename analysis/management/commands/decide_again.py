@@ -40,9 +40,7 @@ class Command(BaseCommand):
 
 
 def _with_sentences(result: dict[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep what an earlier build told in a sentence alone: what the starts showed, and what their peak was in."""
+    """Keep what an earlier build told of its starts in sentences alone."""
     if "boundary" in result and "is_of_earlier_run" not in earlier["boundary"]:
         result["boundary"]["note"] = earlier["boundary"]["note"]
-        if training := result.get("training"):
-            training["peak"] = earlier["training"].get("peak")
     return result

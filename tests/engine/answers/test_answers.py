@@ -234,10 +234,9 @@ def test_random_damage_is_refused_or_answered_but_never_an_error_of_ours() -> No
 
 
 def test_real_documents_keep_their_facts_and_most_of_what_was_printed_that_day() -> None:
-    """Today's rules say some of it in other words: what other programs did, and that a warning is unusual.
+    """Today's rules say some of it in other words: what other programs did, that a warning is unusual, 3,856.
 
-    Starts of a script did not say whether they were held, which of their rounds were quiet, nor what held the peak but
-    in a sentence: of them, less is known.
+    Starts of a script did not say whether they were held, nor which of their rounds were quiet: of them, less is known.
     """
     found = {name: differing(document) for name, document in originals().items()}
     of_starts = [each for each in found.pop("tune_speed") if not each.startswith(("speed", "savings."))]
