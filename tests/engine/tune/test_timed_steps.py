@@ -4,6 +4,7 @@ from statistics import fmean
 
 import pytest
 
+from engine.results.not_compared import NotCompared
 from engine.results.result import DeviceFacts, Outcome, Probe
 from engine.speed.rounds import Candidates
 from engine.tune.evidence import Evidence
@@ -176,7 +177,7 @@ def probe(size: int, speed: float, *, seconds: float = 5.0, outcome: Outcome = O
     )
 
 
-def what(today: int, *, seconds: float = 5.0, are_held: bool = False, **settings: float) -> Candidates | str:
+def what(today: int, *, seconds: float = 5.0, are_held: bool = False, **settings: float) -> Candidates | NotCompared:
     spec = TuneSpec(("python", "train.py", "{batch_size}"), current_batch_size=today, **settings)  # type: ignore[arg-type]
     device = DeviceFacts("cpu", "cpu", "made up", LIMIT_BYTES, limit_bytes=LIMIT_BYTES)
     probes = [probe(size, speed, seconds=seconds) for size, speed in README.items()]
@@ -195,7 +196,7 @@ def test_slow_starts_compare_fewer_sizes_and_very_slow_ones_none() -> None:
     slow = what(16, seconds=60.0)
     assert isinstance(slow, Candidates)
     assert slow.sizes == (1024,)
-    assert what(16, seconds=80.0) == "12 more starts, the fewest that tell, would take longer than a comparison may"
+    assert what(16, seconds=80.0) is NotCompared.TOO_LONG
 
 
 def test_very_slow_starts_that_are_held_are_made_once_and_compared_by_their_blocks() -> None:
@@ -217,9 +218,9 @@ def test_a_size_of_today_s_that_was_refused_leaves_the_others_to_be_compared() -
 
 
 def test_a_size_of_today_s_that_was_never_started_is_compared_with_nothing() -> None:
-    assert what(17) == "your 17 was not measured here: no speed to compare with"
+    assert what(17) is NotCompared.TODAY_NOT_MEASURED
 
 
 def test_who_trains_at_the_largest_already_has_nothing_to_compare() -> None:
     for today in (4816, 9_999):
-        assert "no smaller one was clearly faster" in str(what(today))
+        assert what(today) is NotCompared.NONE_TO_COMPARE
