@@ -151,7 +151,7 @@ def size_to_start(speeds: Mapping[int, float], today: int | None) -> int | None:
     if bend > GAP * below:
         size_at_half_speed = below * (max(allowed.values()) / speeds[below] - 1)
         predicted = size_at_half_speed * AT_THE_BEND / (1 - AT_THE_BEND)
-        return int(2 ** round(math.log2(max(min(predicted, bend / GAP), below * APART))))
+        return int(2 ** round(math.log2(max(min(predicted, bend / GAP), 2 * below))))
     return GAP * bend if above > GAP * bend * APART else None
 
 
