@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 OUT = ROOT / "benchmarks" / "results" / "computing_time.json"
-TRAININGS = (("bert-tiny", 16, 56), ("demo", 16, 492), ("resnet18", 2, 8), ("mobilenet-v3-large", 2, 8))
+TRAININGS = (("bert-tiny", 16, 56), ("demo", 16, 492), ("resnet18", 2, 8))
 LOADS, TRUTHS, BLOCK_SECONDS, LEAST_STEPS = (1, 2, 4), 3, 0.5, 3
 
 

@@ -121,3 +121,10 @@ class WithoutSizes(ReadBack):
     def recorded_facts(self) -> dict[str, Any]:
         """Return what is known of the device and the software."""
         return {"device_name": self.device.name, "capacity_bytes": self.device.capacity_bytes, **self.environment}
+
+
+def with_earlier_note(result: dict[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep the note of a result whose build told of its starts in sentences alone."""
+    if "boundary" in result and "is_of_earlier_run" not in earlier["boundary"]:
+        result["boundary"]["note"] = earlier["boundary"]["note"]
+    return result

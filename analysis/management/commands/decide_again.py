@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from django.core.management.base import BaseCommand
@@ -11,7 +10,7 @@ from analysis.audit.record import record
 from analysis.models import Run
 from analysis.runs.kinds import BY_KIND
 from engine.answers import ImpossibleFiguresError
-from engine.documents.stored import MALFORMED
+from engine.documents.stored import MALFORMED, with_earlier_note
 from engine.errors import SpecError
 from engine.kinds import RunKind, answer, as_stored, asked
 
@@ -27,7 +26,10 @@ class Command(BaseCommand):
         for run in Run.all_runs.filter(kind__in=kinds, result__isnull=False).iterator(chunk_size=50):
             try:
                 found = answer(run.result or {})
-                result, columns = _with_sentences(as_stored(found), run.result or {}), BY_KIND[run.kind].columns(found)
+                result, columns = (
+                    with_earlier_note(as_stored(found), run.result or {}),
+                    BY_KIND[run.kind].columns(found),
+                )
             except (SpecError, ImpossibleFiguresError, *MALFORMED) as exc:  # a row of any content
                 self.stderr.write(f"Run {run.pk} stays as it is: {exc}"[:300])
                 left += 1
@@ -37,10 +39,3 @@ class Command(BaseCommand):
                 record("run.decide_again", target=run)
                 changed += 1
         self.stdout.write(f"{changed} results renewed, {left} could not be read.")
-
-
-def _with_sentences(result: dict[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep what an earlier build told of its starts in sentences alone."""
-    if "boundary" in result and "is_of_earlier_run" not in earlier["boundary"]:
-        result["boundary"]["note"] = earlier["boundary"]["note"]
-    return result
