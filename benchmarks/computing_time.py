@@ -88,7 +88,7 @@ def ratios(training: str, small: int, large: int, rounds: int) -> dict[str, floa
 
 def errors(rows: list[dict[str, Any]], policy: str, by: str) -> float:
     """Return the standard deviation of the logarithm of what is measured over the truth."""
-    return pstdev([0.0, *(math.log(row[by] / row["true"]) for row in rows if row["policy"] == policy)], mu=0.0)
+    return pstdev([math.log(row[by] / row["true"]) for row in rows if row["policy"] == policy], mu=0.0)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ _PAGING = ("pswpin", "pswpout")
 LEAST_SECONDS = 1.0
 LOOK_SECONDS, SHARED_FRACTION = 0.1, 0.15
 """How long other work is looked for before a training starts; the share of the cores from which they are shared."""
-_POLICIES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
+_POLICIES, PASSIVE = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"), "passive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,12 @@ def waiting_policy(device: str) -> dict[str, str]:
     watch = MachineWatch(own_seconds=tree_seconds)
     time.sleep(LOOK_SECONDS)
     others = watch.read()["others_cores"] or 0.0
-    return {_POLICIES[0]: "passive"} if others > SHARED_FRACTION * len(usable_cores()) else {}
+    return {_POLICIES[0]: PASSIVE} if others > SHARED_FRACTION * len(usable_cores()) else {}
+
+
+def do_threads_sleep(threads: int) -> bool:
+    """Whether the threads of this process that wait for each other leave their core to others."""
+    return threads == 1 or os.environ.get(_POLICIES[0], "").lower() == PASSIVE
 
 
 def usable_cores() -> set[int]:

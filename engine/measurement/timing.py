@@ -10,8 +10,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import torch
+
 from ..errors import EngineError
-from ..machine.watch import MachineWatch
+from ..machine.watch import MachineWatch, do_threads_sleep
 from ..progress import Progress, no_progress
 from ..results.result import Outcome
 from ..results.stats import ENOUGH_STEPS, is_steady
@@ -65,8 +67,11 @@ class BlockTimer:
             time.perf_counter() - started,
             conditions,
             micro_batches=self.step.micro_batches,
-            computing_fraction=None if self.device.has_caching_allocator else min(computing, 1.0),
+            computing_fraction=min(computing, 1.0) if self._is_computing_known() else None,
         )
+
+    def _is_computing_known(self) -> bool:
+        return not self.device.has_caching_allocator and do_threads_sleep(torch.get_num_threads())
 
     def _compile_if_new(self, batch_size: int, progress: Progress) -> float | None:
         """Run the first steps of a size, which compile it, and return their seconds; None if it is already compiled."""

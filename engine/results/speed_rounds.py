@@ -53,7 +53,7 @@ class SpeedBlock:
     None where it is unknown. `was_held`: the block was no start of its own.
 
     `computing_fraction` is the share of the block in which the thread that trains had a core; None where that thread
-    also waits for more than other threads of its process: a card, other ranks, workers of a loader.
+    also waits for more than other threads of its process (a card, other ranks, a loader's workers), or spins meanwhile.
     """
 
     batch_size: int

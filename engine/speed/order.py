@@ -5,9 +5,10 @@ which slows small batches down two or three times more, and single blocks by any
 known where every round says so by more than that. `benchmarks/timing_simulation.py` chose the constants: fewer than 1
 in 1,000 of such orders are false.
 
-The time for which the thread that trains had a core leaves these delays out. Its ratio is off by `COMPUTING_DEVIATION`
-(`benchmarks/computing_time.py`), so it shows smaller gains, and that there is none of `LEAST_GAIN`. It leaves out, too,
-what a training waits for: so the clock must not contradict it by more than a load explains.
+The time for which the thread that trains had a core leaves these delays out, where threads that wait for each other
+sleep. Its ratio is off by `COMPUTING_DEVIATION` (`benchmarks/computing_time.py`; with threads that spin three times as
+much), so it shows smaller gains, and that there is none of `LEAST_GAIN`. It leaves out, too, what a training waits for:
+so the clock must not contradict it by more than a load explains.
 """
 
 from __future__ import annotations

@@ -30,8 +30,13 @@ def begin_timing(watched: Any, steps: int) -> None:
 
 
 def computing_fraction(watched: Any) -> float | None:
-    """Return the share of the timed steps in which this thread, which trains, had a core; None without any."""
+    """Return the share of the timed steps in which this thread, which trains, had a core; None without any.
+
+    Threads that spin while they wait for each other have a core, too, and compute nothing.
+    """
     if not watched.timed_from or watched.device is None or watched.device.type != "cpu":
+        return None
+    if watched.torch.get_num_threads() > 1 and os.environ.get("OMP_WAIT_POLICY", "").lower() != "passive":
         return None
     return float((time.thread_time() - watched.thread_from) / (time.monotonic() - watched.timed_from))
 

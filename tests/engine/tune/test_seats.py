@@ -172,7 +172,8 @@ def test_a_size_that_is_searched_again_leaves_no_start_behind(seats_of: Callable
 def test_a_held_training_makes_the_steps_of_each_turn_and_its_loader_begins_again(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(FIVE_BATCHES)
     spec = TuneSpec((sys.executable, str(tmp_path / "train.py"), "{batch_size}"), device="cpu")
-    start = Started(partial(begin_command, spec), 10, Watching(3, timed_steps=1, seat=True))
+    sleeping = partial(begin_command, spec, variables_of_run={"OMP_WAIT_POLICY": "passive"})
+    start = Started(sleeping, 10, Watching(3, timed_steps=1, seat=True))
     try:
         start.watch(120.0, lambda _: None)
         assert start.is_waiting()
