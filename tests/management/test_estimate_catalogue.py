@@ -98,10 +98,12 @@ def test_results_say_what_today_s_rules_say_and_what_cannot_be_read_stays() -> N
 def test_what_a_result_of_an_earlier_build_said_of_its_starts_stays() -> None:
     document, run = originals()["tune_speed"], make_measured_run(make_device())
     note = "a checkpoint was saved"
-    document = {**document, "waste": None, "boundary": {**document["boundary"], "note": note}}
-    Run.objects.filter(pk=run.pk).update(result=document, kind="command")
+    document = {**document, "speedup": 7.0, "boundary": {**document["boundary"], "note": note}}
+    Run.objects.filter(pk=run.pk).update(result=document, kind="command", printed_headline="", decided_by="")
     call_command("decide_again", stdout=StringIO())
-    assert (Run.objects.get(pk=run.pk).result or {})["boundary"]["note"] == note
+    again = Run.objects.get(pk=run.pk)
+    assert (again.result or {})["boundary"]["note"] == note
+    assert (again.printed_headline[:4], again.decided_by) == ("Use ", "(an earlier build)")
 
 
 def test_the_page_shows_what_was_said_when_the_result_was_stored_where_today_s_rules_say_otherwise(
