@@ -1,7 +1,7 @@
 """MemoryMark's engine: measures training steps, finds the batch-size boundary, and answers in figures.
 
-Knows PyTorch (in the worker process only) and nothing of Django. Importing this package loads no torch. A name is
-loaded when it is first used: all of them take a quarter of a second, and the command line shows its first line before.
+Knows nothing of Django, and PyTorch in the worker process only. Names load when they are first used: all of them take
+a quarter of a second, and the command line shows its first line before.
 """
 
 from importlib import import_module
@@ -59,7 +59,6 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Load a public name when it is first used."""
         if name not in _MODULE_OF:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)

@@ -1,7 +1,4 @@
-"""The last phase of a run: a separate process finds out what filled the memory when a size was refused.
-
-It changes no measured figure. Its failure is logged and does not fail the run.
-"""
+"""The last phase of a run: a separate process finds what filled the memory at a refusal; failures are only logged."""
 
 from __future__ import annotations
 

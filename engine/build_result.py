@@ -25,11 +25,7 @@ def measured_points(probes: Sequence[Probe], device: DeviceFacts, largest: int) 
 
 
 def reserve_of(spec: SearchSpec, device: DeviceFacts, probes: Sequence[Probe], largest: int) -> float:
-    """Return the share of the memory that a recommended size leaves free.
-
-    It is the requested one, or what starts of the largest size differed by: those of a script, each a process of its
-    own.
-    """
+    """Return the share of memory to leave free: as requested, or by how much starts of the largest size differed."""
     if not spec.starts_anew:
         return spec.reserve_fraction
     return with_spread(spec.reserve_fraction, probes, largest, device.limit_bytes or device.capacity_bytes)
@@ -45,11 +41,7 @@ def answer(
     environment: dict[str, Any],
     timings: Timings,
 ) -> RunResult:
-    """Return the result of a run whose search is over. Only sizes that trained appear as points of the answer.
-
-    A size is recommended by compared speeds alone, and only where today's size trained or was refused. Where they show
-    no gain and no figure, none is: the largest size that keeps the reserve is an answer to another question.
-    """
+    """Return the result of a run: its points are sizes that trained, and only compared speeds recommend a size."""
     largest = boundary.largest_batch_size or 0
     if comparison.recommended and not is_today_known(spec.current_batch_size, probes):
         why = NotCompared.TODAY_NOT_MEASURED

@@ -127,10 +127,7 @@ class WorkerFailed(EngineError):
 
 
 class WorkerDied(WorkerFailed):
-    """A signal ended the process that runs torch: it was killed, or a library crashed.
-
-    It has a separate code, because the spec may not be the cause: the caller may try again.
-    """
+    """A signal ended the process that runs torch. The spec may not be the cause: the caller may try again."""
 
     code = "engine_worker_died"
 

@@ -1,7 +1,4 @@
-"""One execution of a run: its clock, its deadline, its phases, and the events by which it says what happens.
-
-Every run says it by the same events, whatever is measured: a name, the seconds since the start, and what belongs to it.
-"""
+"""One execution of a run: its clock, deadline and phases, and the events by which a run of any kind says them."""
 
 from __future__ import annotations
 
@@ -100,10 +97,7 @@ class Execution:
         self.emit_event("result", result=result)
 
     def finish(self, result: Result, keep: Callable[[Result], None]) -> Result:
-        """Have the result stored, end with it, and return it; raise what stopped the run meanwhile.
-
-        A disk that does not take the result is logged.
-        """
+        """Store the result (a disk's refusal is logged), end with it, and raise what stopped the run meanwhile."""
         try:
             keep(result)
         except OSError as exc:

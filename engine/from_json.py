@@ -1,7 +1,4 @@
-"""JSON of another process, or of an earlier day -> the engine's dataclasses, by their annotations.
-
-Members that this version does not know are left out: a later one may have written more.
-"""
+"""JSON of another process or an earlier day -> the engine's dataclasses; members unknown here are left out."""
 
 from __future__ import annotations
 
@@ -12,10 +9,7 @@ T = TypeVar("T")
 
 
 def from_json(kind: type[T], data: Any, read_other: Callable[[type, Any], Any] | None = None) -> T:
-    """Make a `kind` of JSON values. Raises ValueError, which names the member that is missing or of another type.
-
-    `read_other` is called with the type and the value of a member that JSON has no type for.
-    """
+    """Make a `kind` of JSON values, by `read_other` of types JSON lacks. Raises ValueError, naming the member."""
     import msgspec  # here: `python -m engine --help` need not wait for it
 
     return msgspec.convert(data, kind, dec_hook=read_other)

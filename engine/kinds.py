@@ -58,7 +58,7 @@ class ByKind(Mapping[RunKind, T]):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question. `subcommand` is that of the engine's command line, empty where it has none."""
+    """A question. `subcommand` is the engine's command for it, empty where there is none."""
 
     subcommand: str
     members: tuple[str, ...] = ()
@@ -83,12 +83,7 @@ QUESTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A question about what trains.
-
-    `read_spec` reads what was requested and raises SpecError, naming the field. `read` reads a result document of any
-    version, and raises ValueError. `answer` works out all that follows from the facts of a document, and raises
-    ImpossibleFiguresError.
-    """
+    """A question about what trains; `read` takes documents of any version, `answer` works out what facts imply."""
 
     read_spec: Callable[[dict[str, Any]], Spec]
     read: Callable[[Mapping[str, Any]], Document]
@@ -121,7 +116,7 @@ def subcommand(kind: str) -> str:
 
 
 def kind_of(document: Mapping[str, Any]) -> RunKind:
-    """Tell the kind by the document's members. What has those of no other question is of batch sizes."""
+    """Tell the kind by the document's members; without those of another question it is of batch sizes."""
     named = (question for question, each in QUESTIONS.items() if not document.keys().isdisjoint(each.members))
     spec = document.get("spec")
     is_own = isinstance(spec, Mapping) and is_own_training(spec)
@@ -134,10 +129,7 @@ def read_result(document: Mapping[str, Any]) -> Document:
 
 
 def answer(document: Mapping[str, Any]) -> Document:
-    """Return the result with all that follows from the facts of its document.
-
-    Raises SpecError for a malformed document, and ImpossibleFiguresError for figures that no machine can have measured.
-    """
+    """Return the result that a document's facts imply. Raises SpecError, and ImpossibleFiguresError for its figures."""
     check_limits(document)
     check_schema(document)
     return KINDS[kind_of(document)].answer(document)

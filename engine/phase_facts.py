@@ -42,10 +42,7 @@ def searched(probes: Sequence[Probe], trying: int | None = None) -> str:
 
 
 def what_is_tried(progress: Mapping[str, Any], known: SoFar, start: StartUnderWay | None = None) -> str:
-    """Write "batch 22, step 2 of 3", "round 4 of about 8", "GPU 12 of 34", or what else takes a while now.
-
-    `start` is the one that runs, where a command is started: "start 4 of about 7 with 512, 25 s each".
-    """
+    """Write "batch 22, step 2 of 3", "GPU 12 of 34", or of the command's `start` what `describe_start` writes."""
     phase, stage = progress.get("phase"), str(progress.get("stage") or "")
     if phase == "predicting" and progress.get("cards") and not stage:
         return f"GPU {min(progress['cards_done'] + 1, progress['cards'])} of {progress['cards']}"

@@ -1,8 +1,7 @@
 """PURE: what a run still has to do, and how long that is expected to take, from the seconds of its own probes.
 
 Nothing is claimed before two probes have ended, nor while a search has neither an estimate nor a refused size to aim
-at. The figure is an expectation, not a bound: a search with a misleading estimate takes longer. What is left follows
-from the existing probes, not from an order of the phases.
+at. A search with a misleading estimate takes longer: the figure is no bound.
 """
 
 from __future__ import annotations
@@ -41,12 +40,9 @@ def soak_steps(given: int | None, device_kind: str | None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SoFar:
-    """A run under way: its phase, its probes, and what is known about the rest.
+    """A run under way. `expected` is the estimate's largest size, `open_seconds` what starting a worker takes, or 0.
 
-    `expected` is the largest size of the estimate. `open_seconds` is what starting a process with the model takes, 0
-    where that is unknown. `under_way_seconds` is how long the current probe has taken so far, or the current phase
-    where no probe runs; of a tuning, None between two starts. `timing_seconds_left` is the engine's own figure, once it
-    compares speeds.
+    `under_way_seconds` is of the current probe, or phase without one; None between two starts of a tuning.
     """
 
     phase: str
@@ -118,8 +114,7 @@ class _Aim:
 def _step_seconds(probes: Iterable[Probe]) -> Callable[[int], float] | None:
     """Return the seconds of a measured step by batch size, on a line through the known ones; None where none trained.
 
-    The very first probe also loads libraries and kernels, so its steps count for no more than those of the next larger
-    size. A soak is measured less closely, and is left out.
+    The first probe also loads libraries: its steps count for no more than those of the next larger size.
     """
     trained = [p for p in probes if p.fits and p.steps and p.wall_seconds and p.purpose is not Purpose.SOAK]
     if not trained:
@@ -164,10 +159,7 @@ def _curve_left(so_far: SoFar, largest: int) -> list[int]:
 
 
 def timing_seconds(sizes: Iterable[int], current: int, probes: Iterable[Probe]) -> float:
-    """Return the seconds that comparing the speeds of these sizes is expected to take; 0 where no step is known.
-
-    These are the fewest rounds, and half of the further ones allowed.
-    """
+    """Return the expected seconds of comparing these sizes' speeds, with half of the extra rounds; 0 if unknown."""
     step_seconds, compared = _step_seconds(probes), sorted(sizes, reverse=True)
     if step_seconds is None:
         return 0.0

@@ -16,10 +16,7 @@ MODELS_NEED = ("torch", "torchvision", "transformers", "diffusers", "peft", "PIL
 
 
 def how_to_install(folder: Path) -> str | None:
-    """Return what gives the installed command to who starts `python -m engine` in another folder than the checkout.
-
-    An `engine.py` or a folder `engine` of somebody's own there would run in its place, and say nothing.
-    """
+    """Return how to install the command, outside the checkout: `python -m engine` may run another engine.py there."""
     if PROGRAM == INSTALLED or folder == IMPORTED_FROM:
         return None
     return (

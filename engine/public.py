@@ -1,7 +1,4 @@
-"""The public Python API: `import memorymark` gives these names, in a checkout `import engine.public`.
-
-Everything else may change with any version.
-"""
+"""The public Python API, `import memorymark` or `import engine.public`. All else may change with any version."""
 
 from __future__ import annotations
 
@@ -59,10 +56,7 @@ def steps(loader: Loader) -> Loader:
 
 
 def measure(spec: RunSpec, emit: Emit | None = None, **others: Any) -> RunResult:
-    """Measure a model of the catalogue; `others` are those of `engine.runner.measure`.
-
-    `emit` is called with each event; left out, they are printed as lines, as by the command.
-    """
+    """Measure a catalogue model; `others` are of `runner.measure`. Without `emit` events are printed as lines."""
     return measure_reporting(spec, Console(sys.stdout, spec.to_dict()) if emit is None else emit, **others)
 
 

@@ -1,11 +1,7 @@
 """What an earlier, interrupted attempt of the same spec measured, and whether it still counts.
 
-It counts on the same device with the same environment, and never for the certificate: its soaks and
-confirmations are left out, and its refusals are not from a fresh process of this attempt. Its timings are left out
-too: speeds are compared only within one attempt, in one process.
-
-A finished run is taken over with its boundary, so that its speeds alone are compared again: all its probes but the
-timings stay unchanged, and the boundary's note names the origin of its certificate.
+It counts on the same device with the same environment, but never for the certificate or for speeds: these need this
+attempt's own processes. With a finished run's boundary only the speeds are compared again.
 """
 
 from __future__ import annotations
@@ -26,10 +22,7 @@ _MEMBERS = {field.name for field in fields(Probe)}
 
 @dataclass(frozen=True, slots=True)
 class EarlierAttempt:
-    """Probes of an earlier attempt, with the device and the environment they were run in.
-
-    `boundary` is None where the search had not come to its end, or is to be done anew.
-    """
+    """Probes of an earlier attempt, its device and environment; `boundary` None: not found, or to be found anew."""
 
     device: DeviceFacts
     environment: dict[str, Any]
@@ -38,7 +31,7 @@ class EarlierAttempt:
 
     @classmethod
     def from_dict(cls, data: Any) -> EarlierAttempt:
-        """Build it from JSON. Raises SpecError for the field `resume` when that is not what it should be."""
+        """Build the attempt from JSON. Raises SpecError for the field `resume`."""
         try:
             earlier = from_json(cls, data)
         except ValueError as exc:
@@ -69,6 +62,6 @@ class EarlierAttempt:
 
 
 def _items(environment: dict[str, Any]) -> set[tuple[str, str]]:
-    """Names with their values as JSON, so that any value can be an element of a set; without the run's own."""
+    """Return names with their values as JSON, which a set can hold; without those of a single run."""
     lasting = {name: value for name, value in environment.items() if name not in OF_A_RUN}
     return {(name, json.dumps(value, sort_keys=True)) for name, value in lasting.items()}

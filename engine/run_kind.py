@@ -6,10 +6,7 @@ from enum import StrEnum, auto
 
 
 class Question(StrEnum):
-    """What a run asks: for batch sizes, for what is faster, for a prediction, or whether what is measured is right.
-
-    Races and validations find no batch size of a training: nothing counts them as measurements.
-    """
+    """What a run asks. Races and validations find no batch size of a training: nothing counts them as measurements."""
 
     SIZE = auto()
     FASTER = auto()
@@ -44,7 +41,7 @@ class RunKind(StrEnum):
 
     @classmethod
     def of(cls, question: Question, trained: Trained) -> RunKind:
-        """Return the kind of a question; of one that is asked of models alone, that."""
+        """Return the kind of a question; where the question is asked of models alone, that of a model."""
         kinds = [kind for kind in cls if kind.question is question]
         return next((kind for kind in kinds if kind.trained is trained), kinds[0])
 

@@ -1,7 +1,4 @@
-"""Measures a model: search, soak, curve, comparison of speeds, answer. Loads no torch.
-
-`measure` reports the run as it happens, one event at a time (the lines of `--events`).
-"""
+"""Measures a model: search, soak, curve, comparison of speeds, answer, each told by events. Loads no torch."""
 
 from __future__ import annotations
 
@@ -67,13 +64,9 @@ def measure(
 ) -> RunResult:
     """Run the whole analysis of `spec`. Raises EngineError if it cannot be carried through.
 
-    `earlier`: the probes of an interrupted attempt, taken over where device and environment are the same. With the
-    boundary of a finished run only the speeds are compared again.
-    `keep` stores the result before its event is emitted; an OSError of it is logged, and the run continues.
-    `estimates`: begin with an estimate, so that the search starts near the boundary. A failed estimate is logged.
-    `explains`: end with one more process, which finds out what filled the memory.
-    `calibration`: that of this class of card, for the estimate. `started_as`: `run_facts()`, where read before.
-    `hold` holds the device during the run, so that no other run disturbs it; it is called with the device's facts.
+    `earlier`: an interrupted attempt, see `resume`. `keep` stores the result before its event; its OSError is logged.
+    `estimates`: start the search near an estimate, `calibration`: for it. `explains`: find out what filled the memory.
+    `started_as`: `run_facts()`, if read before. `hold` holds the device during the run; it gets the device's facts.
     """
     check_measured(spec)
     started_as = started_as or run_facts()
@@ -161,7 +154,6 @@ class WorkerSweep(Sweep):
         return boundary, comparison
 
     def _measure_speeds(self, boundary: Boundary) -> Comparison:
-        """Run the sizes below the boundary, and compare their speeds if that is wanted."""
         if self.known_boundary is None:
             self.execution.timed("curve", lambda: self._curve(boundary))
         if not self.spec.compare_speed:
@@ -180,10 +172,7 @@ class WorkerSweep(Sweep):
         return boundary_of_check(probe, steps, self.probes, self.device), comparison
 
     def search_alone(self) -> tuple[Boundary, int | None]:
-        """Find the boundary and the largest size that keeps the reserve, and measure nothing else.
-
-        The size is None where the search was cut short: a larger one would keep the reserve, too.
-        """
+        """Find the boundary and the largest size that keeps the reserve, None where the search was cut short."""
         if self.estimates:
             self._trace()
         self._open()
@@ -206,7 +195,7 @@ class WorkerSweep(Sweep):
         return explain(self.worker, size, self.execution, partial(self._say_step, size or 0, "explain"))
 
     def _trace(self) -> None:
-        """Have the steps traced. A run needs the imports of that in any case: their seconds are not the estimate's."""
+        """Have the steps traced. The seconds of imports, which a run needs in any case, are not the estimate's."""
         imports_before = self.worker.import_seconds
         self.execution.timed("estimating", lambda: self.guide.trace(self.worker.trace, self.execution.seconds_left))
         self.guide.seconds = self.execution.phase_seconds["estimating"] - (self.worker.import_seconds - imports_before)
@@ -321,11 +310,7 @@ class WorkerSweep(Sweep):
             self.probe(batch_size, Purpose.CURVE)
 
     def probe(self, batch_size: int, purpose: Purpose, *, fresh: bool = False) -> Probe:
-        """Run one probe, and again if others held the memory that it was refused.
-
-        A tenant that stays is waited for once: later refusals beside the same tenant are taken as they are, and what
-        they are evidence of is decided with the boundary. Raises TimeIsUp when the run's time budget is spent.
-        """
+        """Run one probe, and again if others had newly taken the memory that was refused. Raises TimeIsUp."""
         if fresh and not self.worker.is_fresh:
             self.execution.log(f"batch {batch_size} is tested in a fresh process, to certify the limit")
             self.worker.close()

@@ -1,8 +1,4 @@
-"""What is requested: a workload, its settings, a device and the limits of the search.
-
-A `RunSpec` is validated once, when it is constructed, and holds everything needed to repeat a run. Each field is
-declared with its label, choices and bounds; command line, form, filters, comparison and JSON Schema read them here.
-"""
+"""What is requested: workload, settings, device, limits. All readers take labels and bounds from its fields."""
 
 from __future__ import annotations
 
@@ -219,7 +215,7 @@ TRAINING_SETTINGS = tuple(name for name, each in SETTINGS.items() if each.role i
 
 
 def trained_settings(spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the settings of a model of the catalogue in a stored spec: of ranks those that each of them trains."""
+    """Return a stored spec's settings of a catalogue model; where ranks train, those of each rank."""
     trained = spec.get("catalogue")
     return {**DEFAULTS, **trained} if trained else spec
 

@@ -1,7 +1,4 @@
-"""The sweep of a run: its probes, the search for the boundary over them, and its answer, whatever is trained.
-
-What a probe is differs: steps of a catalogue's model in a worker (`runner`), or a start of a training (`tune.run`).
-"""
+"""The sweep of a run: probes (a worker's steps in `runner`, starts in `tune.run`), search, and answer."""
 
 from __future__ import annotations
 
@@ -79,10 +76,7 @@ class Sweep(ABC):
         return boundary_of_search(step, self.searched, self.device)
 
     def probe_once(self, batch_size: int, purpose: Purpose) -> Probe:
-        """Run one probe and record it. Raises TimeIsUp when the time budget is spent.
-
-        Raises WorkloadFailed for an error that is not memory, unless a smaller size trained.
-        """
+        """Run and record a probe. Raises TimeIsUp, and WorkloadFailed for errors unless a smaller size trained."""
         self.execution.check_deadline()
         self.execution.emit_event("probe_started", batch_size=batch_size, purpose=purpose)
         probe = replace(self.execute(batch_size, purpose), purpose=purpose)

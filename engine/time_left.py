@@ -57,10 +57,7 @@ class TimeLeft:
         self.said = Said(*stored) if stored else None
 
     def take(self, event: Mapping[str, Any], probe: Probe | None = None) -> None:
-        """Take the next event; `probe` is that of a probe event, if the caller has parsed it already.
-
-        The figure stays as it is until `say`, which costs more: many events may come before anybody looks.
-        """
+        """Take the next event, and its `probe` if parsed already. The figure waits for `say`, which costs more."""
         if event["event"] == "started" and isinstance(event.get("spec"), Mapping):
             self.spec = {**event["spec"], **self.spec}
             self.progress, self.probes, self.said = {}, [], None
@@ -81,10 +78,7 @@ class TimeLeft:
             self.progress["left"] = [round(self.said.seconds, 1), round(self.said.at, 1)]
 
     def left(self, now: float) -> float | None:
-        """Return the seconds left at this second of the run.
-
-        Of a race at most so many. Where nothing is known after half of the time budget, all of it is expected.
-        """
+        """Return the seconds left, of a race at most; with nothing known at half the budget, all of the budget."""
         if self.said is not None:
             return self.said.left(now)
         if (most := budget_of_race(self.spec)) is not None:

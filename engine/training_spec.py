@@ -1,8 +1,4 @@
-"""What is trained: a model of the catalogue, on a device, with the settings that change what a step computes.
-
-Its fields are declared in `settings`, by topic, with their labels, choices and bounds; command line, form, filters,
-comparison and JSON Schema read them there. Here stands what several of them decide together.
-"""
+"""What is trained: a catalogue model on a device. Fields are declared in `settings`; here is what several decide."""
 
 from __future__ import annotations
 
@@ -44,10 +40,7 @@ _OF_WORKLOAD = tuple(settings_of(WorkloadSettings))
 
 @dataclass(frozen=True)
 class TrainingSpec(RankSettings, LoopSettings, AdapterSettings, StepSettings, WorkloadSettings):
-    """One training. `None` means the workload's default. It checks nothing itself: `RunSpec` does.
-
-    Its fields come in the order of the bases from right to left.
-    """
+    """One training; `RunSpec` checks it. `None` is the workload's default. Fields follow the bases, last first."""
 
     like: str = setting(
         Role.ORIGIN,
@@ -76,12 +69,7 @@ class TrainingSpec(RankSettings, LoopSettings, AdapterSettings, StepSettings, Wo
 
     @property
     def fixed_bytes(self) -> int:
-        """Return what every step holds at one time at any batch size: a floor for the memory limit.
-
-        These are the weights, their average if there is one, and all gradients when the backward pass ends, whatever
-        the optimizer and the mode, unless each is freed; the optimizer then adds its state. Where some weights are
-        frozen, only the weights are known.
-        """
+        """Return what every step holds at any batch size, at least: weights, average, gradients, then state."""
         if self.lora_rank is not None or self.frozen_blocks is not None:
             return int(held_bytes(self, self.weights_bytes, 0, 0))
         state_copies = 0 if self.offload_optimizer else OPTIMIZERS[self.optimizer].state_copies
@@ -93,10 +81,7 @@ class TrainingSpec(RankSettings, LoopSettings, AdapterSettings, StepSettings, Wo
 
     @classmethod
     def from_dict(cls, data: object) -> Self:
-        """Build a spec from JSON, with the settings of its profile where none are given.
-
-        Raises SpecError, naming the field: `like` where only the profile has what the model does not take.
-        """
+        """Build a spec from JSON, with its profile's settings where none are given. Raises SpecError."""
         given = given_fields(cls, data)
         if "model" not in given and "config" not in given:
             raise SpecError("model", f"is required; one of {', '.join(workload_ids())}")
@@ -122,10 +107,7 @@ def named_by_profile(spec: TrainingSpec) -> Iterator[None]:
 
 
 def take_config(spec: TrainingSpec) -> None:
-    """Replace a spec's config by its normalized text, and its model by the id that equal configs share.
-
-    Raises SpecError for a config that is refused, and for a task or a count of parameters without a config.
-    """
+    """Normalize a spec's config, and its model to the id of equal configs. Raises SpecError for a refused config."""
     if spec.config is None:
         for name in ("task", "config_parameters"):
             if getattr(spec, name) is not None:
