@@ -1,8 +1,4 @@
-"""PURE: which settings could be changed so that a batch size fits, the change with the lowest cost to the user first.
-
-`ALTERNATIVES` has one line for each setting that saves memory. A setting that the model does not have, or that the
-card cannot run, is left out with the reason that constructing the spec gives.
-"""
+"""PURE: which settings could be changed so that a batch size fits, the one with the lowest cost to the user first."""
 
 from __future__ import annotations
 
@@ -62,8 +58,6 @@ BATCH_NORM_NOTE = "batch norm then sees only a micro-batch"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One setting with its other value."""
-
     setting: str
     value: Any
     cost: Cost
@@ -80,10 +74,7 @@ ValuesOf = Callable[[RunSpec], Sequence[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A setting that saves memory, with the values to try in place of the one requested, the mildest first.
-
-    `needs` is a setting that this one requires: where it is not set, both are changed together.
-    """
+    """A setting that saves memory, with values to try, the mildest first. `needs` is changed with it if not set."""
 
     setting: str
     cost: Cost
@@ -189,10 +180,7 @@ ALTERNATIVES = (
 
 
 def single_changes(spec: RunSpec) -> list[Changes]:
-    """Return every change to a value other than the requested one, after any that it needs, in the order of their cost.
-
-    Each changes one setting, except those that need another: 4 bits come with LoRA unless adapters are already trained.
-    """
+    """Return every change to another value, the cheapest first, each after one that it needs: 4 bits need LoRA."""
     return sorted((changes for each in ALTERNATIVES for changes in _changes_to(each, spec)), key=costs_of)
 
 
@@ -217,11 +205,7 @@ def together(singles: Sequence[Changes], count: int) -> list[Changes]:
 
 
 def whole_grid(singles: Sequence[Changes]) -> list[Changes]:
-    """Return every combination of at most one change per setting, except the one that changes nothing.
-
-    What changes only the loop, the loss or where something is kept is left out: it goes with everything, and would
-    double the grid each time.
-    """
+    """Return all combinations of one change per setting; those of `_NOT_IN_GRID` go with all, and would double them."""
     shown = [each for each in singles if each[0].cost not in _NOT_IN_GRID]
     grid = chain(*(together(shown, count) for count in range(1, len(set(map(_axis, shown))) + 1)))
     return sorted(grid, key=lambda changes: (len(changes), costs_of(changes)))

@@ -1,9 +1,8 @@
 """PURE: what a training run allocates and frees, as a function of the batch size.
 
-A `Recording` is the order of allocations and frees of a few training steps at one batch size. Recordings at two
-sizes have the same order, and every block's size is affine in the batch: then a `BatchModel` made of the two
-gives the recording of any other size without tracing it. A third recording decides whether that is accurate. Where it
-is not, `RetracedModel` traces each size that is requested.
+A `Recording` has the allocations and frees of a few training steps. Where two sizes have the same order, each block is
+affine in the batch: a `BatchModel` of the two gives any other size without a trace. A third recording decides whether
+it is accurate; where it is not, `RetracedModel` traces each size that is requested.
 """
 
 from __future__ import annotations
@@ -26,11 +25,7 @@ TOLERANCE = 0.001
 
 @dataclass(frozen=True, slots=True)
 class MemoryBlock:
-    """One allocation, without its size: what it is for and what requested it. Phase None: creation of the batch.
-
-    `module` is its path in the model; None where it belongs to no module, or to an unknown one. `stream` is the one in
-    which it was requested, 0 for the training's own: an allocator keeps the memory of each apart.
-    """
+    """One allocation without its size. `phase` is None for the batch's creation, `module` where none is known."""
 
     kind: str
     phase: str | None
@@ -53,9 +48,8 @@ class SumBuffer:
 class Skeleton:
     """The part of a recording that is the same at every batch size.
 
-    `events` in order: the index of a block for its allocation, the index's complement (~index, below zero) for
-    its free. `step_starts` are the positions in `events` at which the steps begin: what is before the first
-    one is the model. The sizes of blocks of kind "workspaces" and of those of `sum_buffers` are decided by the card.
+    `events` has a block's index for its allocation, ~index for its free; what is before the first of `step_starts` is
+    the model. The card decides the sizes of blocks of kind "workspaces" and of those of `sum_buffers`.
     """
 
     blocks: tuple[MemoryBlock, ...]
@@ -125,11 +119,7 @@ class Recording:
 
 
 def with_frees_in_order(events: Sequence[int], step_starts: Sequence[int]) -> list[int]:
-    """Return the events with consecutive frees sorted in the order of their allocations.
-
-    Autocast frees its copies of the weights in the order of their addresses, which differs between traces. To an
-    allocator the order makes no difference: freed neighbours merge to the same blocks.
-    """
+    """Return the events with consecutive frees sorted: autocast frees by address, which differs between traces."""
     ordered: list[int] = []
     frees: list[int] = []
     starts = frozenset(step_starts)
@@ -142,8 +132,6 @@ def with_frees_in_order(events: Sequence[int], step_starts: Sequence[int]) -> li
 
 
 class Tracer(Protocol):
-    """Records the steps of one batch size."""
-
     def __call__(self, batch_size: int, *, without_last_step: bool = False) -> Recording: ...
 
 
@@ -250,10 +238,7 @@ def model_of(
     method: Method,
     approximate_because: str | None = None,
 ) -> MemoryModel:
-    """Return the model of what `trace` records: affine if its recordings at three sizes say so.
-
-    The last size is traced whole. The others need no last step where that only repeats the one before it.
-    """
+    """Return an affine model where recordings at three sizes agree. A last step that repeats is traced once only."""
     checked = trace(batch_sizes[-1])
     others: list[Recording | None]
     if len(checked.skeleton.step_starts) > 1 and checked.last_step_repeats:

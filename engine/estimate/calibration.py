@@ -1,8 +1,4 @@
-"""A card's constants as measured on it, which replace the catalogue's nominal ones. Loads no torch.
-
-`measure_calibration` says what is measured, and how. Only measured constants are replaced; none is fitted to make an
-estimate agree with a measurement.
-"""
+"""A card's constants as measured on it by `measure_calibration`, in place of nominal ones. Loads no torch."""
 
 from __future__ import annotations
 
@@ -25,8 +21,7 @@ _TOLERANCE_BYTES = 2 * MIB  # the driver counts in pages of 2 MiB
 class Calibration:
     """Memory that one card takes for context and workspaces. `gpu_id` is None for a card outside the catalogue.
 
-    `cublas_workspace_bytes` belongs to the thread that runs the forward pass, `autograd_workspace_bytes` to the one
-    that runs the backward pass; `cublaslt_workspace_bytes` is what a linear layer with a bias took beyond the first.
+    cuBLAS takes a workspace in the forward pass's thread and one in autograd's; cuBLASLt's is of a layer with a bias.
     """
 
     device_name: str
@@ -96,10 +91,7 @@ def apply(gpu: Gpu, given: Calibration | Mapping[str, Any] | Path) -> Gpu:
 
 
 def context_bytes(used_before: int, used_with_it: int, used_after: int, reserved_bytes: int) -> int:
-    """Return the context of a process, from the bytes that the driver counts before, while and after it ran.
-
-    Raises EngineError where before and after differ: then another process started or ended.
-    """
+    """Return a process's context by the driver's used bytes. Raises EngineError if before and after it differ."""
     if abs(used_after - used_before) > _TOLERANCE_BYTES:
         raise EngineError(
             f"another process changed the GPU's memory by {format_bytes(abs(used_after - used_before))} "

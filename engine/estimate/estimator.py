@@ -1,8 +1,4 @@
-"""Estimates one spec for many cards, with as few traces as there are kinds of cards.
-
-Torch is imported when the first trace is requested. Run it in a process of its own: what must be patched for fake
-tensors is process-wide while a trace goes on.
-"""
+"""Estimates one spec for many cards, a trace for each kind. A trace patches torch: run it in a process of its own."""
 
 from __future__ import annotations
 
@@ -47,9 +43,7 @@ class Estimator:
     ) -> list[Estimate]:
         """Estimate each card that can do what is requested (None is the CPU). Raises SpecError where none can.
 
-        With a scope and one card: also what to change so that the first of `batch_sizes`, or today's, fits. With
-        `input_sizes` and one card: also the largest batch at each of these lengths, or image sizes. With `largest` and
-        one card: also its largest value with which that batch fits.
+        For one card also what `scope`, `input_sizes` and `largest` ask for the first of `batch_sizes`, or today's.
         """
         asked: dict[str, tuple[Any, Callable[..., Answer]]] = {
             "what_to_change": (scope, self._what_to_change),
@@ -86,7 +80,6 @@ class Estimator:
 
     @property
     def seconds(self) -> float:
-        """The time since it began, as its events say it."""
         return self._execution.seconds
 
     def _what_to_change(self, scope: Scope, gpu: Gpu | None, made: Estimate, batch_size: int) -> WhatToChange:

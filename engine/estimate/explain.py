@@ -1,7 +1,6 @@
 """PURE: what would fill the memory at a batch size that does not fit: replays a recording up to the refusal.
 
-A block of the forward pass counts as an activation if it outlives that pass, that is, if the backward pass allocates
-before the block is freed.
+A block of the forward pass is an activation if the backward pass allocates before the block is freed.
 """
 
 from __future__ import annotations
@@ -79,10 +78,7 @@ class _Replay:
         self.kept = _kept_for_backward(self.recording.skeleton)
 
     def to_refusal(self, limit_bytes: int) -> tuple[Moment, int]:
-        """Replay until a request is refused, or more than the limit is live; return the position of that request.
-
-        Where neither happens, return the position at which most was allocated.
-        """
+        """Replay to the first request that is refused or exceeds the limit, or to the peak; return its position."""
         memory, skeleton = self.memory, self.recording.skeleton
         start = skeleton.step_starts[0] if skeleton.step_starts else 0
         highest, at_peak = -1, 0

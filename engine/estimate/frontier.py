@@ -1,7 +1,6 @@
 """PURE: memory by length (or image size) and batch, and a budget of tokens (or pixels) for batches of unequal length.
 
-Everything is predicted: one estimate for each length. At a fixed number of tokens the memory is convex in the length
-(attention grows with it, the fixed cost per sample shrinks), so what fits at two lengths fits between them.
+At a fixed number of tokens memory is convex in the length: what fits at two lengths fits between them.
 """
 
 from __future__ import annotations
@@ -23,8 +22,6 @@ GRID = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 @dataclass(frozen=True, slots=True)
 class FrontierCell:
-    """One batch size at one length: whether it fits, and the memory it would take."""
-
     batch_size: int
     fits: bool
     memory_bytes: int
@@ -46,11 +43,10 @@ class FrontierRow:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """At most this many tokens (or pixels) a batch, padding counted, at any of these lengths.
+    """At most so many tokens (or pixels) a batch, padding counted: the least length x safe batch size of all lengths.
 
-    Derived: the smallest of length x safe batch size over the estimated lengths. A sample shorter than
-    `from_input_size` counts as one of that length. `decided_at` is the length that allows the fewest; `is_bounded` is
-    false where another limit than memory ended an estimate, so that more may fit.
+    A sample shorter than `from_input_size` counts as that long. `decided_at` is the length that allows the fewest;
+    `is_bounded` is false where another limit than memory ended an estimate.
     """
 
     units: int

@@ -1,7 +1,4 @@
-"""The fields of one card in a catalogue file, and what each may hold. PURE.
-
-A mistake in the lab's own file must name the card and the field, not end in a wrong estimate.
-"""
+"""PURE: the fields of one card in a catalogue file, and what each may hold. A mistake names the card and the field."""
 
 from __future__ import annotations
 

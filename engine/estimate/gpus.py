@@ -1,8 +1,4 @@
-"""The GPU catalogue: cards people have, from `gpus.toml` and the lab's own file. Loads no torch.
-
-The environment variable MEMORYMARK_GPUS names a TOML file of the same form: it changes fields of a card, or adds cards.
-`gpus.toml` says what each field means and where its figures are from.
-"""
+"""The GPU catalogue: `gpus.toml`, which says what fields mean, and a lab's own file, named by MEMORYMARK_GPUS."""
 
 from __future__ import annotations
 
@@ -46,11 +42,7 @@ _SAME_CARD = 0.06
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One card. `total_bytes` is what torch reports; `context_bytes` is nominal unless `calibrated`.
-
-    `cublas_workspace_bytes` is what each thread that multiplies takes from the allocator. Rates are the vendor's
-    peaks without sparsity, by precision; an unknown value, such as a price, is None.
-    """
+    """One card, by the fields of `gpus.toml`; `context_bytes` is nominal unless `calibrated`. None is unknown."""
 
     id: str
     name: str
@@ -134,10 +126,7 @@ def match(name: str, capacity_bytes: int) -> Gpu | None:
 
 
 def cublas_workspace_bytes(compute_capability: tuple[int, int] | None) -> int:
-    """Return what cuBLAS takes from the allocator per thread: 32 MiB on Hopper and Blackwell; none counted on ROCm.
-
-    torch 2.13, `aten/src/ATen/cuda/CublasHandlePool.cpp`; CUBLAS_WORKSPACE_CONFIG would change it.
-    """
+    """Return what cuBLAS takes per thread, 0 on ROCm (torch 2.13, `aten/src/ATen/cuda/CublasHandlePool.cpp`)."""
     if compute_capability is None:
         return 0
     is_large = compute_capability[0] in _MAJORS_WITH_LARGE_WORKSPACE

@@ -1,7 +1,4 @@
-"""The estimate of a run: made before the measurement, it guides the search and is then compared with the result.
-
-A failure of the predictor must not fail the run: it is logged, and the run continues without an estimate.
-"""
+"""The estimate of a run: it guides the search, and is compared with the result. Its failure is only logged."""
 
 from __future__ import annotations
 
@@ -52,7 +49,6 @@ class EstimateGuide:
         return None if self._prior is None else self._prior.estimate
 
     def start(self) -> None:
-        """Start guiding the search, unless the user chose its first size."""
         if self._prior is not None and self.spec.start_batch_size is None:
             self._expected = self._prior.expectation()
 

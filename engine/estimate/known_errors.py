@@ -90,8 +90,7 @@ def settings_compared(spec: RunSpec) -> tuple[str, ...]:
 def known_error(spec: RunSpec, gpu: Gpu | None) -> KnownError | None:
     """Return the error for this family, these settings and this device; None where what is trained was not compared.
 
-    A setting beside it that was never compared is named in the source; one that was further off gives its figures. The
-    median is of repeatable runs.
+    The source names a setting that was never compared; one that was further off gives its figures.
     """
     if _was_never_compared(spec, gpu):
         return None
@@ -152,10 +151,7 @@ def margin_fraction(spec: RunSpec, gpu: Gpu | None) -> float:
 
 
 def _was_never_compared(spec: RunSpec, gpu: Gpu | None) -> bool:
-    """Whether no training like it was compared.
-
-    AMD's cards, several GPUs, paged state, offload, and on the CPU weights of 4 bits.
-    """
+    """Whether no training like it was compared: AMD, several GPUs, paged state, offload, 4 bits on the CPU."""
     is_offloaded = spec.offload_activations or spec.offload_optimizer
     is_out = is_offloaded or OPTIMIZERS[spec.optimizer].unpaged is not None
     return is_out or spec.ranks > 1 or (spec.load_in_4bit if gpu is None else gpu.vendor != "nvidia")

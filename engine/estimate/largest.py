@@ -1,8 +1,6 @@
 """The largest length, LoRA rank or model of a family with which a batch still trains on a card, by few estimates.
 
-PURE: `memory_of` estimates the memory of one value. Each value runs other steps and has its own trace, so that the
-search starts from a guess and tries few. Memory grows with the value, and people use round ones: lengths and ranks are
-searched among numbers of a few binary digits.
+PURE. Each value has its own trace, so few are tried: lengths and ranks of a few binary digits, as people use.
 """
 
 from __future__ import annotations
@@ -57,8 +55,6 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class TriedValue(Judged):
-    """One value that was estimated."""
-
     value: Value
     label: str
     memory_bytes: int
@@ -68,10 +64,9 @@ class TriedValue(Judged):
 
 @dataclass(frozen=True, slots=True)
 class Largest:
-    """The answer. `tried` is in the order of the values.
+    """The answer. `value` is the largest that fits with the margin, `too_large` the smallest found not to, if any.
 
-    `value` is the largest that fits with the margin, None where none does. `too_large` is the smallest that was found
-    not to; None where `value` is the last there is. `is_exact`: no value between these two could have been tried.
+    `is_exact`: no value between these two could have been tried. `tried` is in the order of the values.
     """
 
     setting: LargestOf
@@ -213,7 +208,7 @@ class _Search:
 
     @property
     def high(self) -> int:
-        """The place of the smallest value above it that is not; the end for none."""
+        """The place of the smallest value above `low` that is not safe; the end for none."""
         return min((place for place in self.memory_bytes if place > self.low), default=len(self.candidates))
 
     def add(self, place: int, memory_bytes: int) -> None:
@@ -232,8 +227,7 @@ class _Search:
     def _guess(self) -> int:
         """Return the last place that should be safe by the tried values nearest to the limit.
 
-        Memory bends upwards where another phase comes to hold the peak. Two values on the same side of the limit are
-        on one phase's line, where a parabola through both sides of the bend would be far off.
+        Memory bends upwards where another phase comes to hold the peak: a parabola through both sides is far off.
         """
         known = [(self.candidates[place].extent, found) for place, found in sorted(self.memory_bytes.items())]
         safe = [each for each in known if each[1] <= self.room_bytes]

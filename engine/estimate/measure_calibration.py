@@ -1,16 +1,13 @@
 """Measures the context of a card and the workspaces of cuBLAS. Needs torch and a CUDA or ROCm GPU.
 
-Two processes. This one opens the card first and only watches the bytes that the driver counts as used. A second one,
-the tenant, opens it too, trains a small model so that the usual kernels are loaded, reports what its allocator
-reserved, and ends. Its context is: used with the tenant, less used before, less what it reserved. If the bytes before
-and after differ, another process was on the card and there is no result. The workspaces are what the tenant's allocator
-handed out, beyond the tensors, at the first multiplication in the forward thread and in autograd's.
+This process opens the card first and watches the bytes that the driver counts as used. A second one, the tenant, trains
+a small model, so that the usual kernels are loaded, reports what its allocator reserved, and ends. Its context is: used
+with the tenant, less used before, less reserved. Where before and after differ, another process was there: no result.
+The workspaces are what the tenant's allocator handed out, beyond the tensors, at each thread's first multiplication.
 
-Not run on a GPU yet: none was at hand. To check by hand: `nvidia-smi` before, and during `python -c
-"import torch; torch.ones(1, device='cuda'); input()"`, whose allocator reserves 2 MiB.
-
-Known limits: kernels are loaded when first used, so a larger model's context is somewhat larger; a card that drives
-a display changes under the measurement, which is refused.
+Not run on a GPU yet. To check by hand: `nvidia-smi` before, and during `python -c
+"import torch; torch.ones(1, device='cuda'); input()"`, whose allocator reserves 2 MiB. Known limits: a larger model
+loads more kernels, so its context is somewhat larger; a card that drives a display is refused.
 """
 
 from __future__ import annotations

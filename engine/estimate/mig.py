@@ -1,8 +1,7 @@
 """PURE: the slices that a card can be divided into (MIG, Multi-Instance GPU), by the names of the vendor's user guide.
 
-A slice has less memory than its name says: of an H200's 1g.18gb a driver gives 16.00 GiB. `USABLE_FRACTION` is just
-below the smallest share seen, so that a slice never has less than stated. Profiles with media
-extensions (+me) and those that take the whole card are left out.
+A slice has less memory than its name says: of an H200's 1g.18gb a driver gives 16.00 GiB; `USABLE_FRACTION` is just
+below the smallest share seen. Profiles with media extensions (+me) and of the whole card are left out.
 """
 
 from __future__ import annotations
@@ -44,5 +43,4 @@ def slices(gpu_id: str) -> tuple[MigSlice, ...]:
 
 
 def smallest_slice(gpu_id: str, needed_bytes: float) -> MigSlice | None:
-    """Find the smallest slice of the card with at least `needed_bytes`."""
     return next((each for each in slices(gpu_id) if each.usable_bytes >= needed_bytes), None)

@@ -1,8 +1,6 @@
 """PURE: from a memory model and a card to figures: peaks, the largest batch size, the safe one.
 
-The largest batch size is searched by replaying the steps against the card's limit. An allocator need not fit
-every size below one that fits, so a size counts only if the few below it fit too; larger sizes that fit again after a
-gap are not looked for.
+An allocator need not fit every size below one that fits: a size counts only if the few below it fit, too.
 """
 
 from __future__ import annotations
@@ -128,7 +126,7 @@ class Replays:
         return self._is_unmet(gpu, batch_size, limit_bytes) or self._fits_within(gpu, batch_size, limit_bytes)
 
     def _is_unmet(self, gpu: Gpu | None, batch_size: int, limit_bytes: int) -> bool:
-        """Whether a peak is known that is within the limit: the steps then run as without one."""
+        """Whether a known peak is within the limit: the steps then run as without one."""
         known = self._unmet_peaks_bytes.get((self._decided(gpu, batch_size), batch_size))
         # expandable segments are refused by the size of a whole request, also where a part of it is mapped already
         return known is not None and known <= limit_bytes and not self.expandable_segments
@@ -195,10 +193,7 @@ def estimate_at(
     replays: Replays | None = None,
     beside_bytes: int = 0,
 ) -> EstimateAt:
-    """Return the memory of exactly `batch_size`; if it does not fit, what it would take without the limit.
-
-    `beside_bytes` is what a communication library takes of the card.
-    """
+    """Return the memory of `batch_size`, without the limit if it does not fit; `beside_bytes`: communication's."""
     replays = replays or Replays(model)
     fits = limit_bytes is None or replays.fits(gpu, batch_size, limit_bytes)
     peak = replays.explained(gpu, batch_size, limit_bytes if fits else None)
@@ -246,10 +241,7 @@ def _largest(fits: Callable[[int], bool], guess: int, maximum: int) -> int:
 
 
 def _first_guess(replays: Replays, gpu: Gpu | None, limit_bytes: int, maximum: int) -> int:
-    """Return where the line through the two replays nearest to the limit meets it, after at most one more replay.
-
-    A guess only starts the search. With a whole catalogue most cards find near sizes already replayed.
-    """
+    """Return where the line through the two replays nearest to the limit meets it, after at most one more replay."""
     if maximum == 1:
         return 1
     for size in (1, maximum) if maximum <= 8 else (8, min(64, maximum)):
@@ -311,10 +303,7 @@ def estimate(
     replays: Replays | None = None,
     explains: bool = False,
 ) -> Estimate:
-    """Return the answer for one card: `at` has the current, the safe and the largest size, and the requested ones.
-
-    `explains`: also what would fill the memory of the first size that does not fit, or of the largest allowed.
-    """
+    """Return one card's answer at today's, the safe, largest and requested sizes; `explains`: what would fill it."""
     check(spec, gpu)
     replays = replays or Replays(model)
     limit_bytes, margin = limit_bytes_of(spec, gpu), margin_fraction(spec, gpu)

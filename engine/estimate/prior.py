@@ -1,8 +1,4 @@
-"""PURE: the estimate a run makes before it measures, for its own device and limit; it is graded at the end.
-
-`card_of` chooses the rules for a device; `PriorEstimate` turns the traced steps into the estimate that is reported and
-stored, and into the expectation that guides the search; `graded` compares it with the measurement.
-"""
+"""PURE: the estimate a run makes before it measures, for its own device and limit; it is graded at the end."""
 
 from __future__ import annotations
 

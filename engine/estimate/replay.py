@@ -72,10 +72,7 @@ class CardConstants:
 
 
 def play(recording: Recording, memory: ReplayedMemory, sizes_bytes: Sequence[int]) -> list[int]:
-    """Replay the steps in `memory` like a probe: cache emptied and peaks reset once the model is loaded.
-
-    `sizes_bytes` are those on a card. Returns the bytes that each block took.
-    """
+    """Replay steps like a probe: the loaded model's cache is emptied, peaks reset. Returns each block's bytes."""
     skeleton = recording.skeleton
     start = _first_step(skeleton)
     taken_bytes = [0] * len(sizes_bytes)
@@ -129,5 +126,4 @@ def play_and_explain(recording: Recording, memory: ReplayedMemory, sizes_bytes: 
 
 
 def _change(event: int, taken_bytes: Sequence[int]) -> int:
-    """Return by how many bytes an event changes what is allocated."""
     return taken_bytes[event] if event >= 0 else -taken_bytes[~event]

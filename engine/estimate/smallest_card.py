@@ -10,7 +10,7 @@ from .types import Estimate
 
 
 def that_fit(estimates: Iterable[Estimate], batch_size: int) -> list[Estimate]:
-    """Return those in which it fits with the margin, the least memory first; of equals, the cheapest."""
+    """Return the estimates in which the batch fits with the margin, the least memory first; of equals, the cheapest."""
     fitting = [made for made in estimates if made.safe_batch_size >= batch_size]
     return sorted(fitting, key=lambda made: (made.gpu.total_bytes, total_price(made)))
 
@@ -20,10 +20,7 @@ def smallest_gpu(estimates: Iterable[Estimate], batch_size: int) -> str | None:
 
 
 def cheapest_that_fit(estimates: Iterable[Estimate], samples: int) -> list[Estimate]:
-    """Return those whose GPUs together take so many samples with the margin, the lowest total price first.
-
-    Each GPU takes an equal share. Of equal prices, those without one last among them, the fewest GPUs come first.
-    """
+    """Return the cheapest estimates whose GPUs share so many samples with the margin; of equals, the fewest GPUs."""
     fitting = [made for made in estimates if made.safe_batch_size >= share_of(samples, made.spec.ranks)]
     return sorted(fitting, key=lambda made: (total_price(made), made.spec.ranks, made.gpu.total_bytes))
 

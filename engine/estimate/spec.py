@@ -25,13 +25,7 @@ _NO_SIZES = "must be a list of whole numbers, such as [128, 256, 512]"
 
 @dataclass(frozen=True, slots=True)
 class EstimateSpec:
-    """An estimate of a training for a card of the catalogue, for `all` or for `cpu`.
-
-    `what_to_change` is a `Scope`: the settings with which today's batch size would fit one card are estimated too.
-    `frontier` are lengths, or image sizes: the largest batch at each on one card is estimated too.
-    `largest` is a `LargestOf`: its largest value with which today's batch size fits one card is searched.
-    Raises SpecError for a card that is not in the catalogue, with the nearest names, and for what the card cannot do.
-    """
+    """An estimate for a catalogue's card, `all` or `cpu`. Raises SpecError for a card unknown, or unable to do it."""
 
     training: RunSpec
     gpu: str = setting(
@@ -94,10 +88,7 @@ class EstimateSpec:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> EstimateSpec:
-        """Build a spec from JSON. Raises SpecError, naming the field.
-
-        Where no batch size is given, `largest` is searched for a batch of 1.
-        """
+        """Build a spec from JSON; without a batch size `largest` is of a batch of 1. Raises SpecError."""
         own = {name: data[name] for name in OWN if name in data}
         if not isinstance(sizes := own.get("frontier", []), list | tuple):
             raise SpecError("frontier", _NO_SIZES)

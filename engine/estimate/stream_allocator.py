@@ -8,10 +8,7 @@ from .allocator import Allocator, make_pools
 
 
 class StreamAllocator(Allocator):
-    """An allocator that keeps the free blocks of each stream for requests in it (`BlockPool` by stream, torch 2.13).
-
-    `streams` has the stream of each block; the keys of blocks are their indexes.
-    """
+    """An allocator that keeps free blocks by stream (`BlockPool`, torch 2.13). `streams` has each block's."""
 
     def __init__(
         self, streams: Sequence[int], *, limit_bytes: int | None = None, expandable_segments: bool = False

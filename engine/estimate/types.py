@@ -1,8 +1,4 @@
-"""The types of an estimate. Frozen, convertible to and from JSON; do not load torch.
-
-Everything here is predicted, nothing measured: an `Estimate` is never to be shown without that word. Bytes and
-seconds throughout; `None` means not known and never stands for zero.
-"""
+"""The types of an estimate. All is predicted, and to be shown with that word; `None` is not known, never zero."""
 
 from __future__ import annotations
 
@@ -159,7 +155,6 @@ class Estimate:
         return next((at for at in self.at if at.batch_size == batch_size), None)
 
     def taking(self, seconds: float) -> Estimate:
-        """Return the same estimate, with the seconds it took in all."""
         return replace(self, seconds=round(seconds, 3))
 
     def to_dict(self) -> dict[str, Any]:

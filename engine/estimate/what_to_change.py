@@ -1,8 +1,7 @@
 """The smallest change with which a batch size fits, and a grid of settings around it.
 
-Each combination of settings gets its own estimate from `evaluate`: it counts as fitting if it would still fit when
-everything took more than predicted, by the margin of error. First each change is tried by itself, in the order of their
-cost; pairs only where none of them is enough.
+`evaluate` estimates each combination, which has to fit with the margin of error. Single changes are tried first, by
+their cost; pairs only where none of them is enough.
 """
 
 from __future__ import annotations
@@ -57,11 +56,10 @@ class Evaluated(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Variant(Judged):
-    """One combination of settings, judged at the requested batch size.
+    """One combination of settings, judged at the requested batch size. `settings` differ from the request.
 
-    `settings` are those that differ from the request. `micro_batch_size` is None where the whole batch is one step;
-    else each micro-batch of the request is divided into `batch_size / micro_batch_size` of them. `memory_bytes` is the
-    peak of such a step. A change is advised only where it is safe.
+    `micro_batch_size` is None where the whole batch is one step; else each micro-batch of the request is divided into
+    such. `memory_bytes` is the peak of such a step.
     """
 
     label: str
@@ -83,18 +81,13 @@ class Variant(Judged):
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A combination that is impossible here, and why."""
-
     label: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class WhatToChange:
-    """What was tried. `variants` begins with the request itself; `advice` are the labels of the safe ones.
-
-    `advice` has the smallest change first. It is empty where the request itself is safe, or no variant is.
-    """
+    """What was tried, the request first. `advice` are the labels of the safe variants, the smallest change first."""
 
     scope: Scope
     batch_size: int
@@ -159,8 +152,6 @@ def what_to_change(
 
 @dataclass
 class _Tried:
-    """What was tried so far."""
-
     spec: RunSpec
     batch_size: int
     evaluate: Evaluate
@@ -193,8 +184,7 @@ class _Tried:
     def in_pieces(self, changes: Changes) -> None:
         """Judge the settings with gradient accumulation: the largest micro-batch that divides the batch and fits.
 
-        From the second micro-batch on all gradients are held while the next are made, which may raise the peak, so it
-        needs another estimate. Where no micro-batch fits without that, none does with it.
+        From the second micro-batch on all gradients are held, which may raise the peak: another estimate is needed.
         """
         alone = self._evaluated.get(changes)
         if alone is None or alone.made.safe_batch_size < 1 or self.spec.optimizer == "none" or self.batch_size == 1:

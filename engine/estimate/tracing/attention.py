@@ -1,12 +1,10 @@
 """Which attention kernel a card takes, and the call of that very kernel. Needs torch.
 
 A CPU build always takes the plain decomposition, which keeps the whole matrix of attention weights. So
-`scaled_dot_product_attention` is replaced, for the whole process, by a function that follows CUDA's order of
-choice (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp) and calls the fused operator, which then saves
-what it saves on the card. A TorchFunctionMode would do the same, but breaks activation checkpointing.
-
-Known limits: ROCm's kernels are taken to be those of a recent NVIDIA card; what a user's own settings prefer
-(`sdpa_kernel`) is not considered.
+`scaled_dot_product_attention` is replaced, for the whole process, by a function that follows CUDA's order of choice
+(aten/src/ATen/native/transformers/cuda/sdp_utils.cpp) and calls the fused operator. A TorchFunctionMode would do the
+same, but breaks activation checkpointing. Known limits: ROCm's kernels are taken to be those of a recent NVIDIA card;
+what a user's own settings prefer (`sdpa_kernel`) is not considered.
 """
 
 from __future__ import annotations
@@ -196,10 +194,7 @@ def _autocast(tensor: Tensor) -> Tensor:
 
 @contextmanager
 def as_on(family: Family, alike: set[Family] | None = None) -> Iterator[None]:
-    """Make attention use the kernels of this family's cards, in every thread.
-
-    Families that would have chosen another kernel in any call are taken out of `alike`.
-    """
+    """Make attention in every thread use this family's kernels; families that would choose otherwise leave `alike`."""
     original = functional.scaled_dot_product_attention
 
     def attention(

@@ -1,14 +1,12 @@
 """Allows fake tensors on `cuda` with any build of PyTorch, and without a card. Needs torch; Linux only.
 
-Two things prevent it. The device guard of CUDA is missing in a CPU build, and sets the device in a CUDA build, which
-creates a context on a card. PyTorch has a guard that does nothing, but uses it only to replace a guard that reports no
-devices: so such a guard is installed first. And autograd queries the CUDA hooks whether CUDA was built and has a
-context: their table of functions is replaced by a copy that answers yes and no. So the CPU build, the CUDA build
-without a card and the CUDA build on a host with cards run the same operators, and none of them calls the driver.
+Two things prevent it. A CPU build has no device guard of CUDA, and the one of a CUDA build creates a context on a card.
+PyTorch puts its do-nothing guard in place of one that reports no devices alone: such a guard is installed first.
+And autograd asks the CUDA hooks whether CUDA is built and has a context: a copy of their table answers yes and no. So
+builds with and without CUDA, and hosts with and without cards, run the same operators, and none calls the driver.
 
-Both are internals, found by the names and slots of torch 2.13. So nothing is changed in this process before a forked
-one, which may crash, has run a small training step on fake `cuda` tensors with the operators that CUDA runs. Where that
-fails the caller traces fake `cpu` tensors instead, and reports "approximate" with the reason.
+Both are internals, by the names and slots of torch 2.13. So a forked process, which may crash, first runs a small step
+on fake `cuda` tensors. Where that fails the caller traces fake `cpu` ones, and reports "approximate" with the reason.
 """
 
 from __future__ import annotations
@@ -45,8 +43,7 @@ _alive: list[Any] = []  # C++ keeps pointers into these for the life of the proc
 def obstacle() -> str | None:
     """Return why `enabled()` gives no faithful fake `cuda` tensors here; None where it does.
 
-    The first call tries it in a forked process. It must come before the first backward pass of this process, real or
-    fake, and before anything opens a card: autograd then starts its threads, one for each device that there is.
+    The first call tries it in a fork, before any backward pass or card of this process starts autograd's threads.
     """
     if not sys.platform.startswith("linux"):
         return "fake cuda tensors are known to work on Linux only"
@@ -84,8 +81,6 @@ def _try_it() -> bool:
 
 
 class _Operators(TorchDispatchMode):
-    """Notes the operators that run."""
-
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.names: list[str] = []

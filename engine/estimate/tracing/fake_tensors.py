@@ -1,10 +1,8 @@
 """Fake tensors like torch's, but faster: caches what an operator returns for tensors of a layout. Needs torch.
 
-The trace of a large model is a hundred thousand operators on a few hundred layouts. Torch caches results too, but its
-keys hold all that a compiler needs (symbols, sparse tensors), which took most of a trace's time, and it never caches
-results of other libraries' operators. A result is cached here only if one made from the cache equals it in every
-property of a tensor without data. All else is left to torch. Traces of one process share what they cached: nothing in
-it belongs to a mode, and the traces of one model repeat most of each other's operators.
+The trace of a large model is a hundred thousand operators on a few hundred layouts. Torch's own cache has keys of all
+that a compiler needs, which took most of a trace's time, and no results of other libraries' operators. A result is
+cached here only if one made from the cache equals it in every property of a tensor without data. Traces share them.
 """
 
 from __future__ import annotations
@@ -132,10 +130,7 @@ class FakeTensors(FakeTensorMode):
         return self._fake(made, layout.device)
 
     def _fake(self, made: Tensor, device: torch.device) -> Any:
-        """Do the same as `FakeTensor(self, made, device)`, whose checks and attributes take most of a result's time.
-
-        What that constructor sets is copied from one tensor that it made for this device.
-        """
+        """Do the same as `FakeTensor(self, made, device)`, faster: with attributes copied from one that it made."""
         attributes = self._attributes.get(device)
         if attributes is None:
             one = FakeTensor(self, made, device)

@@ -1,8 +1,4 @@
-"""Hides every card from a process that only predicts. Loads no torch.
-
-A context takes some hundred MiB of a card, which a measurement on it would then lack. PyTorch creates one even without
-a computation: it is enough that autograd's threads and the guards of fake tensors set their device.
-"""
+"""Hides every card from a process that only predicts: a context takes some hundred MiB of a card. Loads no torch."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 """PURE: what a stack of many equal layers allocates, from traces of the same model with a few of them.
 
-A trace with one layer more has more events only where the events of a layer repeat: in the forward pass, in the
-backward pass, in the lists of the optimizer. Three traces, one layer apart, show where. The third proves it: it must be
-what the first two predict, event by event and byte by byte. Otherwise `repeated` returns None, and every layer has to
-be traced.
+Three traces, one layer apart, show where the events of a layer repeat. The third has to be what the first two predict,
+event by event and byte by byte. Otherwise `repeated` returns None, and every layer has to be traced.
 """
 
 from __future__ import annotations
@@ -41,8 +39,7 @@ class _What(NamedTuple):
 class _Token(NamedTuple):
     """What happens at an event: an allocation, or a free with the token of its allocation.
 
-    `rank` is the place of the freed block among the live blocks of its token: from the newest, 0, 1, ..., or from the
-    oldest, -1, -2, ..., where that is nearer.
+    `rank` is the freed block's place among the live ones of its token: from the newest 0, 1, ..., or the oldest -1, ...
     """
 
     step: int
@@ -76,10 +73,7 @@ class _Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Repeated:
-    """A deep model's skeleton. Of each block: which one of the trace of `MIDDLE` layers it equals, but for more bytes.
-
-    `sums` are the indexes of its sums there.
-    """
+    """A deep model's skeleton; which block of the trace of `MIDDLE` layers each block equals, but for more bytes."""
 
     skeleton: Skeleton
     blocks: tuple[int, ...]
@@ -109,10 +103,7 @@ class Repeated:
 
 
 def repeated(few: Sequence[Recording], layers: int) -> Repeated | None:
-    """Return the model of so many layers, from traces of `FEW` layers at one batch size; None where they disagree.
-
-    The middle one is the recording, or of the model, that is then given to what is returned.
-    """
+    """Return the model of so many layers from traces of `FEW`, the middle one the base; None where they disagree."""
     try:
         return _repeated(few, layers)
     except _NotEqual:

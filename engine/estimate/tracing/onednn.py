@@ -1,7 +1,6 @@
 """The memory that a convolution on the CPU takes and frees while it runs. PURE but for the tensors' sizes.
 
-oneDNN computes in its own layout: operands are copied into it, the result is made in it and copied out again.
-These copies come from PyTorch's allocator, so a probe on the CPU counts them, but no operator returns them. Seen on
+oneDNN copies operands into its own layout, and the result out of it, in blocks that no operator returns. Seen on
 x86-64 in the events of real steps; scratch space of some hundred KB that depends on the shape is left out.
 """
 

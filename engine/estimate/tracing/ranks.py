@@ -1,12 +1,12 @@
 """Traces the step of rank 0 of several, with torch's own FSDP2, and with DDP's buckets as its reducer makes them.
 
-FSDP2 runs as it is, on the fake process group of torch: its collectives copy nothing, and their buffers are allocated
-by FSDP2 itself. In place of CUDA's streams stand numbers, because the allocator keeps the blocks of each apart. The
-weights it gathers are storages that it resizes, which no operator shows: so its two functions for that are followed.
+FSDP2 runs as it is, on the fake process group of torch, whose collectives copy nothing. In place of CUDA's streams
+stand numbers, as the allocator keeps the blocks of each apart. The weights it gathers are storages that it resizes,
+which no operator shows: its two functions for it are followed.
 
-DDP's reducer is C++ that verifies and orders buckets by reading tensors back, which fake tensors refuse. So its buckets
-are made here by its own assignment (`torch/csrc/distributed/c10d/reducer.cpp` of torch 2.13: `initialize_buckets`,
-`rebuild_buckets`, `finalize_backward`). `benchmarks/estimated_ranks.py` compares both with real tensors.
+DDP's reducer is C++ that reads tensors back, which fake tensors refuse. So its buckets are made here by its own
+assignment (`torch/csrc/distributed/c10d/reducer.cpp` of torch 2.13: `initialize_buckets`, `rebuild_buckets`,
+`finalize_backward`). `benchmarks/estimated_ranks.py` compares both with real tensors.
 """
 
 from __future__ import annotations
@@ -244,10 +244,7 @@ def _send(tensors: list[Tensor]) -> None:
 
 
 def partition(parameters: Iterable[nn.Parameter], ranks: int) -> list[list[nn.Parameter]]:
-    """Return the parameters of each rank as `ZeroRedundancyOptimizer._partition_parameters` shares them out.
-
-    The largest first, each to the rank that has the least.
-    """
+    """Share parameters among ranks as `ZeroRedundancyOptimizer` does: the largest first, to the one with the least."""
     parts: list[list[nn.Parameter]] = [[] for _ in range(ranks)]
     sizes = [0] * ranks
     for parameter in sorted(parameters, key=Tensor.numel, reverse=True):

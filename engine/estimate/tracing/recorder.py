@@ -1,9 +1,8 @@
 """Records what a training step allocates and frees, by watching every operator. Needs torch.
 
-It watches storages, so views and in-place operators count nothing; a block is freed when the last reference to its
-storage is gone, in Python or in autograd. What a kernel allocates and frees inside one operator is not seen. So two
-such allocations are added by their rules: the matrix library's workspace when a thread first multiplies, and the
-buffers of sums.
+It watches storages, so views and in-place operators count nothing; a block is freed with its storage's last reference.
+What a kernel allocates inside an operator is not seen. Two such things are added by their rules: the matrix library's
+workspace when a thread first multiplies, and the buffers of sums.
 """
 
 from __future__ import annotations
@@ -58,8 +57,7 @@ mask first (`Dropout.cu`). In frozen layers the mask is freed at once, so the or
 class Recorder(TorchDispatchMode):
     """Records one device's blocks. Enter it around the steps, and `phase(name)` around each of their phases.
 
-    `scopes` knows the module of each block. `shards` is the class of tensors that are shards of others: their operators
-    are followed where they run, on the part of this rank. `stream` gives the stream in which memory is requested.
+    Operators of the class `shards` are followed on this rank's part; `stream` gives the stream that requests memory.
     """
 
     def __init__(

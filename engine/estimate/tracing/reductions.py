@@ -1,8 +1,7 @@
 """PURE: the buffer that a sum needs on a card when several blocks of threads share the work for one result.
 
-`sum` over the rows of a matrix (the gradient of every bias) splits its input across blocks of threads if there are few
-results and many rows. Each block writes its part to a buffer from the caching allocator, which is freed when the sum is
-done: 108 MiB on an A100, whatever the model. No operator returns it, so a trace cannot see it.
+`sum` over the rows of a matrix (the gradient of every bias) has few results and many rows: each block of threads writes
+its part to a buffer, 108 MiB on an A100. No operator returns it, so a trace cannot see it.
 
 The rules are those of `setReduceConfig` and `global_memory_size` in torch 2.13, `aten/src/ATen/native/cuda/Reduce.cuh`,
 for NVIDIA; ROCm has others. Seen on a stand-in for the driver: equal to the real allocator's requests in 126

@@ -1,10 +1,8 @@
 """Traces real training steps under fake tensors: no data, no device, a second or two a step. Needs torch.
 
-It runs `TrainingStep` on the model and batch of `workloads.build`: exactly the steps of a probe. Cards are traced on
-fake `cuda` tensors; where this torch does not support those, on fake `cpu` tensors, whose operators differ somewhat (no
-fused dropout, other autocast lists). That is labelled approximate, with the reason. The CPU is traced on fake `cpu`
-tensors, which is exact. No card is opened: none is visible meanwhile.
-
+It runs `TrainingStep` on the model and batch of `workloads.build`, as a probe does. Cards are traced on fake `cuda`
+tensors; where this torch does not support those, on fake `cpu` tensors, whose operators differ somewhat (no fused
+dropout, other autocast lists): labelled approximate, with the reason. For the CPU they are exact. No card is visible.
 `python benchmarks/prediction_error.py --cpu` compares traces with the allocator's events of real steps.
 """
 
@@ -68,8 +66,7 @@ _NEEDS_DATA = (
 class Conditions:
     """How a trace is made: the device of the fake tensors and the attention kernels of the card.
 
-    `approximate_because` is why fake tensors on `cpu` stand in for a card's; None where they do not. `sharded_over` are
-    the ranks of a group that has to stand while FSDP2 is traced.
+    `approximate_because`: why `cpu` stands in for a card, if so; `sharded_over`: ranks of the group of an FSDP2 trace.
     """
 
     method: Method
@@ -92,10 +89,7 @@ def conditions_for(gpu: Gpu | None, precision: str) -> Conditions:
 
 
 def memory_model(spec: RunSpec, gpu: Gpu | None, alike: set[attention.Family] | None = None) -> MemoryModel:
-    """Return what the steps of `spec` allocate, at any batch size. `gpu` None: by the CPU's rules.
-
-    Families of cards for which the model would differ are removed from `alike`.
-    """
+    """Return what the steps allocate at any batch size, on a CPU without `gpu`; families that differ leave `alike`."""
     _prepare(spec, gpu)
     conditions = _conditions_of(spec, gpu)
     if gpu is None and spec.workload.architecture == "cnn" and torch.backends.cpu.get_cpu_capability() != _KNOWN_CPU:
@@ -106,7 +100,7 @@ def memory_model(spec: RunSpec, gpu: Gpu | None, alike: set[attention.Family] | 
 
 
 def model_of_one_size(spec: RunSpec, gpu: Gpu | None) -> MemoryModel:
-    """Return what the steps allocate at the sizes that are requested, traced one by one: for one size a third of it."""
+    """Return what the steps allocate at requested sizes, traced one by one: for one size a third of the work."""
     _prepare(spec, gpu)
     conditions, count = _conditions_of(spec, gpu), _equal_layers(spec)
 
@@ -126,10 +120,7 @@ def _conditions_of(spec: RunSpec, gpu: Gpu | None) -> Conditions:
 
 
 def _equal_layers(spec: RunSpec) -> int | None:
-    """Return the number of layers where a few of them tell what all allocate, for less work; else None.
-
-    DDP's buckets and the ranks' shares of the state are filled by size, and not layer by layer.
-    """
+    """Return how many layers a few of them stand for, or None. DDP and ZeRO-1 fill buckets and shares by size."""
     differ = spec.frozen_blocks is not None or layers.names_a_layer(spec.lora_targets or "")
     differ = differ or spec.strategy in (DDP, ZERO1)
     count = None if differ else equal_layers(spec)
@@ -183,8 +174,7 @@ def _prepare(spec: RunSpec, gpu: Gpu | None) -> None:
 def step_maker(spec: RunSpec, layer_count: int | None = None) -> MakeStep:
     """Return a function that makes the step to trace: with the same memory as the real one, and faster to trace.
 
-    Random weights have the shapes of trained ones, and all micro-batches from the second on allocate the same. With
-    `layer_count` the model has only so many layers.
+    Random weights have the shapes of trained ones, and all micro-batches from the second on allocate the same.
     """
     untrained = replace(spec, pretrained=False, accumulation_steps=min(spec.accumulation_steps, TRACED_MICRO_BATCHES))
     optimizer_class(spec.optimizer)  # a library imported during a trace would get fake tensors as constants
@@ -266,10 +256,7 @@ def _without_tables() -> Iterator[None]:
 
 
 def _rows_of_one_sequence(step: TrainingStep) -> AbstractContextManager[Any]:
-    """Tell transformers that rows are not packed, where they are not: it cannot see that in positions without data.
-
-    Otherwise it would make a mask, which on a card also rules out the kernel that a real step uses.
-    """
+    """Tell transformers that rows are not packed: without data it makes a mask, which rules out a kernel."""
     masking = sys.modules.get("transformers.masking_utils")
     if masking is None or "position_ids" in step.built.make_batch(1):
         return nullcontext()
