@@ -1,8 +1,4 @@
-"""PURE: the configurations of DeepSpeed and torchtitan for a training.
-
-A test reads them with DeepSpeed's configuration class and torchtitan's dataclass. Neither trains in the tests, because
-DeepSpeed compiles an extension before its first step and torchtitan has its own models.
-"""
+"""PURE: the configurations of DeepSpeed and torchtitan for a training. Tests read them with the libraries' classes."""
 
 from __future__ import annotations
 

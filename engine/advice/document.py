@@ -1,8 +1,4 @@
-"""PURE: the whole advice as data: the pairs of a global batch, the learning rate, the evidence, and the code.
-
-Command line, pages and API show the same document. Nothing in it changes a setting silently: what the reader has to
-decide is named.
-"""
+"""PURE: the whole advice as data, which command line, pages and API show. What the reader has to decide is named."""
 
 from __future__ import annotations
 
@@ -95,10 +91,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What the advice rests on: a spec, the size that no micro-batch exceeds, and what was measured of the sizes.
-
-    `micro_batches` and `ranks` are those of the optimizer step that was measured or estimated.
-    """
+    """What the advice rests on. `most` is the size that no micro-batch exceeds; `micro_batches` those of the step."""
 
     kind: str
     spec: Mapping[str, Any]
@@ -113,11 +106,7 @@ class Basis:
 
     @property
     def gradients_bytes(self) -> int | None:
-        """Return what all gradients add to the measured memory under accumulation; None where it is not known.
-
-        Nothing where the measured training accumulated itself. Not known of a command, of adapters, and of a model that
-        is unknown or was not counted.
-        """
+        """Return what accumulation adds to the measured memory; None for a command, adapters, an unknown model."""
         if self.micro_batches > 1:
             return 0
         workload = stored_workload(self.spec)
@@ -129,10 +118,7 @@ class Basis:
 
 
 def basis_of_result(result: RunResult, training: Training | None = None) -> Basis | None:
-    """Return the basis of a measured result: its recommended size, else the largest that keeps the reserve.
-
-    None where it has neither. `training` is what a command or a function consumed.
-    """
+    """Return a result's basis: its recommended size, else the largest that keeps the reserve; None without either."""
     chosen = result.recommended or result.largest_with_reserve
     if chosen is None:
         return None

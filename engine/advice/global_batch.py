@@ -1,8 +1,4 @@
-"""PURE: micro-batch x accumulation pairs that make a requested global batch exactly.
-
-A global batch is the samples of one optimizer step: micro-batch x accumulation steps x devices. It is never rounded:
-where no pair has a sensible micro-batch, the nearest global batches that have one are suggested.
-"""
+"""PURE: the pairs of micro-batch x accumulation for exactly a global batch, or the nearest batches with a pair."""
 
 from __future__ import annotations
 
@@ -22,10 +18,7 @@ MAX_GLOBAL_BATCH_SIZE, MAX_DEVICES = 16_777_216, 65_536
 
 @dataclass(frozen=True, slots=True)
 class MeasuredMemory:
-    """The measured memory by size, the bytes allowed, and the bytes of all gradients.
-
-    `gradients_bytes` None: unknown, for example for adapters.
-    """
+    """The measured memory by size, the bytes allowed, and those of all gradients: None if unknown, as of adapters."""
 
     points: Mapping[int, Point]
     limit_bytes: int
@@ -38,10 +31,9 @@ class MeasuredMemory:
         return None if taken is None else math.ceil(taken)
 
     def holds_all_gradients_too(self, batch_size: int) -> bool | None:
-        """Whether this size fits together with the gradients of earlier micro-batches; None where that is unknown.
+        """Whether this size fits with the gradients of earlier micro-batches; None where that is unknown.
 
-        With accumulation they stay in memory during the next forward pass. A measured step clears them before that, so
-        accumulation adds at most all of them.
+        A measured step clears them before its forward pass, so accumulation adds at most all of them.
         """
         taken = self.of(batch_size)
         if taken is None or self.gradients_bytes is None:

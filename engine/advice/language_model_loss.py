@@ -9,10 +9,7 @@ from ..settings.loop_settings import RECOMPUTED, LoopSettings
 
 @dataclass(frozen=True, slots=True)
 class LanguageModelLoss:
-    """How the loss is computed, where it is not the one that the model returns.
-
-    `is_capped`: the model caps its logits; `is_scaled`: it divides them first.
-    """
+    """How the loss is computed in place of the model's own. The model caps its logits, or divides them first."""
 
     settings: LoopSettings
     is_capped: bool

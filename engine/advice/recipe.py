@@ -111,7 +111,6 @@ class Recipe:
         return LanguageModelLoss(self.loop, is_capped, is_scaled) if self.loop.has_own_loss else None
 
     def optimizer_call(self, parameters: str) -> str:
-        """Write the optimizer of the run, with the reader's learning rate."""
         options = "".join(f", {name}={value!r}" for name, value in self.torch_optimizer.options.items())
         return f"{self.torch_optimizer.path}({parameters}, lr=learning_rate{options})"
 

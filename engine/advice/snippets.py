@@ -1,8 +1,4 @@
-"""PURE: the code of a training, for the libraries that people train with.
-
-A test runs each snippet with the installed library: tests/engine/advice. Its first line names what the reader has to
-provide, such as the learning rate.
-"""
+"""PURE: the code of a training, for each library. Tests run it. Its first line names what the reader has to provide."""
 
 from __future__ import annotations
 

@@ -12,10 +12,7 @@ from .document import Basis, basis_of_estimate, basis_of_result
 
 
 def basis_of(document: object, gpu: str | None = None) -> Basis:
-    """Read a document. Raises SpecError where it is none of these, or holds no size.
-
-    `gpu` is the id of the card, for a document with the estimates of several.
-    """
+    """Read a document, of several cards the one of `gpu`. Raises SpecError where it holds no size."""
     try:
         found = read_result(result_in(document, "result"))
     except ValueError as exc:

@@ -40,8 +40,6 @@ from .training import impossible_training
 
 @dataclass(frozen=True, slots=True)
 class CommandFacts(SizeFacts):
-    """The facts of a command, or of a function."""
-
     spec: TuneSpec | FunctionSpec
 
     spec_members: ClassVar = ("model", "device", "batch", "current_batch_size", "max_batch_size", "compare_speed")
@@ -111,11 +109,9 @@ class CommandFacts(SizeFacts):
         return self.training.ranks > 1 and not self.spec.emulated_ranks
 
     def _has_too_few_starts(self, batch_size: int) -> bool:
-        """Whether a size has fewer starts than prove anything of ranks."""
         return sum(p.batch_size == batch_size for p in self.searched) < STARTS_OF_RANKS
 
     def _with_steps(self, boundary: Boundary) -> Boundary:
-        """Return the boundary with the steps that its largest size trained."""
         made = [p.steps for p in self.searched if p.fits and p.batch_size == boundary.largest_batch_size]
         return replace(boundary, soak_steps=max(made, default=0))
 
@@ -148,14 +144,14 @@ class CommandFacts(SizeFacts):
         return MEMORY_STEPS
 
     def samples_of_a_step(self, probe: Probe) -> int:
-        """Return those of the nearest number of whole batches."""
+        """Return the samples of the nearest number of whole batches."""
         batches = round((probe.samples_per_second or 0) * (probe.step_seconds or 0) / max(probe.batch_size, 1))
         if probe.batch_size == self.stored.boundary.largest_batch_size:
             batches = self.training.micro_batches * self.training.ranks
         return probe.batch_size * max(batches, 1)
 
     def micro_batches(self, batch_size: int, unknown: int) -> int:
-        """Return those of the start that measured the size's memory; `unknown` where that timed no step."""
+        """Return the batches of a step in the start that measured the size; `unknown` where no step was timed."""
         own = [p for p in self.untimed if p.batch_size == batch_size]
         samples = [(p.samples_per_second or 0.0) * (p.step_seconds or 0.0) for p in own]
         return max((round(each / batch_size) for each in samples), default=0) or unknown

@@ -31,10 +31,7 @@ T = TypeVar("T")
 
 
 def check_limits(document: Any) -> None:
-    """Raise SpecError for what no result contains: too many or too long values, deep nesting, bad numbers.
-
-    Iterative, because a document may be deeper than Python's stack.
-    """
+    """Raise SpecError for too many or too long values, bad numbers, or nesting, which may be deeper than the stack."""
     if not isinstance(document, Mapping):
         raise SpecError("result", "must be a JSON object")
     waiting: list[tuple[str, str, Any, int]] = [("result", "result", document, 0)]

@@ -30,8 +30,6 @@ from .size_facts import SizeFacts, ended_at
 
 @dataclass(frozen=True, slots=True)
 class MeasurementFacts(SizeFacts):
-    """The facts of a measurement."""
-
     spec: RunSpec
 
     spec_members: ClassVar = (
@@ -113,10 +111,7 @@ class MeasurementFacts(SizeFacts):
 
 
 def _soaks(probes: Sequence[Probe]) -> Iterator[list[Probe]]:
-    """Yield the soaks that may have counted: the last one of each size, then the same without a last one that failed.
-
-    A soak is repeated where others held memory, and the last one of its size counts, unless time ended during it.
-    """
+    """Yield the soaks that may count: each size's last, then without a failed last one: time may have ended in it."""
     counted = list({p.batch_size: p for p in probes}.values())
     yield counted
     if counted and not counted[-1].fits:

@@ -37,7 +37,6 @@ _MOST_SAMPLES_PER_SECOND = BATCH_SIZE_MOST * MOST_RANKS / LEAST_STEP_SECONDS
 
 
 def impossible_figures(facts: SizeFacts) -> Iterator[Impossible]:
-    """Yield the impossible figures of the device, of each probe, and of the probes together."""
     yield from impossible_device(facts.device, facts.spec)
     for number, probe in enumerate(facts.probes):
         path = f"probes[{number}]"

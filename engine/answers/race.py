@@ -1,7 +1,4 @@
-"""PURE: the answer of a race, of settings or of somebody's own script, worked out from its rounds.
-
-The lines to paste in a script are written from the facts of today's training, never taken from the document.
-"""
+"""PURE: the answer of a race, worked out from its rounds. Lines to paste are written from facts, never read from it."""
 
 from __future__ import annotations
 
@@ -43,10 +40,7 @@ _STARTS_OF_TODAY = 2
 
 
 def answer_of_race(document: Mapping[str, Any]) -> Raced:
-    """Return the race with all that follows from its rounds, and from what was measured of each row.
-
-    Raises SpecError for a malformed one, and ImpossibleFiguresError.
-    """
+    """Return the race with all that its rounds and rows imply. Raises SpecError and ImpossibleFiguresError."""
     stored = read_facts(Raced, document)
     spec = FasterSpec.from_dict({**stored.spec.to_dict(), "device": stored.device.device})
     today = spec.run_spec()
@@ -69,10 +63,7 @@ def answer_of_race(document: Mapping[str, Any]) -> Raced:
 
 
 def answer_of_own_race(document: Mapping[str, Any]) -> OwnRaced:
-    """Return the race with all that follows from its rounds, and from what was measured of each row.
-
-    Raises SpecError for a malformed one, also of an older form, and ImpossibleFiguresError.
-    """
+    """Return the race with all that it implies. Raises SpecError, also of an older form, and ImpossibleFiguresError."""
     if "facts" not in document:
         raise SpecError("facts", _NOT_KEPT)
     stored = read_facts(OwnRaced, document)
@@ -139,7 +130,6 @@ def _facts(stored: OwnRaced) -> Facts:
 
 
 def _impossible_of_settings(stored: Raced, race: RaceOfSettings) -> Iterator[Impossible]:
-    """Yield what no machine can have measured."""
     today = race.today
     yield from within("cores", stored.cores, 1, MOST_CORES)
     yield from within("own_difference", stored.own_difference, 0, math.inf)
@@ -162,7 +152,6 @@ def _not_offered(found: Raced) -> Iterator[Impossible]:
 
 
 def _impossible_of_script(stored: OwnRaced, race: RaceOfScript) -> Iterator[Impossible]:
-    """Yield what no machine can have measured."""
     spec, today, capacity = race.spec, stored.today, stored.device.capacity_bytes
     if (limit := stored.device.limit_bytes) is not None:
         yield Impossible("device.limit_bytes", limit, None)
@@ -209,10 +198,7 @@ def _figures(path: str, memory_bytes: int | None, numbers: Numbers | None, most_
 def _rounds(
     stored: AnyRace, raced: Mapping[str, Field], least_samples: int, most_samples: int, *, block_seconds: float = 0.0
 ) -> Iterator[Impossible]:
-    """Yield what cannot have been timed: each block made a step of so many samples at least.
-
-    Raises SpecError for what did not race.
-    """
+    """Yield what cannot have been timed, by the fewest samples of a step. Raises SpecError for what did not race."""
     most = most_samples / LEAST_STEP_SECONDS
     for name, racing in raced.items():
         for number, each in enumerate(getattr(stored, name)):

@@ -42,11 +42,7 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFacts:
-    """The facts of a search as a document has them.
-
-    `boundary` is how the run says that its search ended: which of the ends that its probes allow it was. Where it was
-    not certified, the run had a reason that may stand in no probe, as a training that varies.
-    """
+    """The facts of a search as a document has them. `boundary` says which end it was of those its probes allow."""
 
     spec: StoredSpec
     device: DeviceFacts
@@ -170,10 +166,7 @@ class SizeFacts(ABC):
 
 
 def ended_at(probes: Sequence[Probe], maximum: int, rule: AllowedSizes | None = None) -> Found | None:
-    """Return where the search ended, by the rule of `search.unguided`; None where it did not end.
-
-    With the rule of a script the next size is the next that it allows, and what its own errors ended does not count.
-    """
+    """Return where the search ended, by `search.unguided` and the sizes that `rule` allows; None where it did not."""
     if rule is not None:
         failed = failed_by_rule(rule, probes)
         probes = [p for p in probes if p.batch_size not in failed]

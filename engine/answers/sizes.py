@@ -23,10 +23,7 @@ from .size_facts import SizeFacts
 
 
 def answer_of_sizes(kind: type[SizeFacts], document: Mapping[str, Any]) -> Measured:
-    """Return the result with all that follows from its facts.
-
-    Raises SpecError for a malformed one, and ImpossibleFiguresError.
-    """
+    """Return the result with all that its facts imply. Raises SpecError and ImpossibleFiguresError."""
     facts = kind.read(document)
     stored = facts.stored
     refuse(impossible_figures(facts))
@@ -53,10 +50,7 @@ def answer_of_sizes(kind: type[SizeFacts], document: Mapping[str, Any]) -> Measu
 
 
 def boundary_of(facts: SizeFacts) -> Boundary:
-    """Return the end that the run says, of those that the probes allow; where that is none of them, the nearest.
-
-    Several are possible where time may have ended earlier. The certificate is the probes' own; a run may claim less.
-    """
+    """Return the end as the run says, or the nearest one by its probes. A run may claim less than its probes prove."""
     ended = facts.stored.boundary
 
     def distance(possible: Boundary) -> tuple[bool, bool, bool]:

@@ -1,7 +1,4 @@
-"""PURE: finds what a tuned command cannot have consumed, by its starts.
-
-Tokens, waiting for data and the facts of a whole run were measured within the starts, and are in no probe.
-"""
+"""PURE: finds what a tuned command cannot have consumed, by its starts; tokens and waiting are in no probe."""
 
 from __future__ import annotations
 
@@ -24,10 +21,7 @@ MOST_SHOWN = 20
 def impossible_training(
     facts: SizeFacts, training: Training, boundary: Boundary, catalogue: Mapping[str, Any] | None
 ) -> Iterator[Impossible]:
-    """Yield the figures of `training` that differ from those of the starts, or from the catalogue's model of a command.
-
-    `catalogue` has its settings; None for a training of somebody's own.
-    """
+    """Yield figures of `training` that contradict its starts, or the settings of `catalogue`, None for own scripts."""
     starts = facts.untimed
     blocks = sum(len(each.blocks) for each in facts.stored.speed_rounds)
     # those that time blocks are last; of a whole run each size has one more, and one start may watch a pass

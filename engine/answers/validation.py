@@ -36,10 +36,9 @@ _FINDING_MOST = 330
 
 
 def answer_of_validation(document: Mapping[str, Any]) -> Validated:
-    """Return the validation with its checks made from its figures.
+    """Return the validation with its checks made from its figures. Raises SpecError and ImpossibleFiguresError.
 
     The agreement of gradients and why a check was not made follow from no figure: they are as the run says.
-    Raises SpecError for a malformed document, and ImpossibleFiguresError.
     """
     stored = read_facts(Validated, document)
     spec = ValidationSpec.from_dict(stored.spec.to_dict())

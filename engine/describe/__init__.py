@@ -1,4 +1,1 @@
-"""What is said of a result, a probe and an estimate, in plain words. The command line and the pages lay it out.
-
-All of it is pure, and needs neither torch nor Django.
-"""
+"""What is said of a result, a probe and an estimate, in plain words, for command line and pages. All of it is pure."""

@@ -10,10 +10,7 @@ WORDS_MOST = 17
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The sentence in three parts, so that a page can colour the recommended size, and its notes.
-
-    `batch_size` is None where none is recommended.
-    """
+    """The sentence in three parts, so that a page can colour the recommended size, if there is one, and its notes."""
 
     before: str
     batch_size: int | None = None

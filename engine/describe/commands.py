@@ -16,10 +16,7 @@ _LEFT_OUT = frozenset({"model", "device", "time_budget_seconds", "like", "commun
 
 
 def measure_command(spec: Mapping[str, Any], program: str = INSTALLED) -> str:
-    """Write "memorymark measure bert --precision bf16"; empty for a config, which comes from a file that is not here.
-
-    Only what differs from the defaults is written, so that the line stays readable.
-    """
+    """Write "memorymark measure bert --precision bf16", without defaults; empty for a config, which is in a file."""
     if spec.get("config"):
         return ""
     options = setting_options(spec, (name for name in SETTINGS if name not in _LEFT_OUT))

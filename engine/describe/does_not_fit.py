@@ -50,8 +50,7 @@ def refusing_probe(probes: Iterable[Probe], batch_size: int | None) -> Probe | N
 def describe_need(refusal: Probe | None, limit_bytes: int) -> str | None:
     """Say how much memory was needed and available, as far as known; None where nothing is known.
 
-    On a CPU the step runs to its end, so its peak is known: a lower bound, because a later step may need more. From an
-    allocator that refuses, only the last request and the bytes reserved before it are known.
+    On a CPU the peak is a lower bound: a later step may need more. Of an allocator only the last request is known.
     """
     if refusal is None or refusal.outcome is not Outcome.OUT_OF_MEMORY:
         return None

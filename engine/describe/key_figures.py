@@ -18,10 +18,7 @@ CENT = 0.01
 
 @dataclass(frozen=True, slots=True)
 class KeyFigure:
-    """One of the three: a word or a number, and what it refers to.
-
-    `is_known`: it is a finding, not a gap. `tone` is waste or gain.
-    """
+    """A word or a number, and what it refers to. `is_known`: it is a finding, not a gap. `tone` is waste or gain."""
 
     title: str
     value: str
@@ -31,10 +28,7 @@ class KeyFigure:
 
 
 def key_figures(result: RunResult, savings: Savings | None = None) -> tuple[KeyFigure, ...]:
-    """Return what is lost today, which size to use, and what that saves; none where no size was searched or trained.
-
-    The saving follows the run's own assumptions or those given.
-    """
+    """Return what is lost today, which size to use, and what that saves, by `savings` or the run's own assumptions."""
     if result.largest is None or result.spec.check_batch_size is not None:
         return ()
     figures = (_lost(result), _use(result), _saves(result, savings or result.savings))

@@ -49,10 +49,7 @@ class Timed(Protocol):
 
 
 def shown_throughput(probe: Timed) -> float | None:
-    """Return the throughput; None where the size did not train or its step times were not steady.
-
-    Readers divide the figures that stand below each other, and such a quotient says nothing of the sizes.
-    """
+    """Return the throughput of steady steps, else None: readers divide figures that stand below each other."""
     is_known = Outcome(probe.outcome) is Outcome.FITS and probe.timing_is_steady is not False
     return probe.samples_per_second if is_known else None
 

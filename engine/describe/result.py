@@ -1,7 +1,4 @@
-"""PURE: a result in words: the answer in one sentence with its notes, what is lost today, and where the time went.
-
-A size is advised only where compared speeds recommend it. The largest size that keeps the reserve is called just that.
-"""
+"""PURE: a result in words: the answer in one sentence with its notes, what is lost today, and where the time went."""
 
 from __future__ import annotations
 
@@ -34,10 +31,7 @@ def answer_of(result: RunResult) -> Answer:
 
 
 def _answer_of(result: RunResult) -> Answer:
-    """Write "Use batch size 56: 1.14x as fast as your 32 (...).".
-
-    Where no size is recommended it says how far the training reaches, and why none is.
-    """
+    """Write "Use batch size 56: 1.14x as fast as your 32 (...).", or how far the training reaches and why none."""
     size, today, known = result.recommended, result.current_batch_size, speed_of(result)
     if size is None:
         return _none_recommended(result, known)

@@ -1,8 +1,4 @@
-"""PURE: what may make a larger batch of somebody's own script fit, by the phase of its peak and what grows with it.
-
-The settings of a script are unknown, so nothing is estimated: each change comes with its cost, each group of them with
-the memory that it acts on.
-"""
+"""PURE: what may make a larger batch of an own script fit, by the phase of its peak. Costs are named, not estimated."""
 
 from __future__ import annotations
 
@@ -47,10 +43,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class ScriptChanges:
-    """What to try for a larger batch, each change with its cost; `phase` is that of the peak, None where unknown.
-
-    `of_the_batch` act on what grows with the batch, `of_the_model` on parameters, gradients and optimizer state.
-    """
+    """What to try for a larger batch, each change with its cost; `phase` is that of the peak, None where unknown."""
 
     phase: str | None
     split: Split | None
@@ -76,10 +69,7 @@ def script_changes(probes: Iterable[Probe]) -> ScriptChanges | None:
 
 
 def _split(fitting: dict[int, Probe]) -> Split | None:
-    """Split the largest peak by a smaller size that peaks in the same phase; None without such a size.
-
-    The peak against the batch size is a line only as long as it stays in one phase.
-    """
+    """Split the largest peak by a smaller size's in the same phase, in which peaks lie on a line; None without one."""
     if not fitting:
         return None
     size = max(fitting)

@@ -67,10 +67,7 @@ def speed_of(result: RunResult) -> KnownSpeed:
 
 
 def claim_in(result: RunResult) -> SpeedClaim:
-    """Return what is claimed of the speed-up; results of earlier builds claim a figure wherever there is one.
-
-    A reported document may leave out the interval that its claim rests on: then nothing is claimed.
-    """
+    """Return what is claimed; of earlier builds a figure if any, and nothing where a document lacks its interval."""
     speed = result.speed
     if speed is None or speed.is_measurable:
         return SpeedClaim.FIGURE

@@ -56,8 +56,6 @@ class EstimatedCard(Estimate, ReadBack):
 
 @dataclass(frozen=True, slots=True)
 class StoredFrontier(Frontier, ReadBack):
-    """A `Frontier` as it was stored."""
-
     spec: StoredSpec  # type: ignore[assignment]  # has the same members
 
 
@@ -70,10 +68,7 @@ _PARTS: Parts = {
 
 @dataclass(frozen=True, slots=True)
 class Estimated:
-    """The estimates of a run, one for each card. What was not requested besides them is None.
-
-    `smallest_gpu` is the card with the least memory that trains today's size with the margin; None for one card.
-    """
+    """The estimates of a run by card. `smallest_gpu` is the smallest that trains today's size; None for one card."""
 
     estimates: tuple[EstimatedCard, ...]
     what_to_change: WhatToChange | None = None
@@ -101,7 +96,6 @@ class Estimated:
         return replace(made, **parts)
 
     def recorded_facts(self) -> dict[str, Any]:
-        """Return what is known of the first card and the software."""
         gpu, versions = self.estimates[0].gpu, self.estimates[0].versions
         return {"device_name": gpu.name, "capacity_bytes": gpu.total_bytes, **versions}
 

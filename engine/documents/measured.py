@@ -38,10 +38,7 @@ _OF_THE_DEVICE = ("capacity_bytes", "driver", "compute_capability", "is_shared",
 
 @dataclass(frozen=True, slots=True)
 class Measured(RunResult):
-    """A `RunResult` as it is stored, and with its `training` a `TuneResult`: None for a model of the catalogue.
-
-    `unreadable` names the parts that were left out because they cannot be read.
-    """
+    """A `RunResult` as it is stored, with a script's `training`. `unreadable` names parts that cannot be read."""
 
     spec: StoredSpec
     estimate: EstimatedCard | None = None  # type: ignore[assignment]  # read, in place of its document
@@ -144,10 +141,7 @@ class Measured(RunResult):
 
     @property
     def roles(self) -> dict[str, int | None]:
-        """The batch size of each role in the result; none is called the fastest beside a timed size of a higher figure.
-
-        The fastest is the smallest whose speed cannot be told from the highest: nobody may read it as the highest.
-        """
+        """The batch size of each role. `fastest` is None where a timed size has a higher figure, lest it mislead."""
         points = {"recommended": self.recommended, "fastest": self.fastest, "largest": self.largest}
         roles = {role: None if point is None else point.batch_size for role, point in points.items()}
         timed = [p for p in self.probes if p.purpose is Purpose.TIMING and p.samples_per_second is not None]

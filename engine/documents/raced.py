@@ -31,8 +31,6 @@ class RaceRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raced(FasterResult, WithoutSizes):
-    """A `FasterResult` as it is stored."""
-
     spec: StoredSpec  # type: ignore[assignment]  # has the same members
 
     is_of_command: ClassVar[bool] = False
@@ -67,8 +65,6 @@ class Raced(FasterResult, WithoutSizes):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnRaced(OwnRaceResult, WithoutSizes):
-    """An `OwnRaceResult` as it is stored."""
-
     spec: StoredSpec  # type: ignore[assignment]  # has the same members
 
     is_of_command: ClassVar[bool] = True

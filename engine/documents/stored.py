@@ -20,10 +20,7 @@ _MISSING = re.compile(r"Object missing required field `(\w+)`")
 
 
 class StoredSpec(dict[str, Any]):
-    """A spec as its document has it. Its members are attributes too, as those of a spec of today are.
-
-    A setting that is newer than the document has its default.
-    """
+    """A spec as its document has it, its members as attributes. A setting newer than the document has its default."""
 
     model: str
     device: str
@@ -119,7 +116,6 @@ class WithoutSizes(ReadBack):
     what_to_change: ClassVar[None] = None
 
     def recorded_facts(self) -> dict[str, Any]:
-        """Return what is known of the device and the software."""
         return {"device_name": self.device.name, "capacity_bytes": self.device.capacity_bytes, **self.environment}
 
 

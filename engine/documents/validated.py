@@ -10,8 +10,6 @@ from .stored import StoredSpec, WithoutSizes
 
 @dataclass(frozen=True, slots=True)
 class Validated(ValidationResult, WithoutSizes):
-    """A `ValidationResult` as it is stored."""
-
     spec: StoredSpec  # type: ignore[assignment]  # has the same members
 
     def check(self) -> None:

@@ -1,9 +1,9 @@
 """PURE: an estimate with its 95 % interval, from rounds that were measured side by side.
 
-In a round every batch size runs one block, in random order. Other work on the machine disturbs both sizes of a pair
-with the same probability, so the logarithm of their ratio is distributed symmetrically around the truth. That symmetry
-is all that the signed-rank interval requires: no normal distribution, no steady machine. It is exact from six rounds
-on, needs no random numbers, and up to 29 % of outlying rounds do not move it far.
+In a round every batch size runs one block, in random order. Other work disturbs both sizes of a pair with the same
+probability, so the logarithm of their ratio is distributed symmetrically around the truth. The signed-rank interval
+requires no more: no normal distribution, no steady machine. It is exact from six rounds on, needs no random numbers,
+and up to 29 % of outlying rounds do not move it far.
 """
 
 from __future__ import annotations
@@ -47,10 +47,7 @@ class Interval:
 
 
 def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
-    """Compute the centre of symmetry of `values` (Hodges-Lehmann) with its signed-rank interval.
-
-    With fewer values than the confidence asks for, the interval is their whole range.
-    """
+    """Compute the Hodges-Lehmann centre of `values` with its signed-rank interval; of too few values, their range."""
     ordered = sorted(values)
     means = sorted((a + b) / 2 for i, a in enumerate(ordered) for b in ordered[i:])
     cut = _cut(len(ordered), confidence)

@@ -1,7 +1,6 @@
-"""PURE: what fills the memory at one moment, by module, kind and phase.
+"""PURE: what fills the memory when an allocation is refused, or at the peak, by module, kind and phase.
 
-The moment is that of the allocation that was refused; where nothing was refused, the peak. The bytes of the entries add
-up to `total_bytes` exactly: what cannot be attributed is a separate entry, of kind "unattributed".
+The bytes of the entries add up to `total_bytes` exactly: an entry of kind "unattributed" has the rest.
 """
 
 from __future__ import annotations
@@ -118,21 +117,18 @@ class MemoryBreakdown:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> MemoryBreakdown:
-        """Read it. Raises ValueError, also for a kind that has no name."""
+        """Read a breakdown. Raises ValueError, also for a kind that has no name."""
         return from_json(cls, data).of_known_kinds()
 
     def of_known_kinds(self) -> MemoryBreakdown:
-        """Return it. Raises ValueError for a kind that has no name."""
+        """Return this breakdown. Raises ValueError for a kind that has no name."""
         if unknown := {entry.kind for entry in self.entries} - CONTENT_LABELS.keys():
             raise ValueError(f"unknown kind {min(unknown)!r}")
         return self
 
 
 def entries_of(blocks: Iterable[LiveBlock], total_bytes: int) -> tuple[Entry, ...]:
-    """Join blocks of the same kind, layer and phase, largest first; the rest of `total_bytes` is unattributed.
-
-    Raises ValueError where the blocks hold more than the total: then one of them was not live.
-    """
+    """Join blocks of one kind, layer and phase; the rest is unattributed. Raises ValueError for more than the total."""
     entries = _joined(_of_modules(blocks))
     missing = total_bytes - sum(entry.size_bytes for entry in entries)
     if missing < 0:
@@ -183,10 +179,7 @@ def _shortened(entries: Sequence[Entry]) -> tuple[Entry, ...]:
 
 
 def layer_pattern(module: str | None) -> str | None:
-    """Write "h.3.mlp" as "h.*.mlp"; where a path has several numbers, the first one stays.
-
-    So "stages.0.layers.2.conv" becomes "stages.0.layers.*.conv": layers of a stage are alike, stages are not.
-    """
+    """Write "h.3.mlp" as "h.*.mlp", but "stages.0.layers.2" as "stages.0.layers.*": only layers are alike."""
     if module is None:
         return None
     parts = module.split(".")
@@ -206,7 +199,6 @@ def by_kind(breakdown: MemoryBreakdown) -> dict[str, int]:
 
 
 def describe(breakdown: MemoryBreakdown) -> str:
-    """Describe the moment in one sentence, and name what held most of the memory."""
     kinds = sorted(by_kind(breakdown).items(), key=lambda item: -item[1])
     parts = [f"{CONTENT_LABELS[kind]} {_share(size, breakdown)}" for kind, size in kinds[:3]]
     return f"{describe_moment(breakdown)} Most of it, by kind: {', '.join(parts)}."

@@ -1,7 +1,4 @@
-"""What came out: one probe, the boundary, the whole result. Frozen, and JSON at the edges.
-
-Bytes and seconds throughout. `None` means not measured; it never stands for zero.
-"""
+"""What came out: one probe, the boundary, the whole result. Bytes and seconds; `None` is not measured, never zero."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A result in a file of its own: written whole or not at all, whatever dies meanwhile, and read again.
-
-What is read may come from anybody: a result alone, a result file, or a run or its result as the portal's API has it.
-"""
+"""A result in a file of its own, written whole or not at all. What is read may come from anybody: see `result_in`."""
 
 from __future__ import annotations
 
@@ -19,8 +16,6 @@ _OF_A_PORTAL = frozenset({"origin", "reported_from", "is_trusted"})
 
 
 class Document(Protocol):
-    """A result that can be written."""
-
     def to_dict(self) -> dict[str, Any]: ...
 
 
@@ -29,10 +24,7 @@ def write_result(path: Path, exit_status: int, result: Document, *, mode: int = 
 
 
 def write_content(path: Path, content: Mapping[str, Any], *, mode: int = 0o666) -> None:
-    """Write, force to the disk, rename, force the rename to the disk. Raises OSError when one of them fails.
-
-    `mode` is that of the new file, less the umask.
-    """
+    """Write, force to the disk, rename, force the rename to the disk. Raises OSError. The umask applies to `mode`."""
     partial = Path(f"{path}.partial")
     with open(partial, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, mode)) as file:
         file.write(json.dumps(content))

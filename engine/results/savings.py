@@ -11,8 +11,6 @@ _HOUR_SECONDS, _MILLION = 3_600, 1_000_000
 
 
 def waste(capacity_bytes: int, current: Point | None, recommended: Point | None) -> Waste:
-    """Compute capacity minus the memory used, at today's and at the recommended batch size."""
-
     def unused(point: Point | None) -> int | None:
         if point is None or point.memory_bytes is None:
             return None
@@ -36,10 +34,7 @@ def cost_per_million_samples_usd(price_per_hour_usd: float | None, samples_per_s
 
 
 def savings(spec: SearchSpec, speedup: Interval | None, *, is_bound: bool = False) -> Savings:
-    """Compute the savings of a run, under its own assumptions.
-
-    `is_bound`: only a lower bound of the speed-up is claimed, so only the ends of the savings are given, no figure.
-    """
+    """Compute the savings by the run's assumptions; where the speed-up `is_bound`, only their ends, no figure."""
     return savings_assuming(
         speedup.value if speedup and not is_bound else None,
         speedup_low=speedup.low if speedup else None,
@@ -65,10 +60,7 @@ def savings_assuming(
     hours_per_run: float,
     runs_per_year: int,
 ) -> Savings:
-    """Compute hours x price x (1 - 1/speedup) for a run and for a year, and the same at the interval's ends.
-
-    Negative where the recommended size is slower than today's (by up to the 3 % it is allowed).
-    """
+    """Compute hours x price x (1 - 1/speedup) for a run and a year, negative where the recommended size is slower."""
     cost = hours_per_run * price_per_hour_usd
     per_run, low, high = (None if x is None else cost * (1 - 1 / x) for x in (speedup, speedup_low, speedup_high))
     return Savings(

@@ -1,7 +1,4 @@
-"""The rounds of a comparison of speeds as a result stores them, so that others can repeat the decision.
-
-The step times are stored once, in the timing probe of each size; a block of a round says which of them are its own.
-"""
+"""The rounds of a comparison of speeds, for others to repeat the decision. Each size's timing probe has the steps."""
 
 from __future__ import annotations
 

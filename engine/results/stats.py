@@ -30,11 +30,7 @@ def is_same_figure(one: float, other: float) -> bool:
 
 
 def is_steady(step_seconds: Sequence[float], within: float = STEADY_WITHIN) -> bool:
-    """Whether the median would hardly move.
-
-    From six steps on: both halves, taken alternately so that one slow stretch reaches both, have the median
-    within `within`. With three to five: all of them lie within twice that.
-    """
+    """Whether the median would hardly move: by halves taken alternately, so that one slow stretch reaches both."""
     if len(step_seconds) < 3:
         return False
     whole = median(step_seconds)
@@ -45,10 +41,7 @@ def is_steady(step_seconds: Sequence[float], within: float = STEADY_WITHIN) -> b
 
 
 def memory_between(known: Mapping[int, int], batch_size: int) -> float | None:
-    """Return what a size takes at most, by what others take; None above them all.
-
-    Memory grows with the batch and is convex, so the line between two known sizes is never too low.
-    """
+    """Return what a size takes at most, on a line between known sizes, as memory is convex; None above them all."""
     above = min((size for size in known if size >= batch_size), default=None)
     if above is None:
         return None
@@ -60,8 +53,7 @@ def memory_between(known: Mapping[int, int], batch_size: int) -> float | None:
 def decisive_probes(probes: Iterable[Probe]) -> dict[int, Probe]:
     """Return the probe that counts for each batch size: the latest verdict on its memory, with the latest timing.
 
-    A soak repeats the boundary without timing it, and a timing measures no memory. A later refusal in a used process
-    does not override a fit: what ran before fragmented its memory.
+    A later refusal in a used process does not override a fit: what ran before fragmented its memory.
     """
     chosen: dict[int, Probe] = {}
     for probe in probes:

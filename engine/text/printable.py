@@ -1,8 +1,4 @@
-"""PURE: makes text from untrusted sources safe to show in a terminal, a log or an error message.
-
-A portal, a script's output, a file or the name in a document may hold characters that move the cursor, change the
-window's title, or reverse the writing direction. Code that prints such text passes it through here.
-"""
+"""PURE: makes untrusted text safe to print: it may move the cursor, or change a window's title or the direction."""
 
 from __future__ import annotations
 

@@ -13,10 +13,7 @@ BYTES_ALLOWED = "a size such as 24GiB, 512MiB, 24GB (10^9) or a whole number of 
 
 
 def parse_bytes(text: str) -> int:
-    """Read ``"24GiB"`` as 25769803776. Binary units (GiB) and decimal ones (GB) are distinguished.
-
-    Raises ValueError when the text is not a positive size.
-    """
+    """Read "24GiB" as 25769803776, and GB as a decimal unit. Raises ValueError for anything but a positive size."""
     match = _PATTERN.fullmatch(text)
     factor = _FACTORS.get(match[2].upper()) if match else None
     if match is None or factor is None:
