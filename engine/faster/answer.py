@@ -1,7 +1,4 @@
-"""PURE: what follows from what a race of settings measured: its rows, the sizes of their own, and the answer.
-
-Used by the run, and again by `answers.race` for a document of another machine.
-"""
+"""PURE: what a race of settings measured implies, in the run and, by `answers.race`, for others' documents."""
 
 from __future__ import annotations
 

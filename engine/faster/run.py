@@ -1,13 +1,11 @@
 """Runs a race of a catalogue model's settings: today's training against each change, in turns. Loads no torch.
 
 Every block of steps runs in a process of its own, forked from one that has imported everything. Before an entry races
-it is admitted: one block shows whether it runs, and how long compiling takes; five steps give the losses that are
-compared with today's; three steps its memory. An entry that fails, or whose losses differ by more than its precision
-explains, is a row with its reason.
+it is admitted, by one block, five steps for its losses and three for its memory. An entry that fails, or whose losses
+differ by more than its precision explains, is a row with its reason.
 
-The settings race at today's batch size. Then today's settings, the leader, and the leader with checkpointing each get
-the batch size of their own, the largest that keeps the reserve of the memory, which is searched exactly; those race
-against today's training in the same way.
+Then today's settings, the leader, and the leader with checkpointing race in the same way at the batch size of their
+own, the largest that keeps the reserve of the memory, which is searched exactly.
 """
 
 from __future__ import annotations
@@ -70,10 +68,7 @@ def race(
     hold: Hold | None = None,
     started_as: Mapping[str, Any] | None = None,
 ) -> FasterResult:
-    """Run one race. Raises EngineError where today's training does not run.
-
-    `keep` stores the result before its event is emitted. `hold` holds the device during the race.
-    """
+    """Run one race, with `keep` and `hold` as for `runner.measure`. Raises EngineError where today's does not run."""
     execution = Execution(emit, spec.time_budget_seconds)
     started_as = started_as or run_facts()
     if worker is not None:
@@ -86,8 +81,6 @@ def race(
 
 
 class _Running:
-    """A run in progress."""
-
     def __init__(self, spec: FasterSpec, execution: Execution, worker: Racer, started_as: Mapping[str, Any]) -> None:
         self.spec, self.execution, self.worker, self.started_as = spec, execution, worker, started_as
         self.base = spec.run_spec()

@@ -16,9 +16,8 @@ from .rule import decide
 class Course:
     """One race in progress, of what `racing` holds. It ends when the run's clock shows `until_seconds`.
 
-    `begin` returns the order of a round, `time` times a block or start of an entry, and `say` writes a round for the
-    log. `admit` returns why an entry does not race; it is called before each of its rounds. Whoever raises one of
-    `failures` drops out, except today's training.
+    `begin` orders a round, `time` times an entry, `say` writes the log. Before each round `admit` returns why an entry
+    does not race. Whoever raises one of `failures` drops out, except today's training.
     """
 
     racing: Field

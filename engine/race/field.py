@@ -21,8 +21,7 @@ TODAY: Entry = ()
 class Field:
     """What takes part: today's training, each of the `changes` alone, and combinations of those that gain.
 
-    `conflicts` are changes that exclude each other. `most_seconds` is the time that the race may take. `shares_cores`:
-    the training runs on the cores that other work uses, so nothing is claimed from rounds that it disturbed.
+    `conflicts` exclude each other. `shares_cores`: other work uses the cores; nothing is claimed from disturbed rounds.
     """
 
     changes: tuple[str, ...]

@@ -62,7 +62,6 @@ class RaceFound(Protocol):
 
     @property
     def recommended(self) -> tuple[str, ...]:
-        """The labels of the changes that are recommended."""
         return tuple(self.changes[name].label for name in self.chosen)
 
     @property
@@ -75,7 +74,6 @@ class RaceFound(Protocol):
         return self.headline_with(self.savings)
 
     def headline_with(self, savings: Savings | None) -> str:
-        """Write the answer in a sentence, with what it saves."""
         if self.is_found:
             return headline(self.deciding, lines=self.line_count, label=" + ".join(self.parts), savings=savings)
         why = self.why_nothing or nothing_found([verdict for verdict, _ in self.parts_raced if verdict is not None])

@@ -50,10 +50,9 @@ DECODER_WITHOUT_CACHE = without_cache("model.get_decoder()")
 
 
 def _table(spec: RunSpec, entry: Entry, device_kind: str) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
-    """Return the lines by change and library, for a training and what it is to be changed by.
+    """Return the lines by change and library. Other libraries take those of plain PyTorch, an empty row needs none.
 
-    A library that is not named takes the lines of plain PyTorch, an empty row needs none. A line of the Trainer that
-    ends in a comma is an argument of `TrainingArguments`, one of Lightning's of its `Trainer`.
+    A line that ends in a comma is an argument of the Trainer's `TrainingArguments`, or of Lightning's `Trainer`.
     """
     is_cpu, workload = device_kind == "cpu", spec.workload
     of_decoder = (DECODER_WITHOUT_CACHE,) if workload.has_config_of_decoder else ()

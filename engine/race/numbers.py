@@ -1,9 +1,7 @@
 """PURE: whether a variant trains the same as today's: by the losses of the same batches from the same seed.
 
-The losses of today's training are taken twice first: what they differ by is its own non-determinism, which no variant
-can fall below. Beyond that a variant may differ by what the rounding of its precision explains: by
-`settings.step_settings.ROUNDING_TOLERANCES`. Later steps see the differences of earlier ones, so the largest one of all
-steps counts.
+Today's losses are taken twice: they differ by their own non-determinism, below which no variant can fall. Beyond that
+a variant may differ by `settings.step_settings.ROUNDING_TOLERANCES`. The largest difference of all steps counts.
 """
 
 from __future__ import annotations

@@ -16,11 +16,9 @@ FAILED = "it failed: "
 class Figures:
     """What is known of one change, or of several together, at today's batch size.
 
-    `speed` is how many times as fast the training was with it, as without, from all rounds that timed both; only the
-    verdict's figure is from rounds of their own. `rough_speed` stands in its place where rounds are too few, or too
-    disturbed, for an interval. `memory_bytes` is the peak. `largest_batch_size` is None where it was not searched.
-    `pays_after_steps` are the steps after which the seconds of compiling are made up for. `reason` says why it is not
-    recommended, where that is not its speed.
+    `speed` is how many times as fast the training was with it, from all rounds that timed both; `rough_speed` stands in
+    its place where rounds are too few, or too disturbed, for an interval. `memory_bytes` is the peak. After
+    `pays_after_steps` compiling is made up for. `reason`: why it is not recommended, where its speed does not say so.
     """
 
     label: str

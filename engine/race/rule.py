@@ -108,11 +108,7 @@ def does_load_stay(field: Field, rounds: Sequence[RacedRound]) -> bool:
 
 
 def ratio_of(entry: Entry, other: Entry, rounds: Sequence[RacedRound], field: Field) -> Interval | None:
-    """Return how many times as fast `entry` was as `other`; None where too few rounds timed both.
-
-    It is of all rounds that timed both, also of those that chose between them: an entry that led by luck looks faster
-    than it is.
-    """
+    """Return how many times as fast `entry` was as `other`, by all rounds that timed both; None for too few rounds."""
     known = _known([r for r in rounds if r.failed is None], field.cores)
     ratios = _ratios(entry, other, known)
     if len(ratios) < 2:
@@ -121,10 +117,7 @@ def ratio_of(entry: Entry, other: Entry, rounds: Sequence[RacedRound], field: Fi
 
 
 def known_ratio(entry: Entry, rounds: Sequence[RacedRound], field: Field) -> tuple[Interval | None, float | None]:
-    """Return how many times as fast `entry` was as today's training, with its interval; or the figure alone.
-
-    Fewer than six rounds, and rounds that other work disturbed on cores that it shares, have a figure but no interval.
-    """
+    """Return how many times as fast `entry` was as today's; few or disturbed rounds have a figure but no interval."""
     both = [r for r in rounds if r.failed is None and {entry, TODAY} <= r.logarithms().keys()]
     ratio = ratio_of(entry, TODAY, rounds, field)
     if ratio is None:  # one that was much slower drops out after its first round
@@ -292,10 +285,7 @@ class _Race:
         return order_of(clock, computing if len(computing) == len(both) else None)
 
     def seconds_of(self, *entries: Entry) -> float:
-        """Return how long one start of each takes: of a new combination as its longest part, else as in any round.
-
-        Where an entry is held its further blocks count, as its start is not made again.
-        """
+        """Return how long a start of each takes, or a held one's block; a new combination as its longest part."""
         longest: dict[Entry, float] = {}
         timed_units = [timed for r in self.rounds for timed in r.timed if timed.seconds is not None]
         held = {each.entry for each in timed_units if each.was_held}

@@ -38,10 +38,7 @@ NONE_RACED = "No change for speed both applies here and trains the same."
 
 
 def headline(found: RaceVerdict, *, lines: int, label: str, savings: Savings | None) -> str:
-    """Write "1.90x [1.81, 2.02] as fast with 2 lines: AdamW, fused + TF32; saves $57 [$54, $61] a year.".
-
-    Where only the order is known, it writes "Faster in 10 of 10 rounds with 2 lines: AdamW, fused + TF32.".
-    """
+    """Write "1.90x [1.81, 2.02] as fast with 2 lines: AdamW, fused + TF32; saves $57 [$54, $61] a year."."""
     figure = sentence_case(describe_gain(found.claim, found.gain, found.rounds))
     saved = "" if savings is None else describe_saving(savings)
     money = f"; saves {saved} a year" if saved else ""
@@ -92,10 +89,7 @@ def describe_speed(speed: Interval) -> str:
 
 
 def speed_text(speed: Interval | None, rough_speed: float | None, verdict: RaceVerdict | None) -> str:
-    """Write "1.06x [1.04, 1.09]", or "about 1.1x" where no interval is known; empty where it was not measured.
-
-    Beside other programs, which slow changes down unequally, a row has no factor where the `verdict` has none.
-    """
+    """Write "1.06x [1.04, 1.09]", or "about 1.1x"; beside other programs the order alone; empty if not measured."""
     if speed is not None or rough_speed is None:
         return "" if speed is None else describe_speed(speed)
     if verdict is None or describe_busy_rounds(verdict.rounds, verdict.quiet_rounds) is None:
@@ -138,10 +132,7 @@ def lines_to_paste(chosen: Entry, rows: Sequence[VariantRow]) -> list[str]:
 def memory_savers(
     rows: Sequence[VariantRow], chosen: Entry, today_bytes: int | None, *, of_memory_only: Collection[str]
 ) -> list[VariantRow]:
-    """Return the changes that take clearly less memory, train the same, are not known to slow down, and not chosen.
-
-    `of_memory_only` are those that change nothing else; of the others a speed has to be known.
-    """
+    """Return changes with clearly less memory that train the same and, unless `of_memory_only`, are as fast."""
     return [
         row
         for row in rows

@@ -1,8 +1,7 @@
 """PURE: the changes that race for a catalogue model: each is a setting with another value, under a name.
 
-What makes only speed and memory different comes first, then a change of precision, then what is recomputed, which pays
-only where the memory that it saves buys a batch. A change that the training has already, or that the model or the
-device does not have, is left out with the reason.
+First changes of speed and memory alone, then of precision, then of what is recomputed, which pays only by a larger
+batch. A change made already, or impossible for the model or the device, is left out with the reason.
 """
 
 from __future__ import annotations
@@ -21,8 +20,6 @@ from .field import Entry, Field
 
 
 class ChangeKind(StrEnum):
-    """What a change makes different."""
-
     SPEED = "speed"
     PRECISION = "precision"
     RECOMPUTATION = "recomputation"

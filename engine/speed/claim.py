@@ -1,8 +1,4 @@
-"""PURE: what a speed-up's interval allows to claim. The same rule holds for measurements and for starts in turns.
-
-A narrow interval allows a figure. A wide one still bounds the speed-up from below and above. A gain below 3 % is never
-claimed, because two runs of the same size differ as much.
-"""
+"""PURE: what a speed-up's interval allows to claim: never a gain below 3 %, by which two runs of one size differ."""
 
 from __future__ import annotations
 
@@ -33,10 +29,7 @@ def claim_of(gain: Interval, *, is_narrow: bool) -> SpeedClaim:
 
 
 def is_gain(speedup: float | None, low: float | None) -> bool:
-    """Whether a speed-up is more than noise: the figure by 3 % and its interval above 1; without a figure its low end.
-
-    `low` is None in results before 0.5, which had no intervals.
-    """
+    """Whether a speed-up is more than noise: 3 %, with its interval above 1, or without a figure by its low end."""
     if speedup is None:
         return low is not None and low > CLEARLY_FASTER
     return speedup >= CLEARLY_FASTER and (low is None or low > 1)

@@ -1,7 +1,6 @@
 """Compares the speeds of the sizes that trained: `selection` decides what the worker times. Does not load torch.
 
-All blocks run in one session of the worker, which ran nothing before. A size that fits alone may not fit there, next to
-what the other sizes left in that process: it is left out, and the result says so.
+All blocks run in one session of the worker. A size that fits alone may not fit there: it is left out, and named.
 """
 
 from __future__ import annotations
@@ -28,12 +27,10 @@ from .selection import BLOCK_SECONDS, SpeedVerdict, decide, verdict_of
 
 @dataclass(frozen=True, slots=True)
 class TimedBlock:
-    """The worker's result of a block: the times, or why there are none.
+    """The worker's result of a block: the times, or why there are none. A step has `micro_batches` of `batch_size`.
 
-    A step has `micro_batches` of `batch_size` samples each.
     `was_held`: it is no start of its own. Data may come in bursts to a block `of_a_script`, so that the mean of its
-    steps is typical, not their median.
-    `conditions` is the state of the machine meanwhile: other work's cores, paging, the card's clocks and temperature;
+    steps is typical, not their median. `conditions`: other work's cores, paging, the card's clocks and temperature;
     of a compiled model also the seconds of the steps that compiled it, and how often it was compiled while timed.
     """
 
@@ -116,10 +113,7 @@ EmitTiming = Callable[[dict[str, Any]], None]
 
 @dataclass(kw_only=True)
 class SpeedComparison:
-    """The comparison in progress: the blocks so far, and the sizes that dropped out.
-
-    `expected_seconds` is how long it is expected to take, before its rounds show it. It ends within `most_seconds`.
-    """
+    """The comparison in progress, within `most_seconds`; `expected_seconds` holds until its rounds show better."""
 
     candidates: Candidates
     run_block: RunBlock
@@ -208,11 +202,7 @@ class SpeedComparison:
         )
 
     def probes(self, found: Comparison) -> list[Probe]:
-        """Return a probe for each size that was timed: its raw step times, and its speed where the comparison has one.
-
-        The speed is not the median of the step times: other work disturbs the sizes at different moments, so medians
-        would contradict the comparison.
-        """
+        """Return a probe for each timed size, with the comparison's speed: medians would contradict it."""
         speeds = found.speed_by_size
         sizes = sorted({b.batch_size for b in self.blocks})
         return [probe_of([b for b in self.blocks if b.batch_size == s], speeds.get(s)) for s in sizes]

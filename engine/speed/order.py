@@ -35,10 +35,7 @@ CONTRADICTION = 2.0
 
 
 def order_of(clock: Sequence[float], computing: Sequence[float] | None) -> SpeedClaim | None:
-    """Return AHEAD, NO_GAIN of `LEAST_GAIN`, or NOTHING; None while more rounds may show the order.
-
-    `computing` are the ratios by the time that each had a core; None where that is not known.
-    """
+    """Return AHEAD, NO_GAIN of `LEAST_GAIN`, or NOTHING; None while open. `computing`: ratios by time with a core."""
     if computing and len(computing) >= ENOUGH_ROUNDS:
         gain = gain_beside_others(computing)
         if abs(median(clock) - gain.value) <= math.log(CONTRADICTION):

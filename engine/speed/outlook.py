@@ -1,7 +1,4 @@
-"""PURE: how many more rounds a comparison of speeds is expected to take, and how long.
-
-The decision itself is played on with rounds like those so far.
-"""
+"""PURE: how many more rounds a comparison of speeds should take, and how long: the decision itself is played on."""
 
 from __future__ import annotations
 
@@ -17,17 +14,12 @@ _ROUNDS_A_LOOK = 15
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """The rounds and seconds that are expected to follow."""
-
     rounds: int
     seconds: float
 
 
 def outlook(rounds: Sequence[SpeedRound], candidates: Candidates) -> Outlook | None:
-    """Return what is expected to follow these rounds; None while they are too few to show their spread.
-
-    Nor is anything known of sizes that were not timed in one round yet.
-    """
+    """Return what is expected to follow these rounds; None while they are too few, or a size was not timed yet."""
     whole, played, seconds = [r for r in rounds if r.left_out is None], list(rounds), 0.0
     if len(whole) < SELECTION_ROUNDS:
         return None

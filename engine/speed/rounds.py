@@ -55,10 +55,8 @@ def describe_busy_rounds(rounds: int, quiet_rounds: int) -> str | None:
 class Candidates:
     """What is to be compared: the sizes, today's (if it trains here), and those of them that keep the reserve.
 
-    `shares_cores`: the training runs on the cores that other work uses, as on a CPU; a round is disturbed where that
-    used more than `busy_fraction` of them. `by_start` are samples a second that were measured before, together a round
-    of their own. `extra_seconds` may be spent beyond the fewest rounds. `run_to_run` is the standard deviation between
-    runs that blocks of one process do not show.
+    `shares_cores`: a round is disturbed where other work used more than `busy_fraction` of the cores. `by_start` are
+    samples a second measured before, one round together. `run_to_run`: the deviation that one process does not show.
     """
 
     sizes: tuple[int, ...]

@@ -65,14 +65,11 @@ _SLACK = (math.log(4), math.log(1.6), math.log(1.15))  # log ratio by which a si
 
 @dataclass(frozen=True, slots=True)
 class SpeedVerdict:
-    """The verdict on the speeds.
-
-    `speeds` are the samples a second of the evaluated sizes. `rough` are those of the others, from the few rounds that
-    they shared with the recommended size.
+    """The verdict: `speeds` are the samples a second of the evaluated sizes, `rough` those of the others.
 
     `compared` are the two sizes that decided. `speedup` is that of the recommended size over today's: exactly 1 where
-    today's is recommended, None where today's was not compared. `recommended` is None where nothing is claimed;
-    `fastest` is only known with figures.
+    today's is recommended, None where it was not compared. `recommended` is None where nothing is claimed; `fastest`
+    is only known with figures.
     """
 
     claim: SpeedClaim
@@ -325,21 +322,14 @@ def _sizes(size: int, other: int, ratio: Interval) -> ComparedSizes:
 
 
 def _contradicting(choice: _Choice, candidates: Candidates) -> tuple[SpeedClaim, ...]:
-    """Return the claims that contradict the selection: where the two stages disagree, nothing is known.
-
-    The selection found today's size as good as any that leaves the reserve free, or another one better. In simulations
-    up to half of the claims that contradict it are wrong.
-    """
+    """Return claims that contradict the selection: then nothing is known, as up to half are wrong in simulations."""
     if choice.recommended == choice.current:
         return (SpeedClaim.AT_LEAST,)
     return (SpeedClaim.NO_GAIN,) if choice.current in candidates.with_reserve else ()
 
 
 def _advice(choice: _Choice, claim: SpeedClaim, gain: Interval | None) -> tuple[int | None, Interval | None]:
-    """Return the recommended size and its speed-up: the selected size where it is a gain, else today's.
-
-    Where today's size does not train, there is nothing to gain on: the selected size is recommended.
-    """
+    """Return the size and its speed-up: the selected size if it gains or today's does not train, else today's."""
     if claim is SpeedClaim.NOTHING:
         return None, None
     if choice.current is None or claim is SpeedClaim.AHEAD:
@@ -385,10 +375,7 @@ def _compared(size: int, other: int, rounds: Sequence[Speeds]) -> Interval:
 
 
 def interval_of_rounds(logarithms: Sequence[float]) -> Interval:
-    """Compute the interval of the rounds' ratios, widened to their middle half where they contradict each other.
-
-    Where the rounds fall into two groups, their centre of symmetry lies between them: precise, and true of neither.
-    """
+    """Compute the interval of the rounds' ratios, at least their middle half where they fall into two groups."""
     ratio = interval(logarithms)
     low, _, high = quantiles(logarithms, n=4)
     if high - low <= math.log(AGREEING_SPREAD):
