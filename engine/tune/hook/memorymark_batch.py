@@ -1,7 +1,4 @@
-"""Gives a training the batch size to be tried, in the way chosen for it, and notes where it was used.
-
-It also stops the Trainer of Hugging Face from uploading: a start is not a real training run.
-"""
+"""Gives a training the batch size to be tried, in the way chosen for it, and keeps the Trainer from uploading."""
 
 from __future__ import annotations
 
@@ -41,11 +38,7 @@ def goes_to_arguments(watched: Any, module: Any) -> None:
 
 
 def loader_to_try(loader: Any) -> Any:
-    """Return a copy of the loader that draws batches of the size to be tried; itself if another way was chosen.
-
-    `memorymark.steps` calls this. The copy has the same data, sampler, generator and settings of workers: only the
-    number of samples that it draws at a time differs.
-    """
+    """Return a copy of the loader with batches of the size to be tried; itself if another way was chosen."""
     watched = memorymark_watch.watched
     if watched is None or watched.settings["batch"] != "steps":
         return loader

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def see_compiled(torch: Any, run: Any) -> None:
-    """Run each call of such a module by `run(call, module, inputs, options)`; one within a compiled call as it is."""
+    """Run calls of compiled modules by `run(call, module, inputs, options)`, unless within another such call."""
     compile_module = getattr(torch.nn.Module, "compile", None)
     if compile_module is None:  # torch before 2.2
         return

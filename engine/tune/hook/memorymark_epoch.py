@@ -2,9 +2,8 @@
 
 Used by `memorymark_watch.py` for a whole run only. Each pass of a DataLoader over its data begins with a batch of the
 largest rows. A pass of the training goes on with ordinary and largest batches, gives the short last batch, and ends:
-so the script reaches its evaluation, its checkpoint and its next epoch after a few steps, and its later stages after a
-few epochs. A first evaluation goes on for a while, since it may hold the outputs of all its batches. A pass never has
-more batches than in the unchanged script: each batch of largest rows replaces one that was drawn.
+so the script soon reaches its evaluation, its checkpoint, its next epoch and its later stages. A first evaluation goes
+on for a while, since it may hold all outputs. Batches of largest rows replace drawn ones: no pass has more than before.
 
 The start goes on to the script's own end, or until `WHOLE_SECONDS` or `WHOLE_STEPS` are over. Ranks of a group end at
 the same step, two into the second pass.
@@ -45,7 +44,7 @@ class Pass:
         self.steps_before = dict(watched.steps)
 
     def is_one_batch_of_training(self, watched: Any) -> bool:
-        """Whether it was abandoned after one batch that was trained, as by `next(iter(loader))`."""
+        """Whether the pass was left after one batch that was trained, as by `next(iter(loader))`."""
         is_left = self.drawn == 1 and not self.is_over
         return is_left and watched.forwards > self.forwards and watched.evaluations == self.evaluations
 
@@ -55,10 +54,7 @@ class Pass:
 
 
 class Data:
-    """One data set: how it is recognised, its largest rows, and what was recorded.
-
-    No reference to it is held: a script may make another one for each epoch, and its memory may then be freed.
-    """
+    """One data set, its largest rows, what was recorded; no reference to it is held: its memory may be freed."""
 
     def __init__(self, dataset: Any) -> None:
         self.is_same = same_as(dataset)
@@ -90,11 +86,7 @@ def rows_of_a_batch(torch: Any, batches: Any) -> int | None:
 
 
 def is_for_largest(number: int) -> bool:
-    """Whether the batch of this number in a pass is one of the largest rows: all but those of numbers 1, 3, 6, 10, 15.
-
-    Not every second one: a script that accumulates two batches, or steps its second optimizer with every second batch,
-    would meet the largest at only one of the two places. Growing gaps coincide with no script's period.
-    """
+    """Whether this number's batch has the largest rows: all but 1, 3, 6, 10, ...: such gaps fit no script's period."""
     return number == 0 or isqrt(8 * number + 1) ** 2 != 8 * number + 1
 
 
@@ -217,10 +209,7 @@ class Epoch:
         return bool(is_trained and (now.drawn >= BATCHES_WHILE_IDLE or not watched.is_one_idle()))
 
     def is_ended_by_cut(self, kind: Any, message: str) -> bool:
-        """Whether ending a pass early has ended the script, as where it calls `next` a fixed number of times.
-
-        Later starts then shorten nothing.
-        """
+        """Whether ending a pass early has ended the script, as by too few batches: later starts shorten nothing."""
         is_stop = kind is StopIteration or (kind is RuntimeError and message == "generator raised StopIteration")
         if is_stop and self.has_cut:
             with open(self.mark_file, "w"):
@@ -250,7 +239,7 @@ class Epoch:
             return drawn
 
     def know(self, iterator: Any, number: int) -> None:
-        """Look through a data set before its first row is drawn: files that it opens with it are its own."""
+        """Look through a data set before its first row is drawn, as it may open files with that row."""
         data = self.data[number]
         if data.known is None:
             data.known = self.look_through(iterator, number)

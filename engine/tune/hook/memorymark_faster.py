@@ -1,7 +1,6 @@
 """Sets something of a training from outside, as `tune --faster` tries it, and notes what could be set and its losses.
 
-Used by `memorymark_watch.py` for such a start only. What is set is what a line of the script would set: where the
-script sets it itself afterwards, its own value stands, and `applied` does not name it.
+What is set is what a line of the script would set. A value that the script sets afterwards stands: see `applied`.
 """
 
 from __future__ import annotations
@@ -282,7 +281,6 @@ class Faster:
         return met
 
     def change(self, module: Any, configs: list[Any], parameters: list[Any]) -> None:
-        """Set what is set once of an outermost module."""
         torch = self.torch
         if "no-cache" in self.wanted and configs:
             for _, config in configs:
@@ -343,9 +341,9 @@ class Faster:
 
 
 def framework() -> str:
-    """Return which library trains: one whose Trainer there is.
+    """Return which library trains: one whose Trainer there is. Lightning's may be Fabric's, too.
 
-    `lightning` loads its trainer for Fabric, too, and transformers loads accelerate even where it only makes the model.
+    Transformers loads accelerate even where it only makes the model.
     """
     trainers = {name: getattr(sys.modules.get(name), "Trainer", None) for name in FRAMEWORKS}
     kinds = {type(each) for each in gc.get_objects()} if any(trainers.values()) else set()

@@ -1,7 +1,6 @@
 """Tells what of a CPU's memory is the training's: torch counts every block, and the data set's are left out.
 
-A tensor that was there before the training is the data set's where the training only reads it, unless a module or an
-optimizer holds it, it has the elements of their weights, or a pass before the training may have made it.
+A tensor from before is the data set's if it is only read, and no module, optimizer or earlier pass may have made it.
 """
 
 from __future__ import annotations
@@ -49,8 +48,7 @@ class Tensors:
 class Held:
     """What is there when the watch begins: `data` by address, which does not count, and what torch does not count.
 
-    That is `uncounted`: memory of numpy, of a file or of several processes that the training computes with.
-    `only_read_bytes` are those of `data` that no data set or loader was seen to hold.
+    That is `uncounted`: memory of numpy, of a file or of several processes. Nothing was seen to hold `only_read_bytes`.
     """
 
     def __init__(self, torch: Any, optimizers: Any, at_arming: Any, at_first_pass: Any) -> None:
@@ -118,7 +116,6 @@ class CpuMemory:
                 pass
 
     def forget(self) -> Any:
-        """End the events, and return their profile."""
         profile, self.profile = self.profile, None
         if profile is not None:
             profile.__exit__(None, None, None)

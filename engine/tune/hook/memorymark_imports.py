@@ -1,8 +1,4 @@
-"""Calls a function with a module once its code has been run, however often it was looked up before.
-
-A look-up (`importlib.util.find_spec`) is no import: transformers, datasets, accelerate and evaluate look torch up
-before they import it, some of them several times, or without importing it at all.
-"""
+"""Calls a function with a module once its code has been run: a look-up (`importlib.util.find_spec`) is no import."""
 
 from __future__ import annotations
 
@@ -17,10 +13,7 @@ MODULE_BODY = "<module>"
 
 
 class AfterImport(importlib.abc.MetaPathFinder):
-    """Finds what the finders after it find, and calls `actions[name]` with each module whose code has been run.
-
-    An action may be called again, when a module is reloaded. `begins` is called with a name before its code is run.
-    """
+    """Calls `actions[name]` with each module whose code has been run, also on a reload; `begins` before the run."""
 
     def __init__(self, actions: Any, begins: Any = lambda _: None) -> None:
         self.actions, self.begins = actions, begins
@@ -39,10 +32,7 @@ class AfterImport(importlib.abc.MetaPathFinder):
         return spec
 
     def follow(self, loader: Any) -> None:
-        """Make a loader report what it runs. It stays the same object: programs check its class and read files with it.
-
-        A loader that cannot be changed, or is a class that loads other modules too, is left to `catch_up`.
-        """
+        """Make a loader, which stays the same object, report what it runs; others are left to `catch_up`."""
         if type(loader) is importlib.util.LazyLoader:
             loader = vars(loader)["loader"]
         execute = getattr(loader, "exec_module", None)

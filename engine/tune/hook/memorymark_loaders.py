@@ -1,8 +1,4 @@
-"""Follows the loaders of a training: the rows of a batch that the script's own sampler puts together, and empty passes.
-
-A loader that leaves the last batch out gives none where its rows are too few for one. A loop that counts steps then
-begins pass after pass for ever.
-"""
+"""Follows a training's loaders: the rows of a script's own batches, and empty passes, which may go on for ever."""
 
 from __future__ import annotations
 

@@ -25,10 +25,7 @@ def names_held(torch: Any, met: list[Any]) -> list[str]:
 
 
 def configs_with_cache(module: Any) -> list[tuple[str, Any]]:
-    """Return each config that asks for a decoder's cache, with the path of the first module that has it.
-
-    The path is empty for the module itself, and for one that no line can name, as a layer by its number.
-    """
+    """Return each config that asks for a decoder's cache, with its module's path; empty if no line can name it."""
     found: dict[int, tuple[str, Any]] = {}
     for path, part in module.named_modules():
         config = getattr(part, "config", None)

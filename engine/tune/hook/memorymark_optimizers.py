@@ -9,9 +9,8 @@ from typing import Any
 class Stepped:
     """The optimizers that made a step, each with the number under which its steps are counted.
 
-    It is the `id` of the first of its class over the same weights. One made anew may live beside that for a while, as a
-    learning rate schedule keeps it; nothing is collected for it, as the memory that it holds is the training's. New
-    weights may take the place of others, as those of the next client, fold or trial: see `_follows`.
+    It is the `id` of the first of its class over the same weights, which may live beside one made anew: nothing is
+    collected, as the memory it holds is the training's. New weights may take the place of others: see `_follows`.
     """
 
     def __init__(self) -> None:
@@ -39,10 +38,7 @@ class Stepped:
         return known
 
     def _follows(self, optimizer: Any, shapes: tuple[Any, ...]) -> int | None:
-        """Return the number that one over new weights goes on with; None where it trains beside all others.
-
-        That of one with weights of the same shapes, or that is gone, which has made no step since this one was made.
-        """
+        """Return the number of the optimizer, idle since, whose shapes are the same or that is gone; or None."""
         living, made_at = set(self.numbers.values()), self.made_at.get(optimizer, 0)
         over = [number for number, last in self.last.items() if last <= made_at]
         alike = [number for number in over if self.shapes[number] == shapes]

@@ -1,7 +1,4 @@
-"""Follows what the models of a training gave, for `tune --faster`: what is held after its backward pass, and freed.
-
-What a model keeps itself, as a parameter that it returns or a part of one, is none of these.
-"""
+"""Follows what models gave and is held after the backward pass, for `tune --faster`; not what a model itself keeps."""
 
 from __future__ import annotations
 
@@ -35,10 +32,7 @@ class Outputs:
         return found
 
     def free(self) -> bool:
-        """Free them with what holds their memory: what they are views of, and the script's views of all of that.
-
-        A part that was sliced off or detached keeps its memory: it may be what the next step goes on with.
-        """
+        """Free outputs with all that they are whole views of; a part keeps its memory, as the next step may use it."""
         held, self.old = self.held(), []
         views = [t for t in read.objects_of(self.torch.Tensor) if t._base is not None] if held else []
         for each in held:

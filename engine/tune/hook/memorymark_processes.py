@@ -12,10 +12,7 @@ BUSY_TIMES = 5
 
 
 def see_failed_ranks(watched: Any, kind: Any) -> None:
-    """Note how a rank of multiprocessing ends: its error never reaches `sys.excepthook`, a fork runs no handlers.
-
-    torch's own wrapper of a rank turns its error into an exit.
-    """
+    """Note how a rank of multiprocessing ends: torch turns its error into an exit, unseen by `sys.excepthook`."""
     run = kind.run
 
     def ran(process: Any) -> None:
@@ -37,10 +34,7 @@ def see_failed_ranks(watched: Any, kind: Any) -> None:
 
 
 def steps_to_read(watched: Any) -> int:
-    """Return for how many steps to read the memory: fewer where they take long, more at first where they are quick.
-
-    Ranks that wait for each other all read the same number.
-    """
+    """Return for how many steps to read the memory: fewer slow ones, more quick ones; of a group all the same."""
     settings, now = watched.settings, time.monotonic()
     wanted, least, still = settings["memory_steps"], settings.get("least_steps"), settings.get("still_steps")
     began = next((at for at, name, *_ in watched.marks if name == "step"), now)
@@ -53,10 +47,7 @@ def steps_to_read(watched: Any) -> int:
 
 
 def last_step(watched: Any, now: int, is_late: bool) -> int:
-    """Return the step after which this process ends, the same in all ranks: otherwise one would wait for another.
-
-    The first rank that is late makes one more step, and informs the others by a file next to the records.
-    """
+    """Return the step after which all ranks end: the first late rank makes one more, and tells the others by a file."""
     if watched.is_alone():
         return now if is_late else sys.maxsize
     path = os.path.join(watched.settings["folder"], "last-step")

@@ -1,7 +1,6 @@
-"""Counts the failures that Python code of a training was given, as one of memory that it catches.
+"""Counts the failures given to Python code of a training, as one of memory that it catches.
 
-A card's allocator counts every allocation that it refused. Of those torch catches some itself, as where cuDNN asks for
-less memory then: no Python code learns of these, and the training is the same as without them.
+A card's allocator also counts those that torch catches, as where cuDNN asks for less then: they change no training.
 """
 
 from __future__ import annotations

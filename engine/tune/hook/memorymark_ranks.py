@@ -1,8 +1,4 @@
-"""Lets this process stand in for one rank of many: `--emulate-ranks`.
-
-The process groups that the training makes are emulated ones. A launcher becomes the one process that it would have
-started as this rank. What cannot be emulated is refused by its name.
-"""
+"""Lets this process stand in for one rank of many (`--emulate-ranks`), and refuses by name what cannot be emulated."""
 
 from __future__ import annotations
 
@@ -49,10 +45,7 @@ def stand_in(watched: Any, torch: Any) -> None:
 
 
 class Gpus(int):
-    """The number of GPUs that a host of all its ranks would have; a rank modulo it is a GPU that is here.
-
-    Scripts end where there are fewer than they have ranks, and `rank % device_count()` is how some choose theirs.
-    """
+    """The number of GPUs that scripts expect, one for each rank of a host; a rank modulo it is a GPU that is here."""
 
     here: int
 

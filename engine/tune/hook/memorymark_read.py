@@ -45,8 +45,7 @@ def parameters_of(torch: Any, module: Any) -> int:
 def card_memory(torch: Any, peaks: Any, device: Any = None, cards: Any = ()) -> dict[str, Any]:
     """Return what a card's allocator counted since the process began, and the card's facts; empty without a card.
 
-    The card is the one that trains, if that is known: a script may leave another one the current one. Of several
-    `cards` that one process trains on it is the fullest, because that one decides.
+    The card is the one known to train. Of several `cards` it is the fullest, which decides.
     """
     if not torch.cuda.is_initialized():
         return {}
@@ -98,10 +97,7 @@ def held_bytes(torch: Any, optimizers: Any) -> dict[int, int]:
 
 
 def _copies(torch: Any, optimizers: Any, modules: Any) -> list[Any]:
-    """Return tensors of lists and dicts that have the shapes of the weights: an average of them, a copy, or moments.
-
-    Scripts and libraries keep these in objects that are no modules, also as one flat tensor.
-    """
+    """Return tensors of lists and dicts with the shapes of the weights, also flat: an average, a copy, or moments."""
     parts = {id(part) for each in modules for part in each._modules.values()}
     own = [[t for group in each.param_groups for t in group["params"]] for each in optimizers]
     for root in (each for each in modules if id(each) not in parts):
@@ -129,11 +125,7 @@ def _shapes(tensors: Any) -> list[tuple[int, ...]]:
 
 
 def rows_drawn(torch: Any, iterator: Any) -> tuple[int | None, int | None]:
-    """Return how many rows one pass of a loader has, and how many the batch drawn last; None where that is not known.
-
-    It is not known where the rows come one after the other. Of a sampler of the script's own that puts batches together
-    only the rows of a batch are known.
-    """
+    """Return how many rows a loader's pass and its last batch have; None where unknown, as for an iterable data set."""
     batches = iterator._index_sampler
     if iterator._dataset_kind != 0:
         return None, None
@@ -161,10 +153,7 @@ def place_in_group(torch: Any) -> tuple[int, int] | None:
 
 
 def idle_optimizers(torch: Any, made: set[int], stepped: Any) -> int:
-    """Return how many of the optimizers that were made, and still exist, have made no step.
-
-    One that has the groups of an optimizer that steps lets that one step in its place, as sharpness-aware ones do.
-    """
+    """Return how many optimizers exist without a step, but for one with the groups of another that steps, as SAM's."""
     existing = [each for each in _optimizers(torch) if id(each) in made]
     groups = {id(each.param_groups) for each in existing if id(each) in stepped}
     return sum(id(each) not in stepped and id(each.param_groups) not in groups for each in existing)
@@ -257,8 +246,7 @@ def first_with_gradient(torch: Any, value: Any) -> Any:
 def inputs_of(torch: Any, value: Any) -> tuple[list[int] | None, int | None, list[list[int]]]:
     """Return dimensions of the first tensor in `value`, elements of its first whole numbers, address and bytes of all.
 
-    At most two dimensions; only the rows of a table, because its columns cannot be a batch size. Of a list of images,
-    each in a dict as some detectors take it, their number and the elements of the largest.
+    Of a table only the rows: its columns are no batch size. Of images in dicts their number and the largest's elements.
     """
     tensors = [unwrapped(torch, t) for t in given_tensors(torch, value)]
     first = next((t for t in tensors if t.ndim), None)

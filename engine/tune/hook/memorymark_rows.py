@@ -27,10 +27,9 @@ def largest_rows(
 ) -> Any:
     """Return what is known about the rows of `dataset`, the largest first. `collate` makes a batch of a list of rows.
 
-    The first start looks through them and stores the answer in the file `known_path`: later starts must train the same
-    rows, or two sizes would prove no boundary. Where a script makes or shuffles its data anew in each start, the same
-    numbers are other rows, and each start looks through them. Where a profiler runs, this is done `in_thread`, a
-    separate thread that is not watched. The random generators are not changed.
+    The first start stores the answer in the file `known_path`: later starts must train the same rows, or two sizes
+    prove no boundary. Data that is made or shuffled anew is looked through in each start. Where a profiler runs, this
+    is done `in_thread`, which is not watched. The random generators are not changed.
     """
     stored = None
     if os.path.exists(known_path):
@@ -71,11 +70,7 @@ def _is_as_known(dataset: Any, known: Any) -> bool:
 
 @contextmanager
 def attributes_restored(dataset: Any) -> Iterator[None]:
-    """Restore the attributes of a data set, and of the one that it is a part of, after the context.
-
-    What it opens with its first row, such as a file or a connection to a database, must belong to the thread or the
-    worker process that reads the rows.
-    """
+    """Restore a data set's attributes after the context: what its first row opens belongs to its reader."""
     before: list[tuple[Any, dict[str, Any]]] = []
     while hasattr(dataset, "__dict__") and len(before) < NESTED:
         before.append((dataset, dict(dataset.__dict__)))
@@ -180,7 +175,6 @@ def _totals(
 
 
 def has_text(value: Any) -> bool:
-    """Return whether a row or a batch has a text in it."""
     if isinstance(getattr(value, "shape", None), tuple):
         return False
     if callable(getattr(value, "values", None)):

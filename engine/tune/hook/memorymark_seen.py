@@ -1,7 +1,4 @@
-"""Writes what a process has done so far, for MemoryMark to read while the process runs: a few numbers in a file.
-
-The file is mapped into memory, so that a count costs no system call and is readable even if the process then hangs.
-"""
+"""Writes what a process has done so far into a mapped file: it costs no system call, and outlives a hang."""
 
 from __future__ import annotations
 

@@ -34,10 +34,7 @@ def run(make_step: Any, batch_size: int, watched: Any) -> None:
 
 
 def live_as_fork(make_step: Any, batch_size: int, settings: Any, environment: Any, log: str) -> None:
-    """Run `make_step` in a forked process; never returns.
-
-    It skips the parent's exit handlers and detaches from its terminal.
-    """
+    """Run `make_step` in a fork without its parent's exit handlers and terminal; never returns."""
     status = 1
     try:
         _detach(log)

@@ -8,10 +8,7 @@ import memorymark_read as read
 
 
 def changed(torch: Any, value: Any, change: Any) -> Any:
-    """Return what a module is given with each tensor changed, also those in plain dicts, lists and tuples.
-
-    One of these in which nothing changed stays the same object: the module may write into it.
-    """
+    """Return a module's input with each tensor changed; a container stays the same object where nothing in it did."""
     if issubclass(type(value), torch.Tensor):
         return change(torch, value)
     if type(value) not in (dict, list, tuple):
@@ -47,7 +44,7 @@ def channels_last(torch: Any, tensor: Any) -> Any:
 
 
 def is_channels_last(torch: Any, tensor: Any) -> bool:
-    """Whether it lies with the channels last, and not both ways."""
+    """Whether a tensor lies with the channels last, and not both ways."""
     return tensor.ndim == 4 and tensor.is_contiguous(memory_format=torch.channels_last) and not tensor.is_contiguous()
 
 
@@ -56,9 +53,6 @@ def single(torch: Any, tensor: Any) -> Any:
 
 
 def begins_with_rows(torch: Any, value: Any) -> bool:
-    """Whether the first dimension of what a module is given is that of a batch beyond doubt: of a table, or of images.
-
-    Of tokens and of other sequences it may be their length, and a tensor of one dimension may be one row.
-    """
+    """Whether a module's input surely begins with a batch's rows: a table or images. Tokens may begin with a length."""
     first = next((each for each in read.some_tensors(torch, value) if each.ndim), None)
     return first is None or bool(first.is_floating_point() and first.ndim in (2, 4, 5))

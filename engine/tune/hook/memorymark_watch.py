@@ -288,8 +288,7 @@ class Watch:
     def watch_outermost_alone(self) -> None:
         """Time the training without hooks on each module in it: many small ones would seem slower than they are.
 
-        Nothing is set on a module, which may be copied or saved. What was compiled keeps the hooks out by itself, and
-        might be compiled again without them.
+        Nothing is set on a module, which may be copied. A compiled one keeps the hooks out by itself.
         """
         counters: Any = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
         if self.depth or self.epoch or (counters and counters["frames"]["total"]):

@@ -1,7 +1,6 @@
 """Starts the watch over a training that MemoryMark measures. Without MEMORYMARK_HOOK in the environment it is inert.
 
-Python imports this file at its start because its folder is on PYTHONPATH. The user's own file of the same name is run
-too. The watch itself is `memorymark_watch.py`; it begins when `memorymark_imports.py` sees torch imported.
+Python imports it at its start, as its folder is on PYTHONPATH. The user's own file of the same name is run, too.
 """
 
 from __future__ import annotations

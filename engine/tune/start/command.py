@@ -76,8 +76,6 @@ def begin_command(
 
 @dataclass(frozen=True, slots=True)
 class _Guarded:
-    """A command below its guardian."""
-
     process: subprocess.Popen[bytes]
     place: Place
     owned: ExitStack

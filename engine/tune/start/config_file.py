@@ -35,10 +35,7 @@ def number_in_config(spec: TuneSpec) -> int | None:
 
 @contextmanager
 def config_copy(spec: TuneSpec | FunctionSpec, batch_size: int, place: Place) -> Iterator[str | None]:
-    """Make a copy of the config file with the batch size of a start, for the time of the context; its path, if any.
-
-    It lies beside the file, for what this names by a relative path, and a copy of Python can be imported.
-    """
+    """Yield the path of a copy of the config file, if any, with a start's batch size, beside it for relative paths."""
     if not isinstance(spec, TuneSpec) or spec.config is None:
         yield None
         return

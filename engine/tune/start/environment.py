@@ -47,11 +47,7 @@ def environment_of(device: str, batch_size: int) -> dict[str, str]:
 
 
 def visible_devices(device: str, visible: str | None) -> dict[str, str]:
-    """Return the environment in which a command sees no other device than the one to be measured.
-
-    `visible` is the caller's own CUDA_VISIBLE_DEVICES, among which the device is counted. `auto` leaves the choice to
-    the command.
-    """
+    """Return the environment that shows a command its device alone, of those in `visible`; `auto` shows all."""
     kind, _, index = device.partition(":")
     if kind == "cpu":
         return {"CUDA_VISIBLE_DEVICES": ""}

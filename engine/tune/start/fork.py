@@ -1,7 +1,6 @@
 """Starts a training as a fork of this program: for a function that exists nowhere else, as one of a notebook.
 
-A fork has this program's data and has run nothing yet, so each refusal counts. It is not always safe: a driver that
-this program has opened does not survive it, and threads that it computed with are gone.
+A fork has run nothing yet, so each refusal counts. It loses open drivers, and the threads of earlier computations.
 """
 
 from __future__ import annotations
@@ -135,10 +134,7 @@ class Forked:
 
 
 def _threads_of_a_fork() -> int | None:
-    """Return 1 where a fork cannot compute with several threads, because this program has done so; else None.
-
-    OpenMP's threads are gone in a fork, and its library may wait for them for ever. Whether it does is tried.
-    """
+    """Return 1 where a fork cannot compute with threads, as OpenMP's are gone and may be waited for; else None."""
     torch = sys.modules.get("torch")
     if torch is None or torch.get_num_threads() == 1:
         return None

@@ -1,7 +1,4 @@
-"""Starts that wait for their turn: a further block of steps costs those alone, not the imports and the data again.
-
-Blocks of starts that are held follow each other within seconds, and so see the same machine.
-"""
+"""Starts that wait for their turn: a further block costs its steps alone, and sees the same machine as the last."""
 
 from __future__ import annotations
 
@@ -47,10 +44,7 @@ class HeldStarts(Generic[Trained]):
     def started(
         self, trained: Trained, watching: Watching, once: Start, *, is_room: Callable[[], bool]
     ) -> tuple[list[Reading], Ended]:
-        """Start it, to be held where it then waits. One that fails beside others is started once more, alone.
-
-        A card may take one process at a time.
-        """
+        """Start a training, to be held where it then waits; one that fails beside others is started once more."""
         self.release(trained)
         if self.held and not is_room():
             self.close()
@@ -63,7 +57,6 @@ class HeldStarts(Generic[Trained]):
         return readings, ended
 
     def release(self, trained: Trained) -> None:
-        """End the start that trains this, if it is held."""
         if (held := self.held.pop(trained, None)) is not None:
             self._end(held)
 

@@ -16,10 +16,7 @@ _BEGAN = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
 
 
 def kept_log(log: Path) -> Path | None:
-    """Copy the output of a failed start to where it stays until this process's next one; None where it cannot be.
-
-    Each process writes a file of its own, so the path that one run names never holds what another printed.
-    """
+    """Copy a failed start's output to a file of this process, until its next one; None where that is impossible."""
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "memorymark"
     name = f"{PREFIX}{_BEGAN}-{socket.gethostname()}-{os.getpid()}{SUFFIX}"  # hosts of a cluster share one home
     with suppress(OSError):

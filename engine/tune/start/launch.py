@@ -1,7 +1,4 @@
-"""One start of a training: what is started, and what is seen of it until enough was noted or it failed.
-
-What makes it is a `Begin`: the package's `command`, `fork` or `warm`.
-"""
+"""One start of a training, made by a `Begin`, and what is seen of it until enough was noted or it failed."""
 
 from __future__ import annotations
 
@@ -40,8 +37,7 @@ LAST_BYTES, LAST_LINES, LAST_OUTPUT, LINE_MOST = 8_000, 3, 20, 500
 class Watching:
     """How long a start is watched: steps whose memory is read, then steps that are timed.
 
-    A process that trains alone reads no more than `least_steps` where they take longer than `memory_seconds`, and up
-    to `still_steps` as long as `still_seconds` are not over.
+    Alone, a process reads `least_steps` where steps are slow, and up to `still_steps` within `still_seconds`.
     """
 
     memory_steps: int
@@ -76,8 +72,6 @@ class Place:
 
 
 class Running(Protocol):
-    """What was started."""
-
     def has_ended(self) -> bool: ...
     def end(self) -> int | None:
         """End all of it; the exit status where it had ended by itself, negative for a signal."""
@@ -150,14 +144,12 @@ class Started:
         return self._pipe is not None and is_alone and not self.running.has_ended()
 
     def go_on(self, steps: int) -> None:
-        """Give it a turn of so many steps."""
         assert self._pipe is not None
         for path in self.place.notes.glob("*.json"):
             path.unlink()
         os.write(self._pipe, f"{steps}\n".encode())
 
     def end(self) -> tuple[list[Reading], Ended]:
-        """End it; what the hook noted last, and how it ended."""
         with self._owned:
             status = self.running.end()
             readings, timed_out_after = readings_in(self.place.notes), self._timed_out_after_seconds

@@ -1,8 +1,4 @@
-"""Keeps the files of a start's user as they are, and says how.
-
-A start runs somebody's training from its beginning in its own folder, many times. In the best case it sees all files
-through layers that take its changes; else each file is saved before it changes and put back (`guard`).
-"""
+"""Keeps the files of a start's user as they are: by layers that take its changes, or by saved copies (`guard`)."""
 
 from __future__ import annotations
 
@@ -68,10 +64,7 @@ class Protection:
 def protection_of(
     spec: TuneSpec | FunctionSpec, *, may_overwrite: bool = False, outputs: str | None = None
 ) -> Protection:
-    """Return the best way that this machine allows. Raises CommandUntunable where there is none.
-
-    Tried by a process that starts nothing: whether a kernel, a container or a folder allows layers is not told else.
-    """
+    """Return the best way that this machine allows, as a process tries it. Raises CommandUntunable without one."""
     if may_overwrite and outputs is not None:
         raise SpecError("keep_outputs", "copies what would else disappear: leave out --may-overwrite")
     if may_overwrite or spec.catalogue:  # our own training writes nothing

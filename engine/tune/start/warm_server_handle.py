@@ -1,8 +1,4 @@
-"""Starts a function's training by a server that has imported its module once: a start saves the seconds of imports.
-
-A start is a fork of the server, which has run nothing, so each refusal counts. It is for modules that open no driver
-while they are imported.
-"""
+"""Starts a function's training by a server that has imported its module once, which must open no driver."""
 
 from __future__ import annotations
 
@@ -126,8 +122,6 @@ class WarmServer:
 
 @dataclass
 class _Served:
-    """A start that was requested of the server."""
-
     server: WarmServer
     place: Place
     pid: int | None = None

@@ -1,8 +1,8 @@
 """Starts a command, and kills it with all its child processes when its own standard input ends.
 
-This script is run by its path and imports only the standard library. It is the parent of the command. On Linux it also
-adopts each process below it whose parent ends, so it finds ranks and loader workers that have sessions of their own.
-The process that started it holds the other end of its input. When that process is killed, the input ends.
+This script is run by its path and imports only the standard library. On Linux it adopts each process below it whose
+parent ends, so it finds ranks and loader workers with sessions of their own. Whoever started it holds the other end
+of its input: when that process is killed, the input ends.
 
 Its first argument, in JSON, says how the files of the command's user are kept as they are. What the command wrote is
 told in a file, and gone when the guardian has ended.

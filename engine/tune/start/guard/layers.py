@@ -105,10 +105,7 @@ class View:
         self.layers.append(folder)
 
     def _show_entries(self, folder: str) -> None:
-        """Make a folder anew whose entries are layers of their own: for one that has mounts below it.
-
-        Its user may not write in it, for what they would write there would lie in memory.
-        """
+        """Make a folder anew whose entries are layers, for mounts below it; one its user may write in is refused."""
         if os.access(folder, os.W_OK):
             raise CannotLayer(f"{folder} has other file systems mounted below it")
         entries = list(os.scandir(folder))
