@@ -104,7 +104,7 @@ def _arguments_of_trainer(recipe: Recipe) -> list[str]:
         "learning_rate=learning_rate",
         "num_train_epochs=1",
     ]
-    arguments += [] if recipe.spec.clip_grad_norm else ["max_grad_norm=0"]  # it clips by default
+    arguments += [] if recipe.spec.clip_grad_norm else ["max_grad_norm=0"]  # the Trainer clips by default
     name = _TRAINER_OPTIMIZERS.get(recipe.spec.optimizer)
     arguments += [f'optim="{name}"', *_WITH_OPTIMIZER.get(recipe.spec.optimizer, ())] if name else []
     arguments += [_TRAINER_PRECISIONS[recipe.spec.precision]] if recipe.spec.precision in _TRAINER_PRECISIONS else []

@@ -45,7 +45,7 @@ def what_fills(recording: Recording, memory: ReplayedMemory, card: CardConstants
     replay = _Replay(recording, sizes_on(card, recording), memory)
     moment, position = replay.to_refusal(limit_bytes)
     is_refusal = moment == "refusal"
-    # a refused request is not among the live blocks, the one that reaches the peak is
+    # a refused request is not among the live blocks, the request that reaches the peak is
     live, total_bytes = replay.live_before(position if is_refusal else position + 1)
     requested = recording.skeleton.events[position]
     block = recording.skeleton.blocks[requested]

@@ -160,8 +160,8 @@ def _relatives(spec: RunSpec) -> list[Candidate]:
             made = replace(spec, model=other.id).with_input_size(spec.input_size)
         except SpecError as error:
             if error.field != "memory_limit_bytes":
-                continue  # it does not take these settings or inputs
-            # the limit is below its weights: what it takes is estimated all the same, and does not fit
+                continue  # this model does not take the settings or the inputs
+            # a model whose weights are above the limit is estimated all the same, and does not fit
             made = replace(spec, model=other.id, memory_limit_bytes=None).with_input_size(spec.input_size)
         found.append(Candidate(other.id, other.name, other.parameter_count, made))
     if len(found) < 2:
@@ -204,7 +204,7 @@ class _Search:
     @property
     def low(self) -> int:
         """The place of the largest value that is safe; -1 for none."""
-        return max((place for place in self.memory_bytes if self._is_safe(place)), default=-1)
+        return max((place for place, held in self.memory_bytes.items() if held <= self.room_bytes), default=-1)
 
     @property
     def high(self) -> int:
@@ -238,9 +238,6 @@ class _Search:
             curves = [_curve(sorted(known, key=lambda each: abs(each[1] - self.room_bytes))[:3])]
         extents = [each.extent for each in self.candidates[self.low + 1 : self.high]]
         return self.low + sum(all(curve(extent) <= self.room_bytes for curve in curves) for extent in extents)
-
-    def _is_safe(self, place: int) -> bool:
-        return self.memory_bytes[place] <= self.room_bytes
 
     def tried(self) -> tuple[TriedValue, ...]:
         return tuple(

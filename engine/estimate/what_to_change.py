@@ -190,7 +190,7 @@ class _Tried:
         if alone is None or alone.made.safe_batch_size < 1 or self.spec.optimizer == "none" or self.batch_size == 1:
             return
         found, spec = alone, changed(self.spec, changes)
-        if spec.gradients == FREED:  # they cannot be added up over micro-batches
+        if spec.gradients == FREED:  # freed gradients cannot be added up over micro-batches
             return
         if spec.accumulation_steps == 1:
             found = self.evaluate(replace(spec, accumulation_steps=2))

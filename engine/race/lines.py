@@ -64,7 +64,7 @@ def _table(spec: RunSpec, entry: Entry, device_kind: str) -> Mapping[str, Mappin
         "flash": {TORCH: (f'model.set_attn_implementation("{FLASH}")',)},
         "compile": {
             TORCH: ("model.compile(dynamic=False)",),
-            # it would turn TF32 on
+            # the Trainer turns TF32 on with it
             TRAINER: ("torch_compile=True,", *(("tf32=False,",) if compiles_in_fp32 else ())),
         },
         "no-cache": {TORCH: (without_cache(), *of_decoder), TRAINER: of_decoder},

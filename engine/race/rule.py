@@ -89,7 +89,7 @@ def decide(field: Field, rounds: Sequence[RacedRound]) -> NextRound | RaceVerdic
                 return NextRound(Stage.SELECTION, number, tuple(generation.left))
             if number == 0 and len(generation.rounds) < FEWEST_ROUNDS:
                 return race.when_time_is_short(generation)
-        if generation.rounds and generation.left:  # none is left where all of its last round failed later
+        if generation.rounds and generation.left:  # no entry is left where all of the last round failed later
             leader = generation.leader
             if number == 0:
                 gains = generation.gains
@@ -120,7 +120,7 @@ def known_ratio(entry: Entry, rounds: Sequence[RacedRound], field: Field) -> tup
     """Return how many times as fast `entry` was as today's; few or disturbed rounds have a figure but no interval."""
     both = [r for r in rounds if r.failed is None and {entry, TODAY} <= r.logarithms().keys()]
     ratio = ratio_of(entry, TODAY, rounds, field)
-    if ratio is None:  # one that was much slower drops out after its first round
+    if ratio is None:  # a much slower entry drops out after its first round
         return None, math.exp(both[0].logarithms()[entry] - both[0].logarithms()[TODAY]) if both else None
     counted = [r for r in both if not field.shares_cores or not {entry, TODAY} & r.disturbed(field.cores)]
     return (ratio, None) if len(counted) >= ENOUGH_ROUNDS else (None, ratio.value)

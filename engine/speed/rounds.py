@@ -22,15 +22,11 @@ BUSY_STARTS_FRACTION = 0.15
 
 
 def describe_notable_others(others_cores: float | None, cores: int | None) -> str | None:
-    """Write "other programs used 0.2 of 2 cores", whether or not that disturbed it; None where they used hardly any."""
-    if not cores or (others_cores or 0.0) <= BUSY_FRACTION * cores:
+    """Write "other programs used 0.2 of 2 cores", also where nothing was disturbed; None where they used hardly any."""
+    used = others_cores or 0.0
+    if not cores or used <= BUSY_FRACTION * cores:
         return None
-    return describe_others(others_cores or 0.0, cores)
-
-
-def describe_others(others_cores: float, cores: int) -> str:
-    """Write "other programs used 1.6 of 2 cores"."""
-    return f"other programs used {others_cores:.1f} of {cores} core{'' if cores == 1 else 's'}"
+    return f"other programs used {used:.1f} of {cores} core{'' if cores == 1 else 's'}"
 
 
 def describe_load(others_cores: float | None, cores: int, busy_fraction: float = BUSY_FRACTION) -> str | None:

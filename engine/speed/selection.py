@@ -135,7 +135,7 @@ def _select(candidates: Candidates, rounds: Sequence[SpeedRound], *, is_over: bo
     selection = [r for r in rounds if r.stage is Stage.SELECTION]
     known = {s: math.log(speed) for s, speed in candidates.by_start.items() if s in candidates.sizes}
     if selection and _counts_computing(selection[0], candidates):
-        known = {}  # it is by the clock
+        known = {}  # `by_start` is by the clock
     speeds = [_speeds(r, candidates) for r in selection]
     if known:
         speeds.insert(0, known)
@@ -296,7 +296,7 @@ def _verdict(
     if _is_disturbed(rounds, candidates):
         claim = choice.order(rounds) or SpeedClaim.NOTHING
         if claim is SpeedClaim.NO_GAIN:
-            gain = None  # by the clock
+            gain = None  # the gain is by the clock
             if choice.current is not None and choice.rival != choice.current:
                 bounds = gain_beside_others(choice.gains(_computing_speeds(rounds))).exp()
                 compared = _sizes(choice.rival, choice.current, bounds)

@@ -152,7 +152,7 @@ class Recorder(TorchDispatchMode):
         if self._is_paused:
             return func(*args, **(kwargs or {}))
         if self._shards is not None and self._shards in types:
-            return NotImplemented  # it then runs on the part of this rank, through this mode again
+            return NotImplemented  # the operator then runs on this rank's part, through this mode again
         name = func._schema.name
         if (made_of_others := self._kernel_made_of_others(name)) is not None:
             with self:
@@ -236,7 +236,7 @@ class Recorder(TorchDispatchMode):
         return self._scopes.current or OUTSIDE.get(self._phase)
 
     def _free(self, key: int, index: int) -> None:
-        if self._live.get(key, (None,))[0] == index:  # else it was freed before, by resizing it
+        if self._live.get(key, (None,))[0] == index:  # else the block was freed before, by a resize
             del self._live[key]
             self._events.append(~index)
 

@@ -267,7 +267,7 @@ def _rows_of_one_sequence(step: TrainingStep) -> AbstractContextManager[Any]:
 def _as_on(conditions: Conditions, alike: set[attention.Family] | None) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore")  # they are about missing devices
+        warnings.simplefilter("ignore")  # warnings are about missing devices
         gc.collect()
         if not gc.get_freeze_count():
             gc.freeze()  # what was imported is no garbage, and would be searched again before every trace
@@ -279,7 +279,7 @@ def _as_on(conditions: Conditions, alike: set[attention.Family] | None) -> Itera
         for name, change in _CHANGES.items():
             stack.enter_context(patch(name, change))
         initialization = sys.modules.get("transformers.initialization")
-        if initialization is not None:  # it keeps functions of torch
+        if initialization is not None:  # this module keeps functions of torch
             stack.enter_context(patch.dict(initialization.TORCH_INIT_FUNCTIONS, trunc_normal_=_leave_as_it_is))
         if (bitsandbytes := sys.modules.get("bitsandbytes.functional")) is not None:
             stack.enter_context(patch.object(bitsandbytes, "create_dynamic_map", _table_of_8_bit_values))

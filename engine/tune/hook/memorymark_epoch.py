@@ -28,7 +28,7 @@ WHOLE_SECONDS, WHOLE_STEPS = 30.0, 400
 EVALUATED = 4  # fewest batches of an evaluation; a loader may draw one or two before they are used
 EVALUATION_SECONDS = 20.0
 LOST = 8  # multiple of the wanted steps after which a script counts as never beginning its data again
-BATCHES_WHILE_IDLE = 100  # of a pass while an optimizer has made no step: it may wait for a number of steps
+BATCHES_WHILE_IDLE = 100  # of a pass while an optimizer has made no step: a script may let it wait for some
 UNNOTED = ("rows", "recognised_by")  # for the starts alone
 NOT_SHORTENED = "not-shortened"  # a file next to the rows: this script fails where a pass ends early
 
@@ -38,8 +38,8 @@ class Pass:
 
     def __init__(self, data: int, watched: Any) -> None:
         self.data, self.drawn, self.is_over, self.began = data, 0, False, time.monotonic()
-        self.has_evaluated = False  # a module that has trained
-        self.is_counted = False  # among the passes that trained
+        self.has_evaluated = False  # whether a module that has trained was evaluated in the pass
+        self.is_counted = False  # whether the pass counts among those that trained
         self.steps, self.forwards, self.evaluations = watched.least_steps(), watched.forwards, watched.evaluations
         self.steps_before = dict(watched.steps)
 
@@ -60,7 +60,7 @@ class Data:
         self.is_same = same_as(dataset)
         self.known: Any = None
         self.rows_given = 0
-        self.is_evaluated = False  # in a pass that has ended
+        self.is_evaluated = False  # whether a pass that has ended evaluated the data
         self.noted: dict[str, Any] = {}
 
 

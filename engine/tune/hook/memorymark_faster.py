@@ -84,7 +84,7 @@ class Faster:
         go_back = autograd.backward
 
         def went_back(tensors: Any, *others: Any, **options: Any) -> None:
-            if self.is_going_back:  # a checkpoint goes back within
+            if self.is_going_back:  # a checkpoint runs its modules again in the backward pass
                 go_back(tensors, *others, **options)
                 return
             if self.torch.is_tensor(tensors) and tensors.numel() == 1 and not tensors.is_meta:
@@ -205,7 +205,7 @@ class Faster:
             if is_part or next(module.parameters(), None) is None:  # a loss, or a transform of the data
                 return call(*inputs, **options)
             if not (read.is_training(torch, module) and self.watched.has_begun()):
-                self.evaluating.add(thread)  # its parts are no models of their own
+                self.evaluating.add(thread)  # parts of a module that does not train are no models of their own
                 try:
                     return call(*inputs, **options)
                 finally:
@@ -222,7 +222,7 @@ class Faster:
     def around(self, call: Any, module: Any, inputs: Any, options: Any) -> Any:
         torch, device = self.torch, next(module.parameters()).device
         known = self.roots.get(module, {}).get("device")
-        is_met = known in (device.type, "cuda")  # it may have run on the CPU before it was moved
+        is_met = known in (device.type, "cuda")  # the module may have run on the CPU before it was moved
         met = None if is_met else self.meet(module, device.type, [inputs, options])
         is_on_card = met is not None and device.type == "cuda"
         if is_on_card and self.mask_seed is not None:
@@ -364,7 +364,7 @@ def is_of_torch(module: Any) -> bool:
 
 def matmul_precision(torch: Any) -> str | None:
     """Return the precision of fp32 products in the words of the older way to set it; None where that is not known."""
-    newer = getattr(torch.backends.cuda.matmul, "fp32_precision", None)  # it reads what either way has set
+    newer = getattr(torch.backends.cuda.matmul, "fp32_precision", None)  # this reads what either way has set
     if newer is None:
         return str(torch.get_float32_matmul_precision())
     return {"tf32": "high", "bf16": "medium", "ieee": "highest", "none": "highest"}.get(newer)

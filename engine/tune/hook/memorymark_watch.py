@@ -97,15 +97,15 @@ class Watch:
         def made_optimizer(optimizer: Any, *others: Any, **options: Any) -> None:
             is_first = not self.optimizers
             self.optimizers.add(id(optimizer))
-            self.steps.pop(BY_HAND, None)  # a network that was trained before it was made, if any, is another's
+            self.steps.pop(BY_HAND, None)  # steps of a network that was trained before this optimizer was made
             self.seen.count("optimizers")
             make_optimizer(optimizer, *others, **options)
             self.stepped.made(optimizer)
-            if is_first and not self.steps and self.memory is None:  # what ran before it was made was no training
+            if is_first and not self.steps and self.memory is None:  # before the first optimizer nothing was trained
                 self.forget_start()
 
         def drawn(iterator: Any) -> Any:
-            if self.thread not in (None, threading.get_ident()):  # the training does not wait for it here
+            if self.thread not in (None, threading.get_ident()):  # the training does not wait for this thread
                 return draw(iterator)
             self.mark("loading")
             self.loading.append(threading.get_ident())  # a transform may be a module: what it is given is no batch
@@ -276,7 +276,7 @@ class Watch:
     def meet(self, module: Any) -> None:
         """Limit the cards of a module that was not seen before: a script may leave another card the current one."""
         if self.device is None or self.device.type != "cuda" or module in self.roots:
-            return  # one that ran on the CPU first is met once it has been moved
+            return  # a module that ran on the CPU first is met once it has been moved
         if cards := read.cards_of(module):
             self.roots.add(module)
         is_limited = self.settings["limit_bytes"] or self.settings.get("emulated")
@@ -318,7 +318,7 @@ class Watch:
     def after_step(self, optimizer: Any) -> None:
         consumed = self.forwards + self.draws
         if "deepspeed" in sys.modules and consumed and self.consumed.get(optimizer) == consumed:
-            return  # a part of the same step: it makes one for each group of parameters
+            return  # a part of the same step: DeepSpeed makes one for each group of parameters
         self.consumed[optimizer] = consumed
         self.seen.count("steps")
         self.seen.now("stepped")

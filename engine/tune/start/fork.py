@@ -29,7 +29,7 @@ from .protection import Protection, protection_of
 MakeStep = Callable[[int], Callable[[], object]]
 
 DRIVERS = {"cuda": "CUDA", "xpu": "XPUs"}
-DRIVER_SECONDS = 120  # one that keeps no state between processes takes seconds for each of a host's cards
+DRIVER_SECONDS = 120  # a driver that keeps no state between processes takes seconds for each card
 REMEDY = "put make_step in a module of its own and import it from there, or restart this program and tune first"
 PARALLEL_SECONDS = 5
 PARALLEL_ELEMENTS = 1 << 20

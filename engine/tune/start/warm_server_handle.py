@@ -62,7 +62,7 @@ class WarmServer:
         files = {"notes": str(place.notes), "out": str(place.out), "log": str(place.log)}
         request = {"batch_size": batch_size, "watching": asdict(watching), **files}
         assert process.stdin is not None
-        with suppress(BrokenPipeError):  # it is read that the server is gone
+        with suppress(BrokenPipeError):  # `read` tells that the server is gone
             process.stdin.write(json.dumps(request).encode() + b"\n")
             process.stdin.flush()
         return _Served(self, place)

@@ -224,7 +224,7 @@ def undo(journal: Path) -> list[str]:
     left: list[str] = []
     for what, path, other, facts in reversed(entries):
         if left and what == "made":
-            continue  # it may hold what could not be moved back
+            continue  # the folder may hold what could not be moved back
         try:
             ways[what](path, other, facts)
         except OSError as error:
@@ -242,7 +242,7 @@ def undo(journal: Path) -> list[str]:
 def _entries(journal: Path) -> list[tuple[str, str, str, list[int]]]:
     found = []
     for line in journal.read_text().splitlines():
-        with suppress(ValueError):  # the last one, where the machine failed while it was written
+        with suppress(ValueError):  # the last line, where the machine failed while it was written
             what, path, other, facts = json.loads(line)
             found.append((what, path, other, facts))
     return found

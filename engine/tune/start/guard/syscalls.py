@@ -95,7 +95,7 @@ def receive(listener: int) -> Call | None:
         paths = tuple(_path(pid, arguments, *pair) for pair in PATHS[name])
         flags = _open_how(pid, arguments[2]) if name == "openat2" else arguments[FLAGS[name]] if name in FLAGS else 0
         return Call(number, name, paths, flags)
-    except (OSError, ValueError):  # it has ended, or gave an address that is none
+    except (OSError, ValueError):  # the process has ended, or gave an invalid address
         answer(listener, Call(number, name, (), 0))
         return None
 
