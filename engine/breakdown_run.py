@@ -15,7 +15,7 @@ from .worker.prober import Prober
 
 
 def size_to_explain(boundary: Boundary, probes: Sequence[Probe], *, is_search: bool) -> int | None:
-    """Return the size that was refused for memory; for a search in which none was, the largest that trained."""
+    """Return the size refused for memory; for a search without such a refusal, the largest that trained."""
     refusal = refusing_probe(probes, boundary.refused_batch_size)
     if refusal is not None and refusal.outcome is Outcome.OUT_OF_MEMORY:
         return refusal.batch_size

@@ -111,7 +111,7 @@ def _speed(comparison: Comparison, reserve_fraction: float, today: int) -> Speed
 
 
 def _others_cores(comparison: Comparison) -> float | None:
-    """Return the cores that other work used: the clock of the machine counts in ticks, and can give more than all."""
+    """Return the cores that other work used, at most all: the machine's clock counts in ticks, and may give more."""
     if comparison.others_cores is None or comparison.cores is None:
         return comparison.others_cores
     return min(comparison.others_cores, float(comparison.cores))

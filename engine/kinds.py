@@ -129,7 +129,7 @@ def read_result(document: Mapping[str, Any]) -> Document:
 
 
 def answer(document: Mapping[str, Any]) -> Document:
-    """Return the result that a document's facts imply. Raises SpecError, and ImpossibleFiguresError for its figures."""
+    """Return the result that a document's facts imply. Raises SpecError and ImpossibleFiguresError."""
     check_limits(document)
     check_schema(document)
     return KINDS[kind_of(document)].answer(document)

@@ -91,7 +91,7 @@ def less(seconds: float, spent: float | None, part: float) -> float:
 
 
 def share_of_phase(so_far: SoFar) -> float:
-    """Return the share of the current phase that is done, by the probes still expected; 0 where that is unknown."""
+    """Return the share of the current phase that is done, by the probes still expected; 0 where unknown."""
     if so_far.phase == "searching":
         aim = _aim(so_far.probes, so_far.expected, is_searching=True)
         done = sum(p.purpose in _SEARCHED for p in so_far.probes)

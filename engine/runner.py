@@ -106,7 +106,7 @@ def own_worker(
 
 @dataclass(kw_only=True)
 class WorkerSweep(Sweep):
-    """A sweep whose probes are steps in a worker. The first `carried` of them are those of an earlier attempt."""
+    """A sweep whose probes are steps in a worker. The first `carried` probes are of an earlier attempt."""
 
     what_runs = "a training step"
     spec: RunSpec

@@ -59,7 +59,7 @@ class Sweep(ABC):
 
     @property
     def searched(self) -> list[Probe]:
-        """The probes that the search rests on. Carried ones of the curve were never meant to bound it."""
+        """The probes that the search rests on; carried probes of the curve were never meant to bound it."""
         return [p for p in self.probes if p.purpose in (Purpose.SEARCH, Purpose.CONFIRM)]
 
     def search(self) -> Boundary:
@@ -96,7 +96,7 @@ class Sweep(ABC):
         return measured_points(self.probes, self.device, boundary.largest_batch_size or 0)
 
     def next_size_at_reserve(self, boundary: Boundary) -> int | None:
-        """Return the largest size that should just keep the reserve; None where it was run, or one near it."""
+        """Return the largest size that should just keep the reserve; None where that size or a near one was run."""
         reserve = reserve_of(self.spec, self.device, self.probes, boundary.largest_batch_size or 0)
         size = edge_size(self.points(boundary), self.limit_bytes, reserve)
         return None if size in {p.batch_size for p in self.probes} else size

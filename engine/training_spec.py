@@ -169,7 +169,7 @@ def check_device_name(device: str) -> None:
 
 
 def check_training(spec: TrainingSpec) -> None:
-    """Raise SpecError for a setting that the model does not have, or that other settings exclude."""
+    """Raise SpecError for a setting that the model lacks, or other settings exclude."""
     check_device_name(spec.device)
     if not spec.device.startswith(("cuda", "auto")):
         check_precision(spec.precision, spec.device, None)

@@ -162,7 +162,7 @@ class Recipe:
         ]
 
     def saving(self, *lines: str) -> list[str]:
-        """Return the lines of a forward pass; with what it saves in the host's memory, where that was measured."""
+        """Return the lines of a forward pass, with activations saved in the host's memory where that was measured."""
         if not self.spec.offload_activations:
             return list(lines)
         pinned = "pin_memory=True" if self.device_kind == "cuda" else ""

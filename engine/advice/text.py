@@ -55,7 +55,7 @@ def describe_learning_rate(advice: Advice) -> str:
 
 
 def describe_not_in_code(advice: Advice) -> str:
-    """Name what the reader has to add to the code, so that it takes the memory that was found."""
+    """Name what the reader has to add to the code to get the measured memory."""
     return f"The code leaves to you: {', '.join(advice.not_in_code)}. The memory and the speed are with it."
 
 

@@ -116,7 +116,7 @@ class CommandFacts(SizeFacts):
         return replace(boundary, soak_steps=max(made, default=0))
 
     def _rule(self) -> AllowedSizes | None:
-        """Return the rule of the sizes that were searched: the spec's, or a claimed one that the probes may teach."""
+        """Return the rule of the searched sizes: the spec's, or a claimed one as far as the probes can teach it."""
         if self.stored.boundary.allowed_sizes is None or not self._has_learned_sizes(self.stored.boundary):
             return self.spec.allowed_sizes
         try:
@@ -127,7 +127,7 @@ class CommandFacts(SizeFacts):
         return rule if failed and rule.is_consistent(taken, failed) else None
 
     def _has_learned_sizes(self, boundary: Boundary) -> bool:
-        """Whether the sizes that were searched are not those of the spec."""
+        """Whether the searched sizes follow another rule than the spec's."""
         given = self.spec.allowed_sizes
         return boundary.allowed_sizes is not None and boundary.allowed_sizes != (given and given.describe())
 

@@ -74,7 +74,7 @@ def _check_value(path: str, name: str, value: Any) -> None:
 
 
 def read_facts(kind: type[T], document: Any) -> T:
-    """Read the members that `kind` has. Raises SpecError, which names one that is missing or of another type."""
+    """Read the members of `kind`. Raises SpecError, which names a member that is missing or of another type."""
     made = read_strictly(kind, document)
     for name, most in _MOST.items():
         if len(getattr(made, name, ())) > most:

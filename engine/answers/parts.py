@@ -49,7 +49,7 @@ def impossible_breakdown(facts: SizeFacts, breakdown: MemoryBreakdown) -> Iterat
 
 
 def impossible_entries(path: str, breakdown: MemoryBreakdown) -> Iterator[Impossible]:
-    """Yield entries that are none, and a total that is not theirs."""
+    """Yield impossible kinds, counts and texts of entries, and a total other than their sum."""
     request = breakdown.request
     places = {f"request.{name}": getattr(request, name) for name in ("module", "phase", "operator")}
     for number, entry in enumerate(breakdown.entries):
@@ -109,7 +109,7 @@ def impossible_estimate(estimate: Estimate) -> Iterator[Impossible]:
 
 
 def estimate_of_others(facts: SizeFacts, estimate: Estimate) -> Iterator[Impossible]:
-    """Yield in what an estimate is of another training than the one it stands beside: its error would count for it."""
+    """Yield where an estimate is of another training than its result: the error would count for that training."""
     of_today = RunSpec.from_dict(estimate.spec.to_dict())  # a setting newer than the document follows its profile
     for name in _OF_THE_TRAINING:
         given, own = (getattr(spec, name, None) for spec in (of_today, facts.spec))

@@ -79,7 +79,7 @@ def impossible_facts(device: DeviceFacts) -> Iterator[Impossible]:
 
 
 def impossible_place(device: DeviceFacts, requested: str) -> Iterator[Impossible]:
-    """Yield what no device can be, and that it is another than the one that was requested."""
+    """Yield what no device can be, and a device other than the requested one."""
     yield from impossible_facts(device)
     wanted = requested.partition(":")[0]
     if wanted not in ("auto", device.kind) or device.device.partition(":")[0] != device.kind:
@@ -87,7 +87,7 @@ def impossible_place(device: DeviceFacts, requested: str) -> Iterator[Impossible
 
 
 def impossible_device(device: DeviceFacts, spec: SearchSpec | ValidationSpec) -> Iterator[Impossible]:
-    """Yield what no device can be, and the facts that contradict its spec."""
+    """Yield what no device can be, and facts of the device that contradict its spec."""
     yield from impossible_place(device, spec.device)
     limit = spec.memory_limit_bytes
     allowed: tuple[int | None, ...] = (limit,)
@@ -170,7 +170,7 @@ def _times(path: str, probe: Probe, facts: SizeFacts) -> Iterator[Impossible]:
 
 
 def _fits_above_refusal(facts: SizeFacts) -> Iterator[Impossible]:
-    """Yield sizes that trained above one refused in a fresh process, or after the search above all that it trained."""
+    """Yield sizes that trained above a refused one, or after the search above every size it had trained."""
     own = [] if facts.may_starts_differ() else facts.searched
     refused = min((p.batch_size for p in own if facts.is_refused_for_memory(p)), default=None)
     after = (Purpose.CURVE, Purpose.TIMING)
@@ -202,7 +202,7 @@ def _longer_than_the_run(facts: SizeFacts) -> Iterator[Impossible]:
 
 
 def _other_work(facts: SizeFacts) -> Iterator[Impossible]:
-    """Yield cores that no machine has, and more of them in use than there are: pages show both."""
+    """Yield more cores than any machine has, or more cores in use than there are: pages show both."""
     if (speed := facts.stored.speed) is None:
         return
     yield from within("speed.cores", speed.cores, 1, MOST_CORES)

@@ -144,7 +144,7 @@ def _impossible_of_settings(stored: Raced, race: RaceOfSettings) -> Iterator[Imp
 
 
 def _not_offered(found: Raced) -> Iterator[Impossible]:
-    """Yield what is recommended although it failed, or does not train the same."""
+    """Yield a recommended entry whose training failed or differs from today's."""
     row = next((each for each in found.rows if each.entry == found.chosen), None)
     is_offered = row is not None and row.numbers.is_offered and row.memory_bytes is not None
     if found.is_found and found.chosen != TODAY and not is_offered:

@@ -120,7 +120,7 @@ class SizeFacts(ABC):
 
     @abstractmethod
     def impossible_training(self, boundary: Boundary) -> Iterator[Impossible]:
-        """Yield what the training says of itself that its starts do not show."""
+        """Yield figures of the training that its starts do not show."""
 
     @abstractmethod
     def explained_size(self, boundary: Boundary) -> int | None:
@@ -150,7 +150,7 @@ class SizeFacts(ABC):
 
     @abstractmethod
     def timing_of(self, timed: Probe, speed: float | None) -> Probe:
-        """Return a timing probe with the speed that the comparison has for it; None where it has none."""
+        """Return a timing probe with its speed by the comparison; None for a size without one."""
 
     def not_compared(self, said: NotCompared, largest: int) -> NotCompared:
         """Return why no speeds were compared. Rounds show why where they were, and say no more."""

@@ -94,7 +94,7 @@ def _compare(facts: SizeFacts, boundary: Boundary, rounds: Sequence[SpeedRound])
 
 
 def _rounds_of(facts: SizeFacts) -> tuple[list[SpeedRound], list[Impossible]]:
-    """Return the rounds with a typical step of those that their blocks timed, and what cannot have been timed."""
+    """Return the rounds, each block with a typical step of those it timed, and what cannot have been timed."""
     timed = [p for p in facts.probes if p.purpose is Purpose.TIMING]
     timings, used = {p.batch_size: p for p in timed}, dict[int, int]()
     wrong, rounds = list[Impossible](), []

@@ -78,7 +78,7 @@ def impossible_training(
 def _impossible_ranks(
     boundary: Boundary, training: Training, catalogue: Mapping[str, Any] | None
 ) -> Iterator[Impossible]:
-    """Yield where real ranks of a model of the catalogue are not those of its command, which are of one host."""
+    """Yield where a catalogue model's ranks are not those of its command, which all run on one host."""
     if catalogue is None:
         return
     of_step = (catalogue["ranks"], catalogue.get("accumulation_steps", 1))
@@ -90,7 +90,7 @@ def _impossible_ranks(
 def _impossible_emulation(
     facts: SizeFacts, boundary: Boundary, training: Training, started: int, size: int
 ) -> Iterator[Impossible]:
-    """Yield what a device that stood in for ranks cannot claim: other ranks than it started, and any speed."""
+    """Yield what emulated ranks cannot claim: other ranks than were started, and any speed."""
     has_trained = bool(boundary.largest_batch_size)
     wanted = (size, started) if has_trained else (0, 0)
     given = (training.ranks, len(training.rank_peaks_bytes))

@@ -104,7 +104,7 @@ def _check_of_gradients(said: Check | None, spec: ValidationSpec) -> Check:
 
 
 def _without_figures(name: str, claim: str, said: Check | None) -> Check:
-    """Return a check that was not made, or a compilation that failed, with a line of why in the run's words."""
+    """Return a check that was not made, or a failed compilation, with the reason in the run's words."""
     why = said.finding.partition("\n")[0][:_FINDING_MOST] if said is not None else "the run ended before it"
     is_failed = name == "compiles" and said is not None and said.verdict is Verdict.FAILED
     return replace(not_checked(name, claim, why), verdict=Verdict.FAILED if is_failed else Verdict.NOT_CHECKED)

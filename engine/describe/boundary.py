@@ -99,7 +99,7 @@ def _why_open(result: RunResult) -> str:
 
 
 def _what_was_lacking(result: RunResult) -> str:
-    """Say that it was not memory, or not the GPU's: a host that ran out of its own proves nothing of the GPU."""
+    """Say that the limit was not memory, or only the host's: a host's memory proves nothing of the GPU."""
     refused = result.boundary.refused_batch_size
     probe = None if refused is None else refusing_probe(result.probes, refused)
     is_of_host = probe is not None and is_of_the_host(probe.error_type, probe.error_message or "")

@@ -68,7 +68,7 @@ def describe_need(refusal: Probe | None, limit_bytes: int) -> str | None:
 def suggestions(
     refusal: Probe | None, workload: Workload | None, device: DeviceFacts, *, optimizer: str, is_checkpointed: bool
 ) -> list[str]:
-    """Return what may make it fit, by what held the memory: activations only where they were part of the peak."""
+    """Return what may make the model fit, by what held the memory: activations only if they were part of the peak."""
     phase = None if refusal is None else refusal.failed_phase
     less_state, chosen = [], OPTIMIZERS.get(optimizer)
     if phase != LOADING and chosen is not None and chosen.state_copies >= 1:

@@ -31,7 +31,7 @@ class EstimatedCard(Estimate, ReadBack):
 
     @property
     def is_approximate(self) -> bool:
-        """Whether it was traced on fake CPU tensors instead of a GPU's, whose operators differ."""
+        """Whether the training was traced on fake CPU tensors instead of a GPU's, whose operators differ."""
         return self.method.startswith("approximate")
 
     @property

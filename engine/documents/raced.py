@@ -79,7 +79,7 @@ class OwnRaced(OwnRaceResult, WithoutSizes):
         return sorted(self._rows(), key=lambda each: each.row.place)
 
     def _rows(self) -> Iterator[RaceRow]:
-        """Yield today's row, those that were started, and all that was chosen where that is more than one."""
+        """Yield today's row, the started changes' rows, and the chosen changes together if they are several."""
         noise = self.today.loss_noise
         own = UNKNOWN if noise is None else judge_difference(noise, noise, 0.0)
         yield _shown(Row(entry=TODAY, label="today", memory_bytes=self.today_bytes, numbers=own), self.verdict)

@@ -106,7 +106,7 @@ class ReadBack:
 
 
 class WithoutSizes(ReadBack):
-    """What the document of a run has that searches no batch size of its spec."""
+    """What is common to documents of runs without a search of batch sizes."""
 
     __slots__ = ()
     device: DeviceFacts

@@ -220,7 +220,7 @@ _NOT_IN_GRID = frozenset(
 
 
 def _axis(single: Changes) -> str:
-    """Return the setting that a combination changes at most once: LoRA is alone or with 4 bits, not both."""
+    """Return the setting that a combination changes once: LoRA comes alone or with 4 bits, not in both ways."""
     return single[0].setting
 
 
@@ -234,5 +234,5 @@ def label_of(changes: Changes) -> str:
 
 
 def changed(spec: RunSpec, changes: Changes) -> RunSpec:
-    """Return the spec with these changes. Raises SpecError for what the model does not have."""
+    """Return the spec with these changes. Raises SpecError for a setting that the model does not have."""
     return replace(spec, **{change.setting: change.value for change in changes})

@@ -85,7 +85,7 @@ Decided = tuple[int, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The peaks of one replay, and what held the memory at that of the allocated bytes."""
+    """The peaks of one replay, and what held the memory when the allocated bytes peaked."""
 
     allocated_bytes: int
     reserved_bytes: int | None
@@ -215,14 +215,14 @@ def estimate_at(
 def largest_batch_size(
     model: MemoryModel, gpu: Gpu | None, limit_bytes: int, maximum: int, *, replays: Replays | None = None
 ) -> int:
-    """Return the largest size up to `maximum` that fits, with the few below it; 0 where one sample does not."""
+    """Return the largest size up to `maximum` that fits, with the few below it; 0 where batch 1 does not fit."""
     replays = replays or Replays(model)
     guess = _first_guess(replays, gpu, limit_bytes, maximum)
     return _largest(cache(lambda size: replays.fits(gpu, size, limit_bytes)), guess, maximum)
 
 
 def safe_batch_size(replays: Replays, gpu: Gpu | None, limit_bytes: int, margin: float, largest: int) -> int:
-    """Return the largest size that fits if everything takes `margin` more, without releasing any cached segment."""
+    """Return the largest size that fits with `margin` more of everything, without releasing a cached segment."""
     if largest == 0:
         return 0
     room_bytes = safe_bytes(limit_bytes, margin)
@@ -303,7 +303,7 @@ def estimate(
     replays: Replays | None = None,
     explains: bool = False,
 ) -> Estimate:
-    """Return one card's answer at today's, the safe, largest and requested sizes; `explains`: what would fill it."""
+    """Return one card's answer for today's, the safe, largest and requested sizes; `explains`: with a breakdown."""
     check(spec, gpu)
     replays = replays or Replays(model)
     limit_bytes, margin = limit_bytes_of(spec, gpu), margin_fraction(spec, gpu)

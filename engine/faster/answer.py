@@ -54,7 +54,7 @@ class RaceOfSettings:
 
     @cached_property
     def changes(self) -> tuple[tuple[Change, ...], tuple[NotTried, ...]]:
-        """Return the changes that race, and those that make no difference here."""
+        """Return the changes that race, and the ones without an effect here."""
         return changes_to_try(self.today, self.wanted)
 
     @cached_property

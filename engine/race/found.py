@@ -66,7 +66,7 @@ class RaceFound(Protocol):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The changes that are recommended, and "batch 64" where another batch size is one of them."""
+        """The recommended changes, and "batch 64" where another batch size is recommended too."""
         return (*self.recommended, *(() if self.own_size is None else (f"batch {self.own_size:,}",)))
 
     @property
@@ -99,7 +99,7 @@ class RaceFound(Protocol):
 
     @property
     def own_size(self) -> int | None:
-        """The batch size that is a part of what is recommended; None where that is today's."""
+        """The recommended batch size; None where today's is kept."""
         return None
 
     @property
@@ -127,7 +127,7 @@ class RaceFound(Protocol):
 
     @property
     def size_of_today(self) -> str:
-        """Write "batch 16", or "the script's own batch size" where that may be another than the one that was seen."""
+        """Write "batch 16", or "the script's own batch size" where the seen one may not be today's."""
         size = self.stated_batch_size
         return "the script’s own batch size" if size is None else f"batch {size:,}"
 

@@ -101,7 +101,7 @@ def decide(field: Field, rounds: Sequence[RacedRound]) -> NextRound | RaceVerdic
 
 
 def does_load_stay(field: Field, rounds: Sequence[RacedRound]) -> bool:
-    """Whether other work disturbed every block of the latest rounds on cores that it shares: it is expected to stay."""
+    """Whether other work disturbed every block of the latest rounds on shared cores: it is expected to stay."""
     latest = [r for r in rounds if r.failed is None][-FEWEST_ROUNDS:]
     is_busy = all(len(r.disturbed(field.cores)) == len(r.timed) for r in latest)
     return field.shares_cores and len(latest) == FEWEST_ROUNDS and is_busy
@@ -161,7 +161,7 @@ def _computing(entry: Entry, other: Entry, known: Sequence[_Known]) -> list[floa
 
 
 def _between_starts(entry: Entry, other: Entry, known: Sequence[_Known], run_to_run: float) -> float:
-    """Return the standard deviation by which starts that are held differ, beyond what their rounds show."""
+    """Return the standard deviation by which held starts differ, beyond what their rounds show."""
     both = [k for k in known if {entry, other} <= k.logarithms.keys()]
     starts = min(sum(each not in k.held for k in both) for each in (entry, other))
     return run_to_run / math.sqrt(max(starts, 1)) if any({entry, other} & k.held for k in both) else 0.0
@@ -172,7 +172,7 @@ def _least_gain(*, are_held: bool) -> float:
 
 
 class _Generation:
-    """The rounds of one generation, and the entries that it leaves."""
+    """The rounds of one generation, and the entries left after them."""
 
     def __init__(
         self, number: int, entries: Sequence[Entry], rounds: Sequence[_Known], failed: set[Entry], field: Field
@@ -224,7 +224,7 @@ class _Generation:
         return fine or count >= MOST_ROUNDS
 
     def excluded_gain(self, entry: Entry) -> float | None:
-        """Return the least gain that the entry is shown not to have; None where it may have any."""
+        """Return the least gain that the rounds exclude for the entry; None where any gain is possible."""
         if self.ratio(entry, TODAY).high < -_SLACK[-1]:
             return CLEARLY_FASTER
         pair = {entry, TODAY}
@@ -307,7 +307,7 @@ class _Race:
         return self.evaluated(leader)
 
     def without_gain(self, generations: Sequence[_Generation]) -> RaceVerdict:
-        """Return the verdict where nothing led: that nothing gains, if the rounds show it of all that was tried."""
+        """Return the verdict where nothing led: no gain, if the rounds show it of every tried entry, else open."""
         excluded = [
             generation.excluded_gain(entry)
             for generation in generations

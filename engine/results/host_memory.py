@@ -14,6 +14,6 @@ HOST_TEXTS = (
 
 
 def is_of_the_host(error_type: str | None, message: str) -> bool:
-    """Whether the memory that ended was the host's: of a training on a GPU that says nothing of the GPU."""
+    """Whether the host's memory ended, which says nothing of a GPU's."""
     text = message.lower()
     return error_type in {*HOST_TYPES, KILLED_TYPE} or any(each in text for each in HOST_TEXTS)

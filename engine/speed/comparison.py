@@ -126,7 +126,7 @@ class SpeedComparison:
     started: float = field(default_factory=time.monotonic)
 
     def run(self) -> Comparison:
-        """Time rounds until there is a verdict, or no time for a further round. What `run_block` raises ends it."""
+        """Time rounds until there is a verdict, or no time for another round: `run_block` may raise TimeIsUp."""
         try:
             while isinstance(step := decide(self.candidates, self.rounds), RunRound):
                 self._say(step)

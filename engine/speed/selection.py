@@ -99,7 +99,7 @@ def decide(candidates: Candidates, rounds: Sequence[SpeedRound]) -> RunRound | S
 
 
 def verdict_of(candidates: Candidates, rounds: Sequence[SpeedRound]) -> SpeedVerdict | None:
-    """Return the verdict of rounds that none will follow; None where they are too few for any."""
+    """Return the verdict of the last rounds; None where they are too few for any."""
     candidates, counted = _without_left_out(candidates, rounds)
     if not candidates.sizes or (choice := (selected := _select(candidates, counted, is_over=True)).choice) is None:
         return None
@@ -165,7 +165,7 @@ def _speeds(each: SpeedRound, candidates: Candidates) -> Speeds:
 
 
 def _computing_speeds(rounds: Sequence[SpeedRound]) -> list[Speeds]:
-    """Return the speeds by the time that each training had a core; empty where that is not known of all rounds."""
+    """Return the speeds by the time that each training had a core; empty where a round lacks that time."""
     known = [each for r in rounds if (each := r.computing_speeds()) is not None]
     return known if len(known) == len(rounds) else []
 
@@ -189,7 +189,7 @@ class _Choice:
 
     @property
     def rival(self) -> int:
-        """The size that today's is compared with: the recommended one, or the fastest where today's is recommended."""
+        """The size compared with today's: the recommended one, or where that is today's, the fastest."""
         return self.fastest if self.recommended == self.current else self.recommended
 
     def order(self, rounds: Sequence[SpeedRound]) -> SpeedClaim | None:

@@ -174,7 +174,7 @@ def _counts(recording: Recording) -> dict[int, tuple[int, int]]:
 def _read(
     recording: Recording, allocations: Sequence[_What], of_one_size: set[_What], numbers: dict[_Token, int]
 ) -> _Trace:
-    """Return the tokens of the events. The size is a part of them where each of the three traces has it."""
+    """Return the tokens of the events, each with its size where all three traces have the same."""
     skeleton, starts = recording.skeleton, frozenset(recording.skeleton.step_starts)
     trace, step = _Trace(recording), 0
     live: dict[int, list[int]] = defaultdict(list)

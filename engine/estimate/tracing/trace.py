@@ -300,7 +300,7 @@ def _leave_as_it_is(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Te
 
 
 def _table_of_8_bit_values(*args: Any, **kwargs: Any) -> torch.Tensor:
-    """Return a table like the one that bitsandbytes makes from values it reads back, on the CPU like that one."""
+    """Return a table like the one of bitsandbytes, which reads values back, on the CPU like that one."""
     return torch.empty(256, device="cpu")
 
 

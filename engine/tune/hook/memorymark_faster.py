@@ -73,7 +73,7 @@ class Faster:
         self.set_models()
 
     def seed(self, seed: int) -> None:
-        """Seed what a script that seeds nothing draws from, so that all starts are given the same batches."""
+        """Seed the generators left unseeded by a script, so that all starts get the same batches."""
         self.torch.manual_seed(seed)
         random.seed(seed)
         if (numpy := sys.modules.get("numpy")) is not None:
@@ -357,13 +357,13 @@ def framework() -> str:
 
 
 def is_of_torch(module: Any) -> bool:
-    """Whether the `forward` of its class is one of torch.nn; False for scripted and traced modules."""
+    """Whether the `forward` of a module's class is one of torch.nn; False for scripted and traced modules."""
     forward = getattr(type(module), "forward", None)
     return str(getattr(forward, "__module__", "")).startswith("torch.nn.")
 
 
 def matmul_precision(torch: Any) -> str | None:
-    """Return the precision of fp32 products in the words of the older way to set it; None where that is not known."""
+    """Return the precision of fp32 products in the words of `set_float32_matmul_precision`; None where unknown."""
     newer = getattr(torch.backends.cuda.matmul, "fp32_precision", None)  # this reads what either way has set
     if newer is None:
         return str(torch.get_float32_matmul_precision())

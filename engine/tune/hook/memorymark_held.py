@@ -21,7 +21,7 @@ MOST_LOOKED_AT = 1_000_000
 
 
 class Tensors:
-    """The tensors that are there at one moment, with how often each has been written so far."""
+    """The tensors alive at one moment, with how often each has been written so far."""
 
     def __init__(self, torch: Any) -> None:
         self.torch = torch
@@ -41,7 +41,7 @@ class Tensors:
         return [each for reference, _ in self.noted.values() if (each := reference()) is not None]
 
     def written(self) -> list[Any]:
-        """Return those that were written since."""
+        """Return the tensors that were written since."""
         return [each for each in self.existing() if _times_written(each) != self.noted[id(each)][1]]
 
 

@@ -12,12 +12,12 @@ WRAPPERS = ("module", "_orig_mod")  # the names by which DDP and torch.compile h
 
 
 def identifier(name: str) -> str:
-    """Return a name that a line to paste may hold, and a portal takes; empty for any other."""
+    """Return a name that a line to paste may hold and a portal takes; empty for any other name."""
     return name if name.isascii() and name.isidentifier() and len(name) <= LONGEST_NAME else ""
 
 
 def names_held(torch: Any, met: list[Any]) -> list[str]:
-    """Return the name of each module within another one, as the script wrote it; empty where there is none."""
+    """Return each module's name within another module, as the script wrote it; empty for a module without one."""
     modules = read.objects_of(torch.nn.Module)
     parts = [part for each in modules for part in vars(each).get("_modules", {}).items()]
     names = {id(part): name for name, part in parts if part is not None}

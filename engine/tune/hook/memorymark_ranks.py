@@ -74,7 +74,7 @@ def in_this_process(
 
 
 def refuse(watched: Any, what: str) -> None:
-    """Note that the training cannot be emulated, and end it: its own handlers must not go on without it."""
+    """Note that the training cannot be emulated, and end it, before its own handlers go on without the ranks."""
     message = f"{what} cannot be emulated: its ranks hold different parts, or need each other's. {HELPS}"
     watched.end("error", "NotEmulated", message)
     sys.stderr.write(f"memorymark: {message}\n")

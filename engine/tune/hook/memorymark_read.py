@@ -32,7 +32,7 @@ def is_going_back(torch: Any) -> bool:
 
 
 def is_training(torch: Any, module: Any) -> bool:
-    """Whether a forward pass of this module is one of the training; one without storage counts operations alone."""
+    """Whether a module's forward pass trains; a module without storage only counts operations."""
     first = next(module.parameters(), None)
     return bool(module.training and torch.is_grad_enabled()) and (first is None or not first.is_meta)
 
@@ -182,7 +182,7 @@ def is_counted(tensor: Any) -> bool:
 
 
 def unwrapped(torch: Any, tensor: Any) -> Any:
-    """Return the tensor that `torch.func` wraps: that one alone has memory, and the rows of a whole batch."""
+    """Return the tensor that `torch.func` wraps: only the wrapped one has memory, and the rows of a whole batch."""
     wrapped = torch._C._functorch
     while wrapped.is_functorch_wrapped_tensor(tensor):
         tensor = wrapped.get_unwrapped(tensor)

@@ -16,7 +16,7 @@ class Given:
         self.tensors: dict[int, Any] = {}
 
     def again(self, torch: Any, *given: Any) -> bool:
-        """Whether that tensor was given before, as in each call of a closure; note it."""
+        """Whether the first tensor was given before, as in each call of a closure; note it."""
         first = next(iter(read.given_tensors(torch, given)), None)
         if first is None:
             return False

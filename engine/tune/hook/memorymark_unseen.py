@@ -9,7 +9,7 @@ from memorymark_rows import length_of
 
 
 class Unseen:
-    """The loaders that gave a batch, and the batches of a pass of the first that trained."""
+    """The loaders that gave a batch, and how many batches a pass of the first training loader has."""
 
     def __init__(self) -> None:
         self.used: list[int] = []

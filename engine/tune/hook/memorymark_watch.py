@@ -174,7 +174,7 @@ class Watch:
         return self.group or (int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
 
     def is_alone(self) -> bool:
-        """Whether no other process waits for this one: it has no group, or stands in for a rank of one."""
+        """Whether no other process waits for this one: it is in no group, or stands in for a group's rank."""
         return bool(self.settings.get("emulated")) or self.place()[1] == 1
 
     def limit_memory(self, device: Any = None) -> None:
@@ -202,7 +202,7 @@ class Watch:
         return bool(self.optimizers or self.went_back or self.steps)
 
     def is_unseen(self) -> bool:
-        """Whether a module runs that is not to be seen: within a loader, or one that is compiled, seen from outside."""
+        """Whether a running module is not to be seen: it is within a loader, or compiled and seen from outside."""
         return read.is_traced(self.torch) or threading.get_ident() in self.loading  # a tracer goes no further
 
     def before_forward(self, module: Any) -> None:
@@ -357,7 +357,7 @@ class Watch:
         return fewest >= wanted and (max(self.steps.values()) >= 8 * wanted or not self.is_one_idle())
 
     def is_one_idle(self) -> bool:
-        """Whether one of the optimizers has made no step yet. Objects are looked through only where one seems to."""
+        """Whether an optimizer has made no step yet. Objects are looked through only where the counts say so."""
         return len(self.steps) < len(self.optimizers) and self.idle_optimizers() > 0
 
     def idle_optimizers(self) -> int:

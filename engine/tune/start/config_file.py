@@ -23,7 +23,7 @@ OF_HOST = f"memorymark_{crc32(socket.gethostname().encode())}_"
 
 
 def number_in_config(spec: TuneSpec) -> int | None:
-    """Return the batch size that the config file holds; None where it gets in another way. Raises SpecError."""
+    """Return the batch size in the config file; None where the batch size is given elsewhere. Raises SpecError."""
     if spec.config is None:
         return None
     file, key = spec.config

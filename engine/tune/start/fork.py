@@ -122,7 +122,7 @@ class Forked:
         return self.status is not None
 
     def end(self) -> int | None:
-        """Kill it and what is left of its group; its exit status where it had ended by itself."""
+        """Kill the fork and what is left of its group; return its exit status where it had ended by itself."""
         has_ended = self.has_ended()
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)

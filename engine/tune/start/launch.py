@@ -74,7 +74,7 @@ class Place:
 class Running(Protocol):
     def has_ended(self) -> bool: ...
     def end(self) -> int | None:
-        """End all of it; the exit status where it had ended by itself, negative for a signal."""
+        """End all processes; return the exit status where they had ended by themselves, negative for a signal."""
 
 
 Begin = Callable[[int, Watching, Place], Running]
@@ -138,7 +138,7 @@ class Started:
         return time.monotonic() - self.began
 
     def is_waiting(self) -> bool:
-        """Whether it waits for its next turn: no rank of several does, nor one of trainings side by side."""
+        """Whether the start waits for its next turn: none of several ranks or of trainings side by side does."""
         waiting = [each for each in readings_in(self.place.notes) if each.data["ended"] == "done"]
         is_alone = len(waiting) == 1 and waiting[0].processes == 1
         return self._pipe is not None and is_alone and not self.running.has_ended()

@@ -95,7 +95,7 @@ def recover() -> list[str]:
 
 
 def shared_folders(here: str, variables: Mapping[str, str]) -> list[str]:
-    """Return the caches that a start may fill for good, and pipes; none that holds `here`, where it runs."""
+    """Return the caches that a start may fill for good, and pipes, but no folder above `here`."""
     environment = {**os.environ, **variables}
     named = [environment[name] for name in CACHE_VARIABLES if environment.get(name)]
     named.append(environment.get("CUDA_MPS_PIPE_DIRECTORY") or "/tmp/nvidia-mps")  # noqa: S108 - the driver's

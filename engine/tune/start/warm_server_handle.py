@@ -32,7 +32,7 @@ def is_warm(spec: TuneSpec | FunctionSpec) -> TypeGuard[FunctionSpec]:
 
 @contextmanager
 def warm_starts(spec: TuneSpec | FunctionSpec) -> Iterator[Begin | None]:
-    """Give what makes the starts by a server that ends with the context; None where the spec wants no warm ones."""
+    """Give a `Begin` by a server that ends with the context; None where the spec wants no warm starts."""
     if not is_warm(spec):
         yield None
         return
@@ -57,7 +57,7 @@ class WarmServer:
         self._log.close()
 
     def begin(self, batch_size: int, watching: Watching, place: Place) -> Running:
-        """Request a start. What becomes of it is read where it is waited for."""
+        """Request a start. The returned start reads what becomes of it."""
         process = self._process = self._process or self._started()
         files = {"notes": str(place.notes), "out": str(place.out), "log": str(place.log)}
         request = {"batch_size": batch_size, "watching": asdict(watching), **files}
