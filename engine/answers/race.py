@@ -63,7 +63,7 @@ def answer_of_race(document: Mapping[str, Any]) -> Raced:
 
 
 def answer_of_own_race(document: Mapping[str, Any]) -> OwnRaced:
-    """Return the race with all that it implies. Raises SpecError, also of an older form, and ImpossibleFiguresError."""
+    """Return the race with all it implies. Raises SpecError, also of an older form, and ImpossibleFiguresError."""
     if "facts" not in document:
         raise SpecError("facts", _NOT_KEPT)
     stored = read_facts(OwnRaced, document)

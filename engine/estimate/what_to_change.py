@@ -58,8 +58,8 @@ class Evaluated(NamedTuple):
 class Variant(Judged):
     """One combination of settings, judged at the requested batch size. `settings` differ from the request.
 
-    `micro_batch_size` is None where the whole batch is one step; else each micro-batch of the request is divided into
-    such. `memory_bytes` is the peak of such a step.
+    `micro_batch_size` is None where the whole batch is one step, else the size of the parts of each micro-batch of the
+    request; `memory_bytes` is the peak of a step.
     """
 
     label: str

@@ -2,7 +2,7 @@
 
 The trace of a large model is a hundred thousand operators on a few hundred layouts. Torch's own cache has keys of all
 that a compiler needs, which took most of a trace's time, and no results of other libraries' operators. A result is
-cached here only if one made from the cache equals it in every property of a tensor without data. Traces share them.
+cached here only if one made from the cache equals it in every property of a tensor without data. Traces share these.
 """
 
 from __future__ import annotations
