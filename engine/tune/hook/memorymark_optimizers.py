@@ -38,7 +38,7 @@ class Stepped:
         return known
 
     def _follows(self, optimizer: Any, shapes: tuple[Any, ...]) -> int | None:
-        """Return the number of the optimizer, idle since, whose shapes are the same or that is gone; or None."""
+        """Return the number that an optimizer over new weights goes on with: an idle one's, alike or gone; or None."""
         living, made_at = set(self.numbers.values()), self.made_at.get(optimizer, 0)
         over = [number for number, last in self.last.items() if last <= made_at]
         alike = [number for number in over if self.shapes[number] == shapes]

@@ -32,7 +32,7 @@ class Outputs:
         return found
 
     def free(self) -> bool:
-        """Free outputs with all that they are whole views of; a part keeps its memory, as the next step may use it."""
+        """Free outputs with their bases and whole views; a sliced or detached part keeps its memory for later."""
         held, self.old = self.held(), []
         views = [t for t in read.objects_of(self.torch.Tensor) if t._base is not None] if held else []
         for each in held:
