@@ -142,7 +142,6 @@ class WorkerSweep(Sweep):
         return replace(result, memory_breakdown=breakdown)
 
     def _measure(self) -> tuple[Boundary, Comparison]:
-        """Find the boundary, unless it is known, and compare the speeds."""
         comparison = Comparison(why=NotCompared.RUN_ENDED)
         found = self.known_boundary or self.execution.timed("searching", self.search)
         if not found.largest_batch_size or found.reason is Reason.TIME_BUDGET:

@@ -65,10 +65,7 @@ class TimedBlock:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The outcome of the comparison of speeds. Without a comparison only `why` is set.
-
-    `compared` are the sizes of whose speeds no figure is claimed.
-    """
+    """The outcome of the comparison of speeds; without one only `why` is set. Of `compared` no figure is claimed."""
 
     claim: SpeedClaim = SpeedClaim.NOTHING
     why: NotCompared | None = None
@@ -255,10 +252,7 @@ def candidates_of(
 
 
 def reason_to_log(found: Comparison, today: int, *, shares_cores: bool) -> str | None:
-    """Write "speed not measurable here now: 30 is 0.8 to 13x as fast as 16"; None with figures.
-
-    Where other programs are the cause, no factor: on a CPU it is wrong.
-    """
+    """Write "speed not measurable here now: 30 is 0.8 to 13x as fast as 16"; None with figures."""
     if (sizes := found.compared) is None:
         return found.why and found.why.describe(today)
     if found.claim is SpeedClaim.AHEAD:

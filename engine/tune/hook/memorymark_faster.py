@@ -341,9 +341,9 @@ class Faster:
 
 
 def framework() -> str:
-    """Return which library trains: one whose Trainer there is. Lightning's may be Fabric's, too.
+    """Return which library trains: one whose Trainer there is.
 
-    Transformers loads accelerate even where it only makes the model.
+    `lightning` loads its trainer for Fabric, too, and transformers loads accelerate even where it only makes the model.
     """
     trainers = {name: getattr(sys.modules.get(name), "Trainer", None) for name in FRAMEWORKS}
     kinds = {type(each) for each in gc.get_objects()} if any(trainers.values()) else set()
