@@ -63,7 +63,7 @@ class VariantRow(Figures):
 
     @property
     def found_failure(self) -> str | None:
-        """Return it also where a document of an earlier build has it in the reason alone."""
+        """Return the failure, also from the reason of a row of an earlier build."""
         is_said = self.failure is None and (self.reason or "").startswith(FAILED)
         return (self.reason or "").removeprefix(FAILED) if is_said else self.failure
 

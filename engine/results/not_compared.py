@@ -47,7 +47,7 @@ class NotCompared(StrEnum):
 
     @property
     def is_shown_by_starts(self) -> bool:
-        """Whether the starts of a training show it, so that it is decided again."""
+        """Whether the starts of a training show this reason, so that it is decided again."""
         return self in (self.TODAY_NOT_MEASURED, self.NONE_TO_COMPARE, self.TOO_FEW, self.TOO_LONG)
 
     def describe(self, today: int) -> str:

@@ -13,7 +13,7 @@ _NAME = re.compile(r"[A-Za-z_]\w{0,39}", re.ASCII)
 
 
 def error_name(name: str | None) -> str:
-    """Return the name of an error's class, as a sentence may hold it; "an error" where it is none."""
+    """Return the name of an error's class, as a sentence may hold it, else "an error"."""
     return name if name and _NAME.fullmatch(name) else "an error"
 
 
