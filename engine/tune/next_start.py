@@ -166,12 +166,15 @@ def _among(so_far: SearchSoFar, rule: AllowedSizes) -> int | Found:
 
 def start_of(evidence: Evidence, limit_bytes: int | None) -> Start:
     """Return what the search knows of a start: the memory is what grows with the batch, where that is known."""
-    probe, rising_bytes = evidence.probe, evidence.batch_peak_bytes
+    probe, memory = evidence.probe, evidence.memory
+    if memory is None:
+        return Start(probe.batch_size, fits=False)
+    rising_bytes = memory.batch_peak_bytes
     if probe.fits:
         rising_bytes = rising_bytes or probe.memory_bytes
     elif probe.error_type != "BudgetExceeded" or (rising_bytes or 0) <= (limit_bytes or 0):
         rising_bytes = None
-    return Start(probe.batch_size, probe.fits, rising_bytes, evidence.resting_bytes, evidence.curve)
+    return Start(probe.batch_size, probe.fits, rising_bytes, memory.resting_bytes, memory.curve)
 
 
 def seconds_of_a_start(

@@ -24,7 +24,7 @@ from ..speed.comparison import Comparison, probe_of, reason_to_log
 from ..sweep import Sweep
 from .data_end import data_end_of
 from .devices import check_kind, environment_of, facts_of, others_on_cards
-from .evidence import Ended, Evidence, evidence_of
+from .evidence import Ended, Evidence, WatchedStart
 from .failure import describe_failure, no_step, with_its_cause
 from .file_changes import WrittenFiles
 from .learned_sizes import boundary_of_rule
@@ -327,7 +327,7 @@ class StartSweep(Sweep):
         limit_bytes = self.device.limit_bytes if self._is_on_cpu else None
         trained = [p.batch_size for p in self.probes if p.outcome in (Outcome.FITS, Outcome.OUT_OF_MEMORY)]
         honoured = {size for size in trained if self.evidence[size].batch_axis == 0}
-        return evidence_of(
+        return WatchedStart(
             readings,
             ended,
             batch_size,
@@ -337,7 +337,7 @@ class StartSweep(Sweep):
             data_end=data_end_of(self.evidence.values()),
             emulated=[each.rank for each in self.spec.emulated_ranks],
             unit=self.unit,
-        )
+        ).evidence()
 
     def say_alive(self, batch_size: int, purpose: Purpose, seen: str | None) -> None:
         if seen is not None:

@@ -89,8 +89,8 @@ def throughput_of(evidence: Evidence) -> Throughput:
     return Throughput(
         probe.batch_size,
         mean_speed(probe) if probe.timed_step_seconds else None,
-        tokens_per_second=evidence.tokens_per_second,
-        waiting_fraction=evidence.waiting_fraction,
+        tokens_per_second=evidence.timing.tokens_per_second,
+        waiting_fraction=evidence.timing.waiting_fraction,
         is_steady=probe.timing_is_steady,
     )
 
@@ -110,14 +110,14 @@ def training_of(
         ranks=largest.world_size if largest else 0,
         rank_peaks_bytes=largest.ranks if largest else (),
         tokens_per_step=largest.tokens_per_step if largest else None,
-        waiting_for_data_fraction=largest.waiting_fraction if largest else None,
+        waiting_for_data_fraction=largest.timing.waiting_fraction if largest else None,
         starts=starts,
         changed_files=files.named,
         whole_run=largest.whole_run if largest else None,
         throughputs=throughputs,
         protection=files.protection,
         unseen=largest.unseen if largest else None,
-        peak_shape=largest.peak_shape if largest else None,
+        peak_shape=largest.memory.shape if largest and largest.memory else None,
         unit=unit,
         observed=replace(largest.observed if largest else Observed(), **observed),
     )

@@ -19,7 +19,7 @@ from ...results.result import DeviceFacts
 from ...text.own_words import describe_error
 from ...worker.handle import ALLOCATOR_VARIABLES, with_own_allocator_settings
 from ..devices import check_is_watched, check_kind, environment_of, facts_of
-from ..evidence import Ended, Evidence, evidence_of
+from ..evidence import Ended, Evidence, WatchedStart
 from ..failure import describe_failure, with_its_cause
 from ..file_changes import WrittenFiles
 from ..reading import Reading
@@ -89,7 +89,7 @@ class Starts:
             if self.spec.batch == OWN and trained is not None:
                 self.own_size, is_guessed = own_batch_size(trained), is_guess(trained)
             evidence = self._evidence(readings, ended)
-            self.counts_all = evidence.counts_all
+            self.counts_all = evidence.timing.counts_all
         except CommandUntunable as error:
             raise with_its_cause(error, self.spec, self.batch_size, ended) from None
         if not evidence.probe.fits:
@@ -118,7 +118,7 @@ class Starts:
             ranks=ranks,
             memory_bytes=trial.memory_bytes,
             step_seconds=trial.step_seconds,
-            waiting_fraction=trial.evidence.waiting_fraction,
+            waiting_fraction=trial.evidence.timing.waiting_fraction,
             loss_noise=None,
             cores=self.cores,
         )
@@ -221,16 +221,12 @@ class Starts:
             self.execution.log(f"{describe_entry(names)}: {seen}")
 
     def _evidence(self, readings: list[Reading], ended: Ended) -> Evidence:
-        return evidence_of(
-            readings,
-            ended,
-            self.batch_size,
-            limit_bytes=None,
-            batch=self.spec.batch,
-            honoured=frozenset(),
-            takes_any_size=self.spec.batch == OWN,
-            counts_all=self.counts_all,
-        )
+        batch = self.spec.batch
+        takes_any_size, counts_all = batch == OWN, self.counts_all
+        return WatchedStart(
+            readings, ended, self.batch_size,
+            limit_bytes=None, batch=batch, honoured=(), takes_any_size=takes_any_size, counts_all=counts_all,
+        ).evidence()  # fmt: skip
 
     def _trial(self, reading: Reading, evidence: Evidence) -> Trial:
         losses = tuple(float(each) for each in reading.data["faster"]["losses"][:STEPS])

@@ -38,7 +38,7 @@ class Trial:
 def settled_speed(evidence: Evidence, workers: int) -> float:
     """Return the samples a second of the timed steps, without those fed from batches made in advance."""
     steps = evidence.probe.timed_step_seconds
-    later = steps if evidence.is_settled else steps[workers * QUEUE :] or steps
+    later = steps if evidence.timing.is_settled else steps[workers * QUEUE :] or steps
     return samples_of_a_step(evidence.probe) / fmean(later)
 
 

@@ -36,9 +36,7 @@ from .timed_steps import (
     Loader,
     Timing,
     computing_fraction,
-    full_seconds,
     samples_of_a_step,
-    timed_pairs,
 )
 from .to_compare import block_seconds
 
@@ -81,7 +79,7 @@ class Seats(HeldStarts[int]):
         step_seconds = known.probe.step_seconds
         if batch_size not in self.held or step_seconds is None:
             return known.probe.wall_seconds
-        return block_seconds(step_seconds, known.settling_steps)
+        return block_seconds(step_seconds, known.timing.settling_steps)
 
     def seconds_of_comparing(self, candidates: Candidates) -> float:
         """Return how long comparing these sizes is expected to take."""
@@ -160,16 +158,13 @@ def _block_of(evidence: Evidence, watch: MachineWatch, seconds: float, *, was_he
 
 def timed_again(evidence: Evidence, reading: Reading, unit: Unit) -> Evidence:
     """Return the evidence of a start with the steps of another block of it, as it was held."""
-    probe, micro_batches, steps = evidence.probe, evidence.micro_batches, reading.steps()
-    seconds = full_seconds(steps, probe.batch_size, micro_batches, unit)
-    if evidence.counts_all:
-        seconds = [b.ended_at - a.ended_at for a, b in timed_pairs(steps)]
-    timing = Timing.of(seconds, [steps], Loader(*reading.data.get("loader", ())), micro_batches)
+    probe, micro_batches, counts_all = evidence.probe, evidence.micro_batches, evidence.timing.counts_all
+    loader = Loader(*reading.data.get("loader", ()))
+    timing = Timing.of([reading.steps()], loader, probe.batch_size, micro_batches, unit, counts_all=counts_all)
     probe = replace(
         probe,
         step_seconds=timing.typical_seconds,
         timed_step_seconds=timing.step_seconds,
         samples_per_second=timing.per_second(probe.batch_size * micro_batches),
     )
-    computing = computing_fraction([reading])
-    return replace(evidence, probe=probe, computing_fraction=computing, is_settled=timing.is_settled)
+    return replace(evidence, probe=probe, timing=timing, computing_fraction=computing_fraction([reading]))

@@ -68,23 +68,41 @@ class Timing:
     `is_settled`: its steps are means of whole bursts, without those that were fed with batches made ahead.
     """
 
-    step_seconds: tuple[float, ...]
-    waiting_fraction: float | None
-    tokens_per_second: float | None
+    step_seconds: tuple[float, ...] = ()
+    waiting_fraction: float | None = None
+    """The share of its timed steps that the slowest-fed rank waited for a DataLoader; None where none was seen."""
+    tokens_per_second: float | None = None
     settling_steps: int = 0
     is_settled: bool = False
+    counts_all: bool = False
 
     @classmethod
     def of(
-        cls, step_seconds: Sequence[float], ranks: Sequence[Sequence[Step]], loader: Loader, micro_batches: int
+        cls,
+        ranks: Sequence[Sequence[Step]],
+        loader: Loader,
+        batch_size: int,
+        micro_batches: int,
+        unit: Unit,
+        *,
+        counts_all: bool | None,
     ) -> Timing:
+        """Time the steps of the first rank that consumed as much as most: one at a pass's end may be smaller.
+
+        `counts_all`: all count; None: where most are of other sizes.
+        """
+        timed = timed_pairs(ranks[0])
+        full = [(a, b) for a, b in timed if unit.held(b, batch_size) == micro_batches]
+        if counts_all is None:
+            counts_all = 2 * len(full) <= len(timed)
+        step_seconds = [b.ended_at - a.ended_at for a, b in (timed if counts_all else full)]
         waiting = max((share for steps in ranks if (share := _waiting(steps)) is not None), default=None)
         tokens = _tokens_per_second(ranks)
         settling = loader.settling_steps(micro_batches) if waiting is not None and waiting >= WAITS_FROM else 0
         settled = settled_steps(step_seconds, loader, micro_batches) if settling else ()
         if tokens is not None and settled:
             tokens *= fmean(step_seconds) / fmean(settled)
-        return cls(settled or tuple(step_seconds), waiting, tokens, settling, bool(settled))
+        return cls(settled or tuple(step_seconds), waiting, tokens, settling, bool(settled), counts_all)
 
     @property
     def typical_seconds(self) -> float | None:
@@ -95,6 +113,9 @@ class Timing:
 
     def per_second(self, samples: int) -> float | None:
         return None if self.typical_seconds is None else samples_per_second(samples, self.typical_seconds)
+
+
+UNTIMED = Timing()
 
 
 def mean_speed(probe: Probe) -> float:
@@ -114,11 +135,6 @@ def timed_pairs(steps: Sequence[Step]) -> list[tuple[Step, Step]]:
     timed = [(a, b) for a, b in pairwise(steps) if a.is_timed]
     alone = [(a, b) for a, b in timed if not b.has_evaluated]
     return alone if 2 * len(alone) >= len(timed) else timed
-
-
-def full_seconds(steps: Sequence[Step], batch_size: int, micro_batches: int, unit: Unit) -> list[float]:
-    """Return how long each timed step took that consumed as much as most: one at a pass's end may be smaller."""
-    return [b.ended_at - a.ended_at for a, b in timed_pairs(steps) if unit.held(b, batch_size) == micro_batches]
 
 
 def computing_fraction(readings: Sequence[Reading]) -> float | None:
