@@ -35,7 +35,6 @@ from .pass_end import check_a_pass
 from .reading import UNSEEN, Reading
 from .script_error import UNKNOWN_TO_THE_SCRIPT, is_same_error
 from .spec import FUNCTION, FunctionSpec, TuneSpec
-from .speed.in_turns import candidates_of, compare_speeds
 from .speed.seats import Seats
 from .speed.timed_steps import LEAST_STEPS
 from .speed.to_compare import MOST_BETWEEN, size_to_start, start_speeds
@@ -132,7 +131,7 @@ class StartSweep(Sweep):
     def _measure_speeds(self, boundary: Boundary, largest: int) -> Comparison:
         self._start_near_the_bend(largest)
         self.execution.phase("timing", known=self.known_before_speeds(boundary))
-        comparison = compare_speeds(self, largest)
+        comparison = self.seats.compare(largest)
         reason = reason_to_log(comparison, self.spec.current_batch_size, shares_cores=self._is_on_cpu)
         self.execution.log(reason or f"compared in {comparison.rounds} rounds")
         return comparison
@@ -187,7 +186,7 @@ class StartSweep(Sweep):
 
     def _start_at_the_reserve(self, boundary: Boundary) -> None:
         self.execution.phase("curve")
-        check_a_pass(self, boundary.largest_batch_size or 0)
+        check_a_pass(self.seats, boundary.largest_batch_size or 0)
         for _ in range(1 if self.ranks == 1 else STARTS_AT_RESERVE_OF_RANKS):
             if not (size := self._allowed(self.next_size_at_reserve(boundary))) or size in self.evidence:
                 return
@@ -293,7 +292,7 @@ class StartSweep(Sweep):
             if (today := self.spec.current_batch_size) < largest and today not in self.evidence:
                 self.probe(today, Purpose.CURVE)
             self._time_whole_starts()
-            if isinstance(candidates_of(self, largest), NotCompared):
+            if isinstance(self.seats.candidates(largest), NotCompared):
                 return
             for _ in range(MOST_BETWEEN):
                 speeds = start_speeds(self.spec, self.device, self.probes, largest)

@@ -11,13 +11,15 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
+from ...errors import CommandUntunable
 from ...execution import Execution
-from ...machine.watch import MachineWatch, tree_seconds
+from ...machine.watch import MachineWatch, tree_seconds, usable_cores
 from ...results.intervals import ENOUGH_ROUNDS
+from ...results.not_compared import NotCompared
 from ...results.result import DeviceFacts, Outcome, Probe, Purpose
-from ...speed.comparison import TimedBlock
+from ...speed.comparison import Comparison, SpeedComparison, TimedBlock
 from ...speed.rounds import Candidates
 from ...speed.selection import SELECTION_ROUNDS
 from ..emulated.starts import start_ranks
@@ -38,7 +40,7 @@ from .timed_steps import (
     computing_fraction,
     samples_of_a_step,
 )
-from .to_compare import block_seconds
+from .to_compare import MOST_SECONDS, block_seconds, method_of, sizes_to_compare
 
 OF_SEARCH = (Purpose.SEARCH, Purpose.CONFIRM)
 
@@ -50,12 +52,17 @@ class Timed(Protocol):
     execution: Execution
     files: WrittenFiles
     unit: Unit
+    probes: list[Probe]
     evidence: dict[int, Evidence]
     """What each size showed when its memory was measured."""
     seen_device: DeviceFacts | None
 
     @property
     def begin(self) -> Begin: ...
+    @property
+    def device(self) -> DeviceFacts: ...
+    def record(self, probe: Probe, **content: Any) -> None: ...
+    def say_what_comparing_takes(self, seconds: float) -> None: ...
     def judged(self, readings: list[Reading], ended: Ended, batch_size: int) -> Evidence:
         """Return what the readings of a new start show."""
 
@@ -80,6 +87,40 @@ class Seats(HeldStarts[int]):
         if batch_size not in self.held or step_seconds is None:
             return known.probe.wall_seconds
         return block_seconds(step_seconds, known.timing.settling_steps)
+
+    def candidates(self, largest: int) -> Candidates | NotCompared:
+        """Return the sizes to compare, or why there are none."""
+        cores, are_held, sweep = len(usable_cores()), bool(self.held), self.sweep
+        return sizes_to_compare(sweep.spec, sweep.device, sweep.probes, largest, cores=cores, are_held=are_held)
+
+    def compare(self, largest: int) -> Comparison:
+        """Compare sizes by blocks in turns, as `engine.speed.selection` decides."""
+        candidates, execution = self.candidates(largest), self.sweep.execution
+        if isinstance(candidates, NotCompared):
+            return Comparison(why=candidates)
+        expected_seconds = self.seconds_of_comparing(candidates)
+        self.sweep.say_what_comparing_takes(expected_seconds)
+        comparison = SpeedComparison(
+            candidates=candidates,
+            run_block=lambda size, _: self._block(size),
+            emit=lambda content: execution.emit_event("timing", **content),
+            expected_seconds=expected_seconds,
+            most_seconds=min(MOST_SECONDS, execution.seconds_left),
+        )
+        found = comparison.run()
+        for probe in comparison.probes(found):
+            self.sweep.record(probe)
+        return replace(found, method=method_of(found.speed_rounds))
+
+    def _block(self, batch_size: int) -> TimedBlock:
+        """Time a block; a start that gives no speed is left out of the comparison."""
+        try:
+            block = self.time(batch_size)
+        except CommandUntunable as error:
+            block = TimedBlock(batch_size, Outcome.ERROR, error_message=str(error))
+        if block.outcome is not Outcome.FITS:
+            self.sweep.execution.log(f"batch {batch_size} could not be timed: {block.error_message}", "warning")
+        return block
 
     def seconds_of_comparing(self, candidates: Candidates) -> float:
         """Return how long comparing these sizes is expected to take."""
