@@ -6,7 +6,7 @@ size that the data can feed is known without a search: it is started, and then t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -39,10 +39,6 @@ class DataEnd:
         sizes = dict.fromkeys(self.rows // (self.micro_batches * steps) for steps in range(1, STEPS_OF_A_PROBE + 1))
         return tuple(size for size in sizes if size)
 
-    def next_wall(self, most_trained: int, too_large: Collection[int]) -> int | None:
-        """Return the size at which the data should end; None where a larger one trained. `too_large` was not fed."""
-        return next((wall for wall in self.walls if wall >= most_trained and wall not in too_large), None)
-
     def describe(self, size: int) -> str:
         """Say why the data cannot feed `size`: 4,096 rows allow batches of up to 2,048."""
         wall = max((wall for wall in self.walls if wall < size), default=None)
@@ -57,7 +53,8 @@ def size_before_the_data_ends(
     """Return `size`, or where the data should end first: the largest size that it can feed, and then the one above."""
     most_trained = max((s.batch_size for s in starts if s.fits), default=0)
     too_large = {p.batch_size for p in probes if p.outcome is Outcome.SIZE_LIMIT}
-    wall = data_end.next_wall(most_trained, too_large) if data_end else None
+    walls = data_end.walls if data_end else ()
+    wall = next((each for each in walls if each >= most_trained and each not in too_large), None)
     if wall is None:
         return size
     if wall == most_trained:

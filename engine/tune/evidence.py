@@ -165,7 +165,7 @@ class WatchedStart:
     def evidence(self) -> Evidence:
         """Return what the start shows. Raises CommandUntunable where that proves nothing."""
         check_emulated(self.readings, self.emulated)
-        if (threads := max((r.trainings for r in self.readings), default=1)) > 1:
+        if (threads := max((r.data.get("trainings", 1) for r in self.readings), default=1)) > 1:
             raise CommandUntunable("several_trainings", f"{threads} threads of one process {TOGETHER}")
         if (refusal := self._refusal()) is not None:
             return self._refused(*refusal)
@@ -275,9 +275,8 @@ class WatchedStart:
     def _measured(self, axis: int, micro_batches: int, memories: Sequence[Memory]) -> Evidence:
         trained, steps, unit, first = self.trained, self.steps, self.unit, self.trained[0]
         worst = max(memories, key=lambda m: m.peak_bytes)
-        differences = differences_of(trained, steps, memories[0], unit, self.batch_size, axis, micro_batches)
-        watched, whole_run = differences.watched, first.whole_run
-        only_read_bytes = max(r.only_read_bytes for r in trained)
+        observed, watched = differences_of(trained, steps, memories[0], unit, self.batch_size, axis, micro_batches)
+        whole_run, only_read_bytes = first.whole_run, max(r.data.get("only_read_bytes", 0) for r in trained)
         is_cut = whole_run is not None and whole_run["is_evaluation_cut"]
         if any(is_much(m.others_bytes, m.peak_bytes) for m in memories):  # of other threads: starts may differ
             watched = replace(watched, is_varied=True)
@@ -304,10 +303,10 @@ class WatchedStart:
             whole_run=whole_run,
             unseen=Unseen(**first.data.get("unseen") or {}) if is_script else None,
             observed=replace(
-                differences.observed,
+                observed,
                 growth_bytes=max(m.growth_bytes for m in memories),
                 kept_by_evaluation_bytes=max(m.kept_by_evaluation_bytes for m in memories) if is_cut else 0,
-                idle_optimizers=max(r.idle_optimizers for r in trained),
+                idle_optimizers=max(r.data.get("idle_optimizers", 0) for r in trained),
                 refused_allocations=max(r.refused_allocations for r in trained),
                 only_read_bytes=only_read_bytes if is_much(only_read_bytes, worst.peak_bytes) else 0,
             ),

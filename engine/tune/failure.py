@@ -6,13 +6,7 @@ import os
 import shlex
 
 from ..errors import CommandUntunable, WorkloadFailed
-from ..report.script_output import (
-    MARK,
-    NO_INPUT,
-    NO_MOVE,
-    NO_TRACKER,
-    OTHER_TORCHVISION,
-)
+from ..report.script_output import MARK, NO_INPUT, NO_MOVE, NO_TRACKER, OTHER_TORCHVISION
 from ..results.result import Probe
 from ..text.masking import masked
 from ..text.own_words import describe_error

@@ -51,12 +51,10 @@ def parts_of(marks: Sequence[Mark], ended: Ended) -> dict[str, float]:
 
 def what_shortens(longest: str, spec: TuneSpec | FunctionSpec) -> str:
     """Return what makes the longest part of a start shorter; empty where nothing is known to."""
-    if longest == _IMPORT and _can_be_warm(spec):
+    if isinstance(spec, FunctionSpec):
+        can_be_warm = spec.starting == "process"
+    else:
+        can_be_warm = spec.function is not None and spec.command[0] == OWN_PYTHON
+    if longest == _IMPORT and can_be_warm:
         return "--warm (in Python warm=True) imports once"
     return "fewer rows shorten it" if longest == _BUILD and not spec.catalogue else ""
-
-
-def _can_be_warm(spec: TuneSpec | FunctionSpec) -> bool:
-    if isinstance(spec, FunctionSpec):
-        return spec.starting == "process"
-    return spec.function is not None and spec.command[0] == OWN_PYTHON

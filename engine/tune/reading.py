@@ -164,16 +164,8 @@ class Reading:
         return int(self.data["world_size"])
 
     @property
-    def is_emulated(self) -> bool:
-        return bool(self.data.get("emulated"))
-
-    @property
-    def has_group(self) -> bool:
-        return bool(self.data.get("has_group"))
-
-    @property
     def processes(self) -> int:
-        return 1 if self.is_emulated else self.world_size
+        return 1 if self.data.get("emulated") else self.world_size
 
     @property
     def is_done(self) -> bool:
@@ -245,14 +237,6 @@ class Reading:
         """Whether a DataLoader was made whose batches are put together elsewhere, so that no size can be set in it."""
         return any(mark[1] == "own_batches" for mark in self.data["marks"])
 
-    @property
-    def only_read_bytes(self) -> int:
-        return int(self.data.get("only_read_bytes", 0))
-
-    @property
-    def trainings(self) -> int:
-        return int(self.data.get("trainings", 1))
-
     def set_by(self) -> set[str]:
         """Return what the hook gave the batch size to: DataLoader, TrainingArguments."""
         return {mark[2] for mark in self.data["marks"] if mark[1] == "batch_size_set"}
@@ -264,10 +248,6 @@ class Reading:
         steps, is_to_its_end = self.read_steps(), self.data["ended"] in ("exit", SIGNAL)
         counts = {"optimizers": len(steps), "least_steps": min(steps.values(), default=0)}
         return {**seen, **counts, "is_to_its_end": is_to_its_end}
-
-    @property
-    def idle_optimizers(self) -> int:
-        return int(self.data.get("idle_optimizers", 0))
 
     @property
     def rows_of_a_pass(self) -> int | None:

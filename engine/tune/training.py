@@ -164,11 +164,7 @@ def describe_loader(throughputs: tuple[Throughput, ...], batch_size: int | None,
     size = batch_size if batch_size in waited else max(waited, default=0)
     if waited.get(size, 0.0) < LOADER_LIMITS_FROM:
         return None
-    return describe_waiting(waited[size], size, device_kind)
-
-
-def describe_waiting(waiting_fraction: float, batch_size: int, device_kind: str) -> str:
-    share = describe_share_waited(waiting_fraction, batch_size, device_kind)
+    share = describe_share_waited(waited[size], size, device_kind)
     return f"{share} More loader workers or cheaper preprocessing help more than a larger batch."
 
 

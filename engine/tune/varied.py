@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -20,14 +20,6 @@ MEMORY_VARIES = "memory_varies"
 CLEAR_FALL = 0.01
 
 
-@dataclass(frozen=True, slots=True)
-class Differences:
-    """How the steps differed whose memory was read: what is said of it, and what the search has to know."""
-
-    observed: Observed
-    watched: Watched
-
-
 def differences_of(
     trained: Sequence[Reading],
     steps: Sequence[Sequence[Step]],
@@ -36,10 +28,11 @@ def differences_of(
     batch_size: int,
     axis: int,
     micro_batches: int,
-) -> Differences:
-    """Return how the steps of a start differed; `memory` is that of its first process.
+) -> tuple[Observed, Watched]:
+    """Return how the steps differed whose memory was read, and what the search has to know of it.
 
-    Its peaks count where it is alone: several ranks exchange gradients beside the backward pass, so theirs differ.
+    `memory` is that of the first process. Its peaks count where it is alone: several ranks exchange gradients beside
+    the backward pass, so theirs differ.
     """
     first, read = trained[0], [step for step in steps[0] if not step.is_timed]
     wanted = unit.given(batch_size)
@@ -68,7 +61,7 @@ def differences_of(
     is_varied = has_varied or bool(given) or len({*longest}) > 1
     inputs = _inputs(read[full[-1]], axis) if full and axis >= 0 and first.whole_run is None else ()
     watched = Watched(batch_size, len(read), seconds, is_varied, is_rising(peaks), last_rise(peaks), inputs)
-    return Differences(observed, watched)
+    return observed, watched
 
 
 def refused_late(watched: Sequence[Watched], boundary: Boundary) -> tuple[int, int] | None:

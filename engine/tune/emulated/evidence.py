@@ -31,7 +31,7 @@ def check_emulated(readings: Sequence[Reading], emulated: Collection[int]) -> No
         raise CommandUntunable("cannot_emulate", masked_text(refused.data["error_message"] or ""))
     if any(r.has_failed and "invalid device ordinal" in (r.data["error_message"] or "") for r in readings):
         raise CommandUntunable("cannot_emulate", OTHER_GPU)
-    if any(r.is_done and not r.has_group for r in readings):
+    if any(r.is_done and not r.data.get("has_group") for r in readings):
         raise CommandUntunable(
             "no_process_group",
             "the training never called torch.distributed.init_process_group: it has no ranks to emulate; leave out "
