@@ -177,13 +177,11 @@ def start_of(evidence: Evidence, limit_bytes: int | None) -> Start:
     return Start(probe.batch_size, probe.fits, rising_bytes, memory.resting_bytes, memory.curve)
 
 
-def seconds_of_a_start(
-    batch_size: int, probes: Sequence[Probe], data_end: DataEnd | None, seconds_left: float
-) -> float:
-    if not probes:
+def seconds_of_a_start(earlier: Sequence[float], seconds_left: float, *, is_fed: bool = True) -> float:
+    """Return how long a start may take, by the seconds of `earlier` ones; `is_fed`: the data should feed its size."""
+    if not earlier:
         return seconds_left
-    longest = max(p.wall_seconds for p in probes)
-    patience = max(LEAST_SECONDS, PATIENCE * longest)
-    if data_end is not None and batch_size > data_end.largest:
-        patience = LEAST_SECONDS_WITHOUT_DATA + PATIENCE_WITHOUT_DATA * longest
+    patience = max(LEAST_SECONDS, PATIENCE * max(earlier))
+    if not is_fed:
+        patience = LEAST_SECONDS_WITHOUT_DATA + PATIENCE_WITHOUT_DATA * max(earlier)
     return min(patience, seconds_left)

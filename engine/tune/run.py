@@ -280,7 +280,9 @@ class StartSweep(Sweep):
         return evidence.probe
 
     def seconds_of_a_start(self, batch_size: int) -> float:
-        return seconds_of_a_start(batch_size, self.probes, self.so_far.data_end, self.execution.seconds_left)
+        end, earlier = self.so_far.data_end, [p.wall_seconds for p in self.probes]
+        is_fed = end is None or batch_size <= end.largest
+        return seconds_of_a_start(earlier, self.execution.seconds_left, is_fed=is_fed)
 
     def _allowed(self, size: int | None) -> int | None:
         rule = self.so_far.allowed

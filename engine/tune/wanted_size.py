@@ -120,9 +120,13 @@ def unit_of(sizes: Mapping[int, Sequence[Reading]]) -> Unit | None:
     return None
 
 
+def _watched(readings: Sequence[Reading]) -> list[Step]:
+    return [step for r in readings for step in r.steps() if not step.is_timed]
+
+
 def _most_given(readings: Sequence[Reading], axis: int) -> dict[int, int]:
     most: dict[int, int] = {}
-    for step in (step for r in readings for step in r.steps() if not step.is_timed):
+    for step in _watched(readings):
         for module, rows in step.most_given(axis).items():
             most[module] = max(rows, most.get(module, 0))
     return most
@@ -231,8 +235,8 @@ def _what_it_does(trained: Sequence[Reading], seen: Sequence[int], batch_size: i
 
 
 def _parts(trained: Sequence[Reading], batch_size: int) -> int:
-    seen = {size for r in trained for step in r.steps() if not step.is_timed for size in step.seen()}
-    part = seen.pop() if len(seen) == 1 else 0
+    seen = _given(trained)
+    part = seen[0] if len(seen) == 1 else 0
     return batch_size // part if part and batch_size % part == 0 else 1
 
 
@@ -291,18 +295,15 @@ def _why_unclear(first: Sequence[int], other: Sequence[int]) -> str:
 
 
 def _given(readings: Sequence[Reading]) -> list[int]:
-    return sorted({size for r in readings for step in r.steps() if not step.is_timed for size in step.seen()})
+    return sorted({size for step in _watched(readings) for size in step.seen()})
 
 
 def _takes_more(sizes: Mapping[int, Sequence[Reading]]) -> bool:
     """Whether the calls that the larger size makes more take memory, and not only that of a number that each gives."""
     smaller, larger = (sizes[size] for size in sorted(sizes))
-    calls = _most_calls(larger) - _most_calls(smaller)
+    more, fewer = (max(len(step.forwards) for step in _watched(each)) for each in (larger, smaller))
+    calls = more - fewer
     return _most_bytes(larger) - _most_bytes(smaller) > LEAST_BYTES_OF_A_CALL * max(calls, 1)
-
-
-def _most_calls(readings: Sequence[Reading]) -> int:
-    return max(len(step.forwards) for r in readings for step in r.steps() if not step.is_timed)
 
 
 def _most_bytes(readings: Sequence[Reading]) -> int:

@@ -87,9 +87,9 @@ class RaceOfScript:
     spec: OwnRaceSpec
     facts: Facts
     rows: Sequence[VariantRow]
-    rounds_of_workers: Sequence[RacedRound]
-    rounds: Sequence[RacedRound]
-    is_time_up: bool
+    rounds_of_workers: Sequence[RacedRound] = ()
+    rounds: Sequence[RacedRound] = ()
+    is_time_up: bool = False
 
     @cached_property
     def is_waiting(self) -> bool:

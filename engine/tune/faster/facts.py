@@ -160,18 +160,12 @@ class Facts:
         """Whether a pass of a model draws random numbers on a GPU, as dropout does: other ones in another type."""
         return self.is_gpu and self.any_model("draws")
 
-    @property
-    def has_convolutions(self) -> bool:
-        return self.any_model("any_convolutions") or self.any_model("convolutions")
-
     def any_model(self, fact: str) -> bool:
         return any(getattr(model, fact) for model in self.noted.models)
 
     @property
     def optimizer(self) -> str:
-        return (
-            Counter(each.name for each in self.noted.optimizers).most_common(1)[0][0] if self.noted.optimizers else ""
-        )
+        return next((name for name, _ in Counter(each.name for each in self.noted.optimizers).most_common(1)), "")
 
     def names_of_optimizers(self, form: str) -> list[str]:
         return list(dict.fromkeys(each.name for each in self.noted.optimizers if getattr(each, form)))

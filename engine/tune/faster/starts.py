@@ -22,6 +22,7 @@ from ..devices import check_is_watched, check_kind, environment_of, facts_of
 from ..evidence import Ended, Evidence, WatchedStart
 from ..failure import describe_failure, with_its_cause
 from ..file_changes import WrittenFiles
+from ..next_start import seconds_of_a_start
 from ..reading import Reading
 from ..speed.seats import timed_again
 from ..speed.timed_steps import BLOCK_SECONDS, Loader, steps_to_time
@@ -36,7 +37,6 @@ from .variants import BY_NAME
 
 SEED, OTHER_SEED = 0, 1
 TRIAL_STEPS, LEAST_STEPS = 5, 3
-LEAST_SECONDS, PATIENCE = 120.0, 20
 MOST_TIMED_SECONDS = 15.0  # of the steps that count
 
 
@@ -213,8 +213,7 @@ class Starts:
 
     @property
     def _most_seconds(self) -> float:
-        limit = max(LEAST_SECONDS, PATIENCE * max(self.seconds, default=0.0)) if self.seconds else float("inf")
-        return min(limit, self.execution.seconds_left)
+        return seconds_of_a_start(self.seconds, self.execution.seconds_left)
 
     def _say(self, names: tuple[str, ...], seen: str | None) -> None:
         if seen is not None:

@@ -212,7 +212,8 @@ VARIANTS = (
         reasons=lambda facts: {
             "a CPU has no cuDNN": not facts.is_gpu,
             _IS_SET: facts.noted.cudnn_benchmark,
-            "the model has no convolution": facts.noted.models and not facts.has_convolutions,
+            "the model has no convolution": facts.noted.models
+            and not (facts.any_model("any_convolutions") or facts.any_model("convolutions")),
         },
         lines={
             TORCH: "torch.backends.cudnn.benchmark = True",
