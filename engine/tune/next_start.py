@@ -69,14 +69,11 @@ class SearchSoFar:
     @property
     def wants_more_steps(self) -> set[int]:
         """The sizes that made too few steps in their one start, before it was seen that the training is not still."""
-        least = self.least_steps
-        late = [each.is_varied or each.is_rising or each.rose_at > least for each in self.watched]
-        before = [number for number, is_late in enumerate(late) if is_late][:1]
-        early = [
-            each for n in before for each in self.watched[: n + 1] if 2 * each.steps <= self.steps(each.batch_size)
-        ]
+        is_still = [not (w.is_varied or w.is_rising or w.rose_at > self.least_steps) for w in self.watched]
+        until_it_was_not = self.watched[: is_still.index(False) + 1] if not all(is_still) else ()
+        few = [each.batch_size for each in until_it_was_not if 2 * each.steps <= self.steps(each.batch_size)]
         started = Counter(p.batch_size for p in self.probes)
-        return {each.batch_size for each in early if started[each.batch_size] == 1}
+        return {size for size in few if started[size] == 1}
 
     @property
     def most_trained(self) -> int:

@@ -43,31 +43,21 @@ def row_of(variant: Variant, facts: Facts) -> VariantRow:
     return VariantRow(name=variant.name, label=variant.label, lines=variant.lines_for(facts), reason=reason)
 
 
-def _rows_draw_elsewhere(names: Entry, facts: Facts) -> bool:
-    """Whether the rows may draw random numbers, and do so in other workers then, from other generators.
-
-    What they draw in workers is not seen.
-    """
-    return WORKERS in names and (facts.noted.draws_random or facts.workers > 0)
-
-
-def _masks_otherwise(names: Entry, numbers: Numbers, facts: Facts) -> bool:
-    if not (facts.draws_masks and any(BY_NAME[name].masks_otherwise for name in names)):
-        return False
-    noise = facts.today.mask_noise
-    most = math.inf if noise is None else OWN_FACTOR * noise  # None: of an older version
-    return numbers.largest_difference is not None and numbers.largest_difference <= most
-
-
 def is_excused(names: Entry, numbers: Numbers, facts: Facts) -> bool:
     """Whether losses that differ say nothing, because of other random numbers; but a loss that is not finite does.
 
-    Several changes with workers among them are compared with the workers alone, which draw the same.
+    Rows that draw do so in other workers then, from other generators; what they draw in workers is not seen. Several
+    changes with workers among them are compared with the workers alone, which draw the same. In another type, or
+    another order in memory, a GPU draws other masks for dropout: they explain what they change of today's losses.
     """
     if numbers.sameness is Sameness.DIFFERS and numbers.largest_difference is None:
         return False
-    is_elsewhere = len(names) == 1 and _rows_draw_elsewhere(names, facts)
-    return is_elsewhere or _masks_otherwise(names, numbers, facts)
+    if names == (WORKERS,) and (facts.noted.draws_random or facts.workers > 0):
+        return True
+    noise = facts.today.mask_noise
+    most = math.inf if noise is None else OWN_FACTOR * noise  # None: of an older version
+    masks_otherwise = facts.draws_masks and any(BY_NAME[name].masks_otherwise for name in names)
+    return masks_otherwise and numbers.largest_difference is not None and numbers.largest_difference <= most
 
 
 def why_not_offered(numbers: Numbers, facts: Facts) -> str:

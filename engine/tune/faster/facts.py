@@ -175,47 +175,33 @@ class Facts:
         return self.noted.kept_bytes / self.today.memory_bytes if self.today.memory_bytes else 0.0
 
 
-def own_batch_size(reading: Reading) -> int | None:
-    """Return the batch size that the script chose itself: the rows that most batches had; None where none was seen.
+def own_batch_size(reading: Reading) -> tuple[int | None, bool]:
+    """Return the batch size that the script chose itself, None where no batch was seen, and whether it is a guess.
 
-    A loader tells it; else it is the first dimension of what the largest outermost module was given: see `is_guess`.
+    It is the rows that most batches had, as a loader tells them; else the first dimension of what the largest outermost
+    module was given. That dimension may be the length of tokens, and a tensor of one dimension is one row. Where sizes
+    vary, none is the one: a graph has as many rows as nodes, an agent acts by one. A loader's batch may be trained in
+    parts, and its row may be a batch that was made before.
     """
     steps = reading.steps()
-    given = _given(steps)
-    return _most_frequent(_drawn(steps, given) or given)
-
-
-def is_guess(reading: Reading) -> bool:
-    """Whether the script's own batch size may be another: no loader told it, and a model's inputs do not beyond doubt.
-
-    The first dimension of tokens may be their length, and a tensor of one dimension is one row. Where sizes vary, none
-    is the one: a graph has as many rows as nodes, an agent acts by one. A loader's batch may be trained in parts, and
-    its row may be a batch that was made before.
-    """
-    steps = reading.steps()
-    given = _given(steps)
-    drawn = _drawn(steps, given)
+    batches, given = [rows for step in steps for rows in step.drawn], _given(steps)
+    drawn = Counter(filter(None, batches))
+    if set(drawn) == {1} and max(given, default=1) > 1:  # each row is a batch that was made before
+        drawn.clear()
     size = _most_frequent(drawn or given)
     if size is None:
-        return True
-    batches = [rows for step in steps for rows in step.drawn]
+        return None, True
     if drawn:
         part = _most_frequent(given) or 0
         is_whole = any(size in shape for step in steps for _, shape, _ in step.forwards)
         is_cut = part > 0 and size % part == 0 and not is_whole
-        return is_cut or 3 * drawn[size] < 2 * len(batches)
+        return size, is_cut or 3 * drawn[size] < 2 * len(batches)
     models = reading.data["faster"]["models"]
-    return any(batches) or len(given) > 1 or not all(model["begins_with_rows"] for model in models)
+    return size, any(batches) or len(given) > 1 or not all(model["begins_with_rows"] for model in models)
 
 
 def _most_frequent(counts: Counter[int]) -> int | None:
     return counts.most_common(1)[0][0] if counts else None
-
-
-def _drawn(steps: Sequence[Step], given: Counter[int]) -> Counter[int]:
-    """Count the batches by their rows in the data set; none where each row is a batch that was made before."""
-    drawn = Counter(rows for step in steps for rows in step.drawn if rows)
-    return Counter() if set(drawn) == {1} and max(given, default=1) > 1 else drawn
 
 
 def _given(steps: Sequence[Step]) -> Counter[int]:

@@ -30,7 +30,7 @@ from ..start.held import HeldStarts, is_room
 from ..start.launch import Begin, OnTick, Started, Watching, start
 from ..wanted_size import ONE_ROW
 from .answer import describe_entry
-from .facts import QUEUE, Facts, Noted, Today, is_guess, own_batch_size
+from .facts import QUEUE, Facts, Noted, Today, own_batch_size
 from .spec import OWN, OwnRaceSpec
 from .trial import Trial, settled_speed
 from .variants import BY_NAME
@@ -87,7 +87,7 @@ class Starts:
             if trained is not None:
                 check_is_watched(trained)
             if self.spec.batch == OWN and trained is not None:
-                self.own_size, is_guessed = own_batch_size(trained), is_guess(trained)
+                self.own_size, is_guessed = own_batch_size(trained)
             evidence = self._evidence(readings, ended)
             self.counts_all = evidence.timing.counts_all
         except CommandUntunable as error:
