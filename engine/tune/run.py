@@ -14,44 +14,39 @@ from ..machine.scratch import scratch_folder
 from ..provenance.read import run_facts
 from ..report.script_output import MARK
 from ..results.not_compared import NotCompared
-from ..results.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, Timings
+from ..results.result import Boundary, Outcome, Probe, Purpose, Reason, Timings
 from ..results.stats import decisive_probes
 from ..search.boundary import boundary_of_most_starts
 from ..search.differing_starts import boundary_on_ranks, boundary_where_starts_differ
 from ..search.stillness import STILL_STEPS, marked_by_inputs
 from ..search.unguided import Found, Try
 from ..speed.comparison import Comparison, probe_of, reason_to_log
-from ..sweep import Sweep
-from .data_end import data_end_of
 from .devices import check_kind, environment_of, facts_of, others_on_cards
-from .evidence import Ended, Evidence, WatchedStart
+from .evidence import Ended
 from .failure import describe_failure, no_step, with_its_cause
 from .file_changes import WrittenFiles
 from .learned_sizes import boundary_of_rule
 from .next_size import Start
-from .next_start import MOST_STARTS, STEPS, SearchSoFar, next_start, seconds_of_a_start, start_of
+from .next_start import MOST_STARTS, STEPS, SearchSoFar, next_start, start_of
 from .parts import describe_parts
 from .pass_end import check_a_pass
 from .reading import UNSEEN, Reading
 from .script_error import UNKNOWN_TO_THE_SCRIPT, is_same_error
-from .spec import FUNCTION, FunctionSpec, TuneSpec
-from .speed.seats import Seats
+from .spec import FunctionSpec, TuneSpec
+from .speed.seats import SweepWithSeats
 from .speed.timed_steps import LEAST_STEPS
 from .speed.to_compare import MOST_BETWEEN, size_to_start, start_speeds
 from .start.command import begin_protected
 from .start.launch import Begin, Watching
 from .training import TuneResult, throughput_of, training_of
 from .varied import MEMORY_VARIES, check_memory_rises, is_in_evaluation, refused_in_evaluation, refused_late
-from .wanted_size import ONE_ROW, SizeUnclear, Unit, other_size, unit_given, unit_of_two
+from .wanted_size import SizeUnclear, other_size, unit_given, unit_of_two
 
-ALIVE_SECONDS = 5.0
 STARTS_AT_RESERVE_OF_RANKS = 2  # the first may take more than its neighbours say
-
-Spec = TuneSpec | FunctionSpec
 
 
 def tune(
-    spec: Spec,
+    spec: TuneSpec | FunctionSpec,
     emit: Emit = lambda _: None,
     *,
     keep: Callable[[TuneResult], None] = lambda _: None,
@@ -87,31 +82,17 @@ def tune(
 
 
 @dataclass(kw_only=True)
-class StartSweep(Sweep):
-    """A sweep whose probes are starts of a training, and what else the starts showed."""
+class StartSweep(SweepWithSeats):
+    """A search for the largest size, and what else its starts showed."""
 
     what_runs = "the training"
-    spec: Spec
-    begin: Begin
-    files: WrittenFiles
     rows_folder: str
     others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     starts: list[Start] = field(default_factory=list)
-    evidence: dict[int, Evidence] = field(default_factory=dict)
-    seen_device: DeviceFacts | None = None
-    unit: Unit = ONE_ROW
     most_samples: int | None = None
     last_ended: Ended = field(default_factory=Ended)
     last_words: str = ""
     """What was seen last of a start that the time budget ended."""
-
-    def __post_init__(self) -> None:
-        self.seats = Seats(self)
-
-    @property
-    def device(self) -> DeviceFacts:
-        assert self.seen_device is not None
-        return self.seen_device
 
     def run(self) -> TuneResult:
         self.execution.begin(self.spec)
@@ -132,7 +113,7 @@ class StartSweep(Sweep):
         self._start_near_the_bend(largest)
         self.execution.phase("timing", known=self.known_before_speeds(boundary))
         comparison = self.seats.compare(largest)
-        reason = reason_to_log(comparison, self.spec.current_batch_size, shares_cores=self._is_on_cpu)
+        reason = reason_to_log(comparison, self.spec.current_batch_size, shares_cores=self.is_on_cpu)
         self.execution.log(reason or f"compared in {comparison.rounds} rounds")
         return comparison
 
@@ -149,8 +130,8 @@ class StartSweep(Sweep):
             first=self.spec.start_batch_size or self.spec.current_batch_size,
             maximum=min(self.most_samples or self.spec.max_batch_size, self.spec.max_batch_size),
             # a CPU with memory to spare runs a size beyond the limit to its end
-            measures_refused=self._is_on_cpu and 2 * self.ranks * self.limit_bytes <= self.device.capacity_bytes,
-            data_end=data_end_of(self.evidence.values()),
+            measures_refused=self.is_on_cpu and 2 * self.ranks * self.limit_bytes <= self.device.capacity_bytes,
+            data_end=self.data_end,
             given=self.spec.allowed_sizes,
             has_ranks=self.ranks > 1,
             watched=marked_by_inputs([e.watched for e in self.evidence.values() if e.watched is not None]),
@@ -266,7 +247,7 @@ class StartSweep(Sweep):
         short = self.so_far.wants_more_steps & {batch_size}
         evidence = self.evidence[batch_size] = self.judged(readings, ended, batch_size)
         is_still = not self.so_far.is_varied and not any(e.observed.may_take_more for e in self.evidence.values())
-        if self._is_on_cpu and self.ranks == 1 and is_still:
+        if self.is_on_cpu and self.ranks == 1 and is_still:
             of_steps = [p for p in (*self.probes, evidence.probe) if not is_in_evaluation(p, self.evaluated)]
             peaks = {p.batch_size: p.peak_allocated_bytes for p in of_steps if p.peak_allocated_bytes}
             check_memory_rises(peaks, shows_size=UNSEEN in self.unit.axes)
@@ -278,11 +259,6 @@ class StartSweep(Sweep):
         if not evidence.probe.fits:
             self.seats.release(batch_size)
         return evidence.probe
-
-    def seconds_of_a_start(self, batch_size: int) -> float:
-        end, earlier = self.so_far.data_end, [p.wall_seconds for p in self.probes]
-        is_fed = end is None or batch_size <= end.largest
-        return seconds_of_a_start(earlier, self.execution.seconds_left, is_fed=is_fed)
 
     def _allowed(self, size: int | None) -> int | None:
         rule = self.so_far.allowed
@@ -319,32 +295,6 @@ class StartSweep(Sweep):
             if isinstance(error, CommandUntunable) and error.code == MEMORY_VARIES:
                 raise
             self.execution.log(f"{what} was not measured: {error}", "warning")
-
-    @property
-    def _is_on_cpu(self) -> bool:
-        return self.seen_device is not None and self.seen_device.kind == "cpu"
-
-    def judged(self, readings: list[Reading], ended: Ended, batch_size: int) -> Evidence:
-        limit_bytes = self.device.limit_bytes if self._is_on_cpu else None
-        trained = [p.batch_size for p in self.probes if p.outcome in (Outcome.FITS, Outcome.OUT_OF_MEMORY)]
-        honoured = {size for size in trained if self.evidence[size].batch_axis == 0}
-        return WatchedStart(
-            readings,
-            ended,
-            batch_size,
-            limit_bytes=limit_bytes,
-            batch=FUNCTION if self.spec.catalogue else self.spec.batch,  # neither has a whole run
-            honoured=honoured,
-            data_end=data_end_of(self.evidence.values()),
-            emulated=[each.rank for each in self.spec.emulated_ranks],
-            unit=self.unit,
-        ).evidence()
-
-    def say_alive(self, batch_size: int, purpose: Purpose, seen: str | None) -> None:
-        if seen is not None:
-            self.execution.log(f"batch {batch_size}: {seen}")
-        elif self.execution.seconds_silent > ALIVE_SECONDS:
-            self.execution.emit_event("progress", batch_size=batch_size, purpose=purpose, stage="memory", step=0)
 
     def _learn(self, readings: list[Reading]) -> None:
         """Take the device and the versions over from the first training that was seen."""

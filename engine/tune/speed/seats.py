@@ -9,12 +9,10 @@ start was not kept, or has ended by itself, is started anew for its block.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
 
 from ...errors import CommandUntunable
-from ...execution import Execution
 from ...machine.watch import MachineWatch, tree_seconds, usable_cores
 from ...results.intervals import ENOUGH_ROUNDS
 from ...results.not_compared import NotCompared
@@ -22,15 +20,18 @@ from ...results.result import DeviceFacts, Outcome, Probe, Purpose
 from ...speed.comparison import Comparison, SpeedComparison, TimedBlock
 from ...speed.rounds import Candidates
 from ...speed.selection import SELECTION_ROUNDS
+from ...sweep import Sweep
+from ..data_end import DataEnd, data_end_of
 from ..emulated.starts import start_ranks
-from ..evidence import Ended, Evidence
+from ..evidence import Ended, Evidence, WatchedStart
 from ..file_changes import WrittenFiles
+from ..next_start import seconds_of_a_start
 from ..reading import Reading
-from ..spec import FunctionSpec, TuneSpec
+from ..spec import FUNCTION, FunctionSpec, TuneSpec
 from ..start.held import HeldStarts, is_room
 from ..start.launch import Begin, OnTick, Started, Watching, start
 from ..start.warm_server_handle import is_warm
-from ..wanted_size import Unit
+from ..wanted_size import ONE_ROW, Unit
 from .timed_steps import (
     BLOCK_SECONDS,
     LEAST_STEPS,
@@ -43,37 +44,67 @@ from .timed_steps import (
 from .to_compare import MOST_SECONDS, block_seconds, method_of, sizes_to_compare
 
 OF_SEARCH = (Purpose.SEARCH, Purpose.CONFIRM)
+ALIVE_SECONDS = 5.0
 
 
-class Timed(Protocol):
-    """The sweep whose starts are held."""
+@dataclass(kw_only=True)
+class SweepWithSeats(Sweep):
+    """A sweep whose probes are starts of a training, which may be held."""
 
     spec: TuneSpec | FunctionSpec
-    execution: Execution
+    begin: Begin
     files: WrittenFiles
-    unit: Unit
-    probes: list[Probe]
-    evidence: dict[int, Evidence]
+    unit: Unit = ONE_ROW
+    evidence: dict[int, Evidence] = field(default_factory=dict)
     """What each size showed when its memory was measured."""
-    seen_device: DeviceFacts | None
+    seen_device: DeviceFacts | None = None
+
+    def __post_init__(self) -> None:
+        self.seats = Seats(self)
 
     @property
-    def begin(self) -> Begin: ...
+    def device(self) -> DeviceFacts:
+        assert self.seen_device is not None
+        return self.seen_device
+
     @property
-    def device(self) -> DeviceFacts: ...
-    def record(self, probe: Probe, **content: Any) -> None: ...
-    def say_what_comparing_takes(self, seconds: float) -> None: ...
+    def is_on_cpu(self) -> bool:
+        return self.seen_device is not None and self.seen_device.kind == "cpu"
+
+    @property
+    def data_end(self) -> DataEnd | None:
+        return data_end_of(self.evidence.values())
+
     def judged(self, readings: list[Reading], ended: Ended, batch_size: int) -> Evidence:
-        """Return what the readings of a new start show."""
+        trained = [p.batch_size for p in self.probes if p.outcome in (Outcome.FITS, Outcome.OUT_OF_MEMORY)]
+        return WatchedStart(
+            readings,
+            ended,
+            batch_size,
+            limit_bytes=self.device.limit_bytes if self.is_on_cpu else None,
+            batch=FUNCTION if self.spec.catalogue else self.spec.batch,  # neither has a whole run
+            honoured={size for size in trained if self.evidence[size].batch_axis == 0},
+            data_end=self.data_end,
+            emulated=[each.rank for each in self.spec.emulated_ranks],
+            unit=self.unit,
+        ).evidence()
 
-    def seconds_of_a_start(self, batch_size: int) -> float: ...
-    def say_alive(self, batch_size: int, purpose: Purpose, seen: str | None) -> None: ...
+    def seconds_of_a_start(self, batch_size: int) -> float:
+        end, earlier = self.data_end, [p.wall_seconds for p in self.probes]
+        is_fed = end is None or batch_size <= end.largest
+        return seconds_of_a_start(earlier, self.execution.seconds_left, is_fed=is_fed)
+
+    def say_alive(self, batch_size: int, purpose: Purpose, seen: str | None) -> None:
+        if seen is not None:
+            self.execution.log(f"batch {batch_size}: {seen}")
+        elif self.execution.seconds_silent > ALIVE_SECONDS:
+            self.execution.emit_event("progress", batch_size=batch_size, purpose=purpose, stage="memory", step=0)
 
 
 class Seats(HeldStarts[int]):
     """The starts that are held, by size."""
 
-    def __init__(self, sweep: Timed) -> None:
+    def __init__(self, sweep: SweepWithSeats) -> None:
         super().__init__(sweep.files)
         self.sweep = sweep
         self.timed_starts: list[Probe] = []
