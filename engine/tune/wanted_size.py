@@ -208,11 +208,14 @@ def end_of_data(
             f"{what}: its batches grow from step to step; --soak-steps reads the steps until a ramp has ended, "
             "and a replay buffer is filled before the first step",
         )
+    cards = trained[0].cards
+    is_for_cards = cards > 1 and seen == [batch_size * cards]
     if seen and any((r.rows_of_a_pass or 0) > largest for r in trained):
-        why = f": {_what_it_does(trained, seen, batch_size, honoured)}"
+        of_cards = f"nn.DataParallel divides its batches among {cards} GPUs: use --device cuda:0, or torchrun"
+        why = f": {of_cards if is_for_cards else _what_it_does(trained, seen, batch_size, honoured)}"
     elif batch_size > largest > max(honoured, default=largest):
         return f"{what}: the data has no more", largest
-    if honoured or unit is not ONE_ROW or (trained[0].cards > 1 and seen == [batch_size * trained[0].cards]):
+    if honoured or unit is not ONE_ROW or is_for_cards:
         raise CommandUntunable(IGNORED, f"{what}{why}")
     raise SizeUnclear(what, why)
 
@@ -222,9 +225,6 @@ def _listed(sizes: Collection[int]) -> str:
 
 
 def _what_it_does(trained: Sequence[Reading], seen: Sequence[int], batch_size: int, honoured: Collection[int]) -> str:
-    cards = trained[0].cards
-    if cards > 1 and list(seen) == [batch_size * cards]:
-        return f"nn.DataParallel divides its batches among {cards} GPUs: use --device cuda:0, or torchrun"
     parts = _parts(trained, batch_size)
     if parts > 1 and any(step.has_drawn(batch_size) for r in trained for step in r.steps()):
         return _divided(parts, has_all=True)
