@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from ...from_json import from_json
-from ...settings.step_settings import AMPERE
+from ...race.numbers import UNKNOWN, Numbers, compare_numbers
+from ...settings.step_settings import AMPERE, ROUNDING_TOLERANCES
+from ..evidence import Evidence
 from ..reading import Reading, Step
+from ..speed.timed_steps import samples_of_a_step
 from ..training import LOADER_LIMITS_FROM
 
 QUEUE = 2  # batches that a worker of a DataLoader makes ahead, by default
@@ -93,7 +97,6 @@ class Today:
     """Today's training. `loss_noise` is the largest relative difference between the losses of two starts of it.
 
     `mask_noise` is that of a start to one in which a GPU drew other numbers for dropout; None: none are drawn there.
-
     Where the batch size is guessed, no text states it.
     """
 
@@ -173,6 +176,34 @@ class Facts:
     @property
     def kept_fraction(self) -> float:
         return self.noted.kept_bytes / self.today.memory_bytes if self.today.memory_bytes else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What one start of a variant showed. `losses` are those that are compared with those of the same batches today.
+
+    `warm_up_seconds` go from the first batch or forward pass to the end of the steps whose memory was read.
+    """
+
+    memory_bytes: int
+    losses: tuple[float, ...]
+    warm_up_seconds: float
+
+    def numbers(self, today: Trial, noise: float | None, rounds_as: str) -> Numbers:
+        """Return whether a variant trains the same, where two starts of today's training differ by `noise`.
+
+        Not known where no loss was seen, or noise hides more than rounding would.
+        """
+        if noise is None:
+            return UNKNOWN
+        return compare_numbers(self.losses, today.losses, noise, ROUNDING_TOLERANCES[rounds_as])
+
+
+def settled_speed(evidence: Evidence, workers: int) -> float:
+    """Return the samples a second of the timed steps, without those fed from batches made in advance."""
+    steps = evidence.probe.timed_step_seconds
+    later = steps if evidence.timing.is_settled else steps[workers * QUEUE :] or steps
+    return samples_of_a_step(evidence.probe) / fmean(later)
 
 
 def own_batch_size(reading: Reading) -> tuple[int | None, bool]:

@@ -26,10 +26,10 @@ from ..start.command import begin_protected
 from ..start.held import HeldStarts
 from ..start.launch import Begin
 from .answer import RaceOfScript, coarsest, describe_entry, row_of
+from .facts import Trial
 from .result import OwnRaceResult
 from .spec import OwnRaceSpec
 from .starts import OTHER_SEED, StartFailed, Starts
-from .trial import Trial, numbers_of
 from .variants import BY_NAME, WORKERS
 
 MOST_SECONDS = 1_800.0
@@ -129,7 +129,7 @@ class _Faster:
             except TimeIsUp:
                 self.race = replace(self.race, is_time_up=True)
                 return
-            numbers = numbers_of(trial, beside, self.race.facts.today.loss_noise, BY_NAME[name].rounds_as)
+            numbers = trial.numbers(beside, self.race.facts.today.loss_noise, BY_NAME[name].rounds_as)
             seconds = max(trial.warm_up_seconds - beside.warm_up_seconds, 0.0)
             self._fill(replace(row, memory_bytes=trial.memory_bytes, numbers=numbers, compile_seconds=seconds))
             self.execution.log(f"{name}: {numbers.sameness.label}, {format_bytes(trial.memory_bytes)}")
@@ -207,4 +207,4 @@ class _Faster:
             self.execution.log(f"{describe_entry(chosen)}: its memory was not measured: {error}", "warning")
             return None, None
         beside = self.trials.get((WORKERS,), first) if WORKERS in chosen else first
-        return trial.memory_bytes, numbers_of(trial, beside, self.race.facts.today.loss_noise, coarsest(chosen))
+        return trial.memory_bytes, trial.numbers(beside, self.race.facts.today.loss_noise, coarsest(chosen))

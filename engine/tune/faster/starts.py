@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from statistics import fmean
 from typing import Any
 
 from ...errors import CommandUntunable, TimeIsUp, WorkloadFailed
@@ -30,9 +31,8 @@ from ..start.held import HeldStarts, is_room
 from ..start.launch import Begin, OnTick, Started, Watching, start
 from ..wanted_size import ONE_ROW
 from .answer import describe_entry
-from .facts import QUEUE, Facts, Noted, Today, own_batch_size
+from .facts import QUEUE, Facts, Noted, Today, Trial, own_batch_size, settled_speed
 from .spec import OWN, OwnRaceSpec
-from .trial import Trial, settled_speed
 from .variants import BY_NAME
 
 SEED, OTHER_SEED = 0, 1
@@ -99,29 +99,25 @@ class Starts:
         if not evidence.probe.timed_step_seconds:
             raise WorkloadFailed(f"the training as it is gave no step to time: {_why_untimed(readings)}")
         assert trained is not None
-        # no start is given less
-        self.device = replace(facts_of(self.spec, trained, self.others), limit_bytes=None)
+        self.device = replace(facts_of(self.spec, trained, self.others), limit_bytes=None)  # no start is given less
         check_kind(self.spec, self.device)
         self.environment = environment_of(self.spec, trained, self.device, self.started_as)
         self.execution.emit_event("device", device=self.device.to_dict(), environment=self.environment)
-        trial, noted = self._trial(trained, evidence), Noted.of(trained.data["faster"])
-        today = self._today(trial, is_guessed=is_guessed)
-        self.facts = Facts(noted, today, self.device.kind, self.device.compute_capability)
-        return trial
-
-    def _today(self, trial: Trial, *, is_guessed: bool) -> Today:
-        ranks = max(len(trial.evidence.ranks), 1)
-        return Today(
+        ranks = max(len(evidence.ranks), 1)
+        today = Today(
             batch_size=self.batch_size,
             is_batch_size_guessed=is_guessed,
-            samples_per_step=self.batch_size * trial.evidence.micro_batches * ranks,
+            samples_per_step=self.batch_size * evidence.micro_batches * ranks,
             ranks=ranks,
-            memory_bytes=trial.memory_bytes,
-            step_seconds=trial.step_seconds,
-            waiting_fraction=trial.evidence.timing.waiting_fraction,
+            memory_bytes=evidence.probe.memory_bytes or 0,
+            step_seconds=fmean(evidence.probe.timed_step_seconds),
+            waiting_fraction=evidence.timing.waiting_fraction,
             loss_noise=None,
             cores=self.cores,
         )
+        noted = Noted.of(trained.data["faster"])
+        self.facts = Facts(noted, today, self.device.kind, self.device.compute_capability)
+        return self._trial(trained, evidence)
 
     def trial(self, names: Iterable[str], *, mask_seed: int | None = None) -> Trial:
         """Start it to compare its losses and its memory. Raises StartFailed, also where a variant was not applied.
@@ -152,13 +148,11 @@ class Starts:
             evidence = self._timed(names, ahead)
         else:
             evidence = timed_again(self.evidence[names], readings[0], ONE_ROW)
-        others: float | None = watch.read()["others_cores"]
-        seconds = time.monotonic() - began
         return Timed(
             names,
             settled_speed(evidence, workers),
-            others,
-            seconds,
+            watch.read()["others_cores"],
+            time.monotonic() - began,
             was_held=readings is not None,
             computing_fraction=evidence.computing_fraction,
         )
@@ -232,7 +226,7 @@ class Starts:
         marks = reading.data["marks"]
         began = next(at for at, name, *_ in marks if name in ("phase", "batch"))
         read = next((at for at, name, *_ in marks if name == "memory_read"), began)
-        return Trial(evidence, losses, read - began)
+        return Trial(evidence.probe.memory_bytes or 0, losses, read - began)
 
     def _set(self, names: Iterable[str], *, is_trial: bool) -> dict[str, Any]:
         chosen = [BY_NAME[name] for name in names]
