@@ -6,15 +6,7 @@ size that the data can feed is known without a search: it is started, and then t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from ..results.result import Outcome, Probe
-from .next_size import Start, is_within_reach
-
-if TYPE_CHECKING:
-    from .evidence import Evidence
 
 STEPS_OF_A_PROBE = 3  # the fewest optimizer steps that are a probe; a script may make all of them in one pass
 
@@ -45,28 +37,3 @@ class DataEnd:
         per_step = f", {self.micro_batches} micro-batches a step" if self.micro_batches > 1 else ""
         allowed = f"do not feed {size:,}" if wall is None else f"allow batches of up to {wall:,}"
         return f"the data's {self.rows:,} rows {allowed}{per_step}"
-
-
-def size_before_the_data_ends(
-    size: int, data_end: DataEnd | None, starts: Sequence[Start], probes: Sequence[Probe], memory_bytes: int
-) -> int:
-    """Return `size`, or where the data should end first: the largest size that it can feed, and then the one above."""
-    most_trained = max((s.batch_size for s in starts if s.fits), default=0)
-    too_large = {p.batch_size for p in probes if p.outcome is Outcome.SIZE_LIMIT}
-    walls = data_end.walls if data_end else ()
-    wall = next((each for each in walls if each >= most_trained and each not in too_large), None)
-    if wall is None:
-        return size
-    if wall == most_trained:
-        return wall + 1
-    for_memory = [s for s in starts if s.batch_size not in too_large]
-    return wall if size > wall or is_within_reach(wall, for_memory, memory_bytes) else size
-
-
-def data_end_of(evidence: Iterable[Evidence]) -> DataEnd | None:
-    """Return where the data ends; None where it is not known, or a step's micro-batches follow the size."""
-    seen = {(e.rows_of_a_pass, e.micro_batches) for e in evidence if e.probe.fits}
-    if len(seen) != 1:
-        return None
-    rows, micro_batches = seen.pop()
-    return DataEnd(rows, micro_batches) if rows and micro_batches else None

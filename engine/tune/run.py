@@ -22,12 +22,12 @@ from ..search.stillness import STILL_STEPS, marked_by_inputs
 from ..search.unguided import Found, Try
 from ..speed.comparison import Comparison, probe_of, reason_to_log
 from .devices import check_kind, environment_of, facts_of, others_on_cards
-from .evidence import Ended
+from .evidence import Ended, Evidence
 from .failure import describe_failure, no_step, with_its_cause
 from .file_changes import WrittenFiles
 from .learned_sizes import boundary_of_rule
 from .next_size import Start
-from .next_start import MOST_STARTS, STEPS, SearchSoFar, next_start, start_of
+from .next_start import MOST_STARTS, STEPS, SearchSoFar, next_start
 from .parts import describe_parts
 from .pass_end import check_a_pass
 from .reading import UNSEEN, Reading
@@ -255,7 +255,7 @@ class StartSweep(SweepWithSeats):
             self.most_samples = evidence.most_samples
         else:
             self.starts = [s for s in self.starts if s.batch_size not in short]
-            self.starts.append(start_of(evidence, self.seen_device.limit_bytes if self.seen_device else None))
+            self.starts.append(_start_of(evidence, self.seen_device.limit_bytes if self.seen_device else None))
         if not evidence.probe.fits:
             self.seats.release(batch_size)
         return evidence.probe
@@ -330,3 +330,16 @@ class StartSweep(SweepWithSeats):
             is_varied=self.so_far.is_varied,
         )
         return TuneResult(self.answer(training.noted(boundary), comparison, timings), training)
+
+
+def _start_of(evidence: Evidence, limit_bytes: int | None) -> Start:
+    """Return what the search knows of a start: the memory is what grows with the batch, where that is known."""
+    probe, memory = evidence.probe, evidence.memory
+    if memory is None:
+        return Start(probe.batch_size, fits=False)
+    rising_bytes = memory.batch_peak_bytes
+    if probe.fits:
+        rising_bytes = rising_bytes or probe.memory_bytes
+    elif (rising_bytes or 0) <= (limit_bytes or 0):
+        rising_bytes = None
+    return Start(probe.batch_size, probe.fits, rising_bytes, memory.resting_bytes, memory.curve)

@@ -21,7 +21,7 @@ from ...speed.comparison import Comparison, SpeedComparison, TimedBlock
 from ...speed.rounds import Candidates
 from ...speed.selection import SELECTION_ROUNDS
 from ...sweep import Sweep
-from ..data_end import DataEnd, data_end_of
+from ..data_end import DataEnd
 from ..emulated.starts import start_ranks
 from ..evidence import Ended, Evidence, WatchedStart
 from ..file_changes import WrittenFiles
@@ -73,7 +73,10 @@ class SweepWithSeats(Sweep):
 
     @property
     def data_end(self) -> DataEnd | None:
-        return data_end_of(self.evidence.values())
+        """Where the data ends; None where it is not known, or a step's micro-batches follow the size."""
+        seen = {(each.rows_of_a_pass, each.micro_batches) for each in self.evidence.values() if each.probe.fits}
+        rows, micro_batches = seen.pop() if len(seen) == 1 else (None, 0)
+        return DataEnd(rows, micro_batches) if rows and micro_batches else None
 
     def judged(self, readings: list[Reading], ended: Ended, batch_size: int) -> Evidence:
         trained = [p.batch_size for p in self.probes if p.outcome in (Outcome.FITS, Outcome.OUT_OF_MEMORY)]

@@ -12,14 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, median
-from typing import TYPE_CHECKING
 
 from ...results.result import Probe
 from ...results.stats import samples_per_second
-
-if TYPE_CHECKING:
-    from ..reading import Reading, Step
-    from ..wanted_size import Unit
+from ..reading import Reading, Step
+from ..wanted_size import Unit
 
 LEAST_STEPS = 3
 """The fewest whose memory is read in a start, before any is timed."""
