@@ -120,6 +120,7 @@ class Evidence:
         return steps_to_time(self.probe.step_seconds, seconds) + self.timing.settling_steps
 
 
+NOTHING_SEEN = Evidence(Probe(0, Outcome.ERROR))
 NO_ALLOCATION = (
     "no allocation was seen: the training does not run on this device, or the script runs torch.profiler itself, which "
     "ends the one that reads the memory of a CPU: leave it out"

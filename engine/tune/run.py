@@ -22,7 +22,7 @@ from ..search.stillness import STILL_STEPS, marked_by_inputs
 from ..search.unguided import Found, Try
 from ..speed.comparison import Comparison, probe_of, reason_to_log
 from .devices import check_kind, environment_of, facts_of, others_on_cards
-from .evidence import Ended, Evidence
+from .evidence import NOTHING_SEEN, Ended, Evidence
 from .failure import describe_failure, no_step, with_its_cause
 from .file_changes import WrittenFiles
 from .learned_sizes import boundary_of_rule
@@ -38,7 +38,7 @@ from .speed.timed_steps import LEAST_STEPS
 from .speed.to_compare import MOST_BETWEEN, size_to_start, start_speeds
 from .start.command import begin_protected
 from .start.launch import Begin, Watching
-from .training import TuneResult, throughput_of, training_of
+from .training import Training, TuneResult, throughput_of
 from .varied import MEMORY_VARIES, check_memory_rises, is_in_evaluation, refused_in_evaluation, refused_late
 from .wanted_size import SizeUnclear, other_size, unit_given, unit_of_two
 
@@ -319,16 +319,28 @@ class StartSweep(SweepWithSeats):
         )
         if self.seen_device is None:
             raise WorkloadFailed(f"the time budget ended before the training had made a step{self.last_words}")
-        training = training_of(
-            self.evidence.get(boundary.largest_batch_size or 0),
+        seen, so_far = self.evidence.get(boundary.largest_batch_size or 0, NOTHING_SEEN), self.so_far
+        training = Training(
+            micro_batches=seen.micro_batches,
+            ranks=seen.world_size,
+            rank_peaks_bytes=seen.ranks,
+            tokens_per_step=seen.tokens_per_step,
+            waiting_for_data_fraction=seen.timing.waiting_fraction,
             starts=tuple((p.batch_size, round(p.wall_seconds, 3)) for p in starts),
+            changed_files=self.files.named,
+            whole_run=seen.whole_run,
             throughputs=tuple(throughput_of(each) for _, each in sorted(self.evidence.items()) if each.probe.fits),
-            files=self.files,
+            protection=self.files.protection,
+            unseen=seen.unseen,
+            peak_shape=seen.memory.shape if seen.memory else None,
             unit=self.unit,
-            refused_late=refused_late(self.so_far.watched, boundary),
-            refused_in_evaluation=in_evaluation,
-            is_varied=self.so_far.is_varied,
-        )
+            observed=replace(
+                seen.observed,
+                refused_late=refused_late(so_far.watched, boundary),
+                refused_in_evaluation=in_evaluation,
+                is_varied=so_far.is_varied,
+            ),
+        ).with_peak(seen.probe)
         return TuneResult(self.answer(training.noted(boundary), comparison, timings), training)
 
 

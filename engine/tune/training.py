@@ -12,7 +12,7 @@ from ..describe.speed import is_disturbed
 from ..results.result import Boundary, Probe, Reason, RunResult
 from ..search.boundary import with_note
 from .evidence import Evidence
-from .file_changes import Way, WrittenFiles
+from .file_changes import Way
 from .observed import Observed
 from .speed.timed_steps import mean_speed
 from .wanted_size import ONE_ROW, Unit
@@ -93,35 +93,6 @@ def throughput_of(evidence: Evidence) -> Throughput:
         waiting_fraction=evidence.timing.waiting_fraction,
         is_steady=probe.timing_is_steady,
     )
-
-
-def training_of(
-    largest: Evidence | None,
-    *,
-    starts: tuple[tuple[int, float], ...],
-    throughputs: tuple[Throughput, ...],
-    files: WrittenFiles,
-    unit: Unit,
-    **observed: Any,
-) -> Training:
-    """Return what the starts showed; `largest` is the evidence of the largest size, None where nothing trained."""
-    training = Training(
-        micro_batches=largest.micro_batches if largest else 0,
-        ranks=largest.world_size if largest else 0,
-        rank_peaks_bytes=largest.ranks if largest else (),
-        tokens_per_step=largest.tokens_per_step if largest else None,
-        waiting_for_data_fraction=largest.timing.waiting_fraction if largest else None,
-        starts=starts,
-        changed_files=files.named,
-        whole_run=largest.whole_run if largest else None,
-        throughputs=throughputs,
-        protection=files.protection,
-        unseen=largest.unseen if largest else None,
-        peak_shape=largest.memory.shape if largest and largest.memory else None,
-        unit=unit,
-        observed=replace(largest.observed if largest else Observed(), **observed),
-    )
-    return training.with_peak(largest.probe if largest else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,7 +177,8 @@ class _Faster:
         )
         course.raced()
         waiting.close()
-        self.race = replace(self.race, is_time_up=course.is_time_up, **{part: tuple(rounds)})
+        found: dict[str, Any] = {part: tuple(rounds), "is_time_up": course.is_time_up}
+        self.race = replace(self.race, **found)
         for row in self.race.rows:
             if (reason := course.reasons.get((row.name,))) is not None:
                 self._fill(row.failed(reason))
