@@ -284,10 +284,8 @@ class WatchedStart:
         is_script = whole_run is None and self.batch != FUNCTION  # a function has no whole run to go on to
         timing = UNTIMED  # what ranks exchange takes no time where there is one of them
         if not self.emulated:
-            loader, counts_all = (
-                Loader(*first.data.get("loader", ())),
-                self.counts_all if self.takes_any_size else False,
-            )
+            loader = Loader(*first.data.get("loader", ()))
+            counts_all = self.counts_all if self.takes_any_size else False
             timing = Timing.of(steps, loader, self.batch_size, micro_batches, unit, counts_all=counts_all)
         full = (step for step in steps[0] if unit.held(step, self.batch_size) == micro_batches)
         tokens = max((sum(t for _, _, t in step.forwards if t) for step in full), default=0)

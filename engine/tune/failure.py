@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 
-from ..errors import CommandUntunable, WorkloadFailed
+from ..errors import CommandUntunable
 from ..report.script_output import MARK, NO_INPUT, NO_MOVE, NO_TRACKER, OTHER_TORCHVISION
-from ..results.result import Probe
 from ..text.masking import masked
-from ..text.own_words import describe_error
 from .evidence import Ended
 from .file_changes import Way
 from .spec import VARIABLE, FunctionSpec, TuneSpec
@@ -62,8 +60,3 @@ def _command_by_hand(spec: TuneSpec | FunctionSpec, batch_size: int) -> str:
     config = spec.config if isinstance(spec, TuneSpec) else None
     with_number = "" if config is None else f"\n  with {config[1]}: {batch_size} in {config[0]}"
     return f"cd {shlex.quote(spec.directory or os.getcwd())} && {variable}{command}{with_number}"
-
-
-def no_step(probe: Probe) -> WorkloadFailed:
-    said = describe_error(probe.error_type, probe.error_message)
-    return WorkloadFailed(f"the training came to no optimizer step: {said}")

@@ -21,9 +21,10 @@ from ..search.differing_starts import boundary_on_ranks, boundary_where_starts_d
 from ..search.stillness import STILL_STEPS, marked_by_inputs
 from ..search.unguided import Found, Try
 from ..speed.comparison import Comparison, probe_of, reason_to_log
+from ..text.own_words import describe_error
 from .devices import check_kind, environment_of, facts_of, others_on_cards
 from .evidence import NOTHING_SEEN, Ended, Evidence
-from .failure import describe_failure, no_step, with_its_cause
+from .failure import describe_failure, with_its_cause
 from .file_changes import WrittenFiles
 from .learned_sizes import boundary_of_rule
 from .next_size import Start
@@ -146,7 +147,8 @@ class StartSweep(SweepWithSeats):
     def found(self, step: Found) -> Boundary:
         """Return the boundary with what its largest size showed. Raises WorkloadFailed where no size made a step."""
         if self.seen_device is None:  # not even batch 1 came as far as a training step
-            raise no_step(self.probes[-1])
+            said = describe_error(self.probes[-1].error_type, self.probes[-1].error_message)
+            raise WorkloadFailed(f"the training came to no optimizer step: {said}")
         says = boundary_on_ranks if self.ranks > 1 and not self.so_far.is_varied else boundary_where_starts_differ
         tried = self.searched
         is_ended = len(tried) >= MOST_STARTS
