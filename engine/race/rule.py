@@ -46,7 +46,7 @@ from ..results.stats import NOISE_FRACTION
 from ..speed.claim import CLEARLY_FASTER, claim_of, is_gain
 from ..speed.order import LEAST_GAIN, gain_beside_others, order_of
 from ..speed.selection import CLAIMABLE_HALF_WIDTH, LOOK_EVERY, interval_of_rounds
-from .field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict
+from .field import NOTHING_TIMED, TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict
 
 GENERATIONS = 3
 FEWEST_ROUNDS, MOST_ROUNDS = 3, 12
@@ -87,8 +87,9 @@ def decide(field: Field, rounds: Sequence[RacedRound]) -> NextRound | RaceVerdic
         if not generation.is_settled:
             if race.has_time_for(generation.left, generation.best if generation.rounds else leader):
                 return NextRound(Stage.SELECTION, number, tuple(generation.left))
-            if number == 0 and len(generation.rounds) < FEWEST_ROUNDS:
-                return race.when_time_is_short(generation)
+            if number == 0 and len(generation.rounds) < FEWEST_ROUNDS:  # too few for a fair choice
+                leader = generation.leader if generation.rounds else TODAY
+                return NOTHING_TIMED if leader == TODAY else race.evaluated(leader)
         if generation.rounds and generation.left:  # no entry is left where all of the last round failed later
             leader = generation.leader
             if number == 0:
@@ -220,7 +221,8 @@ class _Generation:
             shown = all(self.excluded_gain(entry) is not None for entry in self.left if entry != TODAY)
             return shown or count >= MOST_ROUNDS_EVALUATION
         rival = self.rival
-        fine = all(self._is_fine(self.ratio(entry, rival)) for entry in self.left if entry != rival)
+        ratios = [self.ratio(entry, rival) for entry in self.left if entry != rival]
+        fine = all(each.half_width <= NOISE or (self.number == 0 and each.low > NOISE) for each in ratios)
         return fine or count >= MOST_ROUNDS
 
     def excluded_gain(self, entry: Entry) -> float | None:
@@ -236,9 +238,6 @@ class _Generation:
         computing = _computing(entry, TODAY, [each for each in self.rounds if pair <= each.logarithms.keys()])
         is_known = self.shares_cores and len(computing) >= FEWEST_ROUNDS
         return LEAST_GAIN if is_known and gain_beside_others(computing).value < math.log(LEAST_GAIN) else None
-
-    def _is_fine(self, ratio: Interval) -> bool:
-        return ratio.half_width <= NOISE or (self.number == 0 and ratio.low > NOISE)
 
     @property
     def leader(self) -> Entry:
@@ -298,13 +297,6 @@ class _Race:
     def has_time_for(self, entries: Sequence[Entry], leader: Entry) -> bool:
         left = ENOUGH_ROUNDS * self.seconds_of(TODAY, leader)
         return self.spent + self.seconds_of(*entries) + left < self.field.most_seconds
-
-    def when_time_is_short(self, generation: _Generation) -> NextRound | RaceVerdict:
-        """Return what follows where time allows no fair choice: what led is evaluated; whether none gains is open."""
-        leader = generation.leader if generation.rounds else TODAY
-        if leader == TODAY:
-            return RaceVerdict(TODAY, TODAY, SpeedClaim.NOTHING, None, 0, 0, ended_early=True)
-        return self.evaluated(leader)
 
     def without_gain(self, generations: Sequence[_Generation]) -> RaceVerdict:
         """Return the verdict where nothing led: no gain, if the rounds show it of every tried entry, else open."""

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from ...race.answer import adds_to, verdict_of, with_speed
-from ...race.field import TODAY, Entry, Field, RacedRound, RaceVerdict, mean_others_cores
+from ...race.field import NOTHING_TIMED, TODAY, Entry, Field, RacedRound, RaceVerdict, mean_others_cores
 from ...race.numbers import OWN_FACTOR, UNKNOWN, Numbers, Sameness, is_hidden, judge_again
 from ...race.row import VariantRow
 from ...race.rule import does_load_stay
@@ -24,9 +24,6 @@ from .facts import Facts
 from .spec import OwnRaceSpec
 from .variants import BY_NAME, COMPILE, CONFLICTS, VARIANTS, WORKERS, Variant
 
-NOTHING_TIMED = RaceVerdict(
-    chosen=TODAY, leader=TODAY, claim=SpeedClaim.NOTHING, gain=None, rounds=0, quiet_rounds=0, ended_early=True
-)
 GIVEN_UP = "other work disturbed every round, so the other changes were not tried"
 TIME_IS_UP = "the time budget ended before all was tried"
 DIFFERS = "its losses differ by more than its precision explains"
