@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from ..errors import CommandUntunable, DeviceUnavailable
 from ..machine import host, nvml
 from ..machine.device_lock import held_for_command, lock_path
 from ..provenance.parse import mig_profile
+from ..provenance.read import commit_of
 from ..ranks.emulation import limit_left
 from ..results.result import DeviceFacts
 from ..spec import CPU_DEFAULT_LIMIT_BYTES
@@ -134,13 +134,4 @@ def script_facts(command: Sequence[str], directory: str | None = None) -> dict[s
     if script is None:
         return {"script": None, "script_sha256": None, "script_commit": None}
     digest = hashlib.sha256(script.read_bytes()).hexdigest()
-    return {"script": script.name, "script_sha256": digest, "script_commit": _commit(script.resolve().parent)}
-
-
-def _commit(folder: Path) -> str | None:
-    command = ["git", "-C", str(folder), "describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip() or None
+    return {"script": script.name, "script_sha256": digest, "script_commit": commit_of(script.resolve().parent)}

@@ -1,9 +1,7 @@
-"""Holds starts between blocks of steps, so that their sizes take turns within seconds.
+"""Holds the starts of a search between blocks of steps, so that their sizes take turns within seconds.
 
-A start costs its imports and its data; a block of steps of one that is held costs its steps alone, and blocks that
-follow each other so closely see the same machine. So the starts of the search are kept for the comparison of speeds:
-on a CPU all that fit beside each other; on a card, whose whole memory a search needs, those behind it. A size whose
-start was not kept, or has ended by itself, is started anew for its block.
+On a CPU all are held that fit beside each other; on a card, whose whole memory a search needs, those behind it. A size
+whose start was not kept, or has ended by itself, is started anew for its block.
 """
 
 from __future__ import annotations

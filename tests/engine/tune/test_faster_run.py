@@ -8,9 +8,9 @@ import pytest
 
 from engine.cli.tune_faster import say_found
 from engine.errors import WorkloadFailed
+from engine.race.field import NOTHING_TIMED
 from engine.race.numbers import Sameness
 from engine.race.text import cells, lines_to_paste, pays_after
-from engine.race.field import NOTHING_TIMED
 from engine.results.speed_rounds import SpeedClaim
 from engine.tune.evidence import Ended
 from engine.tune.faster import run, starts
