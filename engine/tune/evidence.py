@@ -40,14 +40,7 @@ from .replay import Memory
 from .script_error import TIMEOUT
 from .seen import KEPT_OUT, LastSeen
 from .spec import FUNCTION
-from .speed.timed_steps import (
-    TIMED_SECONDS,
-    UNTIMED,
-    Loader,
-    Timing,
-    computing_fraction,
-    steps_to_time,
-)
+from .speed.timed_steps import TIMED_SECONDS, UNTIMED, Timing, steps_to_time
 from .varied import differences_of
 from .wanted_size import ONE_ROW, Unit, check_undivided, end_of_data, is_consumed_alike
 from .whole_run import Unseen
@@ -100,8 +93,6 @@ class Evidence:
     world_size: int = 0
     """How many ranks train together."""
     tokens_per_step: int | None = None
-    computing_fraction: float | None = None
-    """As of a `SpeedBlock`, of its timed steps."""
     whole_run: Mapping[str, Any] | None = None
     """What a whole run saw of the data and of the script's other parts, in rank 0."""
     unseen: Unseen | None = None
@@ -284,9 +275,8 @@ class WatchedStart:
         is_script = whole_run is None and self.batch != FUNCTION  # a function has no whole run to go on to
         timing = UNTIMED  # what ranks exchange takes no time where there is one of them
         if not self.emulated:
-            loader = Loader(*first.data.get("loader", ()))
             counts_all = self.counts_all if self.takes_any_size else False
-            timing = Timing.of(steps, loader, self.batch_size, micro_batches, unit, counts_all=counts_all)
+            timing = Timing.of(trained, self.batch_size, micro_batches, unit, counts_all=counts_all)
         full = (step for step in steps[0] if unit.held(step, self.batch_size) == micro_batches)
         tokens = max((sum(t for _, _, t in step.forwards if t) for step in full), default=0)
         return Evidence(
@@ -298,7 +288,6 @@ class WatchedStart:
             ranks=tuple(m.peak_bytes for m in memories),
             world_size=first.world_size,
             tokens_per_step=tokens or None,
-            computing_fraction=computing_fraction(trained),
             whole_run=whole_run,
             unseen=Unseen(**first.data.get("unseen") or {}) if is_script else None,
             observed=replace(

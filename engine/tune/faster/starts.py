@@ -154,7 +154,7 @@ class Starts:
             watch.read()["others_cores"],
             time.monotonic() - began,
             was_held=readings is not None,
-            computing_fraction=evidence.computing_fraction,
+            computing_fraction=evidence.timing.computing_fraction,
         )
 
     def _timed(self, names: tuple[str, ...], ahead: int) -> Evidence:

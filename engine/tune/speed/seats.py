@@ -30,15 +30,7 @@ from ..start.held import HeldStarts, is_room
 from ..start.launch import Begin, OnTick, Started, Watching, start
 from ..start.warm_server_handle import is_warm
 from ..wanted_size import ONE_ROW, Unit
-from .timed_steps import (
-    BLOCK_SECONDS,
-    LEAST_STEPS,
-    TIMED_SECONDS,
-    Loader,
-    Timing,
-    computing_fraction,
-    samples_of_a_step,
-)
+from .timed_steps import BLOCK_SECONDS, LEAST_STEPS, TIMED_SECONDS, Timing, samples_of_a_step
 from .to_compare import MOST_SECONDS, block_seconds, method_of, sizes_to_compare
 
 OF_SEARCH = (Purpose.SEARCH, Purpose.CONFIRM)
@@ -225,19 +217,18 @@ def _block_of(evidence: Evidence, watch: MachineWatch, seconds: float, *, was_he
         micro_batches=max(round(samples_of_a_step(probe) / probe.batch_size), 1),
         was_held=was_held,
         of_a_script=True,
-        computing_fraction=evidence.computing_fraction,
+        computing_fraction=evidence.timing.computing_fraction,
     )
 
 
 def timed_again(evidence: Evidence, reading: Reading, unit: Unit) -> Evidence:
     """Return the evidence of a start with the steps of another block of it, as it was held."""
     probe, micro_batches, counts_all = evidence.probe, evidence.micro_batches, evidence.timing.counts_all
-    loader = Loader(*reading.data.get("loader", ()))
-    timing = Timing.of([reading.steps()], loader, probe.batch_size, micro_batches, unit, counts_all=counts_all)
+    timing = Timing.of([reading], probe.batch_size, micro_batches, unit, counts_all=counts_all)
     probe = replace(
         probe,
         step_seconds=timing.typical_seconds,
         timed_step_seconds=timing.step_seconds,
         samples_per_second=timing.per_second(probe.batch_size * micro_batches),
     )
-    return replace(evidence, probe=probe, timing=timing, computing_fraction=computing_fraction([reading]))
+    return replace(evidence, probe=probe, timing=timing)

@@ -72,22 +72,17 @@ class Timing:
     settling_steps: int = 0
     is_settled: bool = False
     counts_all: bool = False
+    computing_fraction: float | None = None
 
     @classmethod
     def of(
-        cls,
-        ranks: Sequence[Sequence[Step]],
-        loader: Loader,
-        batch_size: int,
-        micro_batches: int,
-        unit: Unit,
-        *,
-        counts_all: bool | None,
+        cls, readings: Sequence[Reading], batch_size: int, micro_batches: int, unit: Unit, *, counts_all: bool | None
     ) -> Timing:
         """Time the steps of the first rank that consumed as much as most: one at a pass's end may be smaller.
 
         `counts_all`: all count; None: where most are of other sizes.
         """
+        ranks, loader = [r.steps() for r in readings], Loader(*readings[0].data.get("loader", ()))
         timed = timed_pairs(ranks[0])
         full = [(a, b) for a, b in timed if unit.held(b, batch_size) == micro_batches]
         if counts_all is None:
@@ -99,7 +94,8 @@ class Timing:
         settled = settled_steps(step_seconds, loader, micro_batches) if settling else ()
         if tokens is not None and settled:
             tokens *= fmean(step_seconds) / fmean(settled)
-        return cls(settled or tuple(step_seconds), waiting, tokens, settling, bool(settled), counts_all)
+        computing = computing_fraction(readings)
+        return cls(settled or tuple(step_seconds), waiting, tokens, settling, bool(settled), counts_all, computing)
 
     @property
     def typical_seconds(self) -> float | None:
