@@ -97,11 +97,10 @@ def boundary_of_rule(
 ) -> Boundary:
     """Return the boundary among the sizes that a rule allows, with what taught the rule where none was given."""
     boundary = boundary_among(boundary, rule)
-    return boundary if rule == given else with_note(boundary, describe_learned(rule, probes))
-
-
-def describe_learned(rule: AllowedSizes, probes: Sequence[Probe]) -> str:
+    if rule == given:
+        return boundary
     _, failed = sizes_taken_and_failed(probes)
     errors = {error_name(p.error_type) for p in probes if p.batch_size in failed}
     sizes = " and ".join(map(str, sorted(failed)))
-    return f"the script seems to take {rule.describe()} only: {sizes} ended with {' and '.join(sorted(errors))}"
+    seems = f"the script seems to take {rule.describe()} only"
+    return with_note(boundary, f"{seems}: {sizes} ended with {' and '.join(sorted(errors))}")
