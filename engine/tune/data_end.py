@@ -1,8 +1,4 @@
-"""PURE: where the data, and not memory, ends a search.
-
-The first start tells how many rows one pass over the data has, and how many micro-batches a step takes. So the largest
-size that the data can feed is known without a search: it is started, and then the size above it.
-"""
+"""PURE: where the data, and not memory, ends a search: by the rows of one pass, which the first start tells."""
 
 from __future__ import annotations
 

@@ -49,9 +49,8 @@ def devices_held(
 def devices_seen(spec: Limits) -> list[DeviceFacts]:
     """Return the devices that a training with this spec may use: the CPU, or all cards that it will see.
 
-    Cards of other makers have no UUID here; they are known by their name, as they are to a measurement. Raises
-    DeviceUnavailable for CUDA on a host without any GPU's driver: a start would show it seconds later only, and would
-    run on the CPU beside whoever holds that. Neither torch nor a context is needed to know.
+    Cards of other makers have no UUID here, and are known by their name. Raises DeviceUnavailable for CUDA on a host
+    without a GPU's driver: a start would show it seconds later, on a CPU that others may hold.
     """
     if spec.device == "cpu":
         return [cpu_facts(spec)]

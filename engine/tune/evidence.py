@@ -126,12 +126,10 @@ OWN_BATCHES = (
 class WatchedStart:
     """One start with `batch_size`: what the hook noted of its processes, and what is known beside.
 
-    `limit_bytes` is the budget of a CPU; a card's is in force in the command itself. `honoured` are the other sizes
-    that the command was seen to train with, as the first dimension of its inputs: they tell a data set that is too
-    small from a size that is ignored. Another dimension may equal a size by chance. `data_end` is what earlier starts
-    showed of the data. `emulated` are the ranks that the start stood in for, where it was not given all of them. Where
-    a training `takes_any_size`, whatever its steps consumed counts. `counts_all` says whether steps of each size are
-    timed then, as an earlier start decided it; None: this one decides.
+    `limit_bytes` is the budget of a CPU; a card's is in force in the command itself. `honoured` are other sizes, seen
+    as the first dimension of inputs: they tell too small a data set from an ignored size. `data_end` is what earlier
+    starts showed. `emulated` are the ranks that the start stood in for. Where a training `takes_any_size`, all that its
+    steps consumed counts, and `counts_all` says whether steps of each size are timed; None: this start decides.
     """
 
     readings: Sequence[Reading]
@@ -211,11 +209,7 @@ class WatchedStart:
         return Evidence(probe, has_evaluated=self.ended.has_evaluated)
 
     def _without_training(self) -> Evidence:
-        """Return the evidence of a start that ended in order before enough steps, though other sizes trained.
-
-        That is the end of its data, unless it has rows enough, or ended within a step: a script that hides its errors
-        ends in order, too. Raises CommandUntunable where no other size trained.
-        """
+        """Return that the data ended, or a script's hidden error. Raises CommandUntunable if no other size trained."""
         readings, data_end, ended, seen = self.readings, self.data_end, self.ended, self.ended.seen
         if not readings and not (seen and seen.has_torch):
             why = "Python ran with the hook and did not import it" if seen and seen.processes > 0 else KEPT_OUT
@@ -229,6 +223,7 @@ class WatchedStart:
         early += f"{f'; {empty}' if empty else ''}{ended.last_words}"
         if not readings or not self.honoured:
             raise CommandUntunable("ended_early", early)
+        # with rows enough, or within a step, it was no end of data: a script that hides its errors ends in order, too
         if (data_end is not None and not empty) or any(r.went_forward_last for r in readings):
             return Evidence(self._ended_as(Outcome.ERROR, "Exit", early))
         return self._out_of_data(early)

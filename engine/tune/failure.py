@@ -23,10 +23,7 @@ _CAUSES_OF_LAYERS = {"Invalid cross-device link": NO_MOVE, "Value too large for 
 
 
 def describe_failure(spec: TuneSpec | FunctionSpec, batch_size: int, ended: Ended) -> str:
-    """Return what is set behind the error of a start: what mends it, its last lines, its output, the command.
-
-    All but the first follows the marker of a script's output, so that none of it is sent to a portal unasked.
-    """
+    """Return what mends a start's error; behind a marker, as nobody is sent these unasked, its output and command."""
     lines = "".join(f"\n    {line}" for line in ended.last_output) or "none"
     log = f"\n  Its whole output: {ended.log}" if ended.log else ""
     return f"{_known_cause(ended)}{MARK}{lines}{log}\n  To run it by hand: {_command_by_hand(spec, batch_size)}"

@@ -1,7 +1,6 @@
 """Tunes a function: `make_step(batch_size)` returns what runs one optimizer step.
 
-A function of a module is started in fresh processes, as a command is. One that exists nowhere else, as in a notebook,
-is started in forks of this program where that is safe.
+One of a module is started in fresh processes, as a command is; another, as of a notebook, in forks where that is safe.
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ def tunable(
 ) -> tuple[FunctionSpec, Begin | None]:
     """Check a function before anything is started, and return what makes its starts where that is no fresh process.
 
-    `limits` are fields of a FunctionSpec. `is_warm`: start a function of a module by a server that imports the module
-    once.
+    `limits` are fields of a FunctionSpec; `is_warm`: a server imports the function's module once.
     """
     if os.environ.get(HOOK_VARIABLE):
         raise SpecError("make_step", "a start of it calls tune again; call it below `if __name__ == '__main__':`")

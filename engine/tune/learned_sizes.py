@@ -1,8 +1,7 @@
 """PURE: what the errors of a script teach about the batch sizes that it takes.
 
-A list of sizes that an error names is the rule. Else the strictest that the starts allow is followed first, because
-its sizes train under any of the others: powers of two. Once they have led to the limit of memory, a size between tells
-whether the script takes more.
+A list that an error names is the rule. Else powers of two are followed first, as they train under any other rule; once
+they have led to the limit of memory, a size between tells whether the script takes more.
 """
 
 from __future__ import annotations
@@ -37,10 +36,7 @@ def failed_by_rule(rule: AllowedSizes, probes: Sequence[Probe]) -> set[int]:
 
 
 def learned_sizes(probes: Sequence[Probe], given: AllowedSizes | None = None) -> AllowedSizes | None:
-    """Return the strictest rule that the starts so far allow; None where nothing failed, or no rule explains it.
-
-    Beside a rule that is `given` only a list of sizes counts.
-    """
+    """Return the strictest rule that the starts so far allow, or None; beside a `given` rule only lists count."""
     taken, failed = sizes_taken_and_failed(probes)
     if not failed or not taken:
         return given

@@ -1,7 +1,4 @@
-"""PURE: which size to start next, by memory, by the sizes that the script takes, and by where its data ends.
-
-Also how long it may take, and how many starts a search makes at most.
-"""
+"""PURE: which size to start next, by memory, the sizes that the script takes and its data's end; and for how long."""
 
 from __future__ import annotations
 

@@ -20,10 +20,7 @@ Mark = Sequence[Any]
 
 
 def describe_parts(spec: TuneSpec | FunctionSpec, readings: Iterable[Reading], ended: Ended) -> str | None:
-    """Write "a start takes 41 s: 12 s until torch was imported, 22 s data and model, ...; fewer rows shorten it".
-
-    None where it took no long time, or was not seen to train; of emulated ranks, several starts follow each other.
-    """
+    """Write "a start takes 41 s: 12 s until torch was imported, ...; fewer rows shorten it"; None of a short one."""
     if spec.emulated_ranks:
         return None
     trained = next((reading for reading in readings if reading.has_trained), None)

@@ -1,8 +1,6 @@
-"""PURE: what the hook noted of the processes of one start, and what follows from it.
+"""PURE: what the hook noted of the processes of one start, and what follows: the hook itself decides nothing.
 
-The hook notes and decides nothing; here it is counted: what each optimizer step consumed, what it held at its peak, and
-how long it took. Where the counts do not show beyond doubt that the command trained with the wanted batch size, there
-is no probe but a reason.
+Where the counts do not show beyond doubt that the command trained the wanted size, there is no probe but a reason.
 """
 
 from __future__ import annotations
@@ -41,10 +39,7 @@ Shapes = Sequence[Sequence[int]]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One optimizer step of a process: the shapes it was given, when it ended, how long it waited for data.
-
-    `forwards` has the first two dimensions of what each outermost module was given, with its count of parameters.
-    """
+    """One optimizer step; `forwards` has each outermost module's count of parameters, and two dimensions of input."""
 
     forwards: tuple[tuple[int, tuple[int, ...], int | None], ...]
     batches: tuple[tuple[int, ...], ...]
@@ -126,10 +121,7 @@ class Step:
         return is_smaller and self.has_drawn(batch_size)
 
     def lengths(self, batch_size: int, axis: int) -> set[int]:
-        """Return the other of the first two dimensions of what had that size: of sequences, their length.
-
-        Of what only the loader counts, the items that the model was given: nodes, or edges in a table of two rows.
-        """
+        """Return the other dimension of what had that size, as a length; for loaders' sizes the items given."""
         if axis < 0:
             return set(map(prod, self._given()))
         shapes = [shape for _, shape, _ in self.forwards] or self.batches
@@ -203,10 +195,7 @@ class Reading:
 
     @property
     def beside_bytes(self) -> int | None:
-        """What its card held beside its allocator: its context, and everything of others; None without a card.
-
-        Of ranks it is not told: what their communication library takes is no memory of others.
-        """
+        """What its card held beside its allocator; None without one, and for ranks, whose library takes memory too."""
         if "reserved_bytes" not in self.card or self.world_size > 1:
             return None
         card = self.card

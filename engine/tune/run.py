@@ -59,8 +59,7 @@ def tune(
     """Find the largest batch size that is trained. Raises CommandUntunable and WorkloadFailed.
 
     `begin` makes a start; left out, the spec's command is started, and its user's files stay as they are unless
-    `may_overwrite`; what it writes is copied to the folder `keep_outputs`. `started_as`: `run_facts()` of a run whose
-    key is known before it starts; left out, they are read here.
+    `may_overwrite`; what it writes is copied to `keep_outputs`. `started_as`: `run_facts()`, if they were read before.
     """
     execution = Execution(emit, spec.time_budget_seconds)
     files = WrittenFiles(spec.directory or os.getcwd(), execution.log)
@@ -177,10 +176,7 @@ class StartSweep(SweepWithSeats):
                 self.probe(size, Purpose.CURVE)
 
     def probe(self, batch_size: int, purpose: Purpose, *, fresh: bool = False) -> Probe:
-        """Start the training, in a fresh process as always; after an error that is not memory, a second time.
-
-        An error that another size ended with, too, is the script's own: it is not started again; nor is what hung.
-        """
+        """Start the training; again after an error that is not memory, unless another size had the same, or it hung."""
         failed = [p for p in self.probes if p.outcome is Outcome.ERROR and p.batch_size != batch_size]
         probe = self.probe_once(batch_size, purpose)
         is_known = probe.error_type in UNKNOWN_TO_THE_SCRIPT or any(is_same_error(probe, each) for each in failed)

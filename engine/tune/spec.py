@@ -241,10 +241,7 @@ class TuneSpec(Limits):
             raise SpecError(field, f"{self.program!r} is no program that can be found on this host")
 
     def check_script(self) -> None:
-        """Raise SpecError where the program is a Python and the script that it would run is not there.
-
-        A launcher's script is not looked for: only the launcher knows which of its arguments that is.
-        """
+        """Raise SpecError where a Python's script is not there; of a launcher's arguments only it knows the script."""
         if not _PYTHON.fullmatch(PurePath(self.program).name):
             return
         script = next((part for part in self.command[1:] if not _PYTHON_FLAGS.fullmatch(part)), "-")
@@ -332,10 +329,7 @@ class TuneSpec(Limits):
 
 @dataclass(frozen=True, slots=True)
 class FunctionSpec(Limits):
-    """One function to be tuned: called with a batch size, it returns what runs an optimizer step.
-
-    `function` is `package.module:function`, or of a notebook its name alone. `starting` is how a start is made of it.
-    """
+    """A function that returns what runs an optimizer step: `package.module:function`, or a notebook's by its name."""
 
     DERIVED: ClassVar = ("model", "batch")
     batch: ClassVar[str] = FUNCTION

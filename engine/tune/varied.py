@@ -29,11 +29,7 @@ def differences_of(
     axis: int,
     micro_batches: int,
 ) -> tuple[Observed, Watched]:
-    """Return how the steps differed whose memory was read, and what the search has to know of it.
-
-    `memory` is that of the first process. Its peaks count where it is alone: several ranks exchange gradients beside
-    the backward pass, so theirs differ.
-    """
+    """Return how the read steps differed, for notes and the search; peaks of several ranks differ by exchange alone."""
     first, read = trained[0], [step for step in steps[0] if not step.is_timed]
     wanted = unit.given(batch_size)
     full = [number for number, step in enumerate(read) if step.holds(wanted, axis) == micro_batches]
@@ -102,10 +98,7 @@ def _inputs(step: Step, axis: int) -> tuple[int, ...]:
 
 
 def _ranges(steps: Sequence[Mapping[Any, Shapes]]) -> dict[int, tuple[int, int]]:
-    """Return the least and the most of each dimension that varied, by its number, of the first tensor that has any.
-
-    Of a module that is called several times in a step the largest counts.
-    """
+    """Return least and most of each dimension of the first tensor that varied; of several calls the largest."""
     for kind in steps[0] if steps else ():
         shapes = [each[kind] for each in steps if kind in each]
         for tensor in zip(*shapes, strict=False):

@@ -36,10 +36,7 @@ NO_MODULE = (
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """So many rows for each sample and `constant` more beside all of them, in one of these dimensions of the inputs.
-
-    `budget` names what a size counts that is no number of rows: batches are filled up to so many tokens.
-    """
+    """`rows` for each sample and `constant` more, in one of these dimensions; or a `budget` of tokens to be filled."""
 
     rows: int = 1
     constant: int = 0
@@ -258,10 +255,7 @@ def other_size(unclear: SizeUnclear, batch_size: int, so_far: SearchSoFar) -> in
 
 
 def unit_of_two(unclear: SizeUnclear, sizes: Mapping[int, Sequence[Reading]]) -> Unit:
-    """Return what a sample is by two starts; one row where the second size was simply used.
-
-    `sizes` has their readings, those of the unclear one first. Raises CommandUntunable with what was seen of both.
-    """
+    """Return what a sample is by two starts, the unclear one first. Raises CommandUntunable with what was seen."""
     (first, other), done = sizes, {size: [r for r in readings if r.is_done] for size, readings in sizes.items()}
     if not done[other]:
         failed = next((r.data["error_type"] for r in sizes[other] if r.has_failed), None)

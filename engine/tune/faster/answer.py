@@ -1,7 +1,4 @@
-"""PURE: what follows from the starts and rounds of `tune --faster`: the rows, what races, and the answer.
-
-Used by the run, and again by `answers.race` for a document of another machine.
-"""
+"""PURE: what the starts and rounds of `tune --faster` imply, in the run and, by `answers.race`, for documents."""
 
 from __future__ import annotations
 
@@ -41,11 +38,10 @@ def row_of(variant: Variant, facts: Facts) -> VariantRow:
 
 
 def is_excused(names: Entry, numbers: Numbers, facts: Facts) -> bool:
-    """Whether losses that differ say nothing, because of other random numbers; but a loss that is not finite does.
+    """Whether losses that differ say nothing, because other random numbers were drawn; one that is not finite does.
 
-    Rows that draw do so in other workers then, from other generators; what they draw in workers is not seen. Several
-    changes with workers among them are compared with the workers alone, which draw the same. In another type, or
-    another order in memory, a GPU draws other masks for dropout: they explain what they change of today's losses.
+    Rows that draw do so in other workers; beside another change these are compared with the workers alone. With another
+    type or order in memory a GPU draws other masks for dropout.
     """
     if numbers.sameness is Sameness.DIFFERS and numbers.largest_difference is None:
         return False

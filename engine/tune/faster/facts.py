@@ -94,10 +94,9 @@ class Noted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Today:
-    """Today's training. `loss_noise` is the largest relative difference between the losses of two starts of it.
+    """Today's training; `loss_noise` is the largest relative difference between the losses of two starts of it.
 
-    `mask_noise` is that of a start to one in which a GPU drew other numbers for dropout; None: none are drawn there.
-    Where the batch size is guessed, no text states it.
+    `mask_noise` is that to a start in which a GPU drew other numbers for dropout; None: it draws none.
     """
 
     batch_size: int
@@ -180,20 +179,14 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What one start of a variant showed. `losses` are those that are compared with those of the same batches today.
-
-    `warm_up_seconds` go from the first batch or forward pass to the end of the steps whose memory was read.
-    """
+    """One start of a variant; `warm_up_seconds` go from its first batch or pass to the end of the memory steps."""
 
     memory_bytes: int
     losses: tuple[float, ...]
     warm_up_seconds: float
 
     def numbers(self, today: Trial, noise: float | None, rounds_as: str) -> Numbers:
-        """Return whether a variant trains the same, where two starts of today's training differ by `noise`.
-
-        Not known where no loss was seen, or noise hides more than rounding would.
-        """
+        """Compare the losses with today's, whose starts differ by `noise`; not known where noise is None or large."""
         if noise is None:
             return UNKNOWN
         return compare_numbers(self.losses, today.losses, noise, ROUNDING_TOLERANCES[rounds_as])
@@ -209,10 +202,9 @@ def settled_speed(evidence: Evidence, workers: int) -> float:
 def own_batch_size(reading: Reading) -> tuple[int | None, bool]:
     """Return the batch size that the script chose itself, None where no batch was seen, and whether it is a guess.
 
-    It is the rows that most batches had, as a loader tells them; else the first dimension of what the largest outermost
-    module was given. That dimension may be the length of tokens, and a tensor of one dimension is one row. Where sizes
-    vary, none is the one: a graph has as many rows as nodes, an agent acts by one. A loader's batch may be trained in
-    parts, and its row may be a batch that was made before.
+    A loader tells it; else it is the first dimension of what the largest outermost module was given: maybe a length.
+    Where sizes vary, none is the one: a graph has as many rows as nodes, an agent acts by one. A loader's batch may be
+    trained in parts, and its row may be a batch that was made before.
     """
     steps = reading.steps()
     batches, given = [rows for step in steps for rows in step.drawn], _given(steps)
@@ -236,13 +228,10 @@ def _most_frequent(counts: Counter[int]) -> int | None:
 
 
 def _given(steps: Sequence[Step]) -> Counter[int]:
-    """Count what the largest outermost module was given by its rows, weighed by these; the first step may have more.
-
-    An agent acts by few rows more often than it is trained by many.
-    """
+    """Count what the largest module was given by its rows, weighed by them: agents act by few, and train by many."""
     largest = max((count for step in steps for count, _, _ in step.forwards), default=0)
     found: Counter[int] = Counter()
-    for step in steps[1:] or steps:
+    for step in steps[1:] or steps:  # the first may have more
         for count, shape, _ in step.forwards:
             if shape and count == largest:
                 found[shape[0]] += shape[0]

@@ -46,10 +46,7 @@ def make_faster(
     may_overwrite: bool = False,
     keep_outputs: str | None = None,
 ) -> OwnRaceResult:
-    """Find what makes a training faster. Raises CommandUntunable and WorkloadFailed where today's does not train.
-
-    `may_overwrite` and `keep_outputs` as of `tune`.
-    """
+    """Find what makes a training faster, with options as of `tune`. Raises CommandUntunable and WorkloadFailed."""
     execution = Execution(emit, spec.time_budget_seconds)
     files = WrittenFiles(spec.directory or os.getcwd(), execution.log)
     if begin is None:

@@ -46,10 +46,7 @@ class StartFailed(Exception):
 
 @dataclass(kw_only=True)
 class Starts:
-    """The starts of one run. `cache_folder` keeps what torch.compile made, for this run alone.
-
-    Those that time a block are `waiting` for their next one.
-    """
+    """The starts of one run; `cache_folder` keeps what torch.compile made, `waiting` those that can time a block."""
 
     spec: OwnRaceSpec
     execution: Execution
@@ -120,10 +117,7 @@ class Starts:
         return self._trial(trained, evidence)
 
     def trial(self, names: Iterable[str], *, mask_seed: int | None = None) -> Trial:
-        """Start it to compare its losses and its memory. Raises StartFailed, also where a variant was not applied.
-
-        With `mask_seed` a GPU draws other numbers from the first pass of a model on: initial weights stay the same.
-        """
+        """Start it for its losses and memory; `mask_seed`: a GPU's dropout draws other masks. Raises StartFailed."""
         names = tuple(names)
         settings = {**self._set(names, is_trial=True), "mask_seed": mask_seed}
         readings, ended = self._started(names, Watching(TRIAL_STEPS, faster=settings))
@@ -135,10 +129,7 @@ class Starts:
         return self._trial(trained, evidence)
 
     def timed(self, names: tuple[str, ...]) -> Timed:
-        """Time a block of it: in its start that waits, or in a new one. Raises StartFailed.
-
-        What the most workers that any start may have made ahead is left out of all of them.
-        """
+        """Time a block, in a start that waits or a new one, without what any workers made ahead. Raises StartFailed."""
         began, watch = time.monotonic(), MachineWatch(own_seconds=tree_seconds)
         workers = max(self.facts.workers_to_try, self.facts.workers)
         ahead = Loader(workers, workers * QUEUE).settling_steps(1)

@@ -60,10 +60,7 @@ def steps_to_time(step_seconds: float | None, seconds: float = TIMED_SECONDS) ->
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """What the timed steps of one start tell. `settling_steps` are to be timed beyond those that count.
-
-    `is_settled`: its steps are means of whole bursts, without those that were fed with batches made ahead.
-    """
+    """The timed steps of a start, of whole bursts if `is_settled`; `settling_steps` are to be timed beyond those."""
 
     step_seconds: tuple[float, ...] = ()
     waiting_fraction: float | None = None
@@ -78,10 +75,7 @@ class Timing:
     def of(
         cls, readings: Sequence[Reading], batch_size: int, micro_batches: int, unit: Unit, *, counts_all: bool | None
     ) -> Timing:
-        """Time the steps of the first rank that consumed as much as most: one at a pass's end may be smaller.
-
-        `counts_all`: all count; None: where most are of other sizes.
-        """
+        """Time steps that consumed as much as most; all where `counts_all`, or where it is None and most differ."""
         ranks, loader = [r.steps() for r in readings], Loader(*readings[0].data.get("loader", ()))
         timed = timed_pairs(ranks[0])
         full = [(a, b) for a, b in timed if unit.held(b, batch_size) == micro_batches]
@@ -131,10 +125,7 @@ def timed_pairs(steps: Sequence[Step]) -> list[tuple[Step, Step]]:
 
 
 def computing_fraction(readings: Sequence[Reading]) -> float | None:
-    """Return the share of the timed steps in which a training on a CPU had a core.
-
-    None where it waits for others: its loader's workers, other ranks.
-    """
+    """Return the share of timed steps in which a CPU's training had a core; None if it waits for workers or ranks."""
     waits = len(readings) > 1 or Loader(*readings[0].data.get("loader", ())).workers
     found: float | None = readings[0].data.get("computing_fraction")
     return min(found, 1.0) if found and not waits else None
