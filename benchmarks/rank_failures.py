@@ -26,7 +26,6 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +35,7 @@ sys.path.insert(0, str(ROOT))
 from engine.errors import CommandUntunable  # noqa: E402 - the checkout is put on the path first
 from engine.results.result import Outcome  # noqa: E402
 from engine.tune.devices import devices_held  # noqa: E402
-from engine.tune.evidence import evidence_of  # noqa: E402
+from engine.tune.evidence import WatchedStart  # noqa: E402
 from engine.tune.spec import TuneSpec  # noqa: E402
 from engine.tune.start.command import begin_command  # noqa: E402
 from engine.tune.start.launch import Place, Running, Watching, start  # noqa: E402
@@ -167,9 +166,9 @@ def _tried(failure: Failure, limit_seconds: float, reached: Path) -> dict[str, A
     with devices_held(spec):
         readings, ended = start(begin, BATCH_SIZE, Watching(memory_steps=5), seconds=limit_seconds)
     seconds = time.monotonic() - began
-    judged = partial(evidence_of, readings, ended, BATCH_SIZE, limit_bytes=None, batch="template", honoured=())
+    watched = WatchedStart(readings, ended, BATCH_SIZE, limit_bytes=None, batch="template", honoured=())
     try:
-        probe = judged().probe
+        probe = watched.evidence().probe
         answer, message = str(probe.outcome), probe.error_message
     except CommandUntunable as reason:
         answer, message = reason.code, str(reason)

@@ -28,7 +28,7 @@ from tune_public import lines_of, listed  # noqa: E402
 
 from engine.errors import CommandUntunable  # noqa: E402
 from engine.tune.emulated.starts import start_ranks  # noqa: E402
-from engine.tune.evidence import evidence_of  # noqa: E402
+from engine.tune.evidence import WatchedStart  # noqa: E402
 from engine.tune.spec import TuneSpec  # noqa: E402
 from engine.tune.start.command import begin_command  # noqa: E402
 from engine.tune.start.launch import Watching, start  # noqa: E402
@@ -81,9 +81,9 @@ def _peaks(script: Script, *, emulated: bool) -> tuple[int, ...]:
     once = partial(start, partial(begin_command, spec), script.current)
     readings, ended = start_ranks(once, WATCHING, spec.emulated_ranks, seconds=SECONDS)
     ranks = [each.rank for each in spec.emulated_ranks]
-    found = evidence_of(
+    found = WatchedStart(
         readings, ended, script.current, limit_bytes=1 << 40, batch=spec.batch, honoured=(), emulated=ranks
-    )
+    ).evidence()
     if not found.probe.fits:
         raise CommandUntunable("no_steps", f"{found.probe.error_type}: {found.probe.error_message}")
     return found.ranks

@@ -33,7 +33,7 @@ sys.path.insert(0, str(ROOT))
 from engine.errors import CommandUntunable  # noqa: E402 - the checkout is put on the path first
 from engine.results.result import Outcome  # noqa: E402
 from engine.text.units import MIB  # noqa: E402
-from engine.tune.evidence import Ended, evidence_of  # noqa: E402
+from engine.tune.evidence import Ended, WatchedStart  # noqa: E402
 from engine.tune.reading import Reading  # noqa: E402
 from engine.tune.spec import TuneSpec  # noqa: E402
 from engine.tune.start.command import begin_command  # noqa: E402
@@ -269,7 +269,8 @@ def started(this: Case, size: int, smaller: int = 0) -> tuple[str, int | None]:
     """
     limit_bytes, batch, honoured = this.limit_mib * MIB, this.batch or "template", {smaller} - {0}
     try:
-        probe = evidence_of(*begun(this, size), size, limit_bytes=limit_bytes, batch=batch, honoured=honoured).probe
+        watched = WatchedStart(*begun(this, size), size, limit_bytes=limit_bytes, batch=batch, honoured=honoured)
+        probe = watched.evidence().probe
     except CommandUntunable as reason:
         return reason.code, None
     return str(probe.outcome), probe.peak_allocated_bytes

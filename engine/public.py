@@ -102,14 +102,15 @@ def tune(
         "compare_speed": compare_speed,
     }
     emit = Console(sys.stdout) if emit is None else emit
-    function = tunable(make_step, limits, is_warm=warm)
+    spec, begin = tunable(make_step, limits, is_warm=warm)
     with token_put_back(os.environ):
         reporting = Reporting(report_to, sends_output=report_output)
         if reporting.notice:
             emit(info_event(reporting.notice))
-        with reporting.run(RunKind.COMMAND, function.spec, emit) as run:
+        with reporting.run(RunKind.COMMAND, spec, emit) as run:
             return tune_function(
-                function,
+                spec,
+                begin,
                 run.emit,
                 keep=lambda result: run.keep(exit_status(result.result), result),
                 started_as=run.started_as,

@@ -227,38 +227,35 @@ class _Running:
         self.execution.check_deadline()
         self.execution.stage(f"admitting {label_of_entry(entry)}")
         most_seconds, left = SHARE_OF_ADMISSION * self.spec.time_budget_seconds, self.execution.seconds_left
+        row = Row(entry=entry, label=label_of_entry(entry))
         try:
-            return self._trained(entry, left if entry == TODAY else min(most_seconds, left))
+            return self._trained(row, left if entry == TODAY else min(most_seconds, left))
         except TimeIsUp:
             if self.execution.seconds_left <= 0:
                 raise
             took = format_duration(most_seconds)
-            reason = f"it took more than {took} before it could race: give more time, or try it alone"
-            return Row(entry=entry, label=label_of_entry(entry), reason=reason)
-
-    def _trained(self, entry: Entry, seconds: float) -> Row:
-        """Train an entry for its losses and its memory. Raises TimeIsUp where that takes longer."""
-        until, row = self.execution.seconds + seconds, Row(entry=entry, label=label_of_entry(entry))
-        try:
-            tried = self._block(entry, self.size, seconds)
-            if tried.outcome is not Outcome.FITS:
-                return replace(row, reason=f"{tried.error_type}: {tried.error_message}")
-            if entry == TODAY:
-                self.block_seconds = max(BLOCK_SECONDS, LEAST_STEPS * median(tried.step_seconds))
-            compiling = tried.conditions.get("compile_seconds")
-            found = self.worker.losses(self.size, steps=STEPS, seconds=until - self.execution.seconds)
-            spec = self._spec_of(entry)
-            tolerance = tolerance_of(spec, self.base)
-            numbers = compare_numbers(found.losses, self.today_losses, self.own_difference, tolerance)
-            probe = self.worker.probe(
-                self.size,
-                steps=MEMORY_STEPS,
-                with_kinds=False,
-                seconds=until - self.execution.seconds,
-                progress=self._say_step,
+            return replace(
+                row, reason=f"it took more than {took} before it could race: give more time, or try it alone"
             )
         except EngineError as error:
             return replace(row, reason=str(error))
+
+    def _trained(self, row: Row, seconds: float) -> Row:
+        """Train an entry for its losses and its memory. Raises TimeIsUp where that takes longer, and EngineError."""
+        entry, until = row.entry, self.execution.seconds + seconds
+        tried = self._block(entry, self.size, seconds)
+        if tried.outcome is not Outcome.FITS:
+            return replace(row, reason=f"{tried.error_type}: {tried.error_message}")
+        if entry == TODAY:
+            self.block_seconds = max(BLOCK_SECONDS, LEAST_STEPS * median(tried.step_seconds))
+        compiling = tried.conditions.get("compile_seconds")
+        found = self.worker.losses(self.size, steps=STEPS, seconds=until - self.execution.seconds)
+        tolerance = tolerance_of(self._spec_of(entry), self.base)
+        numbers = compare_numbers(found.losses, self.today_losses, self.own_difference, tolerance)
+        left = until - self.execution.seconds
+        probe = self.worker.probe(
+            self.size, steps=MEMORY_STEPS, with_kinds=False, seconds=left, progress=self._say_step
+        )
         reason = None
         if not probe.fits:
             reason = f"{probe.error_type}: {probe.error_message}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import torch
 
 from ..errors import SpecError
 from ..program import version_of
+from ..provenance.read import commit_of
 from ..spec import RunSpec
 from ..training_spec import check_device_memory, check_expandable_segments
 from .device import Device
@@ -69,6 +69,7 @@ def check_environment(spec: RunSpec, device_type: str) -> None:
 
 
 def environment(spec: RunSpec, device: Device) -> dict[str, Any]:
+    checkout = Path(__file__).resolve().parents[2]
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),
@@ -89,18 +90,5 @@ def environment(spec: RunSpec, device: Device) -> dict[str, Any]:
         "float32_matmul_precision": torch.get_float32_matmul_precision(),
         "weights": "pretrained" if spec.pretrained else "random",
         "torchvision_schemas_declared": was_needed(),
-        "memorymark_revision": _git_revision(),
+        "memorymark_revision": commit_of(checkout) if (checkout / ".git").exists() else None,
     }
-
-
-def _git_revision() -> str | None:
-    """Return the commit this engine was checked out at, with "+" when files differ; None outside a checkout."""
-    root = Path(__file__).resolve().parents[2]
-    if not (root / ".git").exists():
-        return None
-    try:
-        command = ["git", "-C", str(root), "describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip() or None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import subprocess
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,6 +38,16 @@ def place_facts(environ: Mapping[str, str], root: Path) -> Facts:
     )
     limits = {"cgroup_memory_limit_bytes": limit_bytes, "cgroup_cpu_cores": cores}
     return facts | {name: value for name, value in limits.items() if value is not None}
+
+
+def commit_of(folder: Path) -> str | None:
+    """Return the commit that a folder was checked out at, with "+" when files differ; None outside a checkout."""
+    command = ["git", "-C", str(folder), "describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None
 
 
 def _read(path: Path) -> str:

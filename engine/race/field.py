@@ -121,6 +121,9 @@ class RaceVerdict:
         return self.chosen != TODAY
 
 
+NOTHING_TIMED = RaceVerdict(TODAY, TODAY, SpeedClaim.NOTHING, None, 0, 0, ended_early=True)
+
+
 def mean_others_cores(rounds: Iterable[RacedRound]) -> float | None:
     """Return how many cores other work used while blocks were timed; None where that is unknown."""
     known = [each.others_cores for r in rounds for each in r.timed if each.others_cores is not None]

@@ -66,22 +66,21 @@ def largest_difference(losses: Sequence[float], today: Sequence[float]) -> float
 
 def compare_numbers(losses: Sequence[float], today: Sequence[float], own: float | None, tolerance: float) -> Numbers:
     """Compare a variant's losses with today's. `own` is how much those of today's training differ when repeated."""
-    if is_hidden(own):
-        return UNKNOWN
-    found = largest_difference(losses, today)
-    if found is None:
-        return Numbers(Sameness.DIFFERS if losses else Sameness.UNKNOWN, None, tolerance)
-    return judge_difference(found, own, tolerance)
+    if not losses and not is_hidden(own):
+        return Numbers(Sameness.UNKNOWN, None, tolerance)
+    return judge_difference(largest_difference(losses, today), own, tolerance)
 
 
 def is_hidden(own: float | None) -> bool:
     return own is not None and own > MOST_NOISE
 
 
-def judge_difference(found: float, own: float | None, tolerance: float) -> Numbers:
+def judge_difference(found: float | None, own: float | None, tolerance: float) -> Numbers:
     """Say how a largest difference of losses compares with what `own` differences and the precision explain."""
     if is_hidden(own):
         return UNKNOWN
+    if found is None:  # a loss is not finite
+        return Numbers(Sameness.DIFFERS, None, tolerance)
     allowed = max(tolerance, OWN_FACTOR * (own or 0.0))
     if found == 0.0:
         return Numbers(Sameness.BITS, found, allowed)
@@ -90,8 +89,5 @@ def judge_difference(found: float, own: float | None, tolerance: float) -> Numbe
 
 def judge_again(stored: Numbers, own: float | None, tolerance: float) -> Numbers:
     """Judge the largest difference that a document has once more."""
-    if is_hidden(own):
-        return UNKNOWN
-    if stored.largest_difference is not None:
-        return judge_difference(stored.largest_difference, own, tolerance)
-    return stored if stored.sameness is Sameness.UNKNOWN else Numbers(Sameness.DIFFERS, None, tolerance)
+    is_known = stored.largest_difference is not None or stored.sameness is not Sameness.UNKNOWN
+    return judge_difference(stored.largest_difference, own, tolerance) if is_known or is_hidden(own) else stored

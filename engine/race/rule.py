@@ -46,7 +46,7 @@ from ..results.stats import NOISE_FRACTION
 from ..speed.claim import CLEARLY_FASTER, claim_of, is_gain
 from ..speed.order import LEAST_GAIN, gain_beside_others, order_of
 from ..speed.selection import CLAIMABLE_HALF_WIDTH, LOOK_EVERY, interval_of_rounds
-from .field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict
+from .field import NOTHING_TIMED, TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict
 
 GENERATIONS = 3
 FEWEST_ROUNDS, MOST_ROUNDS = 3, 12
@@ -87,8 +87,9 @@ def decide(field: Field, rounds: Sequence[RacedRound]) -> NextRound | RaceVerdic
         if not generation.is_settled:
             if race.has_time_for(generation.left, generation.best if generation.rounds else leader):
                 return NextRound(Stage.SELECTION, number, tuple(generation.left))
-            if number == 0 and len(generation.rounds) < FEWEST_ROUNDS:
-                return race.when_time_is_short(generation)
+            if number == 0 and len(generation.rounds) < FEWEST_ROUNDS:  # too few for a fair choice
+                leader = generation.leader if generation.rounds else TODAY
+                return NOTHING_TIMED if leader == TODAY else race.evaluated(leader)
         if generation.rounds and generation.left:  # no entry is left where all of the last round failed later
             leader = generation.leader
             if number == 0:
@@ -220,7 +221,8 @@ class _Generation:
             shown = all(self.excluded_gain(entry) is not None for entry in self.left if entry != TODAY)
             return shown or count >= MOST_ROUNDS_EVALUATION
         rival = self.rival
-        fine = all(self._is_fine(self.ratio(entry, rival)) for entry in self.left if entry != rival)
+        ratios = [self.ratio(entry, rival) for entry in self.left if entry != rival]
+        fine = all(each.half_width <= NOISE or (self.number == 0 and each.low > NOISE) for each in ratios)
         return fine or count >= MOST_ROUNDS
 
     def excluded_gain(self, entry: Entry) -> float | None:
@@ -236,9 +238,6 @@ class _Generation:
         computing = _computing(entry, TODAY, [each for each in self.rounds if pair <= each.logarithms.keys()])
         is_known = self.shares_cores and len(computing) >= FEWEST_ROUNDS
         return LEAST_GAIN if is_known and gain_beside_others(computing).value < math.log(LEAST_GAIN) else None
-
-    def _is_fine(self, ratio: Interval) -> bool:
-        return ratio.half_width <= NOISE or (self.number == 0 and ratio.low > NOISE)
 
     @property
     def leader(self) -> Entry:
@@ -262,18 +261,18 @@ class _Race:
         self.field = field
         self.failed = {r.failed for r in rounds if r.failed is not None}
         self.rounds = [r for r in rounds if r.failed is None]
+        self.selection = [r for r in self.rounds if r.stage is Stage.SELECTION]
         self.is_busy = does_load_stay(field, self.rounds)
         self.spent = sum(r.seconds for r in rounds)
         self.unit_seconds = max((r.seconds / len(r.timed) for r in self.rounds if r.timed), default=0.0)
 
     def generation(self, number: int, entries: Sequence[Entry]) -> _Generation:
-        own = [r for r in self.rounds if r.stage is Stage.SELECTION and r.generation == number]
+        own = [r for r in self.selection if r.generation == number]
         return _Generation(number, entries, _known(own, self.field.cores), self.failed, self.field)
 
     def ends_selection(self, generation: _Generation) -> bool:
         """Whether other work leaves nothing to choose by: the rounds of the evaluation do not change that."""
-        own = [r for r in self.rounds if r.stage is Stage.SELECTION]
-        return bool(generation.rounds and generation.left) and does_load_stay(self.field, own)
+        return bool(generation.rounds and generation.left) and does_load_stay(self.field, self.selection)
 
     def order(self, leader: Entry, stage: Stage) -> SpeedClaim | None:
         """Return what disturbed rounds show of a leader and today's training; None while more of them may show it."""
@@ -299,31 +298,20 @@ class _Race:
         left = ENOUGH_ROUNDS * self.seconds_of(TODAY, leader)
         return self.spent + self.seconds_of(*entries) + left < self.field.most_seconds
 
-    def when_time_is_short(self, generation: _Generation) -> NextRound | RaceVerdict:
-        """Return what follows where time allows no fair choice: what led is evaluated; whether none gains is open."""
-        leader = generation.leader if generation.rounds else TODAY
-        if leader == TODAY:
-            return RaceVerdict(TODAY, TODAY, SpeedClaim.NOTHING, None, 0, 0, ended_early=True)
-        return self.evaluated(leader)
-
     def without_gain(self, generations: Sequence[_Generation]) -> RaceVerdict:
         """Return the verdict where nothing led: no gain, if the rounds show it of every tried entry, else open."""
-        excluded = [
-            generation.excluded_gain(entry)
-            for generation in generations
-            for entry in generation.timed - self.failed - {TODAY}
-        ]
+        tried = ((each, entry) for each in generations for entry in each.timed - self.failed - {TODAY})
+        excluded = [generation.excluded_gain(entry) for generation, entry in tried]
         shown = [gain for gain in excluded if gain is not None]
         if len(shown) == len(excluded):
             least = max([_least_gain(are_held=any(r.held for r in self.rounds)), *shown])
             return RaceVerdict(TODAY, TODAY, SpeedClaim.NO_GAIN, None, 0, 0, least_gain=least)
-        own = [r for r in self.rounds if r.stage is Stage.SELECTION]
-        quiet = sum(not r.disturbed(self.field.cores) for r in own)
+        quiet = sum(not r.disturbed(self.field.cores) for r in self.selection)
         is_cut = not self.is_busy and not all(generation.is_settled for generation in generations)
-        return RaceVerdict(TODAY, TODAY, SpeedClaim.NOTHING, None, len(own), quiet, ended_early=is_cut)
+        return RaceVerdict(TODAY, TODAY, SpeedClaim.NOTHING, None, len(self.selection), quiet, ended_early=is_cut)
 
     def excludes_gain_of_others(self, leader: Entry) -> bool:
-        known = _known([r for r in self.rounds if r.stage is Stage.SELECTION], self.field.cores)
+        known = _known(self.selection, self.field.cores)
         others = {entry for each in known for entry in each.logarithms} - {TODAY, leader} - self.failed
         return all(interval(_ratios(other, leader, known)).value < math.log(LEAST_GAIN) for other in others)
 
@@ -357,17 +345,15 @@ class _Race:
         claim = claim_of(gain, is_narrow=known.half_width <= CLAIMABLE_HALF_WIDTH)
         figure = gain.value if claim is SpeedClaim.FIGURE else None
         is_chosen = claim is not SpeedClaim.NOTHING and is_gain(figure, gain.low)
-        if not is_chosen and gain.high <= least:
-            claim = SpeedClaim.NO_GAIN
-        elif not is_chosen:
-            claim = SpeedClaim.NOTHING
+        if not is_chosen:
+            claim = SpeedClaim.NO_GAIN if gain.high <= least else SpeedClaim.NOTHING
         chosen = leader if is_chosen else TODAY
         return RaceVerdict(chosen, leader, claim, gain, len(ratios), quiet, least_gain=least)
 
     def _is_known(self, found: RaceVerdict, ratios: Sequence[float], count: int, quiet: int) -> bool:
-        if count < ENOUGH_ROUNDS or count >= MOST_ROUNDS_EVALUATION:
-            return count >= MOST_ROUNDS_EVALUATION
-        if count % LOOK_EVERY or (self.field.shares_cores and quiet < ENOUGH_ROUNDS):
+        if count >= MOST_ROUNDS_EVALUATION:
+            return True
+        if count < ENOUGH_ROUNDS or count % LOOK_EVERY or (self.field.shares_cores and quiet < ENOUGH_ROUNDS):
             return False
         if found.least_gain == LEAST_GAIN_OF_HELD and found.claim is SpeedClaim.NOTHING:
             return False  # more starts may tell

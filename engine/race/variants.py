@@ -85,14 +85,9 @@ class NotTried:
 
 def changes_to_try(spec: RunSpec, wanted: Iterable[str] = ()) -> tuple[tuple[Change, ...], tuple[NotTried, ...]]:
     names = tuple(wanted) or tuple(CHANGES)
-    tried, left_out = list[Change](), list[NotTried]()
-    for name in names:
-        change = CHANGES[name]
-        if (reason := _why_not(spec, change)) is None:
-            tried.append(change)
-        else:
-            left_out.append(NotTried(name, change.label, reason))
-    return tuple(tried), tuple(left_out)
+    reasons = {name: _why_not(spec, CHANGES[name]) for name in names}
+    tried = tuple(CHANGES[name] for name, reason in reasons.items() if reason is None)
+    return tried, tuple(NotTried(name, CHANGES[name].label, reason) for name, reason in reasons.items() if reason)
 
 
 def _why_not(spec: RunSpec, change: Change) -> str | None:

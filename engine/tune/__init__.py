@@ -8,7 +8,6 @@
 - `reading`, `evidence`: PURE, from what was noted to a probe, or to the reason why the command cannot be tuned.
 - `next_size`: PURE, which batch size to start next, so that few starts are needed.
 - `training`: PURE, what the largest size consumed, beside the figures of any result.
-- `to_compare`, `alternating_starts`: PURE, which sizes are compared by speed, and their blocks; `in_turns` times them,
-  in starts that `seats` holds.
+- `speed`: PURE, which sizes are compared by speed; `seats` times them in turns, in starts that it holds.
 - `run`: the search, and the result.
 """

@@ -1,6 +1,5 @@
-"""PURE: a config's text with another number at one key, and not one other character changed.
+"""PURE: a config's text with another number at one key: it is read, never run, and only the digits are replaced.
 
-YAML, JSON, TOML and Python are read, never run: the place of the value is found, and only its digits are replaced.
 A key is written with dots, `train.batch_size`; an entry of a list by its number, `stages.0.batch_size`.
 """
 
@@ -27,10 +26,7 @@ _COMPARED, _NAMED, _SHOWN = 5_000, 3, 40
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """One value of a config that holds no others: its key, as it is written, and where its digits are.
-
-    `place` is None where it is no whole number of at least 1.
-    """
+    """A value of a config that holds no others; `place` is where its digits are, None for no whole number from 1 on."""
 
     key: str
     text: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from ..errors import CommandUntunable, DeviceUnavailable
 from ..machine import host, nvml
 from ..machine.device_lock import held_for_command, lock_path
 from ..provenance.parse import mig_profile
+from ..provenance.read import commit_of
 from ..ranks.emulation import limit_left
 from ..results.result import DeviceFacts
 from ..spec import CPU_DEFAULT_LIMIT_BYTES
@@ -49,9 +49,8 @@ def devices_held(
 def devices_seen(spec: Limits) -> list[DeviceFacts]:
     """Return the devices that a training with this spec may use: the CPU, or all cards that it will see.
 
-    Cards of other makers have no UUID here; they are known by their name, as they are to a measurement. Raises
-    DeviceUnavailable for CUDA on a host without any GPU's driver: a start would show it seconds later only, and would
-    run on the CPU beside whoever holds that. Neither torch nor a context is needed to know.
+    Cards of other makers have no UUID here, and are known by their name. Raises DeviceUnavailable for CUDA on a host
+    without a GPU's driver: a start would show it seconds later, on a CPU that others may hold.
     """
     if spec.device == "cpu":
         return [cpu_facts(spec)]
@@ -134,13 +133,4 @@ def script_facts(command: Sequence[str], directory: str | None = None) -> dict[s
     if script is None:
         return {"script": None, "script_sha256": None, "script_commit": None}
     digest = hashlib.sha256(script.read_bytes()).hexdigest()
-    return {"script": script.name, "script_sha256": digest, "script_commit": _commit(script.resolve().parent)}
-
-
-def _commit(folder: Path) -> str | None:
-    command = ["git", "-C", str(folder), "describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip() or None
+    return {"script": script.name, "script_sha256": digest, "script_commit": commit_of(script.resolve().parent)}

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from ..text.masking import masked_text
 from ..text.own_words import SAID, describe_error
 from ..text.units import describe_over
 from .data_end import DataEnd
-from .emulated.evidence import OWN_RANKS, check_emulated, without_speed
+from .emulated.evidence import OWN_RANKS, check_emulated
 from .file_changes import FileChanges
 from .hook.memorymark_seen import NO_BATCH
 from .observed import Observed, is_much
@@ -39,15 +40,7 @@ from .replay import Memory
 from .script_error import TIMEOUT
 from .seen import KEPT_OUT, LastSeen
 from .spec import FUNCTION
-from .speed.timed_steps import (
-    TIMED_SECONDS,
-    Loader,
-    Timing,
-    computing_fraction,
-    full_seconds,
-    steps_to_time,
-    timed_pairs,
-)
+from .speed.timed_steps import TIMED_SECONDS, UNTIMED, Timing, steps_to_time
 from .varied import differences_of
 from .wanted_size import ONE_ROW, Unit, check_undivided, end_of_data, is_consumed_alike
 from .whole_run import Unseen
@@ -89,8 +82,9 @@ class Evidence:
     """The probe of one start, and what else the readings tell of it."""
 
     probe: Probe
-    resting_bytes: int | None = None
-    batch_peak_bytes: int | None = None
+    memory: Memory | None = None
+    """That of the worst rank; None where the steps were not done."""
+    timing: Timing = UNTIMED
     micro_batches: int = 0
     batch_axis: int = 0
     """The dimension of the inputs that was the batch size."""
@@ -99,17 +93,6 @@ class Evidence:
     world_size: int = 0
     """How many ranks train together."""
     tokens_per_step: int | None = None
-    tokens_per_second: float | None = None
-    waiting_fraction: float | None = None
-    """The share of its timed steps that the slowest-fed rank waited for a DataLoader; None where none was seen."""
-    computing_fraction: float | None = None
-    """As of a `SpeedBlock`, of its timed steps."""
-    settling_steps: int = 0
-    """Steps to be timed beyond those that count, where it waits for the bursts of its loader's workers."""
-    is_settled: bool = False
-    """Whether its timed steps are means of whole bursts, without those that were fed with batches made ahead."""
-    peak_shape: tuple[int, ...] = ()
-    """The first two dimensions of what the model was given at the peak of the worst rank."""
     whole_run: Mapping[str, Any] | None = None
     """What a whole run saw of the data and of the script's other parts, in rank 0."""
     unseen: Unseen | None = None
@@ -119,221 +102,253 @@ class Evidence:
     """Whether its memory was still in the steps that were read; None where none was."""
     most_samples: int | None = None
     """The largest batch that the data gave, where it gave fewer than were wanted."""
-    curve: tuple[int, ...] = ()
-    """What the worst rank held after each change within one step."""
     has_evaluated: bool = False
     """Whether a module ran in evaluation mode while the memory was read: an evaluation, or a network not trained."""
-    counts_all: bool = False
-    """Whether steps of each size were timed, as the training has no size that most of them have."""
     rows_of_a_pass: int | None = None
     """The rows that one pass over the data has in each process; None where the loaders do not say."""
 
     def steps_to_time(self, seconds: float = TIMED_SECONDS) -> int:
-        return steps_to_time(self.probe.step_seconds, seconds) + self.settling_steps
+        return steps_to_time(self.probe.step_seconds, seconds) + self.timing.settling_steps
 
 
+NOTHING_SEEN = Evidence(Probe(0, Outcome.ERROR))
 NO_ALLOCATION = (
     "no allocation was seen: the training does not run on this device, or the script runs torch.profiler itself, which "
     "ends the one that reads the memory of a CPU: leave it out"
 )
+OWN_BATCHES = (
+    "its DataLoader gets batches that are put together by a batch_sampler or by its data set: --batch dataloader has "
+    "no size to set; write {batch_size} in the command, or use --batch env"
+)
 
 
-def evidence_of(
-    readings: Sequence[Reading],
-    ended: Ended,
-    batch_size: int,
-    *,
-    limit_bytes: int | None,
-    batch: str,
-    honoured: Collection[int],
-    data_end: DataEnd | None = None,
-    emulated: Collection[int] = (),
-    unit: Unit = ONE_ROW,
-    takes_any_size: bool = False,
-    counts_all: bool | None = None,
-) -> Evidence:
-    """Return what one start with `batch_size` shows; where it `takes_any_size`, whatever its steps consumed counts.
+@dataclass(frozen=True)
+class WatchedStart:
+    """One start with `batch_size`: what the hook noted of its processes, and what is known beside.
 
-    `counts_all` says whether steps of each size are timed then, as an earlier start decided it; None: this one decides.
-
-    `limit_bytes` is the budget of a CPU; a card's is in force in the command itself. `honoured` are the other sizes
-    that the command was seen to train with, as the first dimension of its inputs: they tell a data set that is too
-    small from a size that is ignored. Another dimension may equal a size by chance. `data_end` is what earlier starts
-    showed of the data. `emulated` are the ranks that the start stood in for, where it was not given all of them.
+    `limit_bytes` is the budget of a CPU; a card's is in force in the command itself. `honoured` are other sizes, seen
+    as the first dimension of inputs: they tell too small a data set from an ignored size. `data_end` is what earlier
+    starts showed. `emulated` are the ranks that the start stood in for. Where a training `takes_any_size`, all that its
+    steps consumed counts, and `counts_all` says whether steps of each size are timed; None: this start decides.
     """
-    check_emulated(readings, emulated)
-    if (threads := max((r.trainings for r in readings), default=1)) > 1:
-        raise CommandUntunable("several_trainings", f"{threads} threads of one process {TOGETHER}")
-    too_large = data_end is not None and batch_size > data_end.largest
-    if (refusal := _refused(readings, ended, batch_size, unit)) is not None:
-        if too_large and data_end and refusal.outcome is Outcome.ERROR:
-            message = f"{data_end.describe(batch_size)}; {describe_error(refusal.error_type, refusal.error_message)}"
-            return Evidence(_out_of_data(batch_size, message, ended))
-        if honoured and refusal.error_type == NO_BATCH:
-            return Evidence(_out_of_data(batch_size, refusal.error_message or "", ended))
-        return Evidence(refusal, has_evaluated=ended.has_evaluated)
-    trained = sorted((r for r in readings if r.is_done), key=lambda r: r.rank)
-    if not trained:
-        untunable = _unseen(readings, ended)
-        if readings and data_end and batch_size > min(data_end.walls, default=0):
-            return Evidence(_out_of_data(batch_size, data_end.describe(batch_size), ended))
-        if readings and honoured:
-            return Evidence(_ended_early(readings, batch_size, ended, str(untunable), has_rows=data_end is not None))
-        raise untunable
-    world_size, finished = trained[0].world_size, len({r.rank for r in trained})
-    if finished < (len(emulated) or world_size):
-        raise CommandUntunable("ranks_disagree", f"{finished} of {world_size} ranks made enough optimizer steps")
-    alone = max(len(trained) - max(len(emulated) - 1, 0), ended.seen.training if ended.seen else 0)
-    if emulated and alone > 1:
-        raise CommandUntunable("cannot_emulate", OWN_RANKS)
-    if world_size == 1 and alone > 1:
-        raise CommandUntunable("several_trainings", f"{alone} processes without a process group {TOGETHER}")
-    if batch in SETTERS and not any(SETTERS[batch] in r.set_by() for r in readings):
-        raise CommandUntunable("batch_size_not_set", _why_not_set(batch, readings))
-    check_same_gpu(trained)
-    steps = [r.steps() for r in trained]
-    counted = [unit.micro_batches(each, batch_size) for each in steps]
-    if takes_any_size and None in counted:
-        counted = [(0, 1)] * len(steps)
-    if None in counted:
-        if too_large and data_end:
-            return Evidence(_out_of_data(batch_size, data_end.describe(batch_size), ended))
-        if not honoured and unit is ONE_ROW:
-            check_undivided(trained, steps, batch_size)
-        message, largest = end_of_data(trained, steps, batch_size, honoured, unit, has_evaluated=ended.has_evaluated)
-        return Evidence(_out_of_data(batch_size, message, ended), most_samples=largest)
-    found = [each for each in counted if each is not None]
-    axis, micro_batches = found[0]
-    if len(set(found)) > 1:
-        each = [count for _, count in found]
-        raise CommandUntunable("ranks_disagree", f"the ranks consumed {each} micro-batches of {batch_size} a step")
-    memories = [r.memory() for r in trained]
-    if any(m is None for m in memories):
-        raise CommandUntunable("no_memory_seen", NO_ALLOCATION)
-    pairs, full = timed_pairs(steps[0]), full_seconds(steps[0], batch_size, micro_batches, unit)
-    if counts_all is None:
-        counts_all = takes_any_size and 2 * len(full) <= len(pairs)
-    step_seconds = [b.ended_at - a.ended_at for a, b in pairs] if counts_all else full
-    known = [m for m in memories if m]
-    evidence = _measured(batch_size, trained, steps, step_seconds, known, micro_batches, limit_bytes, ended, unit)
-    differences = differences_of(trained, steps, known[0], unit, batch_size, axis, micro_batches)
-    whole_run = trained[0].whole_run
-    is_cut = whole_run is not None and whole_run["is_evaluation_cut"]
-    only_read_bytes, peak_bytes = max(r.only_read_bytes for r in trained), max(m.peak_bytes for m in known)
-    observed = replace(
-        differences.observed,
-        growth_bytes=max(m.growth_bytes for m in known),
-        kept_by_evaluation_bytes=max(m.kept_by_evaluation_bytes for m in known) if is_cut else 0,
-        idle_optimizers=max(r.idle_optimizers for r in trained),
-        refused_allocations=max(r.refused_allocations for r in trained),
-        only_read_bytes=only_read_bytes if is_much(only_read_bytes, peak_bytes) else 0,
-    )
-    rows = {r.rows_of_a_pass for r in trained}
-    has_batches_as_rows = batch_size > 1 and all(drawn == 1 for each in steps for step in each for drawn in step.drawn)
-    is_drawn = unit is ONE_ROW or all(drawn == batch_size for each in steps for step in each for drawn in step.drawn)
-    rows_of_a_pass = rows.pop() if len(rows) == 1 and is_drawn and not has_batches_as_rows else None
-    watched = differences.watched
-    if any(is_much(m.others_bytes, m.peak_bytes) for m in known):  # other threads took memory: starts may differ
-        watched = replace(watched, is_varied=True)
-    evidence = replace(evidence, observed=observed, watched=watched, counts_all=counts_all)
-    axis = axis if unit is ONE_ROW else 0  # by chance it is no other dimension
-    is_script = whole_run is None and batch != FUNCTION  # a function has no whole run to go on to
-    unseen = Unseen(**trained[0].data.get("unseen") or {}) if is_script else None
-    evidence = replace(evidence, has_evaluated=any(r.has_evaluated for r in trained))
-    found_in_all = replace(evidence, batch_axis=axis, whole_run=whole_run, unseen=unseen, rows_of_a_pass=rows_of_a_pass)
-    return without_speed(found_in_all, world_size) if emulated else replace(found_in_all, world_size=world_size)
 
+    readings: Sequence[Reading]
+    ended: Ended
+    batch_size: int
+    limit_bytes: int | None
+    batch: str
+    honoured: Collection[int]
+    data_end: DataEnd | None = None
+    emulated: Collection[int] = ()
+    unit: Unit = ONE_ROW
+    takes_any_size: bool = False
+    counts_all: bool | None = None
 
-def _why_not_set(batch: str, readings: Sequence[Reading]) -> str:
-    if batch == "dataloader" and any(r.gets_own_batches for r in readings):
-        where = "its DataLoader gets batches that are put together by a batch_sampler or by its data set"
-        return (
-            f"{where}: --batch dataloader has no size to set; write {{batch_size}} in the command, or use --batch env"
-        )
-    return f"no {SETTERS[batch]}(...) was called: --batch {batch} needs one"
+    @cached_property
+    def trained(self) -> list[Reading]:
+        return sorted((r for r in self.readings if r.is_done), key=lambda r: r.rank)
 
+    @cached_property
+    def steps(self) -> list[list[Step]]:
+        return [r.steps() for r in self.trained]
 
-def _measured(
-    batch_size: int,
-    trained: Sequence[Reading],
-    steps: Sequence[Sequence[Step]],
-    step_seconds: Sequence[float],
-    memories: Sequence[Memory],
-    micro_batches: int,
-    limit_bytes: int | None,
-    ended: Ended,
-    unit: Unit,
-) -> Evidence:
-    worst = max(memories, key=lambda m: m.peak_bytes)
-    timing = Timing.of(step_seconds, steps, Loader(*trained[0].data.get("loader", ())), micro_batches)
-    samples = batch_size * micro_batches * len(trained)
-    over = None
-    if limit_bytes is not None and worst.peak_bytes > limit_bytes:
-        over = f"out of memory: the peak is {describe_over(worst.peak_bytes, limit_bytes)}"
-    probe = Probe(
-        batch_size,
-        Outcome.OUT_OF_MEMORY if over else Outcome.FITS,
-        fresh_process=True,
-        steps=sum(not s.is_timed for s in steps[0]),
-        peak_allocated_bytes=worst.peak_bytes,
-        peak_reserved_bytes=max((m.reserved_bytes for m in memories if m.reserved_bytes is not None), default=None),
-        beside_bytes=_beside_bytes(trained),
-        device_used_bytes=max((r.card["total_bytes"] - r.card["free_bytes"] for r in trained if r.card), default=None),
-        allocator_retries=max((r.card["allocator_retries"] for r in trained if r.card), default=None),
-        peak_phase=worst.phase,
-        step_seconds=timing.typical_seconds,
-        timed_step_seconds=timing.step_seconds,
-        timing_is_steady=is_steady(timing.step_seconds) if timing.step_seconds else None,
-        samples_per_second=timing.per_second(samples),
-        error_type="BudgetExceeded" if over else None,
-        error_message=over,
-        failed_phase=worst.phase if over else None,
-        wall_seconds=ended.wall_seconds,
-    )
-    full = [step for step in steps[0] if unit.held(step, batch_size) == micro_batches]
-    tokens = [sum(t for _, _, t in step.forwards if t) for step in full]
-    return Evidence(
-        probe,
-        resting_bytes=worst.resting_bytes,
-        batch_peak_bytes=worst.batch_peak_bytes,
-        micro_batches=micro_batches,
-        ranks=tuple(m.peak_bytes for m in memories),
-        tokens_per_step=max(tokens, default=0) or None,
-        tokens_per_second=timing.tokens_per_second,
-        waiting_fraction=timing.waiting_fraction,
-        computing_fraction=computing_fraction(trained),
-        settling_steps=timing.settling_steps,
-        is_settled=timing.is_settled,
-        peak_shape=worst.shape,
-        curve=worst.curve,
-    )
+    def evidence(self) -> Evidence:
+        """Return what the start shows. Raises CommandUntunable where that proves nothing."""
+        check_emulated(self.readings, self.emulated)
+        if (threads := max((r.data.get("trainings", 1) for r in self.readings), default=1)) > 1:
+            raise CommandUntunable("several_trainings", f"{threads} threads of one process {TOGETHER}")
+        if (refusal := self._refusal()) is not None:
+            return self._refused(*refusal)
+        if not self.trained:
+            return self._without_training()
+        self._check_ranks()
+        counted = [self.unit.micro_batches(each, self.batch_size) for each in self.steps]
+        if self.takes_any_size and None in counted:
+            counted = [(0, 1)] * len(counted)
+        found = [each for each in counted if each is not None]
+        if len(found) < len(counted):
+            return self._without_its_size()
+        if len(set(found)) > 1:
+            each_rank = [count for _, count in found]
+            consumed = f"the ranks consumed {each_rank} micro-batches of {self.batch_size} a step"
+            raise CommandUntunable("ranks_disagree", consumed)
+        memories = [memory for r in self.trained if (memory := r.memory()) is not None]
+        if len(memories) < len(self.trained):
+            raise CommandUntunable("no_memory_seen", NO_ALLOCATION)
+        return self._measured(*found[0], memories)
 
-
-def _refused(readings: Sequence[Reading], ended: Ended, batch_size: int, unit: Unit) -> Probe | None:
-    failed = sorted((r for r in readings if r.has_failed), key=lambda r: not r.has_trained)
-    outcomes = [(_outcome(r), r) for r in failed]
-    known = next(((outcome, r) for outcome, r in outcomes if outcome is not None), None)
-    told = [r for r in readings if r.refused_allocations and r.was_told_of_refusals]
-    swallowed = any(not is_consumed_alike(r.steps(), batch_size, unit) for r in told)
-    if known is not None:
-        outcome, reading = known
-        error_type, message = _error_of(reading)
-    elif swallowed:
-        outcome, error_type = Outcome.OUT_OF_MEMORY, "OutOfMemoryError"
-        message = "the card refused an allocation; the training caught that and went on"
-    elif ended.kernel_killed:
-        outcome, error_type, message = Outcome.OUT_OF_MEMORY, KILLED_TYPE, "the kernel's out-of-memory killer ended it"
-    elif failed:
-        outcome, (error_type, message) = Outcome.ERROR, _error_of(failed[0])
-    elif ended.timed_out_after_seconds is not None:
-        text = f"its steps were not done within {ended.timed_out_after_seconds:.0f} s{ended.last_words}"
-        outcome, error_type, message = Outcome.ERROR, TIMEOUT, text
-    elif ended.exit_status and not any(r.is_done and r.is_ended_by_itself for r in readings):
-        text = f"the command ended with status {ended.exit_status}{ended.last_lines}"
-        outcome, error_type, message = Outcome.ERROR, "Exit", text
-    else:
+    def _refusal(self) -> tuple[Outcome, str, str] | None:
+        """Return the outcome of a start that failed, the type of its error and what it says; None of another."""
+        ended = self.ended
+        failed = sorted((r for r in self.readings if r.has_failed), key=lambda r: not r.has_trained)
+        for reading in failed:
+            if (outcome := _outcome(reading)) is not None:
+                return outcome, *_error_of(reading)
+        told = [r for r in self.readings if r.refused_allocations and r.was_told_of_refusals]
+        if any(not is_consumed_alike(r.steps(), self.batch_size, self.unit) for r in told):
+            swallowed = "the card refused an allocation; the training caught that and went on"
+            return Outcome.OUT_OF_MEMORY, "OutOfMemoryError", swallowed
+        if ended.kernel_killed:
+            return Outcome.OUT_OF_MEMORY, KILLED_TYPE, "the kernel's out-of-memory killer ended it"
+        if failed:
+            return Outcome.ERROR, *_error_of(failed[0])
+        if ended.timed_out_after_seconds is not None:
+            text = f"its steps were not done within {ended.timed_out_after_seconds:.0f} s{ended.last_words}"
+            return Outcome.ERROR, TIMEOUT, text
+        if ended.exit_status and not any(r.is_done and r.is_ended_by_itself for r in self.readings):
+            return Outcome.ERROR, "Exit", f"the command ended with status {ended.exit_status}{ended.last_lines}"
         return None
-    return replace(_ended_as(outcome, error_type, message, batch_size, ended), beside_bytes=_beside_bytes(readings))
+
+    def _refused(self, outcome: Outcome, error_type: str, message: str) -> Evidence:
+        if self._data_ended and outcome is Outcome.ERROR:
+            return self._out_of_data(f"{self._data_ended}; {describe_error(error_type, message)}")
+        if self.honoured and error_type == NO_BATCH:
+            return self._out_of_data(message)
+        probe = self._ended_as(outcome, error_type, message)
+        probe = replace(probe, beside_bytes=_beside_bytes(self.readings))
+        return Evidence(probe, has_evaluated=self.ended.has_evaluated)
+
+    def _without_training(self) -> Evidence:
+        """Return that the data ended, or a script's hidden error. Raises CommandUntunable if no other size trained."""
+        readings, data_end, ended, seen = self.readings, self.data_end, self.ended, self.ended.seen
+        if not readings and not (seen and seen.has_torch):
+            why = "Python ran with the hook and did not import it" if seen and seen.processes > 0 else KEPT_OUT
+            text = f"no Python process with torch was seen: {why}{ended.last_lines}"
+            raise CommandUntunable("hook_not_loaded", text)
+        if readings and data_end and self.batch_size > min(data_end.walls, default=0):
+            return self._out_of_data(data_end.describe(self.batch_size))
+        most = max((len(r.steps()) for r in readings), default=0)
+        empty = next((each for r in readings if (each := r.empty_passes)), None)
+        early = f"the training ended after {most} optimizer steps, before its memory was known"
+        early += f"{f'; {empty}' if empty else ''}{ended.last_words}"
+        if not readings or not self.honoured:
+            raise CommandUntunable("ended_early", early)
+        # with rows enough, or within a step, it was no end of data: a script that hides its errors ends in order, too
+        if (data_end is not None and not empty) or any(r.went_forward_last for r in readings):
+            return Evidence(self._ended_as(Outcome.ERROR, "Exit", early))
+        return self._out_of_data(early)
+
+    def _check_ranks(self) -> None:
+        """Raise CommandUntunable unless one group of alike ranks trained, with the size that was set."""
+        trained, ended, emulated = self.trained, self.ended, len(self.emulated)
+        world_size, finished = trained[0].world_size, len({r.rank for r in trained})
+        alone = max(len(trained) - max(emulated - 1, 0), ended.seen.training if ended.seen else 0)
+        is_set = self.batch not in SETTERS or any(SETTERS[self.batch] in r.set_by() for r in self.readings)
+        not_set = f"no {SETTERS.get(self.batch)}(...) was called: --batch {self.batch} needs one"
+        if self.batch == "dataloader" and any(r.gets_own_batches for r in self.readings):
+            not_set = OWN_BATCHES
+        unfinished = f"{finished} of {world_size} ranks made enough optimizer steps"
+        without_group = f"{alone} processes without a process group {TOGETHER}"
+        for code, holds, why in (
+            ("ranks_disagree", finished < (emulated or world_size), unfinished),
+            ("cannot_emulate", emulated and alone > 1, OWN_RANKS),
+            ("several_trainings", world_size == 1 and alone > 1, without_group),
+            ("batch_size_not_set", not is_set, not_set),
+        ):
+            if holds:
+                raise CommandUntunable(code, why)
+        check_same_gpu(trained)
+
+    def _without_its_size(self) -> Evidence:
+        """Return that the data did not feed the size. Raises CommandUntunable for another cause."""
+        trained, steps, size, honoured, unit = self.trained, self.steps, self.batch_size, self.honoured, self.unit
+        if self._data_ended:
+            return self._out_of_data(self._data_ended)
+        if not honoured and unit is ONE_ROW:
+            check_undivided(trained, steps, size)
+        message, largest = end_of_data(trained, steps, size, honoured, unit, has_evaluated=self.ended.has_evaluated)
+        return replace(self._out_of_data(message), most_samples=largest)
+
+    def _measured(self, axis: int, micro_batches: int, memories: Sequence[Memory]) -> Evidence:
+        trained, steps, unit, first = self.trained, self.steps, self.unit, self.trained[0]
+        worst = max(memories, key=lambda m: m.peak_bytes)
+        observed, watched = differences_of(trained, steps, memories[0], unit, self.batch_size, axis, micro_batches)
+        whole_run, only_read_bytes = first.whole_run, max(r.data.get("only_read_bytes", 0) for r in trained)
+        is_cut = whole_run is not None and whole_run["is_evaluation_cut"]
+        if any(is_much(m.others_bytes, m.peak_bytes) for m in memories):  # of other threads: starts may differ
+            watched = replace(watched, is_varied=True)
+        is_script = whole_run is None and self.batch != FUNCTION  # a function has no whole run to go on to
+        timing = UNTIMED  # what ranks exchange takes no time where there is one of them
+        if not self.emulated:
+            counts_all = self.counts_all if self.takes_any_size else False
+            timing = Timing.of(trained, self.batch_size, micro_batches, unit, counts_all=counts_all)
+        full = (step for step in steps[0] if unit.held(step, self.batch_size) == micro_batches)
+        tokens = max((sum(t for _, _, t in step.forwards if t) for step in full), default=0)
+        return Evidence(
+            self._probe(worst, memories, timing, micro_batches),
+            worst,
+            timing,
+            micro_batches,
+            batch_axis=axis if unit is ONE_ROW else 0,  # by chance it is no other dimension
+            ranks=tuple(m.peak_bytes for m in memories),
+            world_size=first.world_size,
+            tokens_per_step=tokens or None,
+            whole_run=whole_run,
+            unseen=Unseen(**first.data.get("unseen") or {}) if is_script else None,
+            observed=replace(
+                observed,
+                growth_bytes=max(m.growth_bytes for m in memories),
+                kept_by_evaluation_bytes=max(m.kept_by_evaluation_bytes for m in memories) if is_cut else 0,
+                idle_optimizers=max(r.data.get("idle_optimizers", 0) for r in trained),
+                refused_allocations=max(r.refused_allocations for r in trained),
+                only_read_bytes=only_read_bytes if is_much(only_read_bytes, worst.peak_bytes) else 0,
+            ),
+            watched=watched,
+            has_evaluated=any(r.has_evaluated for r in trained),
+            rows_of_a_pass=self._rows_of_a_pass(),
+        )
+
+    def _probe(self, worst: Memory, memories: Sequence[Memory], timing: Timing, micro_batches: int) -> Probe:
+        cards = [r.card for r in self.trained if r.card]
+        over = None
+        if self.limit_bytes is not None and worst.peak_bytes > self.limit_bytes:
+            over = f"out of memory: the peak is {describe_over(worst.peak_bytes, self.limit_bytes)}"
+        return Probe(
+            self.batch_size,
+            Outcome.OUT_OF_MEMORY if over else Outcome.FITS,
+            fresh_process=True,
+            steps=sum(not s.is_timed for s in self.steps[0]),
+            peak_allocated_bytes=worst.peak_bytes,
+            peak_reserved_bytes=max((m.reserved_bytes for m in memories if m.reserved_bytes is not None), default=None),
+            beside_bytes=_beside_bytes(self.trained),
+            device_used_bytes=max((card["total_bytes"] - card["free_bytes"] for card in cards), default=None),
+            allocator_retries=max((card["allocator_retries"] for card in cards), default=None),
+            peak_phase=worst.phase,
+            step_seconds=timing.typical_seconds,
+            timed_step_seconds=timing.step_seconds,
+            timing_is_steady=is_steady(timing.step_seconds) if timing.step_seconds else None,
+            samples_per_second=timing.per_second(self.batch_size * micro_batches * len(self.trained)),
+            error_type="BudgetExceeded" if over else None,
+            error_message=over,
+            failed_phase=worst.phase if over else None,
+            wall_seconds=self.ended.wall_seconds,
+        )
+
+    def _rows_of_a_pass(self) -> int | None:
+        rows = {r.rows_of_a_pass for r in self.trained}
+        drawn = {rows for each in self.steps for step in each for rows in step.drawn}
+        has_batches_as_rows = self.batch_size > 1 and drawn <= {1}
+        is_drawn = self.unit is ONE_ROW or drawn <= {self.batch_size}
+        return rows.pop() if len(rows) == 1 and is_drawn and not has_batches_as_rows else None
+
+    @property
+    def _data_ended(self) -> str:
+        """Why the data cannot feed the batch size, by what earlier starts showed; empty where it can."""
+        end = self.data_end
+        return end.describe(self.batch_size) if end is not None and self.batch_size > end.largest else ""
+
+    def _out_of_data(self, message: str) -> Evidence:
+        return Evidence(self._ended_as(Outcome.SIZE_LIMIT, DATA_EXHAUSTED, message))
+
+    def _ended_as(self, outcome: Outcome, error_type: str, message: str) -> Probe:
+        return Probe(
+            self.batch_size,
+            outcome,
+            fresh_process=True,
+            error_type=error_type,
+            error_message=message,
+            wall_seconds=self.ended.wall_seconds,
+        )
 
 
 def _beside_bytes(readings: Iterable[Reading]) -> int | None:
@@ -351,42 +366,3 @@ def _error_of(reading: Reading) -> tuple[str, str]:
 def _outcome(reading: Reading) -> Outcome | None:
     free, total = reading.card.get("free_bytes"), reading.card.get("total_bytes")
     return classify(reading.data["error_type"], reading.data["error_message"] or "", free_bytes=free, total_bytes=total)
-
-
-def _unseen(readings: Sequence[Reading], ended: Ended) -> CommandUntunable:
-    if not readings and not (ended.seen and ended.seen.has_torch):
-        has_python = ended.seen is not None and ended.seen.processes > 0
-        why = "Python ran with the hook and did not import it" if has_python else KEPT_OUT
-        return CommandUntunable("hook_not_loaded", f"no Python process with torch was seen: {why}{ended.last_lines}")
-    most = max((len(r.steps()) for r in readings), default=0)
-    empty = next((f"; {r.empty_passes}" for r in readings if r.empty_passes), "")
-    what = f"the training ended after {most} optimizer steps, before its memory was known{empty}"
-    return CommandUntunable("ended_early", f"{what}{ended.last_words}")
-
-
-def _ended_early(readings: Sequence[Reading], batch_size: int, ended: Ended, why: str, *, has_rows: bool) -> Probe:
-    """Return the probe of a start that ended in order before enough steps, though other sizes trained.
-
-    That is the end of its data, unless it has rows enough, or ended within a step: a script that hides its errors ends
-    in order, too.
-    """
-    has_rows = has_rows and not any(r.empty_passes for r in readings)
-    is_hidden = has_rows or any(r.went_forward_last for r in readings)
-    return (
-        _ended_as(Outcome.ERROR, "Exit", why, batch_size, ended) if is_hidden else _out_of_data(batch_size, why, ended)
-    )
-
-
-def _out_of_data(batch_size: int, message: str, ended: Ended) -> Probe:
-    return _ended_as(Outcome.SIZE_LIMIT, DATA_EXHAUSTED, message, batch_size, ended)
-
-
-def _ended_as(outcome: Outcome, error_type: str, message: str, batch_size: int, ended: Ended) -> Probe:
-    return Probe(
-        batch_size,
-        outcome,
-        fresh_process=True,
-        error_type=error_type,
-        error_message=message,
-        wall_seconds=ended.wall_seconds,
-    )

@@ -5,17 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 
-from ..errors import CommandUntunable, WorkloadFailed
-from ..report.script_output import (
-    MARK,
-    NO_INPUT,
-    NO_MOVE,
-    NO_TRACKER,
-    OTHER_TORCHVISION,
-)
-from ..results.result import Probe
+from ..errors import CommandUntunable
+from ..report.script_output import MARK, NO_INPUT, NO_MOVE, NO_TRACKER, OTHER_TORCHVISION
 from ..text.masking import masked
-from ..text.own_words import describe_error
 from .evidence import Ended
 from .file_changes import Way
 from .spec import VARIABLE, FunctionSpec, TuneSpec
@@ -31,10 +23,7 @@ _CAUSES_OF_LAYERS = {"Invalid cross-device link": NO_MOVE, "Value too large for 
 
 
 def describe_failure(spec: TuneSpec | FunctionSpec, batch_size: int, ended: Ended) -> str:
-    """Return what is set behind the error of a start: what mends it, its last lines, its output, the command.
-
-    All but the first follows the marker of a script's output, so that none of it is sent to a portal unasked.
-    """
+    """Return what mends a start's error; behind a marker, as nobody is sent these unasked, its output and command."""
     lines = "".join(f"\n    {line}" for line in ended.last_output) or "none"
     log = f"\n  Its whole output: {ended.log}" if ended.log else ""
     return f"{_known_cause(ended)}{MARK}{lines}{log}\n  To run it by hand: {_command_by_hand(spec, batch_size)}"
@@ -68,8 +57,3 @@ def _command_by_hand(spec: TuneSpec | FunctionSpec, batch_size: int) -> str:
     config = spec.config if isinstance(spec, TuneSpec) else None
     with_number = "" if config is None else f"\n  with {config[1]}: {batch_size} in {config[0]}"
     return f"cd {shlex.quote(spec.directory or os.getcwd())} && {variable}{command}{with_number}"
-
-
-def no_step(probe: Probe) -> WorkloadFailed:
-    said = describe_error(probe.error_type, probe.error_message)
-    return WorkloadFailed(f"the training came to no optimizer step: {said}")

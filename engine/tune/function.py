@@ -1,7 +1,6 @@
 """Tunes a function: `make_step(batch_size)` returns what runs one optimizer step.
 
-A function of a module is started in fresh processes, as a command is. One that exists nowhere else, as in a notebook,
-is started in forks of this program where that is safe.
+One of a module is started in fresh processes, as a command is; another, as of a notebook, in forks where that is safe.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
@@ -27,54 +25,44 @@ from .start.warm_server_handle import warm_starts
 from .training import TuneResult
 
 
-@dataclass(frozen=True, slots=True)
-class Tunable:
-    """A function that can be tuned: its spec, and what makes its starts where that is no fresh process."""
+def tunable(
+    make_step: MakeStep | str, limits: dict[str, Any], *, is_warm: bool = False
+) -> tuple[FunctionSpec, Begin | None]:
+    """Check a function before anything is started, and return what makes its starts where that is no fresh process.
 
-    spec: FunctionSpec
-    begin: Begin | None = None
-
-
-def tunable(make_step: MakeStep | str, limits: dict[str, Any], *, is_warm: bool = False) -> Tunable:
-    """Check a function before anything is started. `limits` are fields of a FunctionSpec.
-
-    `is_warm`: start a function of a module by a server that imports the module once.
+    `limits` are fields of a FunctionSpec; `is_warm`: a server imports the function's module once.
     """
     if os.environ.get(HOOK_VARIABLE):
         raise SpecError("make_step", "a start of it calls tune again; call it below `if __name__ == '__main__':`")
-    spec, begin = _spec_of(make_step, limits)
-    return Tunable(replace(spec, starting=WARM) if begin is None and is_warm else spec, begin)
-
-
-def tune_function(
-    function: Tunable,
-    emit: Emit,
-    *,
-    keep: Callable[[TuneResult], None] = lambda _: None,
-    started_as: Mapping[str, Any] | None = None,
-) -> TuneResult:
-    """Find the largest batch size that the steps of the function train. `keep` and `started_as` as of `tune`."""
-    spec = function.spec
-    with devices_held(spec, f"memorymark.tune({spec.function})"), warm_starts(spec) as begin:
-        return tune(spec, emit, keep=keep, begin=begin or function.begin, started_as=started_as)
-
-
-def _spec_of(make_step: MakeStep | str, limits: dict[str, Any]) -> tuple[FunctionSpec, Begin | None]:
+    starting = WARM if is_warm else "process"
     if isinstance(make_step, str):
         if not TARGET.fullmatch(make_step):
             raise SpecError("make_step", f"{make_step[:80]!r} is no package.module:function")
-        return FunctionSpec(make_step, **limits), None
+        return FunctionSpec(make_step, starting=starting, **limits), None
     if not callable(make_step):
         raise SpecError("make_step", "must be a function of a batch size, or the text package.module:function")
     script = None
     with suppress(TypeError):  # an object that can be called has no file
         script = inspect.getsourcefile(make_step)
     if (target := importable_name(make_step, sys.modules)) is not None:
-        return FunctionSpec(target, script=script, **limits), None
+        return FunctionSpec(target, starting=starting, script=script, **limits), None
     name = getattr(make_step, "__qualname__", type(make_step).__qualname__)
     spec = FunctionSpec(name, starting="fork", script=script, **limits)
     check_fork(name)
     return spec, begin_fork(make_step, spec)
+
+
+def tune_function(
+    spec: FunctionSpec,
+    begin: Begin | None,
+    emit: Emit,
+    *,
+    keep: Callable[[TuneResult], None] = lambda _: None,
+    started_as: Mapping[str, Any] | None = None,
+) -> TuneResult:
+    """Find the largest batch size that the steps of the function train. `keep` and `started_as` as of `tune`."""
+    with devices_held(spec, f"memorymark.tune({spec.function})"), warm_starts(spec) as warm:
+        return tune(spec, emit, keep=keep, begin=warm or begin, started_as=started_as)
 
 
 def importable_name(make_step: Callable[..., Any], modules: dict[str, Any]) -> str | None:

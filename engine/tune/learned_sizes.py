@@ -1,8 +1,7 @@
 """PURE: what the errors of a script teach about the batch sizes that it takes.
 
-A list of sizes that an error names is the rule. Else the strictest that the starts allow is followed first, because
-its sizes train under any of the others: powers of two. Once they have led to the limit of memory, a size between tells
-whether the script takes more.
+A list that an error names is the rule. Else powers of two are followed first, as they train under any other rule; once
+they have led to the limit of memory, a size between tells whether the script takes more.
 """
 
 from __future__ import annotations
@@ -37,10 +36,7 @@ def failed_by_rule(rule: AllowedSizes, probes: Sequence[Probe]) -> set[int]:
 
 
 def learned_sizes(probes: Sequence[Probe], given: AllowedSizes | None = None) -> AllowedSizes | None:
-    """Return the strictest rule that the starts so far allow; None where nothing failed, or no rule explains it.
-
-    Beside a rule that is `given` only a list of sizes counts.
-    """
+    """Return the strictest rule that the starts so far allow, or None; beside a `given` rule only lists count."""
     taken, failed = sizes_taken_and_failed(probes)
     if not failed or not taken:
         return given
@@ -97,11 +93,10 @@ def boundary_of_rule(
 ) -> Boundary:
     """Return the boundary among the sizes that a rule allows, with what taught the rule where none was given."""
     boundary = boundary_among(boundary, rule)
-    return boundary if rule == given else with_note(boundary, describe_learned(rule, probes))
-
-
-def describe_learned(rule: AllowedSizes, probes: Sequence[Probe]) -> str:
+    if rule == given:
+        return boundary
     _, failed = sizes_taken_and_failed(probes)
     errors = {error_name(p.error_type) for p in probes if p.batch_size in failed}
     sizes = " and ".join(map(str, sorted(failed)))
-    return f"the script seems to take {rule.describe()} only: {sizes} ended with {' and '.join(sorted(errors))}"
+    seems = f"the script seems to take {rule.describe()} only"
+    return with_note(boundary, f"{seems}: {sizes} ended with {' and '.join(sorted(errors))}")

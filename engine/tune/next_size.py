@@ -1,14 +1,11 @@
 """PURE: which batch size to start a command with next, so that the boundary takes few starts.
 
-A start costs the command's whole way to its first step: imports, model, data. So the search does not begin at batch 1,
-which many scripts cannot even train, but at a size the user knows. From there it goes at once to where a straight line
-meets the limit: the line from what the training holds between its steps, which is about what batch 0 would take. Where
-the curve bends upwards that aims low, and never far beyond: a size above the limit costs a start, too. From then on the
-search is that of `search.unguided`. On a CPU a refused size has run to its end and its memory is known, so a size that
-is too large tells as much as one that fits: the line is followed all the way, and then goes through both sides of the
-limit. Two such sizes also tell what was held after each change within a step. Where both steps changed equally often,
-each of these values follows a line of its own, and the first that meets the limit is the boundary, whatever bends the
-peak has: it only remains to be proven. Each start is a fresh process, so each refusal counts for the certificate.
+A start costs the whole way to its first step, and many scripts cannot even train batch 1. So the search begins at a
+size the user knows, and goes at once to where a line from what is held between the steps, about batch 0, meets the
+limit, but never far beyond: a size above the limit costs a start, too. Then it is that of `search.unguided`. On a CPU a
+refused size has run to its end, so its memory is known, and the line goes through both sides of the limit. Two such
+sizes also tell what was held after each change within a step. Where both steps changed equally often, each value
+follows a line of its own, and the first that meets the limit is the boundary: it only remains to be proven.
 """
 
 from __future__ import annotations
@@ -26,11 +23,7 @@ STEP_DOWN = 4  # where the very first size is refused, and nothing is known of i
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A batch size that the command was started with.
-
-    `memory_bytes` is its peak where it was seen to the end, also beyond the limit; `resting_bytes` what was held
-    between its steps, and `curve` what was held after each change within one step.
-    """
+    """A started size: its peak if it ran to its end, what it held between steps, and after each change in one."""
 
     batch_size: int
     fits: bool
@@ -42,10 +35,7 @@ class Start:
 def next_size(
     starts: Sequence[Start], *, memory_bytes: int, first: int, maximum: int, measures_refused: bool = False
 ) -> int | Found:
-    """Return the batch size to start next, or where the search has ended. Sizes are in 1..`maximum`.
-
-    `measures_refused`: a refused size runs to its end, and its memory will be known.
-    """
+    """Return the next size, up to `maximum`, or the search's end; `measures_refused`: refused sizes show their peak."""
     if not starts:
         return min(first, maximum)
     fitted = sorted((s for s in starts if s.fits), key=lambda s: s.batch_size)
@@ -74,10 +64,7 @@ def next_size(
 
 
 def is_within_reach(size: int, starts: Sequence[Start], memory_bytes: int) -> bool:
-    """Whether `size` should take at most half of the memory that is left, by the line through the largest that fitted.
-
-    The line aims high where the curve bends upwards, so half is left for the bend.
-    """
+    """Whether `size` should take at most half of the memory left: the line aims high where the curve bends up."""
     fitted = [s for s in starts if s.fits]
     if not fitted or len(fitted) < len(starts):
         return False
@@ -89,10 +76,7 @@ def is_within_reach(size: int, starts: Sequence[Start], memory_bytes: int) -> bo
 def _size_by_curves(
     starts: Sequence[Start], lowest: int, high: Start | None, limit_bytes: int, maximum: int
 ) -> int | None:
-    """Return the boundary by the curves of the largest size and of the next that is clearly smaller, or the size above.
-
-    None where they do not match, where a start has shown that they err, and where nothing is left to be proven.
-    """
+    """Return the boundary by the curves of two sizes, or the size above; None where curves err, or all is proven."""
     measured = sorted((s for s in starts if s.curve), key=lambda s: s.batch_size)
     smaller = [s for s in measured if s.batch_size <= measured[-1].batch_size * CLOSE]
     aim = _meets_curves(smaller[-1], measured[-1], limit_bytes) if smaller else None
@@ -103,11 +87,7 @@ def _size_by_curves(
 
 
 def _meets_curves(first: Start, second: Start, limit_bytes: int) -> int | None:
-    """Return the largest size of which no value on the way through a step should exceed the limit.
-
-    None where the curves do not have the same values to compare, or none of them rises; 0 where one exceeds the limit
-    that no smaller size would lower.
-    """
+    """Return the largest size whose curve keeps the limit; None: no comparable values rise; 0: none would keep it."""
     if len(first.curve) != len(second.curve):
         return None
     pairs = list(zip(first.curve, second.curve, strict=True))

@@ -1,27 +1,20 @@
-"""PURE: which size to start next, by memory, by the sizes that the script takes, and by where its data ends.
-
-Also how long it may take, and how many starts a search makes at most.
-"""
+"""PURE: which size to start next, by memory, the sizes that the script takes and its data's end; and for how long."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from ..results.result import Outcome, Probe
 from ..search.allowed_sizes import AllowedSizes
 from ..search.differing_starts import do_starts_differ, next_of_ranks, next_where_starts_differ, proven_on_ranks
 from ..search.stillness import Watched, steps_to_watch
 from ..search.unguided import Found
-from .data_end import DataEnd, size_before_the_data_ends
+from .data_end import DataEnd
 from .learned_sizes import failed_by_rule, is_spelled_out, learned_sizes, next_allowed, wider_sizes
-from .next_size import Start, next_size
+from .next_size import Start, is_within_reach, next_size
 from .script_error import size_of_the_scripts_wall, wall_of_the_script
-
-if TYPE_CHECKING:
-    from .evidence import Evidence
 
 STEPS = 5
 MOST_STARTS = 40
@@ -69,14 +62,11 @@ class SearchSoFar:
     @property
     def wants_more_steps(self) -> set[int]:
         """The sizes that made too few steps in their one start, before it was seen that the training is not still."""
-        least = self.least_steps
-        late = [each.is_varied or each.is_rising or each.rose_at > least for each in self.watched]
-        before = [number for number, is_late in enumerate(late) if is_late][:1]
-        early = [
-            each for n in before for each in self.watched[: n + 1] if 2 * each.steps <= self.steps(each.batch_size)
-        ]
+        is_still = [not (w.is_varied or w.is_rising or w.rose_at > self.least_steps) for w in self.watched]
+        until_it_was_not = self.watched[: is_still.index(False) + 1] if not all(is_still) else ()
+        few = [each.batch_size for each in until_it_was_not if 2 * each.steps <= self.steps(each.batch_size)]
         started = Counter(p.batch_size for p in self.probes)
-        return {each.batch_size for each in early if started[each.batch_size] == 1}
+        return {size for size in few if started[size] == 1}
 
     @property
     def most_trained(self) -> int:
@@ -125,17 +115,32 @@ def _freely(so_far: SearchSoFar) -> int | Found:
     step = _by_memory(so_far, so_far.starts)
     if isinstance(step, Found):
         return step
-    size = size_of_the_scripts_wall(so_far.probes, so_far.most_trained)
-    if size is None and (wall := wall_of_the_script(so_far.probes, so_far.most_trained)) is not None:
+    if (size := size_of_the_scripts_wall(so_far.probes, so_far.most_trained)) is not None:
+        return min(size, so_far.maximum)
+    if (wall := wall_of_the_script(so_far.probes, so_far.most_trained)) is not None:
         return Found(so_far.most_trained, wall)
-    if size is None:
-        size = size_before_the_data_ends(step, so_far.data_end, so_far.starts, so_far.probes, so_far.memory_bytes)
-    return min(size, so_far.maximum)
+    return min(_before_the_data_ends(so_far, step), so_far.maximum)
+
+
+def _before_the_data_ends(so_far: SearchSoFar, size: int) -> int:
+    """Return `size`, or where the data should end first: the largest size that it can feed, and then the one above."""
+    too_large = {p.batch_size for p in so_far.probes if p.outcome is Outcome.SIZE_LIMIT}
+    walls = so_far.data_end.walls if so_far.data_end else ()
+    wall = next((each for each in walls if each >= so_far.most_trained and each not in too_large), None)
+    if wall is None:
+        return size
+    if wall == so_far.most_trained:
+        return wall + 1
+    for_memory = [s for s in so_far.starts if s.batch_size not in too_large]
+    return wall if size > wall or is_within_reach(wall, for_memory, so_far.memory_bytes) else size
 
 
 def _by_memory(so_far: SearchSoFar, starts: Sequence[Start]) -> int | Found:
-    if so_far.is_varied and not any(s.fits for s in starts[-2:]) and (middle := _middle(starts)) is not None:
-        return middle  # lines through what is not still lead down step by step
+    if so_far.is_varied and not any(s.fits for s in starts[-2:]):
+        low = max((s.batch_size for s in starts if s.fits), default=0)
+        high = min((s.batch_size for s in starts if not s.fits and s.batch_size > low), default=0)
+        if high - low > 2:
+            return (low + high) // 2  # lines through what is not still lead down step by step
     return next_size(
         starts,
         memory_bytes=so_far.memory_bytes,
@@ -143,12 +148,6 @@ def _by_memory(so_far: SearchSoFar, starts: Sequence[Start]) -> int | Found:
         maximum=so_far.maximum,
         measures_refused=so_far.measures_refused,
     )
-
-
-def _middle(starts: Sequence[Start]) -> int | None:
-    low = max((s.batch_size for s in starts if s.fits), default=0)
-    high = min((s.batch_size for s in starts if not s.fits and s.batch_size > low), default=0)
-    return (low + high) // 2 if high - low > 2 else None
 
 
 def _among(so_far: SearchSoFar, rule: AllowedSizes) -> int | Found:
@@ -164,23 +163,11 @@ def _among(so_far: SearchSoFar, rule: AllowedSizes) -> int | Found:
     return found if wider is None else next_allowed(wider, step, starts, so_far.maximum)
 
 
-def start_of(evidence: Evidence, limit_bytes: int | None) -> Start:
-    """Return what the search knows of a start: the memory is what grows with the batch, where that is known."""
-    probe, rising_bytes = evidence.probe, evidence.batch_peak_bytes
-    if probe.fits:
-        rising_bytes = rising_bytes or probe.memory_bytes
-    elif probe.error_type != "BudgetExceeded" or (rising_bytes or 0) <= (limit_bytes or 0):
-        rising_bytes = None
-    return Start(probe.batch_size, probe.fits, rising_bytes, evidence.resting_bytes, evidence.curve)
-
-
-def seconds_of_a_start(
-    batch_size: int, probes: Sequence[Probe], data_end: DataEnd | None, seconds_left: float
-) -> float:
-    if not probes:
+def seconds_of_a_start(earlier: Sequence[float], seconds_left: float, *, is_fed: bool = True) -> float:
+    """Return how long a start may take, by the seconds of `earlier` ones; `is_fed`: the data should feed its size."""
+    if not earlier:
         return seconds_left
-    longest = max(p.wall_seconds for p in probes)
-    patience = max(LEAST_SECONDS, PATIENCE * longest)
-    if data_end is not None and batch_size > data_end.largest:
-        patience = LEAST_SECONDS_WITHOUT_DATA + PATIENCE_WITHOUT_DATA * longest
+    patience = max(LEAST_SECONDS, PATIENCE * max(earlier))
+    if not is_fed:
+        patience = LEAST_SECONDS_WITHOUT_DATA + PATIENCE_WITHOUT_DATA * max(earlier)
     return min(patience, seconds_left)

@@ -20,10 +20,7 @@ Mark = Sequence[Any]
 
 
 def describe_parts(spec: TuneSpec | FunctionSpec, readings: Iterable[Reading], ended: Ended) -> str | None:
-    """Write "a start takes 41 s: 12 s until torch was imported, 22 s data and model, ...; fewer rows shorten it".
-
-    None where it took no long time, or was not seen to train; of emulated ranks, several starts follow each other.
-    """
+    """Write "a start takes 41 s: 12 s until torch was imported, ...; fewer rows shorten it"; None of a short one."""
     if spec.emulated_ranks:
         return None
     trained = next((reading for reading in readings if reading.has_trained), None)
@@ -51,12 +48,10 @@ def parts_of(marks: Sequence[Mark], ended: Ended) -> dict[str, float]:
 
 def what_shortens(longest: str, spec: TuneSpec | FunctionSpec) -> str:
     """Return what makes the longest part of a start shorter; empty where nothing is known to."""
-    if longest == _IMPORT and _can_be_warm(spec):
+    if isinstance(spec, FunctionSpec):
+        can_be_warm = spec.starting == "process"
+    else:
+        can_be_warm = spec.function is not None and spec.command[0] == OWN_PYTHON
+    if longest == _IMPORT and can_be_warm:
         return "--warm (in Python warm=True) imports once"
     return "fewer rows shorten it" if longest == _BUILD and not spec.catalogue else ""
-
-
-def _can_be_warm(spec: TuneSpec | FunctionSpec) -> bool:
-    if isinstance(spec, FunctionSpec):
-        return spec.starting == "process"
-    return spec.function is not None and spec.command[0] == OWN_PYTHON

@@ -4,44 +4,32 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Protocol
 
 from ..errors import CommandUntunable
-from ..execution import Execution
 from ..results.result import Outcome, Purpose
 from ..search.stillness import MOST_SECONDS, MOST_STEPS
 from ..text.units import format_bytes
-from .evidence import Ended, Evidence
+from .evidence import Evidence
 from .next_start import STEPS
-from .reading import Reading
 from .speed.seats import Seats
 from .start.launch import Watching
 from .varied import MEMORY_VARIES
 
 
-class Sweep(Protocol):
-    """The search that found the largest size."""
-
-    execution: Execution
-    seats: Seats
-    evidence: dict[int, Evidence]
-
-    def judged(self, readings: list[Reading], ended: Ended, batch_size: int) -> Evidence: ...
-
-
-def check_a_pass(sweep: Sweep, batch_size: int) -> None:
+def check_a_pass(seats: Seats, batch_size: int) -> None:
     """Start a size for a whole pass. Raises CommandUntunable where that takes more memory than its first steps."""
+    sweep = seats.sweep
     known = sweep.evidence[batch_size]
     if (steps := steps_of_a_pass(known)) is None:
         return
     sweep.execution.log(f"batch {batch_size}: started again for the {steps} steps to the end of a pass over its data")
     watching = Watching(steps, timed_steps=0, least_steps=STEPS, memory_seconds=2 * MOST_SECONDS)
     try:
-        probe = sweep.judged(*sweep.seats.start(batch_size, watching, Purpose.CONFIRM), batch_size).probe
+        probe = sweep.judged(*seats.start(batch_size, watching, Purpose.CONFIRM), batch_size).probe
     except CommandUntunable as error:  # as where the script ends with the pass
         sweep.execution.log(f"the end of a pass was not seen: {error}", "warning")
         return
-    sweep.seats.timed_starts.append(probe)
+    seats.timed_starts.append(probe)
     if probe.fits and known.unseen is not None:
         sweep.evidence[batch_size] = replace(known, unseen=replace(known.unseen, steps_of_a_pass=probe.steps))
     if probe.outcome is Outcome.OUT_OF_MEMORY:

@@ -1,7 +1,4 @@
-"""PURE: how many more starts of a training are expected, and how long they take by the starts before.
-
-Nothing is said before the first start has ended. From then on a start takes as long as the latest ones.
-"""
+"""PURE: how many more starts are expected, and how long each takes by the latest ones; nothing before the first."""
 
 from __future__ import annotations
 

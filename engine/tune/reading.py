@@ -1,8 +1,6 @@
-"""PURE: what the hook noted of the processes of one start, and what follows from it.
+"""PURE: what the hook noted of the processes of one start, and what follows: the hook itself decides nothing.
 
-The hook notes and decides nothing; here it is counted: what each optimizer step consumed, what it held at its peak, and
-how long it took. Where the counts do not show beyond doubt that the command trained with the wanted batch size, there
-is no probe but a reason.
+Where the counts do not show beyond doubt that the command trained the wanted size, there is no probe but a reason.
 """
 
 from __future__ import annotations
@@ -41,10 +39,7 @@ Shapes = Sequence[Sequence[int]]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One optimizer step of a process: the shapes it was given, when it ended, how long it waited for data.
-
-    `forwards` has the first two dimensions of what each outermost module was given, with its count of parameters.
-    """
+    """One optimizer step; `forwards` has each outermost module's count of parameters, and two dimensions of input."""
 
     forwards: tuple[tuple[int, tuple[int, ...], int | None], ...]
     batches: tuple[tuple[int, ...], ...]
@@ -126,10 +121,7 @@ class Step:
         return is_smaller and self.has_drawn(batch_size)
 
     def lengths(self, batch_size: int, axis: int) -> set[int]:
-        """Return the other of the first two dimensions of what had that size: of sequences, their length.
-
-        Of what only the loader counts, the items that the model was given: nodes, or edges in a table of two rows.
-        """
+        """Return the other dimension of what had that size, as a length; for loaders' sizes the items given."""
         if axis < 0:
             return set(map(prod, self._given()))
         shapes = [shape for _, shape, _ in self.forwards] or self.batches
@@ -164,16 +156,8 @@ class Reading:
         return int(self.data["world_size"])
 
     @property
-    def is_emulated(self) -> bool:
-        return bool(self.data.get("emulated"))
-
-    @property
-    def has_group(self) -> bool:
-        return bool(self.data.get("has_group"))
-
-    @property
     def processes(self) -> int:
-        return 1 if self.is_emulated else self.world_size
+        return 1 if self.data.get("emulated") else self.world_size
 
     @property
     def is_done(self) -> bool:
@@ -211,10 +195,7 @@ class Reading:
 
     @property
     def beside_bytes(self) -> int | None:
-        """What its card held beside its allocator: its context, and everything of others; None without a card.
-
-        Of ranks it is not told: what their communication library takes is no memory of others.
-        """
+        """What its card held beside its allocator; None without one, and for ranks, whose library takes memory too."""
         if "reserved_bytes" not in self.card or self.world_size > 1:
             return None
         card = self.card
@@ -245,14 +226,6 @@ class Reading:
         """Whether a DataLoader was made whose batches are put together elsewhere, so that no size can be set in it."""
         return any(mark[1] == "own_batches" for mark in self.data["marks"])
 
-    @property
-    def only_read_bytes(self) -> int:
-        return int(self.data.get("only_read_bytes", 0))
-
-    @property
-    def trainings(self) -> int:
-        return int(self.data.get("trainings", 1))
-
     def set_by(self) -> set[str]:
         """Return what the hook gave the batch size to: DataLoader, TrainingArguments."""
         return {mark[2] for mark in self.data["marks"] if mark[1] == "batch_size_set"}
@@ -264,10 +237,6 @@ class Reading:
         steps, is_to_its_end = self.read_steps(), self.data["ended"] in ("exit", SIGNAL)
         counts = {"optimizers": len(steps), "least_steps": min(steps.values(), default=0)}
         return {**seen, **counts, "is_to_its_end": is_to_its_end}
-
-    @property
-    def idle_optimizers(self) -> int:
-        return int(self.data.get("idle_optimizers", 0))
 
     @property
     def rows_of_a_pass(self) -> int | None:

@@ -19,11 +19,7 @@ MOST_MOVES = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The peak of one process, in the phase that held it, and what it held between its steps.
-
-    `batch_peak_bytes` is the peak outside the optimizer's own step: the part that grows with the batch, and lies below
-    the whole peak as long as the batch is small.
-    """
+    """The peak of one process and its phase; `batch_peak_bytes`, outside the optimizer step, grows with the batch."""
 
     peak_bytes: int
     phase: str | None
@@ -51,11 +47,9 @@ def cpu_memory(
 ) -> Memory:
     """Replay the allocator's events, each with what it has given out to all threads: what would live on a device.
 
-    `data` are the blocks that were there before and are the data set's. `uncounted_bytes` were there, too, and are the
-    training's, but not of this allocator.
-
-    A block made while data is loaded counts once it is handed over with a batch. What else the loading takes would be
-    the host's: its scratch, and a batch that the loader keeps for later since its workers answer out of turn.
+    `data` are the blocks that were there before and are the data set's; `uncounted_bytes` are the training's, but no
+    allocator's. A block made while data is loaded counts once it is handed over with a batch: what else loading takes,
+    as its scratch or a batch kept for later, would be the host's.
     """
     events = sorted(events, key=lambda each: each[0])
     begun = next((each[-1] - each[-2] for each in events if len(each) == BLOCK and each[-1]), 0)
@@ -117,23 +111,16 @@ def cpu_memory(
 
 
 def kept_each(held: Sequence[int]) -> int:
-    """Return what each batch of an evaluation left behind, from what was held before each; 0 unless it rose each time.
-
-    The first batch is left out: what was held before it is the training's.
-    """
+    """Return what each batch of an evaluation left, by what was held before each but the first; 0 unless all rose."""
     rises = [later - earlier for earlier, later in pairwise(held[1:])]
     return sum(rises) // len(rises) if len(rises) >= LEAST_RISES and min(rises) > 0 else 0
 
 
 def shape_given(marks: Sequence[Sequence[Any]], at: int, phase: str | None) -> tuple[int, ...]:
-    """Return the first two dimensions of what the model was given in the phase that began with mark `at`.
-
-    What a forward pass was given stands in the mark at its end. The second dimension is a length only where there are
-    tokens; it is left out where there are none.
-    """
+    """Return two dimensions of what the model was given in the phase that began with mark `at`; without tokens one."""
     if phase not in TRAINING_PHASES:
         return ()
-    later = (mark for mark in marks[at:] if mark[1] == "forward")
+    later = (mark for mark in marks[at:] if mark[1] == "forward")  # a pass is marked at its end
     earlier = (mark for mark in reversed(marks[:at]) if mark[1] == "forward")
     _, _, _, shape, tokens, *_ = next(later if phase == FORWARD else earlier, (0, "", 0, (), None))
     return tuple(shape or ())[: 2 if tokens else 1]
@@ -195,8 +182,7 @@ class _Live:
 class _Curve:
     """What was held after each change, and of it the step that held most: a short last batch is none of those.
 
-    A step goes from the end of one step of an optimizer to the end of its next one: what the other optimizers of a GAN
-    do lies between. The first step of each has no beginning. It makes the optimizer's state.
+    A step begins where its optimizer's last one ended: what others of a GAN do lies between. The first makes state.
     """
 
     moves: list[int] = field(default_factory=list)
@@ -212,10 +198,7 @@ class _Curve:
 
 @dataclass
 class _Steps:
-    """The own peak of each step: the most since the same optimizer's step before, but for what no forward pass follows.
-
-    So an evaluation or a checkpoint between two steps counts to neither.
-    """
+    """The own peak of each step since its optimizer's last one, without an evaluation or a checkpoint between."""
 
     most: int
     peaks: dict[Any, list[int]] = field(default_factory=dict)

@@ -14,45 +14,40 @@ from ..machine.scratch import scratch_folder
 from ..provenance.read import run_facts
 from ..report.script_output import MARK
 from ..results.not_compared import NotCompared
-from ..results.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, Timings
+from ..results.result import Boundary, Outcome, Probe, Purpose, Reason, Timings
 from ..results.stats import decisive_probes
 from ..search.boundary import boundary_of_most_starts
 from ..search.differing_starts import boundary_on_ranks, boundary_where_starts_differ
 from ..search.stillness import STILL_STEPS, marked_by_inputs
 from ..search.unguided import Found, Try
 from ..speed.comparison import Comparison, probe_of, reason_to_log
-from ..sweep import Sweep
-from .data_end import data_end_of
+from ..text.own_words import describe_error
 from .devices import check_kind, environment_of, facts_of, others_on_cards
-from .evidence import Ended, Evidence, evidence_of
-from .failure import describe_failure, no_step, with_its_cause
+from .evidence import NOTHING_SEEN, Ended, Evidence
+from .failure import describe_failure, with_its_cause
 from .file_changes import WrittenFiles
 from .learned_sizes import boundary_of_rule
 from .next_size import Start
-from .next_start import MOST_STARTS, STEPS, SearchSoFar, next_start, seconds_of_a_start, start_of
+from .next_start import MOST_STARTS, STEPS, SearchSoFar, next_start
 from .parts import describe_parts
 from .pass_end import check_a_pass
 from .reading import UNSEEN, Reading
 from .script_error import UNKNOWN_TO_THE_SCRIPT, is_same_error
-from .spec import FUNCTION, FunctionSpec, TuneSpec
-from .speed.in_turns import candidates_of, compare_speeds
-from .speed.seats import Seats
+from .spec import FunctionSpec, TuneSpec
+from .speed.seats import SweepWithSeats
 from .speed.timed_steps import LEAST_STEPS
 from .speed.to_compare import MOST_BETWEEN, size_to_start, start_speeds
 from .start.command import begin_protected
 from .start.launch import Begin, Watching
-from .training import TuneResult, throughput_of, training_of
+from .training import Training, TuneResult, throughput_of
 from .varied import MEMORY_VARIES, check_memory_rises, is_in_evaluation, refused_in_evaluation, refused_late
-from .wanted_size import ONE_ROW, SizeUnclear, Unit, other_size, unit_given, unit_of_two
+from .wanted_size import SizeUnclear, other_size, unit_given, unit_of_two
 
-ALIVE_SECONDS = 5.0
 STARTS_AT_RESERVE_OF_RANKS = 2  # the first may take more than its neighbours say
-
-Spec = TuneSpec | FunctionSpec
 
 
 def tune(
-    spec: Spec,
+    spec: TuneSpec | FunctionSpec,
     emit: Emit = lambda _: None,
     *,
     keep: Callable[[TuneResult], None] = lambda _: None,
@@ -64,8 +59,7 @@ def tune(
     """Find the largest batch size that is trained. Raises CommandUntunable and WorkloadFailed.
 
     `begin` makes a start; left out, the spec's command is started, and its user's files stay as they are unless
-    `may_overwrite`; what it writes is copied to the folder `keep_outputs`. `started_as`: `run_facts()` of a run whose
-    key is known before it starts; left out, they are read here.
+    `may_overwrite`; what it writes is copied to `keep_outputs`. `started_as`: `run_facts()`, if they were read before.
     """
     execution = Execution(emit, spec.time_budget_seconds)
     files = WrittenFiles(spec.directory or os.getcwd(), execution.log)
@@ -88,31 +82,17 @@ def tune(
 
 
 @dataclass(kw_only=True)
-class StartSweep(Sweep):
-    """A sweep whose probes are starts of a training, and what else the starts showed."""
+class StartSweep(SweepWithSeats):
+    """A search for the largest size, and what else its starts showed."""
 
     what_runs = "the training"
-    spec: Spec
-    begin: Begin
-    files: WrittenFiles
     rows_folder: str
     others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     starts: list[Start] = field(default_factory=list)
-    evidence: dict[int, Evidence] = field(default_factory=dict)
-    seen_device: DeviceFacts | None = None
-    unit: Unit = ONE_ROW
     most_samples: int | None = None
     last_ended: Ended = field(default_factory=Ended)
     last_words: str = ""
     """What was seen last of a start that the time budget ended."""
-
-    def __post_init__(self) -> None:
-        self.seats = Seats(self)
-
-    @property
-    def device(self) -> DeviceFacts:
-        assert self.seen_device is not None
-        return self.seen_device
 
     def run(self) -> TuneResult:
         self.execution.begin(self.spec)
@@ -132,8 +112,8 @@ class StartSweep(Sweep):
     def _measure_speeds(self, boundary: Boundary, largest: int) -> Comparison:
         self._start_near_the_bend(largest)
         self.execution.phase("timing", known=self.known_before_speeds(boundary))
-        comparison = compare_speeds(self, largest)
-        reason = reason_to_log(comparison, self.spec.current_batch_size, shares_cores=self._is_on_cpu)
+        comparison = self.seats.compare(largest)
+        reason = reason_to_log(comparison, self.spec.current_batch_size, shares_cores=self.is_on_cpu)
         self.execution.log(reason or f"compared in {comparison.rounds} rounds")
         return comparison
 
@@ -150,8 +130,8 @@ class StartSweep(Sweep):
             first=self.spec.start_batch_size or self.spec.current_batch_size,
             maximum=min(self.most_samples or self.spec.max_batch_size, self.spec.max_batch_size),
             # a CPU with memory to spare runs a size beyond the limit to its end
-            measures_refused=self._is_on_cpu and 2 * self.ranks * self.limit_bytes <= self.device.capacity_bytes,
-            data_end=data_end_of(self.evidence.values()),
+            measures_refused=self.is_on_cpu and 2 * self.ranks * self.limit_bytes <= self.device.capacity_bytes,
+            data_end=self.data_end,
             given=self.spec.allowed_sizes,
             has_ranks=self.ranks > 1,
             watched=marked_by_inputs([e.watched for e in self.evidence.values() if e.watched is not None]),
@@ -166,7 +146,8 @@ class StartSweep(Sweep):
     def found(self, step: Found) -> Boundary:
         """Return the boundary with what its largest size showed. Raises WorkloadFailed where no size made a step."""
         if self.seen_device is None:  # not even batch 1 came as far as a training step
-            raise no_step(self.probes[-1])
+            said = describe_error(self.probes[-1].error_type, self.probes[-1].error_message)
+            raise WorkloadFailed(f"the training came to no optimizer step: {said}")
         says = boundary_on_ranks if self.ranks > 1 and not self.so_far.is_varied else boundary_where_starts_differ
         tried = self.searched
         is_ended = len(tried) >= MOST_STARTS
@@ -187,7 +168,7 @@ class StartSweep(Sweep):
 
     def _start_at_the_reserve(self, boundary: Boundary) -> None:
         self.execution.phase("curve")
-        check_a_pass(self, boundary.largest_batch_size or 0)
+        check_a_pass(self.seats, boundary.largest_batch_size or 0)
         for _ in range(1 if self.ranks == 1 else STARTS_AT_RESERVE_OF_RANKS):
             if not (size := self._allowed(self.next_size_at_reserve(boundary))) or size in self.evidence:
                 return
@@ -195,10 +176,7 @@ class StartSweep(Sweep):
                 self.probe(size, Purpose.CURVE)
 
     def probe(self, batch_size: int, purpose: Purpose, *, fresh: bool = False) -> Probe:
-        """Start the training, in a fresh process as always; after an error that is not memory, a second time.
-
-        An error that another size ended with, too, is the script's own: it is not started again; nor is what hung.
-        """
+        """Start the training; again after an error that is not memory, unless another size had the same, or it hung."""
         failed = [p for p in self.probes if p.outcome is Outcome.ERROR and p.batch_size != batch_size]
         probe = self.probe_once(batch_size, purpose)
         is_known = probe.error_type in UNKNOWN_TO_THE_SCRIPT or any(is_same_error(probe, each) for each in failed)
@@ -267,7 +245,7 @@ class StartSweep(Sweep):
         short = self.so_far.wants_more_steps & {batch_size}
         evidence = self.evidence[batch_size] = self.judged(readings, ended, batch_size)
         is_still = not self.so_far.is_varied and not any(e.observed.may_take_more for e in self.evidence.values())
-        if self._is_on_cpu and self.ranks == 1 and is_still:
+        if self.is_on_cpu and self.ranks == 1 and is_still:
             of_steps = [p for p in (*self.probes, evidence.probe) if not is_in_evaluation(p, self.evaluated)]
             peaks = {p.batch_size: p.peak_allocated_bytes for p in of_steps if p.peak_allocated_bytes}
             check_memory_rises(peaks, shows_size=UNSEEN in self.unit.axes)
@@ -275,13 +253,10 @@ class StartSweep(Sweep):
             self.most_samples = evidence.most_samples
         else:
             self.starts = [s for s in self.starts if s.batch_size not in short]
-            self.starts.append(start_of(evidence, self.seen_device.limit_bytes if self.seen_device else None))
+            self.starts.append(_start_of(evidence, self.seen_device.limit_bytes if self.seen_device else None))
         if not evidence.probe.fits:
             self.seats.release(batch_size)
         return evidence.probe
-
-    def seconds_of_a_start(self, batch_size: int) -> float:
-        return seconds_of_a_start(batch_size, self.probes, self.so_far.data_end, self.execution.seconds_left)
 
     def _allowed(self, size: int | None) -> int | None:
         rule = self.so_far.allowed
@@ -293,7 +268,7 @@ class StartSweep(Sweep):
             if (today := self.spec.current_batch_size) < largest and today not in self.evidence:
                 self.probe(today, Purpose.CURVE)
             self._time_whole_starts()
-            if isinstance(candidates_of(self, largest), NotCompared):
+            if isinstance(self.seats.candidates(largest), NotCompared):
                 return
             for _ in range(MOST_BETWEEN):
                 speeds = start_speeds(self.spec, self.device, self.probes, largest)
@@ -319,32 +294,6 @@ class StartSweep(Sweep):
                 raise
             self.execution.log(f"{what} was not measured: {error}", "warning")
 
-    @property
-    def _is_on_cpu(self) -> bool:
-        return self.seen_device is not None and self.seen_device.kind == "cpu"
-
-    def judged(self, readings: list[Reading], ended: Ended, batch_size: int) -> Evidence:
-        limit_bytes = self.device.limit_bytes if self._is_on_cpu else None
-        trained = [p.batch_size for p in self.probes if p.outcome in (Outcome.FITS, Outcome.OUT_OF_MEMORY)]
-        honoured = {size for size in trained if self.evidence[size].batch_axis == 0}
-        return evidence_of(
-            readings,
-            ended,
-            batch_size,
-            limit_bytes=limit_bytes,
-            batch=FUNCTION if self.spec.catalogue else self.spec.batch,  # neither has a whole run
-            honoured=honoured,
-            data_end=data_end_of(self.evidence.values()),
-            emulated=[each.rank for each in self.spec.emulated_ranks],
-            unit=self.unit,
-        )
-
-    def say_alive(self, batch_size: int, purpose: Purpose, seen: str | None) -> None:
-        if seen is not None:
-            self.execution.log(f"batch {batch_size}: {seen}")
-        elif self.execution.seconds_silent > ALIVE_SECONDS:
-            self.execution.emit_event("progress", batch_size=batch_size, purpose=purpose, stage="memory", step=0)
-
     def _learn(self, readings: list[Reading]) -> None:
         """Take the device and the versions over from the first training that was seen."""
         trained = next((r for r in readings if r.data["device"]), None)
@@ -368,14 +317,39 @@ class StartSweep(Sweep):
         )
         if self.seen_device is None:
             raise WorkloadFailed(f"the time budget ended before the training had made a step{self.last_words}")
-        training = training_of(
-            self.evidence.get(boundary.largest_batch_size or 0),
+        seen, so_far = self.evidence.get(boundary.largest_batch_size or 0, NOTHING_SEEN), self.so_far
+        training = Training(
+            micro_batches=seen.micro_batches,
+            ranks=seen.world_size,
+            rank_peaks_bytes=seen.ranks,
+            tokens_per_step=seen.tokens_per_step,
+            waiting_for_data_fraction=seen.timing.waiting_fraction,
             starts=tuple((p.batch_size, round(p.wall_seconds, 3)) for p in starts),
+            changed_files=self.files.named,
+            whole_run=seen.whole_run,
             throughputs=tuple(throughput_of(each) for _, each in sorted(self.evidence.items()) if each.probe.fits),
-            files=self.files,
+            protection=self.files.protection,
+            unseen=seen.unseen,
+            peak_shape=seen.memory.shape if seen.memory else None,
             unit=self.unit,
-            refused_late=refused_late(self.so_far.watched, boundary),
-            refused_in_evaluation=in_evaluation,
-            is_varied=self.so_far.is_varied,
-        )
+            observed=replace(
+                seen.observed,
+                refused_late=refused_late(so_far.watched, boundary),
+                refused_in_evaluation=in_evaluation,
+                is_varied=so_far.is_varied,
+            ),
+        ).with_peak(seen.probe)
         return TuneResult(self.answer(training.noted(boundary), comparison, timings), training)
+
+
+def _start_of(evidence: Evidence, limit_bytes: int | None) -> Start:
+    """Return what the search knows of a start: the memory is what grows with the batch, where that is known."""
+    probe, memory = evidence.probe, evidence.memory
+    if memory is None:
+        return Start(probe.batch_size, fits=False)
+    rising_bytes = memory.batch_peak_bytes
+    if probe.fits:
+        rising_bytes = rising_bytes or probe.memory_bytes
+    elif (rising_bytes or 0) <= (limit_bytes or 0):
+        rising_bytes = None
+    return Start(probe.batch_size, probe.fits, rising_bytes, memory.resting_bytes, memory.curve)

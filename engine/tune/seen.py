@@ -1,7 +1,6 @@
-"""What the processes of a start have done so far, and when and how that is said.
+"""What the processes of a start have done so far, and when that is said: nobody should wait for the end of the budget.
 
-A start whose training makes no step may be waiting for a download, compile for minutes, or train something that torch's
-hooks do not see. Nobody should have to wait for the end of the time budget to learn which.
+A start without a step may wait for a download, compile for minutes, or train something that torch's hooks do not see.
 """
 
 from __future__ import annotations
@@ -27,10 +26,7 @@ KEPT_OUT = "`python -I`, `-S` and `-E`, containers, and launchers that overwrite
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What one Python process did so far: counts, and times of `time.monotonic`; 0 where there was none.
-
-    `forwards` are passes of outermost modules in training mode with gradients, `evaluations` all others.
-    """
+    """Counts of one process, and times of `time.monotonic`; `forwards` are in training mode with gradients."""
 
     began: float = 0
     importing: float = 0
@@ -91,10 +87,7 @@ def trained_side_by_side(processes: Collection[Seen]) -> int:
 
 
 def is_another_about_to_train(notes: Path) -> bool:
-    """Whether a running process has loaded all that a training needs, and has made no step. Launchers load less.
-
-    None where one has made a step: then another training is known.
-    """
+    """Whether a running process has loaded all that a training needs, and none made a step. Launchers load less."""
     running = [each for each in read_seen(notes) if not each.ended]
     return not any(each.steps for each in running) and any(each.forwards or each.optimizers for each in running)
 
@@ -146,10 +139,7 @@ def _count(number: float, what: str, plural: str = "s") -> str:
 
 
 class News:
-    """When a start says what is seen of it: after twice the time to its import of torch, then ever more rarely.
-
-    Nothing is said while optimizer steps follow each other.
-    """
+    """When a start is spoken of: after twice its time to import torch, ever more rarely, not while it makes steps."""
 
     def __init__(self, notes: Path, began: float) -> None:
         self.notes, self.began = notes, began

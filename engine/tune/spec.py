@@ -167,7 +167,10 @@ class TuneSpec(Limits):
     def __post_init__(self) -> None:
         Limits.__post_init__(self)
         if self.catalogue is not None:
-            self._make_command(RunSpec.from_dict(self.catalogue))
+            if (trained := RunSpec.from_dict(self.catalogue)).ranks == 1:
+                raise SpecError("catalogue", "is of several ranks: one device is measured without a command")
+            object.__setattr__(self, "catalogue", trained_on_ranks(trained))
+            object.__setattr__(self, "command", ranked_command(self.catalogue, BATCH_SIZE))
         self._check_texts("batch", may_be_null=("batch_in", "name", "directory"))
         for name, longest in (("name", NAME_MOST), ("directory", PATH_MOST), ("batch_in", PATH_MOST)):
             self._check_line(name, longest)
@@ -186,12 +189,6 @@ class TuneSpec(Limits):
             return
         self._check_way()
         self._check_config()
-
-    def _make_command(self, trained: RunSpec) -> None:
-        if trained.ranks == 1:
-            raise SpecError("catalogue", "is of several ranks: one device is measured without a command")
-        object.__setattr__(self, "catalogue", trained_on_ranks(trained))
-        object.__setattr__(self, "command", ranked_command(self.catalogue or {}, BATCH_SIZE))
 
     def _check_ranks(self) -> None:
         """Raise SpecError unless the ranks can be emulated. Their starts say nothing of speed."""
@@ -244,10 +241,7 @@ class TuneSpec(Limits):
             raise SpecError(field, f"{self.program!r} is no program that can be found on this host")
 
     def check_script(self) -> None:
-        """Raise SpecError where the program is a Python and the script that it would run is not there.
-
-        A launcher's script is not looked for: only the launcher knows which of its arguments that is.
-        """
+        """Raise SpecError where a Python's script is not there; of a launcher's arguments only it knows the script."""
         if not _PYTHON.fullmatch(PurePath(self.program).name):
             return
         script = next((part for part in self.command[1:] if not _PYTHON_FLAGS.fullmatch(part)), "-")
@@ -335,13 +329,14 @@ class TuneSpec(Limits):
 
 @dataclass(frozen=True, slots=True)
 class FunctionSpec(Limits):
-    """One function to be tuned: called with a batch size, it returns what runs an optimizer step.
-
-    `function` is `package.module:function`, or of a notebook its name alone. `starting` is how a start is made of it.
-    """
+    """A function that returns what runs an optimizer step: `package.module:function`, or a notebook's by its name."""
 
     DERIVED: ClassVar = ("model", "batch")
+    batch: ClassVar[str] = FUNCTION
     catalogue: ClassVar[None] = None
+    directory: ClassVar[None] = None
+    whole_run: ClassVar[bool] = False
+    """A function has no epoch that could be shortened."""
 
     function: str
     starting: str = "process"
@@ -360,19 +355,6 @@ class FunctionSpec(Limits):
     @property
     def model(self) -> str:
         return _own_name(self.function)
-
-    @property
-    def batch(self) -> str:
-        return FUNCTION
-
-    @property
-    def whole_run(self) -> bool:
-        """A function has no epoch that could be shortened."""
-        return False
-
-    @property
-    def directory(self) -> None:
-        return
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from ..describe.speed import is_disturbed
 from ..results.result import Boundary, Probe, Reason, RunResult
 from ..search.boundary import with_note
 from .evidence import Evidence
-from .file_changes import Way, WrittenFiles
+from .file_changes import Way
 from .observed import Observed
 from .speed.timed_steps import mean_speed
 from .wanted_size import ONE_ROW, Unit
@@ -89,39 +89,10 @@ def throughput_of(evidence: Evidence) -> Throughput:
     return Throughput(
         probe.batch_size,
         mean_speed(probe) if probe.timed_step_seconds else None,
-        tokens_per_second=evidence.tokens_per_second,
-        waiting_fraction=evidence.waiting_fraction,
+        tokens_per_second=evidence.timing.tokens_per_second,
+        waiting_fraction=evidence.timing.waiting_fraction,
         is_steady=probe.timing_is_steady,
     )
-
-
-def training_of(
-    largest: Evidence | None,
-    *,
-    starts: tuple[tuple[int, float], ...],
-    throughputs: tuple[Throughput, ...],
-    files: WrittenFiles,
-    unit: Unit,
-    **observed: Any,
-) -> Training:
-    """Return what the starts showed; `largest` is the evidence of the largest size, None where nothing trained."""
-    training = Training(
-        micro_batches=largest.micro_batches if largest else 0,
-        ranks=largest.world_size if largest else 0,
-        rank_peaks_bytes=largest.ranks if largest else (),
-        tokens_per_step=largest.tokens_per_step if largest else None,
-        waiting_for_data_fraction=largest.waiting_fraction if largest else None,
-        starts=starts,
-        changed_files=files.named,
-        whole_run=largest.whole_run if largest else None,
-        throughputs=throughputs,
-        protection=files.protection,
-        unseen=largest.unseen if largest else None,
-        peak_shape=largest.peak_shape if largest else None,
-        unit=unit,
-        observed=replace(largest.observed if largest else Observed(), **observed),
-    )
-    return training.with_peak(largest.probe if largest else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +121,7 @@ class TuneResult:
 
 
 def stated_throughputs(result: RunResult, training: Training) -> tuple[Throughput, ...]:
-    """Return the throughputs that may be stated.
-
-    Whoever reads two of them divides them, so there is none that its start or other programs made unsteady.
-    """
+    """Return the throughputs that may be divided by each other: none that its start or other programs made unsteady."""
     is_steady = [each for each in training.throughputs if each.is_steady and each.samples_per_second is not None]
     return () if is_disturbed(result) else tuple(is_steady)
 
@@ -164,11 +132,7 @@ def describe_loader(throughputs: tuple[Throughput, ...], batch_size: int | None,
     size = batch_size if batch_size in waited else max(waited, default=0)
     if waited.get(size, 0.0) < LOADER_LIMITS_FROM:
         return None
-    return describe_waiting(waited[size], size, device_kind)
-
-
-def describe_waiting(waiting_fraction: float, batch_size: int, device_kind: str) -> str:
-    share = describe_share_waited(waiting_fraction, batch_size, device_kind)
+    share = describe_share_waited(waited[size], size, device_kind)
     return f"{share} More loader workers or cheaper preprocessing help more than a larger batch."
 
 

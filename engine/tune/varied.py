@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -20,14 +20,6 @@ MEMORY_VARIES = "memory_varies"
 CLEAR_FALL = 0.01
 
 
-@dataclass(frozen=True, slots=True)
-class Differences:
-    """How the steps differed whose memory was read: what is said of it, and what the search has to know."""
-
-    observed: Observed
-    watched: Watched
-
-
 def differences_of(
     trained: Sequence[Reading],
     steps: Sequence[Sequence[Step]],
@@ -36,11 +28,8 @@ def differences_of(
     batch_size: int,
     axis: int,
     micro_batches: int,
-) -> Differences:
-    """Return how the steps of a start differed; `memory` is that of its first process.
-
-    Its peaks count where it is alone: several ranks exchange gradients beside the backward pass, so theirs differ.
-    """
+) -> tuple[Observed, Watched]:
+    """Return how the read steps differed, for notes and the search; peaks of several ranks differ by exchange alone."""
     first, read = trained[0], [step for step in steps[0] if not step.is_timed]
     wanted = unit.given(batch_size)
     full = [number for number, step in enumerate(read) if step.holds(wanted, axis) == micro_batches]
@@ -68,7 +57,7 @@ def differences_of(
     is_varied = has_varied or bool(given) or len({*longest}) > 1
     inputs = _inputs(read[full[-1]], axis) if full and axis >= 0 and first.whole_run is None else ()
     watched = Watched(batch_size, len(read), seconds, is_varied, is_rising(peaks), last_rise(peaks), inputs)
-    return Differences(observed, watched)
+    return observed, watched
 
 
 def refused_late(watched: Sequence[Watched], boundary: Boundary) -> tuple[int, int] | None:
@@ -109,10 +98,7 @@ def _inputs(step: Step, axis: int) -> tuple[int, ...]:
 
 
 def _ranges(steps: Sequence[Mapping[Any, Shapes]]) -> dict[int, tuple[int, int]]:
-    """Return the least and the most of each dimension that varied, by its number, of the first tensor that has any.
-
-    Of a module that is called several times in a step the largest counts.
-    """
+    """Return least and most of each dimension of the first tensor that varied; of several calls the largest."""
     for kind in steps[0] if steps else ():
         shapes = [each[kind] for each in steps if kind in each]
         for tensor in zip(*shapes, strict=False):

@@ -36,10 +36,7 @@ NO_MODULE = (
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """So many rows for each sample and `constant` more beside all of them, in one of these dimensions of the inputs.
-
-    `budget` names what a size counts that is no number of rows: batches are filled up to so many tokens.
-    """
+    """`rows` for each sample and `constant` more, in one of these dimensions; or a `budget` of tokens to be filled."""
 
     rows: int = 1
     constant: int = 0
@@ -120,9 +117,13 @@ def unit_of(sizes: Mapping[int, Sequence[Reading]]) -> Unit | None:
     return None
 
 
+def _watched(readings: Sequence[Reading]) -> list[Step]:
+    return [step for r in readings for step in r.steps() if not step.is_timed]
+
+
 def _most_given(readings: Sequence[Reading], axis: int) -> dict[int, int]:
     most: dict[int, int] = {}
-    for step in (step for r in readings for step in r.steps() if not step.is_timed):
+    for step in _watched(readings):
         for module, rows in step.most_given(axis).items():
             most[module] = max(rows, most.get(module, 0))
     return most
@@ -204,11 +205,14 @@ def end_of_data(
             f"{what}: its batches grow from step to step; --soak-steps reads the steps until a ramp has ended, "
             "and a replay buffer is filled before the first step",
         )
+    cards = trained[0].cards
+    is_for_cards = cards > 1 and seen == [batch_size * cards]
     if seen and any((r.rows_of_a_pass or 0) > largest for r in trained):
-        why = f": {_what_it_does(trained, seen, batch_size, honoured)}"
+        of_cards = f"nn.DataParallel divides its batches among {cards} GPUs: use --device cuda:0, or torchrun"
+        why = f": {of_cards if is_for_cards else _what_it_does(trained, seen, batch_size, honoured)}"
     elif batch_size > largest > max(honoured, default=largest):
         return f"{what}: the data has no more", largest
-    if honoured or unit is not ONE_ROW or (trained[0].cards > 1 and seen == [batch_size * trained[0].cards]):
+    if honoured or unit is not ONE_ROW or is_for_cards:
         raise CommandUntunable(IGNORED, f"{what}{why}")
     raise SizeUnclear(what, why)
 
@@ -218,9 +222,6 @@ def _listed(sizes: Collection[int]) -> str:
 
 
 def _what_it_does(trained: Sequence[Reading], seen: Sequence[int], batch_size: int, honoured: Collection[int]) -> str:
-    cards = trained[0].cards
-    if cards > 1 and list(seen) == [batch_size * cards]:
-        return f"nn.DataParallel divides its batches among {cards} GPUs: use --device cuda:0, or torchrun"
     parts = _parts(trained, batch_size)
     if parts > 1 and any(step.has_drawn(batch_size) for r in trained for step in r.steps()):
         return _divided(parts, has_all=True)
@@ -231,8 +232,8 @@ def _what_it_does(trained: Sequence[Reading], seen: Sequence[int], batch_size: i
 
 
 def _parts(trained: Sequence[Reading], batch_size: int) -> int:
-    seen = {size for r in trained for step in r.steps() if not step.is_timed for size in step.seen()}
-    part = seen.pop() if len(seen) == 1 else 0
+    seen = _given(trained)
+    part = seen[0] if len(seen) == 1 else 0
     return batch_size // part if part and batch_size % part == 0 else 1
 
 
@@ -254,10 +255,7 @@ def other_size(unclear: SizeUnclear, batch_size: int, so_far: SearchSoFar) -> in
 
 
 def unit_of_two(unclear: SizeUnclear, sizes: Mapping[int, Sequence[Reading]]) -> Unit:
-    """Return what a sample is by two starts; one row where the second size was simply used.
-
-    `sizes` has their readings, those of the unclear one first. Raises CommandUntunable with what was seen of both.
-    """
+    """Return what a sample is by two starts, the unclear one first. Raises CommandUntunable with what was seen."""
     (first, other), done = sizes, {size: [r for r in readings if r.is_done] for size, readings in sizes.items()}
     if not done[other]:
         failed = next((r.data["error_type"] for r in sizes[other] if r.has_failed), None)
@@ -291,18 +289,15 @@ def _why_unclear(first: Sequence[int], other: Sequence[int]) -> str:
 
 
 def _given(readings: Sequence[Reading]) -> list[int]:
-    return sorted({size for r in readings for step in r.steps() if not step.is_timed for size in step.seen()})
+    return sorted({size for step in _watched(readings) for size in step.seen()})
 
 
 def _takes_more(sizes: Mapping[int, Sequence[Reading]]) -> bool:
     """Whether the calls that the larger size makes more take memory, and not only that of a number that each gives."""
     smaller, larger = (sizes[size] for size in sorted(sizes))
-    calls = _most_calls(larger) - _most_calls(smaller)
+    more, fewer = (max(len(step.forwards) for step in _watched(each)) for each in (larger, smaller))
+    calls = more - fewer
     return _most_bytes(larger) - _most_bytes(smaller) > LEAST_BYTES_OF_A_CALL * max(calls, 1)
-
-
-def _most_calls(readings: Sequence[Reading]) -> int:
-    return max(len(step.forwards) for r in readings for step in r.steps() if not step.is_timed)
 
 
 def _most_bytes(readings: Sequence[Reading]) -> int:

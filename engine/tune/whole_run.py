@@ -27,10 +27,7 @@ _BESIDE_STEPS = {"evaluation": "the evaluation", "checkpoint": "saving a checkpo
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """What the first steps of a training show of the rest of it, as `hook/memorymark_unseen.py` notes it.
-
-    `steps_of_a_pass` were watched in a further start, to the end of a pass.
-    """
+    """What first steps show of the rest, as the hook notes it; `steps_of_a_pass` were watched in a further start."""
 
     pass_batches: int | None = None
     unused_loaders: int = 0
@@ -135,10 +132,7 @@ class _WholeRun:
 
 
 def describe_whole_run(seen: Mapping[str, Any]) -> str:
-    """Say which rows were looked through, and which parts of the script ran: "all 5,000 rows were looked through".
-
-    Raises ValueError for what is not as the hook notes it.
-    """
+    """Say what was looked through: "all 5,000 rows were looked through", and what ran. Raises ValueError."""
     parts = from_json(_WholeRun, seen).describe()
     return "whole run: " + "; ".join(dict.fromkeys(parts))  # a data set made anew for each epoch is said once
 

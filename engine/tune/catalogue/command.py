@@ -12,16 +12,13 @@ from ...spec import DEFAULTS, SETTINGS, RunSpec
 OWN_PYTHON = "{python}"
 """A command that begins with it runs in the Python that MemoryMark itself runs in."""
 _MODULE = f"{__package__.partition('.tune.')[0]}.measurement.ranked_training"
-_KEPT = frozenset({Role.TRAINING, Role.WORKLOAD})
 
 
 def trained_on_ranks(spec: RunSpec) -> dict[str, Any]:
     """Return the settings that each rank trains: the model, and what is not as by default."""
-    return {"model": spec.model, **{name: value for name, value in spec.to_dict().items() if _is_trained(name, value)}}
-
-
-def _is_trained(name: str, value: Any) -> bool:
-    return name in SETTINGS and SETTINGS[name].role in _KEPT and value != DEFAULTS.get(name)
+    of_training = {name for name, each in SETTINGS.items() if each.role in (Role.TRAINING, Role.WORKLOAD)}
+    given = {name: value for name, value in spec.to_dict().items() if value != DEFAULTS.get(name)}
+    return {"model": spec.model, **{name: value for name, value in given.items() if name in of_training}}
 
 
 def ranked_command(trained: Mapping[str, Any], batch_size: str) -> tuple[str, ...]:

@@ -92,10 +92,7 @@ def _devices_priced(ranks: int, device: str, emulate_ranks: int | None) -> int:
 
 
 def check_devices(spec: TuneSpec, seen: Sequence[DeviceFacts]) -> None:
-    """Raise DeviceUnavailable for fewer GPUs than ranks, SpecError for ranks that would fill this host's memory.
-
-    Where a driver does not list its cards, the ranks find out themselves.
-    """
+    """Raise DeviceUnavailable for fewer listed GPUs than ranks, SpecError for ranks that would fill this host."""
     if spec.catalogue is None or spec.emulated_ranks:
         return
     ranks, first = int(spec.catalogue["ranks"]), seen[0]

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ...errors import CommandUntunable
 from ...text.masking import masked_text
 from ..reading import Reading
-
-if TYPE_CHECKING:
-    from ..evidence import Evidence
 
 REFUSED = "NotEmulated"
 """The type of the error with which the hook refuses what it cannot emulate."""
@@ -36,21 +31,9 @@ def check_emulated(readings: Sequence[Reading], emulated: Collection[int]) -> No
         raise CommandUntunable("cannot_emulate", masked_text(refused.data["error_message"] or ""))
     if any(r.has_failed and "invalid device ordinal" in (r.data["error_message"] or "") for r in readings):
         raise CommandUntunable("cannot_emulate", OTHER_GPU)
-    if any(r.is_done and not r.has_group for r in readings):
+    if any(r.is_done and not r.data.get("has_group") for r in readings):
         raise CommandUntunable(
             "no_process_group",
             "the training never called torch.distributed.init_process_group: it has no ranks to emulate; leave out "
             "--emulate-ranks, or start it as its launcher does",
         )
-
-
-def without_speed(evidence: Evidence, world_size: int) -> Evidence:
-    """Return the evidence without a speed: what ranks exchange takes no time where there is one of them."""
-    probe = replace(
-        evidence.probe,
-        step_seconds=None,
-        timed_step_seconds=(),
-        timing_is_steady=None,
-        samples_per_second=None,
-    )
-    return replace(evidence, probe=probe, tokens_per_second=None, waiting_fraction=None, world_size=world_size)

@@ -19,10 +19,7 @@ def start_ranks(
     *,
     seconds: float,
 ) -> tuple[list[Reading], Ended]:
-    """Start the training with `once(watching, seconds=...)` as each of these ranks; as it is where there are none.
-
-    A rank that is not seen to train ends this: the size is refused, or nothing can be said of it.
-    """
+    """Start the training as each of these ranks, or once as it is without any; a rank that fails to train ends it."""
     if not ranks:
         return once(watching, seconds=seconds)
     readings: list[Reading] = []

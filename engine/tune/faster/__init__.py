@@ -4,7 +4,6 @@ facts       PURE: what a start showed of what could be set
 variants    PURE: what can be set, where it applies, and the lines that do the same in the script
 spec        PURE: what is requested
 command     PURE: how it is typed, for a script whose batch sizes were searched
-trial       PURE: what one start of a variant showed beside today's
 answer      PURE: what follows from starts and rounds, in a run and of a document of another machine
 run         starts them
 """

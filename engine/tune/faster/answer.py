@@ -1,7 +1,4 @@
-"""PURE: what follows from the starts and rounds of `tune --faster`: the rows, what races, and the answer.
-
-Used by the run, and again by `answers.race` for a document of another machine.
-"""
+"""PURE: what the starts and rounds of `tune --faster` imply, in the run and, by `answers.race`, for documents."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from ...race.answer import adds_to, verdict_of, with_speed
-from ...race.field import TODAY, Entry, Field, RacedRound, RaceVerdict, mean_others_cores
+from ...race.field import NOTHING_TIMED, TODAY, Entry, Field, RacedRound, RaceVerdict, mean_others_cores
 from ...race.numbers import OWN_FACTOR, UNKNOWN, Numbers, Sameness, is_hidden, judge_again
 from ...race.row import VariantRow
 from ...race.rule import does_load_stay
@@ -24,9 +21,6 @@ from .facts import Facts
 from .spec import OwnRaceSpec
 from .variants import BY_NAME, COMPILE, CONFLICTS, VARIANTS, WORKERS, Variant
 
-NOTHING_TIMED = RaceVerdict(
-    chosen=TODAY, leader=TODAY, claim=SpeedClaim.NOTHING, gain=None, rounds=0, quiet_rounds=0, ended_early=True
-)
 GIVEN_UP = "other work disturbed every round, so the other changes were not tried"
 TIME_IS_UP = "the time budget ended before all was tried"
 DIFFERS = "its losses differ by more than its precision explains"
@@ -43,31 +37,20 @@ def row_of(variant: Variant, facts: Facts) -> VariantRow:
     return VariantRow(name=variant.name, label=variant.label, lines=variant.lines_for(facts), reason=reason)
 
 
-def _rows_draw_elsewhere(names: Entry, facts: Facts) -> bool:
-    """Whether the rows may draw random numbers, and do so in other workers then, from other generators.
-
-    What they draw in workers is not seen.
-    """
-    return WORKERS in names and (facts.noted.draws_random or facts.workers > 0)
-
-
-def _masks_otherwise(names: Entry, numbers: Numbers, facts: Facts) -> bool:
-    if not (facts.draws_masks and any(BY_NAME[name].masks_otherwise for name in names)):
-        return False
-    noise = facts.today.mask_noise
-    most = math.inf if noise is None else OWN_FACTOR * noise  # None: of an older version
-    return numbers.largest_difference is not None and numbers.largest_difference <= most
-
-
 def is_excused(names: Entry, numbers: Numbers, facts: Facts) -> bool:
-    """Whether losses that differ say nothing, because of other random numbers; but a loss that is not finite does.
+    """Whether losses that differ say nothing, because other random numbers were drawn; one that is not finite does.
 
-    Several changes with workers among them are compared with the workers alone, which draw the same.
+    Rows that draw do so in other workers; beside another change these are compared with the workers alone. With another
+    type or order in memory a GPU draws other masks for dropout.
     """
     if numbers.sameness is Sameness.DIFFERS and numbers.largest_difference is None:
         return False
-    is_elsewhere = len(names) == 1 and _rows_draw_elsewhere(names, facts)
-    return is_elsewhere or _masks_otherwise(names, numbers, facts)
+    if names == (WORKERS,) and (facts.noted.draws_random or facts.workers > 0):
+        return True
+    noise = facts.today.mask_noise
+    most = math.inf if noise is None else OWN_FACTOR * noise  # None: of an older version
+    masks_otherwise = facts.draws_masks and any(BY_NAME[name].masks_otherwise for name in names)
+    return masks_otherwise and numbers.largest_difference is not None and numbers.largest_difference <= most
 
 
 def why_not_offered(numbers: Numbers, facts: Facts) -> str:
@@ -87,9 +70,9 @@ class RaceOfScript:
     spec: OwnRaceSpec
     facts: Facts
     rows: Sequence[VariantRow]
-    rounds_of_workers: Sequence[RacedRound]
-    rounds: Sequence[RacedRound]
-    is_time_up: bool
+    rounds_of_workers: Sequence[RacedRound] = ()
+    rounds: Sequence[RacedRound] = ()
+    is_time_up: bool = False
 
     @cached_property
     def is_waiting(self) -> bool:

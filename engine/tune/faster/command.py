@@ -15,18 +15,14 @@ from ..start.several_hosts import several_hosts
 def faster_command(spec: Mapping[str, Any]) -> str:
     """Write "memorymark tune --faster --current-batch-size 4 -- python train.py {batch_size}"; empty where none races.
 
-    A config file keeps its own batch size in a race, as --batch-in is of a search. Ranks that one device stood in for
-    would need devices of their own there.
+    A config file keeps its own batch size in a race. Emulated ranks would need devices of their own there.
     """
     size = [] if spec.get("batch") == CONFIG else ["--current-batch-size", str(spec.get("current_batch_size"))]
     return _of_script(spec, ["--faster"], size)
 
 
 def again_command(spec: Mapping[str, Any], report_to: str) -> str:
-    """Write "memorymark tune --device cpu --memory-limit 256MiB -- python train.py {batch_size}": the same once more.
-
-    Empty where the script is not started by a command of one host.
-    """
+    """Write "memorymark tune --device cpu -- python train.py {batch_size}"; empty without a command of one host."""
     device = [] if spec["device"] == "auto" else ["--device", str(spec["device"])]
     names = ("current_batch_size", "memory_limit_bytes", "max_batch_size")
     file = ["--batch-in", str(spec["batch_in"])] if spec.get("batch_in") else []

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from ...from_json import from_json
-from ...settings.step_settings import AMPERE
+from ...race.numbers import UNKNOWN, Numbers, compare_numbers
+from ...settings.step_settings import AMPERE, ROUNDING_TOLERANCES
+from ..evidence import Evidence
 from ..reading import Reading, Step
+from ..speed.timed_steps import samples_of_a_step
 from ..training import LOADER_LIMITS_FROM
 
 QUEUE = 2  # batches that a worker of a DataLoader makes ahead, by default
@@ -90,11 +94,9 @@ class Noted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Today:
-    """Today's training. `loss_noise` is the largest relative difference between the losses of two starts of it.
+    """Today's training; `loss_noise` is the largest relative difference between the losses of two starts of it.
 
-    `mask_noise` is that of a start to one in which a GPU drew other numbers for dropout; None: none are drawn there.
-
-    Where the batch size is guessed, no text states it.
+    `mask_noise` is that to a start in which a GPU drew other numbers for dropout; None: it draws none.
     """
 
     batch_size: int
@@ -160,18 +162,12 @@ class Facts:
         """Whether a pass of a model draws random numbers on a GPU, as dropout does: other ones in another type."""
         return self.is_gpu and self.any_model("draws")
 
-    @property
-    def has_convolutions(self) -> bool:
-        return self.any_model("any_convolutions") or self.any_model("convolutions")
-
     def any_model(self, fact: str) -> bool:
         return any(getattr(model, fact) for model in self.noted.models)
 
     @property
     def optimizer(self) -> str:
-        return (
-            Counter(each.name for each in self.noted.optimizers).most_common(1)[0][0] if self.noted.optimizers else ""
-        )
+        return next((name for name, _ in Counter(each.name for each in self.noted.optimizers).most_common(1)), "")
 
     def names_of_optimizers(self, form: str) -> list[str]:
         return list(dict.fromkeys(each.name for each in self.noted.optimizers if getattr(each, form)))
@@ -181,57 +177,61 @@ class Facts:
         return self.noted.kept_bytes / self.today.memory_bytes if self.today.memory_bytes else 0.0
 
 
-def own_batch_size(reading: Reading) -> int | None:
-    """Return the batch size that the script chose itself: the rows that most batches had; None where none was seen.
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One start of a variant; `warm_up_seconds` go from its first batch or pass to the end of the memory steps."""
 
-    A loader tells it; else it is the first dimension of what the largest outermost module was given: see `is_guess`.
+    memory_bytes: int
+    losses: tuple[float, ...]
+    warm_up_seconds: float
+
+    def numbers(self, today: Trial, noise: float | None, rounds_as: str) -> Numbers:
+        """Compare the losses with today's, whose starts differ by `noise`; not known where noise is None or large."""
+        if noise is None:
+            return UNKNOWN
+        return compare_numbers(self.losses, today.losses, noise, ROUNDING_TOLERANCES[rounds_as])
+
+
+def settled_speed(evidence: Evidence, workers: int) -> float:
+    """Return the samples a second of the timed steps, without those fed from batches made in advance."""
+    steps = evidence.probe.timed_step_seconds
+    later = steps if evidence.timing.is_settled else steps[workers * QUEUE :] or steps
+    return samples_of_a_step(evidence.probe) / fmean(later)
+
+
+def own_batch_size(reading: Reading) -> tuple[int | None, bool]:
+    """Return the batch size that the script chose itself, None where no batch was seen, and whether it is a guess.
+
+    A loader tells it; else it is the first dimension of what the largest outermost module was given: maybe a length.
+    Where sizes vary, none is the one: a graph has as many rows as nodes, an agent acts by one. A loader's batch may be
+    trained in parts, and its row may be a batch that was made before.
     """
     steps = reading.steps()
-    given = _given(steps)
-    return _most_frequent(_drawn(steps, given) or given)
-
-
-def is_guess(reading: Reading) -> bool:
-    """Whether the script's own batch size may be another: no loader told it, and a model's inputs do not beyond doubt.
-
-    The first dimension of tokens may be their length, and a tensor of one dimension is one row. Where sizes vary, none
-    is the one: a graph has as many rows as nodes, an agent acts by one. A loader's batch may be trained in parts, and
-    its row may be a batch that was made before.
-    """
-    steps = reading.steps()
-    given = _given(steps)
-    drawn = _drawn(steps, given)
+    batches, given = [rows for step in steps for rows in step.drawn], _given(steps)
+    drawn = Counter(filter(None, batches))
+    if set(drawn) == {1} and max(given, default=1) > 1:  # each row is a batch that was made before
+        drawn.clear()
     size = _most_frequent(drawn or given)
     if size is None:
-        return True
-    batches = [rows for step in steps for rows in step.drawn]
+        return None, True
     if drawn:
         part = _most_frequent(given) or 0
         is_whole = any(size in shape for step in steps for _, shape, _ in step.forwards)
         is_cut = part > 0 and size % part == 0 and not is_whole
-        return is_cut or 3 * drawn[size] < 2 * len(batches)
+        return size, is_cut or 3 * drawn[size] < 2 * len(batches)
     models = reading.data["faster"]["models"]
-    return any(batches) or len(given) > 1 or not all(model["begins_with_rows"] for model in models)
+    return size, any(batches) or len(given) > 1 or not all(model["begins_with_rows"] for model in models)
 
 
 def _most_frequent(counts: Counter[int]) -> int | None:
     return counts.most_common(1)[0][0] if counts else None
 
 
-def _drawn(steps: Sequence[Step], given: Counter[int]) -> Counter[int]:
-    """Count the batches by their rows in the data set; none where each row is a batch that was made before."""
-    drawn = Counter(rows for step in steps for rows in step.drawn if rows)
-    return Counter() if set(drawn) == {1} and max(given, default=1) > 1 else drawn
-
-
 def _given(steps: Sequence[Step]) -> Counter[int]:
-    """Count what the largest outermost module was given by its rows, weighed by these; the first step may have more.
-
-    An agent acts by few rows more often than it is trained by many.
-    """
+    """Count what the largest module was given by its rows, weighed by them: agents act by few, and train by many."""
     largest = max((count for step in steps for count, _, _ in step.forwards), default=0)
     found: Counter[int] = Counter()
-    for step in steps[1:] or steps:
+    for step in steps[1:] or steps:  # the first may have more
         for count, shape, _ in step.forwards:
             if shape and count == largest:
                 found[shape[0]] += shape[0]

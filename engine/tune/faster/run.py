@@ -26,12 +26,11 @@ from ..start.command import begin_protected
 from ..start.held import HeldStarts
 from ..start.launch import Begin
 from .answer import RaceOfScript, coarsest, describe_entry, row_of
-from .facts import Facts
+from .facts import Trial
 from .result import OwnRaceResult
 from .spec import OwnRaceSpec
 from .starts import OTHER_SEED, StartFailed, Starts
-from .trial import Trial, numbers_of
-from .variants import WORKERS, Variant
+from .variants import BY_NAME, WORKERS
 
 MOST_SECONDS = 1_800.0
 """A race ends after these seconds, or with the time budget."""
@@ -47,10 +46,7 @@ def make_faster(
     may_overwrite: bool = False,
     keep_outputs: str | None = None,
 ) -> OwnRaceResult:
-    """Find what makes a training faster. Raises CommandUntunable and WorkloadFailed where today's does not train.
-
-    `may_overwrite` and `keep_outputs` as of `tune`.
-    """
+    """Find what makes a training faster, with options as of `tune`. Raises CommandUntunable and WorkloadFailed."""
     execution = Execution(emit, spec.time_budget_seconds)
     files = WrittenFiles(spec.directory or os.getcwd(), execution.log)
     if begin is None:
@@ -66,25 +62,21 @@ def make_faster(
             cache_folder=cache_folder,
             others=others_on_cards(spec),
         )
-        return execution.finish(_Faster(spec, execution, starts).run(), keep)
+        return execution.finish(_Faster(execution, starts).run(), keep)
 
 
 @dataclass
 class _Faster:
-    """A run in progress. `base` are the variants that the others are tried on top of."""
+    """A run in progress, and the race as far as it is run."""
 
-    spec: OwnRaceSpec
     execution: Execution
     starts: Starts
-    base: Entry = TODAY
-    rows: dict[str, VariantRow] = field(default_factory=dict)
-    rounds_of_workers: list[RacedRound] = field(default_factory=list)
-    rounds: list[RacedRound] = field(default_factory=list)
-    is_time_up: bool = False
+    race: RaceOfScript = field(init=False)
     trials: dict[Entry, Trial] = field(default_factory=dict)
 
     def run(self) -> OwnRaceResult:
-        self.execution.begin(self.spec)
+        spec = self.starts.spec
+        self.execution.begin(spec)
         self.execution.phase("memory")
         watch = MachineWatch(own_seconds=tree_seconds)
         first = self.starts.first()
@@ -92,44 +84,28 @@ class _Faster:
         if load is not None and self.starts.device.kind == "cpu":
             self.execution.log(load, "warning")
         self._repeat_today(first)
-        self.rows = {each.name: row_of(each, self.facts) for each in self.spec.variants}
-        applying = [each for each in self.spec.variants if self.rows[each.name].reason is None]
-        alone = [each for each in applying if each.name == WORKERS and self.race.is_waiting]
+        facts = self.starts.facts
+        rows = tuple(row_of(each, facts) for each in spec.variants)
+        self.race = RaceOfScript(spec=spec, facts=facts, rows=rows)
+        applying = [row for row in rows if row.reason is None]
+        alone = [row for row in applying if row.name == WORKERS and self.race.is_waiting]
         if alone:
-            fraction = (self.facts.today.waiting_fraction or 0.0) * 100
+            fraction = (facts.today.waiting_fraction or 0.0) * 100
             self.execution.log(f"waiting for data is the limit ({fraction:.0f} % of a step): more loader workers first")
             self._try(alone, first)
-            self._race(self.race.of_workers, self.rounds_of_workers)
-            self.base = self.race.base
-        if not (self.is_time_up or self.race.is_given_up):
-            self._try([each for each in applying if each not in alone], self.trials.get(self.base, first))
-            self._race(self.race.of_rest, self.rounds)
+            self._race("rounds_of_workers", self.race.of_workers)
+        if not (self.race.is_time_up or self.race.is_given_up):
+            self._try([row for row in applying if row not in alone], self.trials.get(self.race.base, first))
+            self._race("rounds", self.race.of_rest)
         return self._result(first)
-
-    @property
-    def facts(self) -> Facts:
-        return self.starts.facts
-
-    @property
-    def race(self) -> RaceOfScript:
-        """Return the race as far as it is run."""
-        return RaceOfScript(
-            spec=self.spec,
-            facts=self.facts,
-            rows=tuple(self.rows.values()),
-            rounds_of_workers=tuple(self.rounds_of_workers),
-            rounds=tuple(self.rounds),
-            is_time_up=self.is_time_up,
-        )
 
     def _repeat_today(self, first: Trial) -> None:
         """Note how far the losses of today's training repeat: no variant can be closer to it."""
-        self._note(loss_noise=self._noise_to(first, "second"))
-        if self.facts.draws_masks:
-            self._note(mask_noise=self._noise_to(first, "third", mask_seed=OTHER_SEED) or 0.0)
-
-    def _note(self, **noise: Any) -> None:
-        self.starts.facts = replace(self.facts, today=replace(self.facts.today, **noise))
+        facts = self.starts.facts
+        today = replace(facts.today, loss_noise=self._noise_to(first, "second"))
+        if facts.draws_masks:
+            today = replace(today, mask_noise=self._noise_to(first, "third", mask_seed=OTHER_SEED) or 0.0)
+        self.starts.facts = replace(facts, today=today)
 
     def _noise_to(self, first: Trial, number: str, *, mask_seed: int | None = None) -> float | None:
         try:
@@ -138,80 +114,83 @@ class _Faster:
             raise WorkloadFailed(f"the training as it is failed in its {number} start: {error}") from error
         return largest_difference(again.losses, first.losses)
 
-    def _try(self, variants: Sequence[Variant], beside: Trial) -> None:
-        for variant in variants:
-            row, name = self.rows[variant.name], variant.name
+    def _try(self, rows: Sequence[VariantRow], beside: Trial) -> None:
+        for row in rows:
+            name, entry = row.name, (*self.race.base, row.name)
             try:
-                trial = self.starts.trial((*self.base, name))
+                trial = self.trials[entry] = self.starts.trial(entry)
             except StartFailed as error:
-                self.rows[name] = row.failed(str(error))
-                self.execution.log(f"{name}: {self.rows[name].reason}", "warning")
+                self._fill(row.failed(str(error)))
+                self.execution.log(f"{name}: {FAILED}{error}", "warning")
                 continue
             except TimeIsUp:
-                self.is_time_up = True
+                self.race = replace(self.race, is_time_up=True)
                 return
-            self.trials[(*self.base, name)] = trial
-            numbers = numbers_of(trial, beside, self.facts.today.loss_noise, variant.rounds_as)
+            numbers = trial.numbers(beside, self.race.facts.today.loss_noise, BY_NAME[name].rounds_as)
             seconds = max(trial.warm_up_seconds - beside.warm_up_seconds, 0.0)
-            self.rows[name] = replace(row, memory_bytes=trial.memory_bytes, numbers=numbers, compile_seconds=seconds)
+            self._fill(replace(row, memory_bytes=trial.memory_bytes, numbers=numbers, compile_seconds=seconds))
             self.execution.log(f"{name}: {numbers.sameness.label}, {format_bytes(trial.memory_bytes)}")
 
-    def _race(self, racing: Field, rounds: list[RacedRound]) -> None:
+    def _fill(self, row: VariantRow) -> None:
+        self.race = replace(self.race, rows=tuple(row if each.name == row.name else each for each in self.race.rows))
+
+    def _race(self, part: str, racing: Field) -> None:
         """Race these variants on top of the base. In the evaluation they are compared with today's own training."""
-        if self.is_time_up:
+        if self.race.is_time_up:
             return
         self.execution.phase("timing")
+        base, waiting, rounds = self.race.base, self.starts.waiting, list[RacedRound]()
+        rounds_before = len(self.race.rounds_of_workers)
+
+        def begin(step: NextRound) -> Sequence[Entry]:
+            """Return the reverse of the order of the round before, so that a slow drift meets all alike."""
+            number = rounds_before + len(rounds) + 1
+            self.execution.emit_event("timing", stage=step.stage, round=number, batch_sizes=[])
+            evaluated = sum(each.stage is Stage.EVALUATION for each in rounds)
+            if step.stage is Stage.EVALUATION and evaluated % ENOUGH_ROUNDS == 0:
+                waiting.close()  # new starts, so that none has won by how its memory lies
+            return step.entries[::-1] if len(rounds) % 2 else step.entries
+
+        def time(step: NextRound, entry: Entry) -> Timed:
+            is_today = step.stage is Stage.EVALUATION and entry == TODAY
+            return replace(self.starts.timed(() if is_today else (*base, *entry)), entry=entry)
+
+        def say(_: NextRound, timed: Sequence[Timed]) -> str:
+            shown = ", ".join(f"{describe_entry(each.entry)} {each.samples_per_second:.1f}" for each in timed)
+            return f"round {rounds_before + len(rounds) + 1}: {shown} samples/s"
+
         course = Course(
             racing=racing,
             execution=self.execution,
             until_seconds=self.execution.seconds + min(MOST_SECONDS, self.execution.seconds_left),
             label=describe_entry,
-            begin=lambda step: self._begin(step, rounds),
-            time=self._time,
-            say=lambda _, timed: self._say(timed),
+            begin=begin,
+            time=time,
+            say=say,
             failures=StartFailed,
             failed=f": {FAILED}",
             today_failed="the training as it is failed in a later start: ",
             rounds=rounds,
         )
         course.raced()
-        self.is_time_up = course.is_time_up
-        self.starts.waiting.close()
-        for entry, reason in course.reasons.items():
-            if len(entry) == 1:
-                self.rows[entry[0]] = self.rows[entry[0]].failed(reason)
-
-    @property
-    def _number(self) -> int:
-        return len(self.rounds_of_workers) + len(self.rounds) + 1
-
-    def _begin(self, step: NextRound, rounds: Sequence[RacedRound]) -> Sequence[Entry]:
-        """Return the reverse of the order of the round before, so that a slow drift meets all alike."""
-        self.execution.emit_event("timing", stage=step.stage, round=self._number, batch_sizes=[])
-        evaluated = sum(each.stage is Stage.EVALUATION for each in rounds)
-        if step.stage is Stage.EVALUATION and evaluated % ENOUGH_ROUNDS == 0:
-            self.starts.waiting.close()  # new starts, so that none has won by how its memory lies
-        return step.entries[::-1] if len(rounds) % 2 else step.entries
-
-    def _time(self, step: NextRound, entry: Entry) -> Timed:
-        is_today = step.stage is Stage.EVALUATION and entry == TODAY
-        return replace(self.starts.timed(() if is_today else (*self.base, *entry)), entry=entry)
-
-    def _say(self, timed: Sequence[Timed]) -> str:
-        shown = ", ".join(f"{describe_entry(each.entry)} {each.samples_per_second:.1f}" for each in timed)
-        return f"round {self._number}: {shown} samples/s"
+        waiting.close()
+        found: dict[str, Any] = {part: tuple(rounds), "is_time_up": course.is_time_up}
+        self.race = replace(self.race, **found)
+        for row in self.race.rows:
+            if (reason := course.reasons.get((row.name,))) is not None:
+                self._fill(row.failed(reason))
 
     def _result(self, first: Trial) -> OwnRaceResult:
-        race = self.race
+        race, facts = self.race, self.race.facts
         memory_bytes, numbers = self._together(first, race.answer[1])
         return OwnRaceResult(
-            spec=self.spec,
+            spec=race.spec,
             device=self.starts.device,
             environment=self.starts.environment,
-            today=self.facts.today,
-            facts=self.facts.noted,
-            rounds_of_workers=tuple(self.rounds_of_workers),
-            rounds=tuple(self.rounds),
+            today=facts.today,
+            facts=facts.noted,
+            rounds_of_workers=tuple(race.rounds_of_workers),
+            rounds=tuple(race.rounds),
             total_seconds=self.execution.seconds,
             starts=len(self.starts.seconds),
             **race.members(memory_bytes, numbers),
@@ -226,4 +205,4 @@ class _Faster:
             self.execution.log(f"{describe_entry(chosen)}: its memory was not measured: {error}", "warning")
             return None, None
         beside = self.trials.get((WORKERS,), first) if WORKERS in chosen else first
-        return trial.memory_bytes, numbers_of(trial, beside, self.facts.today.loss_noise, coarsest(chosen))
+        return trial.memory_bytes, trial.numbers(beside, self.race.facts.today.loss_noise, coarsest(chosen))

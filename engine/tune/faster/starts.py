@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from statistics import fmean
 from typing import Any
 
 from ...errors import CommandUntunable, TimeIsUp, WorkloadFailed
@@ -19,9 +20,10 @@ from ...results.result import DeviceFacts
 from ...text.own_words import describe_error
 from ...worker.handle import ALLOCATOR_VARIABLES, with_own_allocator_settings
 from ..devices import check_is_watched, check_kind, environment_of, facts_of
-from ..evidence import Ended, Evidence, evidence_of
+from ..evidence import Ended, Evidence, WatchedStart
 from ..failure import describe_failure, with_its_cause
 from ..file_changes import WrittenFiles
+from ..next_start import seconds_of_a_start
 from ..reading import Reading
 from ..speed.seats import timed_again
 from ..speed.timed_steps import BLOCK_SECONDS, Loader, steps_to_time
@@ -29,14 +31,12 @@ from ..start.held import HeldStarts, is_room
 from ..start.launch import Begin, OnTick, Started, Watching, start
 from ..wanted_size import ONE_ROW
 from .answer import describe_entry
-from .facts import QUEUE, Facts, Noted, Today, is_guess, own_batch_size
+from .facts import QUEUE, Facts, Noted, Today, Trial, own_batch_size, settled_speed
 from .spec import OWN, OwnRaceSpec
-from .trial import Trial, settled_speed
 from .variants import BY_NAME
 
 SEED, OTHER_SEED = 0, 1
 TRIAL_STEPS, LEAST_STEPS = 5, 3
-LEAST_SECONDS, PATIENCE = 120.0, 20
 MOST_TIMED_SECONDS = 15.0  # of the steps that count
 
 
@@ -46,10 +46,7 @@ class StartFailed(Exception):
 
 @dataclass(kw_only=True)
 class Starts:
-    """The starts of one run. `cache_folder` keeps what torch.compile made, for this run alone.
-
-    Those that time a block are `waiting` for their next one.
-    """
+    """The starts of one run; `cache_folder` keeps what torch.compile made, `waiting` those that can time a block."""
 
     spec: OwnRaceSpec
     execution: Execution
@@ -87,9 +84,9 @@ class Starts:
             if trained is not None:
                 check_is_watched(trained)
             if self.spec.batch == OWN and trained is not None:
-                self.own_size, is_guessed = own_batch_size(trained), is_guess(trained)
+                self.own_size, is_guessed = own_batch_size(trained)
             evidence = self._evidence(readings, ended)
-            self.counts_all = evidence.counts_all
+            self.counts_all = evidence.timing.counts_all
         except CommandUntunable as error:
             raise with_its_cause(error, self.spec, self.batch_size, ended) from None
         if not evidence.probe.fits:
@@ -99,35 +96,28 @@ class Starts:
         if not evidence.probe.timed_step_seconds:
             raise WorkloadFailed(f"the training as it is gave no step to time: {_why_untimed(readings)}")
         assert trained is not None
-        # no start is given less
-        self.device = replace(facts_of(self.spec, trained, self.others), limit_bytes=None)
+        self.device = replace(facts_of(self.spec, trained, self.others), limit_bytes=None)  # no start is given less
         check_kind(self.spec, self.device)
         self.environment = environment_of(self.spec, trained, self.device, self.started_as)
         self.execution.emit_event("device", device=self.device.to_dict(), environment=self.environment)
-        trial, noted = self._trial(trained, evidence), Noted.of(trained.data["faster"])
-        today = self._today(trial, is_guessed=is_guessed)
-        self.facts = Facts(noted, today, self.device.kind, self.device.compute_capability)
-        return trial
-
-    def _today(self, trial: Trial, *, is_guessed: bool) -> Today:
-        ranks = max(len(trial.evidence.ranks), 1)
-        return Today(
+        ranks = max(len(evidence.ranks), 1)
+        today = Today(
             batch_size=self.batch_size,
             is_batch_size_guessed=is_guessed,
-            samples_per_step=self.batch_size * trial.evidence.micro_batches * ranks,
+            samples_per_step=self.batch_size * evidence.micro_batches * ranks,
             ranks=ranks,
-            memory_bytes=trial.memory_bytes,
-            step_seconds=trial.step_seconds,
-            waiting_fraction=trial.evidence.waiting_fraction,
+            memory_bytes=evidence.probe.memory_bytes or 0,
+            step_seconds=fmean(evidence.probe.timed_step_seconds),
+            waiting_fraction=evidence.timing.waiting_fraction,
             loss_noise=None,
             cores=self.cores,
         )
+        noted = Noted.of(trained.data["faster"])
+        self.facts = Facts(noted, today, self.device.kind, self.device.compute_capability)
+        return self._trial(trained, evidence)
 
     def trial(self, names: Iterable[str], *, mask_seed: int | None = None) -> Trial:
-        """Start it to compare its losses and its memory. Raises StartFailed, also where a variant was not applied.
-
-        With `mask_seed` a GPU draws other numbers from the first pass of a model on: initial weights stay the same.
-        """
+        """Start it for its losses and memory; `mask_seed`: a GPU's dropout draws other masks. Raises StartFailed."""
         names = tuple(names)
         settings = {**self._set(names, is_trial=True), "mask_seed": mask_seed}
         readings, ended = self._started(names, Watching(TRIAL_STEPS, faster=settings))
@@ -139,10 +129,7 @@ class Starts:
         return self._trial(trained, evidence)
 
     def timed(self, names: tuple[str, ...]) -> Timed:
-        """Time a block of it: in its start that waits, or in a new one. Raises StartFailed.
-
-        What the most workers that any start may have made ahead is left out of all of them.
-        """
+        """Time a block, in a start that waits or a new one, without what any workers made ahead. Raises StartFailed."""
         began, watch = time.monotonic(), MachineWatch(own_seconds=tree_seconds)
         workers = max(self.facts.workers_to_try, self.facts.workers)
         ahead = Loader(workers, workers * QUEUE).settling_steps(1)
@@ -152,15 +139,13 @@ class Starts:
             evidence = self._timed(names, ahead)
         else:
             evidence = timed_again(self.evidence[names], readings[0], ONE_ROW)
-        others: float | None = watch.read()["others_cores"]
-        seconds = time.monotonic() - began
         return Timed(
             names,
             settled_speed(evidence, workers),
-            others,
-            seconds,
+            watch.read()["others_cores"],
+            time.monotonic() - began,
             was_held=readings is not None,
-            computing_fraction=evidence.computing_fraction,
+            computing_fraction=evidence.timing.computing_fraction,
         )
 
     def _timed(self, names: tuple[str, ...], ahead: int) -> Evidence:
@@ -213,31 +198,26 @@ class Starts:
 
     @property
     def _most_seconds(self) -> float:
-        limit = max(LEAST_SECONDS, PATIENCE * max(self.seconds, default=0.0)) if self.seconds else float("inf")
-        return min(limit, self.execution.seconds_left)
+        return seconds_of_a_start(self.seconds, self.execution.seconds_left)
 
     def _say(self, names: tuple[str, ...], seen: str | None) -> None:
         if seen is not None:
             self.execution.log(f"{describe_entry(names)}: {seen}")
 
     def _evidence(self, readings: list[Reading], ended: Ended) -> Evidence:
-        return evidence_of(
-            readings,
-            ended,
-            self.batch_size,
-            limit_bytes=None,
-            batch=self.spec.batch,
-            honoured=frozenset(),
-            takes_any_size=self.spec.batch == OWN,
-            counts_all=self.counts_all,
-        )
+        batch = self.spec.batch
+        takes_any_size, counts_all = batch == OWN, self.counts_all
+        return WatchedStart(
+            readings, ended, self.batch_size,
+            limit_bytes=None, batch=batch, honoured=(), takes_any_size=takes_any_size, counts_all=counts_all,
+        ).evidence()  # fmt: skip
 
     def _trial(self, reading: Reading, evidence: Evidence) -> Trial:
         losses = tuple(float(each) for each in reading.data["faster"]["losses"][:STEPS])
         marks = reading.data["marks"]
         began = next(at for at, name, *_ in marks if name in ("phase", "batch"))
         read = next((at for at, name, *_ in marks if name == "memory_read"), began)
-        return Trial(evidence, losses, read - began)
+        return Trial(evidence.probe.memory_bytes or 0, losses, read - began)
 
     def _set(self, names: Iterable[str], *, is_trial: bool) -> dict[str, Any]:
         chosen = [BY_NAME[name] for name in names]

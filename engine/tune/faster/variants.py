@@ -1,7 +1,4 @@
-"""PURE: what can be set of a training from outside, declared once: where it applies, and the lines that do the same.
-
-Those that change nothing but speed and memory come first, then those that round otherwise.
-"""
+"""PURE: what can be set of a training from outside: first what changes speed and memory alone, then what rounds."""
 
 from __future__ import annotations
 
@@ -45,9 +42,8 @@ Reasons = Mapping[str, object]
 class Variant:
     """One thing to set. The first of `reasons` that holds says why it is not tried; `value` is what the hook is given.
 
-    `lines` writes what to paste, by framework; the others take the lines for torch. `environment` are variables that
-    the start is given in place of a value. `rounds_as` is the type that it rounds to. `masks_otherwise`: dropout on a
-    GPU draws other masks with it, as these depend on the size of a number and on the order in memory.
+    `lines` are by framework; others take those for torch. `environment` is given to the start in place of a value.
+    `rounds_as` is the type that it rounds to. `masks_otherwise`: with it a GPU draws other masks for dropout.
     """
 
     name: str
@@ -212,7 +208,8 @@ VARIANTS = (
         reasons=lambda facts: {
             "a CPU has no cuDNN": not facts.is_gpu,
             _IS_SET: facts.noted.cudnn_benchmark,
-            "the model has no convolution": facts.noted.models and not facts.has_convolutions,
+            "the model has no convolution": facts.noted.models
+            and not (facts.any_model("any_convolutions") or facts.any_model("convolutions")),
         },
         lines={
             TORCH: "torch.backends.cudnn.benchmark = True",

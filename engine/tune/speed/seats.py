@@ -1,74 +1,103 @@
-"""Holds starts between blocks of steps, so that their sizes take turns within seconds.
+"""Holds the starts of a search between blocks of steps, so that their sizes take turns within seconds.
 
-A start costs its imports and its data; a block of steps of one that is held costs its steps alone, and blocks that
-follow each other so closely see the same machine. So the starts of the search are kept for the comparison of speeds:
-on a CPU all that fit beside each other; on a card, whose whole memory a search needs, those behind it. A size whose
-start was not kept, or has ended by itself, is started anew for its block.
+On a CPU all are held that fit beside each other; on a card, whose whole memory a search needs, those behind it. A size
+whose start was not kept, or has ended by itself, is started anew for its block.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
 
-from ...execution import Execution
-from ...machine.watch import MachineWatch, tree_seconds
+from ...errors import CommandUntunable
+from ...machine.watch import MachineWatch, tree_seconds, usable_cores
 from ...results.intervals import ENOUGH_ROUNDS
+from ...results.not_compared import NotCompared
 from ...results.result import DeviceFacts, Outcome, Probe, Purpose
-from ...speed.comparison import TimedBlock
+from ...speed.comparison import Comparison, SpeedComparison, TimedBlock
 from ...speed.rounds import Candidates
 from ...speed.selection import SELECTION_ROUNDS
+from ...sweep import Sweep
+from ..data_end import DataEnd
 from ..emulated.starts import start_ranks
-from ..evidence import Ended, Evidence
+from ..evidence import Ended, Evidence, WatchedStart
 from ..file_changes import WrittenFiles
+from ..next_start import seconds_of_a_start
 from ..reading import Reading
-from ..spec import FunctionSpec, TuneSpec
+from ..spec import FUNCTION, FunctionSpec, TuneSpec
 from ..start.held import HeldStarts, is_room
 from ..start.launch import Begin, OnTick, Started, Watching, start
 from ..start.warm_server_handle import is_warm
-from ..wanted_size import Unit
-from .timed_steps import (
-    BLOCK_SECONDS,
-    LEAST_STEPS,
-    TIMED_SECONDS,
-    Loader,
-    Timing,
-    computing_fraction,
-    full_seconds,
-    samples_of_a_step,
-    timed_pairs,
-)
-from .to_compare import block_seconds
+from ..wanted_size import ONE_ROW, Unit
+from .timed_steps import BLOCK_SECONDS, LEAST_STEPS, TIMED_SECONDS, Timing, samples_of_a_step
+from .to_compare import MOST_SECONDS, block_seconds, method_of, sizes_to_compare
 
 OF_SEARCH = (Purpose.SEARCH, Purpose.CONFIRM)
+ALIVE_SECONDS = 5.0
 
 
-class Timed(Protocol):
-    """The sweep whose starts are held."""
+@dataclass(kw_only=True)
+class SweepWithSeats(Sweep):
+    """A sweep whose probes are starts of a training, which may be held."""
 
     spec: TuneSpec | FunctionSpec
-    execution: Execution
+    begin: Begin
     files: WrittenFiles
-    unit: Unit
-    evidence: dict[int, Evidence]
+    unit: Unit = ONE_ROW
+    evidence: dict[int, Evidence] = field(default_factory=dict)
     """What each size showed when its memory was measured."""
-    seen_device: DeviceFacts | None
+    seen_device: DeviceFacts | None = None
+
+    def __post_init__(self) -> None:
+        self.seats = Seats(self)
 
     @property
-    def begin(self) -> Begin: ...
-    def judged(self, readings: list[Reading], ended: Ended, batch_size: int) -> Evidence:
-        """Return what the readings of a new start show."""
+    def device(self) -> DeviceFacts:
+        assert self.seen_device is not None
+        return self.seen_device
 
-    def seconds_of_a_start(self, batch_size: int) -> float: ...
-    def say_alive(self, batch_size: int, purpose: Purpose, seen: str | None) -> None: ...
+    @property
+    def is_on_cpu(self) -> bool:
+        return self.seen_device is not None and self.seen_device.kind == "cpu"
+
+    @property
+    def data_end(self) -> DataEnd | None:
+        """Where the data ends; None where it is not known, or a step's micro-batches follow the size."""
+        seen = {(each.rows_of_a_pass, each.micro_batches) for each in self.evidence.values() if each.probe.fits}
+        rows, micro_batches = seen.pop() if len(seen) == 1 else (None, 0)
+        return DataEnd(rows, micro_batches) if rows and micro_batches else None
+
+    def judged(self, readings: list[Reading], ended: Ended, batch_size: int) -> Evidence:
+        trained = [p.batch_size for p in self.probes if p.outcome in (Outcome.FITS, Outcome.OUT_OF_MEMORY)]
+        return WatchedStart(
+            readings,
+            ended,
+            batch_size,
+            limit_bytes=self.device.limit_bytes if self.is_on_cpu else None,
+            batch=FUNCTION if self.spec.catalogue else self.spec.batch,  # neither has a whole run
+            honoured={size for size in trained if self.evidence[size].batch_axis == 0},
+            data_end=self.data_end,
+            emulated=[each.rank for each in self.spec.emulated_ranks],
+            unit=self.unit,
+        ).evidence()
+
+    def seconds_of_a_start(self, batch_size: int) -> float:
+        end, earlier = self.data_end, [p.wall_seconds for p in self.probes]
+        is_fed = end is None or batch_size <= end.largest
+        return seconds_of_a_start(earlier, self.execution.seconds_left, is_fed=is_fed)
+
+    def say_alive(self, batch_size: int, purpose: Purpose, seen: str | None) -> None:
+        if seen is not None:
+            self.execution.log(f"batch {batch_size}: {seen}")
+        elif self.execution.seconds_silent > ALIVE_SECONDS:
+            self.execution.emit_event("progress", batch_size=batch_size, purpose=purpose, stage="memory", step=0)
 
 
 class Seats(HeldStarts[int]):
     """The starts that are held, by size."""
 
-    def __init__(self, sweep: Timed) -> None:
+    def __init__(self, sweep: SweepWithSeats) -> None:
         super().__init__(sweep.files)
         self.sweep = sweep
         self.timed_starts: list[Probe] = []
@@ -81,7 +110,41 @@ class Seats(HeldStarts[int]):
         step_seconds = known.probe.step_seconds
         if batch_size not in self.held or step_seconds is None:
             return known.probe.wall_seconds
-        return block_seconds(step_seconds, known.settling_steps)
+        return block_seconds(step_seconds, known.timing.settling_steps)
+
+    def candidates(self, largest: int) -> Candidates | NotCompared:
+        """Return the sizes to compare, or why there are none."""
+        cores, are_held, sweep = len(usable_cores()), bool(self.held), self.sweep
+        return sizes_to_compare(sweep.spec, sweep.device, sweep.probes, largest, cores=cores, are_held=are_held)
+
+    def compare(self, largest: int) -> Comparison:
+        """Compare sizes by blocks in turns, as `engine.speed.selection` decides."""
+        candidates, execution = self.candidates(largest), self.sweep.execution
+        if isinstance(candidates, NotCompared):
+            return Comparison(why=candidates)
+        expected_seconds = self.seconds_of_comparing(candidates)
+        self.sweep.say_what_comparing_takes(expected_seconds)
+        comparison = SpeedComparison(
+            candidates=candidates,
+            run_block=lambda size, _: self._block(size),
+            emit=lambda content: execution.emit_event("timing", **content),
+            expected_seconds=expected_seconds,
+            most_seconds=min(MOST_SECONDS, execution.seconds_left),
+        )
+        found = comparison.run()
+        for probe in comparison.probes(found):
+            self.sweep.record(probe)
+        return replace(found, method=method_of(found.speed_rounds))
+
+    def _block(self, batch_size: int) -> TimedBlock:
+        """Time a block; a start that gives no speed is left out of the comparison."""
+        try:
+            block = self.time(batch_size)
+        except CommandUntunable as error:
+            block = TimedBlock(batch_size, Outcome.ERROR, error_message=str(error))
+        if block.outcome is not Outcome.FITS:
+            self.sweep.execution.log(f"batch {batch_size} could not be timed: {block.error_message}", "warning")
+        return block
 
     def seconds_of_comparing(self, candidates: Candidates) -> float:
         """Return how long comparing these sizes is expected to take."""
@@ -154,22 +217,18 @@ def _block_of(evidence: Evidence, watch: MachineWatch, seconds: float, *, was_he
         micro_batches=max(round(samples_of_a_step(probe) / probe.batch_size), 1),
         was_held=was_held,
         of_a_script=True,
-        computing_fraction=evidence.computing_fraction,
+        computing_fraction=evidence.timing.computing_fraction,
     )
 
 
 def timed_again(evidence: Evidence, reading: Reading, unit: Unit) -> Evidence:
     """Return the evidence of a start with the steps of another block of it, as it was held."""
-    probe, micro_batches, steps = evidence.probe, evidence.micro_batches, reading.steps()
-    seconds = full_seconds(steps, probe.batch_size, micro_batches, unit)
-    if evidence.counts_all:
-        seconds = [b.ended_at - a.ended_at for a, b in timed_pairs(steps)]
-    timing = Timing.of(seconds, [steps], Loader(*reading.data.get("loader", ())), micro_batches)
+    probe, micro_batches, counts_all = evidence.probe, evidence.micro_batches, evidence.timing.counts_all
+    timing = Timing.of([reading], probe.batch_size, micro_batches, unit, counts_all=counts_all)
     probe = replace(
         probe,
         step_seconds=timing.typical_seconds,
         timed_step_seconds=timing.step_seconds,
         samples_per_second=timing.per_second(probe.batch_size * micro_batches),
     )
-    computing = computing_fraction([reading])
-    return replace(evidence, probe=probe, computing_fraction=computing, is_settled=timing.is_settled)
+    return replace(evidence, probe=probe, timing=timing)

@@ -12,14 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, median
-from typing import TYPE_CHECKING
 
 from ...results.result import Probe
 from ...results.stats import samples_per_second
-
-if TYPE_CHECKING:
-    from ..reading import Reading, Step
-    from ..wanted_size import Unit
+from ..reading import Reading, Step
+from ..wanted_size import Unit
 
 LEAST_STEPS = 3
 """The fewest whose memory is read in a start, before any is timed."""
@@ -63,28 +60,36 @@ def steps_to_time(step_seconds: float | None, seconds: float = TIMED_SECONDS) ->
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """What the timed steps of one start tell. `settling_steps` are to be timed beyond those that count.
+    """The timed steps of a start, of whole bursts if `is_settled`; `settling_steps` are to be timed beyond those."""
 
-    `is_settled`: its steps are means of whole bursts, without those that were fed with batches made ahead.
-    """
-
-    step_seconds: tuple[float, ...]
-    waiting_fraction: float | None
-    tokens_per_second: float | None
+    step_seconds: tuple[float, ...] = ()
+    waiting_fraction: float | None = None
+    """The share of its timed steps that the slowest-fed rank waited for a DataLoader; None where none was seen."""
+    tokens_per_second: float | None = None
     settling_steps: int = 0
     is_settled: bool = False
+    counts_all: bool = False
+    computing_fraction: float | None = None
 
     @classmethod
     def of(
-        cls, step_seconds: Sequence[float], ranks: Sequence[Sequence[Step]], loader: Loader, micro_batches: int
+        cls, readings: Sequence[Reading], batch_size: int, micro_batches: int, unit: Unit, *, counts_all: bool | None
     ) -> Timing:
+        """Time steps that consumed as much as most; all where `counts_all`, or where it is None and most differ."""
+        ranks, loader = [r.steps() for r in readings], Loader(*readings[0].data.get("loader", ()))
+        timed = timed_pairs(ranks[0])
+        full = [(a, b) for a, b in timed if unit.held(b, batch_size) == micro_batches]
+        if counts_all is None:
+            counts_all = 2 * len(full) <= len(timed)
+        step_seconds = [b.ended_at - a.ended_at for a, b in (timed if counts_all else full)]
         waiting = max((share for steps in ranks if (share := _waiting(steps)) is not None), default=None)
         tokens = _tokens_per_second(ranks)
         settling = loader.settling_steps(micro_batches) if waiting is not None and waiting >= WAITS_FROM else 0
         settled = settled_steps(step_seconds, loader, micro_batches) if settling else ()
         if tokens is not None and settled:
             tokens *= fmean(step_seconds) / fmean(settled)
-        return cls(settled or tuple(step_seconds), waiting, tokens, settling, bool(settled))
+        computing = computing_fraction(readings)
+        return cls(settled or tuple(step_seconds), waiting, tokens, settling, bool(settled), counts_all, computing)
 
     @property
     def typical_seconds(self) -> float | None:
@@ -95,6 +100,9 @@ class Timing:
 
     def per_second(self, samples: int) -> float | None:
         return None if self.typical_seconds is None else samples_per_second(samples, self.typical_seconds)
+
+
+UNTIMED = Timing()
 
 
 def mean_speed(probe: Probe) -> float:
@@ -116,16 +124,8 @@ def timed_pairs(steps: Sequence[Step]) -> list[tuple[Step, Step]]:
     return alone if 2 * len(alone) >= len(timed) else timed
 
 
-def full_seconds(steps: Sequence[Step], batch_size: int, micro_batches: int, unit: Unit) -> list[float]:
-    """Return how long each timed step took that consumed as much as most: one at a pass's end may be smaller."""
-    return [b.ended_at - a.ended_at for a, b in timed_pairs(steps) if unit.held(b, batch_size) == micro_batches]
-
-
 def computing_fraction(readings: Sequence[Reading]) -> float | None:
-    """Return the share of the timed steps in which a training on a CPU had a core.
-
-    None where it waits for others: its loader's workers, other ranks.
-    """
+    """Return the share of timed steps in which a CPU's training had a core; None if it waits for workers or ranks."""
     waits = len(readings) > 1 or Loader(*readings[0].data.get("loader", ())).workers
     found: float | None = readings[0].data.get("computing_fraction")
     return min(found, 1.0) if found and not waits else None

@@ -54,10 +54,7 @@ def sizes_to_compare(
     cores: int = 1,
     are_held: bool,
 ) -> Candidates | NotCompared:
-    """Return the sizes that there is time to compare, or why there are none; `are_held`: each is started once.
-
-    Today's size is not among those to choose from: the others were chosen beside it.
-    """
+    """Return the sizes that there is time to compare with today's, or why none; `are_held`: each is started once."""
     today = spec.current_batch_size
     points = measured_points(probes, device, largest)
     if not is_today_known(today, probes):
@@ -105,9 +102,7 @@ def start_speeds(
 
 
 def others_to_compare(speeds: Mapping[int, float], today: int | None) -> tuple[int, ...]:
-    """Return up to three sizes, the most important first: at the bend, the largest, and one more near the bend.
-
-    A size below today's only where its start was clearly faster: a smaller batch is advised for its speed alone.
+    """Return up to three sizes: at the bend, the largest, one near the bend; below today's only for clearly more speed.
 
     >>> others_to_compare({16: 1771, 128: 8056, 1024: 13882, 2542: 13593, 4816: 13766}, today=16)
     (1024, 4816, 2542)
@@ -131,9 +126,7 @@ def others_to_compare(speeds: Mapping[int, float], today: int | None) -> tuple[i
 
 
 def size_to_start(speeds: Mapping[int, float], today: int | None) -> int | None:
-    """Return the size to start next in order to find the bend; None where its neighbours are near enough.
-
-    The fixed cost of a step that two speeds show predicts where the bend is.
+    """Return the size to start next, by the fixed cost of a step, to find the bend; None where its neighbours are near.
 
     >>> size_to_start({16: 1771, 4816: 13766}, today=16)
     1024

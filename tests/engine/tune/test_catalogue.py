@@ -19,7 +19,7 @@ from engine.text.units import GIB
 from engine.tune import run
 from engine.tune.catalogue.spec import check_devices, on_seen_device, ranked_spec, request_in, requested_spec
 from engine.tune.emulated.starts import start_ranks
-from engine.tune.evidence import Ended, evidence_of
+from engine.tune.evidence import Ended, WatchedStart
 from engine.tune.spec import TEMPLATE, TuneSpec, read_tuned_spec
 from engine.tune.start.command import begin_command
 from engine.tune.start.launch import Watching, start
@@ -171,11 +171,11 @@ def test_a_rank_of_the_catalogue_is_seen_and_holds_what_an_emulated_one_does() -
     spec = ranks(sequence_length=16)
     measured, emulated = ranked_spec(spec), ranked_spec(spec, RankStarts(2, rank=(1,)))
     readings, ended = start(partial(begin_command, measured), 8, WATCHING, seconds=300)
-    evidence = evidence_of(readings, ended, 8, limit_bytes=GIB, batch=TEMPLATE, honoured=())
+    evidence = WatchedStart(readings, ended, 8, limit_bytes=GIB, batch=TEMPLATE, honoured=()).evidence()
     assert (evidence.probe.outcome, evidence.micro_batches, len(evidence.ranks)) == (Outcome.FITS, 1, 2)
     once = partial(start, partial(begin_command, emulated), 8)
     readings, ended = start_ranks(once, WATCHING, emulated.emulated_ranks, seconds=300)
-    alone = evidence_of(readings, ended, 8, limit_bytes=GIB, batch=TEMPLATE, honoured=(), emulated=(1,))
+    alone = WatchedStart(readings, ended, 8, limit_bytes=GIB, batch=TEMPLATE, honoured=(), emulated=(1,)).evidence()
     assert (alone.world_size, alone.ranks[0]) == (2, pytest.approx(evidence.ranks[1], rel=0.002))
 
 

@@ -5,7 +5,7 @@ import pytest
 from engine.errors import CommandUntunable
 from engine.results.result import Outcome
 from engine.text.own_words import SAID
-from engine.tune.evidence import Ended, Evidence, evidence_of
+from engine.tune.evidence import Ended, Evidence, WatchedStart
 from engine.tune.reading import BY_LOADER, Reading
 from engine.tune.seen import KEPT_OUT, LastSeen
 from engine.tune.whole_run import describe_peak
@@ -62,7 +62,7 @@ def said_of(evidence: Evidence) -> str:
 
 def judged(readings: list[Reading], batch_size: int = 40, *, ended: Ended | None = None, **changes) -> Evidence:
     settings = {"limit_bytes": 1_000, "batch": "template", "honoured": ()} | changes
-    return evidence_of(readings, ended or Ended(wall_seconds=2.0), batch_size, **settings)
+    return WatchedStart(readings, ended or Ended(wall_seconds=2.0), batch_size, **settings).evidence()
 
 
 def why_not(*arguments, **changes) -> str:
@@ -77,7 +77,7 @@ def test_a_training_with_the_wanted_size_is_a_probe_with_its_peak_and_speed() ->
     probe = evidence.probe
     assert (probe.outcome, probe.peak_allocated_bytes, probe.fresh_process) == (Outcome.FITS, 900, True)
     assert (probe.steps, probe.samples_per_second, probe.step_seconds) == (MEMORY_STEPS, 40.0, 1.0)
-    assert evidence.waiting_fraction == pytest.approx(0.25)
+    assert evidence.timing.waiting_fraction == pytest.approx(0.25)
 
 
 def test_tokens_of_all_ranks_are_counted_by_the_second_and_the_slowest_fed_rank_waits() -> None:
@@ -85,12 +85,12 @@ def test_tokens_of_all_ranks_are_counted_by_the_second_and_the_slowest_fed_rank_
     never_waits = [mark for mark in marks if mark[1] not in ("loading", "loaded")]
     two = {"world_size": 2}
     evidence = judged([reading([], marks=never_waits, **two), reading([], marks=marks, rank=1, **two)], 10)
-    assert (evidence.tokens_per_second, evidence.waiting_fraction) == (1_280.0, pytest.approx(0.25))
+    assert (evidence.timing.tokens_per_second, evidence.timing.waiting_fraction) == (1_280.0, pytest.approx(0.25))
 
 
 def test_a_training_without_a_loader_has_no_share_of_waiting() -> None:
     marks = [mark for mark in marks_of(steps(40)) if mark[1] not in ("loading", "loaded", "batch")]
-    assert judged([reading([], marks=marks)]).waiting_fraction is None
+    assert judged([reading([], marks=marks)]).timing.waiting_fraction is None
 
 
 def test_a_peak_above_the_budget_is_out_of_memory() -> None:

@@ -8,12 +8,12 @@ import pytest
 
 from engine.cli.tune_faster import say_found
 from engine.errors import WorkloadFailed
+from engine.race.field import NOTHING_TIMED
 from engine.race.numbers import Sameness
 from engine.race.text import cells, lines_to_paste, pays_after
 from engine.results.speed_rounds import SpeedClaim
 from engine.tune.evidence import Ended
 from engine.tune.faster import run, starts
-from engine.tune.faster.answer import NOTHING_TIMED
 from engine.tune.faster.run import make_faster
 from engine.tune.faster.spec import OwnRaceSpec
 from engine.tune.faster.starts import Starts

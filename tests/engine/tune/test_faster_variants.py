@@ -13,7 +13,7 @@ from engine.errors import SpecError
 from engine.race.numbers import Numbers, Sameness
 from engine.tune.faster.answer import is_excused
 from engine.tune.faster.command import again_command, faster_command
-from engine.tune.faster.facts import Facts, Noted, Today, is_guess, own_batch_size
+from engine.tune.faster.facts import Facts, Noted, Today, own_batch_size
 from engine.tune.faster.spec import OWN, OwnRaceSpec
 from engine.tune.faster.variants import BY_NAME, TORCH, VARIANTS
 from engine.tune.spec import FUNCTION, TuneSpec, function_command
@@ -132,7 +132,7 @@ def test_a_command_without_a_place_for_the_batch_size_trains_with_its_own() -> N
 
 
 def test_the_script_s_own_batch_size_is_read_from_what_its_model_was_given() -> None:
-    assert own_batch_size(reading(steps(24))) == 24
+    assert own_batch_size(reading(steps(24), faster={"models": []})) == (24, False)
 
 
 def test_convolutions_of_sound_and_of_volumes_have_kernels_to_choose_too() -> None:
@@ -235,7 +235,7 @@ def test_a_batch_size_of_several_that_loaders_have_is_a_guess(sizes: list[int | 
     marks: list[list[Any]] = [[0.0, "memory_read"]]
     for now, size in enumerate(sizes):
         marks += [[now, "batch", True, [size or 9, 64], None, 0, None, size], [now, "step", 7]]
-    assert is_guess(reading([], marks=marks, faster={"models": []})) is is_guessed
+    assert own_batch_size(reading([], marks=marks, faster={"models": []}))[1] is is_guessed
 
 
 def test_workers_are_tried_and_written_without_keeping_them_from_pass_to_pass() -> None:
@@ -301,7 +301,7 @@ def given(*calls: int, drawn: int | None = None, shapes: int = 4) -> Any:
     ],
 )
 def test_what_the_model_was_given_tells_how_sure_the_batch_size_is(seen: Any, size: int, is_guessed: bool) -> None:
-    assert (own_batch_size(seen), is_guess(seen)) == (size, is_guessed)
+    assert own_batch_size(seen) == (size, is_guessed)
 
 
 def test_a_gpu_s_own_settings_are_tried_where_no_model_was_seen() -> None:

@@ -10,7 +10,7 @@ import pytest
 from engine.errors import CommandUntunable
 from engine.results.result import Outcome
 from engine.tune.emulated.starts import start_ranks
-from engine.tune.evidence import Ended, Evidence, evidence_of
+from engine.tune.evidence import Ended, Evidence, WatchedStart
 from engine.tune.reading import Reading
 from engine.tune.spec import TuneSpec
 from engine.tune.start.command import begin_command
@@ -33,7 +33,7 @@ def started(*command: str, watching: Watching = WATCHING, size: int = 8) -> tupl
 
 def judged(*command: str) -> Evidence:
     readings, ended = started(*command)
-    return evidence_of(readings, ended, 8, limit_bytes=2**30, batch="template", honoured=())
+    return WatchedStart(readings, ended, 8, limit_bytes=2**30, batch="template", honoured=()).evidence()
 
 
 def why_not(*command: str) -> tuple[str, str]:
@@ -89,7 +89,9 @@ def test_an_emulated_rank_holds_what_a_real_one_does_also_of_a_command_for_sever
     spec = TuneSpec((*on_two, *training), device="cpu", emulate_ranks=2, rank=(1,))
     once = partial(start, partial(begin_command, spec), 8)
     readings, ended = start_ranks(once, WATCHING, spec.emulated_ranks, seconds=300)
-    emulated = evidence_of(readings, ended, 8, limit_bytes=2**30, batch="template", honoured=(), emulated=(1,))
+    emulated = WatchedStart(
+        readings, ended, 8, limit_bytes=2**30, batch="template", honoured=(), emulated=(1,)
+    ).evidence()
     assert (emulated.world_size, emulated.probe.samples_per_second) == (2, None)
     assert emulated.ranks[0] == pytest.approx(judged(*TORCHRUN, *training).ranks[1], rel=0.002)
 

@@ -120,7 +120,7 @@ def test_who_trains_with_the_largest_size_already_is_compared_with_nothing(monke
 
 
 def test_a_time_budget_that_ends_before_six_rounds_claims_no_speed(monkeypatch) -> None:
-    monkeypatch.setattr("engine.tune.speed.in_turns.MOST_SECONDS", -1.0)
+    monkeypatch.setattr("engine.tune.speed.seats.MOST_SECONDS", -1.0)
     found, _ = tuned(monkeypatch)
     assert len(found.result.speed_rounds) == 1
     speed = found.result.speed

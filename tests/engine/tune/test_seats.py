@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from engine.results.result import Purpose
-from engine.tune.evidence import Ended, evidence_of
+from engine.tune.evidence import Ended, WatchedStart
 from engine.tune.faster.run import make_faster
 from engine.tune.faster.spec import OWN, OwnRaceSpec
 from engine.tune.file_changes import WrittenFiles
@@ -83,7 +83,7 @@ class Machine:
         return noted, Ended(wall_seconds=10.0)
 
     def judged(self, readings: list[Reading], ended: Ended, size: int) -> Any:
-        return evidence_of(readings, ended, size, limit_bytes=None, batch="template", honoured=())
+        return WatchedStart(readings, ended, size, limit_bytes=None, batch="template", honoured=()).evidence()
 
     @property
     def sizes_started(self) -> list[int]:

@@ -65,18 +65,18 @@ def test_a_training_that_waits_for_workers_has_the_speed_of_whole_bursts() -> No
     found = waiting(burst_of(2, 15))
     assert found.probe.samples_per_second == pytest.approx(16 / ((LONG + SHORT) / 2))
     assert found.probe.timing_is_steady
-    assert found.settling_steps == 5
+    assert found.timing.settling_steps == 5
 
 
 def test_a_training_that_does_not_wait_keeps_all_its_steps() -> None:
     found = waiting([0.1] * 15, waits=False)
-    assert (len(found.probe.timed_step_seconds), found.settling_steps) == (15, 0)
+    assert (len(found.probe.timed_step_seconds), found.timing.settling_steps) == (15, 0)
 
 
 def test_where_too_few_steps_were_timed_for_a_burst_their_mean_stands_and_more_are_timed_next() -> None:
     found = waiting(burst_of(8, 6), loader=(8, 16))
     assert found.probe.step_seconds == pytest.approx(fmean(burst_of(8, 6)))
-    assert (found.is_settled, found.settling_steps) == (False, 16 + 7)
+    assert (found.timing.is_settled, found.timing.settling_steps) == (False, 16 + 7)
 
 
 def test_steps_with_an_evaluation_in_between_do_not_count_unless_most_have_one() -> None:

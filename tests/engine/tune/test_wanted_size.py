@@ -102,7 +102,7 @@ def test_where_any_size_is_taken_every_step_counts_whatever_it_consumed(sizes: l
 def test_whether_steps_of_each_size_are_timed_is_decided_by_the_first_start_alone() -> None:
     alternating = [[32], [8]] * ((MEMORY_STEPS + TIMED_STEPS) // 2)
     first = judged([reading(alternating)], 32, takes_any_size=True)
-    later = judged([reading(alternating)], 32, takes_any_size=True, counts_all=not first.counts_all)
+    later = judged([reading(alternating)], 32, takes_any_size=True, counts_all=not first.timing.counts_all)
     assert len(later.probe.timed_step_seconds) != len(first.probe.timed_step_seconds)
 
 
