@@ -12,7 +12,7 @@ from typing import Any
 from ..race.answer import adds_to, verdict_of, with_speed
 from ..race.field import TODAY, Entry, Field, RacedRound, mean_others_cores
 from ..race.lines import lines_of
-from ..race.numbers import judge_again
+from ..race.numbers import is_hidden, judge_again
 from ..race.row import Row
 from ..race.rule import known_ratio
 from ..race.variants import (
@@ -36,6 +36,8 @@ BLOCK_SECONDS = 0.5
 AT_OWN_SIZE = "tried at a batch size of its own alone"
 TIME_WAS_UP = "the time was up before it was timed"
 """Also of a change for which there was not even time to be admitted."""
+NOT_REPEATABLE = "whether it trains the same cannot be told: today's training, repeated, gives other losses"
+NO_SIZE_IN_TIME = "no size that keeps the reserve was found in time"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,27 +110,50 @@ class RaceOfSettings:
         kinds = {CHANGES[name].kind for name in entry}
         own, today = (_samples_per_second(each, self.rounds) for each in (entry, TODAY))
         samples = self.today.current_batch_size * self.today.accumulation_steps
-        reason = row.reason or (None if entry == TODAY else TIME_WAS_UP if at is None else AT_OWN_SIZE)
-        if own is not None:
-            reason = row.reason if any(r.failed == entry for r in self.rounds) else None
         settings = settings_of_entry(entry)
         tolerance = tolerance_of(replace(self.today, **settings), self.today)
+        row = replace(row, numbers=judge_again(row.numbers, self.own_difference, tolerance))
+        row = replace(row, failure=self._failure(row))
+        reason = why_not_raced(row, self.own_difference) if own is None else row.failure
+        if own is None and reason is None and entry != TODAY:
+            reason = TIME_WAS_UP if at is None else AT_OWN_SIZE
         return replace(
             with_speed(row, entry, self.rounds, self.racing, None if today is None else samples / today),
             label=label_of_entry(entry),
             kind=next((each.label for each in reversed(ChangeKind) if each in kinds), ""),
             settings=settings,
-            numbers=judge_again(row.numbers, self.own_difference, tolerance),
             largest_batch_size=None if at is None else at.largest_batch_size,
             samples_per_second=own,
             reason=reason,
         )
 
+    def _failure(self, row: Row) -> str | None:
+        """Return the failure; in documents of earlier builds the reason alone told it."""
+        has_failed = row.memory_bytes is None or any(r.failed == row.entry for r in self.rounds)
+        is_told = row.failure is not None or why_not_raced(row, self.own_difference) is not None
+        is_worked_out = row.reason in (TIME_WAS_UP, AT_OWN_SIZE)
+        return row.failure if is_told or is_worked_out or not has_failed else row.reason
+
     def _at_size(self, at: AtSize) -> AtSize:
         speed, rough_speed = known_ratio((at.option,), self.rounds_of_sizes, self.racing_sizes)
         has_failed = any(r.failed == (at.option,) for r in self.rounds_of_sizes)
-        is_untimed = speed is None and rough_speed is None
-        return replace(at, speed=speed, rough_speed=rough_speed, reason=at.reason if is_untimed or has_failed else None)
+        failure = at.failure or (at.reason if at.reason != NO_SIZE_IN_TIME else None)
+        reason = failure or (None if at.batch_size else NO_SIZE_IN_TIME)
+        is_known = (speed is not None or rough_speed is not None) and not has_failed
+        return replace(at, speed=speed, rough_speed=rough_speed, failure=failure, reason=None if is_known else reason)
+
+
+def why_not_raced(row: Row, own_difference: float | None) -> str | None:
+    """Return why an admitted entry does not race: it failed, or does not train as today's."""
+    if row.failure is not None or row.memory_bytes is None or row.entry == TODAY:
+        return row.failure
+    if is_hidden(own_difference):
+        return NOT_REPEATABLE
+    if row.numbers.is_offered:
+        return None
+    difference = row.numbers.largest_difference
+    by = "" if difference is None else f" by up to {difference:.2g} of it"
+    return f"its losses differ from today's{by}, more than its precision explains"
 
 
 def tolerance_of(spec: RunSpec, today: RunSpec) -> float:

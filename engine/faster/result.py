@@ -31,6 +31,8 @@ class AtSize:
     speed: Interval | None = None
     rough_speed: float | None = None
     reason: str | None = None
+    failure: str | None = None
+    """What its search or a block of it ended with, in the words of its machine."""
 
     @property
     def option(self) -> str:

@@ -24,7 +24,7 @@ from ..machine.watch import MachineWatch, tree_seconds, usable_cores
 from ..provenance.read import run_facts
 from ..race.course import Course
 from ..race.field import TODAY, Entry, Field, NextRound, Timed
-from ..race.numbers import STEPS, compare_numbers, is_hidden, largest_difference
+from ..race.numbers import STEPS, compare_numbers, largest_difference
 from ..race.row import Row
 from ..race.rule import does_load_stay
 from ..race.variants import label_of_entry, settings_of_entry
@@ -36,7 +36,7 @@ from ..speed.comparison import TimedBlock
 from ..speed.rounds import describe_load
 from ..text.units import format_duration
 from ..worker.prober import Prober
-from .answer import BLOCK_SECONDS, RaceOfSettings, tolerance_of
+from .answer import BLOCK_SECONDS, RaceOfSettings, tolerance_of, why_not_raced
 from .result import AtSize, FasterResult
 from .spec import FasterSpec
 
@@ -49,7 +49,6 @@ SHARE_OF_ADMISSION = 0.15
 SHARE_OF_SEARCHES = 0.5
 """Share of the time left then that the searches may take."""
 CHECKPOINTING = "checkpointing"
-NOT_REPEATABLE = "whether it trains the same cannot be told: today's training, repeated, gives other losses"
 
 
 class Racer(Prober, Protocol):
@@ -188,8 +187,11 @@ class _Running:
             verdict = self.execution.timed("racing", course.raced)
         if not verdict.ended_early and not does_load_stay(course.racing, course.rounds):
             sizes = self.execution.timed("sizing", lambda: self._sizes(verdict.leader, race.racing))
-        failed = course.reasons
-        rows = [replace(row, reason=row.reason or failed.get(entry)) for entry, row in self.admitted.items()]
+        raced = {entry for entry in course.reasons if self._why_not_admitted(entry) is None}
+        rows = [
+            replace(row, failure=course.reasons[entry]) if entry in raced else row
+            for entry, row in self.admitted.items()
+        ]
         return replace(race, rows=rows, rounds=course.rounds, sizes=sizes)
 
     def _with_sizes(self, race: RaceOfSettings) -> RaceOfSettings:
@@ -207,7 +209,7 @@ class _Running:
         course = self._course(race.racing_sizes, self.spec.time_budget_seconds, label, trained)
         self.execution.timed("racing_sizes", course.raced)
         failed = course.reasons
-        sizes = [replace(each, reason=each.reason or failed.get((each.option,))) for each in race.sizes]
+        sizes = [replace(each, failure=each.failure or failed.get((each.option,))) for each in race.sizes]
         return replace(race, sizes=sizes, rounds_of_sizes=course.rounds)
 
     def _block(self, entry: Entry, batch_size: int, seconds: float | None = None) -> TimedBlock:
@@ -221,7 +223,7 @@ class _Running:
     def _why_not_admitted(self, entry: Entry) -> str | None:
         if entry not in self.admitted:
             self.admitted[entry] = self._admit(entry)
-        return self.admitted[entry].reason
+        return why_not_raced(self.admitted[entry], self.own_difference)
 
     def _admit(self, entry: Entry) -> Row:
         self.execution.check_deadline()
@@ -235,17 +237,17 @@ class _Running:
                 raise
             took = format_duration(most_seconds)
             return replace(
-                row, reason=f"it took more than {took} before it could race: give more time, or try it alone"
+                row, failure=f"it took more than {took} before it could race: give more time, or try it alone"
             )
         except EngineError as error:
-            return replace(row, reason=str(error))
+            return replace(row, failure=str(error))
 
     def _trained(self, row: Row, seconds: float) -> Row:
         """Train an entry for its losses and its memory. Raises TimeIsUp where that takes longer, and EngineError."""
         entry, until = row.entry, self.execution.seconds + seconds
         tried = self._block(entry, self.size, seconds)
         if tried.outcome is not Outcome.FITS:
-            return replace(row, reason=f"{tried.error_type}: {tried.error_message}")
+            return replace(row, failure=f"{tried.error_type}: {tried.error_message}")
         if entry == TODAY:
             self.block_seconds = max(BLOCK_SECONDS, LEAST_STEPS * median(tried.step_seconds))
         compiling = tried.conditions.get("compile_seconds")
@@ -256,15 +258,10 @@ class _Running:
         probe = self.worker.probe(
             self.size, steps=MEMORY_STEPS, with_kinds=False, seconds=left, progress=self._say_step
         )
-        reason = None
-        if not probe.fits:
-            reason = f"{probe.error_type}: {probe.error_message}"
-        elif entry != TODAY and is_hidden(self.own_difference):
-            reason = NOT_REPEATABLE
-        elif entry != TODAY and not numbers.is_offered:
-            by = "" if numbers.largest_difference is None else f" by up to {numbers.largest_difference:.2g} of it"
-            reason = f"its losses differ from today's{by}, more than its precision explains"
-        return replace(row, numbers=numbers, memory_bytes=probe.memory_bytes, compile_seconds=compiling, reason=reason)
+        failure = None if probe.fits else f"{probe.error_type}: {probe.error_message}"
+        return replace(
+            row, numbers=numbers, memory_bytes=probe.memory_bytes, compile_seconds=compiling, failure=failure
+        )
 
     def _sizes(self, leader: Entry, racing: Field) -> list[AtSize]:
         more = racing.entry([*leader, CHECKPOINTING])  # the leader itself, where it is none of the changes that race
@@ -291,11 +288,10 @@ class _Running:
         try:
             boundary, with_reserve = sweep.search_alone()
         except EngineError as error:
-            return AtSize(entry, label, 0, None, reason=str(error))
+            return AtSize(entry, label, 0, None, failure=str(error))
         largest = None if boundary.reason is Reason.TIME_BUDGET else boundary.largest_batch_size
-        reason = None if with_reserve else "no size that keeps the reserve was found in time"
         self.execution.log(f"{label}: largest {largest or 'not found in time'}, with the reserve {with_reserve or '-'}")
-        return AtSize(entry, label, with_reserve or 0, largest, reason=reason)
+        return AtSize(entry, label, with_reserve or 0, largest)
 
     def _only_stages(self, event: dict[str, Any]) -> None:
         """Pass on what a search is doing; its probes are of other settings than the run's."""

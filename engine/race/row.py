@@ -30,6 +30,8 @@ class Figures:
     compile_seconds: float | None = None
     pays_after_steps: int | None = None
     reason: str | None = None
+    failure: str | None = None
+    """What a block or a start of it ended with, in the words of its machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +60,6 @@ class VariantRow(Figures):
     draws_elsewhere: bool = False
     """Whether the data's rows, or dropout, draw other random numbers with it: losses cannot be compared."""
     lines: str = ""
-    failure: str | None = None
-    """What a start of it ended with, in the words of its machine."""
 
     @property
     def found_failure(self) -> str | None:
