@@ -49,7 +49,7 @@ from engine.speed.order import COMPUTING_DEVIATION, ROUNDS, is_ahead, order_of  
 from engine.speed.rounds import (  # noqa: E402
     RUN_TO_RUN,
     Candidates,
-    RunRound,
+    NextRound,
 )
 from engine.speed.selection import (  # noqa: E402
     BLOCK_SECONDS,
@@ -77,7 +77,7 @@ def run_case(
     at = 0.0
     sizes = {*candidates.sizes, candidates.current or candidates.sizes[0]}
     own = {size: error_of_a_run(rng) for size in sorted(sizes)}
-    while isinstance(step := decide(candidates, rounds), RunRound):
+    while isinstance(step := decide(candidates, rounds), NextRound):
         if way == "anew":
             own = {size: error_of_a_run(rng) for size in sorted(sizes)}
         play = run_round if way == CATALOGUE else partial(run_round_of_starts, way=way)
@@ -93,7 +93,7 @@ def error_of_a_run(rng: random.Random) -> float:
 
 
 def run_round_of_starts(
-    step: RunRound,
+    step: NextRound[int],
     curve: Curve,
     own: dict[int, float],
     machine: Machine,
@@ -105,7 +105,7 @@ def run_round_of_starts(
     """One block of each size, in its start that is held or in a new one. Load slows small batches 1.3 times more."""
     least, block_seconds, pause = (3, 0.5, PAUSE_SECONDS) if way == "held" else (6, 2.0, START_SECONDS)
     blocks, now = [], at
-    for size in rng.sample(step.sizes, len(step.sizes)):
+    for size in rng.sample(step.entries, len(step.entries)):
         now += pause
         true, seconds, others = size / curve.speed(size) * own[size], list[float](), 0.0
         while len(seconds) < least or sum(seconds) < block_seconds:
@@ -119,7 +119,7 @@ def run_round_of_starts(
 
 
 def run_round(
-    step: RunRound,
+    step: NextRound[int],
     curve: Curve,
     own: dict[int, float],
     machine: Machine,
@@ -129,7 +129,7 @@ def run_round(
 ) -> SpeedRound:
     """One block of each size. `own` is by how much this run's process is slower at a size than the next one's."""
     blocks, now = [], at
-    for size in rng.sample(step.sizes, len(step.sizes)):
+    for size in rng.sample(step.entries, len(step.entries)):
         true, seconds, others = size / curve.speed(size) * own[size], [], 0.0
         block_seconds = BLOCK_SECONDS[step.stage]
         if true < block_seconds:

@@ -23,7 +23,7 @@ from ..machine.scratch import scratch_folder
 from ..machine.watch import MachineWatch, tree_seconds, usable_cores
 from ..provenance.read import run_facts
 from ..race.course import Course
-from ..race.field import TODAY, Entry, Field, NextRound, Timed
+from ..race.field import TODAY, Entry, Field, Timed
 from ..race.numbers import STEPS, compare_numbers, largest_difference
 from ..race.row import Row
 from ..race.rule import does_load_stay
@@ -33,7 +33,7 @@ from ..results.result import DeviceFacts, Outcome, Reason
 from ..runner import Hold, WorkerSweep, own_worker
 from ..spec import MEMORY_STEPS, RunSpec
 from ..speed.comparison import TimedBlock
-from ..speed.rounds import describe_load
+from ..speed.rounds import NextRound, describe_load
 from ..text.units import format_duration
 from ..worker.prober import Prober
 from .answer import BLOCK_SECONDS, RaceOfSettings, tolerance_of, why_not_raced
@@ -155,14 +155,14 @@ class _Running:
         """Return a race of blocks of steps in random order. `trained` is what an entry changes, and its batch size."""
         rng = random.Random(0)  # noqa: S311 - the order of blocks
 
-        def time(_: NextRound, entry: Entry) -> Timed:
+        def time(_: NextRound[Entry], entry: Entry) -> Timed:
             block = self._block(*trained(entry))
             if block.outcome is not Outcome.FITS:
                 raise WorkloadFailed(f"{block.error_type}: {block.error_message}")
             others, computing = block.conditions.get("others_cores"), block.computing_fraction
             return Timed(entry, block.samples_per_second, others, computing_fraction=computing)
 
-        def say(step: NextRound, _: Sequence[Timed]) -> str:
+        def say(step: NextRound[Entry], _: Sequence[Timed]) -> str:
             return f"round {len(course.rounds) + 1}, {step.stage}: {', '.join(map(label, step.entries))}"
 
         course = Course(

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from ..errors import EngineError, TimeIsUp, WorkloadFailed
 from ..execution import Execution
+from ..speed.rounds import NextRound
 from .answer import verdict_of
-from .field import TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict, Timed
+from .field import TODAY, Entry, Field, RacedRound, RaceVerdict, Timed
 from .rule import decide
 
 
@@ -24,9 +25,9 @@ class Course:
     execution: Execution
     until_seconds: float
     label: Callable[[Entry], str]
-    begin: Callable[[NextRound], Sequence[Entry]]
-    time: Callable[[NextRound, Entry], Timed]
-    say: Callable[[NextRound, Sequence[Timed]], str]
+    begin: Callable[[NextRound[Entry]], Sequence[Entry]]
+    time: Callable[[NextRound[Entry], Entry], Timed]
+    say: Callable[[NextRound[Entry], Sequence[Timed]], str]
     admit: Callable[[Entry], str | None] = lambda _: None
     failures: type[Exception] = EngineError
     failed: str = " does not race: "
@@ -49,7 +50,7 @@ class Course:
         left = self.until_seconds - self.execution.seconds
         return replace(self.racing, most_seconds=sum(r.seconds for r in self.rounds) + left)
 
-    def _round(self, step: NextRound) -> RacedRound:
+    def _round(self, step: NextRound[Entry]) -> RacedRound:
         for entry in step.entries:
             self.execution.check_deadline()
             if (reason := self.admit(entry)) is not None:

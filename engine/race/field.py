@@ -10,6 +10,7 @@ from statistics import fmean
 from ..results.intervals import Interval
 from ..results.speed_rounds import SpeedClaim, Stage
 from ..speed.claim import CLEARLY_FASTER
+from ..speed.ratios import Round
 from ..speed.rounds import BUSY_FRACTION, RUN_TO_RUN, RUN_TO_RUN_OF_STARTS
 
 Entry = tuple[str, ...]
@@ -34,6 +35,10 @@ class Field:
     def run_to_run(self) -> float:
         """The standard deviation of a ratio between starts, which blocks of starts that are held do not show."""
         return RUN_TO_RUN_OF_STARTS if self.shares_cores else RUN_TO_RUN
+
+    def read(self, rounds: Iterable[RacedRound]) -> list[Round[Entry]]:
+        """Read the rounds in which nothing failed."""
+        return [each.read(self.cores) for each in rounds if each.failed is None]
 
     def entry(self, changes: Iterable[str]) -> Entry | None:
         wanted = frozenset(changes)
@@ -71,29 +76,15 @@ class RacedRound:
     seconds: float
     failed: Entry | None = None
 
-    def logarithms(self) -> dict[Entry, float]:
-        return {each.entry: math.log(each.samples_per_second) for each in self.timed}
-
-    def computing(self) -> dict[Entry, float]:
-        """Return the logarithms by the time for which each entry had a core, where that is known."""
+    def read(self, cores: int) -> Round[Entry]:
         shares = ((each, each.computing_fraction) for each in self.timed)
-        return {each.entry: math.log(each.samples_per_second / share) for each, share in shares if share}
-
-    @property
-    def held(self) -> frozenset[Entry]:
-        return frozenset(each.entry for each in self.timed if each.was_held)
-
-    def disturbed(self, cores: int) -> frozenset[Entry]:
-        return frozenset(each.entry for each in self.timed if (each.others_cores or 0.0) > BUSY_FRACTION * cores)
-
-
-@dataclass(frozen=True, slots=True)
-class NextRound:
-    """Time one block or start of each of these entries next, in random order."""
-
-    stage: Stage
-    generation: int
-    entries: tuple[Entry, ...]
+        return Round(
+            {each.entry: math.log(each.samples_per_second) for each in self.timed},
+            {each.entry: math.log(each.samples_per_second / share) for each, share in shares if share},
+            frozenset(each.entry for each in self.timed if (each.others_cores or 0.0) > BUSY_FRACTION * cores),
+            frozenset(each.entry for each in self.timed if each.was_held),
+            self.seconds,
+        )
 
 
 @dataclass(frozen=True, slots=True)

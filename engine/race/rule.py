@@ -5,9 +5,7 @@ so where each runs in a new process, what differs from process to process lies i
 reported as it is. Blocks of starts that are held do not show how starts differ: then the interval is wider by
 `Field.run_to_run`, less so the more starts there were, and only gains of `LEAST_GAIN_OF_HELD` are excluded.
 
-A block counts as disturbed where other work used the machine's cores; before the evaluation also where it was
-`OUTLYING` slower than the fastest one of its entry in the same generation, because disturbances only slow down: that
-helps to choose, but would bias an interval. Disturbed blocks count only where too few others are left.
+`engine.speed.ratios` says which rounds count, `engine.speed.evaluation` when an evaluation ends, as of batch sizes.
 
 The race is a successive halving with intervals:
 
@@ -40,21 +38,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from ..results.intervals import ENOUGH_ROUNDS, Interval, interval
+from ..results.intervals import ENOUGH_ROUNDS, Interval
 from ..results.speed_rounds import SpeedClaim, Stage
 from ..results.stats import NOISE_FRACTION
 from ..speed.claim import CLEARLY_FASTER, claim_of, is_gain
-from ..speed.order import LEAST_GAIN, gain_beside_others, order_of
-from ..speed.selection import CLAIMABLE_HALF_WIDTH, LOOK_EVERY, interval_of_rounds
-from .field import NOTHING_TIMED, TODAY, Entry, Field, NextRound, RacedRound, RaceVerdict
+from ..speed.evaluation import CLAIMABLE_HALF_WIDTH, Evaluation
+from ..speed.order import LEAST_GAIN, gain_beside_others
+from ..speed.ratios import Ratios, Round, interval_of_rounds
+from ..speed.ratios import does_load_stay as does_load_of_rounds_stay
+from ..speed.rounds import NextRound
+from .field import NOTHING_TIMED, TODAY, Entry, Field, RacedRound, RaceVerdict
 
 GENERATIONS = 3
 FEWEST_ROUNDS, MOST_ROUNDS = 3, 12
 """The rounds of each generation that a change leads."""
 ROUNDS_TO_DROP = 4
 """The rounds after which a change that does not gain drops out: fewer do not show that it is not a gain of 3 %."""
-ENOUGH_QUIET = 3
-"""The undisturbed rounds of two entries beside which their disturbed ones do not count."""
 MOST_ROUNDS_EVALUATION = 24
 """Also of a generation that nothing leads: no evaluation follows it."""
 WORTH_ADDING = math.log(1.01)
@@ -64,15 +63,11 @@ AS_FAST = NOISE / 3
 """The logarithm of a ratio below which fewer changes are preferred to a faster combination."""
 LEAST_GAIN_OF_HELD = 1.1
 """Below it no gain is excluded by starts that are held: two starts of the same training may differ by as much."""
-OUTLYING = math.log(1.15)
-"""The logarithm of the ratio by which a disturbed block is slower than the fastest one of its entry."""
 _SLACK = (math.log(4), math.log(2))
 """The logarithm of the ratio by which an entry must be slower to drop out, after one round and after two."""
 
-Logarithms = dict[Entry, float]
 
-
-def decide(field: Field, rounds: Sequence[RacedRound]) -> NextRound | RaceVerdict:
+def decide(field: Field, rounds: Sequence[RacedRound]) -> NextRound[Entry] | RaceVerdict:
     race = _Race(field, rounds)
     entries: list[Entry] = [TODAY, *((change,) for change in field.changes)]
     leader, gains, tried = TODAY, dict[str, float](), set(entries)
@@ -81,7 +76,7 @@ def decide(field: Field, rounds: Sequence[RacedRound]) -> NextRound | RaceVerdic
         generation = race.generation(number, entries)
         generations.append(generation)
         if race.ends_selection(generation):
-            is_open = race.order(generation.leader, Stage.SELECTION) in (SpeedClaim.AHEAD, None)
+            is_open = race.order(generation.leader) in (SpeedClaim.AHEAD, None)
             leader = generation.leader if is_open else TODAY
             break
         if not generation.is_settled:
@@ -102,70 +97,26 @@ def decide(field: Field, rounds: Sequence[RacedRound]) -> NextRound | RaceVerdic
 
 
 def does_load_stay(field: Field, rounds: Sequence[RacedRound]) -> bool:
-    """Whether other work disturbed every block of the latest rounds on shared cores: it is expected to stay."""
-    latest = [r for r in rounds if r.failed is None][-FEWEST_ROUNDS:]
-    is_busy = all(len(r.disturbed(field.cores)) == len(r.timed) for r in latest)
-    return field.shares_cores and len(latest) == FEWEST_ROUNDS and is_busy
+    return field.shares_cores and does_load_of_rounds_stay(field.read(rounds))
 
 
 def ratio_of(entry: Entry, other: Entry, rounds: Sequence[RacedRound], field: Field) -> Interval | None:
     """Return how many times as fast `entry` was as `other`, by all rounds that timed both; None for too few rounds."""
-    known = _known([r for r in rounds if r.failed is None], field.cores)
-    ratios = _ratios(entry, other, known)
-    if len(ratios) < 2:
+    ratios = Ratios(field.read(rounds))
+    found = ratios.of(entry, other)
+    if len(found) < 2:
         return None
-    return interval_of_rounds(ratios).widened(_between_starts(entry, other, known, field.run_to_run)).exp()
+    return interval_of_rounds(found).widened(ratios.between_starts(entry, other, field.run_to_run)).exp()
 
 
 def known_ratio(entry: Entry, rounds: Sequence[RacedRound], field: Field) -> tuple[Interval | None, float | None]:
     """Return how many times as fast `entry` was as today's; few or disturbed rounds have a figure but no interval."""
-    both = [r for r in rounds if r.failed is None and {entry, TODAY} <= r.logarithms().keys()]
+    both = [each for each in field.read(rounds) if {entry, TODAY} <= each.clock.keys()]
     ratio = ratio_of(entry, TODAY, rounds, field)
     if ratio is None:  # a much slower entry drops out after its first round
-        return None, math.exp(both[0].logarithms()[entry] - both[0].logarithms()[TODAY]) if both else None
-    counted = [r for r in both if not field.shares_cores or not {entry, TODAY} & r.disturbed(field.cores)]
+        return None, math.exp(both[0].clock[entry] - both[0].clock[TODAY]) if both else None
+    counted = [each for each in both if not field.shares_cores or not {entry, TODAY} & each.disturbed]
     return (ratio, None) if len(counted) >= ENOUGH_ROUNDS else (None, ratio.value)
-
-
-class _Known:
-    """A round as its logarithms of samples a second, with the entries that other work disturbed, and the quiet ones."""
-
-    def __init__(self, each: RacedRound, cores: int, fastest: Logarithms, outlying: float) -> None:
-        self.logarithms, self.computing = each.logarithms(), each.computing()
-        self.disturbed, self.held = each.disturbed(cores), each.held
-        calm = frozenset(e for e, value in self.logarithms.items() if value > fastest[e] - outlying)
-        self.quiet = calm - self.disturbed
-
-
-def _known(rounds: Sequence[RacedRound], cores: int, outlying: float = OUTLYING) -> list[_Known]:
-    fastest: Logarithms = {}
-    for r in rounds:
-        for entry, value in r.logarithms().items():
-            fastest[entry] = max(value, fastest.get(entry, -math.inf))
-    return [_Known(each, cores, fastest, outlying) for each in rounds]
-
-
-def _ratios(entry: Entry, other: Entry, known: Sequence[_Known], enough: int = ENOUGH_QUIET) -> list[float]:
-    both = [k for k in known if {entry, other} <= k.logarithms.keys()]
-    quiet = [k for k in both if {entry, other} <= k.quiet]
-    if len(quiet) < enough and (computing := _computing(entry, other, both)):
-        return computing
-    return [k.logarithms[entry] - k.logarithms[other] for k in (quiet if len(quiet) >= enough else both)]
-
-
-def _computing(entry: Entry, other: Entry, known: Sequence[_Known]) -> list[float]:
-    """Return the ratios by the time for which each had a core; empty where other work disturbed none, or not known."""
-    pair = {entry, other}
-    if not any(pair & k.disturbed for k in known) or not all(pair <= k.computing.keys() for k in known):
-        return []
-    return [k.computing[entry] - k.computing[other] for k in known]
-
-
-def _between_starts(entry: Entry, other: Entry, known: Sequence[_Known], run_to_run: float) -> float:
-    """Return the standard deviation by which held starts differ, beyond what their rounds show."""
-    both = [k for k in known if {entry, other} <= k.logarithms.keys()]
-    starts = min(sum(each not in k.held for k in both) for each in (entry, other))
-    return run_to_run / math.sqrt(max(starts, 1)) if any({entry, other} & k.held for k in both) else 0.0
 
 
 def _least_gain(*, are_held: bool) -> float:
@@ -176,24 +127,21 @@ class _Generation:
     """The rounds of one generation, and the entries left after them."""
 
     def __init__(
-        self, number: int, entries: Sequence[Entry], rounds: Sequence[_Known], failed: set[Entry], field: Field
+        self, number: int, entries: Sequence[Entry], rounds: Sequence[Round[Entry]], failed: set[Entry], field: Field
     ) -> None:
-        self.number, self.rounds = number, rounds
+        self.number, self.rounds, self.ratios = number, rounds, Ratios(rounds)
         self.shares_cores, self.run_to_run = field.shares_cores, field.run_to_run
-        last = [e for e in entries if e in rounds[-1].logarithms] if rounds else entries
+        last = [e for e in entries if e in rounds[-1].clock] if rounds else entries
         self.left = [entry for entry in last if entry not in failed]
         self.left = [entry for entry in self.left if not self._is_out(entry)]
 
     @property
     def timed(self) -> set[Entry]:
-        return {entry for each in self.rounds for entry in each.logarithms}
-
-    def ratio(self, entry: Entry, other: Entry) -> Interval:
-        return interval(_ratios(entry, other, self.rounds))
+        return {entry for each in self.rounds for entry in each.clock}
 
     @property
     def best(self) -> Entry:
-        return max(self.left, key=lambda entry: (self.ratio(entry, self.left[0]).value, -len(entry)))
+        return max(self.left, key=lambda entry: (self.ratios.interval(entry, self.left[0]).value, -len(entry)))
 
     @property
     def rival(self) -> Entry:
@@ -203,7 +151,7 @@ class _Generation:
         count = len(self.rounds)
         if not count or entry in (TODAY, self.rival):
             return False
-        ratio = self.ratio(entry, self.rival)
+        ratio = self.ratios.interval(entry, self.rival)
         if count <= len(_SLACK):
             return ratio.high < -_SLACK[count - 1]
         if self.number == 0:
@@ -221,21 +169,22 @@ class _Generation:
             shown = all(self.excluded_gain(entry) is not None for entry in self.left if entry != TODAY)
             return shown or count >= MOST_ROUNDS_EVALUATION
         rival = self.rival
-        ratios = [self.ratio(entry, rival) for entry in self.left if entry != rival]
+        ratios = [self.ratios.interval(entry, rival) for entry in self.left if entry != rival]
         fine = all(each.half_width <= NOISE or (self.number == 0 and each.low > NOISE) for each in ratios)
         return fine or count >= MOST_ROUNDS
 
     def excluded_gain(self, entry: Entry) -> float | None:
         """Return the least gain that the rounds exclude for the entry; None where any gain is possible."""
-        if self.ratio(entry, TODAY).high < -_SLACK[-1]:
+        if self.ratios.interval(entry, TODAY).high < -_SLACK[-1]:
             return CLEARLY_FASTER
         pair = {entry, TODAY}
         counted = [each for each in self.rounds if not (self.shares_cores and pair & each.disturbed)]
-        ratios, deviation = _ratios(entry, TODAY, counted), _between_starts(entry, TODAY, self.rounds, self.run_to_run)
+        ratios = Ratios(counted).of(entry, TODAY)
         if len(ratios) >= FEWEST_ROUNDS:
+            deviation = self.ratios.between_starts(entry, TODAY, self.run_to_run)
             least = _least_gain(are_held=deviation > 0)
             return least if interval_of_rounds(ratios).widened(deviation).high < math.log(least) else None
-        computing = _computing(entry, TODAY, [each for each in self.rounds if pair <= each.logarithms.keys()])
+        computing = self.ratios.computing(entry, TODAY)
         is_known = self.shares_cores and len(computing) >= FEWEST_ROUNDS
         return LEAST_GAIN if is_known and gain_beside_others(computing).value < math.log(LEAST_GAIN) else None
 
@@ -243,13 +192,13 @@ class _Generation:
     def leader(self) -> Entry:
         """Return the entry with the fewest changes that is as fast as the fastest."""
         best = self.best
-        as_fast = [e for e in self.left if e == best or self.ratio(best, e).value <= AS_FAST]
-        return min(as_fast, key=lambda entry: (len(entry), self.ratio(best, entry).value))
+        as_fast = [e for e in self.left if e == best or self.ratios.interval(best, e).value <= AS_FAST]
+        return min(as_fast, key=lambda entry: (len(entry), self.ratios.interval(best, entry).value))
 
     @property
     def gains(self) -> dict[str, float]:
         """Return the changes that gain alone, the largest gain first."""
-        found = {entry[0]: self.ratio(entry, TODAY).value for entry in self.left if entry != TODAY}
+        found = {entry[0]: self.ratios.interval(entry, TODAY).value for entry in self.left if entry != TODAY}
         worth = [(change, gain) for change, gain in found.items() if gain > WORTH_ADDING]
         return dict(sorted(worth, key=lambda item: -item[1]))
 
@@ -268,20 +217,20 @@ class _Race:
 
     def generation(self, number: int, entries: Sequence[Entry]) -> _Generation:
         own = [r for r in self.selection if r.generation == number]
-        return _Generation(number, entries, _known(own, self.field.cores), self.failed, self.field)
+        return _Generation(number, entries, self.field.read(own), self.failed, self.field)
 
     def ends_selection(self, generation: _Generation) -> bool:
         """Whether other work leaves nothing to choose by: the rounds of the evaluation do not change that."""
         return bool(generation.rounds and generation.left) and does_load_stay(self.field, self.selection)
 
-    def order(self, leader: Entry, stage: Stage) -> SpeedClaim | None:
-        """Return what disturbed rounds show of a leader and today's training; None while more of them may show it."""
-        if leader == TODAY:
-            return SpeedClaim.NOTHING
-        both = [r for r in self.rounds if r.stage is stage and {TODAY, leader} <= r.logarithms().keys()]
-        clock = [r.logarithms()[leader] - r.logarithms()[TODAY] for r in both]
-        computing = [c[leader] - c[TODAY] for r in both if {TODAY, leader} <= (c := r.computing()).keys()]
-        return order_of(clock, computing if len(computing) == len(both) else None)
+    def evaluation(self, leader: Entry, stage: Stage = Stage.EVALUATION) -> Evaluation[Entry]:
+        read = self.field.read(r for r in self.rounds if r.stage is stage)
+        both = [each for each in read if {TODAY, leader} <= each.clock.keys()]
+        return Evaluation(both, self.field.shares_cores, self.field.run_to_run)
+
+    def order(self, leader: Entry) -> SpeedClaim | None:
+        """Return what the disturbed rounds of a selection show of its leader; None while more of them may show it."""
+        return self.evaluation(leader, Stage.SELECTION).order(leader, TODAY)
 
     def seconds_of(self, *entries: Entry) -> float:
         """Return how long a start of each takes, or a held one's block; a new combination as its longest part."""
@@ -304,60 +253,53 @@ class _Race:
         excluded = [generation.excluded_gain(entry) for generation, entry in tried]
         shown = [gain for gain in excluded if gain is not None]
         if len(shown) == len(excluded):
-            least = max([_least_gain(are_held=any(r.held for r in self.rounds)), *shown])
+            least = max([_least_gain(are_held=any(each.was_held for r in self.rounds for each in r.timed)), *shown])
             return RaceVerdict(TODAY, TODAY, SpeedClaim.NO_GAIN, None, 0, 0, least_gain=least)
-        quiet = sum(not r.disturbed(self.field.cores) for r in self.selection)
+        quiet = sum(not each.disturbed for each in self.field.read(self.selection))
         is_cut = not self.is_busy and not all(generation.is_settled for generation in generations)
         return RaceVerdict(TODAY, TODAY, SpeedClaim.NOTHING, None, len(self.selection), quiet, ended_early=is_cut)
 
     def excludes_gain_of_others(self, leader: Entry) -> bool:
-        known = _known(self.selection, self.field.cores)
-        others = {entry for each in known for entry in each.logarithms} - {TODAY, leader} - self.failed
-        return all(interval(_ratios(other, leader, known)).value < math.log(LEAST_GAIN) for other in others)
+        ratios = Ratios(self.field.read(self.selection))
+        others = {entry for each in ratios.rounds for entry in each.clock} - {TODAY, leader} - self.failed
+        return all(ratios.interval(other, leader).value < math.log(LEAST_GAIN) for other in others)
 
-    def evaluated(self, leader: Entry) -> NextRound | RaceVerdict:
-        own = [r for r in self.rounds if r.stage is Stage.EVALUATION and {TODAY, leader} <= r.logarithms().keys()]
-        quiet = sum(not r.disturbed(self.field.cores) for r in own)
-        known_rounds = _known(own, self.field.cores, outlying=math.inf)
-        ratios = _ratios(leader, TODAY, known_rounds, ENOUGH_ROUNDS)
-        is_shared = self.field.shares_cores and quiet < ENOUGH_ROUNDS
-        order = self.order(leader, Stage.EVALUATION) if is_shared else None
-        is_decided = self.is_busy and order is not None
-        is_over = self.spent + self.seconds_of(TODAY, leader) >= self.field.most_seconds
-        found = self._judged(leader, ratios, _between_starts(leader, TODAY, known_rounds, self.field.run_to_run), quiet)
-        if not is_over and not is_decided and not self._is_known(found, ratios, len(own), quiet):
+    def evaluated(self, leader: Entry) -> NextRound[Entry] | RaceVerdict:
+        own, pair = self.evaluation(leader), (leader, TODAY)
+        count, quiet, found = len(own.rounds), own.quiet_rounds, self._judged(leader, own)
+        order = own.order(*pair) if own.is_disturbed else None
+        more_starts_may_tell = found.least_gain == LEAST_GAIN_OF_HELD and found.claim is SpeedClaim.NOTHING
+        is_late = self.spent + self.seconds_of(TODAY, leader) >= self.field.most_seconds
+        if not own.is_over(
+            [pair],
+            order,
+            half_width=0.0 if more_starts_may_tell else NOISE,
+            waits=self.field.shares_cores and not self.is_busy,
+            is_late=is_late or count >= MOST_ROUNDS_EVALUATION,
+        ):
             return NextRound(Stage.EVALUATION, 0, (TODAY, leader))
         if order is SpeedClaim.AHEAD:
-            return RaceVerdict(leader, leader, SpeedClaim.AHEAD, None, len(own), quiet)
+            return RaceVerdict(leader, leader, SpeedClaim.AHEAD, None, count, quiet)
         if order is SpeedClaim.NO_GAIN and self.excludes_gain_of_others(leader):
-            return RaceVerdict(TODAY, leader, SpeedClaim.NO_GAIN, None, len(own), quiet, least_gain=LEAST_GAIN)
-        if is_decided or len(ratios) < ENOUGH_ROUNDS:
-            ended_early = not is_decided
-            return RaceVerdict(TODAY, leader, SpeedClaim.NOTHING, None, len(own), quiet, ended_early)
-        return replace(found, claim=SpeedClaim.NOTHING, chosen=TODAY) if is_shared else found
+            return RaceVerdict(TODAY, leader, SpeedClaim.NO_GAIN, None, count, quiet, least_gain=LEAST_GAIN)
+        is_decided = self.is_busy and order is not None
+        if is_decided or found.gain is None:
+            return RaceVerdict(TODAY, leader, SpeedClaim.NOTHING, None, count, quiet, ended_early=not is_decided)
+        return replace(found, claim=SpeedClaim.NOTHING, chosen=TODAY) if own.is_disturbed else found
 
-    def _judged(self, leader: Entry, ratios: Sequence[float], deviation: float, quiet: int) -> RaceVerdict:
-        """Return what rounds show of a leader that nothing disturbed; starts that are held differ by `deviation`."""
-        if len(ratios) < ENOUGH_ROUNDS:
-            return RaceVerdict(TODAY, leader, SpeedClaim.NOTHING, None, len(ratios), quiet)
-        known = interval_of_rounds(ratios)
-        gain, least = known.widened(deviation).exp(), _least_gain(are_held=deviation > 0)
-        claim = claim_of(gain, is_narrow=known.half_width <= CLAIMABLE_HALF_WIDTH)
+    def _judged(self, leader: Entry, own: Evaluation[Entry]) -> RaceVerdict:
+        """Return what the rounds would show of a leader if nothing had disturbed them; without a gain: too few."""
+        count, quiet = len(own.ratios.of(leader, TODAY)), own.quiet_rounds
+        if count < ENOUGH_ROUNDS:
+            return RaceVerdict(TODAY, leader, SpeedClaim.NOTHING, None, count, quiet)
+        gain, least = own.gain(leader, TODAY), _least_gain(are_held=own.deviation(leader, TODAY) > 0)
+        claim = claim_of(gain, is_narrow=own.ratio(leader, TODAY).half_width <= CLAIMABLE_HALF_WIDTH)
         figure = gain.value if claim is SpeedClaim.FIGURE else None
         is_chosen = claim is not SpeedClaim.NOTHING and is_gain(figure, gain.low)
         if not is_chosen:
             claim = SpeedClaim.NO_GAIN if gain.high <= least else SpeedClaim.NOTHING
         chosen = leader if is_chosen else TODAY
-        return RaceVerdict(chosen, leader, claim, gain, len(ratios), quiet, least_gain=least)
-
-    def _is_known(self, found: RaceVerdict, ratios: Sequence[float], count: int, quiet: int) -> bool:
-        if count >= MOST_ROUNDS_EVALUATION:
-            return True
-        if count < ENOUGH_ROUNDS or count % LOOK_EVERY or (self.field.shares_cores and quiet < ENOUGH_ROUNDS):
-            return False
-        if found.least_gain == LEAST_GAIN_OF_HELD and found.claim is SpeedClaim.NOTHING:
-            return False  # more starts may tell
-        return interval_of_rounds(ratios).half_width <= NOISE
+        return RaceVerdict(chosen, leader, claim, gain, count, quiet, least_gain=least)
 
 
 def _grown(field: Field, leader: Entry, gains: dict[str, float], generation: int) -> list[Entry]:

@@ -87,11 +87,10 @@ class SpeedRound:
     def speeds(self) -> Speeds:
         return {b.batch_size: math.log(b.samples_per_second) for b in sorted(self.blocks, key=lambda b: b.batch_size)}
 
-    def computing_speeds(self) -> Speeds | None:
-        """Return the speeds by the time for which each training had a core; None where that is not known of all."""
-        shares = {b.batch_size: b.computing_fraction for b in self.blocks}
-        known = {size: math.log(share) for size, share in shares.items() if share is not None}
-        return {s: v - known[s] for s, v in self.speeds().items()} if len(known) == len(self.blocks) else None
+    def computing_speeds(self) -> Speeds:
+        """Return the speeds by the time for which each training had a core, where that is known."""
+        shares = ((b, b.computing_fraction) for b in self.blocks)
+        return {b.batch_size: math.log(b.samples_per_second / share) for b, share in shares if share}
 
     @property
     def others_cores(self) -> float | None:

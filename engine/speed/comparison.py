@@ -21,7 +21,7 @@ from ..results.result import Outcome, Point, Probe, Purpose
 from ..results.speed_rounds import ComparedSizes, SpeedBlock, SpeedClaim, SpeedRound
 from .claim import describe_bounds
 from .outlook import outlook
-from .rounds import EXTRA_SECONDS, Candidates, RunRound, describe_busy_rounds, describe_notable_others
+from .rounds import EXTRA_SECONDS, Candidates, NextRound, describe_busy_rounds, describe_notable_others
 from .selection import BLOCK_SECONDS, SpeedVerdict, decide, verdict_of
 
 
@@ -125,7 +125,7 @@ class SpeedComparison:
     def run(self) -> Comparison:
         """Time rounds until there is a verdict, or no time for another round: `run_block` may raise TimeIsUp."""
         try:
-            while isinstance(step := decide(self.candidates, self.rounds), RunRound):
+            while isinstance(step := decide(self.candidates, self.rounds), NextRound):
                 self._say(step)
                 self._run_round(step)
         except TimeIsUp:
@@ -137,7 +137,7 @@ class SpeedComparison:
     def seconds(self) -> float:
         return time.monotonic() - self.started
 
-    def _say(self, step: RunRound) -> None:
+    def _say(self, step: NextRound[int]) -> None:
         spent, expected = self.seconds, self.expected_seconds
         if self.rounds and spent + self.rounds[-1].seconds > self.most_seconds:
             raise TimeIsUp
@@ -150,7 +150,7 @@ class SpeedComparison:
             {
                 "stage": step.stage,
                 "round": len(self.rounds) + 1,
-                "batch_sizes": list(step.sizes),
+                "batch_sizes": list(step.entries),
                 "seconds_spent": round(spent, 1),
                 "seconds_left_at_most": round(at_most, 1),
                 "rounds_expected": len(self.rounds) + max(ahead.rounds, 1) if ahead else None,
@@ -158,10 +158,10 @@ class SpeedComparison:
             }
         )
 
-    def _run_round(self, step: RunRound) -> None:
+    def _run_round(self, step: NextRound[int]) -> None:
         """Run one block of each size. A size whose block cannot be run ends the round: the others go on without it."""
         blocks, seconds, left_out = [], 0.0, None
-        for size in self.rng.sample(step.sizes, len(step.sizes)):
+        for size in self.rng.sample(step.entries, len(step.entries)):
             block = self.run_block(size, BLOCK_SECONDS[step.stage])
             if block.outcome is not Outcome.FITS:
                 left_out = size

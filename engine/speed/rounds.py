@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Generic
 
 from ..results.intervals import ENOUGH_ROUNDS
 from ..results.speed_rounds import SpeedRound, Stage
+from .ratios import E, Round
 
 RUN_TO_RUN = 0.035
 """The standard deviation between runs on an idle machine, of the logarithm of a speed and of a ratio of two, beyond
@@ -65,8 +67,10 @@ class Candidates:
     extra_seconds: float = EXTRA_SECONDS
     run_to_run: float = RUN_TO_RUN
 
-    def is_disturbed(self, each: SpeedRound) -> bool:
-        return (each.others_cores or 0.0) > self.busy_fraction * self.cores
+    def read(self, each: SpeedRound) -> Round[int]:
+        busy = {b.batch_size for b in each.blocks if (b.others_cores or 0.0) > self.busy_fraction * self.cores}
+        held = frozenset(b.batch_size for b in each.blocks if b.was_held)
+        return Round(each.speeds(), each.computing_speeds(), frozenset(busy), held, each.seconds)
 
     def without(self, size: int) -> Candidates:
         """Return what is left to compare where a size cannot be timed together with the others."""
@@ -77,8 +81,9 @@ class Candidates:
 
 
 @dataclass(frozen=True, slots=True)
-class RunRound:
-    """Run a round of these sizes next."""
+class NextRound(Generic[E]):
+    """Time one block or start of each of these entries next, in random order."""
 
     stage: Stage
-    sizes: tuple[int, ...]
+    generation: int
+    entries: tuple[E, ...]

@@ -17,9 +17,8 @@ Rounds of one process do not show how runs differ. So the reported intervals are
 
 On an idle machine the fewest rounds suffice. With other work on it further rounds are run, for a bounded time;
 if the interval is too wide for a figure even then, `claim` decides what its ends still show. On a CPU, rounds that
-other work disturbed show no factor: they choose by the time for which each training had a core, where that is known,
-and show the order by `order` at most. Where quiet ones are not to be expected any more, the comparison ends as soon as
-that is shown or cannot be.
+other work disturbed show no factor, but by `order` at most the order. Where quiet ones are not to be expected any more,
+the comparison ends as soon as that is shown or cannot be.
 
 Another size than today's is recommended only where it is shown to be a gain.
 """
@@ -30,15 +29,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import takewhile
-from statistics import fmean, median, quantiles
 
 from ..results.intervals import ENOUGH_ROUNDS, Interval, interval
-from ..results.speed_rounds import ComparedSizes, SpeedClaim, SpeedRound, Speeds, Stage
+from ..results.speed_rounds import ComparedSizes, SpeedClaim, SpeedRound, Stage
 from ..results.stats import NOISE_FRACTION
 from .claim import claim_of, is_gain
-from .order import gain_beside_others, order_of
-from .rounds import Candidates, RunRound
+from .evaluation import CLAIMABLE_HALF_WIDTH, FEWEST_DISTURBED, Evaluation
+from .order import gain_beside_others
+from .ratios import Ratios, Round, does_load_stay
+from .rounds import Candidates, NextRound
 
 RECOMMENDED_WITHIN = NOISE_FRACTION  # the smallest batch within this share of the fastest is recommended
 BLOCK_SECONDS = {Stage.SELECTION: 0.2, Stage.EVALUATION: 0.4}
@@ -46,9 +45,6 @@ SELECTION_ROUNDS = 3
 EVALUATION_ROUNDS = ENOUGH_ROUNDS
 HALF_WIDTH = NOISE_FRACTION  # half width of a log ratio's interval at which the evaluation ends early
 FINE_HALF_WIDTH = 0.02  # half width at which the selection ends, although a size may still lie on both sides of the 3 %
-MEASURABLE_SPREAD = 1.10  # upper end over lower end of a ratio's interval; beyond it no figure is claimed
-CLAIMABLE_HALF_WIDTH = math.log(MEASURABLE_SPREAD) / 2
-AGREEING_SPREAD = 1.25  # upper over lower quartile of the rounds' ratios; beyond it the rounds contradict each other
 CHOOSING_SHARE = 25 / 60
 """Share of the extra seconds that the selection may take."""
 PATIENT_SHARE = 1 / 4
@@ -56,8 +52,6 @@ PATIENT_SHARE = 1 / 4
 QUIET_SHARE = 1 / 3
 """Share that the evaluation spends at most on waiting for rounds without other work. Where none of any stage was quiet
 for as long, none is waited for."""
-FEWEST_DISTURBED = 2  # rounds of the evaluation, where it ends because other work stays
-LOOK_EVERY = 3  # rounds between two looks at the interval: each look is a chance to stop by accident
 
 _TOLERANCE = -math.log1p(-RECOMMENDED_WITHIN)
 _SLACK = (math.log(4), math.log(1.6), math.log(1.15))  # log ratio by which a size must be slower to drop out, by round
@@ -83,98 +77,6 @@ class SpeedVerdict:
     quiet_rounds: int
 
 
-def decide(candidates: Candidates, rounds: Sequence[SpeedRound]) -> RunRound | SpeedVerdict | None:
-    """Decide on the next round, or on the verdict, from all rounds so far; None where no size is left to compare."""
-    candidates, counted = _without_left_out(candidates, rounds)
-    if not candidates.sizes:
-        return None
-    selected = _select(candidates, counted)
-    if selected.choice is None:
-        return RunRound(Stage.SELECTION, tuple(selected.remaining))
-    evaluation = _evaluated(selected.choice, counted)
-    stays = does_load_stay(selected.candidates, counted)
-    if _is_evaluated(selected.choice, evaluation, selected.candidates, selected.extra_seconds, stays=stays):
-        return _verdict(selected.choice, selected.speeds, evaluation, selected.candidates)
-    return RunRound(Stage.EVALUATION, selected.choice.evaluated)
-
-
-def verdict_of(candidates: Candidates, rounds: Sequence[SpeedRound]) -> SpeedVerdict | None:
-    """Return the verdict of the last rounds; None where they are too few for any."""
-    candidates, counted = _without_left_out(candidates, rounds)
-    if not candidates.sizes or (choice := (selected := _select(candidates, counted, is_over=True)).choice) is None:
-        return None
-    evaluation = _evaluated(choice, counted)
-    is_order = len(evaluation) >= FEWEST_DISTURBED and _is_disturbed(evaluation, selected.candidates)
-    if len(evaluation) < EVALUATION_ROUNDS and not (is_order and choice.order(evaluation) is not None):
-        return None
-    return _verdict(choice, selected.speeds, evaluation, selected.candidates)
-
-
-def _without_left_out(candidates: Candidates, rounds: Sequence[SpeedRound]) -> tuple[Candidates, list[SpeedRound]]:
-    gone = [r.left_out for r in rounds if r.left_out is not None]
-    if not gone:
-        return candidates, list(rounds)
-    candidates = reduce(Candidates.without, gone, candidates)
-    whole = [r for r in rounds if r.left_out is None]
-    counted = [replace(r, blocks=tuple(b for b in r.blocks if b.batch_size not in gone)) for r in whole]
-    return candidates, [r for r in counted if r.blocks]
-
-
-@dataclass(frozen=True, slots=True)
-class _Selected:
-    """What the rounds of the selection decided: `choice`, or the next round of what remains."""
-
-    candidates: Candidates
-    speeds: list[Speeds]
-    remaining: list[int]
-    extra_seconds: float
-    choice: _Choice | None
-
-
-def _select(candidates: Candidates, rounds: Sequence[SpeedRound], *, is_over: bool = False) -> _Selected:
-    selection = [r for r in rounds if r.stage is Stage.SELECTION]
-    known = {s: math.log(speed) for s, speed in candidates.by_start.items() if s in candidates.sizes}
-    if selection and _counts_computing(selection[0], candidates):
-        known = {}  # `by_start` is by the clock
-    speeds = [_speeds(r, candidates) for r in selection]
-    if known:
-        speeds.insert(0, known)
-    remaining = _remaining(candidates, speeds)
-    if not candidates.with_reserve & {*remaining}:  # the last one with reserve was left out
-        candidates = replace(candidates, with_reserve=frozenset(remaining[:1]))
-    extra = _extra_seconds(selection, SELECTION_ROUNDS - bool(known))
-    is_long = extra > CHOOSING_SHARE * candidates.extra_seconds
-    is_over = is_over or is_long or does_load_stay(candidates, selection)
-    choice = _choice(candidates, remaining, speeds, is_over=is_over)
-    return _Selected(candidates, speeds, remaining, extra, choice)
-
-
-def _evaluated(choice: _Choice, rounds: Sequence[SpeedRound]) -> list[SpeedRound]:
-    """Return the rounds of what was chosen: an earlier choice was another one if a size was left out since."""
-    wanted = {*choice.evaluated}
-    return [r for r in rounds if r.stage is Stage.EVALUATION and {b.batch_size for b in r.blocks} >= wanted]
-
-
-def _counts_computing(each: SpeedRound, candidates: Candidates) -> bool:
-    return candidates.shares_cores and candidates.is_disturbed(each) and each.computing_speeds() is not None
-
-
-def _speeds(each: SpeedRound, candidates: Candidates) -> Speeds:
-    """Return the speeds to choose by: where other work shares the cores, by the time that each training had one."""
-    return (each.computing_speeds() if _counts_computing(each, candidates) else None) or each.speeds()
-
-
-def _computing_speeds(rounds: Sequence[SpeedRound]) -> list[Speeds]:
-    """Return the speeds by the time that each training had a core; empty where a round lacks that time."""
-    known = [each for r in rounds if (each := r.computing_speeds()) is not None]
-    return known if len(known) == len(rounds) else []
-
-
-def _is_disturbed(rounds: Sequence[SpeedRound], candidates: Candidates) -> bool:
-    """Whether too few rounds were quiet, on cores that other work uses, to show a factor."""
-    return candidates.shares_cores and sum(not candidates.is_disturbed(r) for r in rounds) < EVALUATION_ROUNDS
-
-
 @dataclass(frozen=True, slots=True)
 class _Choice:
     """The sizes that the selection names, and today's."""
@@ -192,118 +94,170 @@ class _Choice:
         """The size compared with today's: the recommended one, or where that is today's, the fastest."""
         return self.fastest if self.recommended == self.current else self.recommended
 
-    def order(self, rounds: Sequence[SpeedRound]) -> SpeedClaim | None:
-        """Return what disturbed rounds show of the rival and today's size; None while more of them may show it."""
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """What the answer rests on: the recommended size beside today's and beside the fastest."""
+        return [(self.recommended, size) for size in self.evaluated if size != self.recommended]
+
+    def order(self, evaluation: Evaluation[int]) -> SpeedClaim | None:
         if self.current is None:
             return SpeedClaim.NOTHING
-        computing = _computing_speeds(rounds)
-        if self.rival == self.current:
-            return SpeedClaim.NO_GAIN if computing else SpeedClaim.NOTHING
-        claim = order_of(self.gains([r.speeds() for r in rounds]), self.gains(computing) if computing else None)
+        claim = evaluation.order(self.rival, self.current)
         is_contradiction = claim is SpeedClaim.AHEAD and self.recommended == self.current
         return SpeedClaim.NOTHING if is_contradiction else claim
 
-    def gains(self, rounds: Sequence[Speeds]) -> list[float]:
-        assert self.current is not None
-        return [each[self.rival] - each[self.current] for each in rounds]
 
-    def ratios(self, rounds: Sequence[Speeds]) -> dict[int, Interval]:
-        """Return the ratios that the answer rests on: the recommended size against today's and against the fastest."""
-        return {s: _compared(self.recommended, s, rounds) for s in self.evaluated if s != self.recommended}
+def decide(candidates: Candidates, rounds: Sequence[SpeedRound]) -> NextRound[int] | SpeedVerdict | None:
+    """Decide on the next round, or on the verdict, from all rounds so far; None where no size is left to compare."""
+    candidates, counted = _without_left_out(candidates, rounds)
+    if not candidates.sizes:
+        return None
+    selected = _select(candidates, counted)
+    if selected.choice is None:
+        return NextRound(Stage.SELECTION, 0, tuple(selected.remaining))
+    evaluation = selected.evaluation(counted)
+    if _is_evaluated(selected, evaluation, [candidates.read(r) for r in counted]):
+        return _verdict(selected.choice, selected.ratios, evaluation, selected.candidates)
+    return NextRound(Stage.EVALUATION, 0, selected.choice.evaluated)
 
 
-def _remaining(candidates: Candidates, rounds: Sequence[Speeds]) -> list[int]:
-    if not rounds:
+def verdict_of(candidates: Candidates, rounds: Sequence[SpeedRound]) -> SpeedVerdict | None:
+    """Return the verdict of the last rounds; None where they are too few for any."""
+    candidates, counted = _without_left_out(candidates, rounds)
+    if not candidates.sizes or (selected := _select(candidates, counted, is_over=True)).choice is None:
+        return None
+    evaluation = selected.evaluation(counted)
+    count = len(evaluation.rounds)
+    is_order = count >= FEWEST_DISTURBED and evaluation.is_disturbed and selected.choice.order(evaluation) is not None
+    if count < EVALUATION_ROUNDS and not is_order:
+        return None
+    return _verdict(selected.choice, selected.ratios, evaluation, selected.candidates)
+
+
+def _without_left_out(candidates: Candidates, rounds: Sequence[SpeedRound]) -> tuple[Candidates, list[SpeedRound]]:
+    gone = [r.left_out for r in rounds if r.left_out is not None]
+    if not gone:
+        return candidates, list(rounds)
+    candidates = reduce(Candidates.without, gone, candidates)
+    whole = [r for r in rounds if r.left_out is None]
+    counted = [replace(r, blocks=tuple(b for b in r.blocks if b.batch_size not in gone)) for r in whole]
+    return candidates, [r for r in counted if r.blocks]
+
+
+@dataclass(frozen=True, slots=True)
+class _Selected:
+    """What the rounds of the selection decided: `choice`, or the next round of what remains."""
+
+    candidates: Candidates
+    ratios: Ratios[int]
+    remaining: list[int]
+    extra_seconds: float
+    choice: _Choice | None
+
+    def evaluation(self, rounds: Sequence[SpeedRound]) -> Evaluation[int]:
+        """Return the rounds of what was chosen: an earlier choice was another one if a size was left out since."""
+        wanted = set() if self.choice is None else {*self.choice.evaluated}
+        own = [r for r in rounds if r.stage is Stage.EVALUATION and {b.batch_size for b in r.blocks} >= wanted]
+        read = [self.candidates.read(r) for r in own]
+        return Evaluation(read, self.candidates.shares_cores, self.candidates.run_to_run)
+
+
+def _select(candidates: Candidates, rounds: Sequence[SpeedRound], *, is_over: bool = False) -> _Selected:
+    selection = [candidates.read(r) for r in rounds if r.stage is Stage.SELECTION]
+    by_start = {size: math.log(speed) for size, speed in candidates.by_start.items() if size in candidates.sizes}
+    first = selection[:1]
+    if candidates.shares_cores and any(each.disturbed and each.computing for each in first):
+        by_start = {}  # is by the clock
+    ratios = Ratios([*([Round(by_start, {})] if by_start else ()), *selection])
+    remaining = _remaining(candidates, ratios)
+    if not candidates.with_reserve & {*remaining}:  # the last one with reserve was left out
+        candidates = replace(candidates, with_reserve=frozenset(remaining[:1]))
+    extra = _extra_seconds(selection, SELECTION_ROUNDS - bool(by_start))
+    is_over = is_over or extra > CHOOSING_SHARE * candidates.extra_seconds or _stays(candidates, selection)
+    return _Selected(candidates, ratios, remaining, extra, _choice(candidates, remaining, ratios, is_over=is_over))
+
+
+def _remaining(candidates: Candidates, ratios: Ratios[int]) -> list[int]:
+    count = len(ratios.rounds)
+    if not count:
         return sorted(candidates.sizes)
-    sizes, count = list(rounds[-1]), len(rounds)
+    sizes = sorted(ratios.rounds[-1].clock)
     limit = -_TOLERANCE - (_SLACK[count - 1] if count <= len(_SLACK) else 0.0)
     keepers = [s for s in sizes if s in candidates.with_reserve]
 
     def is_clearly_slower(size: int) -> bool:
         rivals = keepers if size in candidates.with_reserve else sizes
-        return any(_ratio(size, rival, rounds).high < limit for rival in rivals)
+        return any(ratios.interval(size, rival).high < limit for rival in rivals)
 
     return [s for s in sizes if not is_clearly_slower(s)]
 
 
-def _choice(
-    candidates: Candidates, remaining: Sequence[int], rounds: Sequence[Speeds], *, is_over: bool
-) -> _Choice | None:
+def _choice(candidates: Candidates, remaining: Sequence[int], ratios: Ratios[int], *, is_over: bool) -> _Choice | None:
     """Return what the selection decided; None while it goes on."""
     keepers = [s for s in remaining if s in candidates.with_reserve]
     if len(remaining) == 1:
         return _Choice(keepers[0], keepers[0], candidates.current)
-    if len(rounds) < SELECTION_ROUNDS:
+    if len(ratios.rounds) < SELECTION_ROUNDS:
         return None
-    best = _highest(keepers, rounds)
-    shown = next((s for s in keepers if all(_ratio(s, r, rounds).low >= -_TOLERANCE for r in keepers)), None)
+    best = _fastest(keepers, ratios)
+    to_keepers = {size: [ratios.interval(size, rival) for rival in keepers] for size in keepers}
+    shown = next((s for s in keepers if all(each.low >= -_TOLERANCE for each in to_keepers[s])), None)
     undecided = [s for s in keepers if shown is None or s < shown]
-    is_settled = all(_ratio(s, best, rounds).half_width <= FINE_HALF_WIDTH for s in undecided)
-    if not is_settled and not is_over:
+    if not is_over and any(ratios.interval(s, best).half_width > FINE_HALF_WIDTH for s in undecided):
         return None
     recommended = best if shown is None else shown
-    highest = _highest(remaining, rounds)
-    as_fast = (s for s in remaining if s >= recommended and _ratio(s, highest, rounds).high >= 0)
+    highest = _fastest(remaining, ratios)
+    as_fast = (s for s in remaining if s >= recommended and ratios.interval(s, highest).high >= 0)
     return _Choice(recommended, next(as_fast, highest), candidates.current)
 
 
-def _highest(sizes: Sequence[int], rounds: Sequence[Speeds]) -> int:
-    """Return the size with the highest throughput, relative to each round's own mean; the smaller of equals."""
-    means = [fmean(speeds[s] for s in sizes) for speeds in rounds]
-    height = {s: median(speeds[s] - mean for speeds, mean in zip(rounds, means, strict=True)) for s in sizes}
-    return max(sizes, key=lambda s: (height[s], -s))
+def _fastest(sizes: Sequence[int], ratios: Ratios[int]) -> int:
+    """Return the size with the highest throughput; the smaller of equals."""
+    return max(sizes, key=lambda size: (ratios.interval(size, sizes[0]).value, -size))
 
 
-def does_load_stay(candidates: Candidates, rounds: Sequence[SpeedRound]) -> bool:
-    """Whether other work has disturbed all latest rounds for so long, on shared cores, that none is expected to end."""
-    disturbed = takewhile(candidates.is_disturbed, reversed(rounds))
-    return candidates.shares_cores and sum(r.seconds for r in disturbed) > QUIET_SHARE * candidates.extra_seconds
+def _stays(candidates: Candidates, rounds: Sequence[Round[int]]) -> bool:
+    patience = QUIET_SHARE * candidates.extra_seconds
+    return candidates.shares_cores and does_load_stay(rounds, longer_than_seconds=patience, fewest_rounds=1)
 
 
-def _is_evaluated(
-    choice: _Choice, rounds: Sequence[SpeedRound], candidates: Candidates, extra_of_selection: float, *, stays: bool
-) -> bool:
-    extra, patience = _extra_seconds(rounds, EVALUATION_ROUNDS), QUIET_SHARE * candidates.extra_seconds
-    if _is_disturbed(rounds, candidates) and (stays or extra > patience):
-        is_decided = len(rounds) >= FEWEST_DISTURBED and choice.order(rounds) is not None
-        return is_decided or (len(rounds) >= FEWEST_DISTURBED and extra_of_selection + extra > candidates.extra_seconds)
-    if len(rounds) < EVALUATION_ROUNDS:
-        return False
-    if extra_of_selection + extra + rounds[-1].seconds > candidates.extra_seconds:
-        return True
-    is_few = sum(not candidates.is_disturbed(r) for r in rounds) < EVALUATION_ROUNDS
-    if (is_few and extra <= patience) or len(rounds) % LOOK_EVERY:
-        return False
-    is_patient = extra_of_selection + extra <= PATIENT_SHARE * candidates.extra_seconds
-    half_width = HALF_WIDTH if is_patient else CLAIMABLE_HALF_WIDTH
-    return all(ratio.half_width <= half_width for ratio in choice.ratios(_used(rounds, candidates)).values())
+def _is_evaluated(selected: _Selected, evaluation: Evaluation[int], rounds: Sequence[Round[int]]) -> bool:
+    candidates, choice = selected.candidates, selected.choice
+    assert choice is not None
+    extra = _extra_seconds(evaluation.rounds, EVALUATION_ROUNDS)
+    spent, most = selected.extra_seconds + extra, candidates.extra_seconds
+    waits = extra <= QUIET_SHARE * most and not _stays(candidates, rounds)
+    is_whole = len(evaluation.rounds) >= EVALUATION_ROUNDS
+    return evaluation.is_over(
+        choice.pairs,
+        choice.order(evaluation),
+        half_width=HALF_WIDTH if spent <= PATIENT_SHARE * most else CLAIMABLE_HALF_WIDTH,
+        waits=waits,
+        is_late=is_whole and spent + evaluation.rounds[-1].seconds > most,
+    )
 
 
 def _verdict(
-    choice: _Choice, selection: Sequence[Speeds], rounds: Sequence[SpeedRound], candidates: Candidates
+    choice: _Choice, selection: Ratios[int], evaluation: Evaluation[int], candidates: Candidates
 ) -> SpeedVerdict:
-    used = _used(rounds, candidates)
-    deviation = candidates.run_to_run if any(b.was_held for r in rounds for b in r.blocks) else 0.0
-    widest = max(choice.ratios(used).items(), key=lambda item: item[1].half_width, default=None)
-    compared = None if widest is None else _sizes(choice.recommended, widest[0], widest[1].widened(deviation).exp())
-    is_narrow = widest is None or widest[1].half_width <= CLAIMABLE_HALF_WIDTH
-    claim, gain = SpeedClaim.FIGURE if is_narrow else SpeedClaim.NOTHING, None
+    ratios = {pair: evaluation.ratio(*pair) for pair in choice.pairs}
+    decisive, gain = max(ratios, key=lambda pair: ratios[pair].half_width, default=None), None
+    is_narrow = decisive is None or ratios[decisive].half_width <= CLAIMABLE_HALF_WIDTH
+    claim = SpeedClaim.FIGURE if is_narrow else SpeedClaim.NOTHING
     if choice.current is not None and choice.rival != choice.current:
-        gain = _compared(choice.rival, choice.current, used).widened(deviation).exp()
+        gain = evaluation.gain(choice.rival, choice.current)
         claim = claim_of(gain, is_narrow=is_narrow)
         if claim is not SpeedClaim.FIGURE or candidates.shares_cores:
-            compared = _sizes(choice.rival, choice.current, gain)
-    if _is_disturbed(rounds, candidates):
-        claim = choice.order(rounds) or SpeedClaim.NOTHING
-        if claim is SpeedClaim.NO_GAIN:
-            gain = None  # the gain is by the clock
-            if choice.current is not None and choice.rival != choice.current:
-                bounds = gain_beside_others(choice.gains(_computing_speeds(rounds))).exp()
-                compared = _sizes(choice.rival, choice.current, bounds)
+            decisive = (choice.rival, choice.current)
+    bounds = None if decisive is None else evaluation.gain(*decisive)
+    if evaluation.is_disturbed:
+        claim = choice.order(evaluation) or SpeedClaim.NOTHING
+        if claim is SpeedClaim.NO_GAIN and decisive is not None:
+            bounds, gain = gain_beside_others(evaluation.ratios.computing(*decisive)).exp(), None
     elif claim in _contradicting(choice, candidates):
         claim = SpeedClaim.NOTHING
     recommended, speedup = _advice(choice, claim, gain)
-    speeds = _samples_per_second(choice, used, deviation)
+    speeds = _samples_per_second(choice, evaluation)
     return SpeedVerdict(
         claim=claim,
         recommended=recommended,
@@ -311,14 +265,10 @@ def _verdict(
         speedup=speedup,
         speeds=speeds,
         rough=_rough(choice, speeds[choice.recommended].value, selection),
-        compared=compared,
-        rounds=len(used),
-        quiet_rounds=sum(not candidates.is_disturbed(r) for r in rounds),
+        compared=None if decisive is None or bounds is None else ComparedSizes(*decisive, bounds.low, bounds.high),
+        rounds=len(_counted(evaluation)),
+        quiet_rounds=evaluation.quiet_rounds,
     )
-
-
-def _sizes(size: int, other: int, ratio: Interval) -> ComparedSizes:
-    return ComparedSizes(size, other, ratio.low, ratio.high)
 
 
 def _contradicting(choice: _Choice, candidates: Candidates) -> tuple[SpeedClaim, ...]:
@@ -341,47 +291,27 @@ def _advice(choice: _Choice, claim: SpeedClaim, gain: Interval | None) -> tuple[
     return choice.current, Interval(1.0, 1.0, 1.0)
 
 
-def _used(rounds: Sequence[SpeedRound], candidates: Candidates) -> list[Speeds]:
-    quiet = [r for r in rounds if not candidates.is_disturbed(r)]
-    return [r.speeds() for r in (quiet if len(quiet) >= EVALUATION_ROUNDS else rounds)]
+def _counted(evaluation: Evaluation[int]) -> Sequence[Round[int]]:
+    quiet = [each for each in evaluation.rounds if not each.disturbed]
+    return quiet if len(quiet) >= EVALUATION_ROUNDS else evaluation.rounds
 
 
-def _samples_per_second(choice: _Choice, rounds: Sequence[Speeds], deviation: float) -> dict[int, Interval]:
-    reference = choice.current or choice.recommended
-    level = interval([speeds[reference] for speeds in rounds]).value
+def _samples_per_second(choice: _Choice, evaluation: Evaluation[int]) -> dict[int, Interval]:
+    reference, rounds = choice.current or choice.recommended, _counted(evaluation)
+    level = interval([each.clock[reference] for each in rounds]).value
     found = {}
     for size in choice.evaluated:
-        own = interval([speeds[size] for speeds in rounds])
-        value = level + _ratio(size, reference, rounds).value
-        found[size] = Interval(min(own.low, value), value, max(own.high, value)).widened(deviation).exp()
+        own = interval([each.clock[size] for each in rounds])
+        value = level + evaluation.ratios.interval(size, reference).value
+        widened = Interval(min(own.low, value), value, max(own.high, value))
+        found[size] = widened.widened(evaluation.deviation(size, reference)).exp()
     return found
 
 
-def _rough(choice: _Choice, reference_speed: float, selection: Sequence[Speeds]) -> dict[int, float]:
-    found = {}
-    for size in {s for speeds in selection for s in speeds} - set(choice.evaluated):
-        ratios = [speeds[size] - speeds[choice.recommended] for speeds in selection if size in speeds]
-        found[size] = reference_speed * math.exp(median(ratios))
-    return found
+def _rough(choice: _Choice, reference_speed: float, selection: Ratios[int]) -> dict[int, float]:
+    sizes = {size for each in selection.rounds for size in each.clock} - {*choice.evaluated}
+    return {s: reference_speed * math.exp(selection.interval(s, choice.recommended).value) for s in sizes}
 
 
-def _ratio(size: int, other: int, rounds: Sequence[Speeds]) -> Interval:
-    """Return the logarithm of how many times as fast `size` is, with its interval."""
-    return interval([speeds[size] - speeds[other] for speeds in rounds])
-
-
-def _compared(size: int, other: int, rounds: Sequence[Speeds]) -> Interval:
-    return interval_of_rounds([speeds[size] - speeds[other] for speeds in rounds])
-
-
-def interval_of_rounds(logarithms: Sequence[float]) -> Interval:
-    """Compute the interval of the rounds' ratios, at least their middle half where they fall into two groups."""
-    ratio = interval(logarithms)
-    low, _, high = quantiles(logarithms, n=4)
-    if high - low <= math.log(AGREEING_SPREAD):
-        return ratio
-    return Interval(min(low, ratio.low), ratio.value, max(high, ratio.high))
-
-
-def _extra_seconds(rounds: Sequence[SpeedRound], fewest: int) -> float:
+def _extra_seconds(rounds: Sequence[Round[int]], fewest: int) -> float:
     return sum(r.seconds for r in rounds[fewest:])

@@ -13,12 +13,12 @@ from ...machine.scratch import scratch_folder
 from ...machine.watch import MachineWatch, tree_seconds
 from ...provenance.read import run_facts
 from ...race.course import Course
-from ...race.field import TODAY, Entry, Field, NextRound, RacedRound, Timed
+from ...race.field import TODAY, Entry, Field, RacedRound, Timed
 from ...race.numbers import Numbers, largest_difference
 from ...race.row import FAILED, VariantRow
 from ...results.intervals import ENOUGH_ROUNDS
 from ...results.speed_rounds import Stage
-from ...speed.rounds import describe_load
+from ...speed.rounds import NextRound, describe_load
 from ...text.units import format_bytes
 from ..devices import others_on_cards
 from ..file_changes import WrittenFiles
@@ -142,7 +142,7 @@ class _Faster:
         base, waiting, rounds = self.race.base, self.starts.waiting, list[RacedRound]()
         rounds_before = len(self.race.rounds_of_workers)
 
-        def begin(step: NextRound) -> Sequence[Entry]:
+        def begin(step: NextRound[Entry]) -> Sequence[Entry]:
             """Return the reverse of the order of the round before, so that a slow drift meets all alike."""
             number = rounds_before + len(rounds) + 1
             self.execution.emit_event("timing", stage=step.stage, round=number, batch_sizes=[])
@@ -151,11 +151,11 @@ class _Faster:
                 waiting.close()  # new starts, so that none has won by how its memory lies
             return step.entries[::-1] if len(rounds) % 2 else step.entries
 
-        def time(step: NextRound, entry: Entry) -> Timed:
+        def time(step: NextRound[Entry], entry: Entry) -> Timed:
             is_today = step.stage is Stage.EVALUATION and entry == TODAY
             return replace(self.starts.timed(() if is_today else (*base, *entry)), entry=entry)
 
-        def say(_: NextRound, timed: Sequence[Timed]) -> str:
+        def say(_: NextRound[Entry], timed: Sequence[Timed]) -> str:
             shown = ", ".join(f"{describe_entry(each.entry)} {each.samples_per_second:.1f}" for each in timed)
             return f"round {rounds_before + len(rounds) + 1}: {shown} samples/s"
 

@@ -7,7 +7,7 @@ import pytest
 
 from engine.results.speed_rounds import SpeedBlock, SpeedRound, Stage
 from engine.speed.outlook import outlook
-from engine.speed.rounds import Candidates, RunRound
+from engine.speed.rounds import Candidates, NextRound
 from engine.speed.selection import decide
 
 SIZES = (16, 32, 60)
@@ -18,8 +18,8 @@ CANDIDATES = Candidates(SIZES, current=16, with_reserve=frozenset(SIZES), cores=
 def comparison(noise: float, others_cores: float, seed: int) -> list[SpeedRound]:
     """Play a comparison on a machine with that noise of each block."""
     rng, rounds = random.Random(seed), list[SpeedRound]()
-    while isinstance(step := decide(CANDIDATES, rounds), RunRound):
-        blocks = [SpeedBlock(s, SECONDS[s] * rng.lognormvariate(0, noise), 0, 1, others_cores) for s in step.sizes]
+    while isinstance(step := decide(CANDIDATES, rounds), NextRound):
+        blocks = [SpeedBlock(s, SECONDS[s] * rng.lognormvariate(0, noise), 0, 1, others_cores) for s in step.entries]
         each = 0.25 if step.stage is Stage.SELECTION else 0.5
         rounds.append(SpeedRound(step.stage, each * len(blocks), tuple(blocks)))
     return rounds

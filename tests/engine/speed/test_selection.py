@@ -9,7 +9,7 @@ import pytest
 from engine.results.intervals import Interval
 from engine.results.speed_rounds import SpeedBlock, SpeedClaim, SpeedRound
 from engine.speed.order import CLEAR_ROUNDS, ROUNDS
-from engine.speed.rounds import EXTRA_SECONDS, Candidates, RunRound
+from engine.speed.rounds import EXTRA_SECONDS, Candidates, NextRound
 from engine.speed.selection import (
     BLOCK_SECONDS,
     EVALUATION_ROUNDS,
@@ -37,9 +37,9 @@ def compare(
 ) -> tuple[SpeedVerdict, list[SpeedRound]]:
     candidates = candidates or Candidates(tuple(sizes), current, frozenset(s for s in sizes if s <= keep), cores=2)
     rounds: list[SpeedRound] = []
-    while isinstance(step := decide(candidates, rounds), RunRound):
+    while isinstance(step := decide(candidates, rounds), NextRound):
         number = len(rounds)
-        shares = {s: speed(s, number) / computing(s, number) if computing else None for s in step.sizes}
+        shares = {s: speed(s, number) / computing(s, number) if computing else None for s in step.entries}
         blocks = tuple(
             SpeedBlock(s, s / speed(s, number), 0, 1, others(number), computing_fraction=share)
             for s, share in shares.items()
@@ -259,5 +259,5 @@ def test_a_block_is_never_shorter_than_what_a_scheduler_needs():
 def test_nothing_is_left_to_compare_where_every_size_dropped_out():
     candidates = Candidates((1, 4), 4, frozenset((1, 4)))
     rounds = [SpeedRound(Stage.SELECTION, 0.0, (), size) for size in (4, 1)]
-    assert isinstance(decide(candidates, rounds[:1]), RunRound)
+    assert isinstance(decide(candidates, rounds[:1]), NextRound)
     assert decide(candidates, rounds) is None
