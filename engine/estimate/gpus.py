@@ -164,13 +164,16 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def _gpu(gpu_id: str, table: dict[str, Any]) -> Gpu:
-    card = {"compute_capability": None, **checked_card(gpu_id, table)}
+    card = checked_card(gpu_id, table)
+    major, _, minor = card.pop("compute_capability", "").partition(".")
+    capability = (int(major), int(minor)) if major else None
     return Gpu(
         id=gpu_id,
+        compute_capability=capability,
         context_bytes=card.pop("context_mib") * MIB,
-        cublas_workspace_bytes=cublas_workspace_bytes(card["compute_capability"]),
+        cublas_workspace_bytes=cublas_workspace_bytes(capability),
         calibrated=False,
         memory_bandwidth_bytes_per_second=card.pop("memory_bandwidth_gb_per_second") * 1e9,
-        torch_names=tuple(card.pop("torch_names")),
+        price_date=str(card.pop("price_date", "")) or None,
         **card,  # the other fields have the names of the file
     )
