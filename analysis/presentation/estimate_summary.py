@@ -11,16 +11,16 @@ from analysis.presentation.charts.bars import MemoryBar, Stack, stack_of
 from analysis.presentation.formatting import bytes_text, duration, percent_estimated, usd
 from analysis.presentation.labels import describe_limit, describe_several, short_device_name
 from analysis.runs.gpu_catalog import Price
+from engine.describe.answer import WORDS_MOST
 from engine.describe.estimate import METHODS, describe_attention, describe_known_error
 from engine.describe.key_figures import GAIN, SAVES, UNUSED, USE, WASTE, KeyFigure
 from engine.describe.ranks import describe_global, ranks_rows
 from engine.documents.estimated import EstimatedCard
 from engine.estimate.smallest_card import smallest_gpu
-from engine.estimate.types import OR_MORE, EstimateAt, EstimatedGpu, is_capped
+from engine.estimate.types import OR_MORE, EstimateAt, is_capped
 from engine.text.today import name_today
 from engine.text.units import format_percent
 
-WORDS_MOST = 17
 _NOT_IN_HEADLINES = ("NVIDIA ", "GeForce ", "Tesla ", "AMD ", "Instinct ")
 _SPOKEN_WITH_VOWEL = "AEFHILMNORSX"  # letters whose names begin with a vowel: an A100, an H100, an RTX 4090
 _NUMBER_WITH_UNIT = re.compile(r"(?<=\d) (?=[KMGT]?i?B\b|%)")
@@ -60,15 +60,9 @@ def headline_of_all(
     left_out: int = 0,
     prices: Mapping[str, Price] | None = None,
 ) -> str:
-    """Say how many GPUs take today's batch size, and the cheapest; `left_out` cannot run the settings at all."""
-    size = int(spec["current_batch_size"])
-    fitting = [each.gpu for each in estimates if each.safe_batch_size >= size]
-    return _count(fitting, len(estimates) + left_out, spec, prices or {})
-
-
-def _count(fitting: Sequence[EstimatedGpu], count: int, spec: Mapping[str, Any], prices: Mapping[str, Price]) -> str:
-    """Write "28 of 34 GPUs fit your 32; the cheapest is a T4, $0.35 an hour.", as far as prices are known."""
-    size, limit = int(spec["current_batch_size"]), describe_limit(spec.get("memory_limit_bytes"))
+    """Write "28 of 34 GPUs fit your 32; the cheapest is a T4, $0.35 an hour."; `left_out` cannot run the settings."""
+    size, limit, prices = int(spec["current_batch_size"]), describe_limit(spec.get("memory_limit_bytes")), prices or {}
+    fitting, count = [each.gpu for each in estimates if each.safe_batch_size >= size], len(estimates) + left_out
     gpus = f"{count} GPUs{f' {limit}' if limit else ''}"
     if not fitting:
         return f"Does not fit: none of {gpus} takes {name_today(size)}."
@@ -235,9 +229,8 @@ def key_figures(estimate: EstimatedCard, current_batch_size: int) -> tuple[KeyFi
 
 def describe_size(size: int | None, limits: str, largest: int | None) -> str:
     """Write "508", "none", or "65,536 or more" for the size at which the search stopped."""
-    if not size:
-        return "none"
-    return f"{size:,} {OR_MORE}" if is_capped(size, limits, largest) else f"{size:,}"
+    more = f" {OR_MORE}" if is_capped(size, limits, largest) else ""
+    return f"{size:,}{more}" if size else "none"
 
 
 def estimate_stack(estimate: EstimatedCard, current_batch_size: int) -> Stack | None:
