@@ -217,8 +217,8 @@ def plain_torch(recipe: Recipe) -> Snippet | NoSnippet:
     launcher = "for several devices a plain loop needs a launcher and DistributedDataParallel of your own"
     if left_out := refused(title, {launcher: recipe.devices > 1, **_freed(recipe)}):
         return left_out
-    scaler = recipe.spec.precision == "fp16"
-    forward, indent = [f"loss = {_loss(recipe)}"], "    "
+    scaler, has_several = recipe.spec.precision == "fp16", recipe.frees_gradients or recipe.spec.offload_optimizer
+    forward = [f"loss = {_loss(recipe)}"]
     if dtype := _DTYPES.get(recipe.spec.precision):
         forward = [f'with torch.autocast("{recipe.device_kind}", dtype={dtype}):', f"    loss = {_loss(recipe)}"]
     forward = [f"    {line}" for line in recipe.saving(*forward)]
@@ -230,14 +230,10 @@ def plain_torch(recipe: Recipe) -> Snippet | NoSnippet:
     step = [] if recipe.frees_gradients else [*step, "optimizer.zero_grad()"]
     if recipe.spec.offload_optimizer and step:
         step = ["for optimizer in optimizers.values():", *(f"    {line}" for line in step)]
+    loop = "for batch in loader:"
     if recipe.accumulation_steps > 1:
-        forward_steps = [
-            f"    if number % {recipe.accumulation_steps} == 0:",
-            *(f"{indent * 2}{line}" for line in step),
-        ]
+        step = [f"if number % {recipe.accumulation_steps} == 0:", *(f"    {line}" for line in step)]
         loop = "for number, batch in enumerate(loader, start=1):"
-    else:
-        forward_steps, loop = [f"{indent}{line}" for line in step], "for batch in loader:"
     lines = [
         *_switches(recipe),
         f'device = torch.device("{recipe.device_kind}")',
@@ -245,17 +241,13 @@ def plain_torch(recipe: Recipe) -> Snippet | NoSnippet:
         "model = model.to(device)",
         _mode(recipe),
         _loader(recipe),
-        *(
-            recipe.lines_of_optimizers()
-            if recipe.has_optimizer_of_each_weight
-            else recipe.optimizer_lines("model.parameters()")
-        ),
+        *(recipe.lines_of_optimizers() if has_several else recipe.optimizer_lines("model.parameters()")),
         *([f'scaler = torch.amp.GradScaler("{recipe.device_kind}")'] if scaler else []),
         loop,
         "    batch = {name: tensor.to(device) for name, tensor in batch.items()}",
         *forward,
         f"    {backward}",
-        *forward_steps,
+        *(f"    {line}" for line in step),
     ]
     return Snippet("torch", title, PYTHON, _code(recipe, [], lines), note=_note(recipe))
 
