@@ -64,12 +64,10 @@ _HEADINGS_OF_RANKS = ("GPUs", "memory each", "batch each", "with margin", "large
 
 def _fit(options: SimpleNamespace) -> int:
     names = _type_names(options.gpu_type_names)
-    if options.result is not None:
-        return _by_result(options, names)
-    with devices_hidden():
-        return _by_estimate(options, names)
+    return (_by_estimate if options.result is None else _by_result)(options, names)
 
 
+@devices_hidden()
 def _by_estimate(options: SimpleNamespace, names: Mapping[str, str]) -> int:
     specs, given = _specs(options)
     spec = specs[0]
