@@ -19,7 +19,7 @@ from ..estimate.estimator import Estimator
 from ..estimate.mig import smallest_slice
 from ..estimate.smallest_card import cheapest_that_fit, share_of, that_fit, total_price
 from ..estimate.tracing.hidden_devices import devices_hidden
-from ..estimate.types import Estimate, describe_size
+from ..estimate.types import Estimate
 from ..program import PROGRAM
 from ..results.figure_kinds import grade_of
 from ..results.result_file import read_document
@@ -173,8 +173,7 @@ def table(fitting: Sequence[Estimate], samples: int, width: int | None, *, of_ra
     """Return one row for each card that fits, in their order; `of_ranks`: for each card and number of them."""
     rows: list[tuple[str, ...]] = []
     for made in fitting:
-        price, known = total_price(made), (made.safe_batch_size, made.largest_batch_size)
-        sizes = (describe_size(size, made.limits, made.largest_batch_size) for size in known)
+        price, sizes = total_price(made), map(made.size_text, (made.safe_batch_size, made.largest_batch_size))
         share = [str(share_of(samples, made.spec.ranks))] if of_ranks else []
         shown = "-" if price == inf else f"{price:.2f}"
         rows.append((made.place, format_bytes(made.gpu.total_bytes), *share, *sizes, shown))

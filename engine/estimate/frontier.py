@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import SpecError
 from ..spec import RunSpec
 from ..text.units import format_percent
-from .types import Estimate, EstimatedGpu, Limit
+from .types import Estimate, EstimatedGpu, Limit, Reached
 
 SCHEMA = 1
 MAX_LENGTHS = 16
@@ -28,7 +28,7 @@ class FrontierCell:
 
 
 @dataclass(frozen=True, slots=True)
-class FrontierRow:
+class FrontierRow(Reached):
     """One length. `units` are tokens, or pixels of an image; the sizes are 0 where not even one sample fits."""
 
     input_size: int

@@ -45,10 +45,8 @@ def _fields() -> dict[str, Any]:
     from msgspec import Meta  # here: `python -m engine --help` need not wait for it
 
     text = Annotated[str, Meta(min_length=1, max_length=200)]
-    precision, rate = (
-        Annotated[str, Meta(pattern=f"^({'|'.join(PRECISIONS)})$")],
-        Annotated[float, Meta(ge=0.1, le=1e5)],
-    )
+    precision = Annotated[str, Meta(pattern=f"^({'|'.join(PRECISIONS)})$")]
+    rate = Annotated[float, Meta(ge=0.1, le=1e5)]
     return {
         "name": text,
         "vendor": Literal["nvidia", "amd"],
