@@ -115,9 +115,8 @@ class Basis:
         if self.micro_batches > 1:
             return 0
         workload = stored_workload(self.spec)
-        if workload is None or self.spec.get("lora_rank") is not None:
-            return None
-        if not workload.parameter_count:  # a config whose parameters were not counted
+        # of a config, parameters may not be counted
+        if workload is None or not workload.parameter_count or self.spec.get("lora_rank") is not None:
             return None
         return workload.parameter_count * (2 if self.spec.get("precision") == PURE_BF16 else 4)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -70,14 +70,8 @@ class Gpu:
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON, in the order of the fields."""
-        content = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        capability = self.compute_capability
-        text = None if capability is None else f"{capability[0]}.{capability[1]}"
-        return content | {
-            "compute_capability": text,
-            "dense_tflops": dict(self.dense_tflops),
-            "torch_names": list(self.torch_names),
-        }
+        capability = self.compute_capability and "{}.{}".format(*self.compute_capability)
+        return asdict(self) | {"compute_capability": capability, "torch_names": list(self.torch_names)}
 
 
 def gpus() -> dict[str, Gpu]:
