@@ -15,8 +15,8 @@ from analysis.presentation.formatting import bytes_text
 from analysis.presentation.labels import family_name, model_name, short_device_name
 from engine.documents.estimated import EstimatedCard
 from engine.documents.measured import Measured
-from engine.estimate.types import EstimateAt
-from engine.results.result import Probe, Reason
+from engine.estimate.prior import memory_pair
+from engine.results.result import Reason
 from engine.results.stats import SAME_FRACTION, decisive_probes
 
 SAME = "the same"
@@ -101,22 +101,11 @@ def compare_to_estimate(estimate: EstimatedCard, result: Measured) -> list[Besid
     rows = [_boundary(estimate, result)]
     for size, probe in sorted(decisive_probes(result.probes).items()):
         point = estimate.at_batch_size(size)
-        pair = _measured_memory(probe, point) if point is not None and probe.fits else None
+        pair = memory_pair(point, probe) if point is not None and probe.fits else None
         if pair is not None:
-            estimated, measured = pair
-            error = estimated / measured - 1
-            name = f"Peak memory at batch {size:,}"
-            rows.append(Beside(name, bytes_text(estimated), bytes_text(measured), error, size))
+            estimated, measured = map(bytes_text, pair)
+            rows.append(Beside(f"Peak memory at batch {size:,}", estimated, measured, pair[0] / pair[1] - 1, size))
     return rows
-
-
-def _measured_memory(probe: Probe, point: EstimateAt) -> tuple[int, int] | None:
-    """Return estimated and measured bytes of one size: reserved where both have it, else allocated."""
-    pairs = (
-        (point.peak_reserved_bytes, probe.peak_reserved_bytes),
-        (point.peak_allocated_bytes, probe.peak_allocated_bytes),
-    )
-    return next(((estimated, measured) for estimated, measured in pairs if estimated and measured), None)
 
 
 def _boundary(estimate: EstimatedCard, result: Measured) -> Beside:

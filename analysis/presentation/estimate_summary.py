@@ -11,16 +11,16 @@ from analysis.presentation.charts.bars import MemoryBar, Stack, stack_of
 from analysis.presentation.formatting import bytes_text, duration, percent_estimated, usd
 from analysis.presentation.labels import describe_limit, describe_several, short_device_name
 from analysis.runs.gpu_catalog import Price
+from engine.describe.answer import WORDS_MOST
 from engine.describe.estimate import METHODS, describe_attention, describe_known_error
 from engine.describe.key_figures import GAIN, SAVES, UNUSED, USE, WASTE, KeyFigure
 from engine.describe.ranks import describe_global, ranks_rows
 from engine.documents.estimated import EstimatedCard
 from engine.estimate.smallest_card import smallest_gpu
-from engine.estimate.types import OR_MORE, EstimateAt, EstimatedGpu, is_capped
+from engine.estimate.types import OR_MORE, EstimateAt, Reached
 from engine.text.today import name_today
 from engine.text.units import format_percent
 
-WORDS_MOST = 17
 _NOT_IN_HEADLINES = ("NVIDIA ", "GeForce ", "Tesla ", "AMD ", "Instinct ")
 _SPOKEN_WITH_VOWEL = "AEFHILMNORSX"  # letters whose names begin with a vowel: an A100, an H100, an RTX 4090
 _NUMBER_WITH_UNIT = re.compile(r"(?<=\d) (?=[KMGT]?i?B\b|%)")
@@ -43,7 +43,7 @@ def headline(estimate: EstimatedCard, spec: Mapping[str, Any], batch_size: int |
         return f"At most {safe:,}: {name_today(today)} leaves no margin on {gpu}."
     if today == safe:
         return f"Keep {name_today(today)}: no more fits {gpu} with the margin."
-    reach = f"{safe:,} {OR_MORE}" if is_capped(safe, estimate.limits, largest) else f"Up to {safe:,}"
+    reach = size_text(estimate, safe) if estimate.is_capped(safe) else f"Up to {safe:,}"
     unused = describe_unused(estimate, today)
     full = [f"{reach} fit {gpu}; {name_today(today)} {unused}."] if unused else []
     return _first_short([*full, f"{reach} fit {gpu}, against {name_today(today)}.", f"{reach} fit {gpu}."])
@@ -51,7 +51,7 @@ def headline(estimate: EstimatedCard, spec: Mapping[str, Any], batch_size: int |
 
 def is_too_large(size: int, estimate: EstimatedCard) -> bool:
     largest = estimate.largest_batch_size
-    return size > largest and not is_capped(largest, estimate.limits, largest)
+    return size > largest and not estimate.is_capped(largest)
 
 
 def headline_of_all(
@@ -60,15 +60,9 @@ def headline_of_all(
     left_out: int = 0,
     prices: Mapping[str, Price] | None = None,
 ) -> str:
-    """Say how many GPUs take today's batch size, and the cheapest; `left_out` cannot run the settings at all."""
-    size = int(spec["current_batch_size"])
-    fitting = [each.gpu for each in estimates if each.safe_batch_size >= size]
-    return _count(fitting, len(estimates) + left_out, spec, prices or {})
-
-
-def _count(fitting: Sequence[EstimatedGpu], count: int, spec: Mapping[str, Any], prices: Mapping[str, Price]) -> str:
-    """Write "28 of 34 GPUs fit your 32; the cheapest is a T4, $0.35 an hour.", as far as prices are known."""
-    size, limit = int(spec["current_batch_size"]), describe_limit(spec.get("memory_limit_bytes"))
+    """Write "28 of 34 GPUs fit your 32; the cheapest is a T4, $0.35 an hour."; `left_out` cannot run the settings."""
+    size, limit, prices = int(spec["current_batch_size"]), describe_limit(spec.get("memory_limit_bytes")), prices or {}
+    fitting, count = [each.gpu for each in estimates if each.safe_batch_size >= size], len(estimates) + left_out
     gpus = f"{count} GPUs{f' {limit}' if limit else ''}"
     if not fitting:
         return f"Does not fit: none of {gpus} takes {name_today(size)}."
@@ -185,19 +179,18 @@ def estimate_bars(estimate: EstimatedCard, current_batch_size: int) -> list[Memo
 
 def figures(estimate: EstimatedCard, current_batch_size: int) -> list[tuple[str, str, str]]:
     """Return the three figures under the headline: what each is, its value, and a remark."""
-    largest, limits = estimate.largest_batch_size, estimate.limits
     memory = None if is_too_large(current_batch_size, estimate) else estimate.memory_at_most(current_batch_size)
     bound = "" if estimate.at_batch_size(current_batch_size) else "at most "
     today = f"{bound}{bytes_text(memory)}" if memory is not None else "does not fit"
     margin = format_percent(estimate.margin_fraction)
-    capped = "The search stops there, not the memory." if is_capped(largest, limits, largest) else ""
+    capped = "The search stops there, not the memory." if estimate.is_capped(estimate.largest_batch_size) else ""
     return [
         (
             "Largest batch size with the margin",
-            describe_size(estimate.safe_batch_size, limits, largest),
+            size_text(estimate, estimate.safe_batch_size),
             f"It would still fit if it took {margin} more than predicted.",
         ),
-        ("Largest batch size", describe_size(largest, limits, largest), capped or "It would fill the memory."),
+        ("Largest batch size", size_text(estimate, estimate.largest_batch_size), capped or "It would fill the memory."),
         (f"Memory at {name_today(current_batch_size)}", today, f"Of {bytes_text(estimate.capacity_bytes)}."),
         *_global_batch(estimate),
     ]
@@ -226,18 +219,16 @@ def key_figures(estimate: EstimatedCard, current_batch_size: int) -> tuple[KeyFi
         unused = KeyFigure(UNUSED, f"{least}{share}", of, tone=WASTE if safe > current_batch_size else "")
     if not safe:
         use = KeyFigure(USE, "none", f"{largest:,} fits only without the margin", is_known=False)
-    elif is_capped(safe, estimate.limits, largest):
-        use = KeyFigure(USE, describe_size(safe, estimate.limits, largest), "the search stops there", tone=GAIN)
+    elif estimate.is_capped(safe):
+        use = KeyFigure(USE, size_text(estimate, safe), "the search stops there", tone=GAIN)
     else:
         use = KeyFigure(USE, f"up to {safe:,}", "the largest with the margin", tone=GAIN)
     return unused, use, KeyFigure(SAVES, "not estimated", "only a measurement knows the speed", is_known=False)
 
 
-def describe_size(size: int | None, limits: str, largest: int | None) -> str:
+def size_text(reached: Reached, size: int) -> str:
     """Write "508", "none", or "65,536 or more" for the size at which the search stopped."""
-    if not size:
-        return "none"
-    return f"{size:,} {OR_MORE}" if is_capped(size, limits, largest) else f"{size:,}"
+    return reached.size_text(size, OR_MORE, ",")
 
 
 def estimate_stack(estimate: EstimatedCard, current_batch_size: int) -> Stack | None:
@@ -269,8 +260,8 @@ def gpu_rows(estimates: Sequence[EstimatedCard], current_batch_size: int, prices
             GpuRow(
                 estimate=estimate,
                 name=describe_several(short_device_name(gpu.name), estimate.spec.ranks),
-                largest_text=describe_size(largest, estimate.limits, largest),
-                safe_text=describe_size(estimate.safe_batch_size, estimate.limits, largest),
+                largest_text=size_text(estimate, largest),
+                safe_text=size_text(estimate, estimate.safe_batch_size),
                 largest_percent=_share(largest, most),
                 memory_at_current=memory,
                 memory_percent=_share(memory, estimate.capacity_bytes),

@@ -21,7 +21,7 @@ from analysis.presentation.charts.plots import (
     Trace,
     pareto_front,
 )
-from analysis.presentation.estimate_summary import describe_size
+from analysis.presentation.estimate_summary import size_text
 from analysis.presentation.formatting import bytes_text, rate, rate_range, round_bytes
 from analysis.presentation.labels import describe_precision
 from analysis.runs.earlier.what_to_change import Measured
@@ -168,15 +168,11 @@ def _size_row(row: FrontierRow, measured: Measured | None, memory_unit: str) -> 
     if measured is not None and measured.samples_per_second is not None:
         low, value, high = (each * row.units_per_sample for each in measured.samples_per_second)
         speed = f"{rate(value)} [{rate_range(low, high)}]"
-    largest, safe = (
-        describe_size(size, row.limits, row.largest_batch_size)
-        for size in (row.largest_batch_size, row.safe_batch_size)
-    )
     cells = [f"{cell.memory_bytes / unit_bytes:,.{decimals}f}{'' if cell.fits else ' ✕'}" for cell in row.cells]
     return {
         "of": row,
-        "largest": largest,
-        "safe": safe,
+        "largest": size_text(row, row.largest_batch_size),
+        "safe": size_text(row, row.safe_batch_size),
         "cells": cells,
         "speed": speed,
         "run_id": measured.run_id if measured else None,

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..settings.step_settings import FULL, PURE_BF16
 from .recipe import Recipe
-from .snippets import JSON, OPTIMIZER_OF_EACH, PYTHON, STEPS_AFTER_BACKWARD, NoSnippet, Snippet, refused
+from .snippets import JSON, OPTIMIZER_OF_EACH, PYTHON, STEPS_AFTER_BACKWARD, NoSnippet, Snippet, common, refused
 
 _AUTOCAST = {"bf16": "bfloat16", "fp16": "float16"}
 _NOT_MEASURED = "{name} keeps buffers of its own, which were not measured here: check its first steps."
@@ -22,8 +22,7 @@ def deepspeed(recipe: Recipe) -> Snippet | NoSnippet:
         "it takes weights and optimizer in bf16 alone only with ZeRO, which was not measured": is_pure,
         "its engine takes the loss that the whole model returns": recipe.loss is not None,
         "its engine was not tried with quantised weights": recipe.adapters.is_quantized,
-        STEPS_AFTER_BACKWARD: recipe.frees_gradients,
-        OPTIMIZER_OF_EACH: recipe.spec.offload_optimizer,
+        **common(recipe, STEPS_AFTER_BACKWARD, OPTIMIZER_OF_EACH),
     }
     if left_out := refused(title, reasons):
         return left_out
@@ -63,8 +62,7 @@ def torchtitan(recipe: Recipe) -> Snippet | NoSnippet:
         "it has no fp16": recipe.spec.precision == "fp16",
         "adapters of peft are not its own": recipe.adapters.lora_rank is not None,
         "it has a loss of its own, which is not the one that was measured": recipe.loss is not None,
-        STEPS_AFTER_BACKWARD: recipe.frees_gradients,
-        OPTIMIZER_OF_EACH: recipe.spec.offload_optimizer,
+        **common(recipe, STEPS_AFTER_BACKWARD, OPTIMIZER_OF_EACH),
         "its offloading is its own, and torch's save_on_cpu was measured": recipe.spec.offload_activations,
         f"it makes full rows of its own data, and {rows} ones were measured": rows != FULL,
         f"its usual optimizers are Adam and AdamW, and {optimizer.label} was measured": (

@@ -89,26 +89,17 @@ def plan_global_batch(size: int, devices: int, recommended: int, memory: Measure
     part, rest = divmod(size, devices)
     divisors = [] if rest else [micro for micro in range(min(recommended, part), 0, -1) if part % micro == 0]
     pairs = tuple(_pair(micro, part // micro, memory) for micro in divisors)
-    if pairs and pairs[0].micro_batch_size >= SENSIBLE_SHARE * min(recommended, part):
+    if pairs and _has_sensible_pair(part, recommended):
         return GlobalBatch(size, devices, pairs)
-    return GlobalBatch(size, devices, pairs, _nearest(size, devices, recommended))
+    around = range((size - 1) // devices, 0, -1), count(part + 1)
+    found = (next((each for each in parts if _has_sensible_pair(each, recommended)), 0) for parts in around)
+    return GlobalBatch(size, devices, pairs, tuple(each * devices for each in found if each))
 
 
-def _nearest(size: int, devices: int, recommended: int) -> tuple[int, ...]:
-    smaller = (part * devices for part in range((size - 1) // devices, 0, -1))
-    larger = (part * devices for part in count(size // devices + 1))
-    found = (
-        next((each for each in sizes if _has_sensible_pair(each, devices, recommended)), None)
-        for sizes in (smaller, larger)
-    )
-    return tuple(each for each in found if each is not None)
-
-
-def _has_sensible_pair(size: int, devices: int, recommended: int) -> bool:
-    part = size // devices
+def _has_sensible_pair(part: int, recommended: int) -> bool:
+    """Whether a device's part of the global batch has a divisor that is no much smaller micro-batch."""
     largest = min(recommended, part)
-    least = -(-largest // 2)
-    return any(part % micro == 0 for micro in range(largest, least - 1, -1))
+    return any(part % micro == 0 for micro in range(largest, math.ceil(SENSIBLE_SHARE * largest) - 1, -1))
 
 
 def _pair(micro: int, steps: int, memory: MeasuredMemory) -> BatchPair:

@@ -25,18 +25,14 @@ class LanguageModelLoss:
         return [*fused, *(["from torch.utils.checkpoint import checkpoint"] if self._recomputes else [])]
 
     def lines(self) -> list[str]:
+        how = self._lines_in_chunks if self.settings.loss_chunk_tokens is not None else self._lines_at_once
         return [
             "def compute_loss(model, batch):",
             '    labels = torch.nn.functional.pad(batch["labels"], (0, 1), value=-100)[:, 1:]',
             '    inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}',
-            *self._lines_of_loss(),
+            *(self._lines_fused() if self.settings.liger_loss else how()),
             "",
         ]
-
-    def _lines_of_loss(self) -> list[str]:
-        if self.settings.liger_loss:
-            return self._lines_fused()
-        return self._lines_at_once() if self.settings.loss_chunk_tokens is None else self._lines_in_chunks()
 
     def _lines_fused(self) -> list[str]:
         cap = "softcap=model.config.final_logit_softcapping" if self.is_capped else ""

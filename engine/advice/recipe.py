@@ -82,10 +82,6 @@ class Recipe:
         return self.micro_batch_size * self.accumulation_steps * self.devices
 
     @property
-    def has_optimizer_of_each_weight(self) -> bool:
-        return self.frees_gradients or self.spec.offload_optimizer
-
-    @property
     def torch_optimizer(self) -> Optimizer:
         return OPTIMIZERS[self.spec.optimizer]
 

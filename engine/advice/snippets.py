@@ -32,6 +32,9 @@ _WITH_OPTIMIZER = {
 """Arguments that an optimizer needs with its name, so that it is the one of its library's defaults."""
 OPTIMIZER_OF_EACH = "it takes one optimizer, and each weight had its own, with its state on the host"
 STEPS_AFTER_BACKWARD = "it makes one step of all weights after the backward pass, and gradients were freed during it"
+_NO_FP16 = "it has no fp16 with gradient scaling on a CPU"
+_NOT_EXCHANGED = "its loss calls parts of the model, whose gradients DistributedDataParallel would not exchange"
+_NOT_ADDED_UP = "gradients that are freed at once cannot be added up over micro-batches or devices"
 _TRAINER_PRECISIONS = {"bf16": "bf16=True", "fp16": "fp16=True", "tf32": "tf32=True"}
 _LIGHTNING_PRECISIONS = {"bf16": "bf16-mixed", "fp16": "16-mixed"}
 _LIGHTNING_DEVICES = {"cuda": "gpu", "mps": "mps", "cpu": "cpu"}
@@ -63,28 +66,36 @@ def refused(title: str, reasons: Mapping[str, object]) -> NoSnippet | None:
     return next((NoSnippet(title, reason) for reason, holds in reasons.items() if holds), None)
 
 
+def common(recipe: Recipe, *reasons: str) -> dict[str, object]:
+    """Return which of the reasons of several libraries hold."""
+    holds = {
+        OPTIMIZER_OF_EACH: recipe.spec.offload_optimizer,
+        STEPS_AFTER_BACKWARD: recipe.frees_gradients,
+        _NO_FP16: recipe.spec.precision == "fp16" and recipe.device_kind == "cpu",
+        _NOT_EXCHANGED: recipe.loss is not None and recipe.devices > 1,
+        _NOT_ADDED_UP: recipe.frees_gradients and recipe.accumulation_steps * recipe.devices > 1,
+    }
+    return {reason: holds[reason] for reason in reasons}
+
+
 def trainer(recipe: Recipe) -> Snippet | NoSnippet:
     title = "transformers TrainingArguments"
     has_loss = recipe.is_of_transformers and recipe.workload.task != "image-text-matching"
     takes_loss = f"its Trainer takes the loss from the model, which {recipe.workload.name} does not give it"
-    if left_out := refused(title, {takes_loss: not has_loss, **_own_steps(recipe), **_own_loss(recipe)}):
+    reasons = common(recipe, STEPS_AFTER_BACKWARD, OPTIMIZER_OF_EACH, _NO_FP16, _NOT_EXCHANGED)
+    if left_out := refused(title, {takes_loss: not has_loss, **reasons}):
         return left_out
     options = "".join(f', "{name}": {value!r}' for name, value in recipe.torch_optimizer.options.items())
     class_and_options = f'({recipe.torch_optimizer.path}, {{"lr": learning_rate{options}}})'
     has_name = recipe.spec.optimizer in _TRAINER_OPTIMIZERS
     optimizer = "" if has_name else f", optimizer_cls_and_kwargs={class_and_options}"
     made = f"(model=model, args=arguments, train_dataset=dataset{optimizer})"
-    training = [f"Trainer{made}.train()"]
-    if recipe.loss is not None:
-        training = _training_with_own_loss(recipe, made)
-    elif recipe.spec.offload_activations:
-        training = _training_with_offload(recipe, made)
     body = [
         "arguments = TrainingArguments(",
         "    # else its defaults: weight_decay 0 and a linear schedule, which change neither memory nor speed",
         *(f"    {argument}," for argument in _arguments_of_trainer(recipe)),
         ")",
-        *training,
+        *_training(recipe, made),
     ]
     switches = _switches(recipe, with_tf32=recipe.spec.precision != "tf32")  # an argument switches TF32 on
     start = f"# Start it with: torchrun --nproc-per-node {recipe.devices} train.py (plain python uses nn.DataParallel)"
@@ -113,36 +124,35 @@ def _arguments_of_trainer(recipe: Recipe) -> list[str]:
     return [*arguments, *(["use_cpu=True"] if recipe.device_kind == "cpu" else [])]
 
 
-def _training_with_own_loss(recipe: Recipe, made: str) -> list[str]:
-    """Write a Trainer that computes the loss by `compute_loss`, which is a mean over its own micro-batch."""
-    return [
-        "",
-        "class TrainerWithOwnLoss(Trainer):",
-        "    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):",
-        "        with self.accelerator.autocast():",
-        *(f"            {line}" for line in recipe.saving("return compute_loss(model, inputs)")),
-        "",
-        f"trainer = TrainerWithOwnLoss{made}",
-        "trainer.model_accepts_loss_kwargs = False  # it then divides the loss by the accumulation steps",
-        "trainer.train()",
-    ]
-
-
-def _training_with_offload(recipe: Recipe, made: str) -> list[str]:
-    return [
-        "",
-        "class OffloadingTrainer(Trainer):",
-        "    def compute_loss(self, *inputs, **options):",
-        *(f"        {line}" for line in recipe.saving("return super().compute_loss(*inputs, **options)")),
-        "",
-        f"OffloadingTrainer{made}.train()",
-    ]
+def _training(recipe: Recipe, made: str) -> list[str]:
+    """Write the Trainer's own training, or one with `compute_loss`, which is a mean over its own micro-batch."""
+    if recipe.loss is not None:
+        return [
+            "",
+            "class TrainerWithOwnLoss(Trainer):",
+            "    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):",
+            "        with self.accelerator.autocast():",
+            *(f"            {line}" for line in recipe.saving("return compute_loss(model, inputs)")),
+            "",
+            f"trainer = TrainerWithOwnLoss{made}",
+            "trainer.model_accepts_loss_kwargs = False  # it then divides the loss by the accumulation steps",
+            "trainer.train()",
+        ]
+    if recipe.spec.offload_activations:
+        return [
+            "",
+            "class OffloadingTrainer(Trainer):",
+            "    def compute_loss(self, *inputs, **options):",
+            *(f"        {line}" for line in recipe.saving("return super().compute_loss(*inputs, **options)")),
+            "",
+            f"OffloadingTrainer{made}.train()",
+        ]
+    return [f"Trainer{made}.train()"]
 
 
 def accelerate(recipe: Recipe) -> Snippet | NoSnippet:
     title = "Accelerate"
-    of_each = {OPTIMIZER_OF_EACH: recipe.spec.offload_optimizer}
-    if left_out := refused(title, {**_fp16(recipe), **_own_loss(recipe), **_freed(recipe), **of_each}):
+    if left_out := refused(title, common(recipe, _NO_FP16, _NOT_EXCHANGED, _NOT_ADDED_UP, OPTIMIZER_OF_EACH)):
         return left_out
     on_cpu = ", cpu=True" if recipe.device_kind == "cpu" else ""
     prepared = [
@@ -176,7 +186,8 @@ def accelerate(recipe: Recipe) -> Snippet | NoSnippet:
 def lightning(recipe: Recipe) -> Snippet | NoSnippet:
     title = "Lightning"
     has_no_device = {f"it has no accelerator for {recipe.device_kind}": recipe.device_kind not in _LIGHTNING_DEVICES}
-    if left_out := refused(title, {**_own_steps(recipe), **has_no_device}):
+    reasons = common(recipe, STEPS_AFTER_BACKWARD, OPTIMIZER_OF_EACH, _NO_FP16)
+    if left_out := refused(title, {**reasons, **has_no_device}):
         return left_out
     # for pure bf16 too: it converts nothing, while "bf16-true" would convert the adapters, which were measured in fp32
     precision = _LIGHTNING_PRECISIONS.get(recipe.spec.precision, "32-true")
@@ -215,10 +226,10 @@ def lightning(recipe: Recipe) -> Snippet | NoSnippet:
 def plain_torch(recipe: Recipe) -> Snippet | NoSnippet:
     title = "Plain PyTorch"
     launcher = "for several devices a plain loop needs a launcher and DistributedDataParallel of your own"
-    if left_out := refused(title, {launcher: recipe.devices > 1, **_freed(recipe)}):
+    if left_out := refused(title, {launcher: recipe.devices > 1, **common(recipe, _NOT_ADDED_UP)}):
         return left_out
-    scaler = recipe.spec.precision == "fp16"
-    forward, indent = [f"loss = {_loss(recipe)}"], "    "
+    scaler, has_several = recipe.spec.precision == "fp16", recipe.frees_gradients or recipe.spec.offload_optimizer
+    forward = [f"loss = {_loss(recipe)}"]
     if dtype := _DTYPES.get(recipe.spec.precision):
         forward = [f'with torch.autocast("{recipe.device_kind}", dtype={dtype}):', f"    loss = {_loss(recipe)}"]
     forward = [f"    {line}" for line in recipe.saving(*forward)]
@@ -230,14 +241,10 @@ def plain_torch(recipe: Recipe) -> Snippet | NoSnippet:
     step = [] if recipe.frees_gradients else [*step, "optimizer.zero_grad()"]
     if recipe.spec.offload_optimizer and step:
         step = ["for optimizer in optimizers.values():", *(f"    {line}" for line in step)]
+    loop = "for batch in loader:"
     if recipe.accumulation_steps > 1:
-        forward_steps = [
-            f"    if number % {recipe.accumulation_steps} == 0:",
-            *(f"{indent * 2}{line}" for line in step),
-        ]
+        step = [f"if number % {recipe.accumulation_steps} == 0:", *(f"    {line}" for line in step)]
         loop = "for number, batch in enumerate(loader, start=1):"
-    else:
-        forward_steps, loop = [f"{indent}{line}" for line in step], "for batch in loader:"
     lines = [
         *_switches(recipe),
         f'device = torch.device("{recipe.device_kind}")',
@@ -245,17 +252,13 @@ def plain_torch(recipe: Recipe) -> Snippet | NoSnippet:
         "model = model.to(device)",
         _mode(recipe),
         _loader(recipe),
-        *(
-            recipe.lines_of_optimizers()
-            if recipe.has_optimizer_of_each_weight
-            else recipe.optimizer_lines("model.parameters()")
-        ),
+        *(recipe.lines_of_optimizers() if has_several else recipe.optimizer_lines("model.parameters()")),
         *([f'scaler = torch.amp.GradScaler("{recipe.device_kind}")'] if scaler else []),
         loop,
         "    batch = {name: tensor.to(device) for name, tensor in batch.items()}",
         *forward,
         f"    {backward}",
-        *forward_steps,
+        *(f"    {line}" for line in step),
     ]
     return Snippet("torch", title, PYTHON, _code(recipe, [], lines), note=_note(recipe))
 
@@ -289,27 +292,6 @@ def _loader(recipe: Recipe) -> str:
 
 def _mode(recipe: Recipe) -> str:
     return "model.train()" if recipe.spec.mode == "train" else "model.eval()"
-
-
-def _own_steps(recipe: Recipe) -> dict[str, object]:
-    of_each = recipe.spec.offload_optimizer
-    return {STEPS_AFTER_BACKWARD: recipe.frees_gradients, OPTIMIZER_OF_EACH: of_each, **_fp16(recipe)}
-
-
-def _freed(recipe: Recipe) -> dict[str, object]:
-    is_added_up = recipe.accumulation_steps > 1 or recipe.devices > 1
-    reason = "gradients that are freed at once cannot be added up over micro-batches or devices"
-    return {reason: recipe.frees_gradients and is_added_up}
-
-
-def _fp16(recipe: Recipe) -> dict[str, object]:
-    is_on_cpu = recipe.spec.precision == "fp16" and recipe.device_kind == "cpu"
-    return {"it has no fp16 with gradient scaling on a CPU": is_on_cpu}
-
-
-def _own_loss(recipe: Recipe) -> dict[str, object]:
-    reason = "its loss calls parts of the model, whose gradients DistributedDataParallel would not exchange"
-    return {reason: recipe.loss is not None and recipe.devices > 1}
 
 
 def _short_last_step(recipe: Recipe) -> str:

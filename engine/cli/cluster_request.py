@@ -18,18 +18,23 @@ NVIDIA = "nvidia"
 
 @dataclass(frozen=True, slots=True)
 class CardChoice:
-    """The recommended card: its `driver_names`, the answer's `basis` in a sentence, the Slurm `type_name` if given."""
+    """The recommended card: its `driver_names`, the answer's `basis` in a sentence, the Slurm `type_name` if given.
 
-    name: str
+    `host_bytes` is None where as much host memory is assumed as the cards have.
+    """
+
     vendor: str
     driver_names: tuple[str, ...]
     total_bytes: int
     basis: str
-    host_bytes: int
-    is_host_assumed: bool = True
+    host_bytes: int | None = None
     slice: MigSlice | None = None
     type_name: str | None = None
     count: int = 1
+
+    @property
+    def host_gib(self) -> int:
+        return -(-(self.host_bytes or self.count * self.total_bytes) // GIB)
 
 
 def request_lines(choice: CardChoice, scheduler: str) -> list[str]:
@@ -47,7 +52,7 @@ def _slurm(choice: CardChoice) -> list[str]:
         lines += ["# Named as AutoDetect=nvml names it; your cluster may use another name. Check: sinfo -o %G"]
     lines += _assumed_host_memory(choice, "--mem")
     lines += [f"#SBATCH --gres=gpu:{f'{name}:' if name else ''}{choice.count}"]
-    lines += [f"#SBATCH --mem={_gib(choice.host_bytes)}G"]
+    lines += [f"#SBATCH --mem={choice.host_gib}G"]
     if choice.count > 1:
         lines += [
             "#SBATCH --nodes=1",
@@ -88,7 +93,7 @@ def _kubernetes(choice: CardChoice) -> list[str]:
         "    - name: training",
         "      resources:",
         "        requests:",
-        f"          memory: {_gib(choice.host_bytes)}Gi",
+        f"          memory: {choice.host_gib}Gi",
         "        limits:",
         f"          {choice.vendor}.com/gpu: {choice.count}",
     ]
@@ -99,11 +104,7 @@ def _describe_slice(part: MigSlice) -> str:
 
 
 def _assumed_host_memory(choice: CardChoice, option: str) -> list[str]:
-    if not choice.is_host_assumed:
+    if choice.host_bytes is not None:
         return []
     whose = "GPU has" if choice.count == 1 else "GPUs have together"
     return [f"# {option} is an assumption: as much host memory as the {whose}. --host-memory SIZE changes it."]
-
-
-def _gib(size_bytes: int) -> int:
-    return -(-size_bytes // GIB)

@@ -59,11 +59,7 @@ Nothing is measured and no device is used: every figure is a prediction.
 """
 
 
-def _without_devices(options: SimpleNamespace) -> int:
-    with devices_hidden():
-        return _estimate(options)
-
-
+@devices_hidden()
 def _estimate(options: SimpleNamespace) -> int:
     given, sizes = settings_given(options), sizes_in(options.frontier) if options.frontier is not None else ()
     if options.spec is not None and options.gpu is None and options.memory is None:
@@ -206,7 +202,7 @@ def _params() -> list[click.Parameter]:
 
 COMMAND = Command(
     "estimate",
-    _without_devices,
+    _estimate,
     params=_params(),
     help=HELP,
     epilog="Exit status: 0 ok, 2 bad arguments, 7 cannot be estimated.",

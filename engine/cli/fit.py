@@ -19,7 +19,7 @@ from ..estimate.estimator import Estimator
 from ..estimate.mig import smallest_slice
 from ..estimate.smallest_card import cheapest_that_fit, share_of, that_fit, total_price
 from ..estimate.tracing.hidden_devices import devices_hidden
-from ..estimate.types import Estimate, describe_size
+from ..estimate.types import Estimate
 from ..program import PROGRAM
 from ..results.figure_kinds import grade_of
 from ..results.result_file import read_document
@@ -28,7 +28,7 @@ from ..spec import RunSpec
 from ..text.units import format_bytes, format_percent
 from ..tune.start.several_hosts import several_hosts
 from ..worker.counted import counted
-from .cluster_request import KUBERNETES, SLURM, CardChoice, request_lines
+from .cluster_request import KUBERNETES, NVIDIA, SLURM, CardChoice, request_lines
 from .command import OUTPUT, WHERE, Command, Offered, option
 from .exit_status import EXIT_DOES_NOT_FIT
 from .options import (
@@ -64,12 +64,10 @@ _HEADINGS_OF_RANKS = ("GPUs", "memory each", "batch each", "with margin", "large
 
 def _fit(options: SimpleNamespace) -> int:
     names = _type_names(options.gpu_type_names)
-    if options.result is not None:
-        return _by_result(options, names)
-    with devices_hidden():
-        return _by_estimate(options, names)
+    return (_by_estimate if options.result is None else _by_result)(options, names)
 
 
+@devices_hidden()
 def _by_estimate(options: SimpleNamespace, names: Mapping[str, str]) -> int:
     specs, given = _specs(options)
     spec = specs[0]
@@ -92,10 +90,14 @@ def _by_estimate(options: SimpleNamespace, names: Mapping[str, str]) -> int:
         say("\n".join(wrapped([first], width, hanging="")), style=BOLD)
         say_lines([*table(fitting, size, width, of_ranks=given), *wrapped(profile_lines(spec.like), width)])
         return 0
-    choice = choice_of_estimate(fitting[0], size, host_bytes=_host_bytes(options))
-    choice = replace(choice, type_name=names.get(fitting[0].gpu.id))
-    say("\n".join(request_lines(choice, options.scheduler)))
+    _say_request(_choice_of_estimate(fitting[0], size), names.get(fitting[0].gpu.id), options)
     return 0
+
+
+def _say_request(choice: CardChoice, type_name: str | None, options: SimpleNamespace) -> None:
+    host_bytes = None if options.host_memory is None else bytes_setting("host_memory", options.host_memory)
+    choice = replace(choice, type_name=type_name, host_bytes=host_bytes)
+    say("\n".join(request_lines(choice, options.scheduler)))
 
 
 def _specs(options: SimpleNamespace) -> tuple[list[RunSpec], bool]:
@@ -133,22 +135,13 @@ def _by_result(options: SimpleNamespace, names: Mapping[str, str]) -> int:
         say(basis)
         return 0
     card = gpus.match(device.name, device.capacity_bytes)
-    choice = CardChoice(
-        name=device.name,
-        vendor=card.vendor if card else "nvidia",
-        driver_names=(device.name,),
-        total_bytes=device.capacity_bytes,
-        basis=basis,
-        host_bytes=_host_bytes(options) or count * device.capacity_bytes,
-        is_host_assumed=options.host_memory is None,
-        type_name=names.get(card.id) if card else None,
-        count=count,
-    )
-    say("\n".join(request_lines(choice, options.scheduler)))
+    vendor = card.vendor if card else NVIDIA
+    choice = CardChoice(vendor, (device.name,), device.capacity_bytes, basis, count=count)
+    _say_request(choice, names.get(card.id) if card else None, options)
     return 0
 
 
-def choice_of_estimate(made: Estimate, batch_size: int, *, host_bytes: int | None) -> CardChoice:
+def _choice_of_estimate(made: Estimate, batch_size: int) -> CardChoice:
     ranks = made.spec.ranks
     card, at = gpus.find(made.gpu.id), made.at_batch_size(share_of(batch_size, ranks))
     assert at is not None  # it was requested
@@ -159,17 +152,8 @@ def choice_of_estimate(made: Estimate, batch_size: int, *, host_bytes: int | Non
         f"{format_bytes(used_bytes)} of the {format_bytes(card.total_bytes)} of {each}{card.name} "
         f"(margin {format_percent(made.margin_fraction)})."
     )
-    return CardChoice(
-        name=card.name,
-        vendor=card.vendor,
-        driver_names=card.torch_names,
-        total_bytes=card.total_bytes,
-        basis=basis,
-        host_bytes=host_bytes or ranks * card.total_bytes,
-        is_host_assumed=host_bytes is None,
-        slice=smallest_slice(card.id, used_bytes * (1 + made.margin_fraction)) if ranks == 1 else None,
-        count=ranks,
-    )
+    slice_ = smallest_slice(card.id, used_bytes * (1 + made.margin_fraction)) if ranks == 1 else None
+    return CardChoice(card.vendor, card.torch_names, card.total_bytes, basis, slice=slice_, count=ranks)
 
 
 def _smallest(made: Estimate, batch_size: int) -> str:
@@ -189,8 +173,7 @@ def table(fitting: Sequence[Estimate], samples: int, width: int | None, *, of_ra
     """Return one row for each card that fits, in their order; `of_ranks`: for each card and number of them."""
     rows: list[tuple[str, ...]] = []
     for made in fitting:
-        price, known = total_price(made), (made.safe_batch_size, made.largest_batch_size)
-        sizes = (describe_size(size, made.limits, made.largest_batch_size) for size in known)
+        price, sizes = total_price(made), map(made.size_text, (made.safe_batch_size, made.largest_batch_size))
         share = [str(share_of(samples, made.spec.ranks))] if of_ranks else []
         shown = "-" if price == inf else f"{price:.2f}"
         rows.append((made.place, format_bytes(made.gpu.total_bytes), *share, *sizes, shown))
@@ -204,10 +187,6 @@ def table(fitting: Sequence[Estimate], samples: int, width: int | None, *, of_ra
     headings = _HEADINGS_OF_RANKS if of_ranks else _HEADINGS
     lines = table_lines(headings, rows, width, right=range(1, len(headings)))
     return ["", *wrapped([title], width), "", *lines, "", *wrapped([*stop_note(fitting), *notes], width)]
-
-
-def _host_bytes(options: SimpleNamespace) -> int | None:
-    return None if options.host_memory is None else bytes_setting("host_memory", options.host_memory)
 
 
 def _type_names(text: str | None) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..estimate.types import OR_MORE, Estimate, KnownError, is_capped
+from ..estimate.types import OR_MORE, Estimate, KnownError
 from ..text.units import format_percent
 from .ranks import HOW_COMPARED
 
@@ -24,7 +24,8 @@ def describe_estimate(estimate: Estimate) -> str:
         return "not even batch 1 fits"
     because, ranks = estimate.approximate_because, estimate.spec.ranks
     each = f" on each of {ranks}" if ranks > 1 else ""
-    largest, safe = (_size(size, estimate) for size in (estimate.largest_batch_size, estimate.safe_batch_size))
+    sizes = (estimate.largest_batch_size, estimate.safe_batch_size)
+    largest, safe = (estimate.size_text(size, OR_MORE) for size in sizes)
     approximate = f" (approximate, because {because})" if because else ""
     margin = format_percent(estimate.margin_fraction)
     return f"largest batch {largest}{each}; {safe} with the margin of {margin}{approximate}"
@@ -42,12 +43,6 @@ def describe_attention(estimate: Estimate) -> str:
         return kernels
     mask = "have a mask of tokens x tokens, which flash attention does not take"
     return f"{kernels}; from {estimate.window_tokens:,} tokens on, layers with a sliding window {mask}"
-
-
-def _size(size: int, estimate: Estimate) -> str:
-    """Write "512", "none", or "65536 or more" for the size at which the search stopped."""
-    is_cut = is_capped(size, estimate.limits, estimate.largest_batch_size)
-    return f"{size} {OR_MORE}" if is_cut else str(size or "none")
 
 
 def describe_known_error(error: KnownError | None, ranks: int = 1) -> str:

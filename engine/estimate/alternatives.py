@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import chain, combinations
@@ -69,127 +69,74 @@ class Change:
 
 
 Changes = tuple[Change, ...]
-ValuesOf = Callable[[RunSpec], Sequence[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Alternative:
-    """A setting that saves memory, with values to try, the mildest first. `needs` is changed with it if not set."""
-
-    setting: str
-    cost: Cost
-    values: ValuesOf
-    needs: str | None = None
-
-
-def _value(value: Any, when: Callable[[RunSpec], object] = lambda _: True) -> ValuesOf:
-    return lambda spec: [value] if when(spec) else []
-
-
-def _fractions_of_input(name: str) -> ValuesOf:
-
-    def sizes(spec: RunSpec) -> list[int]:
-        workload = spec.workload
-        if workload.input_field != name:
-            return []
-        step = workload.input_multiple_of
-        return [size for part in (2, 4) if (size := spec.input_size // part // step * step) >= workload.input_sizes[0]]
-
-    return sizes
-
-
-def _lighter_optimizers(spec: RunSpec) -> list[str]:
-    """Return optimizers with less state than the requested one; without an optimizer there is nothing to save."""
-    state = OPTIMIZERS[spec.optimizer].state_copies
-    return [name for name in ("adafactor", "sgd") if OPTIMIZERS[name].state_copies < state]
-
-
-def _paged_optimizers(spec: RunSpec) -> list[str]:
-    usual = "adamw" if spec.optimizer == "adamw-fused" else spec.optimizer
-    return [name for name, each in OPTIMIZERS.items() if each.unpaged == usual and spec.lora_rank is None]
-
-
-def _fewer_adapters(spec: RunSpec) -> list[str]:
-    order = list(TARGETS)
-    if spec.lora_rank is None or spec.lora_targets not in order:
-        return []
-    return order[order.index(spec.lora_targets) + 1 :][:1]
-
-
-def _double_quantisation(spec: RunSpec) -> list[str]:
-    return [] if spec.four_bit_format.endswith(DOUBLE) else [f"{spec.four_bit_format}{DOUBLE}"]
-
-
-def _fills_a_cache(spec: RunSpec) -> bool:
-    """Whether a cache can be switched off: with checkpointing or packed rows no decoder fills one."""
-    return spec.workload.has_cache and not spec.gradient_checkpointing and spec.sequences != PACKED
-
-
-def _has_whole_logits(spec: RunSpec) -> bool:
-    is_long = spec.workload.task == "text-generation" and spec.input_size > _CHUNK_TOKENS
-    return is_long and spec.loss_chunk_tokens is None
-
-
-def _has_state(spec: RunSpec) -> bool:
-    """Whether the optimizer has state worth moving: that of adapters is small."""
-    return OPTIMIZERS[spec.optimizer].state_copies >= 1 and spec.lora_rank is None
-
-
+_NEEDS = {"loss_chunk_logits": "loss_chunk_tokens", "load_in_4bit": "lora_rank"}
+"""The setting that is changed with another where it is not set."""
 _CHUNK_TOKENS = 128
 """The size of the chunks in litgpt's scripts."""
-_WITH_8_BIT = ("adamw", "adamw-fused")
-ALTERNATIVES = (
-    Alternative("outputs", Cost.ONE_LINE, _value(RELEASED, lambda spec: spec.workload.has_large_outputs)),
-    Alternative("without_cache", Cost.ONE_LINE, _value(True, _fills_a_cache)),
-    Alternative("zero_grad", Cost.ONE_LINE, _value(BEFORE_FORWARD)),
-    Alternative("loss_chunk_tokens", Cost.CHUNKED_LOSS, _value(_CHUNK_TOKENS, _has_whole_logits)),
-    Alternative(
-        "loss_chunk_logits",
-        Cost.RECOMPUTED_LOGITS,
-        _value(RECOMPUTED, lambda spec: _has_whole_logits(spec) or spec.loss_chunk_tokens),
-        needs="loss_chunk_tokens",
-    ),
-    Alternative("attention", Cost.OTHER_KERNEL, _value("sdpa", lambda spec: spec.attention == "eager")),
-    Alternative(
-        "gradients",
-        Cost.STEP_IN_BACKWARD,
-        _value(FREED, lambda spec: spec.optimizer != "none" and spec.lora_rank is None),  # adapters' are small
-    ),
-    Alternative("gradient_checkpointing", Cost.RECOMPUTATION, _value(True)),
-    Alternative("optimizer", Cost.PAGED_STATE, _paged_optimizers),
-    Alternative("offload_optimizer", Cost.OFFLOADED_STATE, _value(True, _has_state)),
-    Alternative("offload_activations", Cost.OFFLOAD, _value(True)),
-    Alternative("precision", Cost.ROUNDING, _value("bf16", lambda spec: spec.precision in ("fp32", "tf32"))),
-    Alternative("optimizer", Cost.ROUNDED_STATE, _value("adamw-8bit", lambda spec: spec.optimizer in _WITH_8_BIT)),
-    Alternative("optimizer", Cost.OTHER_UPDATES, _lighter_optimizers),
-    Alternative("sequence_length", Cost.SMALLER_INPUTS, _fractions_of_input("sequence_length")),
-    Alternative("image_size", Cost.SMALLER_INPUTS, _fractions_of_input("image_size")),
-    Alternative("lora_dropout", Cost.NO_ADAPTER_DROPOUT, _value(0.0)),
-    Alternative("lora_variant", Cost.FEWER_ADAPTERS, _value(PLAIN, lambda spec: spec.lora_variant == DORA)),
-    Alternative("four_bit_compute", Cost.ROUNDING, _value(AUTO, lambda spec: spec.four_bit_compute == "fp32")),
-    Alternative("four_bit_format", Cost.ROUNDED_SCALES, _double_quantisation),
-    Alternative(
-        "four_bit_output_layer",
-        Cost.ROUNDED_WEIGHTS,
-        _value(True, lambda spec: spec.load_in_4bit and spec.workload.task == "text-generation"),
-    ),
-    Alternative("lora_targets", Cost.FEWER_ADAPTERS, _fewer_adapters),
-    Alternative("lora_rank", Cost.OTHER_WEIGHTS, _value(16, lambda spec: spec.lora_rank is None)),
-    Alternative("load_in_4bit", Cost.ROUNDED_WEIGHTS, _value(True), needs="lora_rank"),
-)
+
+
+def _offered(spec: RunSpec) -> list[tuple[str, Cost, Sequence[Any], object]]:
+    """Return each setting that saves memory: its cost, values to try, the mildest first, and whether it is offered."""
+    workload, has_adapters, is_in_4_bits = spec.workload, spec.lora_rank is not None, spec.load_in_4bit
+    is_language_model = workload.task == "text-generation"
+    # with checkpointing or packed rows no decoder fills a cache
+    fills_cache = workload.has_cache and not spec.gradient_checkpointing and spec.sequences != PACKED
+    has_whole_logits = is_language_model and spec.input_size > _CHUNK_TOKENS and spec.loss_chunk_tokens is None
+    state = OPTIMIZERS[spec.optimizer].state_copies
+    usual = "adamw" if spec.optimizer == "adamw-fused" else spec.optimizer
+    paged = [name for name, each in OPTIMIZERS.items() if each.unpaged == usual]
+    lighter = [name for name in ("adafactor", "sgd") if OPTIMIZERS[name].state_copies < state]
+    step, least = workload.input_multiple_of, workload.input_sizes[0]
+    smaller = [size for part in (2, 4) if (size := spec.input_size // part // step * step) >= least]
+    targets = list(TARGETS)
+    fewer = targets[targets.index(spec.lora_targets) + 1 :][:1] if spec.lora_targets in targets else []
+    return [
+        ("outputs", Cost.ONE_LINE, [RELEASED], workload.has_large_outputs),
+        ("without_cache", Cost.ONE_LINE, [True], fills_cache),
+        ("zero_grad", Cost.ONE_LINE, [BEFORE_FORWARD], True),
+        ("loss_chunk_tokens", Cost.CHUNKED_LOSS, [_CHUNK_TOKENS], has_whole_logits),
+        ("loss_chunk_logits", Cost.RECOMPUTED_LOGITS, [RECOMPUTED], has_whole_logits or spec.loss_chunk_tokens),
+        ("attention", Cost.OTHER_KERNEL, ["sdpa"], spec.attention == "eager"),
+        # gradients and state of adapters are small
+        ("gradients", Cost.STEP_IN_BACKWARD, [FREED], spec.optimizer != "none" and not has_adapters),
+        ("gradient_checkpointing", Cost.RECOMPUTATION, [True], True),
+        ("optimizer", Cost.PAGED_STATE, paged, not has_adapters),
+        ("offload_optimizer", Cost.OFFLOADED_STATE, [True], state >= 1 and not has_adapters),
+        ("offload_activations", Cost.OFFLOAD, [True], True),
+        ("precision", Cost.ROUNDING, ["bf16"], spec.precision in ("fp32", "tf32")),
+        ("optimizer", Cost.ROUNDED_STATE, ["adamw-8bit"], spec.optimizer in ("adamw", "adamw-fused")),
+        ("optimizer", Cost.OTHER_UPDATES, lighter, True),
+        (workload.input_field, Cost.SMALLER_INPUTS, smaller, True),
+        ("lora_dropout", Cost.NO_ADAPTER_DROPOUT, [0.0], True),
+        ("lora_variant", Cost.FEWER_ADAPTERS, [PLAIN], spec.lora_variant == DORA),
+        ("four_bit_compute", Cost.ROUNDING, [AUTO], spec.four_bit_compute == "fp32"),
+        (
+            "four_bit_format",
+            Cost.ROUNDED_SCALES,
+            [f"{spec.four_bit_format}{DOUBLE}"],
+            DOUBLE not in spec.four_bit_format,
+        ),
+        ("four_bit_output_layer", Cost.ROUNDED_WEIGHTS, [True], is_in_4_bits and is_language_model),
+        ("lora_targets", Cost.FEWER_ADAPTERS, fewer, has_adapters),
+        ("lora_rank", Cost.OTHER_WEIGHTS, [16], not has_adapters),
+        ("load_in_4bit", Cost.ROUNDED_WEIGHTS, [True], True),
+    ]
 
 
 def single_changes(spec: RunSpec) -> list[Changes]:
     """Return every change to another value, the cheapest first, each after one that it needs: 4 bits need LoRA."""
-    return sorted((changes for each in ALTERNATIVES for changes in _changes_to(each, spec)), key=costs_of)
-
-
-def _changes_to(alternative: Alternative, spec: RunSpec) -> list[Changes]:
-    firsts: list[Changes] = [()]
-    if (needs := alternative.needs) is not None and getattr(spec, needs) == DEFAULTS[needs]:
-        firsts = [changes for each in ALTERNATIVES if each.setting == needs for changes in _changes_to(each, spec)]
-    values = [value for value in alternative.values(spec) if value != getattr(spec, alternative.setting)]
-    return [(*first, Change(alternative.setting, value, alternative.cost)) for first in firsts for value in values]
+    offered = [
+        Change(setting, value, cost)
+        for setting, cost, values, is_offered in _offered(spec)
+        for value in values
+        if is_offered and value != getattr(spec, setting)
+    ]
+    firsts = {
+        setting: [(each,) for each in offered if each.setting == needs]
+        for setting, needs in _NEEDS.items()
+        if getattr(spec, needs) == DEFAULTS[needs]
+    }
+    return sorted(((*first, each) for each in offered for first in firsts.get(each.setting, [()])), key=costs_of)
 
 
 def lines_together(singles: Sequence[Changes]) -> list[Changes]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from ..from_json import from_json, to_json
 from .tracing.reductions import Reduction
 from .types import Method
 
@@ -23,8 +24,7 @@ TOLERANCE = 0.001
 """Largest relative error of the live bytes at the third size, up to which the line through the other two is used."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryBlock:
+class MemoryBlock(NamedTuple):
     """One allocation without its size. `phase` is None for the batch's creation, `module` where none is known."""
 
     kind: str
@@ -34,8 +34,7 @@ class MemoryBlock:
     stream: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SumBuffer:
+class SumBuffer(NamedTuple):
     """A block that holds the partial results of a sum: its index, and what is the same at every batch size."""
 
     block: int
@@ -167,49 +166,12 @@ class BatchModel:
         return Recording(batch_size, self.skeleton, sizes, counts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert to compact JSON: the names in blocks are indexes into one list."""
-        names = sorted({name for block in self.skeleton.blocks for name in _names(block)})
-        number = {name: index for index, name in enumerate(names)}
-        return {
-            "words": names,
-            "blocks": [[*(number[name] for name in _names(block)), block.stream] for block in self.skeleton.blocks],
-            "events": list(self.skeleton.events),
-            "step_starts": list(self.skeleton.step_starts),
-            "base_bytes": list(self.base_bytes),
-            "per_sample_bytes": list(self.per_sample_bytes),
-            "traced_batch_sizes": list(self.traced_batch_sizes),
-            "method": self.method,
-            "approximate_because": self.approximate_because,
-            "sum_buffers": [[b.block, b.is_inner, b.vector, b.accumulator_bytes] for b in self.skeleton.sum_buffers],
-            "base_counts": self.base_counts,
-            "per_sample_counts": self.per_sample_counts,
-        }
+        document: dict[str, Any] = to_json(self)
+        return document
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> BatchModel:
-        names = data["words"]
-        blocks = tuple(
-            MemoryBlock(names[kind], names[phase] or None, names[operator], names[module] or None, stream)
-            for kind, phase, operator, module, stream in data["blocks"]
-        )
-        sum_buffers = tuple(SumBuffer(*fields) for fields in data["sum_buffers"])
-        base_counts, per_sample_counts = (
-            tuple((results, inputs) for results, inputs in data[name]) for name in ("base_counts", "per_sample_counts")
-        )
-        return cls(
-            skeleton=Skeleton(blocks, tuple(data["events"]), tuple(data["step_starts"]), sum_buffers),
-            base_bytes=tuple(data["base_bytes"]),
-            per_sample_bytes=tuple(data["per_sample_bytes"]),
-            traced_batch_sizes=tuple(data["traced_batch_sizes"]),
-            method=data["method"],
-            approximate_because=data["approximate_because"],
-            base_counts=base_counts,
-            per_sample_counts=per_sample_counts,
-        )
-
-
-def _names(block: MemoryBlock) -> tuple[str, str, str, str]:
-    return block.kind, block.phase or "", block.operator, block.module or ""
+        return from_json(cls, data)
 
 
 class RetracedModel:

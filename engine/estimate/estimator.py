@@ -84,16 +84,17 @@ class Estimator:
 
     def _what_to_change(self, scope: Scope, gpu: Gpu | None, made: Estimate, batch_size: int) -> WhatToChange:
         def evaluate(spec: RunSpec) -> Evaluated:
-            found, replays = (made, self._replays_for(gpu)) if spec == self._spec else _of_other(spec, gpu)
-            return Evaluated(found, partial(replays.peak_bytes, gpu))
+            by = self if spec == self._spec else Estimator(spec)  # other settings run other steps: another trace
+            found = made if by is self else by.estimates([gpu])[0]
+            return Evaluated(found, partial(by._replays_for(gpu).peak_bytes, gpu))
 
         return what_to_change(self._spec, batch_size, evaluate, scope, self._execution.stage)
 
     def _frontier(self, input_sizes: Sequence[int], gpu: Gpu | None, *_: Any) -> Frontier:
-        specs, made = specs_of(self._spec, input_sizes), []
+        specs, made = specs_of(self._spec, input_sizes), list[Estimate]()
         for number, spec in enumerate(specs, 1):
             self._execution.stage(f"size {number} of {len(specs)}: {spec.input_size}")
-            made.append(_of_other(spec, gpu, grid_of(spec))[0])
+            made += Estimator(spec).estimates([gpu], grid_of(spec))
         return frontier_of(self._spec, made)
 
     def _largest(self, setting: LargestOf, gpu: Gpu | None, made: Estimate, batch_size: int) -> Largest:
@@ -156,14 +157,6 @@ class Estimator:
         made = made.taking(traced_seconds + time.monotonic() - before)
         self._execution.emit_event("estimate", estimate=made.to_dict())
         return made
-
-
-def _of_other(spec: RunSpec, gpu: Gpu | None, batch_sizes: tuple[int, ...] = ()) -> tuple[Estimate, Replays]:
-    """Estimate other settings or another input size on a card: they run other steps, so each has its own trace."""
-    before, other = time.monotonic(), Estimator(spec)
-    check(spec, gpu)
-    replays = other._replays_for(gpu)
-    return other._estimate(gpu, batch_sizes, time.monotonic() - before, explains=False), replays
 
 
 def _replays_of_one_size(spec: RunSpec, gpu: Gpu | None) -> Replays:

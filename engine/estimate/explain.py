@@ -30,14 +30,8 @@ from .allocator import Allocator, OutOfMemory
 from .batch_model import MemoryBlock, Recording, Skeleton
 from .replay import CardConstants, ReplayedMemory, sizes_on
 
-_SHOWN_KINDS = {
-    batch_model.PARAMETERS: PARAMETERS,
-    batch_model.BUFFERS: PARAMETERS,
-    batch_model.GRADIENTS: GRADIENTS,
-    batch_model.STATE: STATE,
-    batch_model.WORKSPACES: WORKSPACES,
-    batch_model.COMMUNICATION: COMMUNICATION,
-}
+_OF_NO_PHASE = (PARAMETERS, GRADIENTS, STATE, WORKSPACES, COMMUNICATION)
+"""The kinds of blocks that are shown as they were recorded, whenever they are live."""
 
 
 def what_fills(recording: Recording, memory: ReplayedMemory, card: CardConstants, limit_bytes: int) -> MemoryBreakdown:
@@ -119,8 +113,8 @@ class _Replay:
 
 
 def _kind(block: MemoryBlock, *, is_kept: bool) -> str:
-    if (known := _SHOWN_KINDS.get(block.kind)) is not None:
-        return known
+    if block.kind in (*_OF_NO_PHASE, batch_model.BUFFERS):
+        return PARAMETERS if block.kind == batch_model.BUFFERS else block.kind
     return INPUTS if block.phase is None else ACTIVATIONS if is_kept else TEMPORARIES
 
 
@@ -128,7 +122,8 @@ def _module(block: MemoryBlock) -> str | None:
     """Return the module; None for workspaces, which belong to the library and not to the first module to multiply."""
     if block.kind == batch_model.WORKSPACES:
         return None
-    return BATCH if block.module is None and block.phase is None and block.kind not in _SHOWN_KINDS else block.module
+    is_of_batch = block.module is None and block.phase is None and block.kind in (ACTIVATIONS, TEMPORARIES)
+    return BATCH if is_of_batch else block.module
 
 
 def _kept_for_backward(skeleton: Skeleton) -> set[int]:

@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import SpecError
 from ..spec import RunSpec
 from ..text.units import format_percent
-from .types import Estimate, EstimatedGpu, Limit
+from .types import Estimate, EstimatedGpu, Limit, Reached
 
 SCHEMA = 1
 MAX_LENGTHS = 16
@@ -28,7 +28,7 @@ class FrontierCell:
 
 
 @dataclass(frozen=True, slots=True)
-class FrontierRow:
+class FrontierRow(Reached):
     """One length. `units` are tokens, or pixels of an image; the sizes are 0 where not even one sample fits."""
 
     input_size: int
@@ -72,7 +72,16 @@ class Frontier:
 
     @property
     def text(self) -> str:
-        return describe_budget(self.budget, self.unit)
+        if (budget := self.budget) is None:
+            return f"No budget of {self.unit}: at one of these sizes not even one sample fits."
+        low, high = f"{budget.from_input_size:,}", f"{budget.to_input_size:,}"
+        what = "length" if self.unit == "tokens" else "image size"
+        margin = format_percent(budget.margin_fraction)
+        more = "" if budget.is_bounded else " More may fit: the search stopped at its largest batch size."
+        return (
+            f"Budget: {budget.units:,} {self.unit} per batch, padding included, for {what}s {low} to {high} (a shorter "
+            f"sample counts as {low}). Set by {what} {budget.decided_at:,}, with a margin of {margin}.{more}"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": "frontier", **asdict(self), "spec": self.spec.to_dict(), "text": self.text}
@@ -103,13 +112,12 @@ def grid_of(spec: RunSpec) -> tuple[int, ...]:
 
 def frontier_of(spec: RunSpec, estimates: Sequence[Estimate]) -> Frontier:
     """Put together the estimates of one card, one for each length."""
-    first = estimates[0]
-    rows = tuple(_row(made, grid_of(spec)) for made in estimates)
+    first, grid = estimates[0], grid_of(spec)
+    rows = tuple(_row(made, grid) for made in estimates)
     unit = "tokens" if spec.workload.is_text else "pixels"
     budget = budget_of(rows, max(made.margin_fraction for made in estimates))
-    return Frontier(
-        spec, first.gpu, first.limit_bytes, unit, rows, budget, round(sum(each.seconds for each in estimates), 3)
-    )
+    seconds = round(sum(each.seconds for each in estimates), 3)
+    return Frontier(spec, first.gpu, first.limit_bytes, unit, rows, budget, seconds)
 
 
 def budget_of(rows: Sequence[FrontierRow], margin_fraction: float) -> Budget | None:
@@ -124,23 +132,9 @@ def budget_of(rows: Sequence[FrontierRow], margin_fraction: float) -> Budget | N
     )
 
 
-def describe_budget(budget: Budget | None, unit: str) -> str:
-    if budget is None:
-        return f"No budget of {unit}: at one of these sizes not even one sample fits."
-    low, high = f"{budget.from_input_size:,}", f"{budget.to_input_size:,}"
-    what = "length" if unit == "tokens" else "image size"
-    margin = format_percent(budget.margin_fraction)
-    more = "" if budget.is_bounded else " More may fit: the search stopped at its largest batch size."
-    return (
-        f"Budget: {budget.units:,} {unit} per batch, padding included, for {what}s {low} to {high} (a shorter sample "
-        f"counts as {low}). Set by {what} {budget.decided_at:,}, with a margin of {margin}.{more}"
-    )
-
-
 def _row(made: Estimate, grid: tuple[int, ...]) -> FrontierRow:
     spec = made.spec
     units = spec.input_size if spec.workload.is_text else spec.input_size**2
-    shown = [at for at in made.at if at.batch_size in grid]
     return FrontierRow(
         input_size=spec.input_size,
         units_per_sample=units,
@@ -149,7 +143,5 @@ def _row(made: Estimate, grid: tuple[int, ...]) -> FrontierRow:
         limits=made.limits,
         units_at_largest=units * made.largest_batch_size,
         units_at_safe=units * made.safe_batch_size,
-        cells=tuple(
-            FrontierCell(at.batch_size, at.fits, at.peak_reserved_bytes or at.peak_allocated_bytes) for at in shown
-        ),
+        cells=tuple(FrontierCell(at.batch_size, at.fits, at.memory_bytes) for at in made.at if at.batch_size in grid),
     )

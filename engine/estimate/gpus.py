@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -70,14 +70,8 @@ class Gpu:
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON, in the order of the fields."""
-        content = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        capability = self.compute_capability
-        text = None if capability is None else f"{capability[0]}.{capability[1]}"
-        return content | {
-            "compute_capability": text,
-            "dense_tflops": dict(self.dense_tflops),
-            "torch_names": list(self.torch_names),
-        }
+        capability = self.compute_capability and "{}.{}".format(*self.compute_capability)
+        return asdict(self) | {"compute_capability": capability, "torch_names": list(self.torch_names)}
 
 
 def gpus() -> dict[str, Gpu]:
@@ -164,13 +158,16 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def _gpu(gpu_id: str, table: dict[str, Any]) -> Gpu:
-    card = {"compute_capability": None, **checked_card(gpu_id, table)}
+    card = checked_card(gpu_id, table)
+    major, _, minor = card.pop("compute_capability", "").partition(".")
+    capability = (int(major), int(minor)) if major else None
     return Gpu(
         id=gpu_id,
+        compute_capability=capability,
         context_bytes=card.pop("context_mib") * MIB,
-        cublas_workspace_bytes=cublas_workspace_bytes(card["compute_capability"]),
+        cublas_workspace_bytes=cublas_workspace_bytes(capability),
         calibrated=False,
         memory_bandwidth_bytes_per_second=card.pop("memory_bandwidth_gb_per_second") * 1e9,
-        torch_names=tuple(card.pop("torch_names")),
+        price_date=str(card.pop("price_date", "")) or None,
         **card,  # the other fields have the names of the file
     )

@@ -18,11 +18,11 @@ from ..text.time_left import describe_left
 from ..text.units import format_bytes, format_percent
 from .types import Judged, safe_bytes
 
-MOST_TRIED = 8
+MOST_TRIED = 10
 """The most values that are tried, the requested one included: each costs a trace."""
 _USUALLY_TRIED = 4
 GUESSED = 3
-"""After so many tries, the middle is tried wherever two more did not halve what is left."""
+"""After so many tries, every second one is the middle of what is left."""
 _RANKS_OF_ALL_ELSE = 500
 """What a training with adapters holds besides them, in ranks: of all linear layers of decoders, 400 to 600."""
 _LENGTH_DIGITS, _RANK_DIGITS = 5, 3
@@ -177,29 +177,13 @@ def _round_numbers(bounds: tuple[int, int], digits: int, multiple_of: int = 1) -
     return {number * multiple_of for number in (*numbers, first, last) if first <= number <= last}
 
 
-def _curve(points: Sequence[tuple[int, int]]) -> Callable[[int], float]:
-    """Return the parabola through three points of memory by extent, the line through two, or in proportion to one."""
-    first, second, third = [*points, None, None][:3]
-    assert first is not None
-    (x0, y0), (x1, y1) = first, second or (0, 0)
-    slope = (y1 - y0) / (x1 - x0)
-    if third is None:
-        return lambda x: y0 + slope * (x - x0)
-    x2, y2 = third
-    bend = ((y2 - y1) / (x2 - x1) - slope) / (x2 - x0)
-    return lambda x: y0 + slope * (x - x0) + bend * (x - x0) * (x - x1)
-
-
 @dataclass
 class _Search:
     """The candidates, what was tried of them by its place, and the room that a safe value must keep to."""
 
     candidates: Sequence[Candidate]
-    limit_bytes: int
     room_bytes: int
     memory_bytes: dict[int, int] = field(default_factory=dict)
-    _spans: list[int] = field(default_factory=list)
-    """After each try, the places between the largest value known to be safe and the smallest known not to be."""
 
     @property
     def low(self) -> int:
@@ -211,45 +195,26 @@ class _Search:
         """The place of the smallest value above `low` that is not safe; the end for none."""
         return min((place for place in self.memory_bytes if place > self.low), default=len(self.candidates))
 
-    def add(self, place: int, memory_bytes: int) -> None:
-        self.memory_bytes[place] = memory_bytes
-        self._spans.append(self.high - self.low)
-
     def next_place(self) -> int | None:
         """Return the place to try next; None when both neighbours of the limit are known, or enough was tried."""
         low, high = self.low, self.high
         if high - low <= 1 or len(self.memory_bytes) >= MOST_TRIED:
             return None
-        is_slow = len(self._spans) > GUESSED and self._spans[-1] > self._spans[-3] / 2
-        guess = (low + high) // 2 if is_slow else self._guess()
+        is_bisected = len(self.memory_bytes) > GUESSED and len(self.memory_bytes) % 2 == 0
+        guess = (low + high) // 2 if is_bisected else self._guess()
         return min(max(guess, low + 1), high - 1)
 
     def _guess(self) -> int:
-        """Return the last place that should be safe by the tried values nearest to the limit.
+        """Return the last place that should be safe by the line through the nearest two tried values that are not.
 
-        Memory bends upwards where another phase comes to hold the peak: a parabola through both sides is far off.
+        Where fewer were too large, it goes through the largest two that were tried, or through zero and the only one.
         """
         known = [(self.candidates[place].extent, found) for place, found in sorted(self.memory_bytes.items())]
-        safe = [each for each in known if each[1] <= self.room_bytes]
-        above = known[len(safe) :]
-        if len(above) > 1:
-            curves = [_curve(above[:2]), *([_curve(safe[-2:])] if len(safe) > 1 else [])]
-        else:
-            curves = [_curve(sorted(known, key=lambda each: abs(each[1] - self.room_bytes))[:3])]
+        first = min(sum(found <= self.room_bytes for _, found in known), len(known) - 2)
+        (x0, y0), (x1, y1) = known[first : first + 2] if len(known) > 1 else [(0, 0), *known]
+        slope = (y1 - y0) / (x1 - x0)
         extents = [each.extent for each in self.candidates[self.low + 1 : self.high]]
-        return self.low + sum(all(curve(extent) <= self.room_bytes for curve in curves) for extent in extents)
-
-    def tried(self) -> tuple[TriedValue, ...]:
-        return tuple(
-            TriedValue(
-                self.candidates[place].value,
-                self.candidates[place].label,
-                found,
-                fits=found <= self.limit_bytes,
-                is_safe=found <= self.room_bytes,
-            )
-            for place, found in sorted(self.memory_bytes.items())
-        )
+        return self.low + sum(y0 + slope * (extent - x0) <= self.room_bytes for extent in extents)
 
 
 def largest_of(
@@ -263,13 +228,13 @@ def largest_of(
     report: Report = lambda _: None,
 ) -> Largest:
     started, candidates = time.monotonic(), candidates_of(spec, setting)
-    search = _Search(candidates, limit_bytes, safe_bytes(limit_bytes, margin_fraction))
+    search = _Search(candidates, safe_bytes(limit_bytes, margin_fraction))
     requested = spec.model if setting is LargestOf.MODEL else getattr(spec, setting) or spec.input_size
     place: int | None = [each.value for each in candidates].index(requested)
     while place is not None:
         if number := len(search.memory_bytes):  # the requested value was estimated before
             report(_progress(number, len(candidates), candidates[place].label, time.monotonic() - started))
-        search.add(place, memory_of(candidates[place].spec))
+        search.memory_bytes[place] = memory_of(candidates[place].spec)
         place = search.next_place()
     low, high = search.low, search.high
     return Largest(
@@ -280,7 +245,10 @@ def largest_of(
         value=candidates[low].value if low >= 0 else None,
         too_large=candidates[high].value if high < len(candidates) else None,
         is_exact=high - low == 1,
-        tried=search.tried(),
+        tried=tuple(
+            TriedValue(each.value, each.label, found, fits=found <= limit_bytes, is_safe=found <= search.room_bytes)
+            for each, found in ((candidates[place], found) for place, found in sorted(search.memory_bytes.items()))
+        ),
         values_count=len(candidates),
         seconds=round(time.monotonic() - started, 1),
     )

@@ -16,7 +16,7 @@ from ..spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
 from ..text.units import format_bytes
 from ..training_spec import check_device_memory, check_expandable_segments, check_precision, named_by_profile
 from .allocator import Allocator, OutOfMemory
-from .batch_model import MemoryModel, Recording
+from .batch_model import MemoryBlock, MemoryModel, Recording
 from .explain import what_fills
 from .gpus import Gpu
 from .known_errors import known_error, margin_fraction
@@ -24,14 +24,13 @@ from .replay import (
     CardConstants,
     PlainMemory,
     ReplayedMemory,
-    ReplayPeak,
     decided_sizes,
     play,
     play_and_explain,
     sizes_on,
 )
 from .stream_allocator import StreamAllocator
-from .types import Estimate, EstimateAt, EstimatedGpu, Limit, safe_bytes
+from .types import Estimate, EstimateAt, EstimatedGpu, KindBytes, Limit, safe_bytes
 
 _ATTENTION_KERNEL = re.compile(r"_scaled_dot_product_(\w+)_attention")
 NEAR = 32
@@ -85,11 +84,12 @@ Decided = tuple[int, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The peaks of one replay, and what held the memory when the allocated bytes peaked."""
+    """The peaks of one replay, the block that reached that of the allocated bytes, and what was live then."""
 
     allocated_bytes: int
     reserved_bytes: int | None
-    held: ReplayPeak
+    block: MemoryBlock | None
+    by_kind: KindBytes
 
 
 @dataclass
@@ -159,7 +159,7 @@ class Replays:
             memory = self.memory(gpu, limit_bytes, recording)
             held = play_and_explain(recording, memory, sizes_on(card_of(gpu), recording))
             reserved_bytes = memory.peak_reserved_bytes if isinstance(memory, Allocator) else None
-            self._explained[key] = Peak(memory.peak_allocated_bytes, reserved_bytes, held)
+            self._explained[key] = Peak(memory.peak_allocated_bytes, reserved_bytes, *held)
         return self._explained[key]
 
     def known(self, gpu: Gpu | None) -> dict[int, int]:
@@ -197,7 +197,7 @@ def estimate_at(
     replays = replays or Replays(model)
     fits = limit_bytes is None or replays.fits(gpu, batch_size, limit_bytes)
     peak = replays.explained(gpu, batch_size, limit_bytes if fits else None)
-    block, used_bytes = peak.held.block, None
+    block, used_bytes = peak.block, None
     if gpu is not None and peak.reserved_bytes is not None:
         used_bytes = peak.reserved_bytes + gpu.context_bytes + beside_bytes
     return EstimateAt(
@@ -208,7 +208,7 @@ def estimate_at(
         device_used_bytes=used_bytes,
         phase=block.phase if block else None,
         operator=block.operator if block else None,
-        by_kind=peak.held.by_kind,
+        by_kind=peak.by_kind,
     )
 
 

@@ -109,17 +109,18 @@ def error_of(estimate: Estimate, result: RunResult) -> EstimateError:
     largest = result.boundary.largest_batch_size
     fitting = _fitting(result)
     point = estimate.at_batch_size(fitting[-1].batch_size) if fitting else None
+    pair = memory_pair(point, fitting[-1]) if point else None
     boundary_error = estimate.largest_batch_size / largest - 1 if result.boundary.certified and largest else None
-    return EstimateError(None if point is None else _peak_error(point, fitting[-1]), boundary_error)
+    return EstimateError(pair and pair[0] / pair[1] - 1, boundary_error)
+
+
+def memory_pair(point: EstimateAt, probe: Probe) -> tuple[int, int] | None:
+    """Return estimated and measured bytes of one size: reserved where both have it, else allocated."""
+    if point.peak_reserved_bytes is not None and probe.peak_reserved_bytes:
+        return point.peak_reserved_bytes, probe.peak_reserved_bytes
+    return (point.peak_allocated_bytes, probe.peak_allocated_bytes) if probe.peak_allocated_bytes else None
 
 
 def _fitting(result: RunResult) -> list[Probe]:
     largest = result.boundary.largest_batch_size or 0
     return [p for size, p in decisive_probes(result.probes).items() if p.fits and size <= largest]
-
-
-def _peak_error(point: EstimateAt, probe: Probe) -> float | None:
-    """Return the relative error of the reserved bytes where both have them, else of the allocated bytes."""
-    if point.peak_reserved_bytes is not None and probe.peak_reserved_bytes:
-        return point.peak_reserved_bytes / probe.peak_reserved_bytes - 1
-    return point.peak_allocated_bytes / probe.peak_allocated_bytes - 1 if probe.peak_allocated_bytes else None

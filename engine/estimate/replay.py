@@ -56,14 +56,6 @@ class PlainMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayPeak:
-    """The highest point of a replay: the block whose allocation reached it, and what was live then."""
-
-    block: MemoryBlock | None
-    by_kind: KindBytes
-
-
-@dataclass(frozen=True, slots=True)
 class CardConstants:
     """The properties of a card that decide the sizes of blocks; the CPU has none of them."""
 
@@ -104,8 +96,10 @@ def sizes_on(card: CardConstants, recording: Recording) -> list[int]:
     return sizes
 
 
-def play_and_explain(recording: Recording, memory: ReplayedMemory, sizes_bytes: Sequence[int]) -> ReplayPeak:
-    """Do the same as `play`, and return what held the memory at the peak of the allocated bytes."""
+def play_and_explain(
+    recording: Recording, memory: ReplayedMemory, sizes_bytes: Sequence[int]
+) -> tuple[MemoryBlock | None, KindBytes]:
+    """Do the same as `play`. Returns the block whose allocation reached the highest peak, and what was live then."""
     skeleton = recording.skeleton
     start, taken = _first_step(skeleton), play(recording, memory, sizes_bytes)
     allocated = sum(_change(event, taken) for event in skeleton.events[:start])
@@ -122,7 +116,7 @@ def play_and_explain(recording: Recording, memory: ReplayedMemory, sizes_bytes: 
     for event in skeleton.events[: peak_at + 1]:
         totals[skeleton.blocks[event if event >= 0 else ~event].kind] += _change(event, taken)
     by_kind = KindBytes(**{f"{kind}_bytes": size for kind, size in totals.items()})
-    return ReplayPeak(None if last is None else skeleton.blocks[last], by_kind)
+    return None if last is None else skeleton.blocks[last], by_kind
 
 
 def _change(event: int, taken_bytes: Sequence[int]) -> int:

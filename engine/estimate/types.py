@@ -13,23 +13,30 @@ SCHEMA = 1
 Method = Literal["fake_cuda", "approximate_fake_cpu", "fake_cpu"]
 """Fake tensors on `cuda`; on `cpu` in place of `cuda`, whose operators differ somewhat; on `cpu` for the CPU."""
 Limit = Literal["memory", "max_batch_size", "does_not_fit"]
-OR_MORE = "or more"
-"""Follows a size at which the search stopped, wherever it is written: "65,536 or more"."""
-
-
-def is_capped(size: int | None, limits: str, largest: int | None) -> bool:
-    """Whether the size is where the search stopped, and no finding about memory."""
-    return bool(size) and size == largest and limits == "max_batch_size"
-
-
-def describe_size(size: int | None, limits: str, largest: int | None) -> str:
-    """Write a size for a table: "508", "none", or "65536+" for the one at which the search stopped."""
-    return f"{size or 'none'}{'+' if is_capped(size, limits, largest) else ''}"
+OR_MORE = " or more"
+"""Follows a size at which the search stopped, wherever it is written in words: "65,536 or more"."""
 
 
 def safe_bytes(limit_bytes: int, margin_fraction: float) -> int:
     """Return the room of a training that has to fit even if everything takes `margin_fraction` more than predicted."""
     return int(limit_bytes / (1 + margin_fraction))
+
+
+class Reached:
+    """How far a search of batch sizes came, and what ended it."""
+
+    __slots__ = ()
+    largest_batch_size: int
+    safe_batch_size: int
+    limits: Limit
+
+    def is_capped(self, size: int) -> bool:
+        """Whether the size is where the search stopped, and no finding about memory."""
+        return bool(size) and size == self.largest_batch_size and self.limits == "max_batch_size"
+
+    def size_text(self, size: int, more: str = "+", digits: str = "") -> str:
+        """Write "508", "none", or "65536+" for the size at which the search stopped."""
+        return f"{size:{digits}}{more if self.is_capped(size) else ''}" if size else "none"
 
 
 class Judged:
@@ -110,7 +117,7 @@ class KnownError:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Reached):
     """The answer for one card.
 
     `largest_batch_size` is the largest predicted to fit, 0 where not even one sample does; `safe_batch_size` the

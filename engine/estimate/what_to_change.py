@@ -124,27 +124,25 @@ def what_to_change(
     tried.whole((), requested)
     singles, enough = single_changes(spec), 1 if scope is Scope.FIRST else None
     of_the_loop = [changes for changes in singles if costs_of(changes)[0] < Cost.SMALLER_PIECES]
+    others = [changes for changes in singles if changes not in of_the_loop]
     tried.all_of([*of_the_loop, *lines_together(of_the_loop)], enough)
-    if not tried.is_found or scope is not Scope.FIRST:
+    if not (tried.safe and scope is Scope.FIRST):
         tried.in_pieces(())
-    if scope is Scope.GRID:
-        tried.all_of(whole_grid(singles))
-    elif not (tried.is_found and scope is Scope.FIRST):
-        tried.all_of([changes for changes in singles if changes not in of_the_loop], enough)
-    if not tried.is_found:
+        tried.all_of(whole_grid(singles) if scope is Scope.GRID else others, enough)
+    if not tried.safe:
         for changes in singles:
             tried.in_pieces(changes)
-        rest = together(singles, 2) if scope is not Scope.GRID else []
-        tried.all_of(rest, enough or ENOUGH_PAIRS)
-    safe = [] if tried.variants[0].is_safe else [variant for variant in tried.variants if variant.is_safe]
-    safe.sort(key=lambda variant: (variant.changes_count, variant.order))  # stable: milder values stay first
+        if scope is not Scope.GRID:
+            tried.all_of(together(singles, 2), enough or ENOUGH_PAIRS)
+    # stable: milder values stay first
+    safe = sorted(tried.safe, key=lambda variant: (variant.changes_count, variant.order))
     return WhatToChange(
         scope=scope,
         batch_size=batch_size,
         limit_bytes=requested.made.limit_bytes,
         margin_fraction=requested.made.margin_fraction,
         variants=tuple(tried.variants),
-        advice=tuple(variant.label for variant in safe),
+        advice=() if tried.variants[0].is_safe else tuple(variant.label for variant in safe),
         left_out=tuple(tried.left_out),
         seconds=round(time.monotonic() - started, 1),
     )
@@ -161,14 +159,16 @@ class _Tried:
     _evaluated: dict[Changes, Evaluated] = field(default_factory=dict)
 
     @property
-    def is_found(self) -> bool:
-        return any(variant.is_safe for variant in self.variants)
+    def safe(self) -> list[Variant]:
+        return [variant for variant in self.variants if variant.is_safe]
 
     def all_of(self, candidates: Sequence[Changes], enough: int | None = None) -> None:
         started = time.monotonic()
         for number, changes in enumerate(candidates):
-            if enough is not None and sum(variant.is_safe for variant in self.variants) >= enough:
+            if enough is not None and len(self.safe) >= enough:
                 return
+            if changes in self._evaluated:  # lines of the loop together are a pair, too
+                continue
             left = (time.monotonic() - started) / number * (len(candidates) - number) if number else None
             remaining = "" if left is None else f", about {left:.0f} s left"
             self.report(f"change {number + 1} of {len(candidates)}: {label_of(changes)}{remaining}")
@@ -207,8 +207,6 @@ class _Tried:
             count = self.batch_size // micro_batch_size * self.spec.accumulation_steps
             pieces = f"{count} micro-batches of {micro_batch_size}"
             label = f"{label} + {pieces}" if changes else pieces
-        if any(variant.label == label for variant in self.variants):
-            return
         of_pieces = f"; {BATCH_NORM_NOTE}" if self.spec.workload.architecture == "cnn" else ""
         self.variants.append(
             Variant(

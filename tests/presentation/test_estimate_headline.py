@@ -7,7 +7,6 @@ import pytest
 
 from analysis.presentation.estimate_error import describe_difference
 from analysis.presentation.estimate_summary import (
-    WORDS_MOST,
     count_words,
     describe_price,
     describe_unused,
@@ -24,6 +23,7 @@ from analysis.presentation.estimate_summary import (
 )
 from analysis.presentation.labels import settings_in_full
 from analysis.runs.gpu_catalog import Price
+from engine.describe.answer import WORDS_MOST
 from engine.describe.estimate import describe_known_error
 from engine.documents.estimated import EstimatedCard
 from engine.estimate.gpus import gpus

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
@@ -59,9 +58,8 @@ class LatestEstimate:
             return self.row.cards
         if run.estimated_safe_batch_size is None or self.batch_size is None:
             return ""
-        return (
-            f"{self.row.device_name}: {'fits' if run.estimated_safe_batch_size >= self.batch_size else 'does not fit'}"
-        )
+        outcome = "fits" if run.estimated_safe_batch_size >= self.batch_size else "does not fit"
+        return f"{self.row.device_name}: {outcome}"
 
     @property
     def smallest_text(self) -> str:
@@ -73,17 +71,13 @@ class LatestEstimate:
 
 
 def latest_estimates(runs: Sequence[Run]) -> list[LatestEstimate]:
-    ids = [run.pk for run in runs if run.estimated_cards_that_fit]
-    smallest = _smallest(MatrixCell.objects.filter(run__in=ids, kind=ESTIMATED), {run.pk: run for run in runs})
+    by_id = {run.pk: run for run in runs if run.estimated_cards_that_fit}
+    smallest: dict[int, MatrixCell] = {}
+    cells = MatrixCell.objects.filter(run__in=list(by_id), kind=ESTIMATED)
+    for cell in sorted(cells, key=lambda each: (each.memory_bytes, each.card)):
+        if (cell.shown_batch_size or 0) >= (by_id[cell.run_id].spec.get("current_batch_size") or 1):
+            smallest.setdefault(cell.run_id, cell)
     return [LatestEstimate(row, smallest.get(row.run.pk)) for row in history_rows(runs, {})]
-
-
-def _smallest(cells: Iterable[MatrixCell], runs: dict[int, Run]) -> dict[int, MatrixCell]:
-    found: dict[int, list[MatrixCell]] = defaultdict(list)
-    for cell in cells:
-        if (cell.shown_batch_size or 0) >= (runs[cell.run_id].spec.get("current_batch_size") or 1):
-            found[cell.run_id].append(cell)
-    return {run_id: min(fitting, key=lambda cell: (cell.memory_bytes, cell.card)) for run_id, fitting in found.items()}
 
 
 @may_be_asked

@@ -8,7 +8,7 @@ from ...describe.commands import measure_command
 from ...describe.estimate import METHODS, describe_attention, describe_estimate, describe_known_error, describe_margin
 from ...describe.ranks import describe_global, ranks_rows
 from ...estimate.smallest_card import that_fit
-from ...estimate.types import Estimate, EstimateAt, describe_size
+from ...estimate.types import Estimate, EstimateAt
 from ...program import PROGRAM
 from ...spec import DEFAULTS, SETTINGS, TRAINING_SETTINGS, RunSpec
 from ...text.units import format_bytes
@@ -54,11 +54,10 @@ def answer(estimates: Sequence[Estimate], batch_size: int | None = None) -> str:
 def _row(made: Estimate, batch_size: int) -> tuple[str, ...]:
     at = _memory_at(made, batch_size)
     used_bytes = at.device_used_bytes or at.peak_allocated_bytes
-    sizes = (made.largest_batch_size, made.safe_batch_size)
     return (
         made.place,
         format_bytes(made.gpu.total_bytes),
-        *(describe_size(size, made.limits, made.largest_batch_size) for size in sizes),
+        *map(made.size_text, (made.largest_batch_size, made.safe_batch_size)),
         f"{format_bytes(used_bytes)}{'' if at.fits else ' x'}",
     )
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from ...estimate.alternatives import ORDER
 from ...estimate.frontier import Frontier
 from ...estimate.largest import Largest
-from ...estimate.types import describe_size
 from ...estimate.what_to_change import WhatToChange
 from ...program import PROGRAM
 from ...text.units import format_bytes
@@ -86,8 +85,7 @@ def _table(frontier: Frontier, grid: Sequence[int], width: int | None) -> list[s
     rows = []
     for row in frontier.rows:
         memory = {cell.batch_size: f"{cell.memory_bytes / 2**30:.1f}{'' if cell.fits else ' x'}" for cell in row.cells}
-        known = (row.largest_batch_size, row.safe_batch_size)
-        sizes = (describe_size(size, row.limits, row.largest_batch_size) for size in known)
+        sizes = map(row.size_text, (row.largest_batch_size, row.safe_batch_size))
         at_safe = f"{row.units_at_safe:,} {frontier.unit}"
         rows.append((str(row.input_size), *sizes, at_safe, *(memory[size] for size in grid)))
     return table_lines(headings, rows, width, right=range(len(headings)))

@@ -146,10 +146,10 @@ def _repeated(few: Sequence[Recording], layers: int) -> Repeated:
             if len(found) > 1:
                 raise _NotEqual
             same_sums.append(sums[equal])
-            sum_buffers.append(replace(middle.skeleton.sum_buffers[sums[equal]], block=len(blocks)))
+            sum_buffers.append(middle.skeleton.sum_buffers[sums[equal]]._replace(block=len(blocks)))
         live[number].append(len(blocks))
         events.append(len(blocks))
-        blocks.append(replace(known, module=module))
+        blocks.append(known._replace(module=module))
         same.append(equal)
         more_bytes.append(_more_bytes(place, of) * (layers - MIDDLE))
     in_order = with_frees_in_order(events, starts)
@@ -158,11 +158,11 @@ def _repeated(few: Sequence[Recording], layers: int) -> Repeated:
 
 
 def _allocations(recording: Recording) -> list[_What]:
-    sums = {buffer.block: replace(buffer, block=0) for buffer in recording.skeleton.sum_buffers}
+    sums = {buffer.block: buffer._replace(block=0) for buffer in recording.skeleton.sum_buffers}
     found = []
     for index, (block, size_bytes) in enumerate(zip(recording.skeleton.blocks, recording.sizes_bytes, strict=True)):
         module = block.module and _NUMBER.sub("*", block.module, count=1)
-        found.append(_What(replace(block, module=module), sums.get(index), size_bytes))
+        found.append(_What(block._replace(module=module), sums.get(index), size_bytes))
     return found
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -118,7 +117,7 @@ class Recorder(TorchDispatchMode):
         for module, tensor in tensors:
             known = self._live.get(_of_this_rank(tensor).untyped_storage()._cdata)
             if known is not None:
-                self._blocks[known[0]] = replace(self._blocks[known[0]], kind=kind, module=module)
+                self._blocks[known[0]] = self._blocks[known[0]]._replace(kind=kind, module=module)
 
     @contextmanager
     def of_kind(self, kind: str) -> Iterator[None]:

@@ -18,12 +18,10 @@ from tests.engine.cli.test_estimate_command import traces  # noqa: F401  (a fixt
 from tests.factories import make_result
 
 A100 = CardChoice(
-    name="NVIDIA A100 SXM4 80 GB",
     vendor="nvidia",
     driver_names=("NVIDIA A100-SXM4-80GB", "A100-SXM4-80GB"),
     total_bytes=80 * GIB,
     basis="ESTIMATE, nothing was measured: bert with 64 samples.",
-    host_bytes=80 * GIB,
     slice=MigSlice("1g.10gb", 9 * GIB),
 )
 
@@ -41,7 +39,7 @@ def test_slurm_gets_the_card_the_host_memory_and_what_to_check():
 
 
 def test_what_the_person_said_is_neither_an_assumption_nor_to_be_checked():
-    choice = replace(A100, type_name="a100", host_bytes=12 * GIB, is_host_assumed=False, slice=None)
+    choice = replace(A100, type_name="a100", host_bytes=12 * GIB, slice=None)
     assert request_lines(choice, "slurm")[1:] == ["#SBATCH --gres=gpu:a100:1", "#SBATCH --mem=12G"]
 
 

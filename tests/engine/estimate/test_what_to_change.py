@@ -5,10 +5,10 @@ import json
 import pytest
 
 from engine.errors import EstimateImpossible
-from engine.estimate.alternatives import ALTERNATIVES, Cost, label_of, single_changes
+from engine.estimate.alternatives import Cost, label_of, single_changes
 from engine.estimate.what_to_change import Evaluated, Scope, WhatToChange, what_to_change
 from engine.from_json import from_json
-from engine.spec import SETTINGS, RunSpec
+from engine.spec import RunSpec
 from tests.engine.synthetic_estimates import evaluated
 
 LIMIT = 1000
@@ -240,9 +240,3 @@ def test_the_remaining_time_is_reported_with_each_change() -> None:
     what_to_change(RunSpec("bert-tiny"), 8, Device(), Scope.SINGLE, messages.append)
     assert messages[0].startswith("change 1 of ")
     assert all("s left" in line for line in messages[1:])
-
-
-@pytest.mark.parametrize("alternative", ALTERNATIVES, ids=lambda each: each.setting)
-def test_an_alternative_names_a_setting_that_is_declared(alternative: object) -> None:
-    assert alternative.setting in SETTINGS  # type: ignore[attr-defined]
-    assert alternative.cost in Cost  # type: ignore[attr-defined]
