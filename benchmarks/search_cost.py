@@ -33,8 +33,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from engine import Purpose, RunSpec, measure, parse_bytes  # noqa: E402
-from engine.spec import MEMORY_STEPS  # noqa: E402
+from engine.results.result import Purpose  # noqa: E402
+from engine.runner import measure  # noqa: E402
+from engine.spec import MEMORY_STEPS, RunSpec  # noqa: E402
+from engine.text.units import parse_bytes  # noqa: E402
 
 CHECK = "check"
 METHODS = ("memorymark", "memorymark-plain", "lightning", "lightning-exact", "accelerate", "eights", "autobatch")

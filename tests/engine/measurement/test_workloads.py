@@ -6,7 +6,6 @@ import sys
 import pytest
 import torch
 
-from engine import measure
 from engine.catalog import TASK_LABELS, WORKLOADS
 from engine.catalog.from_config import MODEL_TYPES
 from engine.errors import SpecError, WeightsUnavailable
@@ -14,6 +13,7 @@ from engine.measurement.optimizers import make_optimizer
 from engine.measurement.step import TrainingStep
 from engine.measurement.torchvision_schemas import import_torchvision
 from engine.measurement.workloads import blocks_of, build
+from engine.runner import measure
 from engine.spec import RunSpec
 
 
