@@ -2,7 +2,7 @@
 
 How it measures
   memory, accelerators: the caching allocator's own peak counters, read at the end of each phase.
-  memory, CPU: the allocator's own events of every step under `torch.profiler`, replayed by `memory_timeline`;
+  memory, CPU: the allocator's own events of every step under `torch.profiler`, replayed by `live_blocks`;
     it is the only figure of a CPU that is repeatable to the byte.
   kinds of memory: one more step under the profiler, whose peak is not reported.
 
@@ -18,22 +18,22 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from torch.profiler import ProfilerActivity, profile, record_function
+from torch.profiler import ProfilerActivity, profile
 
 from ..errors import EngineError, WorkloadFailed
 from ..progress import Progress, no_progress
 from ..results.result import Outcome, Probe, Purpose
 from ..spec import MEMORY_STEPS, RunSpec
 from ..text.units import describe_over, format_bytes
-from . import memory_timeline
 from .compiling import compile_by_steps
 from .device import Device
+from .live_blocks import LiveMoment, explain
 from .oom import classify
 from .step import PhaseMarker, TrainingStep
+from .traced_step import read_trace, recorded, step_begun, step_ended
 from .workloads import Built
 
 MESSAGE_LENGTH = 1_000
-_MARK = "memorymark."
 
 
 class BudgetExceeded(Exception):
@@ -58,7 +58,7 @@ class Meter:
         self.bench = bench
         self.steps = 0
         self.phase: str | None = None
-        self.peak: memory_timeline.Peak | None = None
+        self.peak: LiveMoment | None = None
         self.allocated_bytes: int | None = None
         self.reserved_bytes: int | None = None
         self.peak_phase: str | None = None
@@ -100,14 +100,12 @@ class BudgetMeter(Meter):
         if peak is None:
             raise WorkloadFailed("the CPU allocator reported no events: this torch cannot be measured")
         self.steps += 1
-        if peak.allocated_bytes > (self.allocated_bytes or -1):
-            self.peak, self.allocated_bytes, self.peak_phase = peak, peak.allocated_bytes, peak.phase
-        if peak.allocated_bytes > self.bench.device.limit_bytes:
-            self.phase = peak.phase
-            raise BudgetExceeded(
-                f"out of memory: the peak of step {self.steps} is "
-                f"{describe_over(peak.allocated_bytes, self.bench.device.limit_bytes)}"
-            )
+        if peak.total_bytes > (self.allocated_bytes or -1):
+            self.peak, self.allocated_bytes, self.peak_phase = peak, peak.total_bytes, peak.request.phase
+        if peak.total_bytes > self.bench.device.limit_bytes:
+            self.phase = peak.request.phase
+            over = describe_over(peak.total_bytes, self.bench.device.limit_bytes)
+            raise BudgetExceeded(f"out of memory: the peak of step {self.steps} is {over}")
 
 
 def run_probe(
@@ -188,64 +186,26 @@ def check_capacity(reserved_bytes: int | None, capacity_bytes: int) -> None:
         )
 
 
-def _peak_by_kind(bench: Bench, step: TrainingStep, batch_size: int) -> memory_timeline.Peak | None:
+def _peak_by_kind(bench: Bench, step: TrainingStep, batch_size: int) -> LiveMoment | None:
     """Return the memory by kind of one more step under the profiler, if possible; a refusal there decides nothing."""
     try:
-        return profiled_step(bench, step, batch_size, recorded)
+        return profiled_step(bench, step, batch_size)
     except RuntimeError as exc:
         if outcome_of(exc, bench.device) is Outcome.ERROR:
             raise WorkloadFailed(f"the profiled step failed: {type(exc).__name__}: {first_lines(exc)}") from exc
         return None
 
 
-def recorded(phase: str) -> AbstractContextManager[Any]:
-    return record_function(_MARK + phase)
-
-
 def profiled_step(
-    bench: Bench, step: TrainingStep, batch_size: int, marked: PhaseMarker
-) -> memory_timeline.Peak | None:
+    bench: Bench, step: TrainingStep, batch_size: int, marked: PhaseMarker = recorded
+) -> LiveMoment | None:
     """Run one step under the profiler; return its peak and what held it, or None where the allocator has no events."""
     step.begin()
-    state_bytes = sum(tensor.nbytes for tensor in step.state_tensors())
-    had_state = state_bytes > 0
-    carried_bytes, gradients_bytes = (
-        {storage.data_ptr(): storage.nbytes() for storage in (tensor.untyped_storage() for tensor in tensors)}
-        for tensors in (step.carried_tensors(), step.gradients())
-    )
+    begun = step_begun(bench.built.model, step)
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as trace:
         step(batch_size, marked)
-    events, phases = read_trace(trace, bench.device.torch_device.type)
-    if not events:
-        return None
-    model = bench.built.model
-    return memory_timeline.replay(
-        events,
-        phases,
-        parameters_bytes=sum(t.nbytes for t in (*model.parameters(), *model.buffers())),
-        optimizer_state_bytes=state_bytes,
-        carried_bytes=carried_bytes,
-        carried_gradients_bytes=gradients_bytes,
-        gradient_addresses=frozenset(t.data_ptr() for t in step.gradients()),
-        state_addresses=frozenset() if had_state else frozenset(t.data_ptr() for t in step.state_tensors()),
-    )
-
-
-def read_trace(trace: profile, device_type: str) -> tuple[list[memory_timeline.Event], list[memory_timeline.Phase]]:
-    events, phases = [], []
-    assert trace.profiler is not None
-    assert trace.profiler.kineto_results is not None
-    waiting = list(reversed(trace.profiler.kineto_results.experimental_event_tree()))
-    while waiting:
-        node = waiting.pop()
-        waiting.extend(reversed(node.children))  # events with equal times stay in order
-        if node.tag.name == "Allocation":
-            fields: Any = node.extra_fields
-            if fields.device.type == device_type:
-                events.append(memory_timeline.Event(node.start_time_ns, fields.ptr, fields.alloc_size))
-        elif node.name.startswith(_MARK):
-            phases.append(memory_timeline.Phase(node.name.removeprefix(_MARK), node.start_time_ns, node.end_time_ns))
-    return events, phases
+    events, _ = read_trace(trace, bench.device.torch_device.type)
+    return explain(step_ended(begun, bench.built.model, step, events), None) if events else None
 
 
 def outcome_of(exc: Exception, device: Device) -> Outcome:

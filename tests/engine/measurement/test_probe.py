@@ -16,6 +16,7 @@ from engine.measurement.workloads import Built, build
 from engine.results.result import MemoryByKind, Outcome
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
 from engine.text.units import MIB
+from tests.engine.measurement.tensors import gradients, state_tensors
 
 
 def cpu_with_limit(limit_bytes: int) -> Cpu:
@@ -73,7 +74,7 @@ def test_the_optimizer_really_steps_from_the_first_step_on(precision):
     step = TrainingStep(one.spec, one.built, torch.device("cpu"))
     before = [p.detach().clone() for p in one.built.model.parameters()]
     step(2)
-    assert len(step.state_tensors()) == 3 * len(before)
+    assert len(state_tensors(step)) == 3 * len(before)
     assert any(not torch.equal(a, b) for a, b in zip(before, one.built.model.parameters(), strict=True))
 
 
@@ -222,15 +223,15 @@ def test_a_block_says_what_other_work_used_and_the_optimizer_s_state_lives_on(mo
     one = bench()
     timer = BlockTimer(one)
     first = timer.run(1, 0.01)
-    state = timer.step.state_tensors()
+    state = state_tensors(timer.step)
     timer.run(2, 0.01)
     assert state
-    assert all(a is b for a, b in zip(state, timer.step.state_tensors(), strict=True))
+    assert all(a is b for a, b in zip(state, state_tensors(timer.step), strict=True))
     assert {"others_cores", "pages_swapped", "load_average"} <= first.conditions.keys()
     assert first.computing_fraction is None or torch.get_num_threads() == 1, "threads that spin compute nothing"
     monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
     assert 0 < (timer.run(1, 0.01).computing_fraction or 0) <= 1
-    assert timer.step.gradients() == []
+    assert gradients(timer.step) == []
 
 
 def test_a_size_that_cannot_be_timed_is_an_answer_of_the_block():
