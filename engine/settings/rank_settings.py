@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..errors import SpecError
 from ..ranks.emulation import FEWEST_RANKS, MOST_BYTES, EmulatedRank
-from .setting import Role, setting
+from .setting import Role, setting, training_setting
 from .spec_checks import settings_of
 
 DDP, FSDP, ZERO1 = "ddp", "fsdp", "zero1"
@@ -23,8 +23,7 @@ STRATEGIES = {
 
 @dataclass(frozen=True)
 class RankSettings:
-    ranks: int = setting(
-        Role.TRAINING,
+    ranks: int = training_setting(
         "GPUs",
         "GPUs that train together, one rank on each. The batch size is that of one GPU. "
         "Measured on GPUs of one host, on a CPU by gloo; estimates take any number.",
@@ -33,8 +32,7 @@ class RankSettings:
         bounds=(1, RANKS_MOST),
         metavar="N",
     )
-    strategy: str = setting(
-        Role.TRAINING,
+    strategy: str = training_setting(
         "Strategy",
         "What several GPUs share. Their memory is that of rank 0, with gloo's or NCCL's transfers left out. "
         "bf16 with fsdp is its own mixed precision: weights gathered in bf16, gradients reduced in fp32.",

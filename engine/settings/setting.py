@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field
 from enum import StrEnum
+from functools import partial
 from typing import Any, NamedTuple
 
 
@@ -82,3 +83,6 @@ class Setting:
 
 def setting(role: Role, label: str, description: str, *, default: Any = MISSING, **others: Any) -> Any:
     return field(default=default, metadata={"setting": Setting(role, label, description, **others)})
+
+
+training_setting = partial(setting, Role.TRAINING)
