@@ -15,7 +15,6 @@ from .estimate.calibration import Calibration
 from .estimate.guide import EstimateGuide
 from .execution import Emit, Execution
 from .machine.watch import usable_cores
-from .plan import EDGE_PROBES, soak_steps, timing_seconds
 from .progress import SECONDS_OF_PHASES
 from .provenance.read import run_facts
 from .results.memory_breakdown import MemoryBreakdown
@@ -30,13 +29,14 @@ from .search.boundary import (
     boundary_of_soak_cut_short,
 )
 from .search.foreign_memory import GROWTH_BYTES, bytes_taken_by_others, without_overhead
-from .search.reserve import largest_with_reserve, sizes_with_reserve
+from .search.reserve import EDGE_PROBES, largest_with_reserve, sizes_with_reserve
 from .search.unguided import Found, SearchLimits, Trial, Try, curve_sizes, next_soak_size
 from .settings.lora_targets import describe_targets
-from .spec import MEMORY_STEPS, RunSpec
+from .spec import MEMORY_STEPS, RunSpec, soak_steps
 from .speed.comparison import Comparison, SpeedComparison, TimedBlock, candidates_of, comparison_lines
 from .sweep import Sweep
 from .text.units import format_bytes
+from .time_left.measurement import timing_seconds
 from .training_ranks import check_measured
 from .training_spec import named_by_profile
 from .worker.handle import CRASHES, WorkerHandle
@@ -179,10 +179,8 @@ class WorkerSweep(Sweep):
             self.execution.log("the search begins at an estimate")
         boundary = self.search()
         try:
-            for _ in range(EDGE_PROBES if boundary.largest_batch_size else 0):
-                if (edge := self.next_size_at_reserve(boundary)) is None:
-                    break
-                self._probe_of_curve(edge, boundary.largest_batch_size or 0)
+            if boundary.largest_batch_size:
+                self._probe_at_reserve(boundary)
         except TimeIsUp:
             self.execution.log("the time ended before the size with the reserve was found", "warning")
         points = {} if boundary.reason is Reason.TIME_BUDGET else self.points(boundary)
@@ -253,10 +251,7 @@ class WorkerSweep(Sweep):
     def _curve(self, boundary: Boundary) -> None:
         largest = boundary.largest_batch_size or 0
         try:
-            for _ in range(EDGE_PROBES):
-                if (edge := self.next_size_at_reserve(boundary)) is None:
-                    break
-                self._probe_of_curve(edge, largest)
+            self._probe_at_reserve(boundary)
             searched_sizes = {p.batch_size for p in self.searched if p.fits}
             known = {p.batch_size for p in self.probes if p.fits or p.batch_size > largest}
             wanted = {*curve_sizes(sorted(searched_sizes), largest), largest}
@@ -267,6 +262,11 @@ class WorkerSweep(Sweep):
                 self._probe_of_curve(size, largest)
         except TimeIsUp:
             self.execution.log("the time budget ended before the curve was complete", "warning")
+
+    def _probe_at_reserve(self, boundary: Boundary) -> None:
+        for _ in range(EDGE_PROBES):
+            if (edge := self.next_size_at_reserve(boundary)) is not None:
+                self._probe_of_curve(edge, boundary.largest_batch_size or 0)
 
     def _compare_speeds(self, boundary: Boundary) -> Comparison:
         points = self.points(boundary)

@@ -18,6 +18,7 @@ from .training_spec import TrainingSpec, check_training, take_config
 
 SCHEMA = 1
 MEMORY_STEPS = 3  # full optimizer steps of a probe: with Adam the second one needs more memory than the first
+SOAK_STEPS, SOAK_STEPS_CPU = 20, 5
 RESERVE_FRACTION = 0.05
 """Share of the memory limit that the recommended size leaves free by default. A repeated training differs far less than
 this between fresh processes, but a real one also meets longer batches, evaluation, fragmentation over hours and
@@ -222,6 +223,10 @@ def trained_settings(spec: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def shared_setting(name: str) -> Any:
     return field(default=DEFAULTS[name], metadata={"setting": SETTINGS[name]})
+
+
+def soak_steps(given: int | None, device_kind: str | None) -> int:
+    return given or (SOAK_STEPS_CPU if device_kind == "cpu" else SOAK_STEPS)
 
 
 def check_start(start_batch_size: int | None, max_batch_size: int) -> None:

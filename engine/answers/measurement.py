@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ..breakdown_run import size_to_explain
-from ..plan import soak_steps
 from ..results.result import Boundary, Point, Probe, Purpose, Reason
 from ..results.speed_rounds import SpeedRound
 from ..search.boundary import (
@@ -20,7 +19,7 @@ from ..search.boundary import (
 )
 from ..search.reserve import sizes_with_reserve
 from ..search.unguided import Trial, next_soak_size
-from ..spec import RunSpec
+from ..spec import RunSpec, soak_steps
 from ..speed.comparison import Comparison, candidates_of
 from ..speed.rounds import Candidates
 from ..speed.selection import BLOCK_SECONDS

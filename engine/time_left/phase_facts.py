@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .plan import SoFar
-from .results.result import Outcome, Probe, Purpose
-from .spec import MEMORY_STEPS
-from .text.units import format_duration
-from .time_left import describe_number, describe_round
-from .tune.plan import StartUnderWay
+from ..results.result import Outcome, Probe, Purpose
+from ..spec import MEMORY_STEPS
+from ..text.units import format_duration
+from . import describe_number, describe_round
+from .measurement import SoFar
+from .starts import StartUnderWay
 
 _SEARCHED = (Purpose.SEARCH, Purpose.CONFIRM)
 

@@ -1,4 +1,4 @@
-"""PURE: what a run still has to do, and how long that is expected to take, from the seconds of its own probes.
+"""PURE: what a measurement still has to do, and how long that is expected to take, from the seconds of its own probes.
 
 Nothing is claimed before two probes have ended, nor while a search has neither an estimate nor a refused size to aim
 at. A search with a misleading estimate takes longer: the figure is no bound.
@@ -11,15 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import linear_regression
 
-from .results.result import Outcome, Probe, Purpose
-from .results.speed_rounds import Stage
-from .search.guided import AIMS
-from .search.unguided import curve_sizes
-from .spec import MEMORY_STEPS
-from .speed.selection import BLOCK_SECONDS, EVALUATION_ROUNDS, SELECTION_ROUNDS
+from ..results.result import Outcome, Probe, Purpose
+from ..results.speed_rounds import Stage
+from ..search.guided import AIMS
+from ..search.reserve import EDGE_PROBES
+from ..search.unguided import curve_sizes
+from ..spec import MEMORY_STEPS, SOAK_STEPS
+from ..speed.selection import BLOCK_SECONDS, EVALUATION_ROUNDS, SELECTION_ROUNDS
 
-SOAK_STEPS, SOAK_STEPS_CPU = 20, 5
-EDGE_PROBES = 2  # to find the largest size that keeps the reserve
 PROBES_NEEDED = 2
 PLAIN_SHARE = 0.6  # time of an unmeasured step / time of the same step with its memory measured
 NEAR_SHARE = 0.9  # a fit at this share of the estimated boundary shows that the estimate is about right
@@ -32,10 +31,6 @@ LEAST_SHARE = 0.1  # share of a part that counts as left while it takes longer t
 
 _SEARCHED = (Purpose.SEARCH, Purpose.CONFIRM)
 _MEASURING = ("searching", "soaking", "curve")
-
-
-def soak_steps(given: int | None, device_kind: str | None) -> int:
-    return given or (SOAK_STEPS_CPU if device_kind == "cpu" else SOAK_STEPS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""PURE: how many more starts are expected, and how long each takes by the latest ones; nothing before the first."""
+"""PURE: how many more starts of a tuning are expected, and how long each takes by the latest ones."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..plan import SoFar, less
 from ..results.result import Outcome, Probe, Purpose
+from .measurement import SoFar, less
 
 LATEST_STARTS = 2
 SEARCH_STARTS = 4.0
