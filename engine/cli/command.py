@@ -44,7 +44,7 @@ _FIELD_NAME = re.compile(r"\b[a-z]+(?:_[a-z0-9]+)+\b")
 
 
 class Command(RichCommand):
-    """One command. `run` returns the exit status; at most one of the groups of options `exclusive` may be given."""
+    """One command. `run` returns the exit status; at most one of each group of options `exclusive` may be given."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Command(RichCommand):
             context_settings=HELP_SETTINGS | (context_settings or {}),
             **settings,
         )
-        self._run, self._exclusive = run, exclusive
+        self._run, self._exclusive = run, [("json", "events"), *exclusive]
 
     def invoke(self, ctx: click.Context) -> int:
         """Run the command; an error of the engine is printed and becomes an exit status."""
@@ -87,7 +87,7 @@ class Command(RichCommand):
 
     def _check_exclusive(self, ctx: click.Context) -> None:
         for group in self._exclusive:
-            given = [name for name in group if ctx.params[name] not in (None, False)]
+            given = [name for name in group if ctx.params.get(name) not in (None, False)]
             if len(given) > 1:
                 names = " and ".join(_typed_names(ctx)[name] for name in given)
                 raise click.UsageError(f"{names} cannot be given together", ctx)

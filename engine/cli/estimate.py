@@ -210,5 +210,5 @@ COMMAND = Command(
     params=_params(),
     help=HELP,
     epilog="Exit status: 0 ok, 2 bad arguments, 7 cannot be estimated.",
-    exclusive=(("json", "events"), ("largest", "what_to_change"), ("largest", "frontier")),
+    exclusive=(("largest", "what_to_change"), ("largest", "frontier")),
 )

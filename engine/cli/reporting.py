@@ -34,6 +34,7 @@ from .options import (
     setting_options,
     spec_option,
 )
+from .printing.output import print_json
 from .printing.stopped import ANSWERED, stored_by_then
 
 R = TypeVar("R", bound=Document)
@@ -62,8 +63,13 @@ class Reported:
             self.kept.append(self.result_file)
 
     @contextmanager
-    def shown(self, show: Callable[[R], None], status_of: Callable[[R], int]) -> Iterator[Callable[[R], None]]:
-        """Yield what stores the result, and show it at the end, also after a stop while speeds were compared."""
+    def shown(
+        self, options: SimpleNamespace, show: Callable[[R], object], status_of: Callable[[R], int] = lambda _: 0
+    ) -> Iterator[Callable[[R], None]]:
+        """Yield what stores the result, and print it at the end, also after a stop while speeds were compared.
+
+        It is printed as JSON where `options` say so, and by `show` unless the events have it.
+        """
         results: list[R] = []
 
         def keep(result: R) -> None:
@@ -78,7 +84,10 @@ class Reported:
             raise
         finally:
             for result in results:
-                show(result)
+                if options.json:
+                    print_json(result.to_dict())
+                elif not options.events:
+                    show(result)
 
 
 def run_params(spec_class: type, *more: click.Parameter) -> list[click.Parameter]:

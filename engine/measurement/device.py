@@ -17,6 +17,7 @@ import os
 import platform
 import time
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any
 
 import pynvml
@@ -307,12 +308,8 @@ class Accelerator(Device):
 
     def facts(self) -> DeviceFacts:
         capability = self.compute_capability
-        return DeviceFacts(
-            device=str(self.torch_device),
-            kind=self.torch_device.type,
-            name=self.name,
-            capacity_bytes=self.capacity_bytes,
-            limit_bytes=self.limit_bytes or None,
+        return replace(
+            super().facts(),
             uuid=self._uuid(),
             compute_capability=None if capability is None else f"{capability[0]}.{capability[1]}",
             beside_bytes=self.opened_beside_bytes,
