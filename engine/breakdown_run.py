@@ -11,7 +11,7 @@ from .progress import Progress
 from .results.memory_breakdown import MemoryBreakdown, describe
 from .results.result import Boundary, Outcome, Probe
 from .spec import MEMORY_STEPS
-from .worker.prober import Prober
+from .worker.handle import WorkerHandle
 
 
 def size_to_explain(boundary: Boundary, probes: Sequence[Probe], *, is_search: bool) -> int | None:
@@ -22,7 +22,9 @@ def size_to_explain(boundary: Boundary, probes: Sequence[Probe], *, is_search: b
     return (boundary.largest_batch_size or None) if is_search else None
 
 
-def explain(worker: Prober, batch_size: int | None, execution: Execution, progress: Progress) -> MemoryBreakdown | None:
+def explain(
+    worker: WorkerHandle, batch_size: int | None, execution: Execution, progress: Progress
+) -> MemoryBreakdown | None:
     """Run the size once more and return what filled the memory; None, with the reason in the log, if unknown."""
     if batch_size is None:
         return None

@@ -40,7 +40,6 @@ from .time_left.measurement import timing_seconds
 from .training_ranks import check_measured
 from .training_spec import named_by_profile
 from .worker.handle import CRASHES, WorkerHandle
-from .worker.prober import Prober
 
 FOREIGN_MEMORY_REPEATS = 2
 FOREIGN_MEMORY_PAUSE_SECONDS = 5.0
@@ -53,7 +52,7 @@ def measure(
     spec: RunSpec,
     emit: Emit = lambda _: None,
     *,
-    worker: Prober | None = None,
+    worker: WorkerHandle | None = None,
     earlier: EarlierAttempt | None = None,
     keep: Keep = lambda _: None,
     estimates: bool = True,
@@ -110,7 +109,7 @@ class WorkerSweep(Sweep):
 
     what_runs = "a training step"
     spec: RunSpec
-    worker: Prober
+    worker: WorkerHandle
     guide: EstimateGuide
     earlier: EarlierAttempt | None
     estimates: bool

@@ -127,8 +127,7 @@ def run_probe(
     retries = device.allocator_retries()
     meter = Meter(bench) if device.has_caching_allocator else BudgetMeter(bench)
     step = TrainingStep(bench.spec, bench.built, device.torch_device)
-    used_bytes = None
-    outcome, error = Outcome.FITS, None
+    failure: dict[str, Any] = {}
     try:
         if bench.spec.torch_compile:
             progress("compiling", 1)
@@ -142,20 +141,16 @@ def run_probe(
     except EngineError:
         raise
     except Exception as exc:  # noqa: BLE001 - the classifier distinguishes errors, and the probe stores them
-        outcome, error = outcome_of(exc, device), exc
+        failure = {**failure_of(exc, device), "failed_phase": meter.phase}
         meter.read()
-        used_bytes, beside_bytes, retries_after = (
-            None,
-            read_if_possible(device.beside_bytes),
-            device.allocator_retries(),
-        )
-    if outcome is Outcome.FITS and with_kinds and meter.peak is None:
+        used_bytes, beside_bytes = None, read_if_possible(device.beside_bytes)
+        retries_after = device.allocator_retries()
+    if not failure and with_kinds and meter.peak is None:
         progress("kinds", 1)
         meter.peak = _peak_by_kind(bench, step, batch_size)
     step.clear_gradients()
     return Probe(
         batch_size=batch_size,
-        outcome=outcome,
         purpose=Purpose.SEARCH,
         steps=meter.steps,
         peak_allocated_bytes=meter.allocated_bytes,
@@ -164,11 +159,9 @@ def run_probe(
         beside_bytes=beside_bytes,
         allocator_retries=None if retries_after is None else retries_after - (retries or 0),
         peak_phase=meter.peak_phase,
-        memory_by_kind=meter.peak.by_kind if meter.peak and error is None else None,
-        error_type=type(error).__name__ if error else None,
-        error_message=first_lines(error) if error else None,
-        failed_phase=meter.phase if error else None,
+        memory_by_kind=meter.peak.by_kind if meter.peak and not failure else None,
         wall_seconds=time.perf_counter() - started,
+        **{"outcome": Outcome.FITS, **failure},
     )
 
 
@@ -224,3 +217,12 @@ def read_if_possible(read: Callable[[], int | None]) -> int | None:
 
 def first_lines(exc: BaseException) -> str:
     return str(exc).strip()[:MESSAGE_LENGTH]
+
+
+def failure_of(exc: Exception, device: Device) -> dict[str, Any]:
+    """Return what a step raised, as the members of a probe, a timed block and losses."""
+    return {
+        "outcome": outcome_of(exc, device),
+        "error_type": type(exc).__name__,
+        "error_message": first_lines(exc),
+    }

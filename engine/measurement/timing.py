@@ -20,7 +20,7 @@ from ..results.stats import ENOUGH_STEPS, is_steady
 from ..speed.comparison import TimedBlock
 from .compiling import compile_by_steps, graphs_compiled
 from .device import Device
-from .probe import Bench, first_lines, outcome_of
+from .probe import Bench, failure_of
 from .step import TrainingStep
 
 MIN_TIMED_STEPS, MAX_TIMED_STEPS, TIMING_SECONDS = 3, 50, 3.0
@@ -56,8 +56,7 @@ class BlockTimer:
         except EngineError:
             raise
         except Exception as exc:  # noqa: BLE001 - the classifier distinguishes errors, and the block stores them
-            outcome = outcome_of(exc, self.device)
-            return TimedBlock(batch_size, outcome, error_type=type(exc).__name__, error_message=first_lines(exc))
+            return TimedBlock(batch_size, **failure_of(exc, self.device))
         conditions: dict[str, Any] = {**watch.read(), **(self.device.conditions() or {}), **compiling}
         self.step.clear_gradients()
         return TimedBlock(
