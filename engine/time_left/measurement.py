@@ -29,7 +29,7 @@ EVALUATED = 2.3  # mean number of sizes in an evaluation round: today's, recomme
 EXPLAINING_SECONDS = 1.0  # seconds beyond those of a new process and the steps
 LEAST_SHARE = 0.1  # share of a part that counts as left while it takes longer than expected
 
-_SEARCHED = (Purpose.SEARCH, Purpose.CONFIRM)
+SEARCHED = (Purpose.SEARCH, Purpose.CONFIRM)
 _MEASURING = ("searching", "soaking", "curve")
 
 
@@ -89,9 +89,9 @@ def share_of_phase(so_far: SoFar) -> float:
     """Return the share of the current phase that is done, by the probes still expected; 0 where unknown."""
     if so_far.phase == "searching":
         aim = _aim(so_far.probes, so_far.expected, is_searching=True)
-        done = sum(p.purpose in _SEARCHED for p in so_far.probes)
+        done = sum(p.purpose in SEARCHED for p in so_far.probes)
         return done / (done + aim.probes + 1) if aim and done else 0.0
-    if so_far.phase == "curve" and (largest := _largest(so_far.probes)):
+    if so_far.phase == "curve" and (largest := bracket(so_far.probes)[0]):
         done = sum(p.purpose is Purpose.CURVE for p in so_far.probes)
         expected = done + len(_curve_left(so_far, largest)) + EDGE_PROBES
         return done / expected
@@ -125,14 +125,16 @@ def _step_seconds(probes: Iterable[Probe]) -> Callable[[int], float] | None:
     return lambda size: max(start + slope * size, least)
 
 
-def _largest(probes: Iterable[Probe]) -> int:
-    return max((p.batch_size for p in probes if p.fits), default=0)
+def bracket(probes: Sequence[Probe]) -> tuple[int, int | None]:
+    """Return the largest size that trained, 0 where none did, and the smallest refused above it."""
+    low = max((p.batch_size for p in probes if p.fits), default=0)
+    above = (p.batch_size for p in probes if p.outcome is not Outcome.FITS and p.batch_size > low)
+    return low, min(above, default=None)
 
 
 def _aim(probes: Sequence[Probe], expected: int | None, *, is_searching: bool) -> _Aim | None:
     """Return where the search is heading; None while that is unknown."""
-    low = _largest(probes)
-    refused = min((p.batch_size for p in probes if p.outcome is not Outcome.FITS and p.batch_size > low), default=None)
+    low, refused = bracket(probes)
     if not is_searching or refused == low + 1:
         return _Aim(low, 0) if low else None
     if refused is not None:
@@ -148,7 +150,7 @@ def _aim(probes: Sequence[Probe], expected: int | None, *, is_searching: bool) -
 
 def _curve_left(so_far: SoFar, largest: int) -> list[int]:
     fitted = {p.batch_size for p in so_far.probes if p.fits}
-    searched = sorted(p.batch_size for p in so_far.probes if p.fits and p.purpose in _SEARCHED)
+    searched = sorted(p.batch_size for p in so_far.probes if p.fits and p.purpose in SEARCHED)
     wanted = {*curve_sizes(searched, largest), *([so_far.current_batch_size] * (so_far.current_batch_size <= largest))}
     return sorted(wanted - fitted)
 
