@@ -72,13 +72,13 @@ def measure(
     execution = Execution(emit, spec.time_budget_seconds)
     with (
         named_by_profile(spec),
-        own_worker(spec, execution, hold) if worker is None else nullcontext(worker) as prober,
+        own_worker(spec, execution, hold) if worker is None else nullcontext(worker) as used,
     ):
         sweep = WorkerSweep(
             spec=spec,
             execution=execution,
             started_as=started_as,
-            worker=prober,
+            worker=used,
             guide=EstimateGuide(spec, calibration, execution.log),
             earlier=earlier,
             estimates=estimates,

@@ -79,7 +79,6 @@ class RunSpec(TrainingSpec):
         default=DEFAULT_BATCH_SIZE,
         hint="The speed-up and the waste are measured against it.",
         bounds=(1, MAX_BATCH_SIZE),
-        metavar="N",
     )
     memory_limit_bytes: int | None = setting(
         Role.LIMIT,
@@ -90,7 +89,6 @@ class RunSpec(TrainingSpec):
         hint="Optional: pretend the device is smaller, such as 24GiB.",
         bounds=(1, 2**50),
         option="--memory-limit",
-        metavar="SIZE",
     )
     start_batch_size: int | None = setting(
         Role.LIMIT,
@@ -99,7 +97,6 @@ class RunSpec(TrainingSpec):
         default=None,
         bounds=(1, MAX_BATCH_SIZE),
         option="--start",
-        metavar="N",
     )
     max_batch_size: int = setting(
         Role.LIMIT,
@@ -108,7 +105,6 @@ class RunSpec(TrainingSpec):
         default=65_536,
         bounds=(1, MAX_BATCH_SIZE),
         option="--max",
-        metavar="N",
     )
     check_batch_size: int | None = setting(
         Role.LIMIT,
@@ -117,7 +113,6 @@ class RunSpec(TrainingSpec):
         default=None,
         bounds=(1, MAX_BATCH_SIZE),
         option="--fits",
-        metavar="N",
         is_in_form=False,
     )
     time_budget_seconds: float = setting(
@@ -136,7 +131,6 @@ class RunSpec(TrainingSpec):
         "Optimizer steps of the soak run. The largest size trains them in a fresh process. Left out: 20, on a CPU 5.",
         default=None,
         bounds=(1, 10_000),
-        metavar="N",
     )
     reserve_fraction: float = setting(
         Role.LIMIT,
@@ -175,7 +169,6 @@ class RunSpec(TrainingSpec):
         default=100,
         hint="How often you start such a training.",
         bounds=(0, 10_000_000),
-        metavar="N",
     )
     compare_speed: bool = True
     """Whether speeds are compared: without that no size is recommended. Requested as a member of `RankStarts`."""

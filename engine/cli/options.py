@@ -76,7 +76,7 @@ def _setting_option(spec_class: type, name: str) -> RichOption:
         *names,
         panel=panel,
         type=str if is_of_bytes(name) else kind,
-        metavar=each.metavar or "NAME",
+        metavar=each.metavar or ("SIZE" if is_of_bytes(name) else "N" if kind is int else "NAME"),
         help=f"{each.summary}: {_values(each)}" if each.choices else each.summary,
         default_text=shown if shown != "" else "none",
         hidden=is_rare,
@@ -112,7 +112,7 @@ def start_options(*, is_usual: bool) -> list[RichOption]:
     """Return the options of emulated ranks and of comparing speeds; `is_usual`: whether `--help` shows rare ones."""
     emulate, rank, compare = (OF_STARTS[name] for name in ("emulate_ranks", "rank", "compare_speed"))
     return [
-        option("--emulate-ranks", type=int, panel=TRAIN, metavar=emulate.metavar, help=emulate.summary),
+        option("--emulate-ranks", type=int, panel=TRAIN, metavar="N", help=emulate.summary),
         option(
             "--rank",
             panel=ADVANCED,

@@ -35,7 +35,6 @@ class AdapterSettings:
         default=None,
         hint="With a rank, only small adapters and a new head are trained. Empty: all weights are.",
         bounds=(1, 1024),
-        metavar="N",
     )
     lora_targets: str = training_setting(
         "LoRA targets",

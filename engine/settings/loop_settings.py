@@ -39,7 +39,6 @@ class LoopSettings:
         default=None,
         hint="Tokens of each sample. For language models, whose logits are often the largest tensors. Empty: all.",
         bounds=(1, 1_000_000),
-        metavar="N",
     )
     loss_chunk_logits: str = training_setting(
         "Logits of the chunks",

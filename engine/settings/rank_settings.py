@@ -30,7 +30,6 @@ class RankSettings:
         default=1,
         hint="Ranks, one on each GPU of a host; on a CPU they share it. The batch size is that of one rank.",
         bounds=(1, RANKS_MOST),
-        metavar="N",
     )
     strategy: str = training_setting(
         "Strategy",
@@ -48,7 +47,6 @@ class RankSettings:
         default=None,
         bounds=(0, MOST_BYTES),
         option="--communication-memory",
-        metavar="SIZE",
         is_in_form=False,
     )
 
@@ -69,7 +67,6 @@ class RankStarts:
         default=None,
         hint="One device stands in for ranks of so many: memory, no speed. Empty: a device for each.",
         bounds=(FEWEST_RANKS, RANKS_MOST),
-        metavar="N",
     )
     rank: tuple[int, ...] | None = setting(
         Role.LIMIT,

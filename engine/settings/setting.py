@@ -40,7 +40,8 @@ class Setting:
     inclusive. The first sentence of the `description` is the help on the command line, and says enough alone. `hint` is
     what a form adds to the label, where that is not the `description`; None: the form adds nothing.
 
-    `option` is its option on the command line, where that is not the field's name, and `metavar` names the value.
+    `option` is its option on the command line, where that is not the field's name. `metavar` names the value, where it
+    is not N (a whole number), SIZE (bytes) or NAME.
     """
 
     role: Role

@@ -71,7 +71,6 @@ class StepSettings:
         default=1,
         hint="Micro-batches per optimizer step. The batch size is that of one of them.",
         bounds=(1, 1024),
-        metavar="N",
     )
     clip_grad_norm: bool = training_setting(
         "Gradient clipping",
@@ -106,7 +105,6 @@ class StepSettings:
         default=None,
         hint="BERT has 12: with 6, the embeddings and 6 layers are frozen; with 12, all but the head. Empty: none.",
         bounds=(1, 1000),
-        metavar="N",
     )
     attention: str = training_setting(
         "Attention",

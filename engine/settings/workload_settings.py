@@ -38,7 +38,6 @@ class WorkloadSettings:
         "Tokens per sample of a text model. Left out: the model's own.",
         default=None,
         bounds=(1, 1_000_000),
-        metavar="N",
     )
     image_size: int | None = setting(
         Role.WORKLOAD,
@@ -46,7 +45,6 @@ class WorkloadSettings:
         "Side of the square image, in pixels. For image models. Left out: the model's own.",
         default=None,
         bounds=(1, 100_000),
-        metavar="N",
     )
     config: str | None = setting(
         Role.WORKLOAD,

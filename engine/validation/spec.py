@@ -40,7 +40,6 @@ class ValidationSpec(TrainingSpec):
         "Samples of each step that is compared.",
         default=BATCH_SIZE,
         bounds=(1, BATCH_SIZE_MAX),
-        metavar="N",
     )
     gradient_tolerance: float | None = setting(
         Role.LIMIT,
