@@ -135,7 +135,7 @@ class WorkerSweep(Sweep):
         if (estimate := self.guide.estimate(self.device, self.environment)) is not None:
             self.execution.emit_event("estimate", estimate=estimate.to_dict())
         boundary, comparison = self._measure() if is_search else self._check()
-        explains = self.explains and not self.execution.is_stopped
+        explains = self.explains and self.execution.stopped_by is None
         breakdown = self.execution.timed("explaining", lambda: self._explained(boundary)) if explains else None
         result = self.guide.graded(self.answer(boundary, comparison, self._timings()))
         return replace(result, memory_breakdown=breakdown)

@@ -76,16 +76,12 @@ class LiveMoment:
     @property
     def by_kind(self) -> MemoryByKind:
         """Return the bytes by kind, where no saving was traced: what the forward pass made counts as activations."""
-        lasting = dict.fromkeys((PARAMETERS, GRADIENTS, STATE), 0)
-        activations = other = 0
+        found = dict.fromkeys((PARAMETERS, GRADIENTS, STATE, ACTIVATIONS, TEMPORARIES), 0)
         for block in self.blocks:
-            if block.kind in lasting:
-                lasting[block.kind] += block.size_bytes
-            elif block.phase == FORWARD:
-                activations += block.size_bytes
-            else:
-                other += block.size_bytes
-        return MemoryByKind(*lasting.values(), activations, other)
+            passing = ACTIVATIONS if block.phase == FORWARD else TEMPORARIES
+            found[block.kind if block.kind in (PARAMETERS, GRADIENTS, STATE) else passing] += block.size_bytes
+        parameters, gradients, state, activations, other = found.values()
+        return MemoryByKind(parameters, gradients, state, activations, other)
 
 
 def explain(step: TracedStep, limit_bytes: int | None) -> LiveMoment:

@@ -12,7 +12,7 @@ Check by hand: `python -m engine bert-tiny --device cpu --memory-limit 200MiB --
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +26,7 @@ from ..results.result import Outcome, Probe, Purpose
 from ..spec import MEMORY_STEPS, RunSpec
 from ..text.units import describe_over, format_bytes
 from .compiling import compile_by_steps
-from .device import Device
+from .device import Device, Memory
 from .live_blocks import LiveMoment, explain
 from .oom import classify
 from .step import PhaseMarker, TrainingStep
@@ -80,10 +80,9 @@ class Meter:
 
     def read(self) -> None:
         """Read the counters; the phase in which the highest value first appears holds the peak."""
-        allocated = self.bench.device.allocated_peak_bytes()
+        allocated, reserved = self.bench.device.peaks()
         if allocated is not None and allocated > (self.allocated_bytes or -1):
             self.allocated_bytes, self.peak_phase = allocated, self.phase
-        reserved = self.bench.device.reserved_peak_bytes()
         if reserved is not None:
             self.reserved_bytes = max(reserved, self.reserved_bytes or 0)
 
@@ -136,15 +135,14 @@ def run_probe(
             progress("memory", number)
             meter.run(step, batch_size)
         device.synchronize()
-        used_bytes, beside_bytes, retries_after = device.used_bytes(), device.beside_bytes(), device.allocator_retries()
+        memory, retries_after = device.memory(), device.allocator_retries()
         check_capacity(meter.reserved_bytes, device.capacity_bytes)
     except EngineError:
         raise
     except Exception as exc:  # noqa: BLE001 - the classifier distinguishes errors, and the probe stores them
         failure = {**failure_of(exc, device), "failed_phase": meter.phase}
         meter.read()
-        used_bytes, beside_bytes = None, read_if_possible(device.beside_bytes)
-        retries_after = device.allocator_retries()
+        memory, retries_after = memory_if_possible(device)._replace(used_bytes=None), device.allocator_retries()
     if not failure and with_kinds and meter.peak is None:
         progress("kinds", 1)
         meter.peak = _peak_by_kind(bench, step, batch_size)
@@ -155,8 +153,8 @@ def run_probe(
         steps=meter.steps,
         peak_allocated_bytes=meter.allocated_bytes,
         peak_reserved_bytes=meter.reserved_bytes,
-        device_used_bytes=used_bytes,
-        beside_bytes=beside_bytes,
+        device_used_bytes=memory.used_bytes,
+        beside_bytes=memory.beside_bytes,
         allocator_retries=None if retries_after is None else retries_after - (retries or 0),
         peak_phase=meter.peak_phase,
         memory_by_kind=meter.peak.by_kind if meter.peak and not failure else None,
@@ -202,17 +200,17 @@ def profiled_step(
 
 
 def outcome_of(exc: Exception, device: Device) -> Outcome:
-    free_bytes = read_if_possible(device.free_bytes)
+    free_bytes = memory_if_possible(device).free_bytes
     outcome = classify(type(exc).__name__, str(exc), free_bytes=free_bytes, total_bytes=device.capacity_bytes)
     return outcome or Outcome.ERROR
 
 
-def read_if_possible(read: Callable[[], int | None]) -> int | None:
-    """Read a counter of a device whose last call failed; None where the driver does not answer any more."""
+def memory_if_possible(device: Device) -> Memory:
+    """Read the memory of a device whose last call failed; it is unknown where the driver does not answer any more."""
     try:
-        return read()
+        return device.memory()
     except RuntimeError:
-        return None
+        return Memory()
 
 
 def first_lines(exc: BaseException) -> str:

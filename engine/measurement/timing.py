@@ -59,6 +59,7 @@ class BlockTimer:
             return TimedBlock(batch_size, **failure_of(exc, self.device))
         conditions: dict[str, Any] = {**watch.read(), **(self.device.conditions() or {}), **compiling}
         self.step.clear_gradients()
+        is_computing_known = not self.device.has_caching_allocator and do_threads_sleep(torch.get_num_threads())
         return TimedBlock(
             batch_size,
             Outcome.FITS,
@@ -66,11 +67,8 @@ class BlockTimer:
             time.perf_counter() - started,
             conditions,
             micro_batches=self.step.micro_batches,
-            computing_fraction=min(computing, 1.0) if self._is_computing_known() else None,
+            computing_fraction=min(computing, 1.0) if is_computing_known else None,
         )
-
-    def _is_computing_known(self) -> bool:
-        return not self.device.has_caching_allocator and do_threads_sleep(torch.get_num_threads())
 
     def _compile_if_new(self, batch_size: int, progress: Progress) -> float | None:
         """Run the first steps of a size, which compile it, and return their seconds; None if it is already compiled."""

@@ -101,7 +101,8 @@ class TimeLeft:
             return None
         if "check" in self.spec:
             return _of_validation(self.progress, self.spec["check"] == "compile", now)
-        return (starts if is_own_training(self.spec) else measurement).seconds_left(self._so_far(now))
+        seconds_left = starts.seconds_left if is_own_training(self.spec) else measurement.seconds_left
+        return seconds_left(self._so_far(now))
 
     def _so_far(self, now: float) -> SoFar:
         return so_far(self.spec, self.progress, self.probes, now)

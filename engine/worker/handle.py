@@ -151,7 +151,7 @@ class WorkerHandle:
         self._session_probes += 1
         kills, started = oom_kills(), time.monotonic()
         try:
-            found = self._answer(request, seconds, progress)
+            found: dict[str, Any] = self._answer(request, seconds, progress)
         except WorkerFailed as error:
             if error.status != -signal.SIGKILL or oom_kills() <= kills:
                 raise

@@ -195,7 +195,7 @@ def _open(spec: RunSpec, *, describe: bool, idle_beside_bytes: int | None) -> tu
             raise WorkloadFailed(f"{spec.model} cannot be built: {name}: {text}") from exc
         served: Requests = {"probe": partial(_model_does_not_fit, name, text, device), "explain": lambda **_: None}
     else:
-        by_bench = {"probe": run_probe, "losses": train_losses, "explain": attribute}
+        by_bench: Requests = {"probe": run_probe, "losses": train_losses, "explain": attribute}
         served = {"time": BlockTimer(bench).run, **{do: partial(work, bench) for do, work in by_bench.items()}}
     return served, {**facts, "model_seconds": time.perf_counter() - started}
 
@@ -214,12 +214,12 @@ def _opened_device(spec: RunSpec, idle_beside_bytes: int | None) -> Device:
 
 
 def _model_does_not_fit(error_type: str, text: str, device: Device, batch_size: int, **_: Any) -> Probe:
-    from ..measurement.probe import read_if_possible
+    from ..measurement.probe import memory_if_possible
 
     return Probe(
         batch_size,
         Outcome.OUT_OF_MEMORY,
-        beside_bytes=read_if_possible(device.beside_bytes),
+        beside_bytes=memory_if_possible(device).beside_bytes,
         error_type=error_type,
         error_message=text,
         failed_phase="loading the model",

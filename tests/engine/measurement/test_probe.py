@@ -7,7 +7,7 @@ from engine.errors import DeviceUnavailable, SpecError, WorkloadFailed
 from engine.measurement import compiling
 from engine.measurement.attribution import attribute
 from engine.measurement.compiling import compile_for_each_size
-from engine.measurement.device import Cpu, Device, facts_of, open_device, resolve
+from engine.measurement.device import Cpu, Device, Memory, Peaks, facts_of, open_device, resolve
 from engine.measurement.environment import check_environment
 from engine.measurement.probe import Bench, run_probe
 from engine.measurement.step import TrainingStep
@@ -134,7 +134,7 @@ class CountingDevice(Device):
 
     def __init__(self, refuse_above: int) -> None:
         super().__init__(torch.device("cpu"))
-        self.refuse_above, self.calls, self.peaks = refuse_above, [], [700, 900, 800]
+        self.refuse_above, self.calls, self.counted = refuse_above, [], [700, 900, 800]
 
     def start_from_clean(self) -> None:
         self.calls.append("clean")
@@ -142,18 +142,12 @@ class CountingDevice(Device):
     def synchronize(self) -> None:
         self.calls.append("synchronize")
 
-    def allocated_peak_bytes(self) -> int:
-        self.peaks = [*self.peaks[1:], self.peaks[0]]
-        return self.peaks[-1]
+    def peaks(self) -> Peaks:
+        self.counted = [*self.counted[1:], self.counted[0]]
+        return Peaks(self.counted[-1], 1000)
 
-    def reserved_peak_bytes(self) -> int:
-        return 1000
-
-    def used_bytes(self) -> int:
-        return 1300
-
-    def beside_bytes(self) -> int:
-        return 300
+    def memory(self) -> Memory:
+        return Memory(1300, 300)
 
     def allocator_retries(self) -> int:
         return 2
