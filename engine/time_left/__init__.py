@@ -89,7 +89,11 @@ class TimeLeft:
 
     def start_under_way(self, number: int, now: float) -> starts.StartUnderWay | None:
         """Return what is to be said of the start with this number; None where no training of one's own is started."""
-        return starts.start_under_way(self._so_far(now), number) if is_own_training(self.spec) else None
+        return starts.start_under_way(self._so_far(now), number) if self._is_tuning else None
+
+    @property
+    def _is_tuning(self) -> bool:
+        return is_own_training(self.spec)
 
     def _expected(self, now: float) -> float | None:
         phases = self.progress.get("phases") or {}
@@ -101,7 +105,7 @@ class TimeLeft:
             return None
         if "check" in self.spec:
             return _of_validation(self.progress, self.spec["check"] == "compile", now)
-        seconds_left = starts.seconds_left if is_own_training(self.spec) else measurement.seconds_left
+        seconds_left = starts.seconds_left if self._is_tuning else measurement.seconds_left
         return seconds_left(self._so_far(now))
 
     def _so_far(self, now: float) -> SoFar:
