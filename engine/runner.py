@@ -9,15 +9,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from .breakdown_run import explain, size_to_explain
-from .errors import TimeIsUp, WorkerFailed, WorkloadFailed
+from .errors import EngineError, TimeIsUp, WorkerFailed, WorkloadFailed
 from .estimate.calibration import Calibration
 from .estimate.guide import EstimateGuide
 from .execution import Emit, Execution
 from .machine.watch import usable_cores
 from .progress import SECONDS_OF_PHASES
 from .provenance.read import run_facts
-from .results.memory_breakdown import MemoryBreakdown
+from .results.memory_breakdown import MemoryBreakdown, describe
 from .results.not_compared import NotCompared
 from .results.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Timings
 from .resume import EarlierAttempt
@@ -34,7 +33,7 @@ from .search.unguided import Found, SearchLimits, Trial, Try, curve_sizes, next_
 from .settings.lora_targets import describe_targets
 from .spec import MEMORY_STEPS, RunSpec, soak_steps
 from .speed.comparison import Comparison, SpeedComparison, TimedBlock, candidates_of, comparison_lines
-from .sweep import Sweep
+from .sweep import Sweep, size_to_explain
 from .text.units import format_bytes
 from .time_left.measurement import timing_seconds
 from .training_ranks import check_measured
@@ -43,6 +42,9 @@ from .worker.handle import CRASHES, WorkerHandle
 
 FOREIGN_MEMORY_REPEATS = 2
 FOREIGN_MEMORY_PAUSE_SECONDS = 5.0
+NOT_EXPLAINED = (
+    "what filled the memory is not known: the model is compiled or did not fit, or its device reports nothing"
+)
 
 Keep = Callable[[RunResult], None]
 Hold = Callable[[DeviceFacts], AbstractContextManager[Any]]
@@ -186,9 +188,20 @@ class WorkerSweep(Sweep):
         return boundary, largest_with_reserve(points, self.limit_bytes, self.spec.reserve_fraction) if points else None
 
     def _explained(self, boundary: Boundary) -> MemoryBreakdown | None:
-        """Find out what filled the memory, after everything else: it has no part in what is measured."""
+        """Find out what filled the memory, after everything else, in a new process; a failure is only logged."""
         size = size_to_explain(boundary, self.probes, is_search=self.spec.check_batch_size is None)
-        return explain(self.worker, size, self.execution, partial(self._say_step, size or 0, "explain"))
+        if size is None:
+            return None
+        progress = partial(self._say_step, size, "explain")
+        try:
+            self.execution.check_deadline()
+            seconds = self.execution.seconds_left
+            found = self.worker.explain(size, steps=MEMORY_STEPS, seconds=seconds, progress=progress)
+        except (EngineError, TimeIsUp) as exc:
+            self.execution.log(f"what filled the memory was not found out: {exc}", "warning")
+            return None
+        self.execution.log(NOT_EXPLAINED if found is None else describe(found))
+        return found
 
     def _trace(self) -> None:
         """Have the steps traced. The seconds of imports, which a run needs in any case, are not the estimate's."""

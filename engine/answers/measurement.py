@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from ..breakdown_run import size_to_explain
 from ..results.result import Boundary, Point, Probe, Purpose, Reason
 from ..results.speed_rounds import SpeedRound
 from ..search.boundary import (
@@ -23,6 +22,7 @@ from ..spec import RunSpec, soak_steps
 from ..speed.comparison import Comparison, candidates_of
 from ..speed.rounds import Candidates
 from ..speed.selection import BLOCK_SECONDS
+from ..sweep import size_to_explain
 from .impossible import Impossible
 from .size_facts import SizeFacts, ended_at
 
