@@ -85,7 +85,6 @@ class RunSpec(TrainingSpec):
         "Memory limit",
         "Memory that the training may use, such as 24GiB. "
         f"{sentence_case(BYTES_ALLOWED)}. Left out: all of the device's, on a CPU 4 GiB.",
-        default=None,
         hint="Optional: pretend the device is smaller, such as 24GiB.",
         bounds=(1, 2**50),
         option="--memory-limit",
@@ -94,7 +93,6 @@ class RunSpec(TrainingSpec):
         Role.LIMIT,
         "First batch size tried",
         "First batch size tried. Left out: the engine chooses.",
-        default=None,
         bounds=(1, MAX_BATCH_SIZE),
         option="--start",
     )
@@ -110,7 +108,6 @@ class RunSpec(TrainingSpec):
         Role.LIMIT,
         "Batch size to check",
         "Only answer whether this batch size trains. It alone is run, in a fresh process. Left out: search the limit.",
-        default=None,
         bounds=(1, MAX_BATCH_SIZE),
         option="--fits",
         is_in_form=False,
@@ -129,7 +126,6 @@ class RunSpec(TrainingSpec):
         Role.LIMIT,
         "Steps of the soak run",
         "Optimizer steps of the soak run. The largest size trains them in a fresh process. Left out: 20, on a CPU 5.",
-        default=None,
         bounds=(1, 10_000),
     )
     reserve_fraction: float = setting(

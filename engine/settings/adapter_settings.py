@@ -32,7 +32,6 @@ class AdapterSettings:
         "LoRA rank",
         "Train LoRA adapters of this rank only. "
         "Adapters of peft; their alpha changes neither memory nor speed. Left out: all weights are trained.",
-        default=None,
         hint="With a rank, only small adapters and a new head are trained. Empty: all weights are.",
         bounds=(1, 1024),
     )

@@ -36,7 +36,6 @@ class LoopSettings:
     loss_chunk_tokens: int | None = training_setting(
         "Loss in chunks of",
         "Compute output layer and loss in chunks of this many tokens of each sample. Left out: all at once.",
-        default=None,
         hint="Tokens of each sample. For language models, whose logits are often the largest tensors. Empty: all.",
         bounds=(1, 1_000_000),
     )

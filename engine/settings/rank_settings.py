@@ -44,7 +44,6 @@ class RankSettings:
         "Memory of the communication library",
         "Memory of NCCL outside the allocator, on each of several GPUs, such as 500MiB. "
         "Left out: as read on A100 (NVIDIA/nccl#964).",
-        default=None,
         bounds=(0, MOST_BYTES),
         option="--communication-memory",
         is_in_form=False,
@@ -64,7 +63,6 @@ class RankStarts:
         Role.LIMIT,
         "Emulated ranks",
         "One device stands in for ranks of N: memory only. Left out: every rank trains on a device of its own.",
-        default=None,
         hint="One device stands in for ranks of so many: memory, no speed. Empty: a device for each.",
         bounds=(FEWEST_RANKS, RANKS_MOST),
     )
@@ -72,7 +70,6 @@ class RankStarts:
         Role.LIMIT,
         "Ranks to stand in for",
         "Ranks to stand in for. Left out: 0, 1 and the last.",
-        default=None,
         hint="Such as 0,1,7. Empty: 0, 1 and the last.",
         metavar="R[,R...]",
     )
@@ -80,7 +77,6 @@ class RankStarts:
         Role.LIMIT,
         "Compare speeds",
         "Compare speeds, of starts by 12 to 24 more; without that no size is recommended. Left out: yes.",
-        default=None,
         hint="Without it, only the limit is found, and no size is recommended.",
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from typing import Any, NamedTuple
@@ -82,7 +82,7 @@ class Setting:
         return f"{label} {value}" if is_name or not isinstance(value, str) else f"{value} {label}"
 
 
-def setting(role: Role, label: str, description: str, *, default: Any = MISSING, **others: Any) -> Any:
+def setting(role: Role, label: str, description: str, *, default: Any = None, **others: Any) -> Any:
     return field(default=default, metadata={"setting": Setting(role, label, description, **others)})
 
 

@@ -102,7 +102,6 @@ class StepSettings:
     frozen_blocks: int | None = training_setting(
         "Frozen blocks",
         "Freeze the embeddings and this many first blocks. With all of them, only the head is trained. Left out: none.",
-        default=None,
         hint="BERT has 12: with 6, the embeddings and 6 layers are frozen; with 12, all but the head. Empty: none.",
         bounds=(1, 1000),
     )

@@ -46,7 +46,6 @@ class ValidationSpec(TrainingSpec):
         "Gradients may differ by",
         "Share by which the gradients may differ from more exact ones; 0.02 is 2 %. "
         "Left out: 0.1 % for fp32, 1 % for tf32 and fp16, 2 % for bf16, 5 % for bf16-pure.",
-        default=None,
         hint="In percent. Empty: 0.1 % for fp32, 1 % for tf32 and fp16, 2 % for bf16, 5 % for pure bf16.",
         bounds=(0, 1),
         metavar="SHARE",
