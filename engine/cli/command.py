@@ -106,9 +106,9 @@ class Offered(click.Choice[str]):
 
 
 def option(*names: str, panel: str, help: str, default_text: str | None = None, **settings: Any) -> RichOption:
-    """Declare an option. `default_text` is shown as its default; the value of an option left out is None."""
+    """Declare an option, in `--help-all` alone if advanced. `default_text` is shown; what is left out is None."""
     shown = None if default_text is None else f"default: {default_text}"  # click puts it in brackets
-    return RichOption(list(names), panel=panel, help=help, show_default=shown, **settings)
+    return RichOption(list(names), panel=panel, help=help, show_default=shown, hidden=panel == ADVANCED, **settings)
 
 
 def flag(*names: str, panel: str, help: str, **settings: Any) -> RichOption:

@@ -197,7 +197,6 @@ def _params() -> list[click.Parameter]:
             panel=ADVANCED,
             metavar="FILE",
             help="Constants of a GPU, from `calibrate --json`; may be repeated",
-            hidden=True,
         ),
         spec_option(),
         events_option(),

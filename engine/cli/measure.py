@@ -100,16 +100,16 @@ def _earlier(options: SimpleNamespace) -> EarlierAttempt | None:
     return EarlierAttempt.from_dict(json_of("resume", sys.stdin))
 
 
-_hidden = partial(option, panel=ADVANCED, hidden=True)
+_advanced = partial(option, panel=ADVANCED)
 
 
 def _params() -> list[click.Parameter]:
     return [
         *run_params(RunSpec, *start_options(is_usual=False)),
-        _hidden("--resume", metavar="-", help="Read the probes of an interrupted attempt from standard input"),
-        flag("--no-estimate", panel=ADVANCED, hidden=True, help="Search without an estimate to start from"),
-        flag("--no-breakdown", panel=ADVANCED, hidden=True, help="Do not find out what filled the memory"),
-        _hidden("--calibration", type=FILE, metavar="FILE", help="Output of `calibrate --json`, for the estimate"),
+        _advanced("--resume", metavar="-", help="Read the probes of an interrupted attempt from standard input"),
+        flag("--no-estimate", panel=ADVANCED, help="Search without an estimate to start from"),
+        flag("--no-breakdown", panel=ADVANCED, help="Do not find out what filled the memory"),
+        _advanced("--calibration", type=FILE, metavar="FILE", help="Output of `calibrate --json`, for the estimate"),
     ]
 
 

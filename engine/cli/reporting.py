@@ -115,7 +115,6 @@ def report_options() -> list[RichOption]:
             metavar="FOLDER",
             help="Where a reported run is stored",
             default_text="memorymark-runs",
-            hidden=True,
         ),
     ]
 
