@@ -33,9 +33,9 @@ from torch import Tensor  # noqa: E402
 from torch.profiler import ProfilerActivity, profile  # noqa: E402
 
 from engine.estimate.tracing import trace  # noqa: E402
-from engine.measurement.probe import read_trace  # noqa: E402
 from engine.measurement.ranks import step_of_this_rank  # noqa: E402
 from engine.measurement.step import TrainingStep  # noqa: E402
+from engine.measurement.traced_step import read_trace  # noqa: E402
 from engine.measurement.workloads import build  # noqa: E402
 from engine.ranks.emulated_group import emulated_ranks  # noqa: E402
 from engine.settings.rank_settings import FSDP, STRATEGIES  # noqa: E402
@@ -84,7 +84,7 @@ def emulated_peak(spec: RunSpec, batch_size: int, device: torch.device = CPU) ->
         held, traced = traced_steps(spec, batch_size)
         events, _ = read_trace(traced, "cpu")
         live = peak = sum(held.values())
-        for event in sorted(events, key=lambda each: each.at_ns):
+        for event in events:
             live += event.size_bytes
             peak = max(peak, live)
     return peak

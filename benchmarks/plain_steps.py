@@ -55,8 +55,8 @@ def _step_of(training: str, size: int) -> Callable[[], object]:
         from engine.demo import make_step
 
         return make_step(size)
-    from engine import RunSpec
     from engine.measurement.workloads import build
+    from engine.spec import RunSpec
 
     built = build(RunSpec(training, device="cpu"), torch.device("cpu"))
     optimizer, batch = torch.optim.AdamW(built.model.parameters()), built.make_batch(size)

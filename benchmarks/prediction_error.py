@@ -41,7 +41,7 @@ from engine.estimate.predict import estimate_at  # noqa: E402
 from engine.estimate.tracing import trace  # noqa: E402
 from engine.estimate.types import EstimateAt  # noqa: E402
 from engine.measurement.device import Cpu  # noqa: E402
-from engine.measurement.probe import Bench, profiled_step, recorded  # noqa: E402
+from engine.measurement.probe import Bench, profiled_step  # noqa: E402
 from engine.measurement.step import TrainingStep  # noqa: E402
 from engine.measurement.workloads import build  # noqa: E402
 from engine.spec import MEMORY_STEPS, RunSpec  # noqa: E402
@@ -163,8 +163,8 @@ def real_peak_bytes(spec: RunSpec, batch_size: int) -> int:
     device = torch.device("cpu")
     bench = Bench(spec, Cpu(device), build(spec, device))
     step = TrainingStep(spec, bench.built, device)
-    peaks = [profiled_step(bench, step, batch_size, recorded) for _ in range(MEMORY_STEPS)]
-    return max(peak.allocated_bytes for peak in peaks if peak is not None)
+    peaks = [profiled_step(bench, step, batch_size) for _ in range(MEMORY_STEPS)]
+    return max(peak.total_bytes for peak in peaks if peak is not None)
 
 
 def waiting_part() -> list[dict[str, Any]]:

@@ -33,8 +33,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from engine import Purpose, RunSpec, measure, parse_bytes  # noqa: E402
-from engine.spec import MEMORY_STEPS  # noqa: E402
+from engine.results.result import Purpose  # noqa: E402
+from engine.runner import measure  # noqa: E402
+from engine.spec import MEMORY_STEPS, RunSpec  # noqa: E402
+from engine.text.units import parse_bytes  # noqa: E402
 
 CHECK = "check"
 METHODS = ("memorymark", "memorymark-plain", "lightning", "lightning-exact", "accelerate", "eights", "autobatch")
@@ -67,15 +69,15 @@ class Meter:
 
     def end(self, batch_size: int, optimizer: Any, state_bytes: int) -> int:
         """After a step: its peak bytes. Raises as a GPU would when they exceed the budget."""
-        from engine.measurement.memory_timeline import replay
-        from engine.measurement.probe import read_trace
+        from engine.measurement.live_blocks import TracedStep, explain
+        from engine.measurement.traced_step import read_trace
 
         self.trace.stop()
         self.samples += batch_size
         model = self.built.model
         held = sum(t.nbytes for t in (*model.parameters(), *model.buffers()))
-        events, phases = read_trace(self.trace, "cpu")
-        peak = replay(events, phases, parameters_bytes=held, optimizer_state_bytes=state_bytes).allocated_bytes
+        events, _ = read_trace(self.trace, "cpu")
+        peak = explain(TracedStep(events, held + state_bytes), None).total_bytes
         if peak > (self.spec.memory_limit_bytes or 0):
             self.refused += 1
             optimizer.state.clear()

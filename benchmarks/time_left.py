@@ -24,8 +24,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from engine.live_progress import seconds_of  # noqa: E402 - the checkout is put on the path first
 from engine.time_left import TimeLeft  # noqa: E402
+from engine.time_left.live_progress import seconds_of  # noqa: E402 - the checkout is put on the path first
 
 RECORDINGS = ROOT / "benchmarks" / "data" / "time_left.jsonl"
 RESULT = ROOT / "benchmarks" / "results" / "time_left.json"

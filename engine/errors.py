@@ -1,16 +1,4 @@
-"""What can go wrong in the engine, as one tree.
-
-    EngineError                 every refusal or failure of the engine; has a code and an exit status
-    ├── SpecError               a field of the spec is invalid, or the device or model does not support it (exit 2)
-    ├── DeviceUnavailable       the requested device does not exist or cannot be used (exit 4)
-    ├── DeviceBusy              another process holds the device's lock (exit 4)
-    ├── WeightsUnavailable      --pretrained, and the weights cannot be loaded (exit 6)
-    ├── EstimateImpossible      what was requested cannot be predicted without running it (exit 7)
-    ├── CommandUntunable        a training command did not show that it uses the batch size (exit 9)
-    ├── WorkloadFailed          a training step failed for a reason that is not memory (exit 1)
-    ├── NoScratch               the folder for temporary files takes none (exit 1)
-    └── WorkerFailed            the worker process hung, ended or broke the protocol (exit 1)
-        └── WorkerDied          a signal ended the worker process: killed from outside, or crashed in C (exit 1)
+"""What can go wrong in the engine, as one tree: each kind has a code, for programs, and an exit status.
 
 An out-of-memory is not an error here: it is the outcome of a probe. Errors are passed between processes by
 ``to_dict()`` and ``from_dict()``.

@@ -29,7 +29,7 @@ class Execution:
         self.emit = emit
         self.time_budget_seconds = time_budget_seconds
         self.phase_seconds: dict[str, float] = {}
-        self._stopped_by: BaseException | None = None
+        self.stopped_by: BaseException | None = None
         self._started = self._emitted_at = time.monotonic()
 
     @property
@@ -80,17 +80,13 @@ class Execution:
 
     def unless_stopped(self, work: Callable[[], T], otherwise: T) -> T:
         """Do what the result can do without. Ctrl-C and SIGTERM end it at once, and the run once its result is kept."""
-        if self._stopped_by is not None:
+        if self.stopped_by is not None:
             return otherwise
         try:
             return work()
         except (KeyboardInterrupt, SystemExit) as stop:
-            self._stopped_by = stop
+            self.stopped_by = stop
             return otherwise
-
-    @property
-    def is_stopped(self) -> bool:
-        return self._stopped_by is not None
 
     def end(self, result: dict[str, Any]) -> None:
         self.phase("finished")
@@ -103,6 +99,6 @@ class Execution:
         except OSError as exc:
             self.log(f"the result could not be written to a file: {exc}", "warning")
         self.end(result.to_dict())
-        if self._stopped_by is not None:
-            raise self._stopped_by
+        if self.stopped_by is not None:
+            raise self.stopped_by
         return result

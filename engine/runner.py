@@ -9,16 +9,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from .breakdown_run import explain, size_to_explain
-from .errors import TimeIsUp, WorkerFailed, WorkloadFailed
+from .errors import EngineError, TimeIsUp, WorkerFailed, WorkloadFailed
 from .estimate.calibration import Calibration
 from .estimate.guide import EstimateGuide
 from .execution import Emit, Execution
 from .machine.watch import usable_cores
-from .plan import EDGE_PROBES, soak_steps, timing_seconds
 from .progress import SECONDS_OF_PHASES
 from .provenance.read import run_facts
-from .results.memory_breakdown import MemoryBreakdown
+from .results.memory_breakdown import MemoryBreakdown, describe
 from .results.not_compared import NotCompared
 from .results.result import Boundary, DeviceFacts, Outcome, Probe, Purpose, Reason, RunResult, Timings
 from .resume import EarlierAttempt
@@ -30,20 +28,23 @@ from .search.boundary import (
     boundary_of_soak_cut_short,
 )
 from .search.foreign_memory import GROWTH_BYTES, bytes_taken_by_others, without_overhead
-from .search.reserve import largest_with_reserve, sizes_with_reserve
+from .search.reserve import EDGE_PROBES, largest_with_reserve, sizes_with_reserve
 from .search.unguided import Found, SearchLimits, Trial, Try, curve_sizes, next_soak_size
 from .settings.lora_targets import describe_targets
-from .spec import MEMORY_STEPS, RunSpec
+from .spec import MEMORY_STEPS, RunSpec, soak_steps
 from .speed.comparison import Comparison, SpeedComparison, TimedBlock, candidates_of, comparison_lines
-from .sweep import Sweep
+from .sweep import Sweep, size_to_explain
 from .text.units import format_bytes
+from .time_left.measurement import timing_seconds
 from .training_ranks import check_measured
 from .training_spec import named_by_profile
 from .worker.handle import CRASHES, WorkerHandle
-from .worker.prober import Prober
 
 FOREIGN_MEMORY_REPEATS = 2
 FOREIGN_MEMORY_PAUSE_SECONDS = 5.0
+NOT_EXPLAINED = (
+    "what filled the memory is not known: the model is compiled or did not fit, or its device reports nothing"
+)
 
 Keep = Callable[[RunResult], None]
 Hold = Callable[[DeviceFacts], AbstractContextManager[Any]]
@@ -53,7 +54,7 @@ def measure(
     spec: RunSpec,
     emit: Emit = lambda _: None,
     *,
-    worker: Prober | None = None,
+    worker: WorkerHandle | None = None,
     earlier: EarlierAttempt | None = None,
     keep: Keep = lambda _: None,
     estimates: bool = True,
@@ -73,13 +74,13 @@ def measure(
     execution = Execution(emit, spec.time_budget_seconds)
     with (
         named_by_profile(spec),
-        own_worker(spec, execution, hold) if worker is None else nullcontext(worker) as prober,
+        own_worker(spec, execution, hold) if worker is None else nullcontext(worker) as used,
     ):
         sweep = WorkerSweep(
             spec=spec,
             execution=execution,
             started_as=started_as,
-            worker=prober,
+            worker=used,
             guide=EstimateGuide(spec, calibration, execution.log),
             earlier=earlier,
             estimates=estimates,
@@ -110,7 +111,7 @@ class WorkerSweep(Sweep):
 
     what_runs = "a training step"
     spec: RunSpec
-    worker: Prober
+    worker: WorkerHandle
     guide: EstimateGuide
     earlier: EarlierAttempt | None
     estimates: bool
@@ -136,7 +137,7 @@ class WorkerSweep(Sweep):
         if (estimate := self.guide.estimate(self.device, self.environment)) is not None:
             self.execution.emit_event("estimate", estimate=estimate.to_dict())
         boundary, comparison = self._measure() if is_search else self._check()
-        explains = self.explains and not self.execution.is_stopped
+        explains = self.explains and self.execution.stopped_by is None
         breakdown = self.execution.timed("explaining", lambda: self._explained(boundary)) if explains else None
         result = self.guide.graded(self.answer(boundary, comparison, self._timings()))
         return replace(result, memory_breakdown=breakdown)
@@ -179,19 +180,28 @@ class WorkerSweep(Sweep):
             self.execution.log("the search begins at an estimate")
         boundary = self.search()
         try:
-            for _ in range(EDGE_PROBES if boundary.largest_batch_size else 0):
-                if (edge := self.next_size_at_reserve(boundary)) is None:
-                    break
-                self._probe_of_curve(edge, boundary.largest_batch_size or 0)
+            if boundary.largest_batch_size:
+                self._probe_at_reserve(boundary)
         except TimeIsUp:
             self.execution.log("the time ended before the size with the reserve was found", "warning")
         points = {} if boundary.reason is Reason.TIME_BUDGET else self.points(boundary)
         return boundary, largest_with_reserve(points, self.limit_bytes, self.spec.reserve_fraction) if points else None
 
     def _explained(self, boundary: Boundary) -> MemoryBreakdown | None:
-        """Find out what filled the memory, after everything else: it has no part in what is measured."""
+        """Find out what filled the memory, after everything else, in a new process; a failure is only logged."""
         size = size_to_explain(boundary, self.probes, is_search=self.spec.check_batch_size is None)
-        return explain(self.worker, size, self.execution, partial(self._say_step, size or 0, "explain"))
+        if size is None:
+            return None
+        progress = partial(self._say_step, size, "explain")
+        try:
+            self.execution.check_deadline()
+            seconds = self.execution.seconds_left
+            found = self.worker.explain(size, steps=MEMORY_STEPS, seconds=seconds, progress=progress)
+        except (EngineError, TimeIsUp) as exc:
+            self.execution.log(f"what filled the memory was not found out: {exc}", "warning")
+            return None
+        self.execution.log(NOT_EXPLAINED if found is None else describe(found))
+        return found
 
     def _trace(self) -> None:
         """Have the steps traced. The seconds of imports, which a run needs in any case, are not the estimate's."""
@@ -253,10 +263,7 @@ class WorkerSweep(Sweep):
     def _curve(self, boundary: Boundary) -> None:
         largest = boundary.largest_batch_size or 0
         try:
-            for _ in range(EDGE_PROBES):
-                if (edge := self.next_size_at_reserve(boundary)) is None:
-                    break
-                self._probe_of_curve(edge, largest)
+            self._probe_at_reserve(boundary)
             searched_sizes = {p.batch_size for p in self.searched if p.fits}
             known = {p.batch_size for p in self.probes if p.fits or p.batch_size > largest}
             wanted = {*curve_sizes(sorted(searched_sizes), largest), largest}
@@ -267,6 +274,11 @@ class WorkerSweep(Sweep):
                 self._probe_of_curve(size, largest)
         except TimeIsUp:
             self.execution.log("the time budget ended before the curve was complete", "warning")
+
+    def _probe_at_reserve(self, boundary: Boundary) -> None:
+        for _ in range(EDGE_PROBES):
+            if (edge := self.next_size_at_reserve(boundary)) is not None:
+                self._probe_of_curve(edge, boundary.largest_batch_size or 0)
 
     def _compare_speeds(self, boundary: Boundary) -> Comparison:
         points = self.points(boundary)

@@ -18,6 +18,7 @@ from .training_spec import TrainingSpec, check_training, take_config
 
 SCHEMA = 1
 MEMORY_STEPS = 3  # full optimizer steps of a probe: with Adam the second one needs more memory than the first
+SOAK_STEPS, SOAK_STEPS_CPU = 20, 5
 RESERVE_FRACTION = 0.05
 """Share of the memory limit that the recommended size leaves free by default. A repeated training differs far less than
 this between fresh processes, but a real one also meets longer batches, evaluation, fragmentation over hours and
@@ -78,27 +79,22 @@ class RunSpec(TrainingSpec):
         default=DEFAULT_BATCH_SIZE,
         hint="The speed-up and the waste are measured against it.",
         bounds=(1, MAX_BATCH_SIZE),
-        metavar="N",
     )
     memory_limit_bytes: int | None = setting(
         Role.LIMIT,
         "Memory limit",
         "Memory that the training may use, such as 24GiB. "
         f"{sentence_case(BYTES_ALLOWED)}. Left out: all of the device's, on a CPU 4 GiB.",
-        default=None,
         hint="Optional: pretend the device is smaller, such as 24GiB.",
         bounds=(1, 2**50),
         option="--memory-limit",
-        metavar="SIZE",
     )
     start_batch_size: int | None = setting(
         Role.LIMIT,
         "First batch size tried",
         "First batch size tried. Left out: the engine chooses.",
-        default=None,
         bounds=(1, MAX_BATCH_SIZE),
         option="--start",
-        metavar="N",
     )
     max_batch_size: int = setting(
         Role.LIMIT,
@@ -107,16 +103,13 @@ class RunSpec(TrainingSpec):
         default=65_536,
         bounds=(1, MAX_BATCH_SIZE),
         option="--max",
-        metavar="N",
     )
     check_batch_size: int | None = setting(
         Role.LIMIT,
         "Batch size to check",
         "Only answer whether this batch size trains. It alone is run, in a fresh process. Left out: search the limit.",
-        default=None,
         bounds=(1, MAX_BATCH_SIZE),
         option="--fits",
-        metavar="N",
         is_in_form=False,
     )
     time_budget_seconds: float = setting(
@@ -133,9 +126,7 @@ class RunSpec(TrainingSpec):
         Role.LIMIT,
         "Steps of the soak run",
         "Optimizer steps of the soak run. The largest size trains them in a fresh process. Left out: 20, on a CPU 5.",
-        default=None,
         bounds=(1, 10_000),
-        metavar="N",
     )
     reserve_fraction: float = setting(
         Role.LIMIT,
@@ -174,7 +165,6 @@ class RunSpec(TrainingSpec):
         default=100,
         hint="How often you start such a training.",
         bounds=(0, 10_000_000),
-        metavar="N",
     )
     compare_speed: bool = True
     """Whether speeds are compared: without that no size is recommended. Requested as a member of `RankStarts`."""
@@ -222,6 +212,10 @@ def trained_settings(spec: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def shared_setting(name: str) -> Any:
     return field(default=DEFAULTS[name], metadata={"setting": SETTINGS[name]})
+
+
+def soak_steps(given: int | None, device_kind: str | None) -> int:
+    return given or (SOAK_STEPS_CPU if device_kind == "cpu" else SOAK_STEPS)
 
 
 def check_start(start_batch_size: int | None, max_batch_size: int) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
 
 from .build_result import answer, measured_points, reserve_of
+from .describe.does_not_fit import refusing_probe
 from .describe.result import describe_known
 from .errors import TimeIsUp, WorkloadFailed
 from .execution import Execution
@@ -117,3 +118,11 @@ class Sweep(ABC):
         boundary = with_current_size_note(boundary, self.spec)
         device, environment = self.device, self.environment
         return answer(self.spec, device, boundary, self.probes, comparison, environment=environment, timings=timings)
+
+
+def size_to_explain(boundary: Boundary, probes: Sequence[Probe], *, is_search: bool) -> int | None:
+    """Return the size refused for memory; for a search without such a refusal, the largest that trained."""
+    refusal = refusing_probe(probes, boundary.refused_batch_size)
+    if refusal is not None and refusal.outcome is Outcome.OUT_OF_MEMORY:
+        return refusal.batch_size
+    return (boundary.largest_batch_size or None) if is_search else None

@@ -47,7 +47,7 @@ NAMED_ELSEWHERE = {
     "analysis/pages/home/forms.py": "the form begins with a measurement",
     "analysis/runs/columns/matrix_store.py": "the condition is the database's",
     "engine/describe/does_not_fit.py": "remedies need the settings of a model of the catalogue",
-    "engine/time_left.py": "events of other machines name no kind",
+    "engine/time_left/__init__.py": "events of other machines name no kind",
 }
 _MEMBER = r"\b(?:RunKind|Run\.Kind|RunKind)\.[A-Z]\w*|(?<!def )\bis_own_training\("
 _ANY_OF = "|".join(RunKind)

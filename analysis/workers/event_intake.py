@@ -13,10 +13,10 @@ from analysis.workers.attempt_files import is_cut_short
 from analysis.workers.engine_events import log_line
 from analysis.workers.event_buffer import EventBuffer
 from analysis.workers.event_form import check_event
-from engine.live_progress import seconds_of
 from engine.report.script_output import without_output
 from engine.results.result import DeviceFacts, Probe
 from engine.time_left import TimeLeft
+from engine.time_left.live_progress import seconds_of
 
 
 class EventIntake:

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from ..breakdown_run import size_to_explain
-from ..plan import soak_steps
 from ..results.result import Boundary, Point, Probe, Purpose, Reason
 from ..results.speed_rounds import SpeedRound
 from ..search.boundary import (
@@ -20,10 +18,11 @@ from ..search.boundary import (
 )
 from ..search.reserve import sizes_with_reserve
 from ..search.unguided import Trial, next_soak_size
-from ..spec import RunSpec
+from ..spec import RunSpec, soak_steps
 from ..speed.comparison import Comparison, candidates_of
 from ..speed.rounds import Candidates
 from ..speed.selection import BLOCK_SECONDS
+from ..sweep import size_to_explain
 from .impossible import Impossible
 from .size_facts import SizeFacts, ended_at
 

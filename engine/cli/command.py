@@ -44,7 +44,7 @@ _FIELD_NAME = re.compile(r"\b[a-z]+(?:_[a-z0-9]+)+\b")
 
 
 class Command(RichCommand):
-    """One command. `run` returns the exit status; at most one of the groups of options `exclusive` may be given."""
+    """One command. `run` returns the exit status; at most one of each group of options `exclusive` may be given."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Command(RichCommand):
             context_settings=HELP_SETTINGS | (context_settings or {}),
             **settings,
         )
-        self._run, self._exclusive = run, exclusive
+        self._run, self._exclusive = run, [("json", "events"), *exclusive]
 
     def invoke(self, ctx: click.Context) -> int:
         """Run the command; an error of the engine is printed and becomes an exit status."""
@@ -87,7 +87,7 @@ class Command(RichCommand):
 
     def _check_exclusive(self, ctx: click.Context) -> None:
         for group in self._exclusive:
-            given = [name for name in group if ctx.params[name] not in (None, False)]
+            given = [name for name in group if ctx.params.get(name) not in (None, False)]
             if len(given) > 1:
                 names = " and ".join(_typed_names(ctx)[name] for name in given)
                 raise click.UsageError(f"{names} cannot be given together", ctx)
@@ -106,9 +106,9 @@ class Offered(click.Choice[str]):
 
 
 def option(*names: str, panel: str, help: str, default_text: str | None = None, **settings: Any) -> RichOption:
-    """Declare an option. `default_text` is shown as its default; the value of an option left out is None."""
+    """Declare an option, in `--help-all` alone if advanced. `default_text` is shown; what is left out is None."""
     shown = None if default_text is None else f"default: {default_text}"  # click puts it in brackets
-    return RichOption(list(names), panel=panel, help=help, show_default=shown, **settings)
+    return RichOption(list(names), panel=panel, help=help, show_default=shown, hidden=panel == ADVANCED, **settings)
 
 
 def flag(*names: str, panel: str, help: str, **settings: Any) -> RichOption:

@@ -193,7 +193,6 @@ def _params() -> list[click.Parameter]:
             panel=ADVANCED,
             metavar="FILE",
             help="Constants of a GPU, from `calibrate --json`; may be repeated",
-            hidden=True,
         ),
         spec_option(),
         events_option(),
@@ -206,5 +205,5 @@ COMMAND = Command(
     params=_params(),
     help=HELP,
     epilog="Exit status: 0 ok, 2 bad arguments, 7 cannot be estimated.",
-    exclusive=(("json", "events"), ("largest", "what_to_change"), ("largest", "frontier")),
+    exclusive=(("largest", "what_to_change"), ("largest", "frontier")),
 )

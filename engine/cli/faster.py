@@ -19,7 +19,7 @@ from ..worker.counted import counted
 from .command import Command
 from .options import device_hold, settings_given, spec_given
 from .printing.console import receiver
-from .printing.output import info_event, print_json
+from .printing.output import info_event
 from .printing.terminal import BOLD, say, say_lines, table_lines, width_of, wrapped
 from .reporting import Reporting, run_params
 
@@ -37,29 +37,23 @@ NONE = "-"
 def _faster(options: SimpleNamespace) -> int:
     given = spec_given(settings_given(options, SETTINGS), options.spec)
     spec = FasterSpec.from_dict(given)
-    is_for_people = not (options.events or options.json)
     with receiver(options, spec.to_dict()) as emit:
         if spec.config is not None:
             known = counted(spec.run_spec(), lambda text: emit(info_event(text)))
             spec = replace(spec, config_parameters=known.config_parameters)
-        with Reporting.of(options).run(RunKind.RACE, spec, emit) as run:
-            result = race(
-                spec,
-                run.emit,
-                keep=lambda found: run.keep(0, found),
-                hold=device_hold(run.emit, waits=options.wait_for_device),
-                started_as=run.started_as,
-            )
-        if options.json:
-            print_json(result.to_dict())
-    if is_for_people:
-        width = width_of(sys.stdout)
-        say("")
-        say(result.headline, style=BOLD)
-        say_lines(table_of(result, width))
-        say_lines(wrapped(notes_of(result), width))
-        say_lines(lines_to_paste(result))
+        with Reporting.of(options).run(RunKind.RACE, spec, emit) as run, run.shown(options, say_race) as keep:
+            hold = device_hold(run.emit, waits=options.wait_for_device)
+            race(spec, run.emit, keep=keep, hold=hold, started_as=run.started_as)
     return 0
+
+
+def say_race(result: FasterResult) -> None:
+    width = width_of(sys.stdout)
+    say("")
+    say(result.headline, style=BOLD)
+    say_lines(table_of(result, width))
+    say_lines(wrapped(notes_of(result), width))
+    say_lines(lines_to_paste(result))
 
 
 def table_of(result: FasterResult, width: int | None) -> list[str]:
@@ -122,5 +116,4 @@ COMMAND = Command(
     params=run_params(FasterSpec),
     help=HELP,
     epilog="Exit status: 0 also where nothing is found or claimed; others as `measure`.",
-    exclusive=(("json", "events"),),
 )

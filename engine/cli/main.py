@@ -3,10 +3,8 @@
 `python -m engine bert` is short for `python -m engine measure bert`, as is anything else that begins with a model or
 an option. Each command is in its own module, which is imported when the command runs, so that help is quick.
 
-Exit status: 0 ok, 1 failed, 2 bad arguments, 3 does not fit at batch 1 (or at the size of --fits),
-4 device not available, or held by others, 5 time budget spent, 6 pretrained weights not available, 7 cannot be
-estimated, or of `check` a regression, 8 `sync` could not bring everything, 9 a command that cannot be tuned,
-130 interrupted, 141 nobody reads the output any more (as after `| head -1`), 143 stopped by SIGTERM.
+Exit statuses are in `exit_status` and `errors`; 130 is interrupted, 143 stopped by SIGTERM, and 141 that nobody reads
+the output any more (as after `| head -1`).
 """
 
 from __future__ import annotations
@@ -140,23 +138,12 @@ def _group() -> RichGroup:
         help="Find the largest and the fastest batch size of a training, by real training steps.\n\n"
         f"`{PROGRAM} bert` is short for `{PROGRAM} measure bert`.",
         context_settings=HELP_SETTINGS,
-        params=[_version()],
     )
+    click.version_option(__version__, message="MemoryMark %(version)s")(group)
     for title, commands in HELP_SECTIONS.items():
         for name, (_, text) in commands.items():
             group.add_command(RichCommand(name=name, help=text, hidden=not title, panel=title or None))
     return group
-
-
-def _version() -> click.Option:
-    def show(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-        if value and not ctx.resilient_parsing:
-            say(f"MemoryMark {__version__}")
-            ctx.exit()
-
-    return click.Option(
-        ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=show, help="Show the version and exit."
-    )
 
 
 def _describe(error: click.UsageError, verb: str) -> str:

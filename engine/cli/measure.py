@@ -23,7 +23,7 @@ from .command import ADVANCED, Command, flag, option
 from .exit_status import EXIT_STATUSES, exit_status
 from .options import FILE, device_hold, json_of, ranks_option, settings_given, spec_of, start_options
 from .printing.console import receiver
-from .printing.output import info_event, print_json
+from .printing.output import info_event
 from .printing.result_text import say_check, say_result
 from .reporting import Reporting, run_params
 from .tune import measure_starts
@@ -50,8 +50,7 @@ def _measure(options: SimpleNamespace) -> int:
     from ..runner import measure  # here, so that arguments are refused before it is loaded
 
     reporting = Reporting.of(options)
-    is_for_people = not (options.events or options.json)
-    if is_for_people:
+    if not (options.events or options.json):
         for name in ("resume", "result_file"):
             if getattr(options, name) is not None:
                 raise SpecError(name, "requires --events or --json")
@@ -60,13 +59,10 @@ def _measure(options: SimpleNamespace) -> int:
         earlier = _earlier(options)
 
         def show(result: RunResult) -> None:
-            if options.json:
-                print_json(result.to_dict())
-            elif is_for_people:
-                say = say_result if spec.check_batch_size is None else say_check
-                say(result, profile_lines(spec.like))
+            say = say_result if spec.check_batch_size is None else say_check
+            say(result, profile_lines(spec.like))
 
-        with reporting.run(RunKind.MEASUREMENT, spec, emit) as run, run.shown(show, exit_status) as keep:
+        with reporting.run(RunKind.MEASUREMENT, spec, emit) as run, run.shown(options, show, exit_status) as keep:
             result = measure(
                 spec,
                 run.emit,
@@ -104,16 +100,16 @@ def _earlier(options: SimpleNamespace) -> EarlierAttempt | None:
     return EarlierAttempt.from_dict(json_of("resume", sys.stdin))
 
 
-_hidden = partial(option, panel=ADVANCED, hidden=True)
+_advanced = partial(option, panel=ADVANCED)
 
 
 def _params() -> list[click.Parameter]:
     return [
         *run_params(RunSpec, *start_options(is_usual=False)),
-        _hidden("--resume", metavar="-", help="Read the probes of an interrupted attempt from standard input"),
-        flag("--no-estimate", panel=ADVANCED, hidden=True, help="Search without an estimate to start from"),
-        flag("--no-breakdown", panel=ADVANCED, hidden=True, help="Do not find out what filled the memory"),
-        _hidden("--calibration", type=FILE, metavar="FILE", help="Output of `calibrate --json`, for the estimate"),
+        _advanced("--resume", metavar="-", help="Read the probes of an interrupted attempt from standard input"),
+        flag("--no-estimate", panel=ADVANCED, help="Search without an estimate to start from"),
+        flag("--no-breakdown", panel=ADVANCED, help="Do not find out what filled the memory"),
+        _advanced("--calibration", type=FILE, metavar="FILE", help="Output of `calibrate --json`, for the estimate"),
     ]
 
 
@@ -123,5 +119,4 @@ COMMAND = Command(
     params=_params(),
     help=HELP,
     epilog=EXIT_STATUSES,
-    exclusive=(("json", "events"),),
 )

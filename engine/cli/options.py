@@ -51,7 +51,7 @@ def model_argument() -> RichArgument:
 def device_arguments() -> list[click.Parameter]:
     return [
         argument("device", type=Text("id"), panel=WHERE, help=DEVICES),
-        option("--device", "device_option", panel=ADVANCED, metavar="ID", help="Device, as an option", hidden=True),
+        option("--device", "device_option", panel=ADVANCED, metavar="ID", help="Device, as an option"),
     ]
 
 
@@ -69,17 +69,16 @@ def _setting_option(spec_class: type, name: str) -> RichOption:
     is_rare = name in SETTINGS and name not in USUAL
     panel = ADVANCED if is_rare else _PANELS.get(each.role, TRAIN)
     if kind is bool:
-        return flag(*names, panel=panel, help=each.summary, hidden=is_rare)
+        return flag(*names, panel=panel, help=each.summary)
     default = next(field.default for field in fields(spec_class) if field.name == name)
     shown = each.when_left_out if default is None else f"{default:g}" if kind is float else str(default)
     return option(
         *names,
         panel=panel,
         type=str if is_of_bytes(name) else kind,
-        metavar=each.metavar or "NAME",
+        metavar=each.metavar or ("SIZE" if is_of_bytes(name) else "N" if kind is int else "NAME"),
         help=f"{each.summary}: {_values(each)}" if each.choices else each.summary,
         default_text=shown if shown != "" else "none",
-        hidden=is_rare,
     )
 
 
@@ -90,12 +89,12 @@ def _values(of: Setting) -> str:
 def config_options() -> list[RichOption]:
     return [
         option("--config", type=FILE, panel=TRAIN, metavar="FILE", help="Hugging Face config.json in place of a model"),
-        option("--task", panel=ADVANCED, metavar="NAME", help=f"Task of that config: {', '.join(TASKS)}", hidden=True),
+        option("--task", panel=ADVANCED, metavar="NAME", help=f"Task of that config: {', '.join(TASKS)}"),
     ]
 
 
 def spec_option() -> RichOption:
-    return option("--spec", panel=ADVANCED, metavar="JSON", help="Settings as JSON in place of options", hidden=True)
+    return option("--spec", panel=ADVANCED, metavar="JSON", help="Settings as JSON in place of options")
 
 
 def output_options() -> list[RichOption]:
@@ -104,7 +103,7 @@ def output_options() -> list[RichOption]:
         wait_option(),
         json_option(),
         events_option(),
-        option("--result-file", type=FILE, panel=ADVANCED, metavar="FILE", help=file_help, hidden=True),
+        option("--result-file", type=FILE, panel=ADVANCED, metavar="FILE", help=file_help),
     ]
 
 
@@ -112,19 +111,11 @@ def start_options(*, is_usual: bool) -> list[RichOption]:
     """Return the options of emulated ranks and of comparing speeds; `is_usual`: whether `--help` shows rare ones."""
     emulate, rank, compare = (OF_STARTS[name] for name in ("emulate_ranks", "rank", "compare_speed"))
     return [
-        option("--emulate-ranks", type=int, panel=TRAIN, metavar=emulate.metavar, help=emulate.summary),
-        option(
-            "--rank",
-            panel=ADVANCED,
-            metavar=rank.metavar,
-            help=rank.summary,
-            default_text=rank.when_left_out,
-            hidden=True,
-        ),
+        option("--emulate-ranks", type=int, panel=TRAIN, metavar="N", help=emulate.summary),
+        option("--rank", panel=ADVANCED, metavar=rank.metavar, help=rank.summary, default_text=rank.when_left_out),
         option(
             "--compare-speed/--no-compare-speed",
             panel=TRAIN if is_usual else ADVANCED,
-            hidden=not is_usual,
             default=None,
             help=compare.summary,
             default_text=compare.when_left_out,
@@ -146,7 +137,7 @@ def json_option(text: str = "Print the result as one JSON document") -> RichOpti
 
 
 def events_option() -> RichOption:
-    return flag("--events", panel=ADVANCED, help="Print one JSON line per event", hidden=True)
+    return flag("--events", panel=ADVANCED, help="Print one JSON line per event")
 
 
 def device_hold(emit: Emit, *, waits: bool) -> Callable[[DeviceFacts], AbstractContextManager[int]] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,6 +34,7 @@ from .options import (
     setting_options,
     spec_option,
 )
+from .printing.output import print_json
 from .printing.stopped import ANSWERED, stored_by_then
 
 R = TypeVar("R", bound=Document)
@@ -62,8 +63,13 @@ class Reported:
             self.kept.append(self.result_file)
 
     @contextmanager
-    def shown(self, show: Callable[[R], None], status_of: Callable[[R], int]) -> Iterator[Callable[[R], None]]:
-        """Yield what stores the result, and show it at the end, also after a stop while speeds were compared."""
+    def shown(
+        self, options: SimpleNamespace, show: Callable[[R], object], status_of: Callable[[R], int] = lambda _: 0
+    ) -> Iterator[Callable[[R], None]]:
+        """Yield what stores the result, and print it at the end, also after a stop while speeds were compared.
+
+        It is printed as JSON where `options` say so, and by `show` unless the events have it.
+        """
         results: list[R] = []
 
         def keep(result: R) -> None:
@@ -78,7 +84,10 @@ class Reported:
             raise
         finally:
             for result in results:
-                show(result)
+                if options.json:
+                    print_json(result.to_dict())
+                elif not options.events:
+                    show(result)
 
 
 def run_params(spec_class: type, *more: click.Parameter) -> list[click.Parameter]:
@@ -106,7 +115,6 @@ def report_options() -> list[RichOption]:
             metavar="FOLDER",
             help="Where a reported run is stored",
             default_text="memorymark-runs",
-            hidden=True,
         ),
     ]
 
@@ -143,39 +151,27 @@ class Reporting:
     @contextmanager
     def run(self, kind: str, spec: Spec, emit: Emit) -> Iterator[Reported]:
         """Report the run of this context: store its events, pass them to `emit`; a stop notes what is stored."""
+        facts, address = run_facts(), self._address
         try:
-            with self._reported(kind, spec, emit) as reported:
-                yield reported
+            with nullcontext() if address is None else self._reporter(address, kind, spec, facts) as reporter:
+
+                def both(event: dict[str, Any]) -> None:
+                    if reporter is not None:
+                        reporter.emit(event)
+                    emit(event)
+
+                yield Reported(facts, both, reporter, self._result_file, self._kept)
         except (KeyboardInterrupt, SystemExit) as stopped:
             if self._kept:
                 stopped.add_note(stored_by_then(self._kept))
             raise
 
-    @staticmethod
-    def _check_token(address: Address) -> None:
+    def _reporter(self, address: Address, kind: str, spec: Spec, facts: Facts) -> Reporter:
         """Raise SpecError where the portal refuses the token; one that is away stops no run."""
-        if address.token is None:
-            return
-        if (refusal := refusal_of(Portal(address, timeout_seconds=CHECK_SECONDS))) is not None:
+        refusal = None if address.token is None else refusal_of(Portal(address, timeout_seconds=CHECK_SECONDS))
+        if refusal is not None:
             raise SpecError("token", f"{address.url} {refusal}")
-
-    @contextmanager
-    def _reported(self, kind: str, spec: Spec, emit: Emit) -> Iterator[Reported]:
-        facts = run_facts()
-        if self._address is None:
-            yield Reported(facts, emit, None, self._result_file, self._kept)
-            return
         own = {"run_key": facts["run_key"], "host": facts["host"], "engine_version": __version__}
+        sync = shlex.join([*PROGRAM.split(), "sync", str(self._folder), "--report-to", address.url])
         announcement = {**own, "kind": kind, "spec": spec.to_dict()}
-        self._check_token(self._address)
-        sync = shlex.join([*PROGRAM.split(), "sync", str(self._folder), "--report-to", self._address.url])
-        sends_output = self._sends_output
-        with Reporter(
-            self._address, self._folder, announcement, sync_command=sync, sends_output=sends_output
-        ) as reporter:
-
-            def both(event: dict[str, Any]) -> None:
-                reporter.emit(event)
-                emit(event)
-
-            yield Reported(facts, both, reporter, self._result_file, self._kept)
+        return Reporter(address, self._folder, announcement, sync_command=sync, sends_output=self._sends_output)

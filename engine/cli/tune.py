@@ -119,14 +119,8 @@ def measure_starts(
         def on_wait(busy: str) -> None:
             run.emit(info_event(f"waiting: {busy}"))
 
-        def show_or_print(result: TuneResult) -> None:
-            if options.json:
-                print_json(result.to_dict())
-            elif not options.events:
-                show(result)
-
         held = devices_held(spec, work, wait_seconds=wait_seconds, on_wait=on_wait)
-        with run.shown(show_or_print, status_of) as keep, held, warm_starts(spec) as warm:
+        with run.shown(options, show, status_of) as keep, held, warm_starts(spec) as warm:
             result = tune(
                 spec,
                 run.emit,
@@ -257,7 +251,6 @@ COMMAND = Command(
     params=_params(),
     help=HELP,
     epilog=f"{EXIT_STATUSES.rstrip('.')}, 9 the command cannot be tuned.",
-    exclusive=(("json", "events"),),
     options_metavar="[OPTIONS] --",
     context_settings={"allow_interspersed_args": False},  # what follows the command's first word is the command's own
 )

@@ -19,7 +19,6 @@ from ..tune.faster.run import make_faster
 from ..tune.faster.spec import OWN, UNUSED, OwnRaceSpec
 from ..tune.spec import BATCH_SIZE_PLACE, TuneSpec
 from .printing.console import receiver
-from .printing.output import print_json
 from .printing.terminal import BOLD, say, say_lines, table_lines, width_of, wrapped
 from .reporting import Reporting
 
@@ -29,20 +28,20 @@ def faster(options: SimpleNamespace, command: Sequence[str]) -> int:
     spec.check_program()
     spec.check_script()
     work, wait_seconds = f"{PROGRAM} tune {spec.model}", math.inf if options.wait_for_device else 0.0
-    with receiver(options) as emit, Reporting.of(options).run(RunKind.OWN_RACE, spec, emit) as run:
-        with devices_held(spec, work, wait_seconds=wait_seconds):
-            result = make_faster(
-                spec,
-                run.emit,
-                keep=lambda found: run.keep(0, found),
-                started_as=run.started_as,
-                may_overwrite=options.may_overwrite,
-                keep_outputs=options.keep_outputs,
-            )
-        if options.json:
-            print_json(result.to_dict())
-        elif not options.events:
-            say_found(result)
+    with (
+        receiver(options) as emit,
+        Reporting.of(options).run(RunKind.OWN_RACE, spec, emit) as run,
+        run.shown(options, say_found) as keep,
+        devices_held(spec, work, wait_seconds=wait_seconds),
+    ):
+        make_faster(
+            spec,
+            run.emit,
+            keep=keep,
+            started_as=run.started_as,
+            may_overwrite=options.may_overwrite,
+            keep_outputs=options.keep_outputs,
+        )
     return 0
 
 

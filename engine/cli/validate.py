@@ -20,9 +20,8 @@ from .command import Command
 from .exit_status import exit_status_of_validation
 from .options import device_hold, settings_given, spec_given
 from .printing.console import event_line, receiver
-from .printing.output import print_json
 from .printing.terminal import say_lines, width_of, wrapped
-from .reporting import Reported, Reporting, run_params
+from .reporting import Reporting, run_params
 
 HELP = f"""Validate what the figures rest on: the backward pass, or torch.compile.
 
@@ -38,26 +37,22 @@ def _validate(options: SimpleNamespace) -> int:
     spec, reporting = _prepared(ValidationSpec.from_dict(given)), Reporting.of(options)
     console = receiver(options, spec.to_dict(), stream=sys.stderr, line_of=_line_of)
     with console as emit, reporting.run(RunKind.VALIDATION, spec, emit) as run:
-        result = validated(spec, run, waits=options.wait_for_device)
-        if options.json:
-            print_json(result.to_dict())
-        elif not options.events:
-            say_lines(wrapped(lines_of(result), width_of(sys.stdout)))
+        from ..measurement.device import facts_of  # imports torch
+        from ..validation.measure import validate
+
+        hold = device_hold(lambda event: run.emit({**event, "is_waiting": True}), waits=options.wait_for_device)
+        held = nullcontext() if hold is None else hold(facts_of(spec.device))
+        with run.shown(options, _say, _status_of) as keep, held:
+            result = validate(spec, run.emit, keep=keep, started_as=run.started_as)
+    return _status_of(result)
+
+
+def _status_of(result: ValidationResult) -> int:
     return exit_status_of_validation(result.verdict)
 
 
-def validated(spec: ValidationSpec, run: Reported, *, waits: bool = False) -> ValidationResult:
-    from ..measurement.device import facts_of  # imports torch
-    from ..validation.measure import validate
-
-    hold = device_hold(lambda event: run.emit({**event, "is_waiting": True}), waits=waits)
-    with nullcontext() if hold is None else hold(facts_of(spec.device)):
-        return validate(
-            spec,
-            run.emit,
-            keep=lambda result: run.keep(exit_status_of_validation(result.verdict), result),
-            started_as=run.started_as,
-        )
+def _say(result: ValidationResult) -> None:
+    say_lines(wrapped(lines_of(result), width_of(sys.stdout)))
 
 
 def _prepared(spec: ValidationSpec) -> ValidationSpec:
@@ -90,5 +85,4 @@ COMMAND = Command(
     params=run_params(ValidationSpec),
     help=HELP,
     epilog="Exit status: 0 passed, also with warnings; 1 failed; others as `measure`.",
-    exclusive=(("json", "events"),),
 )

@@ -14,7 +14,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
-from typing import Any, Protocol
+from typing import Any
 
 from ..errors import EngineError, TimeIsUp, WorkloadFailed
 from ..estimate.guide import EstimateGuide
@@ -28,14 +28,13 @@ from ..race.numbers import STEPS, compare_numbers, largest_difference
 from ..race.row import Row
 from ..race.rule import does_load_stay
 from ..race.variants import label_of_entry, settings_of_entry
-from ..results.losses import Losses
 from ..results.result import DeviceFacts, Outcome, Reason
 from ..runner import Hold, WorkerSweep, own_worker
 from ..spec import MEMORY_STEPS, RunSpec
 from ..speed.comparison import TimedBlock
 from ..speed.rounds import NextRound, describe_load
 from ..text.units import format_duration
-from ..worker.prober import Prober
+from ..worker.handle import WorkerHandle
 from .answer import BLOCK_SECONDS, RaceOfSettings, tolerance_of, why_not_raced
 from .result import AtSize, FasterResult
 from .spec import FasterSpec
@@ -51,18 +50,11 @@ SHARE_OF_SEARCHES = 0.5
 CHECKPOINTING = "checkpointing"
 
 
-class Racer(Prober, Protocol):
-    """A worker that takes other settings, and trains for their losses."""
-
-    def turn_to(self, spec: RunSpec) -> None: ...
-    def losses(self, batch_size: int, *, steps: int, seconds: float) -> Losses: ...
-
-
 def race(
     spec: FasterSpec,
     emit: Emit = lambda _: None,
     *,
-    worker: Racer | None = None,
+    worker: WorkerHandle | None = None,
     keep: Callable[[FasterResult], None] = lambda _: None,
     hold: Hold | None = None,
     started_as: Mapping[str, Any] | None = None,
@@ -80,7 +72,9 @@ def race(
 
 
 class _Running:
-    def __init__(self, spec: FasterSpec, execution: Execution, worker: Racer, started_as: Mapping[str, Any]) -> None:
+    def __init__(
+        self, spec: FasterSpec, execution: Execution, worker: WorkerHandle, started_as: Mapping[str, Any]
+    ) -> None:
         self.spec, self.execution, self.worker, self.started_as = spec, execution, worker, started_as
         self.base = spec.run_spec()
         self.size = spec.current_batch_size

@@ -177,11 +177,8 @@ def _cards(nvml: Any) -> Iterator[tuple[int, Any]]:
 
 def _has_mig_enabled(nvml: Any, card: Any) -> bool:
     """Whether MIG is enabled. Cards and drivers without MIG answer with an error."""
-    try:
-        current, _ = nvml.nvmlDeviceGetMigMode(card)
-    except nvml.NVMLError:
-        return False
-    return bool(current == nvml.NVML_DEVICE_MIG_ENABLE)
+    mode = _answer(nvml, "nvmlDeviceGetMigMode", card)
+    return mode is not None and bool(mode[0] == nvml.NVML_DEVICE_MIG_ENABLE)
 
 
 def _devices_of(nvml: Any, card: Any) -> Iterator[Any]:

@@ -9,36 +9,23 @@ Check by hand: `python -m engine bert-tiny --device cpu --memory-limit 200MiB`; 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
-from torch.profiler import ProfilerActivity, profile, record_function
+from torch.profiler import ProfilerActivity, profile
 
-from ..progress import FORWARD, OPTIMIZER_STEP, Progress, no_progress
-from ..results.memory_breakdown import (
-    ACTIVATIONS,
-    GRADIENTS,
-    PARAMETERS,
-    STATE,
-    LiveBlock,
-    MemoryBreakdown,
-    Request,
-    entries_of,
-)
+from ..progress import Progress, no_progress
+from ..results.memory_breakdown import LiveBlock, MemoryBreakdown, Request, entries_of
 from ..results.result import Outcome
 from .device import Device
-from .live_blocks import LiveMoment, TracedEvent, TracedStep, after, explain, place_of
-from .module_scopes import ModuleScopes, gradients_of, state_of, weights_of
+from .live_blocks import LiveMoment, after, explain, place_of
+from .module_scopes import ModuleScopes
 from .probe import Bench, outcome_of
 from .step import TrainingStep
-
-_PHASE, _MODULE, _SAVED = "memorymark.phase:", "memorymark.module:", "memorymark.saved:"
-_REFUSAL = "[OutOfMemory]"
-_BACKWARD_NODE = "autograd::engine::evaluate_function: "
+from .traced_step import read_trace, record_saved, recorded, recorded_module, step_begun, step_ended
 
 
 def attribute(bench: Bench, batch_size: int, *, steps: int, progress: Progress = no_progress) -> MemoryBreakdown | None:
@@ -106,27 +93,29 @@ class _AttributedRun:
 
     def __post_init__(self) -> None:
         self.refusals = _Refusals(self.bench.device)
-        self.scopes = ModuleScopes(self.bench.built.model, lambda path: record_function(_MODULE + path))
+        self.scopes = ModuleScopes(self.bench.built.model, recorded_module)
 
     def step_once(self, batch_size: int) -> tuple[LiveMoment | None, bool]:
         """Run one step. Return what was live at its moment (None without events), and whether it must be the last."""
-        step, device = self.step, self.bench.device
+        step, device, model = self.step, self.bench.device, self.bench.built.model
         step.begin()
         self.scopes.begin_step()
-        begun = self._at_beginning()
+        module = getattr(device, "module", None)  # an accelerator
+        counted_bytes = 0 if module is None else int(module.memory_allocated(device.torch_device))
+        begun = step_begun(model, step, self.left, counted_bytes)
         refused = None
         with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as trace:
             try:
                 with self.scopes.followed(), saved_tensors_hooks(_saved, lambda tensor: tensor):
-                    step(batch_size, lambda name: record_function(_PHASE + name))
+                    step(batch_size, recorded)
             except Exception as exc:
                 if outcome_of(exc, device) is not Outcome.OUT_OF_MEMORY:
                     raise
                 refused = exc
-        events, refusals = _read(trace, device.torch_device.type, self.scopes)
+        events, refusals = read_trace(trace, device.torch_device.type, self.scopes.of_node)
         if not events:
             return None, True
-        traced = self._with_ending(begun, events)
+        traced = step_ended(begun, model, step, events)
         if refused is not None and refusals:
             last = refusals[-1]
             request = Request(self.refusals.requested_bytes, place_of(last), last.phase, last.operator)
@@ -135,86 +124,8 @@ class _AttributedRun:
         self.left = after(traced)
         return found, refused is not None
 
-    def _at_beginning(self) -> TracedStep:
-        model = self.bench.built.model
-        fixed = [LiveBlock(t.nbytes, PARAMETERS, path) for path, t in weights_of(model)]
-        fixed += [LiveBlock(t.nbytes, STATE, path, OPTIMIZER_STEP) for path, t in state_of(model, self.step.state)]
-        storages = (tensor.untyped_storage() for tensor in self.step.carried_tensors())
-        carried = {
-            storage.data_ptr(): self.left.get(storage.data_ptr())
-            or LiveBlock(storage.nbytes(), ACTIVATIONS, None, FORWARD)
-            for storage in storages
-        }
-        carried |= {
-            tensor.untyped_storage().data_ptr(): LiveBlock(tensor.nbytes, GRADIENTS, path)
-            for path, tensor in gradients_of(model)
-        }
-        known = sum(block.size_bytes for block in (*fixed, *carried.values()))
-        device = self.bench.device
-        module = getattr(device, "module", None)  # an accelerator, whose allocator counts libraries and rounding too
-        counted = 0 if module is None else int(module.memory_allocated(device.torch_device))
-        return TracedStep((), max(known, counted), fixed, carried)
-
-    def _with_ending(self, begun: TracedStep, events: list[TracedEvent]) -> TracedStep:
-        had_state = any(block.kind == STATE for block in begun.fixed)
-        state = [] if had_state else state_of(self.bench.built.model, self.step.state)
-        return replace(
-            begun,
-            events=events,
-            gradients=_by_address(gradients_of(self.bench.built.model)),
-            state=_by_address(state),
-            outputs=frozenset(t.untyped_storage().data_ptr() for t in self.step.carried_tensors()),
-        )
-
-
-def _by_address(tensors: Iterable[tuple[str, Tensor]]) -> dict[int, str | None]:
-    return {tensor.untyped_storage().data_ptr(): path for path, tensor in tensors}
-
 
 def _saved(tensor: Tensor) -> Tensor:
     if tensor.layout is torch.strided:
-        with record_function(f"{_SAVED}{tensor.untyped_storage().data_ptr()}"):
-            pass
+        record_saved(tensor.untyped_storage().data_ptr())
     return tensor
-
-
-def _read(trace: profile, device_type: str, scopes: ModuleScopes) -> tuple[list[TracedEvent], list[TracedEvent]]:
-    """Flatten the profiler's tree: the events in their order, with module, operator and phase; and the refusals.
-
-    The operator is the outermost in its module; the phase goes by time, as autograd may run in another thread.
-    """
-    assert trace.profiler is not None
-    assert trace.profiler.kineto_results is not None
-    events: list[TracedEvent] = []
-    refusals: list[TracedEvent] = []
-    phases: list[tuple[int, int, str]] = []
-    roots = trace.profiler.kineto_results.experimental_event_tree()
-    waiting: list[tuple[Any, str | None, str | None]] = [(node, None, None) for node in reversed(roots)]
-    while waiting:
-        node, module, operator = waiting.pop()
-        tag, name, at_ns = node.tag.name, node.name, node.start_time_ns
-        if tag == "Allocation":
-            fields = node.extra_fields
-            if fields.device.type == device_type:
-                events.append(TracedEvent(at_ns, fields.ptr, fields.alloc_size, None, module, operator))
-        elif name == _REFUSAL:  # this torch has no tag for this event
-            refusals.append(TracedEvent(at_ns, 0, 0, None, module, operator))
-        elif name.startswith(_SAVED):
-            events.append(TracedEvent(at_ns, int(name.removeprefix(_SAVED)), 0))
-        elif name.startswith(_PHASE):
-            phases.append((at_ns, node.end_time_ns, name.removeprefix(_PHASE)))
-        elif name.startswith(_MODULE):
-            module, operator = name.removeprefix(_MODULE), None
-        elif name.startswith(_BACKWARD_NODE):
-            number = node.extra_fields.sequence_number
-            module, operator = scopes.of_node(number), name.removeprefix(_BACKWARD_NODE)
-        elif operator is None and "::" in name:
-            operator = name.removeprefix("aten::")
-        waiting.extend((child, module, operator) for child in reversed(node.children))
-    ordered = sorted(events, key=lambda event: event.at_ns)
-    return [_in_phase(event, phases) for event in ordered], [_in_phase(event, phases) for event in refusals]
-
-
-def _in_phase(event: TracedEvent, phases: list[tuple[int, int, str]]) -> TracedEvent:
-    phase = next((name for start, end, name in phases if start <= event.at_ns <= end), None)
-    return replace(event, phase=phase)

@@ -17,7 +17,8 @@ import os
 import platform
 import time
 from abc import ABC, abstractmethod
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import pynvml
 import torch
@@ -92,6 +93,25 @@ def _device(name: str) -> Device:
     return kinds.get(device.type, Accelerator)(device)
 
 
+class Peaks(NamedTuple):
+    """The most bytes since `start_from_clean`."""
+
+    allocated_bytes: int | None = None
+    reserved_bytes: int | None = None
+
+
+class Memory(NamedTuple):
+    """The memory of the whole device now.
+
+    `used_bytes` is what the driver counts as used, with contexts, workspaces and other processes. `beside_bytes` is the
+    part outside this process's allocator; `free_bytes` is what this process may still take.
+    """
+
+    used_bytes: int | None = None
+    beside_bytes: int | None = None
+    free_bytes: int | None = None
+
+
 class Device(ABC):
     """The interface of a device for probes. The base class returns "not measured" for everything optional."""
 
@@ -145,22 +165,11 @@ class Device(ABC):
     def start_from_clean(self) -> None:
         """Release cached blocks and reset the peaks."""
 
-    def allocated_peak_bytes(self) -> int | None:
-        return None
+    def peaks(self) -> Peaks:
+        return Peaks()
 
-    def reserved_peak_bytes(self) -> int | None:
-        return None
-
-    def used_bytes(self) -> int | None:
-        """Return what the driver counts as used on the whole device, with contexts, workspaces and other processes."""
-        return None
-
-    def beside_bytes(self) -> int | None:
-        """Return what is in use outside this process's allocator: its context, and all memory of other processes."""
-        return None
-
-    def free_bytes(self) -> int | None:
-        return None
+    def memory(self) -> Memory:
+        return Memory()
 
     def allocator_retries(self) -> int | None:
         return None
@@ -236,7 +245,7 @@ class Accelerator(Device):
         """Return what is in use outside this process's allocator, or why the process's context has no room."""
         try:
             self.module.set_device(self.torch_device)  # otherwise libraries make a second context on the first card
-            return self.beside_bytes(), None
+            return self.memory().beside_bytes, None
         except RuntimeError as exc:
             if classify(type(exc).__name__, str(exc)) is not Outcome.OUT_OF_MEMORY:
                 raise
@@ -264,36 +273,21 @@ class Accelerator(Device):
         self.module.empty_cache()
         self.module.reset_peak_memory_stats(self.torch_device)
 
-    def allocated_peak_bytes(self) -> int | None:
-        return int(self.module.max_memory_allocated(self.torch_device))
+    def peaks(self) -> Peaks:
+        counted = (self.module.max_memory_allocated, self.module.max_memory_reserved)
+        return Peaks(*(int(read(self.torch_device)) for read in counted))
 
-    def reserved_peak_bytes(self) -> int | None:
-        return int(self.module.max_memory_reserved(self.torch_device))
-
-    def used_bytes(self) -> int | None:
-        free_and_total = self._free_and_total()
-        return None if free_and_total is None else free_and_total[1] - free_and_total[0]
-
-    def beside_bytes(self) -> int | None:
-        used = self.used_bytes()
-        return None if used is None else max(used - int(self.module.memory_reserved(self.torch_device)), 0)
-
-    def free_bytes(self) -> int | None:
-        free_and_total = self._free_and_total()
-        if free_and_total is None:
-            return None
-        return min(free_and_total[0], self.allowed_bytes - int(self.module.memory_reserved(self.torch_device)))
-
-    def _free_and_total(self) -> tuple[int, int] | None:
+    def memory(self) -> Memory:
         if not hasattr(self.module, "mem_get_info"):
-            return None
+            return Memory()
         try:
             free, total = self.module.mem_get_info(self.torch_device)
         except RuntimeError as exc:
             if "available free memory" not in str(exc):  # Intel GPUs whose driver does not report it
                 raise
-            return None
-        return int(free), int(total)
+            return Memory()
+        used, reserved = int(total) - int(free), int(self.module.memory_reserved(self.torch_device))
+        return Memory(used, max(used - reserved, 0), min(int(free), self.allowed_bytes - reserved))
 
     def allocator_retries(self) -> int | None:
         retries = self.module.memory_stats(self.torch_device).get("num_alloc_retries")
@@ -307,12 +301,8 @@ class Accelerator(Device):
 
     def facts(self) -> DeviceFacts:
         capability = self.compute_capability
-        return DeviceFacts(
-            device=str(self.torch_device),
-            kind=self.torch_device.type,
-            name=self.name,
-            capacity_bytes=self.capacity_bytes,
-            limit_bytes=self.limit_bytes or None,
+        return replace(
+            super().facts(),
             uuid=self._uuid(),
             compute_capability=None if capability is None else f"{capability[0]}.{capability[1]}",
             beside_bytes=self.opened_beside_bytes,
@@ -355,11 +345,8 @@ class Mps(Device):
     def start_from_clean(self) -> None:
         torch.mps.empty_cache()
 
-    def allocated_peak_bytes(self) -> int | None:
-        return int(torch.mps.current_allocated_memory())
-
-    def reserved_peak_bytes(self) -> int | None:
-        return int(torch.mps.driver_allocated_memory())
+    def peaks(self) -> Peaks:
+        return Peaks(int(torch.mps.current_allocated_memory()), int(torch.mps.driver_allocated_memory()))
 
 
 class Cpu(Device):
@@ -377,8 +364,8 @@ class Cpu(Device):
         super().apply_limit(limit_bytes or min(CPU_DEFAULT_LIMIT_BYTES, self.capacity_bytes))
         host.guard_memory()
 
-    def free_bytes(self) -> int | None:
-        return host.bytes_below_guard()
+    def memory(self) -> Memory:
+        return Memory(free_bytes=host.bytes_below_guard())
 
     def synchronize(self) -> None:
         """Do nothing: the CPU computes synchronously."""

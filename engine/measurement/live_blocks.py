@@ -1,7 +1,6 @@
 """PURE: replays the allocator's events of one step, and finds the purpose of each live block.
 
-`memory_timeline` counts the same events, with the same totals. Here every block also has its module and operator. A
-block that autograd saves, or the training loop holds, is an activation; a block with a gradient or optimizer state
+A block that autograd saves, or the training loop holds, is an activation; a block with a gradient or optimizer state
 after the step counts as such, and belongs to the module of its parameter.
 """
 
@@ -9,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from ..progress import FORWARD, OPTIMIZER_STEP
 from ..results.memory_breakdown import (
@@ -18,6 +18,7 @@ from ..results.memory_breakdown import (
     INPUTS,
     LOSS,
     OPTIMIZER,
+    PARAMETERS,
     STATE,
     TEMPORARIES,
     WORKSPACES,
@@ -25,13 +26,13 @@ from ..results.memory_breakdown import (
     Moment,
     Request,
 )
+from ..results.result import MemoryByKind
 
 OUTSIDE: dict[str | None, str] = {None: BATCH, FORWARD: LOSS, OPTIMIZER_STEP: OPTIMIZER}
 """The name in place of a module where none is running, by phase. The backward pass needs none: nodes have modules."""
 
 
-@dataclass(frozen=True, slots=True)
-class TracedEvent:
+class TracedEvent(NamedTuple):
     """One allocation (`size_bytes` > 0), free (< 0), or the saving of a block for the backward pass (0)."""
 
     at_ns: int
@@ -71,6 +72,16 @@ class LiveMoment:
     total_bytes: int
     blocks: tuple[LiveBlock, ...]
     request: Request
+
+    @property
+    def by_kind(self) -> MemoryByKind:
+        """Return the bytes by kind, where no saving was traced: what the forward pass made counts as activations."""
+        found = dict.fromkeys((PARAMETERS, GRADIENTS, STATE, ACTIVATIONS, TEMPORARIES), 0)
+        for block in self.blocks:
+            passing = ACTIVATIONS if block.phase == FORWARD else TEMPORARIES
+            found[block.kind if block.kind in (PARAMETERS, GRADIENTS, STATE) else passing] += block.size_bytes
+        parameters, gradients, state, activations, other = found.values()
+        return MemoryByKind(parameters, gradients, state, activations, other)
 
 
 def explain(step: TracedStep, limit_bytes: int | None) -> LiveMoment:

@@ -15,7 +15,7 @@ from ..errors import EngineError
 from ..progress import Progress, no_progress
 from ..results.losses import Losses
 from ..results.result import Outcome
-from .probe import Bench, first_lines, outcome_of
+from .probe import Bench, failure_of
 from .step import TrainingStep
 
 FIRST_SEED = 1_000
@@ -37,8 +37,7 @@ def train_losses(bench: Bench, batch_size: int, steps: int, progress: Progress =
     except EngineError:
         raise
     except Exception as exc:  # noqa: BLE001 - the classifier distinguishes errors, and the answer stores them
-        outcome = outcome_of(exc, bench.device)
-        return Losses(outcome, error_type=type(exc).__name__, error_message=first_lines(exc))
+        return Losses(**failure_of(exc, bench.device))
     return Losses(Outcome.FITS, tuple(found))
 
 

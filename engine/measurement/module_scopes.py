@@ -93,7 +93,8 @@ def gradients_of(model: nn.Module) -> list[tuple[str, Tensor]]:
 
 
 def state_of(model: nn.Module, tensors_of: Callable[[nn.Parameter], Iterable[Tensor]]) -> list[tuple[str, Tensor]]:
-    return [(path, tensor) for path, parameter in _parameters(model) for tensor in tensors_of(parameter)]
+    """Return the optimizer's tensors, each once: parameters may share tables of 8-bit values."""
+    return _each_once((path, tensor) for path, parameter in _parameters(model) for tensor in tensors_of(parameter))
 
 
 def weights_of(model: nn.Module) -> list[tuple[str, Tensor]]:

@@ -2,7 +2,7 @@
 
 How it measures
   memory, accelerators: the caching allocator's own peak counters, read at the end of each phase.
-  memory, CPU: the allocator's own events of every step under `torch.profiler`, replayed by `memory_timeline`;
+  memory, CPU: the allocator's own events of every step under `torch.profiler`, replayed by `live_blocks`;
     it is the only figure of a CPU that is repeatable to the byte.
   kinds of memory: one more step under the profiler, whose peak is not reported.
 
@@ -12,28 +12,28 @@ Check by hand: `python -m engine bert-tiny --device cpu --memory-limit 200MiB --
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from torch.profiler import ProfilerActivity, profile, record_function
+from torch.profiler import ProfilerActivity, profile
 
 from ..errors import EngineError, WorkloadFailed
 from ..progress import Progress, no_progress
 from ..results.result import Outcome, Probe, Purpose
 from ..spec import MEMORY_STEPS, RunSpec
 from ..text.units import describe_over, format_bytes
-from . import memory_timeline
 from .compiling import compile_by_steps
-from .device import Device
+from .device import Device, Memory
+from .live_blocks import LiveMoment, explain
 from .oom import classify
 from .step import PhaseMarker, TrainingStep
+from .traced_step import read_trace, recorded, step_begun, step_ended
 from .workloads import Built
 
 MESSAGE_LENGTH = 1_000
-_MARK = "memorymark."
 
 
 class BudgetExceeded(Exception):
@@ -58,7 +58,7 @@ class Meter:
         self.bench = bench
         self.steps = 0
         self.phase: str | None = None
-        self.peak: memory_timeline.Peak | None = None
+        self.peak: LiveMoment | None = None
         self.allocated_bytes: int | None = None
         self.reserved_bytes: int | None = None
         self.peak_phase: str | None = None
@@ -80,10 +80,9 @@ class Meter:
 
     def read(self) -> None:
         """Read the counters; the phase in which the highest value first appears holds the peak."""
-        allocated = self.bench.device.allocated_peak_bytes()
+        allocated, reserved = self.bench.device.peaks()
         if allocated is not None and allocated > (self.allocated_bytes or -1):
             self.allocated_bytes, self.peak_phase = allocated, self.phase
-        reserved = self.bench.device.reserved_peak_bytes()
         if reserved is not None:
             self.reserved_bytes = max(reserved, self.reserved_bytes or 0)
 
@@ -100,14 +99,12 @@ class BudgetMeter(Meter):
         if peak is None:
             raise WorkloadFailed("the CPU allocator reported no events: this torch cannot be measured")
         self.steps += 1
-        if peak.allocated_bytes > (self.allocated_bytes or -1):
-            self.peak, self.allocated_bytes, self.peak_phase = peak, peak.allocated_bytes, peak.phase
-        if peak.allocated_bytes > self.bench.device.limit_bytes:
-            self.phase = peak.phase
-            raise BudgetExceeded(
-                f"out of memory: the peak of step {self.steps} is "
-                f"{describe_over(peak.allocated_bytes, self.bench.device.limit_bytes)}"
-            )
+        if peak.total_bytes > (self.allocated_bytes or -1):
+            self.peak, self.allocated_bytes, self.peak_phase = peak, peak.total_bytes, peak.request.phase
+        if peak.total_bytes > self.bench.device.limit_bytes:
+            self.phase = peak.request.phase
+            over = describe_over(peak.total_bytes, self.bench.device.limit_bytes)
+            raise BudgetExceeded(f"out of memory: the peak of step {self.steps} is {over}")
 
 
 def run_probe(
@@ -129,8 +126,7 @@ def run_probe(
     retries = device.allocator_retries()
     meter = Meter(bench) if device.has_caching_allocator else BudgetMeter(bench)
     step = TrainingStep(bench.spec, bench.built, device.torch_device)
-    used_bytes = None
-    outcome, error = Outcome.FITS, None
+    failure: dict[str, Any] = {}
     try:
         if bench.spec.torch_compile:
             progress("compiling", 1)
@@ -139,38 +135,31 @@ def run_probe(
             progress("memory", number)
             meter.run(step, batch_size)
         device.synchronize()
-        used_bytes, beside_bytes, retries_after = device.used_bytes(), device.beside_bytes(), device.allocator_retries()
+        memory, retries_after = device.memory(), device.allocator_retries()
         check_capacity(meter.reserved_bytes, device.capacity_bytes)
     except EngineError:
         raise
     except Exception as exc:  # noqa: BLE001 - the classifier distinguishes errors, and the probe stores them
-        outcome, error = outcome_of(exc, device), exc
+        failure = {**failure_of(exc, device), "failed_phase": meter.phase}
         meter.read()
-        used_bytes, beside_bytes, retries_after = (
-            None,
-            read_if_possible(device.beside_bytes),
-            device.allocator_retries(),
-        )
-    if outcome is Outcome.FITS and with_kinds and meter.peak is None:
+        memory, retries_after = memory_if_possible(device)._replace(used_bytes=None), device.allocator_retries()
+    if not failure and with_kinds and meter.peak is None:
         progress("kinds", 1)
         meter.peak = _peak_by_kind(bench, step, batch_size)
     step.clear_gradients()
     return Probe(
         batch_size=batch_size,
-        outcome=outcome,
         purpose=Purpose.SEARCH,
         steps=meter.steps,
         peak_allocated_bytes=meter.allocated_bytes,
         peak_reserved_bytes=meter.reserved_bytes,
-        device_used_bytes=used_bytes,
-        beside_bytes=beside_bytes,
+        device_used_bytes=memory.used_bytes,
+        beside_bytes=memory.beside_bytes,
         allocator_retries=None if retries_after is None else retries_after - (retries or 0),
         peak_phase=meter.peak_phase,
-        memory_by_kind=meter.peak.by_kind if meter.peak and error is None else None,
-        error_type=type(error).__name__ if error else None,
-        error_message=first_lines(error) if error else None,
-        failed_phase=meter.phase if error else None,
+        memory_by_kind=meter.peak.by_kind if meter.peak and not failure else None,
         wall_seconds=time.perf_counter() - started,
+        **{"outcome": Outcome.FITS, **failure},
     )
 
 
@@ -188,79 +177,50 @@ def check_capacity(reserved_bytes: int | None, capacity_bytes: int) -> None:
         )
 
 
-def _peak_by_kind(bench: Bench, step: TrainingStep, batch_size: int) -> memory_timeline.Peak | None:
+def _peak_by_kind(bench: Bench, step: TrainingStep, batch_size: int) -> LiveMoment | None:
     """Return the memory by kind of one more step under the profiler, if possible; a refusal there decides nothing."""
     try:
-        return profiled_step(bench, step, batch_size, recorded)
+        return profiled_step(bench, step, batch_size)
     except RuntimeError as exc:
         if outcome_of(exc, bench.device) is Outcome.ERROR:
             raise WorkloadFailed(f"the profiled step failed: {type(exc).__name__}: {first_lines(exc)}") from exc
         return None
 
 
-def recorded(phase: str) -> AbstractContextManager[Any]:
-    return record_function(_MARK + phase)
-
-
 def profiled_step(
-    bench: Bench, step: TrainingStep, batch_size: int, marked: PhaseMarker
-) -> memory_timeline.Peak | None:
+    bench: Bench, step: TrainingStep, batch_size: int, marked: PhaseMarker = recorded
+) -> LiveMoment | None:
     """Run one step under the profiler; return its peak and what held it, or None where the allocator has no events."""
     step.begin()
-    state_bytes = sum(tensor.nbytes for tensor in step.state_tensors())
-    had_state = state_bytes > 0
-    carried_bytes, gradients_bytes = (
-        {storage.data_ptr(): storage.nbytes() for storage in (tensor.untyped_storage() for tensor in tensors)}
-        for tensors in (step.carried_tensors(), step.gradients())
-    )
+    begun = step_begun(bench.built.model, step)
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as trace:
         step(batch_size, marked)
-    events, phases = read_trace(trace, bench.device.torch_device.type)
-    if not events:
-        return None
-    model = bench.built.model
-    return memory_timeline.replay(
-        events,
-        phases,
-        parameters_bytes=sum(t.nbytes for t in (*model.parameters(), *model.buffers())),
-        optimizer_state_bytes=state_bytes,
-        carried_bytes=carried_bytes,
-        carried_gradients_bytes=gradients_bytes,
-        gradient_addresses=frozenset(t.data_ptr() for t in step.gradients()),
-        state_addresses=frozenset() if had_state else frozenset(t.data_ptr() for t in step.state_tensors()),
-    )
-
-
-def read_trace(trace: profile, device_type: str) -> tuple[list[memory_timeline.Event], list[memory_timeline.Phase]]:
-    events, phases = [], []
-    assert trace.profiler is not None
-    assert trace.profiler.kineto_results is not None
-    waiting = list(reversed(trace.profiler.kineto_results.experimental_event_tree()))
-    while waiting:
-        node = waiting.pop()
-        waiting.extend(reversed(node.children))  # events with equal times stay in order
-        if node.tag.name == "Allocation":
-            fields: Any = node.extra_fields
-            if fields.device.type == device_type:
-                events.append(memory_timeline.Event(node.start_time_ns, fields.ptr, fields.alloc_size))
-        elif node.name.startswith(_MARK):
-            phases.append(memory_timeline.Phase(node.name.removeprefix(_MARK), node.start_time_ns, node.end_time_ns))
-    return events, phases
+    events, _ = read_trace(trace, bench.device.torch_device.type)
+    return explain(step_ended(begun, bench.built.model, step, events), None) if events else None
 
 
 def outcome_of(exc: Exception, device: Device) -> Outcome:
-    free_bytes = read_if_possible(device.free_bytes)
+    free_bytes = memory_if_possible(device).free_bytes
     outcome = classify(type(exc).__name__, str(exc), free_bytes=free_bytes, total_bytes=device.capacity_bytes)
     return outcome or Outcome.ERROR
 
 
-def read_if_possible(read: Callable[[], int | None]) -> int | None:
-    """Read a counter of a device whose last call failed; None where the driver does not answer any more."""
+def memory_if_possible(device: Device) -> Memory:
+    """Read the memory of a device whose last call failed; it is unknown where the driver does not answer any more."""
     try:
-        return read()
+        return device.memory()
     except RuntimeError:
-        return None
+        return Memory()
 
 
 def first_lines(exc: BaseException) -> str:
     return str(exc).strip()[:MESSAGE_LENGTH]
+
+
+def failure_of(exc: Exception, device: Device) -> dict[str, Any]:
+    """Return what a step raised, as the members of a probe, a timed block and losses."""
+    return {
+        "outcome": outcome_of(exc, device),
+        "error_type": type(exc).__name__,
+        "error_message": first_lines(exc),
+    }

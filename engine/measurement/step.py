@@ -150,17 +150,9 @@ class TrainingStep:
         state = state_on(self.device, own, parameter)
         return [*state, *([self.averages[parameter]] if parameter in self.averages else [])]
 
-    def state_tensors(self) -> list[Tensor]:
-        """Return every tensor that persists from step to step, except the weights, each once."""
-        found = [tensor for parameter in self.built.model.parameters() for tensor in self.state(parameter)]
-        return list({id(tensor): tensor for tensor in found}.values())  # parameters may share tables of 8-bit values
-
     @property
     def buckets(self) -> list[Tensor]:
         return []
-
-    def gradients(self) -> list[Tensor]:
-        return [p.grad for p in self.built.model.parameters() if p.grad is not None]
 
     def carried_tensors(self) -> list[Tensor]:
         return _tensors_in([self.outputs, self.loss])

@@ -20,7 +20,7 @@ from ..results.stats import ENOUGH_STEPS, is_steady
 from ..speed.comparison import TimedBlock
 from .compiling import compile_by_steps, graphs_compiled
 from .device import Device
-from .probe import Bench, first_lines, outcome_of
+from .probe import Bench, failure_of
 from .step import TrainingStep
 
 MIN_TIMED_STEPS, MAX_TIMED_STEPS, TIMING_SECONDS = 3, 50, 3.0
@@ -56,10 +56,10 @@ class BlockTimer:
         except EngineError:
             raise
         except Exception as exc:  # noqa: BLE001 - the classifier distinguishes errors, and the block stores them
-            outcome = outcome_of(exc, self.device)
-            return TimedBlock(batch_size, outcome, error_type=type(exc).__name__, error_message=first_lines(exc))
+            return TimedBlock(batch_size, **failure_of(exc, self.device))
         conditions: dict[str, Any] = {**watch.read(), **(self.device.conditions() or {}), **compiling}
         self.step.clear_gradients()
+        is_computing_known = not self.device.has_caching_allocator and do_threads_sleep(torch.get_num_threads())
         return TimedBlock(
             batch_size,
             Outcome.FITS,
@@ -67,11 +67,8 @@ class BlockTimer:
             time.perf_counter() - started,
             conditions,
             micro_batches=self.step.micro_batches,
-            computing_fraction=min(computing, 1.0) if self._is_computing_known() else None,
+            computing_fraction=min(computing, 1.0) if is_computing_known else None,
         )
-
-    def _is_computing_known(self) -> bool:
-        return not self.device.has_caching_allocator and do_threads_sleep(torch.get_num_threads())
 
     def _compile_if_new(self, batch_size: int, progress: Progress) -> float | None:
         """Run the first steps of a size, which compile it, and return their seconds; None if it is already compiled."""

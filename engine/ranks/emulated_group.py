@@ -89,18 +89,11 @@ class EmulatedGroup(_Group):  # type: ignore[misc]
     def group_name(self) -> str:
         return self.named
 
-    @property
-    def pg_name(self) -> str:
-        return self.named
+    def shutdown(self, *_: Any, **__: Any) -> None:
+        """End nothing, and wait for nobody."""
 
-    def shutdown(self) -> None:
-        """End nothing."""
-
-    def abort(self) -> None:
-        """End nothing."""
-
-    def set_timeout(self, timeout: Any) -> None:
-        """Wait for nobody."""
+    pg_name = group_name
+    abort = set_timeout = monitored_barrier = shutdown
 
     def allreduce(self, tensors: Any, opts: Any = None, timeout: Any = None) -> Work:
         for tensor in _listed(tensors):
@@ -132,9 +125,6 @@ class EmulatedGroup(_Group):  # type: ignore[misc]
 
     def barrier(self, *arguments: Any, **named: Any) -> Work:
         return _done([])
-
-    def monitored_barrier(self, *arguments: Any, **named: Any) -> None:
-        """Wait for nobody."""
 
     def allgather(self, outputs: Any, inputs: Any, opts: Any = None, timeout: Any = None) -> Work:
         """Gather into lists, through one flat tensor as NCCL and gloo do."""
@@ -220,14 +210,10 @@ class EmulatedGroup(_Group):  # type: ignore[misc]
         rows.copy_(own.detach().view(self.ranks, -1)[self.at].clone().expand_as(rows))
         return _done([output])
 
-    def send(self, tensors: Any, *to: Any) -> Work:
+    def send(self, tensors: Any, *_: Any) -> Work:
         return _done(tensors)
 
-    def recv(self, tensors: Any, *source: Any) -> Work:
-        return _done(tensors)
-
-    def recv_anysource(self, tensors: Any, *tag: Any) -> Work:
-        return _done(tensors)
+    recv = recv_anysource = send
 
     # torch 2.13 calls these beside the older names.
     all_gather_single = _allgather_base

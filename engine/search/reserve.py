@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from ..results.result import Point, Probe
 from .allowed_sizes import AllowedSizes
 
+EDGE_PROBES = 2  # at most so many find the largest size that leaves the reserve free
 ABOUT = 1.01
 """Two sizes within this factor count as taking the same memory, or as the same size."""
 NEAR = 1.05

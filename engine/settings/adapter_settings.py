@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 from ..errors import SpecError
 from .lora_targets import ALL_LINEAR, NAMES, TARGETS, names_in_order
-from .setting import Role, setting
+from .setting import training_setting
 
 PLAIN, RSLORA, DORA = "plain", "rslora", "dora"
 LORA_VARIANTS = {
@@ -28,18 +28,14 @@ FOUR_BIT_COMPUTE = {AUTO: "bf16, or fp16 with that precision", "bf16": "bf16", "
 
 @dataclass(frozen=True)
 class AdapterSettings:
-    lora_rank: int | None = setting(
-        Role.TRAINING,
+    lora_rank: int | None = training_setting(
         "LoRA rank",
         "Train LoRA adapters of this rank only. "
         "Adapters of peft; their alpha changes neither memory nor speed. Left out: all weights are trained.",
-        default=None,
         hint="With a rank, only small adapters and a new head are trained. Empty: all weights are.",
         bounds=(1, 1024),
-        metavar="N",
     )
-    lora_targets: str = setting(
-        Role.TRAINING,
+    lora_targets: str = training_setting(
         "LoRA targets",
         "Linear layers that get a LoRA adapter. "
         "attention and query-value are found by the model's own names; a layer that makes query, key and value at once "
@@ -49,8 +45,7 @@ class AdapterSettings:
         choices=TARGETS,
         text_values=NAMES,
     )
-    lora_dropout: float = setting(
-        Role.TRAINING,
+    lora_dropout: float = training_setting(
         "LoRA dropout",
         "Share of an adapter's inputs that dropout sets to zero, from 0 to 0.9. "
         "Above 0, each adapter keeps a copy of its inputs and a mask.",
@@ -59,37 +54,32 @@ class AdapterSettings:
         bounds=(0, 0.9),
         metavar="SHARE",
     )
-    lora_variant: str = setting(
-        Role.TRAINING,
+    lora_variant: str = training_setting(
         "LoRA variant",
         "Kind of LoRA. RSLoRA scales the adapters otherwise, at the same memory and speed. DoRA makes the whole weight "
         "of each layer in each step, also from 4 bits, to learn its magnitude too.",
         default=PLAIN,
         choices=LORA_VARIANTS,
     )
-    lora_weights: str = setting(
-        Role.TRAINING,
+    lora_weights: str = training_setting(
         "LoRA weights",
         "Type of the adapters' weights: fp32, as peft makes them, or bf16, the model's own with pure bf16.",
         default=FP32,
         choices=LORA_WEIGHTS,
     )
-    load_in_4bit: bool = setting(
-        Role.TRAINING,
+    load_in_4bit: bool = training_setting(
         "4-bit base weights",
         "Keep the frozen base weights in 4 bits (QLoRA). bitsandbytes, NF4, double quantization.",
         default=False,
         hint="Known as QLoRA. Needs a LoRA rank and bitsandbytes. Computes in bf16, or in fp16 with that precision.",
     )
-    load_in_8bit: bool = setting(
-        Role.TRAINING,
+    load_in_8bit: bool = training_setting(
         "8-bit base weights",
         "Keep the frozen base weights in 8 bits (LLM.int8). bitsandbytes, outliers from 6.0 on in 16 bits.",
         default=False,
         hint="Known as LLM.int8. Needs a LoRA rank and bitsandbytes. Measured only, not estimated.",
     )
-    four_bit_format: str = setting(
-        Role.TRAINING,
+    four_bit_format: str = training_setting(
         "4-bit format",
         "Format of the 4-bit base weights. With double quantisation (dq) the scales are in 8 bits. "
         "Without it, a weight takes 4.5 bits in place of 4.13.",
@@ -97,8 +87,7 @@ class AdapterSettings:
         choices=FOUR_BIT_FORMATS,
         option="--4bit-format",
     )
-    four_bit_compute: str = setting(
-        Role.TRAINING,
+    four_bit_compute: str = training_setting(
         "4-bit compute type",
         "Type in which layers of 4 bits compute, and to which their weights are converted. "
         "auto is bf16, and fp16 with that precision. transformers takes fp32 where no type is given.",
@@ -106,8 +95,7 @@ class AdapterSettings:
         choices=FOUR_BIT_COMPUTE,
         option="--4bit-compute",
     )
-    four_bit_output_layer: bool = setting(
-        Role.TRAINING,
+    four_bit_output_layer: bool = training_setting(
         "4-bit output layer",
         "Keep the output layer of a language model in 4 bits too, as litgpt does. Embeddings stay as they are.",
         default=False,

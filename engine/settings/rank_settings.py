@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..errors import SpecError
 from ..ranks.emulation import FEWEST_RANKS, MOST_BYTES, EmulatedRank
-from .setting import Role, setting
+from .setting import Role, setting, training_setting
 from .spec_checks import settings_of
 
 DDP, FSDP, ZERO1 = "ddp", "fsdp", "zero1"
@@ -23,18 +23,15 @@ STRATEGIES = {
 
 @dataclass(frozen=True)
 class RankSettings:
-    ranks: int = setting(
-        Role.TRAINING,
+    ranks: int = training_setting(
         "GPUs",
         "GPUs that train together, one rank on each. The batch size is that of one GPU. "
         "Measured on GPUs of one host, on a CPU by gloo; estimates take any number.",
         default=1,
         hint="Ranks, one on each GPU of a host; on a CPU they share it. The batch size is that of one rank.",
         bounds=(1, RANKS_MOST),
-        metavar="N",
     )
-    strategy: str = setting(
-        Role.TRAINING,
+    strategy: str = training_setting(
         "Strategy",
         "What several GPUs share. Their memory is that of rank 0, with gloo's or NCCL's transfers left out. "
         "bf16 with fsdp is its own mixed precision: weights gathered in bf16, gradients reduced in fp32.",
@@ -47,10 +44,8 @@ class RankSettings:
         "Memory of the communication library",
         "Memory of NCCL outside the allocator, on each of several GPUs, such as 500MiB. "
         "Left out: as read on A100 (NVIDIA/nccl#964).",
-        default=None,
         bounds=(0, MOST_BYTES),
         option="--communication-memory",
-        metavar="SIZE",
         is_in_form=False,
     )
 
@@ -68,16 +63,13 @@ class RankStarts:
         Role.LIMIT,
         "Emulated ranks",
         "One device stands in for ranks of N: memory only. Left out: every rank trains on a device of its own.",
-        default=None,
         hint="One device stands in for ranks of so many: memory, no speed. Empty: a device for each.",
         bounds=(FEWEST_RANKS, RANKS_MOST),
-        metavar="N",
     )
     rank: tuple[int, ...] | None = setting(
         Role.LIMIT,
         "Ranks to stand in for",
         "Ranks to stand in for. Left out: 0, 1 and the last.",
-        default=None,
         hint="Such as 0,1,7. Empty: 0, 1 and the last.",
         metavar="R[,R...]",
     )
@@ -85,7 +77,6 @@ class RankStarts:
         Role.LIMIT,
         "Compare speeds",
         "Compare speeds, of starts by 12 to 24 more; without that no size is recommended. Left out: yes.",
-        default=None,
         hint="Without it, only the limit is found, and no size is recommended.",
     )
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from typing import Any, NamedTuple
 
 
@@ -39,7 +40,8 @@ class Setting:
     inclusive. The first sentence of the `description` is the help on the command line, and says enough alone. `hint` is
     what a form adds to the label, where that is not the `description`; None: the form adds nothing.
 
-    `option` is its option on the command line, where that is not the field's name, and `metavar` names the value.
+    `option` is its option on the command line, where that is not the field's name. `metavar` names the value, where it
+    is not N (a whole number), SIZE (bytes) or NAME.
     """
 
     role: Role
@@ -80,5 +82,8 @@ class Setting:
         return f"{label} {value}" if is_name or not isinstance(value, str) else f"{value} {label}"
 
 
-def setting(role: Role, label: str, description: str, *, default: Any = MISSING, **others: Any) -> Any:
+def setting(role: Role, label: str, description: str, *, default: Any = None, **others: Any) -> Any:
     return field(default=default, metadata={"setting": Setting(role, label, description, **others)})
+
+
+training_setting = partial(setting, Role.TRAINING)

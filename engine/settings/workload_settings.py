@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, replace
 from typing import Any, Self
 
 from ..catalog import WORKLOADS, Workload, workload_ids
@@ -24,6 +24,7 @@ class WorkloadSettings:
         Role.WORKLOAD,
         "Model",
         "What is trained: an id of /api/v1/models/, or config, with a config of your own.",
+        default=MISSING,
         choices={w: w for w in (*workload_ids(), CONFIG)},
     )
     device: str = setting(
@@ -36,37 +37,30 @@ class WorkloadSettings:
         Role.WORKLOAD,
         "Sequence length",
         "Tokens per sample of a text model. Left out: the model's own.",
-        default=None,
         bounds=(1, 1_000_000),
-        metavar="N",
     )
     image_size: int | None = setting(
         Role.WORKLOAD,
         "Image size",
         "Side of the square image, in pixels. For image models. Left out: the model's own.",
-        default=None,
         bounds=(1, 100_000),
-        metavar="N",
     )
     config: str | None = setting(
         Role.WORKLOAD,
         "Config",
         "The config.json of a Hugging Face model, as an object or as text, with the model config; weights are random.",
-        default=None,
         is_in_form=False,
     )
     task: str | None = setting(
         Role.WORKLOAD,
         "Task of the config",
         f"What a model of that config is trained for: {', '.join(TASKS)}.",
-        default=None,
         is_in_form=False,
     )
     config_parameters: int | None = setting(
         Role.WORKLOAD,
         "Parameters of the config",
         "Counted by the engine when the run starts. Left out: not counted yet.",
-        default=None,
         bounds=(1, PARAMETERS_MAX),
         is_in_form=False,
     )

@@ -40,14 +40,12 @@ class ValidationSpec(TrainingSpec):
         "Samples of each step that is compared.",
         default=BATCH_SIZE,
         bounds=(1, BATCH_SIZE_MAX),
-        metavar="N",
     )
     gradient_tolerance: float | None = setting(
         Role.LIMIT,
         "Gradients may differ by",
         "Share by which the gradients may differ from more exact ones; 0.02 is 2 %. "
         "Left out: 0.1 % for fp32, 1 % for tf32 and fp16, 2 % for bf16, 5 % for bf16-pure.",
-        default=None,
         hint="In percent. Empty: 0.1 % for fp32, 1 % for tf32 and fp16, 2 % for bf16, 5 % for pure bf16.",
         bounds=(0, 1),
         metavar="SHARE",

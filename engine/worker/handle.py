@@ -134,46 +134,50 @@ class WorkerHandle:
             self.close()  # this size must not find what was compiled for another one
         self.open()
         fresh = self.is_fresh
-        self._session_probes += 1
-        kills, started = oom_kills(), time.monotonic()
         request = {"do": "probe", "batch_size": batch_size, "steps": steps, "with_kinds": with_kinds}
-        try:
-            probe = Probe.from_dict(self._ask(request, "probe", seconds, progress)["probe"])
-        except WorkerFailed as error:
-            if error.status != -signal.SIGKILL or oom_kills() <= kills:
-                raise
-            spent, outcome = time.monotonic() - started, Outcome.OUT_OF_MEMORY
-            probe = Probe(batch_size, outcome, error_type=KILLED_TYPE, error_message=KILLED, wall_seconds=spent)
-        if not probe.fits:
-            self.close()
-        return replace(probe, fresh_process=fresh)
+        found = self._train(request, seconds, progress)
+        return replace(Probe.from_dict(found), fresh_process=fresh)
 
     def time(
         self, batch_size: int, *, block_seconds: float, seconds: float, progress: Progress = no_progress
     ) -> TimedBlock:
         """Time a block of steps in the open session, within `seconds`. A refused size ends the session."""
         self.open()
+        request = {"do": "time", "batch_size": batch_size, "seconds": block_seconds}
+        return TimedBlock.from_dict(self._train(request, seconds, progress))
+
+    def _train(self, request: dict[str, Any], seconds: float, progress: Progress) -> dict[str, Any]:
+        """Return what training a size gave in the open session, which a refusal ends, also by the kernel."""
         self._session_probes += 1
-        kills = oom_kills()
-        request = {"do": "time", "batch_size": batch_size, "block_seconds": block_seconds}
+        kills, started = oom_kills(), time.monotonic()
         try:
-            block = TimedBlock.from_dict(self._ask(request, "block", seconds, progress)["block"])
+            found: dict[str, Any] = self._answer(request, seconds, progress)
         except WorkerFailed as error:
             if error.status != -signal.SIGKILL or oom_kills() <= kills:
                 raise
-            block = TimedBlock(batch_size, Outcome.OUT_OF_MEMORY, error_type=KILLED_TYPE, error_message=KILLED)
-        if block.outcome is not Outcome.FITS:
+            found = {"batch_size": request["batch_size"], "outcome": Outcome.OUT_OF_MEMORY}
+            found |= {"error_type": KILLED_TYPE, "error_message": KILLED, "wall_seconds": time.monotonic() - started}
+        if found["outcome"] != Outcome.FITS:
             self.close()
-        return block
+        return found
 
     def losses(self, batch_size: int, *, steps: int, seconds: float, progress: Progress = no_progress) -> Losses:
         """Return the losses of the first steps of a new session, which ends with them."""
+        return Losses.from_dict(self._answer_of_new_session("losses", batch_size, steps, seconds, progress))
+
+    def explain(
+        self, batch_size: int, *, steps: int, seconds: float, progress: Progress = no_progress
+    ) -> MemoryBreakdown | None:
+        """Return what fills the memory at this size, from a new session; None where the device does not report it."""
+        found = self._answer_of_new_session("explain", batch_size, steps, seconds, progress)
+        return None if found is None else MemoryBreakdown.from_dict(found)
+
+    def _answer_of_new_session(self, do: str, batch_size: int, steps: int, seconds: float, progress: Progress) -> Any:
         self.close()
         self.open()
-        request = {"do": "losses", "batch_size": batch_size, "steps": steps}
-        found = Losses.from_dict(self._ask(request, "losses", seconds, progress)["losses"])
+        answer = self._answer({"do": do, "batch_size": batch_size, "steps": steps}, seconds, progress)
         self.close()
-        return found
+        return answer
 
     def turn_to(self, spec: RunSpec) -> None:
         """Take other settings of the same model on the same device: the next session has them."""
@@ -181,17 +185,6 @@ class WorkerHandle:
         if allocator_variable(spec) != allocator_variable(self.spec):  # torch reads it when it is imported
             self._end_process()
         self.spec = spec
-
-    def explain(
-        self, batch_size: int, *, steps: int, seconds: float, progress: Progress = no_progress
-    ) -> MemoryBreakdown | None:
-        """Return what fills the memory at this size, from a new session; None where the device does not report it."""
-        self.close()
-        self.open()
-        request = {"do": "explain", "batch_size": batch_size, "steps": steps}
-        found = self._ask(request, "explained", seconds, progress)["breakdown"]
-        self.close()
-        return None if found is None else MemoryBreakdown.from_dict(found)
 
     def close(self) -> None:
         """End the session, so that the next probe runs in an unused process."""
@@ -266,6 +259,9 @@ class WorkerHandle:
             self._forget_session()
             raise self._error_of_end({"event": "gone"}) from exc
         return self._read(answer, seconds, progress)
+
+    def _answer(self, request: dict[str, Any], seconds: float, progress: Progress) -> Any:
+        return self._ask(request, "answer", seconds, progress)["answer"]
 
     def _read(self, wanted: str, seconds: float, progress: Progress = no_progress) -> dict[str, Any]:
         """Read the next message that is not progress; it must be `wanted`. Kills the session when time is up."""

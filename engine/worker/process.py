@@ -8,12 +8,11 @@ safe (macOS, XPU) it serves one `open` or `trace` itself and ends.
 
     in   {"do": "trace", "spec": {...}}                            -> tracing, then traced | error
          {"do": "open", "spec": {...}, "describe": true, "idle_beside_bytes": null} -> opened | error
-         {"do": "probe", "batch_size": 16, "steps": 3, "with_kinds": true} -> probe | error
-         {"do": "time", "batch_size": 16, "block_seconds": 0.4}          -> block | error
-         {"do": "losses", "batch_size": 16, "steps": 5}                  -> losses | error
-         {"do": "explain", "batch_size": 17, "steps": 3}                 -> explained | error
-         {"do": "close"}                                           -> (the session ends)
-    out  ready, tracing, traced, opened, progress, probe, block, losses, explained, error, and
+         {"do": "probe", "batch_size": 16, "steps": 3, "with_kinds": true} -> answer | error
+         {"do": "time", "batch_size": 16, "seconds": 0.4}                -> answer | error
+         {"do": "losses", "batch_size": 16, "steps": 5}                  -> answer | error
+         {"do": "explain", "batch_size": 17, "steps": 3}                 -> answer | error
+    out  ready, tracing, traced, opened, progress, answer, error, and
          {"event": "ended", "status": ...} when a session's or a trace's process is gone
 """
 
@@ -35,18 +34,16 @@ from ..estimate.tracing.hidden_devices import HIDDEN
 from ..machine.fork import ForkFailed, in_a_fork
 from ..machine.parent import die_with_parent, prefer_as_oom_victim
 from ..program import MODELS_NEED, not_installed
-from ..progress import Paced, Progress
+from ..progress import Paced
 from ..results.result import DeviceFacts, Outcome, Probe
 from ..spec import RunSpec
 from ..text.units import format_bytes
 
 if TYPE_CHECKING:
     from ..measurement.device import Device
-    from ..measurement.timing import BlockTimer
-    from ..results.memory_breakdown import MemoryBreakdown
 
-Requests = dict[str, Callable[..., dict[str, Any]]]
-"""The handler of each request, by the value of "do"; it returns the message to send."""
+Requests = dict[str, Callable[..., Any]]
+"""What carries out each request, by the value of "do"; it returns a dataclass, or None."""
 
 SEED = 0
 KILLED_FROM_OUTSIDE = (-signal.SIGKILL, -signal.SIGTERM)
@@ -126,7 +123,8 @@ def _serve(first: dict[str, Any], facts: DeviceFacts, out: TextIO) -> None:
         served, opened = _open(spec, describe=first["describe"], idle_beside_bytes=first["idle_beside_bytes"])
         _say(out, event="opened", pid=os.getpid(), **opened)
         while (line := sys.stdin.readline()) and (work := served.get((request := json.loads(line)).pop("do"))):
-            _say(out, **work(**request, progress=Paced(report)))
+            found = work(**request, progress=Paced(report))
+            _say(out, event="answer", answer=None if found is None else asdict(found))
     except EngineError as exc:
         _say(out, event="error", error=exc.to_dict())
 
@@ -195,28 +193,11 @@ def _open(spec: RunSpec, *, describe: bool, idle_beside_bytes: int | None) -> tu
         name, text = type(exc).__name__, str(exc)[:1_000]
         if outcome_of(exc, device) is not Outcome.OUT_OF_MEMORY:
             raise WorkloadFailed(f"{spec.model} cannot be built: {name}: {text}") from exc
-        served = _requests(partial(_model_does_not_fit, name, text, device), None, None)
+        served: Requests = {"probe": partial(_model_does_not_fit, name, text, device), "explain": lambda **_: None}
     else:
-        served = _requests(partial(run_probe, bench), BlockTimer(bench), partial(attribute, bench))
-        served["losses"] = lambda **request: {"event": "losses", "losses": asdict(train_losses(bench, **request))}
+        by_bench: Requests = {"probe": run_probe, "losses": train_losses, "explain": attribute}
+        served = {"time": BlockTimer(bench).run, **{do: partial(work, bench) for do, work in by_bench.items()}}
     return served, {**facts, "model_seconds": time.perf_counter() - started}
-
-
-def _requests(
-    run_probe: Callable[..., Probe], timer: BlockTimer | None, attribute: Callable[..., MemoryBreakdown | None] | None
-) -> Requests:
-
-    def probe(**request: Any) -> dict[str, Any]:
-        return {"event": "probe", "probe": run_probe(**request).to_dict()}
-
-    def block(timer: BlockTimer, batch_size: int, block_seconds: float, progress: Progress) -> dict[str, Any]:
-        return {"event": "block", "block": asdict(timer.run(batch_size, block_seconds, progress))}
-
-    def explain(**request: Any) -> dict[str, Any]:
-        found = None if attribute is None else attribute(**request)
-        return {"event": "explained", "breakdown": None if found is None else found.to_dict()}
-
-    return {"probe": probe, "explain": explain, **({} if timer is None else {"time": partial(block, timer)})}
 
 
 def _opened_device(spec: RunSpec, idle_beside_bytes: int | None) -> Device:
@@ -233,12 +214,12 @@ def _opened_device(spec: RunSpec, idle_beside_bytes: int | None) -> Device:
 
 
 def _model_does_not_fit(error_type: str, text: str, device: Device, batch_size: int, **_: Any) -> Probe:
-    from ..measurement.probe import read_if_possible
+    from ..measurement.probe import memory_if_possible
 
     return Probe(
         batch_size,
         Outcome.OUT_OF_MEMORY,
-        beside_bytes=read_if_possible(device.beside_bytes),
+        beside_bytes=memory_if_possible(device).beside_bytes,
         error_type=error_type,
         error_message=text,
         failed_phase="loading the model",

@@ -19,7 +19,7 @@ TORCH_SIDE = {
     for name in (
         *("attribution", "batches", "checkpointing", "compiling", "device", "environment", "language_model_loss"),
         *("losses", "module_scopes", "optimizers", "probe", "quantization", "ranked_training", "ranks", "step"),
-        *("timing", "torchvision_schemas", "workloads"),
+        *("timing", "torchvision_schemas", "traced_step", "workloads"),
     )
 }
 TORCH_SIDE |= {"demo", "validation.measure", "estimate.measure_calibration", "ranks.emulated_group"}

@@ -13,11 +13,11 @@ from django.test import Client
 from analysis.accounts.tokens import token_create
 from analysis.models import Run
 from engine.build_result import answer
-from engine.plan import SOAK_STEPS_CPU
 from engine.results.not_compared import NotCompared
 from engine.results.result import DeviceFacts, MemoryByKind, Probe, Purpose, RunResult, Timings
 from engine.search.boundary import boundary_of_search, boundary_of_soak
 from engine.search.unguided import Found
+from engine.spec import SOAK_STEPS_CPU
 from engine.speed.comparison import Comparison
 from engine.text.units import GIB, MIB
 from tests.factories import CAPACITY_BYTES, STACK, make_probe, make_refusal, make_spec

@@ -48,8 +48,8 @@ def environment_set(*, run_id: int, token: str, environment: Mapping[str, Any]) 
 def progress_set(*, run_id: int, token: str, progress: Mapping[str, Any]) -> bool:
     """Store what the engine does now. For the live page alone: nothing else reads it, and nothing depends on it.
 
-    It is what `engine.live_progress` keeps of the events, with the time left as `engine.time_left` says it (`left`:
-    seconds, and the second of the run at which they held), and `ends_at`, that as a moment of the worker's clock.
+    It is what `engine.time_left` keeps of the events, with the time left (`left`: seconds, and the second of the run at
+    which they held), and `ends_at`, that as a moment of the worker's clock.
     """
     with transaction.atomic():
         attempt = _held_attempt(run_id, token)

@@ -14,7 +14,7 @@ from analysis.models import Attempt, Measurement, Run, State
 from analysis.runs.columns.series import SeriesKey
 from analysis.runs.queue.stored_progress import expected_size, read_progress
 from engine import time_left
-from engine.plan import SoFar
+from engine.time_left.measurement import SoFar
 
 RUNS_NEEDED = 3
 LOOKED_AT = 20

@@ -18,13 +18,13 @@ from ...describe.probe import describe_outcome, shown_throughput
 from ...estimate.types import Estimate
 from ...execution import Emit
 from ...from_json import from_json
-from ...live_progress import seconds_of
-from ...phase_facts import finding_of_phase, what_is_tried
 from ...progress import PHASE_LABELS, PHASE_NAMES
 from ...results.result import Probe, Purpose
 from ...text.printable import printable
 from ...text.units import format_bytes, format_duration
 from ...time_left import TimeLeft, budget_of_race, describe_left, describe_round, so_far
+from ...time_left.live_progress import seconds_of
+from ...time_left.phase_facts import finding_of_phase, what_is_tried
 from .living_line import Doing, LivingLine, describe_doing, living_line
 from .output import print_json
 from .stopped import known_so_far

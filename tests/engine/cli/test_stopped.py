@@ -5,6 +5,7 @@ import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from tests.engine.fake_worker import FakeWorker
 from tests.factories import make_result, make_result_that_does_not_fit
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "tune" / "scripts"
+FOR_PEOPLE = SimpleNamespace(json=False, events=False)
 
 
 class Result:
@@ -128,7 +130,7 @@ def test_a_result_is_shown_behind_a_run_that_is_stopped() -> None:
     def run() -> None:
         with (
             Reporting(None).run("measurement", RunSpec("bert-tiny"), lambda event: None) as run,
-            run.shown(shown.append, lambda _: 0) as keep,
+            run.shown(FOR_PEOPLE, shown.append) as keep,
         ):
             keep(Result())
             assert not shown
@@ -143,7 +145,7 @@ def test_an_answer_that_was_shown_is_not_denied_where_no_file_was_named(capsys) 
     def command() -> int:
         with (
             Reporting(None).run("measurement", RunSpec("bert-tiny"), lambda event: None) as run,
-            run.shown(lambda _: None, lambda _: 0) as keep,
+            run.shown(FOR_PEOPLE, lambda _: None) as keep,
         ):
             keep(Result())
             raise KeyboardInterrupt

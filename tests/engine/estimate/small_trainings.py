@@ -7,7 +7,7 @@ import torch
 
 from engine.estimate.tracing import fake_cuda, trace
 from engine.measurement.device import Cpu
-from engine.measurement.probe import Bench, profiled_step, recorded
+from engine.measurement.probe import Bench, profiled_step
 from engine.measurement.step import TrainingStep
 from engine.measurement.workloads import build
 from engine.spec import MEMORY_STEPS, RunSpec
@@ -31,4 +31,4 @@ def decoder(**changes):
 def real_peak(spec, batch_size):
     bench = Bench(spec, Cpu(CPU), build(spec, CPU))
     step = TrainingStep(spec, bench.built, CPU)
-    return max(profiled_step(bench, step, batch_size, recorded).allocated_bytes for _ in range(MEMORY_STEPS))
+    return max(profiled_step(bench, step, batch_size).total_bytes for _ in range(MEMORY_STEPS))

@@ -15,6 +15,7 @@ from engine.measurement.workloads import build
 from engine.progress import BACKWARD, FORWARD
 from engine.settings.optimizers import OPTIMIZERS
 from tests.engine.estimate.small_trainings import CPU, ON_A_CARD, ON_CPU, decoder, needs_fake_cuda, real_peak, tiny
+from tests.engine.measurement.tensors import state_tensors
 
 EIGHT_BIT = ("adamw-8bit", "lion-8bit")
 PAGED = tuple(name for name, each in OPTIMIZERS.items() if each.unpaged)
@@ -129,7 +130,7 @@ def test_a_trace_has_the_state_of_8_bits_tensor_for_tensor_and_lacks_the_tables(
     step = TrainingStep(spec, build(spec, CPU), CPU)
     step(2)
     tables = [step.optimizer.name2qmap[which] for which in ("dynamic", "udynamic")[: 1 if name == "lion-8bit" else 2]]
-    state = [tensor for tensor in step.state_tensors() if all(tensor is not table for table in tables)]
+    state = [tensor for tensor in state_tensors(step) if all(tensor is not table for table in tables)]
     assert {t.dtype for t in state if t.dim() == 2} == {torch.uint8, torch.float32}  # small ones stay fp32
     blocks = zip(traced.skeleton.blocks, traced.sizes_bytes, strict=True)
     assert sorted(size for block, size in blocks if block.kind == STATE) == sorted(t.nbytes for t in state)

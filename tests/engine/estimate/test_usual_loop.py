@@ -7,11 +7,12 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from engine.estimate.tracing import trace
-from engine.measurement import memory_timeline
 from engine.measurement.device import Cpu
-from engine.measurement.probe import Bench, profiled_step, read_trace, recorded
+from engine.measurement.live_blocks import TracedStep, explain
+from engine.measurement.probe import Bench, profiled_step
 from engine.measurement.step import TrainingStep
 from engine.measurement.torchvision_schemas import import_torchvision
+from engine.measurement.traced_step import read_trace
 from engine.measurement.workloads import Built, transformer
 from engine.spec import MEMORY_STEPS, RunSpec
 
@@ -50,12 +51,12 @@ def usual_loop_peak_bytes() -> int:
             optimizer.step()
             del batch  # a step's batch is gone when the next one is made, as where a loader puts it on the device
     events, _ = read_trace(whole, "cpu")
-    return memory_timeline.replay(events, [], parameters_bytes=0, optimizer_state_bytes=0).allocated_bytes
+    return explain(TracedStep(events, 0), None).total_bytes
 
 
 def measured_peak_bytes(built: Built) -> int:
     bench, step = Bench(SPEC, Cpu(CPU), built), TrainingStep(SPEC, built, CPU)
-    return max(profiled_step(bench, step, BATCH_SIZE, recorded).allocated_bytes for _ in range(MEMORY_STEPS))
+    return max(profiled_step(bench, step, BATCH_SIZE).total_bytes for _ in range(MEMORY_STEPS))
 
 
 def traced_peak_bytes() -> int:

@@ -7,8 +7,9 @@ from engine.estimate.explain import what_fills
 from engine.estimate.replay import CardConstants, PlainMemory
 from engine.estimate.tracing.trace import memory_model
 from engine.measurement.attribution import attribute
-from engine.measurement.probe import Bench, read_trace, recorded, run_probe
+from engine.measurement.probe import Bench, run_probe
 from engine.measurement.step import TrainingStep
+from engine.measurement.traced_step import read_trace, recorded
 from engine.measurement.workloads import build
 from engine.results.memory_breakdown import by_kind
 from engine.spec import RunSpec
@@ -64,7 +65,7 @@ def test_a_refusal_agrees_with_the_budget_s_count_at_the_failing_allocation():
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as trace:
         step(64, recorded)
     live, now = {}, sum(t.nbytes for t in (*one.built.model.parameters(), *one.built.model.buffers()))
-    for event in sorted(read_trace(trace, "cpu")[0], key=lambda event: event.at_ns):
+    for event in read_trace(trace, "cpu")[0]:
         change = event.size_bytes if event.size_bytes > 0 else -live.pop(event.address, 0)
         if now + change > limit:
             break

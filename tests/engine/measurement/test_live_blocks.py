@@ -4,7 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.measurement.live_blocks import TracedEvent, TracedStep, after, explain
-from engine.measurement.memory_timeline import Event, Phase, replay
 from engine.results.memory_breakdown import (
     ACTIVATIONS,
     BATCH,
@@ -118,73 +117,74 @@ events = st.lists(st.tuples(st.integers(1, 6), st.integers(-50, 50)), max_size=6
 
 
 @given(events, st.integers(0, 60))
-def test_the_total_is_the_one_that_the_budget_counts(pairs, carried_bytes):
+def test_the_total_is_the_most_that_is_live_at_once(pairs, carried_bytes):
     traced = [TracedEvent(at, address, size) for at, (address, size) in enumerate(pairs)]
-    counted = [Event(event.at_ns, event.address, event.size_bytes) for event in traced if event.size_bytes]
+    live = {3: carried_bytes}
+    now = peak = 30 + carried_bytes
+    for address, size in pairs:
+        now += size if size > 0 else -live.pop(address, 0) if size < 0 else 0
+        live |= {address: size} if size > 0 else {}
+        peak = max(peak, now)
     carried = {3: LiveBlock(carried_bytes, ACTIVATIONS)}
-    found = explain(TracedStep(traced, 30 + carried_bytes, [WEIGHTS], carried), None)
-    phases, left = [Phase("forward", 0, 99)], {3: carried_bytes}
-    peak = replay(counted, phases, parameters_bytes=30, optimizer_state_bytes=0, carried_bytes=left)
-    assert found.total_bytes == peak.allocated_bytes
+    assert explain(TracedStep(traced, 30 + carried_bytes, [WEIGHTS], carried), None).total_bytes == peak
 
 
-PHASES = [Phase("forward", 10, 19), Phase("backward", 20, 29), Phase("optimizer_step", 30, 39)]
 ONE_STEP = [
-    Event(5, 1, 4),  # the batch
-    Event(11, 2, 100),  # an activation
-    Event(21, 3, 30),  # a gradient
-    Event(22, 4, 7),  # a temporary of the backward pass
-    Event(23, 2, -100),
-    Event(24, 4, -7),
-    Event(31, 5, 60),  # the optimizer's state, made in the first step
+    TracedEvent(5, 1, 4),  # the batch
+    TracedEvent(11, 2, 100, "forward"),  # an activation
+    TracedEvent(21, 3, 30, "backward"),  # a gradient
+    TracedEvent(22, 4, 7, "backward"),  # a temporary of the backward pass
+    TracedEvent(23, 2, -100, "backward"),
+    TracedEvent(24, 4, -7, "backward"),
+    TracedEvent(31, 5, 60, "optimizer_step"),  # the optimizer's state, made in the first step
 ]
 
 
-def step_peak(events, **kinds):
-    return replay(events, PHASES, **{"parameters_bytes": 30, "optimizer_state_bytes": 0} | kinds)
+def step_peak(events, *, had_state_bytes=0, carried_bytes=0, **addresses):
+    fixed = [WEIGHTS, LiveBlock(had_state_bytes, STATE)]
+    carried = {7: LiveBlock(carried_bytes, ACTIVATIONS, None, "forward")}
+    return explain(TracedStep(events, 30 + had_state_bytes + carried_bytes, fixed, carried, **addresses), None)
 
 
 def test_the_peak_is_where_most_bytes_were_live_at_once():
-    peak = step_peak(ONE_STEP, gradient_addresses=frozenset({3}), state_addresses=frozenset({5}))
-    assert (peak.allocated_bytes, peak.phase) == (30 + 4 + 100 + 30 + 7, "backward")
+    peak = step_peak(ONE_STEP, gradients={3: "mlp"}, state={5: "mlp"})
+    assert (peak.total_bytes, peak.request.phase) == (30 + 4 + 100 + 30 + 7, "backward")
     assert peak.by_kind == MemoryByKind(30, 30, 0, 100, 4 + 7)
 
 
 def test_without_activations_the_optimizer_step_holds_the_peak():
-    events = [e for e in ONE_STEP if e.address != 2]
-    peak = step_peak(events, gradient_addresses=frozenset({3}), state_addresses=frozenset({5}))
-    assert (peak.allocated_bytes, peak.phase) == (30 + 4 + 30 + 60, "optimizer_step")
+    peak = step_peak([e for e in ONE_STEP if e.address != 2], gradients={3: "mlp"}, state={5: "mlp"})
+    assert (peak.total_bytes, peak.request.phase) == (30 + 4 + 30 + 60, "optimizer_step")
     assert peak.by_kind.optimizer_state_bytes == 60
 
 
 def test_the_kinds_add_up_to_the_peak():
-    peak = step_peak(ONE_STEP, optimizer_state_bytes=60, gradient_addresses=frozenset({3}))
+    peak = step_peak(ONE_STEP, had_state_bytes=60, gradients={3: "mlp"})
     kinds = peak.by_kind
     total = kinds.parameters_bytes + kinds.gradients_bytes + kinds.optimizer_state_bytes
-    assert total + kinds.activations_bytes + kinds.other_bytes == peak.allocated_bytes
+    assert total + kinds.activations_bytes + kinds.other_bytes == peak.total_bytes
 
 
 def test_an_address_used_before_its_gradient_is_not_counted_as_gradient():
-    events = [Event(11, 3, 50), Event(12, 3, -50), Event(21, 3, 30)]
-    peak = step_peak(events, gradient_addresses=frozenset({3}))
-    assert peak.by_kind == MemoryByKind(30, 0, 0, 50, 0)
+    events = [
+        TracedEvent(11, 3, 50, "forward"),
+        TracedEvent(12, 3, -50, "forward"),
+        TracedEvent(21, 3, 30, "backward"),
+    ]
+    assert step_peak(events, gradients={3: "mlp"}).by_kind == MemoryByKind(30, 0, 0, 50, 0)
 
 
 def test_freeing_a_block_made_before_the_trace_changes_nothing():
-    assert step_peak([Event(11, 99, -500), Event(12, 2, 1)]).allocated_bytes == 31
+    assert step_peak([TracedEvent(11, 99, -500), TracedEvent(12, 2, 1)]).total_bytes == 31
 
 
 def test_what_the_step_before_left_is_live_until_it_is_freed():
-    freed_at_once = step_peak([Event(1, 7, -1000), *ONE_STEP], carried_bytes={7: 1000})
-    freed_in_forward = step_peak([*ONE_STEP, Event(12, 7, -1000)], carried_bytes={7: 1000})
-    assert freed_at_once.allocated_bytes == 30 + 1000
-    assert (freed_in_forward.allocated_bytes, freed_in_forward.phase) == (30 + 1000 + 4 + 100, "forward")
+    freed_at_once = step_peak([TracedEvent(1, 7, -1000), *ONE_STEP], carried_bytes=1000)
+    freed_in_forward = step_peak([*ONE_STEP[:2], TracedEvent(12, 7, -1000), *ONE_STEP[2:]], carried_bytes=1000)
+    assert freed_at_once.total_bytes == 30 + 1000
+    assert (freed_in_forward.total_bytes, freed_in_forward.request.phase) == (30 + 1000 + 4 + 100, "forward")
     assert freed_in_forward.by_kind == MemoryByKind(30, 0, 0, 1000 + 100, 4)
 
 
-def test_events_are_replayed_in_the_order_of_their_times():
-    assert step_peak(list(reversed(ONE_STEP))).allocated_bytes == step_peak(ONE_STEP).allocated_bytes
-
-
 def test_a_step_without_events_peaks_at_what_was_there():
-    assert step_peak([]).allocated_bytes == 30
+    assert step_peak([]).total_bytes == 30

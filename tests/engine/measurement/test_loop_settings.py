@@ -18,6 +18,7 @@ from engine.measurement.workloads import build
 from engine.ranks.emulated_group import emulated_ranks
 from engine.spec import RunSpec
 from engine.text.units import GIB
+from tests.engine.measurement.tensors import gradients
 
 CPU = torch.device("cpu")
 TOKENS, VOCABULARY, BATCH_SIZE = 24, 1_000, 6
@@ -99,7 +100,7 @@ def test_adapters_learn_from_a_loss_in_chunks():
     spec = spec_of(lora_rank=2, loss_chunk_tokens=8, loss_chunk_logits="recomputed", gradient_checkpointing=True)
     step = TrainingStep(spec, build(spec, CPU), CPU)
     step(2)
-    assert step.gradients()
+    assert gradients(step)
 
 
 @pytest.mark.parametrize(

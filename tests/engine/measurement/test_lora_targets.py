@@ -16,6 +16,7 @@ from engine.measurement.workloads import build
 from engine.settings.lora_options import lora_options
 from engine.settings.lora_targets import check_targets, target_modules
 from engine.spec import RunSpec
+from tests.engine.measurement.tensors import gradients
 
 CPU = torch.device("cpu")
 _SMALL = ("num_hidden_layers", "n_layer", "num_layers", "encoder_layers", "decoder_layers")
@@ -147,7 +148,7 @@ def test_dropout_of_adapters_is_that_of_the_training_and_off_in_eval_mode():
     assert {module.p for module in dropouts} == {0.25}
     step(2)
     assert torch.isfinite(step.loss)
-    assert all(gradient.any() for gradient in step.gradients()[-2:])
+    assert all(gradient.any() for gradient in gradients(step)[-2:])
     assert not any(
         module.training for module in steps(lora_rank=2, lora_dropout=0.25, mode="eval").built.model.modules()
     )

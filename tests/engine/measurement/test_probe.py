@@ -7,7 +7,7 @@ from engine.errors import DeviceUnavailable, SpecError, WorkloadFailed
 from engine.measurement import compiling
 from engine.measurement.attribution import attribute
 from engine.measurement.compiling import compile_for_each_size
-from engine.measurement.device import Cpu, Device, facts_of, open_device, resolve
+from engine.measurement.device import Cpu, Device, Memory, Peaks, facts_of, open_device, resolve
 from engine.measurement.environment import check_environment
 from engine.measurement.probe import Bench, run_probe
 from engine.measurement.step import TrainingStep
@@ -16,6 +16,7 @@ from engine.measurement.workloads import Built, build
 from engine.results.result import MemoryByKind, Outcome
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
 from engine.text.units import MIB
+from tests.engine.measurement.tensors import gradients, state_tensors
 
 
 def cpu_with_limit(limit_bytes: int) -> Cpu:
@@ -73,7 +74,7 @@ def test_the_optimizer_really_steps_from_the_first_step_on(precision):
     step = TrainingStep(one.spec, one.built, torch.device("cpu"))
     before = [p.detach().clone() for p in one.built.model.parameters()]
     step(2)
-    assert len(step.state_tensors()) == 3 * len(before)
+    assert len(state_tensors(step)) == 3 * len(before)
     assert any(not torch.equal(a, b) for a, b in zip(before, one.built.model.parameters(), strict=True))
 
 
@@ -133,7 +134,7 @@ class CountingDevice(Device):
 
     def __init__(self, refuse_above: int) -> None:
         super().__init__(torch.device("cpu"))
-        self.refuse_above, self.calls, self.peaks = refuse_above, [], [700, 900, 800]
+        self.refuse_above, self.calls, self.counted = refuse_above, [], [700, 900, 800]
 
     def start_from_clean(self) -> None:
         self.calls.append("clean")
@@ -141,18 +142,12 @@ class CountingDevice(Device):
     def synchronize(self) -> None:
         self.calls.append("synchronize")
 
-    def allocated_peak_bytes(self) -> int:
-        self.peaks = [*self.peaks[1:], self.peaks[0]]
-        return self.peaks[-1]
+    def peaks(self) -> Peaks:
+        self.counted = [*self.counted[1:], self.counted[0]]
+        return Peaks(self.counted[-1], 1000)
 
-    def reserved_peak_bytes(self) -> int:
-        return 1000
-
-    def used_bytes(self) -> int:
-        return 1300
-
-    def beside_bytes(self) -> int:
-        return 300
+    def memory(self) -> Memory:
+        return Memory(1300, 300)
 
     def allocator_retries(self) -> int:
         return 2
@@ -222,15 +217,15 @@ def test_a_block_says_what_other_work_used_and_the_optimizer_s_state_lives_on(mo
     one = bench()
     timer = BlockTimer(one)
     first = timer.run(1, 0.01)
-    state = timer.step.state_tensors()
+    state = state_tensors(timer.step)
     timer.run(2, 0.01)
     assert state
-    assert all(a is b for a, b in zip(state, timer.step.state_tensors(), strict=True))
+    assert all(a is b for a, b in zip(state, state_tensors(timer.step), strict=True))
     assert {"others_cores", "pages_swapped", "load_average"} <= first.conditions.keys()
     assert first.computing_fraction is None or torch.get_num_threads() == 1, "threads that spin compute nothing"
     monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
     assert 0 < (timer.run(1, 0.01).computing_fraction or 0) <= 1
-    assert timer.step.gradients() == []
+    assert gradients(timer.step) == []
 
 
 def test_a_size_that_cannot_be_timed_is_an_answer_of_the_block():

@@ -20,6 +20,7 @@ from engine.spec import RunSpec
 from engine.speed.comparison import SpeedComparison, TimedBlock
 from engine.speed.rounds import Candidates
 from engine.text.units import GIB
+from tests.engine.measurement.tensors import gradients, state_tensors
 
 CPU = torch.device("cpu")
 PARAMETERS_BYTES = 4 * 4_386_178
@@ -50,11 +51,11 @@ def test_accumulated_gradients_are_the_mean_over_the_micro_batches():
     object.__setattr__(one.built, "make_batch", lambda _: next(waiting))
     step = step_of(one)
     step(2)
-    accumulated = [gradient.clone() for gradient in step.gradients()]
+    accumulated = [gradient.clone() for gradient in gradients(step)]
     whole = {name: torch.cat([batch[name] for batch in batches]) for name in batches[0]}
     step.clear_gradients()
     step.forward(whole).backward()
-    for ours, theirs in zip(accumulated, step.gradients(), strict=True):
+    for ours, theirs in zip(accumulated, gradients(step), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-6)
 
 
@@ -83,7 +84,7 @@ def test_gradients_that_are_zeroed_late_or_never_freed_are_live_with_the_next_ac
 def test_every_step_learns_from_its_own_gradients_wherever_they_are_zeroed(zero_grad):
     usual, other = (step_of(bench(sequence_length=8, mode="eval", zero_grad=w)) for w in ("before-forward", zero_grad))
     trained_alike(usual, other)
-    for ours, theirs in zip(usual.gradients(), other.gradients(), strict=True):
+    for ours, theirs in zip(gradients(usual), gradients(other), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-6)
 
 
@@ -105,12 +106,12 @@ def test_gradients_freed_in_the_backward_pass_train_the_same_weights_and_none_is
     )
     before = [weight.detach().clone() for weight in kept.built.model.parameters()]
     trained_alike(kept, freed)
-    assert freed.gradients() == []
+    assert gradients(freed) == []
     weights = [list(step.built.model.parameters()) for step in (kept, freed)]
     for ours, theirs in zip(*weights, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-6)
     assert not any(torch.equal(*pair) for pair in zip(before, weights[1], strict=True) if optimizer == "adamw")
-    assert len(freed.state_tensors()) == len(kept.state_tensors())
+    assert len(state_tensors(freed)) == len(state_tensors(kept))
 
 
 def test_freed_gradients_take_less_and_the_next_training_of_the_model_keeps_its_own():
@@ -120,7 +121,7 @@ def test_freed_gradients_take_less_and_the_next_training_of_the_model_keeps_its_
     step_of(one)(2)
     step = TrainingStep(dataclasses.replace(one.spec, gradients="kept"), one.built, CPU)
     step(2)
-    assert step.gradients()
+    assert gradients(step)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +210,7 @@ def test_clipped_gradients_have_the_largest_norm_allowed():
     object.__setattr__(one.built, "loss", lambda outputs, batch: 1000 * original(outputs, batch))
     step = step_of(one)
     step(2)
-    norm = torch.linalg.vector_norm(torch.stack([gradient.norm() for gradient in step.gradients()]))
+    norm = torch.linalg.vector_norm(torch.stack([gradient.norm() for gradient in gradients(step)]))
     assert round(norm.item(), 4) == MAX_GRADIENT_NORM
 
 
@@ -218,7 +219,7 @@ def test_the_norm_that_is_clipped_is_not_that_of_scaled_gradients():
     step = step_of(one)
     step.scaler = torch.amp.GradScaler("cpu", init_scale=64.0)
     step(2)
-    norm = torch.linalg.vector_norm(torch.stack([gradient.float().norm() for gradient in step.gradients()]))
+    norm = torch.linalg.vector_norm(torch.stack([gradient.float().norm() for gradient in gradients(step)]))
     assert norm.item() <= MAX_GRADIENT_NORM * 1.01
 
 
@@ -226,7 +227,7 @@ def test_the_norm_that_is_clipped_is_not_that_of_scaled_gradients():
 def test_an_optimizer_s_state_is_at_least_the_copies_that_a_limit_is_checked_with(name):
     step = step_of(bench(sequence_length=8, optimizer=name))
     step(2)
-    assert sum(t.nbytes for t in step.state_tensors()) >= OPTIMIZERS[name].state_copies * PARAMETERS_BYTES
+    assert sum(t.nbytes for t in state_tensors(step)) >= OPTIMIZERS[name].state_copies * PARAMETERS_BYTES
 
 
 @pytest.mark.parametrize("name", ["paged-adamw-8bit", "paged-adamw-32bit"])
@@ -301,7 +302,7 @@ def test_channels_last_holds_for_images_weights_gradients_and_activations():
     hook = step.built.model.layer1.register_forward_hook(lambda *call: layouts.append(call[-1]))
     step(2)
     hook.remove()
-    tensors = [*layouts, *step.built.model.parameters(), *step.gradients(), *step.built.make_batch(2).values()]
+    tensors = [*layouts, *step.built.model.parameters(), *gradients(step), *step.built.make_batch(2).values()]
     images = [tensor for tensor in tensors if tensor.dim() == 4 and min(tensor.shape[1:]) > 1]
     assert len(images) > 20
     assert all(tensor.is_contiguous(memory_format=torch.channels_last) for tensor in images)

@@ -6,7 +6,6 @@ import sys
 import pytest
 import torch
 
-from engine import measure
 from engine.catalog import TASK_LABELS, WORKLOADS
 from engine.catalog.from_config import MODEL_TYPES
 from engine.errors import SpecError, WeightsUnavailable
@@ -14,7 +13,9 @@ from engine.measurement.optimizers import make_optimizer
 from engine.measurement.step import TrainingStep
 from engine.measurement.torchvision_schemas import import_torchvision
 from engine.measurement.workloads import blocks_of, build
+from engine.runner import measure
 from engine.spec import RunSpec
+from tests.engine.measurement.tensors import gradients, state_tensors
 
 
 @pytest.mark.parametrize("model", WORKLOADS)
@@ -205,8 +206,8 @@ def test_in_pure_bf16_weights_gradients_and_state_are_halves():
         torch.device("cpu"),
     )
     step(2)
-    moments = [tensor for tensor in step.state_tensors() if tensor.dim()]
-    assert {t.dtype for t in (*step.built.model.parameters(), *step.gradients(), *moments)} == {torch.bfloat16}
+    moments = [tensor for tensor in state_tensors(step) if tensor.dim()]
+    assert {t.dtype for t in (*step.built.model.parameters(), *gradients(step), *moments)} == {torch.bfloat16}
 
 
 def test_an_optimizer_whose_library_is_missing_is_refused_by_its_field(monkeypatch):

@@ -197,7 +197,7 @@ def test_a_session_is_the_kernel_s_first_victim(session):
 
 def test_what_a_dying_session_printed_is_in_its_error(session):
     with pytest.raises(WorkerFailed, match="TypeError.*batch_size"):
-        session._ask({"do": "probe"}, "probe", 60)
+        session._ask({"do": "probe"}, "answer", 60)
 
 
 def test_a_device_that_is_not_there_is_the_engine_s_own_error():
@@ -260,6 +260,6 @@ def test_each_size_of_a_compiled_model_has_a_process_of_its_own(monkeypatch):
     with WorkerHandle(RunSpec("bert-tiny", device="cpu", torch_compile=True)) as worker:
         monkeypatch.setattr(worker, "open", lambda: None)
         monkeypatch.setattr(worker, "close", lambda: closed.append(setattr(worker, "_session_probes", 0)))
-        monkeypatch.setattr(worker, "_ask", lambda *_: {"probe": Probe(2, Outcome.FITS).to_dict()})
+        monkeypatch.setattr(worker, "_ask", lambda *_: {"answer": Probe(2, Outcome.FITS).to_dict()})
         assert [probe(worker, 2).fresh_process for _ in range(3)] == [True, True, True]
     assert len(closed) == 2

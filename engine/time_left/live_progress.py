@@ -22,7 +22,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .progress import PHASE_LABELS
+from ..progress import PHASE_LABELS
 
 LASTING = (
     "phase",

@@ -2,17 +2,17 @@
 
 import pytest
 
-from engine.plan import SoFar
 from engine.results.result import Outcome, Probe, Purpose
-from engine.tune.evidence import Ended
-from engine.tune.parts import describe_parts
-from engine.tune.plan import (
+from engine.time_left.measurement import SoFar
+from engine.time_left.starts import (
     COMPARED,
     search_starts_left,
     seconds_left,
     start_under_way,
     starts_left,
 )
+from engine.tune.evidence import Ended
+from engine.tune.parts import describe_parts
 from engine.tune.reading import Reading
 from engine.tune.spec import FUNCTION, FunctionSpec, TuneSpec, function_command
 from engine.tune.training import Throughput, describe_loader

@@ -1,4 +1,4 @@
-"""PURE: what a run still has to do, and how long that is expected to take, from the seconds of its own probes.
+"""PURE: what a measurement still has to do, and how long that is expected to take, from the seconds of its own probes.
 
 Nothing is claimed before two probes have ended, nor while a search has neither an estimate nor a refused size to aim
 at. A search with a misleading estimate takes longer: the figure is no bound.
@@ -11,15 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import linear_regression
 
-from .results.result import Outcome, Probe, Purpose
-from .results.speed_rounds import Stage
-from .search.guided import AIMS
-from .search.unguided import curve_sizes
-from .spec import MEMORY_STEPS
-from .speed.selection import BLOCK_SECONDS, EVALUATION_ROUNDS, SELECTION_ROUNDS
+from ..results.result import Outcome, Probe, Purpose
+from ..results.speed_rounds import Stage
+from ..search.guided import AIMS
+from ..search.reserve import EDGE_PROBES
+from ..search.unguided import curve_sizes
+from ..spec import MEMORY_STEPS, SOAK_STEPS
+from ..speed.selection import BLOCK_SECONDS, EVALUATION_ROUNDS, SELECTION_ROUNDS
 
-SOAK_STEPS, SOAK_STEPS_CPU = 20, 5
-EDGE_PROBES = 2  # to find the largest size that keeps the reserve
 PROBES_NEEDED = 2
 PLAIN_SHARE = 0.6  # time of an unmeasured step / time of the same step with its memory measured
 NEAR_SHARE = 0.9  # a fit at this share of the estimated boundary shows that the estimate is about right
@@ -30,12 +29,8 @@ EVALUATED = 2.3  # mean number of sizes in an evaluation round: today's, recomme
 EXPLAINING_SECONDS = 1.0  # seconds beyond those of a new process and the steps
 LEAST_SHARE = 0.1  # share of a part that counts as left while it takes longer than expected
 
-_SEARCHED = (Purpose.SEARCH, Purpose.CONFIRM)
+SEARCHED = (Purpose.SEARCH, Purpose.CONFIRM)
 _MEASURING = ("searching", "soaking", "curve")
-
-
-def soak_steps(given: int | None, device_kind: str | None) -> int:
-    return given or (SOAK_STEPS_CPU if device_kind == "cpu" else SOAK_STEPS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +89,9 @@ def share_of_phase(so_far: SoFar) -> float:
     """Return the share of the current phase that is done, by the probes still expected; 0 where unknown."""
     if so_far.phase == "searching":
         aim = _aim(so_far.probes, so_far.expected, is_searching=True)
-        done = sum(p.purpose in _SEARCHED for p in so_far.probes)
+        done = sum(p.purpose in SEARCHED for p in so_far.probes)
         return done / (done + aim.probes + 1) if aim and done else 0.0
-    if so_far.phase == "curve" and (largest := _largest(so_far.probes)):
+    if so_far.phase == "curve" and (largest := bracket(so_far.probes)[0]):
         done = sum(p.purpose is Purpose.CURVE for p in so_far.probes)
         expected = done + len(_curve_left(so_far, largest)) + EDGE_PROBES
         return done / expected
@@ -130,14 +125,16 @@ def _step_seconds(probes: Iterable[Probe]) -> Callable[[int], float] | None:
     return lambda size: max(start + slope * size, least)
 
 
-def _largest(probes: Iterable[Probe]) -> int:
-    return max((p.batch_size for p in probes if p.fits), default=0)
+def bracket(probes: Sequence[Probe]) -> tuple[int, int | None]:
+    """Return the largest size that trained, 0 where none did, and the smallest refused above it."""
+    low = max((p.batch_size for p in probes if p.fits), default=0)
+    above = (p.batch_size for p in probes if p.outcome is not Outcome.FITS and p.batch_size > low)
+    return low, min(above, default=None)
 
 
 def _aim(probes: Sequence[Probe], expected: int | None, *, is_searching: bool) -> _Aim | None:
     """Return where the search is heading; None while that is unknown."""
-    low = _largest(probes)
-    refused = min((p.batch_size for p in probes if p.outcome is not Outcome.FITS and p.batch_size > low), default=None)
+    low, refused = bracket(probes)
     if not is_searching or refused == low + 1:
         return _Aim(low, 0) if low else None
     if refused is not None:
@@ -153,7 +150,7 @@ def _aim(probes: Sequence[Probe], expected: int | None, *, is_searching: bool) -
 
 def _curve_left(so_far: SoFar, largest: int) -> list[int]:
     fitted = {p.batch_size for p in so_far.probes if p.fits}
-    searched = sorted(p.batch_size for p in so_far.probes if p.fits and p.purpose in _SEARCHED)
+    searched = sorted(p.batch_size for p in so_far.probes if p.fits and p.purpose in SEARCHED)
     wanted = {*curve_sizes(searched, largest), *([so_far.current_batch_size] * (so_far.current_batch_size <= largest))}
     return sorted(wanted - fitted)
 

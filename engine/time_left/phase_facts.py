@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .plan import SoFar
-from .results.result import Outcome, Probe, Purpose
-from .spec import MEMORY_STEPS
-from .text.units import format_duration
-from .time_left import describe_number, describe_round
-from .tune.plan import StartUnderWay
-
-_SEARCHED = (Purpose.SEARCH, Purpose.CONFIRM)
+from ..results.result import Probe, Purpose
+from ..spec import MEMORY_STEPS
+from ..text.units import format_duration
+from . import describe_number, describe_round
+from .measurement import SEARCHED, SoFar, bracket
+from .starts import StartUnderWay
 
 
 def finding_of_phase(phase: str, known: SoFar) -> str:
@@ -30,14 +28,13 @@ def finding_of_phase(phase: str, known: SoFar) -> str:
 
 def searched(probes: Sequence[Probe], trying: int | None = None) -> str:
     """Write "92 fits, 93 next", and after the search "92 fits, 93 does not"."""
-    found = [probe for probe in probes if probe.purpose in _SEARCHED]
-    largest = max((probe.batch_size for probe in found if probe.fits), default=0)
-    over = [probe.batch_size for probe in found if probe.outcome is not Outcome.FITS and probe.batch_size > largest]
+    found = [probe for probe in probes if probe.purpose in SEARCHED]
+    largest, over = bracket(found)
     parts = [f"{largest:,} fits"] if largest else []
-    if trying is not None and trying not in (largest, *over):
+    if trying is not None and trying not in {probe.batch_size for probe in found if probe.batch_size >= largest}:
         parts.append(f"{trying:,} next")
-    elif over:
-        parts.append(f"{min(over):,} does not")
+    elif over is not None:
+        parts.append(f"{over:,} does not")
     return ", ".join(parts)
 
 

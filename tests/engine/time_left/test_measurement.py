@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from engine.plan import EXTRA_ROUNDS_SECONDS, SoFar, seconds_left, share_of_phase
 from engine.results.result import Outcome, Probe, Purpose
 from engine.text.time_left import describe_most_left
 from engine.time_left import GROWTH, Said, TimeLeft, describe_left, describe_round, next_said
+from engine.time_left.measurement import EXTRA_ROUNDS_SECONDS, SoFar, seconds_left, share_of_phase
 
 
 def fits(size: int, step_seconds: float, purpose: Purpose = Purpose.SEARCH) -> Probe:

@@ -1,4 +1,4 @@
-"""PURE: how many more starts are expected, and how long each takes by the latest ones; nothing before the first."""
+"""PURE: how many more starts of a tuning are expected, and how long each takes by the latest ones."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..plan import SoFar, less
-from ..results.result import Outcome, Probe, Purpose
+from ..results.result import Probe, Purpose
+from .measurement import SoFar, bracket, less
 
 LATEST_STARTS = 2
 SEARCH_STARTS = 4.0
@@ -63,8 +63,7 @@ def starts_left(so_far: SoFar) -> float:
 
 def search_starts_left(probes: Sequence[Probe]) -> float:
     """Return how many starts the search is expected to need until two neighbours are known, one on each side."""
-    low = max((p.batch_size for p in probes if p.fits), default=0)
-    high = min((p.batch_size for p in probes if p.outcome is not Outcome.FITS and p.batch_size > low), default=None)
+    low, high = bracket(probes)
     if high == low + 1:
         return 0.0
     if high is not None and low and math.log2(high - low) <= LEAST_STARTS:
