@@ -23,7 +23,7 @@ from analysis.runs.kinds import rules_of
 from analysis.runs.queue.create import worker_wake
 from analysis.runs.queue.queue_now import index_of, queue_now
 from analysis.runs.queue.reservation import Seat, starts
-from analysis.runs.queue.scheduling import FairShareEntry, by_turn, fair_share_order, group_of, in_order
+from analysis.runs.queue.scheduling import by_turn, group_of, in_order, turn
 
 _ROW: dict[str, Any] = {"of": ("self",), "no_key": True}
 """A claim locks the rows of its devices: of two that want one, the second sees what the first did."""
@@ -93,7 +93,7 @@ def estimate_claim(*, owner: str) -> Run | None:
     """Claim the next estimate. It needs no device, so any worker of the default queue may take it."""
     with transaction.atomic():
         waiting = Run.objects.waiting_estimates()
-        run = _first_locked(waiting, _standings(_groups(waiting), Run.objects.estimating()))
+        run = _first_locked(waiting, _groups(waiting), Run.objects.estimating())
         if run is None or not _start(run, [], owner[:250]):
             return None
     return Run.objects.with_places().get(pk=run.pk)
@@ -102,7 +102,7 @@ def estimate_claim(*, owner: str) -> Run | None:
 def _next(waiting: RunQuerySet, peers: RunQuerySet, device: Device) -> Run | DeviceSet | None:
     groups = _groups(waiting)
     if all(device_count == 1 for device_count, *_ in groups):
-        return _first_locked(waiting, _standings(groups, peers))
+        return _first_locked(waiting, groups, peers)
     plan = plan_for(device)
     for other in plan.elsewhere:
         worker_wake(device=other)
@@ -135,10 +135,10 @@ def lock_order(device: Device) -> str:
     return device.uuid or f"{device.host}-{device.device}"
 
 
-def _first_locked(waiting: RunQuerySet, standings: list[FairShareEntry]) -> Run | None:
+def _first_locked(waiting: RunQuerySet, groups: Sequence[tuple[Any, ...]], peers: RunQuerySet) -> Run | None:
     """Lock the next row. A row that another claim holds is skipped."""
-    for turn in fair_share_order(standings):
-        run = _locked(waiting.filter(requested_by=turn.person, priority=turn.priority))
+    for person, priority in _in_turn(groups, peers):
+        run = _locked(waiting.filter(requested_by=person, priority=priority))
         if run is not None:
             return run
     return None
@@ -154,19 +154,20 @@ def _groups(waiting: RunQuerySet) -> list[tuple[Any, ...]]:
     return list(columns.annotate(Min("created_at")))
 
 
-def _standings(groups: Sequence[tuple[Any, ...]], peers: RunQuerySet) -> list[FairShareEntry]:
-    """Return each person and priority with a startable run, and how many devices their runs among `peers` hold."""
+def _in_turn(groups: Sequence[tuple[Any, ...]], peers: RunQuerySet) -> list[tuple[int | None, int]]:
+    """Sort the persons and priorities with a startable run; the devices that their runs among `peers` hold count."""
     if len(groups) < 2:
-        return [FairShareEntry(*group) for _, *group in groups]
+        return [(person, priority) for _, person, priority, _ in groups]
     # counted here: grouped by the database, SQLite walks the whole history for it
     running = Counter[int | None]()
     for person, device_count in peers.running().order_by().values_list("requested_by", "device_count"):
         running[person] += device_count
     last_started = peers.last_started({person for _, person, *_ in groups})
-    return [
-        FairShareEntry(person, priority, oldest, running[person], last_started.get(person))
+    turns = {
+        turn(person, priority, oldest, running[person], last_started.get(person)): (person, priority)
         for _, person, priority, oldest in groups
-    ]
+    }
+    return [turns[each] for each in sorted(turns)]
 
 
 def _start(run: Run, devices: Sequence[Device], owner: str) -> bool:
