@@ -37,11 +37,10 @@ from analysis.runs.queue.progress import (
     Lease,
     LogLine,
     Measured,
-    environment_set,
+    attempt_set,
     log_add,
     measurement_add,
     measurements_add,
-    progress_set,
     run_heartbeat,
 )
 from analysis.runs.queue.queue_now import index_of

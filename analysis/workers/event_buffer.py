@@ -17,9 +17,8 @@ class EventBuffer:
     ) -> None:
         self._lease = lease
         self._facts: dict[str, Any] = dict(facts or {})
-        self._facts_stored = dict(self._facts)
         self._progress: dict[str, Any] = {}
-        self._progress_stored: dict[str, Any] = {}
+        self._stored = {"environment": dict(self._facts), "progress": self._progress}
         self._probes: list[Measured] = []
         self._measured = probes_stored
         self._lines: list[LogLine] = []
@@ -31,11 +30,11 @@ class EventBuffer:
 
     def add_facts(self, **facts: Any) -> None:
         """Add facts about the attempt (device, environment, estimate). All are stored again, as a whole."""
-        self._facts |= facts
+        self._facts = self._facts | facts
 
     def note_progress(self, progress: dict[str, Any]) -> None:
         """Take over where the engine is now. Only the latest is stored."""
-        self._progress = dict(progress)
+        self._progress = progress
 
     def add_probe(self, probe: Probe, *, is_carried: bool) -> None:
         self._measured += 1
@@ -47,19 +46,15 @@ class EventBuffer:
 
     def store(self) -> bool:
         """Store what waits. False: the lease is lost. Raises the database's errors, and then nothing is dropped."""
-        if self._facts != self._facts_stored:
-            if not services.environment_set(**self._lease, environment=self._facts):
-                return False
-            self._facts_stored = dict(self._facts)
-        probes = list(self._probes)
+        now = {"environment": self._facts, "progress": self._progress}
+        changed = {name: value for name, value in now.items() if value != self._stored[name]}
+        if changed and not services.attempt_set(**self._lease, **changed):
+            return False
+        self._stored = now
+        probes, lines = list(self._probes), list(self._lines)
         if probes and not services.measurements_add(**self._lease, measured=probes):
             return False
         del self._probes[: len(probes)]
-        if self._progress != self._progress_stored:
-            if not services.progress_set(**self._lease, progress=self._progress):
-                return False
-            self._progress_stored = self._progress
-        lines = list(self._lines)
         if lines and not services.log_add(**self._lease, lines=lines, first_sequence=self._lines_stored + 1):
             return False
         self._lines_stored += len(lines)

@@ -100,7 +100,7 @@ def test_a_clock_that_was_set_back_reaps_nobody():
 def test_the_next_attempt_knows_what_the_one_that_got_furthest_measured():
     run = make_claimed_run()
     lease = services.Lease(run_id=run.pk, token=run.token)
-    services.environment_set(**lease, environment={"device": {"name": "A"}, "environment": {"torch": "0"}})
+    services.attempt_set(**lease, environment={"device": {"name": "A"}, "environment": {"torch": "0"}})
     for sequence, probe in enumerate((make_probe(4), make_refusal(9)), start=1):
         services.measurement_add(**lease, probe=probe, sequence=sequence)
     device_recover(run.device)

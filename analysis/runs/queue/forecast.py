@@ -10,7 +10,8 @@ from typing import Any
 
 from django.conf import settings
 
-from analysis.models import Run, State
+from analysis.models import CPU, Run, State
+from analysis.runs.columns.series import SeriesKey
 from analysis.runs.queue.queue_now import QueueNow, queue_now, within_budget
 from analysis.runs.queue.scheduling import (
     FORECAST_STARTS_MAX,
@@ -20,6 +21,7 @@ from analysis.runs.queue.scheduling import (
     group_of,
 )
 from analysis.runs.queue.scheduling import QueuePosition as QueuePosition
+from engine.spec import CPU_DEFAULT_LIMIT_BYTES
 
 _RUNS_READ = 20
 
@@ -81,8 +83,28 @@ def typical_seconds(model: str | None = None) -> float | None:
 
 def seconds_of(runs: Iterable[Run]) -> float | None:
     """Return the median time that runs took; None without any."""
-    took = [(run.finished_at - run.started_at).total_seconds() for run in runs if run.started_at and run.finished_at]
+    took = durations_seconds(runs)
     return median(took) if took else None
+
+
+def durations_seconds(runs: Iterable[Run]) -> list[float]:
+    return [(run.finished_at - run.started_at).total_seconds() for run in runs if run.started_at and run.finished_at]
+
+
+def runs_like(spec: Mapping[str, Any], device_name: str) -> list[Run]:
+    """Return the newest measurements of a training's series that had such a card to themselves."""
+    series = series_on(spec, device_name)
+    same = {name: value for name, value in series.settings if name in ("precision", "optimizer")}
+    finished = Run.objects.measuring().trusted().filter(state=State.FINISHED, is_shared=False, **same)
+    alike = finished.filter(model=series.model_of_runs, device_name=device_name[:200]).order_by("-finished_at", "-id")
+    read = alike.only("spec", "attempt", "largest_batch_size", "certified", "started_at", "finished_at")[:_RUNS_READ]
+    return [run for run in read if series_on(run.spec, device_name) == series]
+
+
+def series_on(spec: Mapping[str, Any], device_name: str) -> SeriesKey:
+    """Return the series of a training where it is executed: a CPU always has a memory limit."""
+    limit = spec.get("memory_limit_bytes") or (CPU_DEFAULT_LIMIT_BYTES if spec.get("device") == CPU else None)
+    return SeriesKey.of_run({**spec, "memory_limit_bytes": limit}, device_name)
 
 
 def _played(device: Any, queue: QueueNow, typical: Mapping[str, float | None]) -> PlayedDevice:

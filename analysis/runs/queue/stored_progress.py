@@ -42,7 +42,7 @@ _FORMS: dict[str, Any] = {
 
 
 def read_progress(stored: object) -> dict[str, Any]:
-    """Return the members in the form that `analysis.runs.queue.progress.progress_set` describes."""
+    """Return the members in the form that `analysis.runs.queue.progress.attempt_set` describes."""
     if not isinstance(stored, Mapping):
         return {}
     read = {name: stored[name] for name, form in _FORMS.items() if name in stored and is_of(form, stored[name])}

@@ -246,7 +246,7 @@ def test_a_log_that_ran_ahead_of_the_poller_begins_anew_without_a_gap(alice_clie
 def at_phase(run: Run, phase: str, **progress: Any) -> None:
     """As the supervisor stores it: the phase with the heartbeat, the rest beside the attempt."""
     services.run_heartbeat(run_id=run.pk, token=run.token, phase=phase)
-    services.progress_set(run_id=run.pk, token=run.token, progress=progress)
+    services.attempt_set(run_id=run.pk, token=run.token, progress=progress)
 
 
 def step_now(html: str) -> str:
