@@ -7,9 +7,9 @@ from django.db import models
 from django.db.models import Q
 from django.urls import reverse
 
-from analysis.models.annotations import NAME_LENGTH, Restorable, Tag
+from analysis.models.annotations import NAME_LENGTH, Tag
 from analysis.models.device import Device
-from analysis.models.indexes import HISTORY_INDEXES
+from analysis.models.indexes import HISTORY_INDEXES, TREND_INDEX
 from analysis.models.querysets import RunManager, RunQuerySet
 from analysis.models.run_states import (
     KIND_CHOICES,
@@ -19,13 +19,12 @@ from analysis.models.run_states import (
     State,
     published_kind,
 )
-from analysis.models.trend import TREND_INDEX
 from engine.estimate.spec import read_training
 from engine.kinds import KINDS, RunKind, asked
 from engine.spec import RunSpec
 
 
-class Run(Restorable):
+class Run(models.Model):
     """One stored analysis: a spec, its state, its probes, its result.
 
         queued ──claim──> running ──the engine gave a result────────────> finished
@@ -201,6 +200,11 @@ class Run(Restorable):
     )
     deleted_at = models.DateTimeField(
         null=True, blank=True, help_text="When the run was deleted. It is in no list and can be restored."
+    )
+    restored_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="When the run was last restored.",  # retention counts its age from then
     )
 
     objects = RunManager()
