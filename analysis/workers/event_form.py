@@ -7,15 +7,18 @@ Members that nothing here knows are passed over: they are not stored either.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import convert, defstruct
+from msgspec import Meta, convert, defstruct
 
-from analysis.runs.queue.stored_progress import Count, Seconds, Size
 from engine.answers import impossible_estimate, impossible_facts
 from engine.estimate.types import Estimate
 from engine.results.result import DeviceFacts
 from engine.text.printable import printable
+
+Count = Annotated[int, Meta(ge=0, lt=2**53)]
+Size = Annotated[int, Meta(ge=1, lt=2**53)]
+Seconds = Annotated[float, Meta(ge=0, le=1e9)]  # longer than any run: a moment this far from now can still be stored
 
 _NO_SECONDS, _NO_COUNT = (Seconds | None, None), (Count | None, None)
 _FORMS = {

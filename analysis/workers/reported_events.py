@@ -13,7 +13,6 @@ from django.db import transaction
 from analysis.models import Measurement, Report, Run, RunLog, State
 from analysis.runs import services
 from analysis.runs.queue.retry_policy import Cause
-from analysis.runs.queue.stored_progress import read_progress
 from analysis.runs.reported.reports import report_device, report_locked, report_revive
 from analysis.runs.services import Lease
 from analysis.workers.event_buffer import EventBuffer
@@ -72,7 +71,7 @@ def _store(run: Run, events: Sequence[dict[str, Any]], probe_bytes: int) -> int:
         probes_stored=len(probes),
         lines_stored=RunLog.objects.of(run).count(),
     )
-    intake = EventIntake(buffer, time_left=TimeLeft(run.spec, read_progress(attempt.progress), probes))
+    intake = EventIntake(buffer, time_left=TimeLeft(run.spec, attempt.progress, probes))
     room = LiveRoom(probes=MOST_PROBES - len(probes), probe_bytes=bytes_most - probe_bytes)
     intake.take(room.admitted(events))
     if intake.device is not None and run.device_id is None:  # a run has one: each further row would stay

@@ -12,7 +12,6 @@ from django.utils import timezone
 
 from analysis.models import Attempt, Measurement, Run, State
 from analysis.runs.queue.forecast import durations_seconds, runs_like
-from analysis.runs.queue.stored_progress import expected_size, read_progress
 from engine import time_left
 from engine.plan import SoFar
 
@@ -68,9 +67,9 @@ def seconds_left_of(run: Run) -> float | None:
 def so_far(run: Run, attempt: Attempt | None, probes: Sequence[Measurement]) -> SoFar:
     """Return what is known of a running measurement, as the engine's plan takes it."""
     known = time_left.so_far(run.spec, progress_of(attempt), [row.probe for row in probes])
-    estimate = (attempt.environment or {}).get("estimate") if attempt else None
-    return replace(known, phase=run.phase, expected=expected_size(estimate))
+    estimate = ((attempt.environment if attempt else None) or {}).get("estimate") or {}
+    return replace(known, phase=run.phase, expected=estimate.get("largest_batch_size"))
 
 
 def progress_of(attempt: Attempt | None) -> dict[str, Any]:
-    return read_progress(attempt.progress) if attempt else {}
+    return (attempt.progress if attempt else None) or {}
