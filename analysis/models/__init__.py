@@ -25,7 +25,6 @@ from analysis.models.run_states import (
     PUBLISHED_KINDS,
     SEARCHES,
     TERMINAL_STATES,
-    RunOrigin,
     State,
     published_kind,
 )

@@ -15,7 +15,6 @@ from analysis.models.run_states import (
     KIND_CHOICES,
     TERMINAL_STATES,
     PublishedKind,
-    RunOrigin,
     State,
     published_kind,
 )
@@ -288,13 +287,9 @@ class Run(models.Model):
         return self.kind != RunKind.COMMAND or (is_known and not self.is_reported)
 
     @property
-    def origin(self) -> RunOrigin:
-        return RunOrigin.REPORTED if self.reported_from else RunOrigin.HERE
-
-    @property
     def is_reported(self) -> bool:
         """Whether a sender on another machine executes it, and no worker of this portal."""
-        return self.origin is RunOrigin.REPORTED
+        return bool(self.reported_from)
 
     @property
     def run_spec(self) -> RunSpec:

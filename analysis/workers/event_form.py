@@ -6,12 +6,12 @@ Members that nothing here knows are passed over: they are not stored either.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from msgspec import Meta, convert, defstruct
 
-from engine.answers import impossible_estimate, impossible_facts
+from engine.answers import Impossible, impossible_estimate, impossible_facts
 from engine.estimate.types import Estimate
 from engine.results.result import DeviceFacts
 from engine.text.printable import printable
@@ -38,23 +38,16 @@ _FORMS = {
 
 
 def check_event(event: Mapping[str, Any]) -> None:
-    """Raise ValueError for an event of a known name whose content is not of its form; it names the member."""
+    """Raise ValueError, naming the member, for an event of a known name whose content is not of its form.
+
+    Devices and estimates are held to the rules for result documents, too.
+    """
     name = event["event"]
+    wrong: Iterable[Impossible] = ()
     if name == "estimate":
-        check_estimate(event.get("estimate"))
+        wrong = impossible_estimate(convert(event.get("estimate"), Estimate))
     elif name in _FORMS:
         found: Any = convert(event, _FORMS[name])
-        if name == "device":
-            check_device(found.device)
-
-
-def check_device(facts: DeviceFacts) -> None:
-    """Raise ValueError for a device that cannot be, by the rule for result documents."""
-    for wrong in impossible_facts(facts):
-        raise ValueError(f"{wrong.field}: must be {wrong.allowed}, got {printable(repr(wrong.claimed))}")
-
-
-def check_estimate(stored: object) -> None:
-    """Raise ValueError for an estimate that no page could show."""
-    for wrong in impossible_estimate(convert(stored, Estimate)):
-        raise ValueError(f"{wrong.field}: must be {wrong.allowed}, got {wrong.claimed}")
+        wrong = impossible_facts(found.device) if name == "device" else ()
+    for each in wrong:
+        raise ValueError(f"{each.field}: must be {each.allowed}, got {printable(repr(each.claimed))}")

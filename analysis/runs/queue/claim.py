@@ -37,14 +37,6 @@ class DeviceSet:
     devices: tuple[Device, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What starts on the looking device, and the first devices of sets that start elsewhere."""
-
-    here: DeviceSet | None
-    elsewhere: tuple[Device, ...]
-
-
 def run_claim(*, device: Device, owner: str, run_id: int | None = None) -> Run | None:
     """Give a device's next run (or the one named) to this owner, with a new attempt; None: none may start here."""
     found = claim_next(device=device, owner=owner, run_id=run_id)
@@ -103,18 +95,19 @@ def _next(waiting: RunQuerySet, peers: RunQuerySet, device: Device) -> Run | Dev
     groups = _groups(waiting)
     if all(device_count == 1 for device_count, *_ in groups):
         return _first_locked(waiting, groups, peers)
-    plan = plan_for(device)
-    for other in plan.elsewhere:
+    here, elsewhere = plan_for(device)
+    for other in elsewhere:
         worker_wake(device=other)
-    if plan.here is None or len(plan.here.devices) > 1:
-        return plan.here
-    run = _locked(waiting.filter(pk=plan.here.run_id))
+    if here is None or len(here.devices) > 1:
+        return here
+    run = _locked(waiting.filter(pk=here.run_id))
     if run is None:  # another device took it meanwhile, and others may wait
         worker_wake(device=device)
     return run
 
 
-def plan_for(device: Device) -> Plan:
+def plan_for(device: Device) -> tuple[DeviceSet | None, list[Device]]:
+    """Return what starts on the looking device, and the first devices of sets that start elsewhere."""
     queue, elsewhere = queue_now(), list[Device]()
     devices = {pk: each for pk, each in queue.devices.items() if each.is_up or pk == device.pk}
     seats = [Seat(pk, group_of(each), queue.free_after(each)) for pk, each in devices.items()]
@@ -122,12 +115,12 @@ def plan_for(device: Device) -> Plan:
     for start in starts(order, seats, prefers=device.pk):
         chosen = sorted((devices[each] for each in start.device_ids), key=lock_order)
         if chosen[0].pk == device.pk:
-            return Plan(DeviceSet(start.run.run_id, tuple(chosen)), tuple(elsewhere))
+            return DeviceSet(start.run.run_id, tuple(chosen)), elsewhere
         if len(chosen) > 1:
             elsewhere.append(chosen[0])
         if device.pk in start.device_ids:
             break
-    return Plan(None, tuple(elsewhere))
+    return None, elsewhere
 
 
 def lock_order(device: Device) -> str:
