@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from statistics import median
-from time import monotonic
 from typing import Any
 
 from django.conf import settings
+from django.core.cache import cache
 
 from analysis.models import CPU, Run, State
 from analysis.runs.columns.series import SeriesKey
@@ -26,41 +26,31 @@ from engine.spec import CPU_DEFAULT_LIMIT_BYTES
 _RUNS_READ = 20
 
 
-@dataclass(frozen=True, slots=True)
-class _Forecast:
-    """What was said of each waiting run, None where no device may take it; `positions` None: of none, too many wait."""
-
-    made_at_seconds: float
-    positions: Mapping[int, QueuePosition | None] | None
-
-    def serves(self, wanted: set[int]) -> bool:
-        """Whether the forecast is young enough, and made when all these runs waited."""
-        is_young = monotonic() - self.made_at_seconds < settings.QUEUE_FORECAST_KEPT_SECONDS
-        return is_young and (self.positions is None or wanted <= self.positions.keys())
-
-
-_kept: _Forecast | None = None
+_KEPT = "queue_positions"
+_TOO_MANY = -1
+"""Stands for the runs of a queue that nobody is told a position in."""
 
 
 def queue_positions(runs: Iterable[Run]) -> dict[int, QueuePosition]:
     """Return the positions of the waiting runs; none for a run that no device may take, or with READ_MAX waiting.
 
-    A process keeps a forecast a moment, as it reads the whole queue.
+    A process keeps a forecast a moment, as it reads the whole queue; one serves that was made when all these waited.
     """
-    global _kept
     wanted = {run.pk for run in runs if run.state == State.QUEUED and run.needs_device}
     if not wanted:
         return {}
-    if _kept is None or not _kept.serves(wanted):
-        _kept = _forecast_now()
-    positions = _kept.positions or {}
-    return {run_id: at for run_id in wanted if (at := positions.get(run_id)) is not None}
+    found = cache.get(_KEPT)
+    if found is None or not (_TOO_MANY in found or wanted <= found.keys()):
+        found = _forecast_now()
+        cache.set(_KEPT, found, settings.QUEUE_FORECAST_KEPT_SECONDS)
+    return {run_id: at for run_id in wanted if (at := found.get(run_id)) is not None}
 
 
-def _forecast_now() -> _Forecast:
-    made_at_seconds, queue = monotonic(), queue_now()
+def _forecast_now() -> dict[int, QueuePosition | None]:
+    """Return what is said of each waiting run, None where no device may take it."""
+    queue = queue_now()
     if not queue.is_whole:
-        return _Forecast(made_at_seconds, None)
+        return {_TOO_MANY: None}
     models = {run.model for run in (*queue.waiting, *queue.running.values())}
     typical = {model: typical_seconds(model) for model in models}
     found = forecast(
@@ -71,7 +61,7 @@ def _forecast_now() -> _Forecast:
         last_started=queue.last_started,
     )
     others = QueuePosition(None) if len(found) == FORECAST_STARTS_MAX else None
-    return _Forecast(made_at_seconds, {run.pk: others for run in queue.waiting} | found)
+    return {run.pk: others for run in queue.waiting} | found
 
 
 def typical_seconds(model: str | None = None) -> float | None:
@@ -112,9 +102,10 @@ def _played(device: Any, queue: QueueNow, typical: Mapping[str, float | None]) -
     left = _seconds_left(device, run, queue, typical)
     free_at = assumed(left)
     latest = max(free_at, queue.free_after(device) or 0.0)
-    who = (None, None) if run is None else (run.pk, run.requested_by_id)
-    held = device if device.is_held and run is None else None
-    return PlayedDevice(device.pk, group_of(device), free_at, latest, left is not None, *who, held=held)
+    played = PlayedDevice(device.pk, group_of(device), free_at, latest, is_known=left is not None)
+    if run is not None:
+        return replace(played, run_id=run.pk, person=run.requested_by_id)
+    return replace(played, held=device) if device.is_held else played
 
 
 def _seconds_left(device: Any, run: Run | None, queue: QueueNow, typical: Mapping[str, float | None]) -> float | None:
