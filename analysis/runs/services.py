@@ -9,8 +9,7 @@ from analysis.runs.bulk import BulkResult
 from analysis.runs.device_admin import calibration_set, devices_set_enabled, maintenance_set_drained
 from analysis.runs.earlier.races import race_start
 from analysis.runs.earlier.what_to_change import changes_estimate, changes_measure
-from analysis.runs.keeping.deleted import runs_delete, runs_restore
-from analysis.runs.keeping.purge import logs_trim, runs_expire, runs_purge
+from analysis.runs.keeping.purge import logs_trim, runs_delete, runs_expire, runs_purge, runs_restore
 from analysis.runs.marks.annotations import (
     run_annotate,
     runs_set_baseline,
