@@ -123,8 +123,10 @@ class Measured:
 
 
 def measured_variants(run: Run, found: WhatToChange, user: User | None) -> Mapping[str, Measured]:
-    specs, requested = dict[str, RunSpec](), stored_spec(run)
-    for variant in found.variants if requested is not None else ():
+    if (requested := stored_spec(run)) is None:
+        return {}
+    specs: dict[str, RunSpec] = {}
+    for variant in found.variants:
         with suppress(SpecError):  # a later version no longer allows it
             specs[variant.label] = spec_of(requested, variant)
     return _measured_of(run, user, specs)
