@@ -12,7 +12,7 @@ from functools import wraps
 from analysis.database import DATABASE_AWAY, connections_release
 from analysis.models import Device, Run
 from analysis.runs import services
-from analysis.runs.keeping.retention import retain_if_due
+from analysis.runs.keeping.retention import retain
 from analysis.workers import device_discovery
 from analysis.workers.device_lock import device_lock, kill_left_behind
 from analysis.workers.fork_signs import Heartbeat, StopPipe
@@ -94,7 +94,7 @@ def housekeep() -> str:
     estimates_recover()
     taken = services.runs_reap()
     estimator_rewake()
-    retain_if_due(seconds=_RETENTION_SECONDS, beat=beat)
+    retain(seconds=_RETENTION_SECONDS, beat=beat, only_due=True)
     return f"runs taken from silent owners: {taken}"
 
 

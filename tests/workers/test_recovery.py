@@ -190,7 +190,7 @@ def test_work_that_meets_a_locked_database_is_postponed_with_one_log_line(monkey
         raise error
 
     monkeypatch.setattr(tasks, "connections_release", lambda: None)
-    monkeypatch.setattr(tasks, "retain_if_due", refuse)
+    monkeypatch.setattr(tasks, "retain", refuse)
     assert tasks.housekeep() == "postponed: the database is away"
     assert "database is locked" in caplog.text
     assert "Traceback" not in caplog.text
@@ -200,7 +200,7 @@ def test_a_rule_that_fails_for_another_reason_is_told_in_full(monkeypatch):
     def refuse(**kwargs) -> None:
         raise ExceptionGroup("rules failed", [OperationalError("locked"), ZeroDivisionError()])
 
-    monkeypatch.setattr(tasks, "retain_if_due", refuse)
+    monkeypatch.setattr(tasks, "retain", refuse)
     with pytest.raises(ExceptionGroup):
         tasks.housekeep()
 
