@@ -267,7 +267,6 @@ def _folder(named: Path | None) -> Iterator[str]:
 
 def _fill_and_measure(arguments: argparse.Namespace, result: dict[str, Any]) -> None:
     from analysis.models import Run
-    from analysis.runs.columns.matrix_store import cells_rebuild
     from benchmarks.history_fill import fill
     from benchmarks.history_rows import make_people_and_devices
 
@@ -278,13 +277,25 @@ def _fill_and_measure(arguments: argparse.Namespace, result: dict[str, Any]) -> 
         started = time.monotonic()
         tables = fill(filled + 1, runs) if runs > filled else {}
         filled = runs
-        cells_rebuild()
+        _cells_of_newest()
         print(f"{runs:,} runs filled in {time.monotonic() - started:.0f} s: {tables}", file=sys.stderr)
         measured = Portal().measure(runs, arguments.times)
         result["sizes"].append(measured | {"fill_seconds": tables})
         print(json.dumps(measured, indent=2), file=sys.stderr)
         if arguments.plans:
             plans()
+
+
+def _cells_of_newest() -> None:
+    """Give the matrix the cells of the newest run of each training and card."""
+    from analysis.models import Run
+    from analysis.runs.columns.matrix_store import cells_renew
+
+    columns = ("kind", "gpu", "device_name", "model", "precision", "optimizer", "spec", "pk")
+    newest: dict[str, int] = {}
+    for *rest, spec, pk in Run.objects.filter(state="finished").values_list(*columns).iterator(500):
+        newest.setdefault(json.dumps([rest, spec], sort_keys=True), pk)
+    cells_renew(run_ids=newest.values())
 
 
 def _arguments() -> argparse.Namespace:

@@ -29,24 +29,22 @@ _RIGHTS = {VIEWER: may_read, OPERATOR: may_start}
 _SAFE = ("GET", "HEAD", "OPTIONS")
 
 
-def login_required_only(view: View) -> View:
-    """Mark a view that any person with an account may open, without a role: the pages of their own account."""
-    return _marked(view, _MARK, _SIGNED_IN)
+def _mark(name: str, value: object) -> Callable[[View], View]:
+    def mark(view: View) -> View:
+        setattr(view, name, value)
+        return view
+
+    return mark
 
 
-def for_readers(view: View) -> View:
-    """Mark a view that requires only the right to read, also by POST: it changes nothing or checks further rights."""
-    return _marked(view, _MARK, VIEWER)
-
-
-def may_be_public(view: View) -> View:
-    """Mark a page that MEMORYMARK_PUBLIC_READ_ONLY opens to everybody: it shows no names or notes of people."""
-    return _marked(view, _PUBLIC, True)
-
-
-def may_be_asked(view: View) -> View:
-    """Mark the page that MEMORYMARK_GUEST_ESTIMATES opens to everybody: it answers from stored estimates alone."""
-    return _marked(view, _ASKED, True)
+login_required_only = _mark(_MARK, _SIGNED_IN)
+"""Marks a view that any person with an account may open, without a role: the pages of their own account."""
+for_readers = _mark(_MARK, VIEWER)
+"""Marks a view that requires only the right to read, also by POST: it changes nothing or checks further rights."""
+may_be_public = _mark(_PUBLIC, True)
+"""Marks a page that MEMORYMARK_PUBLIC_READ_ONLY opens to everybody: it shows no names or notes of people."""
+may_be_asked = _mark(_ASKED, True)
+"""Marks the page that MEMORYMARK_GUEST_ESTIMATES opens to everybody: it answers from stored estimates alone."""
 
 
 def require_right(request: HttpRequest, view: Callable[..., Any]) -> None:
@@ -104,8 +102,3 @@ def is_open_to_guest(request: HttpRequest, view: Callable[..., Any]) -> bool:
         return False
     is_public = is_guest(request) and getattr(view, _PUBLIC, False)
     return is_public or (is_asking(request) and getattr(view, _ASKED, False))
-
-
-def _marked(view: View, name: str, value: object) -> View:
-    setattr(view, name, value)
-    return view

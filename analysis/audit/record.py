@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from django.core.serializers.json import DjangoJSONEncoder
@@ -87,9 +87,10 @@ class _Entry:
 
     def part_of(self, value: Any) -> Any:
         if isinstance(value, Mapping):
-            return self._members_of(value)
+            members = self._some(value.items(), lambda pair: tuple(map(self.part_of, (str(pair[0]), pair[1]))))
+            return dict(each if isinstance(each, tuple) else ("...", each) for each in members)
         if isinstance(value, list | tuple | set | frozenset):
-            return self._items_of(value)
+            return self._some(value, self.part_of)
         if not (value is None or isinstance(value, str | bool | int | float)):
             value = _plain(value)
         if isinstance(value, str):
@@ -98,22 +99,12 @@ class _Entry:
         self._room -= len(str(value)) + _SEPARATOR_LENGTH
         return value
 
-    def _members_of(self, value: Mapping[Any, Any]) -> dict[str, Any]:
-        shown: dict[str, Any] = {}
-        for number, (name, part) in enumerate(value.items()):
-            if self._room <= 0:
-                shown["..."] = f"... ({len(value) - number} more)"
-                break
-            shown[self.part_of(str(name))] = self.part_of(part)
-        return shown
-
-    def _items_of(self, value: Collection[Any]) -> list[Any]:
+    def _some(self, parts: Collection[Any], read: Callable[[Any], Any]) -> list[Any]:
         shown: list[Any] = []
-        for number, part in enumerate(value):
+        for number, part in enumerate(parts):
             if self._room <= 0:
-                shown.append(f"... ({len(value) - number} more)")
-                break
-            shown.append(self.part_of(part))
+                return [*shown, f"... ({len(parts) - number} more)"]
+            shown.append(read(part))
         return shown
 
 

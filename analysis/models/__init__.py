@@ -1,12 +1,9 @@
 """Every table of the portal. Import models from here: `from analysis.models import Run`."""
 
-from analysis.models.accounts import ApiToken, Quota
-from analysis.models.annotations import RunSetting, RunText, SavedView, Tag
-from analysis.models.api import IdempotencyKey, Throttle
+from analysis.models.accounts import ApiToken, IdempotencyKey, Quota, Throttle
+from analysis.models.annotations import RunSetting, RunText, SavedView, ShareLink, Tag, TrendAcknowledgement
 from analysis.models.audit import AuditEntry
-from analysis.models.device import Device, Host, MaintenanceMixin
-from analysis.models.device_day import DeviceDay
-from analysis.models.gpu_price import GpuPrice
+from analysis.models.device import Device, DeviceDay, GpuPrice, Host, MaintenanceMixin
 from analysis.models.matrix import MatrixCell
 from analysis.models.measurement import Measurement, RunLog
 from analysis.models.news import (
@@ -28,11 +25,8 @@ from analysis.models.run_states import (
     PUBLISHED_KINDS,
     SEARCHES,
     TERMINAL_STATES,
-    RunOrigin,
     State,
     published_kind,
 )
-from analysis.models.share_link import ShareLink
-from analysis.models.trend import TrendAcknowledgement
 from engine.estimate.spec import ALL_GPUS, CPU
 from engine.kinds import RunKind

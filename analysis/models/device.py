@@ -1,4 +1,4 @@
-"""Hosts and their devices, registered by their workers."""
+"""Hosts and their devices, registered by their workers; how they were used day by day, and what cards cost."""
 
 from __future__ import annotations
 
@@ -154,6 +154,58 @@ class Device(MaintenanceMixin):
     def queue_name(self) -> str:
         """Return the django-q2 queue that wakes this device's worker: a shared one would leave cards idle."""
         return f"device-{self.pk}"
+
+
+class DeviceDay(models.Model):
+    """One day (UTC) of a device: what all programs together held and computed, as its worker read it every few seconds.
+
+    A day without a worker has no row: it is unknown. Only a GPU's driver tells how busy it is, as a whole.
+    """
+
+    device = models.ForeignKey("analysis.Device", on_delete=models.CASCADE, related_name="days", db_index=False)
+    day = models.DateField()
+    reading_count = models.PositiveIntegerField()
+    used_sum_bytes = models.BigIntegerField(help_text="The sum over all readings, for their mean.")
+    most_used_bytes = models.BigIntegerField()
+    busy_reading_count = models.PositiveIntegerField(default=0)
+    busy_sum_percent = models.BigIntegerField(
+        default=0, help_text="Sum over those readings of the share of time in which the GPU computed."
+    )
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("device", "day"), name="device_day_once"),)
+
+    def __str__(self) -> str:
+        return f"{self.device_id} on {self.day}"
+
+    @property
+    def mean_used_bytes(self) -> int:
+        return self.used_sum_bytes // self.reading_count
+
+    @property
+    def busy_fraction(self) -> float | None:
+        """Return the share of time in which the device computed; None where no driver told."""
+        return self.busy_sum_percent / self.busy_reading_count / 100 if self.busy_reading_count else None
+
+
+class GpuPrice(models.Model):
+    """The price of one card of the catalogue, named by its id there."""
+
+    gpu = models.CharField("card", max_length=40, unique=True)
+    price_per_hour_usd = models.FloatField("price per hour, US$", validators=[MinValueValidator(0)])
+    source = models.CharField(max_length=200, help_text="Source of the price: an offer, an invoice, a price list.")
+    valid_from = models.DateField("date", help_text="Date of the source.")
+    updated_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, editable=False, on_delete=models.SET_NULL, related_name="+"
+    )
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ("gpu",)
+        verbose_name = "GPU price"
+
+    def __str__(self) -> str:
+        return f"{self.gpu}: {self.price_per_hour_usd:g} US$ an hour"
 
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from django.db.models import F, Index, Q, Value
 from django.db.models.functions import Replace
 
+from analysis.models.run_states import State
 from engine.kinds import RunKind
 
 _TEXTS = {
@@ -50,3 +51,9 @@ HISTORY_INDEXES = (
     Index(fields=("-created_at",), name="run_reported", condition=~Q(reported_from="")),
     Index(fields=("deleted_at",), name="run_deleted", condition=Q(deleted_at__isnull=False)),
 )
+TREND_INDEX = Index(
+    fields=("model", "device_name", "precision", "optimizer", "-finished_at"),
+    condition=Q(state=State.FINISHED),
+    name="run_trend",
+)
+"""Finds the newest runs of one series among a million others."""

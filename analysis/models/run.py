@@ -7,25 +7,23 @@ from django.db import models
 from django.db.models import Q
 from django.urls import reverse
 
-from analysis.models.annotations import NAME_LENGTH, Restorable, Tag
+from analysis.models.annotations import NAME_LENGTH, Tag
 from analysis.models.device import Device
-from analysis.models.indexes import HISTORY_INDEXES
+from analysis.models.indexes import HISTORY_INDEXES, TREND_INDEX
 from analysis.models.querysets import RunManager, RunQuerySet
 from analysis.models.run_states import (
     KIND_CHOICES,
     TERMINAL_STATES,
     PublishedKind,
-    RunOrigin,
     State,
     published_kind,
 )
-from analysis.models.trend import TREND_INDEX
 from engine.estimate.spec import read_training
 from engine.kinds import KINDS, RunKind, asked
 from engine.spec import RunSpec
 
 
-class Run(Restorable):
+class Run(models.Model):
     """One stored analysis: a spec, its state, its probes, its result.
 
         queued ──claim──> running ──the engine gave a result────────────> finished
@@ -202,6 +200,11 @@ class Run(Restorable):
     deleted_at = models.DateTimeField(
         null=True, blank=True, help_text="When the run was deleted. It is in no list and can be restored."
     )
+    restored_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="When the run was last restored.",  # retention counts its age from then
+    )
 
     objects = RunManager()
     all_runs = RunQuerySet.as_manager()
@@ -284,13 +287,9 @@ class Run(Restorable):
         return self.kind != RunKind.COMMAND or (is_known and not self.is_reported)
 
     @property
-    def origin(self) -> RunOrigin:
-        return RunOrigin.REPORTED if self.reported_from else RunOrigin.HERE
-
-    @property
     def is_reported(self) -> bool:
         """Whether a sender on another machine executes it, and no worker of this portal."""
-        return self.origin is RunOrigin.REPORTED
+        return bool(self.reported_from)
 
     @property
     def run_spec(self) -> RunSpec:

@@ -1,4 +1,4 @@
-"""The states and origins of a run, and what the database tells of its kind."""
+"""The states of a run, and what the database tells of its kind."""
 
 from __future__ import annotations
 
@@ -16,13 +16,6 @@ class State(models.TextChoices):
     FAILED = "failed", "Failed"
     CANCELLED = "cancelled", "Cancelled"
     INTERRUPTED = "interrupted", "Interrupted"
-
-
-class RunOrigin(models.TextChoices):
-    """Where a run is executed: by a worker of this portal, or by a sender on another machine."""
-
-    HERE = "here", "Here"
-    REPORTED = "reported", "Reported"
 
 
 SEARCHES = tuple(kind for kind in RunKind if asked(kind).searches)

@@ -117,11 +117,6 @@ def _check(wish: Wish, owner: User, changed: Subscription | None = None) -> None
     others = Subscription.objects.filter(owner=owner).exclude(pk=changed.pk if changed else 0)
     if others.filter(name=name).exists():
         raise SpecError("name", "another one of yours has this name")
-    unknown = [kind for kind in wish.kinds if kind not in CHOSEN_KINDS]
-    if unknown or not wish.kinds:
-        raise SpecError("kinds", f"must be one or more of {', '.join(CHOSEN_KINDS)}")
-    if wish.channel not in Channel:
-        raise SpecError("channel", f"must be one of {', '.join(Channel)}")
     if wish.view is not None and wish.view.owner_id != owner.pk and not wish.view.is_shared:
         raise SpecError("view", "must be a saved view of yours, or a shared one")
     _check_mail(wish, owner) if wish.channel == Channel.EMAIL else _check_url(wish.url)

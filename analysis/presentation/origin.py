@@ -6,11 +6,10 @@ The one place that says so: for the API and exports in three members, for pages 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from analysis.models import Run, RunOrigin
+from analysis.models import Run
 from analysis.runs.queue.retry_policy import Cause
 from engine.text.units import sentence_case
 
@@ -95,21 +94,20 @@ _STOPPED_SENDER = replace(
     ),
     why_interrupted="It was stopped where it ran, before it had a result; the run itself did not fail.",
 )
-_BY_ORIGIN: Mapping[RunOrigin, Executor] = {
-    RunOrigin.HERE: Executor(
-        name="its worker",
-        after_silence="another attempt starts",
-        after_interruption=(
-            "Check whether its host is up: the fleet page shows the last sign of life of each device.",
-            "Then run it again with the same settings.",
-        ),
+_WORKER = Executor(
+    name="its worker",
+    after_silence="another attempt starts",
+    after_interruption=(
+        "Check whether its host is up: the fleet page shows the last sign of life of each device.",
+        "Then run it again with the same settings.",
     ),
-    RunOrigin.REPORTED: _SENDER,
-}
+)
 
 
 def executor_of(run: Run) -> Executor:
-    return _STOPPED_SENDER if run.error_code == Cause.STOPPED else _BY_ORIGIN[run.origin]
+    if run.error_code == Cause.STOPPED:
+        return _STOPPED_SENDER
+    return _SENDER if run.is_reported else _WORKER
 
 
 UNKNOWN = dict.fromkeys(field.name for field in fields(Origin))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from django.db import models, transaction
 from django.db.models.functions import Now
@@ -11,6 +12,7 @@ from analysis.audit.record import record_changes
 from analysis.models import Device, Host
 from analysis.runs.queue.create import worker_wake
 from engine.estimate.calibration import Calibration
+from engine.results.result import DeviceFacts
 
 
 def devices_set_enabled(*, device_ids: Collection[int], enabled: bool) -> int:
@@ -39,3 +41,14 @@ def _set(model: type[models.Model], ids: Collection[int], column: str, value: bo
 def calibration_set(*, device: Device, calibration: Calibration) -> None:
     """Store a card's own constants: estimates for cards of its class use them from now on."""
     Device.objects.filter(pk=device.pk).update(calibration=calibration.to_dict(), calibrated_at=Now())
+
+
+def device_columns(facts: DeviceFacts) -> dict[str, Any]:
+    """Return what the engine says of a device as its columns, beside those that identify it."""
+    return {
+        "kind": facts.kind[:10],
+        "capacity_bytes": facts.capacity_bytes,
+        "driver": (facts.driver or "")[:100],
+        "compute_capability": (facts.compute_capability or "")[:20],
+        "last_seen_at": Now(),
+    }

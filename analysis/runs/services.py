@@ -9,11 +9,16 @@ from analysis.runs.bulk import BulkResult
 from analysis.runs.device_admin import calibration_set, devices_set_enabled, maintenance_set_drained
 from analysis.runs.earlier.races import race_start
 from analysis.runs.earlier.what_to_change import changes_estimate, changes_measure
-from analysis.runs.keeping.deleted import runs_delete, runs_restore
-from analysis.runs.keeping.purge import logs_trim, runs_expire, runs_purge
-from analysis.runs.marks.acknowledge import step_acknowledge
-from analysis.runs.marks.annotations import run_annotate, runs_set_baseline, runs_tag, runs_untag
-from analysis.runs.marks.saved_views import saved_view_delete, saved_view_set
+from analysis.runs.keeping.purge import logs_trim, runs_delete, runs_expire, runs_purge, runs_restore
+from analysis.runs.marks.annotations import (
+    run_annotate,
+    runs_set_baseline,
+    runs_tag,
+    runs_untag,
+    saved_view_delete,
+    saved_view_set,
+    step_acknowledge,
+)
 from analysis.runs.queue.again import run_again, runs_retry
 from analysis.runs.queue.claim import DeviceSet, claim_next, estimate_claim, run_claim, set_claim
 from analysis.runs.queue.create import (
@@ -37,11 +42,10 @@ from analysis.runs.queue.progress import (
     Lease,
     LogLine,
     Measured,
-    environment_set,
+    attempt_set,
     log_add,
     measurement_add,
     measurements_add,
-    progress_set,
     run_heartbeat,
 )
 from analysis.runs.queue.queue_now import index_of

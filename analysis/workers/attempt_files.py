@@ -11,7 +11,6 @@ import logging
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +28,6 @@ NOT_STORABLE = (*MALFORMED, DataError, IntegrityError)
 """Errors of storing a malformed result, such as one of another version of the engine. A retry would not help."""
 
 
-@dataclass(frozen=True, slots=True)
-class LeftResult:
-    """The result of an attempt whose supervisor died before it stored it."""
-
-    result: dict[str, Any]
-    exit_status: int
-
-
 def result_file(run: Run) -> Path:
     """Return the path of the result of the run's current attempt, and create its folder; a failure is logged."""
     folder = _folder(run)
@@ -47,18 +38,18 @@ def result_file(run: Run) -> Path:
     return folder / "result.json"
 
 
-def left_result(run: Run) -> LeftResult | None:
-    """Read the result that a dead attempt left; an incomplete or malformed result is logged and ignored."""
+def left_result(run: Run) -> tuple[dict[str, Any], int] | None:
+    """Read the result, and the exit status, that a dead attempt left; a malformed result is logged and ignored."""
     try:
         content = json.loads((_folder(run) / "result.json").read_text())
-        left = LeftResult(dict(content["result"]), int(content["exit_status"]))
-        KINDS[run.kind].read(left.result)
+        result, exit_status = dict(content["result"]), int(content["exit_status"])
+        KINDS[run.kind].read(result)
     except FileNotFoundError:
         return None
     except (OSError, *NOT_STORABLE) as exc:
         logger.warning("run %s: the result of its dead attempt cannot be used: %r", run.pk, exc)
         return None
-    return None if is_cut_short(left.result) else left
+    return None if is_cut_short(result) else (result, exit_status)
 
 
 def is_cut_short(result: Mapping[str, Any]) -> bool:

@@ -24,6 +24,7 @@ from django.utils import timezone
 
 from analysis.models import Device, DeviceDay, Host
 from analysis.models.text import storable_text
+from analysis.runs.device_admin import device_columns
 from analysis.workers.device_lock import other_holder
 from analysis.workers.engine_env import engine_environment
 from engine.errors import DeviceUnavailable, EngineError
@@ -206,14 +207,6 @@ def _register(facts: DeviceFacts) -> Device:
     identity = {"uuid": facts.uuid} if facts.uuid else {**place, "uuid": ""}
     device, _ = Device.objects.update_or_create(
         **identity,
-        defaults={
-            **place,
-            "kind": facts.kind,
-            "name": storable_text(facts.name, len(facts.name)),
-            "capacity_bytes": facts.capacity_bytes,
-            "driver": facts.driver or "",
-            "compute_capability": facts.compute_capability or "",
-            "last_seen_at": Now(),
-        },
+        defaults={**place, "name": storable_text(facts.name, len(facts.name)), **device_columns(facts)},
     )
     return device

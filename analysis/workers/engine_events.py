@@ -1,18 +1,27 @@
-"""PURE: the engine's output lines -> events, and events -> lines of the run's log."""
+"""PURE: the engine's output lines -> events, their form, and events -> lines of the run's log.
+
+An event comes from the engine of this portal, from one of another version, or from any program that reports a run: its
+form is checked before anything of it is used. Members that nothing here knows are passed over: they are not stored.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+from msgspec import Meta, convert, defstruct
 
 from analysis.runs.services import LogLine
+from engine.answers import Impossible, impossible_estimate, impossible_facts
 from engine.describe.estimate import describe_for_card
 from engine.describe.probe import describe_probe
 from engine.estimate.types import Estimate
 from engine.from_json import from_json
 from engine.progress import PHASE_LABELS
-from engine.results.result import Probe
+from engine.results.result import DeviceFacts, Probe
+from engine.text.printable import printable
 from engine.text.units import format_bytes, sentence_case
 from engine.time_left import describe_left, describe_round
 
@@ -20,6 +29,26 @@ EVENTS = (
     *("started", "phase", "stage", "device", "probe_started", "progress", "probe", "timing"),
     *("estimate", "log", "result", "error"),
 )
+Count = Annotated[int, Meta(ge=0, lt=2**53)]
+Size = Annotated[int, Meta(ge=1, lt=2**53)]
+Seconds = Annotated[float, Meta(ge=0, le=1e9)]  # longer than any run: a moment this far from now can still be stored
+
+_NO_SECONDS, _NO_COUNT = (Seconds | None, None), (Count | None, None)
+_FORMS = {
+    "phase": defstruct("phase", [("phase", str), ("seconds", *_NO_SECONDS), ("cards", *_NO_COUNT)]),
+    "probe_started": defstruct("probe_started", [("batch_size", Size)]),
+    "progress": defstruct("progress", [("batch_size", Size | None, None), ("step", *_NO_COUNT)]),
+    "timing": defstruct(
+        "timing",
+        [
+            *(("round", Size), ("batch_sizes", tuple[Size, ...], ()), ("rounds_expected", *_NO_COUNT)),
+            *(("seconds_left", *_NO_SECONDS), ("seconds_left_at_most", *_NO_SECONDS)),
+        ],
+    ),
+    "device": defstruct("device", [("device", DeviceFacts), ("environment", dict[str, Any] | None, None)]),
+}
+"""The members that are read, with their types and, where they may be missing, None. An unknown phase is ignored."""
+
 _ROUNDS_A_LINE = 5
 """A round of timing takes a second or two: a line for each would make the rest of the log hard to find."""
 _SHOWN_OF_GARBAGE = 200
@@ -33,6 +62,22 @@ def parse_event(line: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return event if isinstance(event, dict) and event.get("event") in EVENTS else None
+
+
+def check_event(event: Mapping[str, Any]) -> None:
+    """Raise ValueError, naming the member, for an event of a known name whose content is not of its form.
+
+    Devices and estimates are held to the rules for result documents, too.
+    """
+    name = event["event"]
+    wrong: Iterable[Impossible] = ()
+    if name == "estimate":
+        wrong = impossible_estimate(convert(event.get("estimate"), Estimate))
+    elif name in _FORMS:
+        found: Any = convert(event, _FORMS[name])
+        wrong = impossible_facts(found.device) if name == "device" else ()
+    for each in wrong:
+        raise ValueError(f"{each.field}: must be {each.allowed}, got {printable(repr(each.claimed))}")
 
 
 def garbage_event(line: bytes) -> dict[str, Any]:

@@ -103,7 +103,7 @@ def run_left_lying() -> int | None:
         run_id, device_count = oldest
         if device_count == 1:
             return run_id
-        starts = plan_for(device).here  # the device may be reserved, or too few of its host are free
+        starts, _ = plan_for(device)  # the device may be reserved, or too few of its host are free
         if starts is not None and waiting.filter(pk=starts.run_id).exists():
             return starts.run_id
     return None

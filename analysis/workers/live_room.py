@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
-_UNBOUNDED = frozenset({"started", "log", "error"})
-"""Nothing of the first is stored, and of the others a text that is cut."""
-_FACTS = frozenset({"device", "estimate"})
-_FACTS_BYTES_MOST, _EVENT_BYTES_MOST = 65_536, 4_096
+_BYTES_MOST = {"device": 65_536, "estimate": 65_536, "started": inf, "log": inf, "error": inf}
+"""Of `started` nothing is stored, and of the last two a text that is cut."""
+_OTHERS_MOST = 4_096
 
 
 @dataclass(slots=True)
@@ -28,7 +28,7 @@ class LiveRoom:
         for event in events:
             if event["event"] == "probe":
                 yield from self._admitted_probe(event)
-            elif (size := _excess_bytes(event)) is None:
+            elif (size := _size(event)) <= _BYTES_MOST.get(event["event"], _OTHERS_MOST):
                 yield event
             else:
                 what = f"a {event['event']} event of {size:,} bytes"
@@ -44,16 +44,6 @@ class LiveRoom:
         else:
             self.probe_bytes = 0
             yield _warning("The probes are as many, or as large, as a result may have: later ones are dropped.")
-
-
-def _excess_bytes(event: dict[str, Any]) -> int | None:
-    """Return the size of an event that is larger than an engine sends; None for others."""
-    name = event["event"]
-    if name in _UNBOUNDED:
-        return None
-    most = _FACTS_BYTES_MOST if name in _FACTS else _EVENT_BYTES_MOST
-    size = _size(event)
-    return size if size > most else None
 
 
 def _size(event: dict[str, Any]) -> int:

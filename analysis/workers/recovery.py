@@ -28,23 +28,27 @@ def device_recover(device: Device) -> int:
     for run in left:
         if not _take_result(run):
             logger.warning("run %s: the owner of attempt %s died", run.pk, run.attempt)
-            message = f"The worker {run.owner} died before the run ended."
-            services.run_fail(run_id=run.pk, token=run.token, code=Cause.OWNER_DIED, message=message)
+            _fail(run)
         attempt_folder_remove(run)
     return len(left)
 
 
 def _take_result(run: Run) -> bool:
-    left = left_result(run)
-    if left is None:
+    if (left := left_result(run)) is None:
         return False
+    result, exit_status = left
     logger.warning("run %s: storing the result that attempt %s had finished", run.pk, run.attempt)
     try:
-        services.run_finish(run_id=run.pk, token=run.token, result=left.result, exit_status=left.exit_status)
+        services.run_finish(run_id=run.pk, token=run.token, result=result, exit_status=exit_status)
     except NOT_STORABLE as exc:
         logger.warning("run %s: the result that its dead attempt left cannot be stored: %r", run.pk, exc)
         return False
     return True
+
+
+def _fail(run: Run) -> bool:
+    message = f"The worker {run.owner} died before the run ended."
+    return services.run_fail(run_id=run.pk, token=run.token, code=Cause.OWNER_DIED, message=message)
 
 
 def folders_tidy() -> None:
@@ -72,8 +76,7 @@ def estimates_recover(*, wait_seconds: float = 0.0) -> int:
         running = list(Run.objects.estimating().running().filter(owner__startswith=f"{settings.HOST_NAME}:"))
         for run in running:
             if not _lives(run.owner):
-                message = f"The worker {run.owner} died before the estimate was finished."
-                ended += services.run_fail(run_id=run.pk, token=run.token, code=Cause.OWNER_DIED, message=message)
+                ended += _fail(run)
         if time.monotonic() >= until or all(not _lives(run.owner) for run in running):
             return ended
         time.sleep(_LOOK_SECONDS)

@@ -13,11 +13,9 @@ from django.db import transaction
 from analysis.models import Measurement, Report, Run, RunLog, State
 from analysis.runs import services
 from analysis.runs.queue.retry_policy import Cause
-from analysis.runs.queue.stored_progress import read_progress
 from analysis.runs.reported.reports import report_device, report_locked, report_revive
 from analysis.runs.services import Lease
-from analysis.workers.event_buffer import EventBuffer
-from analysis.workers.event_intake import EventIntake
+from analysis.workers.attempt_events import AttemptEvents
 from analysis.workers.live_room import LiveRoom
 from engine.answers.document import MOST_PROBES
 from engine.time_left import TimeLeft
@@ -66,18 +64,18 @@ def _store(run: Run, events: Sequence[dict[str, Any]], probe_bytes: int) -> int:
     """Continue where the last call ended: what is stored says how far that is. Returns the bytes of all probes."""
     lease, attempt = Lease(run_id=run.pk, token=run.token), run.attempts.get(number=run.attempt)
     probes, bytes_most = [row.probe for row in Measurement.objects.of(run)], int(settings.REPORTED_RESULT_MAX_BYTES)
-    buffer = EventBuffer(
+    intake = AttemptEvents(
         lease,
         facts=attempt.environment,
         probes_stored=len(probes),
         lines_stored=RunLog.objects.of(run).count(),
+        time_left=TimeLeft(run.spec, attempt.progress, probes),
     )
-    intake = EventIntake(buffer, time_left=TimeLeft(run.spec, read_progress(attempt.progress), probes))
     room = LiveRoom(probes=MOST_PROBES - len(probes), probe_bytes=bytes_most - probe_bytes)
     intake.take(room.admitted(events))
     if intake.device is not None and run.device_id is None:  # a run has one: each further row would stay
         report_device(run, intake.device)
-    buffer.store()
+    intake.store()
     services.run_heartbeat(**lease, phase=intake.phase or run.phase)
     if intake.error is not None:
         code, message = intake.failure

@@ -32,10 +32,9 @@ from analysis.runs.kinds import rules_of
 from analysis.runs.queue.resume import earlier_attempt
 from analysis.runs.queue.retry_policy import Cause
 from analysis.runs.services import Lease, LogLine
+from analysis.workers.attempt_events import AttemptEvents
 from analysis.workers.attempt_files import NOT_STORABLE, attempt_folder_remove, result_file
 from analysis.workers.engine_process import EngineProcess
-from analysis.workers.event_buffer import EventBuffer
-from analysis.workers.event_intake import EventIntake
 from engine.errors import SpecError
 from engine.estimate.tracing.hidden_devices import HIDDEN
 from engine.kinds import subcommand
@@ -168,9 +167,9 @@ class _Watch:
         self._lease = Lease(run_id=run.pk, token=run.token)
         self._process, self._should_stop, self._timeouts = process, should_stop, timeouts
         self._on_tick = on_tick
-        self._events = EventBuffer(self._lease)
         host = None if stores_output(run.spec) else socket.gethostname()
-        self._intake = EventIntake(self._events, time_left=TimeLeft(run.spec), on_line=on_line, output_stays_on=host)
+        time_left = TimeLeft(run.spec)
+        self._events = AttemptEvents(self._lease, time_left=time_left, on_line=on_line, output_stays_on=host)
         self._stop: Stop | None = None
         now = time.monotonic()
         self._wall_ends_at = now + run.spec["time_budget_seconds"] + timeouts.wall_grace_seconds
@@ -188,7 +187,7 @@ class _Watch:
 
     def _await_worker_stop(self) -> None:
         """Wait for the worker's stop signal after a signal ended the engine: a service manager sends both at once."""
-        is_worker_dead = (self._intake.error or {}).get("code") == Cause.ENGINE_WORKER_DIED
+        is_worker_dead = (self._events.error or {}).get("code") == Cause.ENGINE_WORKER_DIED
         if not is_worker_dead and ending_signal(self._process.exit_status) is None:
             return
         until = time.monotonic() + self._timeouts.stop_notice_seconds
@@ -202,7 +201,7 @@ class _Watch:
         if self._stop is Stop.LEASE_LOST:
             logger.warning("run %s: the lease is lost; later measurements are discarded", self._lease["run_id"])
             return
-        for line in () if self._intake.is_error_cut else self._process.last_lines:
+        for line in () if self._events.is_error_cut else self._process.last_lines:
             self._events.add_log_line(LogLine("info", f"stderr: {line}"))
         write_with_retries(self._write_outcome, seconds=self._timeouts.end_seconds, between=self._before_retry)
 
@@ -214,9 +213,9 @@ class _Watch:
     def _write_outcome(self) -> None:
         self._events.store()
         status = self._process.exit_status
-        if self._intake.result is not None:
+        if self._events.result is not None:
             try:
-                services.run_finish(**self._lease, result=self._intake.result, exit_status=status or 0)
+                services.run_finish(**self._lease, result=self._events.result, exit_status=status or 0)
             except NOT_STORABLE as exc:
                 message = f"The portal cannot store the engine's result: {exc!r}"
                 services.run_fail(**self._lease, code="bad_result", message=message, exit_status=status)
@@ -234,8 +233,8 @@ class _Watch:
             return "time_out", "The engine was stopped: it ran far beyond its time budget."
         if self._stop is Stop.STALLED:
             return Cause.STALLED, "The engine was stopped: it made no progress for too long."
-        if self._intake.error is not None:
-            return self._intake.failure
+        if self._events.error is not None:
+            return self._events.failure
         if self._process.has_cut_result:
             return "bad_result", "The engine's result is a line of more than 1 MiB, which the portal does not read."
         return cause_of_death(status), describe_death(status, self._process.last_lines)
@@ -246,7 +245,7 @@ class _Watch:
         return " The engine could not be killed: a driver call holds it. Its device stays locked until it has ended."
 
     def _read_events(self, wait_seconds: float) -> None:
-        self._intake.take(events := list(self._process.events(wait_seconds)))
+        self._events.take(events := list(self._process.events(wait_seconds)))
         for event in events:
             match event["event"]:
                 case "probe":
@@ -262,7 +261,7 @@ class _Watch:
             self._stop_engine(Stop.WORKER_STOPS)
         if now >= self._wall_ends_at:
             self._stop_engine(Stop.TIME_OUT)
-        is_preparing = self._intake.phase in ("", "estimating", "preparing", "compiling", "gradients")
+        is_preparing = self._events.phase in ("", "estimating", "preparing", "compiling", "gradients")
         preparing_seconds = self._timeouts.preparing_seconds if is_preparing else 0.0
         if now - self._process.heard_at >= max(preparing_seconds, self._timeouts.stall_seconds):
             self._stop_engine(Stop.STALLED)
@@ -274,7 +273,7 @@ class _Watch:
         try:
             self._require_lease(self._events.store())
             if now >= self._beat_at:
-                self._require_lease(services.run_heartbeat(**self._lease, phase=self._intake.phase))
+                self._require_lease(services.run_heartbeat(**self._lease, phase=self._events.phase))
                 self._beat_at = now + self._timeouts.heartbeat_seconds
             if services.run_wants_cancel(run_id=self._lease["run_id"]):
                 self._stop_engine(Stop.CANCELLED)

@@ -12,7 +12,7 @@ from functools import wraps
 from analysis.database import DATABASE_AWAY, connections_release
 from analysis.models import Device, Run
 from analysis.runs import services
-from analysis.runs.keeping.retention import retain_if_due
+from analysis.runs.keeping.retention import retain
 from analysis.workers import device_discovery
 from analysis.workers.device_lock import device_lock, kill_left_behind
 from analysis.workers.fork_signs import Heartbeat, StopPipe
@@ -94,7 +94,7 @@ def housekeep() -> str:
     estimates_recover()
     taken = services.runs_reap()
     estimator_rewake()
-    retain_if_due(seconds=_RETENTION_SECONDS, beat=beat)
+    retain(seconds=_RETENTION_SECONDS, beat=beat, only_due=True)
     return f"runs taken from silent owners: {taken}"
 
 
@@ -109,13 +109,9 @@ def estimate() -> str:
     run = services.estimate_claim(owner=owner_of_this_process())
     if run is None:
         return "no run waits"
-    stop_pipe, heartbeat, own = _context.stop_pipe, _context.heartbeat, own_children()
-    try:
-        supervise(run, should_stop=stop_pipe.is_stopping, on_tick=heartbeat.beat, timeouts=_ESTIMATE_TIMEOUTS)
-    finally:
-        kill_strays(keep=own)
+    summary = _execute(run, (), (), _context, _ESTIMATE_TIMEOUTS)
     estimator_rewake()
-    return _summary(run)
+    return summary
 
 
 def estimator_rewake() -> None:
@@ -157,19 +153,21 @@ def _work_together(
         return _execute(run, wanted.devices, descriptors, context), wanted.devices
 
 
-def _execute(run: Run, devices: Sequence[Device], descriptors: Sequence[int], context: WorkerContext) -> str:
-    logger.info("run %s starts on %s", run.pk, ", ".join(map(str, devices)))
-    own = own_children()
+def _execute(
+    run: Run,
+    devices: Sequence[Device],
+    descriptors: Sequence[int],
+    context: WorkerContext,
+    timeouts: SupervisorTimeouts | None = None,
+) -> str:
+    logger.info("run %s starts on %s", run.pk, ", ".join(map(str, devices)) or "no device")
+    own, stopping, beat = own_children(), context.stop_pipe.is_stopping, context.heartbeat.beat
     try:
-        supervise(run, keep_open=descriptors, should_stop=context.stop_pipe.is_stopping, on_tick=context.heartbeat.beat)
+        supervise(run, keep_open=descriptors, should_stop=stopping, on_tick=beat, timeouts=timeouts)
     finally:
         for device in devices:
             kill_left_behind(device)
         kill_strays(keep=own)
-    return _summary(run)
-
-
-def _summary(run: Run) -> str:
     run.refresh_from_db(fields=["state"])
     logger.info("run %s: %s", run.pk, run.state)
     return f"run {run.pk}: {run.state}"

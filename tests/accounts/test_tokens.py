@@ -12,8 +12,8 @@ from django.test import Client
 from django.utils import timezone
 
 from analysis.accounts import tokens
-from analysis.accounts.bootstrap import administrator_create_first
 from analysis.accounts.tokens import token_create, token_of, token_revoke
+from analysis.management.commands.first_administrator import administrator_create_first
 from analysis.models import ApiToken, AuditEntry, Quota, Trust
 from analysis.permissions import MANAGER, VIEWER
 from engine.errors import SpecError

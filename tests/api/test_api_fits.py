@@ -29,9 +29,7 @@ def finish_check(run: Run, *, fits: bool) -> None:
     size, device = run.spec["check_batch_size"], run.requested_device
     found = make_result(spec=run.run_spec, environment=STACK, fastest=None, recommended=None)
     facts = DeviceFacts(device.device, device.kind, device.name, device.capacity_bytes)
-    services.environment_set(
-        run_id=run.pk, token=run.token, environment={"device": facts.to_dict(), "environment": STACK}
-    )
+    services.attempt_set(run_id=run.pk, token=run.token, environment={"device": facts.to_dict(), "environment": STACK})
     boundary = Boundary(size if fits else None, False, None if fits else size, Reason.ONE_SIZE, None, 5)
     result = replace(found, device=facts, boundary=boundary, largest=found.largest if fits else None)
     services.run_finish(run_id=run.pk, token=run.token, result=result.to_dict())

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from django.core.cache.backends.locmem import LocMemCache
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -60,7 +61,7 @@ def test_a_row_of_a_list_has_every_member_that_is_described_as_the_run_itself_an
 
 def test_a_forecast_serves_for_a_moment_and_knows_whoever_came_since(settings, monkeypatch):
     settings.QUEUE_FORECAST_KEPT_SECONDS = 60.0
-    monkeypatch.setattr(queue_forecast, "_kept", None)
+    monkeypatch.setattr(queue_forecast, "cache", LocMemCache("of this test", {}))
     card = make_card()
     first, second = make_run(card), make_run(card)
     assert {pk: at.position for pk, at in queue_positions([first, second]).items()} == {first.pk: 1, second.pk: 2}

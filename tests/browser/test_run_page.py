@@ -124,7 +124,7 @@ def test_the_tab_tells_step_and_time_and_at_the_end_what_was_found(window: Visit
     expect(window.page).to_have_title("1 of 7 · BERT tiny · MemoryMark")
     services.run_heartbeat(run_id=run.pk, token=run.token, phase="timing")
     progress = {"round": 4, "rounds_expected": 9, "ends_at": time.time() + 290}
-    services.progress_set(run_id=run.pk, token=run.token, progress=progress)
+    services.attempt_set(run_id=run.pk, token=run.token, progress=progress)
     expect(window.page).to_have_title(re.compile("6 of 7 · [45] min left · BERT tiny · MemoryMark"))
     expect(window.page.locator("[aria-current=step]")).to_contain_text("round 4 of about 9")
     services.run_finish(run_id=run.pk, token=run.token, result=make_result().to_dict())

@@ -176,7 +176,7 @@ def make_measured_run(device: Device | None = None, *, stack: dict[str, Any] | N
     run = make_claimed_run(device, **{"current_batch_size": 4, **fields})
     where, environment = run.requested_device, {**STACK, **(stack or {})}
     facts = DeviceFacts(where.device, where.kind, where.name, where.capacity_bytes)
-    services.environment_set(
+    services.attempt_set(
         run_id=run.pk, token=run.token, environment={"device": facts.to_dict(), "environment": environment}
     )
     result = make_result(spec=run.run_spec, device=facts, environment=environment)

@@ -5,7 +5,7 @@ from typing import Any
 
 from analysis.models import Device, Run
 from analysis.runs import services
-from analysis.runs.columns.matrix_store import cells_rebuild
+from analysis.runs.columns.matrix_store import cells_renew
 from analysis.runs.kinds import spec_columns
 from engine.estimate.gpus import gpus
 from engine.results.result import DeviceFacts
@@ -41,7 +41,7 @@ def measured_on_ranks(gpu: str = "a100-40gb", largest: int = 20, speed: float = 
     consumed = Training(1, spec.catalogue["ranks"], (7, 9), None, None, ((4, 1.0),), ())
     document = {**(run.result or {}), "spec": spec.to_dict(), "training": asdict(consumed)}
     Run.objects.filter(pk=run.pk).update(**spec_columns(spec), result=document)
-    cells_rebuild()
+    cells_renew(run_ids=[run.pk])
     return Run.objects.get(pk=run.pk)
 
 

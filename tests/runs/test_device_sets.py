@@ -11,7 +11,6 @@ from django_q.models import OrmQ
 
 from analysis.models import Device, Quota, Run, State
 from analysis.runs import services
-from analysis.runs.queue import forecast as queue_forecast
 from analysis.runs.queue.claim import DeviceSet
 from analysis.runs.queue.forecast import queue_positions
 from analysis.runs.queue.placement import Placement, placement_find, placement_of
@@ -27,9 +26,8 @@ HOUR = 3600.0
 
 
 @pytest.fixture
-def cards(monkeypatch: pytest.MonkeyPatch) -> list[Device]:
+def cards() -> list[Device]:
     """Three cards of a host; their UUIDs are not in the order of their numbers."""
-    monkeypatch.setattr(queue_forecast, "_kept", None)
     return [make_card(number, uuid=f"GPU-{name}") for number, name in enumerate("cab")]
 
 

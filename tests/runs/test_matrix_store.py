@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 
 from analysis.models import MatrixCell, Run
 from analysis.runs import services
-from analysis.runs.columns.matrix_store import cells_rebuild
+from analysis.runs.columns.matrix_store import cells_renew
 from tests.factories.matrix import estimated, measured, measured_on_ranks
 
 pytestmark = pytest.mark.django_db
@@ -72,12 +72,12 @@ def test_a_run_of_other_settings_does_not_take_the_place(root: User) -> None:
     assert MatrixCell.objects.get().settings == "mode=eval"
 
 
-def test_built_anew_the_cells_are_the_same(root: User) -> None:
+def test_renewed_by_all_runs_the_cells_are_the_same(root: User) -> None:
     measured("a10"), measured("a10"), measured("t4", mode="eval"), estimated("a10", "t4"), estimated("t4")
     services.runs_delete(run_ids={measured("a100-40gb").pk}, by=root)
     columns = [field.name for field in MatrixCell._meta.fields if field.name != "id"]
     before = list(MatrixCell.objects.order_by("card", "kind").values(*columns))
-    cells_rebuild()
+    cells_renew(run_ids=Run.objects.values_list("pk", flat=True))
     assert list(MatrixCell.objects.order_by("card", "kind").values(*columns)) == before
 
 

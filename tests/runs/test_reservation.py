@@ -7,10 +7,9 @@ from typing import get_args
 
 import pytest
 
-from analysis.models import RunKind, RunOrigin, State
+from analysis.models import RunKind, State
 from analysis.runs.kinds import BY_KIND, spec_columns
 from analysis.runs.kinds.rules import Spec
-from analysis.runs.origins import BY_ORIGIN
 from analysis.runs.queue.reservation import Seat, WaitingRun, starts
 from analysis.runs.queue.retry_policy import Cause, decide_retry, describe_attempts
 from engine.estimate.spec import EstimateSpec
@@ -166,8 +165,9 @@ def test_every_cause_that_counts_has_its_words():
     assert all(cause.value not in describe_attempts([cause]) for cause in Cause if cause != Cause.WORKER_STOPPED)
 
 
-def test_every_origin_has_its_rules() -> None:
-    assert list(BY_ORIGIN) == list(RunOrigin)
+@pytest.mark.parametrize(("cause", "state"), [(Cause.HOST_LOST, State.INTERRUPTED), ("time_out", State.FAILED)])
+def test_a_reported_run_gets_no_other_attempt(cause: str, state: State) -> None:
+    assert decide_retry(cause, [], is_reported=True).state == state
 
 
 def test_every_type_of_a_spec_is_of_exactly_one_kind() -> None:

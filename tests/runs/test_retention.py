@@ -171,7 +171,7 @@ def test_a_rule_that_fails_is_due_again_and_the_others_are_applied(monkeypatch):
 
     monkeypatch.setattr(retention, "_BATCHES", {**retention._BATCHES, What.DELETED_RUNS: fail})
     with pytest.raises(ExceptionGroup):
-        retention.retain_if_due(seconds=20)
+        retention.retain(seconds=20, only_due=True)
     assert set(RetentionRule.objects.filter(applied_at=None).values_list("what", flat=True)) == {What.DELETED_RUNS}
 
 
@@ -188,9 +188,9 @@ def test_a_dry_run_says_how_much_and_takes_nothing(capsys):
 
 def test_a_worker_sees_to_it_once_a_day(django_assert_max_num_queries):
     RetentionRule.objects.update(applied_at=ago(2))
-    assert len(retention.retain_if_due(seconds=20)) == len(What)
+    assert len(retention.retain(seconds=20, only_due=True)) == len(What)
     with django_assert_max_num_queries(1):
-        assert retention.retain_if_due(seconds=20) == []
+        assert retention.retain(seconds=20, only_due=True) == []
 
 
 def test_what_was_not_done_in_time_goes_on_at_the_next_look(monkeypatch):
@@ -200,10 +200,10 @@ def test_what_was_not_done_in_time_goes_on_at_the_next_look(monkeypatch):
         make_measured_run(device)
     Run.all_runs.update(deleted_at=ago(31))
     rule(What.DELETED_RUNS, 30)
-    done = {each.rule.what: each.is_complete for each in retention.retain_if_due(seconds=0)}
+    done = {each.rule.what: each.is_complete for each in retention.retain(seconds=0, only_due=True)}
     assert not done[What.DELETED_RUNS]
     assert RetentionRule.objects.get(what=What.DELETED_RUNS).applied_at is None
-    retention.retain_if_due(seconds=20)
+    retention.retain(seconds=20, only_due=True)
     assert not Run.all_runs.exists()
 
 

@@ -7,16 +7,15 @@ import pytest
 
 from analysis.models import Run
 from analysis.presentation.run_state import describe_phase
-from analysis.runs.queue.forecast import QueuePosition, queue_positions
+from analysis.runs.queue.forecast import queue_positions
 from analysis.runs.queue.reservation import WaitingRun
 from analysis.runs.queue.scheduling import (
     FORECAST_STARTS_MAX,
-    Expectation,
-    FairShareEntry,
     PlayedDevice,
-    fair_share_order,
+    QueuePosition,
     forecast,
     may_run,
+    turn,
 )
 from engine.text.units import GIB
 from tests.factories import make_card, make_claimed_run, make_run
@@ -38,46 +37,46 @@ def waiting(
     return WaitingRun(run_id, person, 0, at(run_id), usable, typical_seconds=seconds)
 
 
-def played(runs: list[WaitingRun], *cards: PlayedDevice) -> dict[int, Expectation]:
+def played(runs: list[WaitingRun], *cards: PlayedDevice) -> dict[int, QueuePosition]:
     return forecast(runs, cards or (PlayedDevice(1, "A100"),), now=NOW, running={}, last_started={})
 
 
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        (FairShareEntry(1, 1, at(9), running=5), FairShareEntry(2, 0, at(0))),
-        (FairShareEntry(1, 0, at(9)), FairShareEntry(2, 0, at(0), running=1)),
-        (FairShareEntry(1, 0, at(9)), FairShareEntry(2, 0, at(0), last_started_at=at(0))),
-        (FairShareEntry(1, 0, at(9), last_started_at=at(1)), FairShareEntry(2, 0, at(0), last_started_at=at(2))),
-        (FairShareEntry(1, 0, at(1)), FairShareEntry(2, 0, at(2))),
-        (FairShareEntry(None, 0, at(1)), FairShareEntry(2, 0, at(2))),
+        (turn(1, 1, at(9), 5), turn(2, 0, at(0))),
+        (turn(1, 0, at(9)), turn(2, 0, at(0), 1)),
+        (turn(1, 0, at(9)), turn(2, 0, at(0), 0, at(0))),
+        (turn(1, 0, at(9), 0, at(1)), turn(2, 0, at(0), 0, at(2))),
+        (turn(1, 0, at(1)), turn(2, 0, at(2))),
+        (turn(None, 0, at(1)), turn(2, 0, at(2))),
     ],
 )
 def test_whose_turn_it_is(first, second):
-    assert fair_share_order([second, first]) == fair_share_order([first, second]) == [first, second]
+    assert first < second
 
 
 def test_positions_and_times_follow_the_rule():
     expected = played([waiting(1), waiting(2), waiting(3, person=2)])
-    assert expected == {1: Expectation(1, 0), 3: Expectation(2, 60), 2: Expectation(3, 120)}
+    assert expected == {1: QueuePosition(1, at(0)), 3: QueuePosition(2, at(1)), 2: QueuePosition(3, at(2))}
 
 
 def test_the_device_that_is_free_first_takes_the_next_run():
     busy = PlayedDevice(1, "A100", 100.0, 100.0), PlayedDevice(2, "H100", 30.0, 30.0)
     expected = played([waiting(1), waiting(2)], *busy)
-    assert expected == {1: Expectation(1, 30), 2: Expectation(2, 90)}
+    assert expected == {1: QueuePosition(1, at(0.5)), 2: QueuePosition(2, at(1.5))}
 
 
-@pytest.mark.parametrize("left", [None, 0.0])
-def test_a_time_that_rests_on_an_unknown_one_is_unknown(left):
-    expected = played([waiting(1, seconds=None), waiting(2)], PlayedDevice(1, "A100", is_known=left is not None))
-    assert [expected[1].start_seconds, expected[2].start_seconds] == [left, None]
+@pytest.mark.parametrize("start", [None, NOW])
+def test_a_time_that_rests_on_an_unknown_one_is_unknown(start):
+    expected = played([waiting(1, seconds=None), waiting(2)], PlayedDevice(1, "A100", is_known=start is not None))
+    assert [expected[1].start_at, expected[2].start_at] == [start, None]
     assert [expected[1].position, expected[2].position] == [1, 2]
 
 
 def test_a_run_that_no_device_may_take_has_no_position():
     expected = played([waiting(1, usable=frozenset({3})), waiting(2)])
-    assert expected == {2: Expectation(1, 0)}
+    assert expected == {2: QueuePosition(1, at(0))}
 
 
 def test_the_database_and_the_forecast_agree_on_what_may_start_where(alice):

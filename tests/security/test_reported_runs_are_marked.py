@@ -139,7 +139,7 @@ class Walk(Portal):
 def _failed_here(device: Device) -> None:
     """A run of this portal that says which software the device has now."""
     run = make_claimed_run(device)
-    services.environment_set(run_id=run.pk, token=run.token, environment={"environment": dict(STACK)})
+    services.attempt_set(run_id=run.pk, token=run.token, environment={"environment": dict(STACK)})
     services.run_fail(run_id=run.pk, token=run.token, code="error", message="It failed.")
 
 
@@ -149,7 +149,7 @@ def _measured(device: Device) -> Run:
     lease = {"run_id": run.pk, "token": run.token}
     facts = DeviceFacts("cpu", "cpu", device.name, device.capacity_bytes)
     answer = result(LARGEST, bytes_per_sample=MIB, card=facts, environment=STACK, spec=run.run_spec)
-    services.environment_set(**lease, environment={"device": facts.to_dict(), "environment": answer.environment})
+    services.attempt_set(**lease, environment={"device": facts.to_dict(), "environment": answer.environment})
     services.log_add(**lease, first_sequence=1, lines=[LogLine("info", f"batch {LARGEST} fits")])
     for sequence, probe in enumerate(answer.probes, start=1):
         services.measurement_add(**lease, probe=probe, sequence=sequence, is_carried=False)

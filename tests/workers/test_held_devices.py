@@ -13,7 +13,6 @@ from django.test import Client
 from django.utils import timezone
 
 from analysis.models import Device, Run
-from analysis.runs.queue import forecast as queue_forecast
 from analysis.runs.queue.forecast import queue_positions
 from analysis.workers.device_discovery import devices_refresh
 from analysis.workers.device_lock import device_lock, lock_path
@@ -23,11 +22,6 @@ from tests.engine.machine.test_device_holder import HOLD, ROOT
 from tests.factories import make_card, make_claimed_run, make_run
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def fresh_forecast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue_forecast, "_kept", None)
 
 
 @pytest.fixture

@@ -100,7 +100,7 @@ def test_a_clock_that_was_set_back_reaps_nobody():
 def test_the_next_attempt_knows_what_the_one_that_got_furthest_measured():
     run = make_claimed_run()
     lease = services.Lease(run_id=run.pk, token=run.token)
-    services.environment_set(**lease, environment={"device": {"name": "A"}, "environment": {"torch": "0"}})
+    services.attempt_set(**lease, environment={"device": {"name": "A"}, "environment": {"torch": "0"}})
     for sequence, probe in enumerate((make_probe(4), make_refusal(9)), start=1):
         services.measurement_add(**lease, probe=probe, sequence=sequence)
     device_recover(run.device)
@@ -190,7 +190,7 @@ def test_work_that_meets_a_locked_database_is_postponed_with_one_log_line(monkey
         raise error
 
     monkeypatch.setattr(tasks, "connections_release", lambda: None)
-    monkeypatch.setattr(tasks, "retain_if_due", refuse)
+    monkeypatch.setattr(tasks, "retain", refuse)
     assert tasks.housekeep() == "postponed: the database is away"
     assert "database is locked" in caplog.text
     assert "Traceback" not in caplog.text
@@ -200,7 +200,7 @@ def test_a_rule_that_fails_for_another_reason_is_told_in_full(monkeypatch):
     def refuse(**kwargs) -> None:
         raise ExceptionGroup("rules failed", [OperationalError("locked"), ZeroDivisionError()])
 
-    monkeypatch.setattr(tasks, "retain_if_due", refuse)
+    monkeypatch.setattr(tasks, "retain", refuse)
     with pytest.raises(ExceptionGroup):
         tasks.housekeep()
 

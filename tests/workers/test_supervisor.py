@@ -17,14 +17,15 @@ from analysis.runs.columns.result_columns import probe_columns
 from analysis.runs.queue.resume import earlier_attempt
 from analysis.runs.services import Lease, LogLine
 from analysis.workers import supervisor
+from analysis.workers.attempt_events import AttemptEvents
 from analysis.workers.engine_process import EngineProcess
-from analysis.workers.event_buffer import EventBuffer
 from analysis.workers.supervisor import GivenUp, SupervisorTimeouts, cause_of_death, describe_death, supervise
 from engine.errors import SpecError
 from engine.from_json import from_json
 from engine.results.result import Boundary
 from engine.resume import EarlierAttempt
 from engine.text.units import MIB
+from tests.engine.answers.answers import originals
 from tests.factories import FACTS, make_claimed_run, make_measured_run, make_probe
 from tests.factories.pages import prior_estimate
 from tests.factories.timeouts import QUICK
@@ -304,7 +305,7 @@ def test_last_words_are_told_with_the_death():
 
 def test_the_estimate_is_stored_beside_the_device_and_the_next_attempt_still_resumes() -> None:
     run = make_claimed_run()
-    events = EventBuffer(Lease(run_id=run.pk, token=run.token))
+    events = AttemptEvents(Lease(run_id=run.pk, token=run.token))
     events.add_facts(device=FACTS.to_dict(), environment={"torch": "0.0"})
     events.add_facts(estimate=prior_estimate(at_4=390 * MIB))
     events.add_probe(make_probe(4), is_carried=False)
@@ -337,4 +338,7 @@ def test_only_a_finished_measurement_is_timed_again() -> None:
 
 def test_an_estimate_without_a_device_is_not_waited_for() -> None:
     run = make_claimed_run()
-    assert not EventBuffer(Lease(run_id=run.pk, token=run.token)).knows_device
+    events = AttemptEvents(Lease(run_id=run.pk, token=run.token))
+    events.take([{"event": "estimate", "estimate": originals()["bert_tiny"]["estimate"]}])
+    assert events.store()
+    assert run.attempts.get().environment is None

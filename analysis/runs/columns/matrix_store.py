@@ -48,24 +48,6 @@ def cells_renew(*, run_ids: Collection[int]) -> None:
             _renew(dict(zip(KEY, key, strict=True)), card_name)
 
 
-def cells_rebuild() -> None:
-    """Build all cells again, newest runs first; a run whose cells a newer one has given is skipped unread."""
-    MatrixCell.objects.all().delete()
-    runs = Run.objects.filter(_MAY_HAVE_CELLS, deleted_at=None).order_by("-finished_at", "-pk")
-    columns = ("kind", "gpu", "device_name", "capacity_bytes", "limit_bytes", "model", "precision", "optimizer")
-    seen: set[Key] = set()
-    stored: set[Key] = set()
-    for pk, whole, *rest in runs.values_list("pk", "spec", *columns).iterator(_READ_AT_ONCE):
-        spec, limits = trained_settings(whole), (whole.get("memory_limit_bytes"), whole.get("emulate_ranks"))
-        sizes = (spec.get("sequence_length"), spec.get("image_size"))
-        if (series := (*rest, *sizes, *limits, settings_key(spec))) not in seen:
-            seen.add(series)
-            run = Run.objects.get(pk=pk)
-            fresh = [cell for cell in _cells(run) if _key(cell) not in stored]
-            stored.update(map(_key, fresh))
-            _store(run, fresh, run.finished_at)
-
-
 def _cells(run: Run) -> list[Cell]:
     return rules_of(run).cells(run, KINDS[run.kind].read(run.result)) if run.result else []
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.contrib.auth.models import User
 
 from analysis.models import Device, Run, State
-from analysis.runs.earlier.reuse import NOT_MEASURED, classes_of, part_without, runs_with_todays_software, stored_spec
+from analysis.runs.earlier.reuse import NOT_MEASURED, equal_runs, part_without, stored_spec
 from engine.results.result import Reason
 from engine.spec import RunSpec
 
@@ -33,8 +33,10 @@ class FitAnswer:
 
 def fit_known(spec: RunSpec, devices: Iterable[Device]) -> FitAnswer | None:
     """Answer from the newest run of equal settings, on such a device, with the software it has now; None: unknown."""
-    found = [answer for same in classes_of(devices) if (answer := _of_class(spec, same))]
-    return max(found, key=lambda answer: (answer.run.finished_at, answer.run.pk), default=None)
+    if (size := spec.check_batch_size) is None:
+        return None
+    equal = equal_runs(spec, devices, _NOT_OF_ONE_SIZE)
+    return next((answer for run, _ in equal if (answer := fit_of(run, size)) is not None), None)
 
 
 def fit_of(run: Run, batch_size: int) -> FitAnswer | None:
@@ -65,15 +67,4 @@ def fit_under_way(spec: RunSpec, user: User) -> Run | None:
         requested = run.requested_device.device if run.requested_device else run.requested_kind
         if is_equal and spec.device in ("auto", requested):
             return run
-    return None
-
-
-def _of_class(spec: RunSpec, same: Sequence[Device]) -> FitAnswer | None:
-    if spec.check_batch_size is None:
-        return None
-    wanted = part_without(spec, _NOT_OF_ONE_SIZE)
-    for run, stored, _ in runs_with_todays_software(spec, same):
-        is_equal = part_without(stored, _NOT_OF_ONE_SIZE) == wanted
-        if is_equal and (answer := fit_of(run, spec.check_batch_size)) is not None:
-            return answer
     return None

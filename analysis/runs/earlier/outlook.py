@@ -10,13 +10,9 @@ from django.db.models import Q
 from analysis.models import Device, MatrixCell, Run
 from analysis.runs.columns.matrix_cells import ESTIMATED, key_of
 from analysis.runs.columns.series import SeriesKey
-from analysis.runs.earlier.reuse import finished_alone
 from analysis.runs.gpu_catalog import gpu_of
-from analysis.runs.queue.forecast import seconds_of, typical_seconds
-from engine.spec import CPU_DEFAULT_LIMIT_BYTES, RunSpec
-
-LOOKED_AT = 20
-"""Newest runs of a model on a card with its precision and optimizer that are read."""
+from analysis.runs.queue.forecast import runs_like, seconds_of, typical_seconds
+from engine.spec import RunSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +35,7 @@ class Outlook:
 def outlook(spec: RunSpec, devices: Iterable[Device]) -> Outlook:
     """Read what the portal knows of this training on these devices: columns alone, no result and no engine."""
     offered = list(devices)
-    rows = [row for name in dict.fromkeys(device.name for device in offered) for row in _rows_like(spec, name)]
+    rows = [row for name in dict.fromkeys(device.name for device in offered) for row in runs_like(spec.to_dict(), name)]
     measured = next(
         (KnownSize(row.largest_batch_size, row.pk, True) for row in rows if row.largest_batch_size and row.certified),
         None,
@@ -48,7 +44,7 @@ def outlook(spec: RunSpec, devices: Iterable[Device]) -> Outlook:
     size = measured or _estimated(spec, offered)
     if took is not None:
         return Outlook(size, took, True)
-    of_model = typical_seconds(_series(spec.to_dict(), "").model_of_runs)
+    of_model = typical_seconds(SeriesKey.of_run(spec.to_dict(), "").model_of_runs)
     if spec.ranks > 1:  # each size takes starts of all ranks: runs on one device say nothing of it
         return Outlook(size, of_model, False)
     return Outlook(size, of_model or typical_seconds(), False)
@@ -58,18 +54,6 @@ def waiting_for(devices: Sequence[Device]) -> int:
     kinds = {device.kind for device in devices}
     wanted = Q(requested_device__in=devices) | Q(requested_device=None, requested_kind__in=kinds)
     return Run.objects.on_devices().queued().filter(wanted, cancel_requested=False).count()
-
-
-def _rows_like(spec: RunSpec, device_name: str) -> list[Run]:
-    wanted = _series(spec.to_dict(), device_name)
-    finished = finished_alone(spec, device_name).filter(model=wanted.model_of_runs)
-    read = finished.only("spec", "largest_batch_size", "certified", "started_at", "finished_at")[:LOOKED_AT]
-    return [run for run in read if _series(run.spec, device_name) == wanted]
-
-
-def _series(spec: dict[str, object], device_name: str) -> SeriesKey:
-    limit = spec.get("memory_limit_bytes") or (CPU_DEFAULT_LIMIT_BYTES if spec.get("device") == "cpu" else None)
-    return SeriesKey.of_run({**spec, "memory_limit_bytes": limit}, device_name)
 
 
 def _estimated(spec: RunSpec, devices: Iterable[Device]) -> KnownSize | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from heapq import merge
 from itertools import groupby
 from typing import Any
 
@@ -39,22 +40,26 @@ class EarlierResult:
 
 def earlier_result(spec: RunSpec, devices: Iterable[Device]) -> EarlierResult | None:
     """Find the newest result of these devices, or of others of their classes."""
-    found = [result for same in classes_of(devices) if (result := _result_of_class(spec, same))]
-    return max(found, key=lambda result: (result.run.finished_at, result.run.pk), default=None)
+    for run, environment in equal_runs(spec, devices, NOT_MEASURED, certified=True):
+        library = spec.workload.library
+        return EarlierResult(run, str(environment["torch"]), f"{library} {environment.get(library)}")
+    return None
+
+
+def equal_runs(
+    spec: RunSpec, devices: Iterable[Device], but_for: Collection[str], **conditions: Any
+) -> Iterator[tuple[Run, Mapping[str, Any]]]:
+    """Yield the runs of this spec, but for some settings, on devices of these classes, newest first."""
+    wanted = part_without(spec, but_for)
+    by_class = [runs_with_todays_software(spec, same, **conditions) for same in classes_of(devices)]
+    for run, stored, environment in merge(*by_class, key=lambda each: (each[0].finished_at, each[0].pk), reverse=True):
+        if part_without(stored, but_for) == wanted:
+            yield run, environment
 
 
 def classes_of(devices: Iterable[Device]) -> list[list[Device]]:
     ordered = sorted(devices, key=lambda device: (device.name, device.capacity_bytes))
     return [list(group) for _, group in groupby(ordered, key=lambda device: (device.name, device.capacity_bytes))]
-
-
-def _result_of_class(spec: RunSpec, same: Sequence[Device]) -> EarlierResult | None:
-    wanted = part_without(spec, NOT_MEASURED)
-    for run, stored, environment in runs_with_todays_software(spec, same, certified=True):
-        if part_without(stored, NOT_MEASURED) == wanted:
-            library = spec.workload.library
-            return EarlierResult(run, str(environment["torch"]), f"{library} {environment.get(library)}")
-    return None
 
 
 def runs_with_todays_software(
@@ -77,18 +82,13 @@ def runs_with_todays_software(
 def measured_alone(spec: RunSpec, device: Device) -> QuerySet[Any]:
     """Return unshared runs of this setting and class, newest first, by index `run_trend`, with their environment."""
     around = SAME_CAPACITY * device.capacity_bytes
-    attempt = Attempt.objects.filter(run=OuterRef("pk"), number=OuterRef("attempt"))
     capacity = (int(device.capacity_bytes - around), int(device.capacity_bytes + around))
-    runs = finished_alone(spec, device.name).filter(model=spec.model, capacity_bytes__range=capacity)
+    same = {"model": spec.model, "precision": spec.precision, "optimizer": spec.optimizer, "is_shared": False}
+    finished = Run.objects.measuring().trusted().filter(state=State.FINISHED, **same).order_by("-finished_at", "-id")
+    runs = finished.filter(device_name=device.name[:200], capacity_bytes__range=capacity)
+    attempt = Attempt.objects.filter(run=OuterRef("pk"), number=OuterRef("attempt"))
     newest = runs.with_places().defer("result", "memory_curve")
     return newest.annotate(attempt_environment=Subquery(attempt.values("environment")[:1]))
-
-
-def finished_alone(spec: RunSpec, device_name: str) -> RunQuerySet:
-    """Return the trusted measurements with these main settings that had such a card to themselves, newest first."""
-    same = {"device_name": device_name[:200], "precision": spec.precision, "optimizer": spec.optimizer}
-    runs = Run.objects.measuring().trusted().filter(state=State.FINISHED, is_shared=False, **same)
-    return runs.order_by("-finished_at", "-id")
 
 
 def stack_of(environment: Mapping[str, Any]) -> Stack:

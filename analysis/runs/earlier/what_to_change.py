@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -123,7 +123,13 @@ class Measured:
 
 
 def measured_variants(run: Run, found: WhatToChange, user: User | None) -> Mapping[str, Measured]:
-    return _measured_of(run, user, dict(_specs_of(run, found)))
+    if (requested := stored_spec(run)) is None:
+        return {}
+    specs: dict[str, RunSpec] = {}
+    for variant in found.variants:
+        with suppress(SpecError):  # a later version no longer allows it
+            specs[variant.label] = spec_of(requested, variant)
+    return _measured_of(run, user, specs)
 
 
 def measured_sizes(run: Run, user: User | None) -> Mapping[int, Measured]:
@@ -137,35 +143,19 @@ def measured_sizes(run: Run, user: User | None) -> Mapping[int, Measured]:
         return {}
 
 
-def _specs_of(run: Run, found: WhatToChange) -> Iterator[tuple[str, RunSpec]]:
-    if (requested := stored_spec(run)) is None:
-        return
-    for variant in found.variants:
-        with suppress(SpecError):  # a later version no longer allows it
-            yield variant.label, spec_of(requested, variant)
-
-
 def _measured_of(run: Run, user: User | None, specs: Mapping[_Of, RunSpec]) -> dict[_Of, Measured]:
     """Find each training's measurement with today's software, on the kind of the estimate's card that measured most."""
     devices = devices_for(run, Device.objects.enabled().allowing(user))
-    return max((dict(_measured_on(specs, same)) for same in classes_of(devices)), key=len, default={})
+    return max((_measured_on(specs, same) for same in classes_of(devices)), key=len, default={})
 
 
-def _measured_on(specs: Mapping[_Of, RunSpec], same: list[Device]) -> Iterator[tuple[_Of, Measured]]:
-    newest: dict[tuple[str, str], dict[RunSpec, Run]] = {}  # read once for each precision and optimizer
-    for name, spec in specs.items():
-        key = spec.precision, spec.optimizer
-        if key not in newest:
-            newest[key] = _newest_by_settings(spec, same)
-        if (run := newest[key].get(part_without(spec, _NOT_OF_SETTINGS))) is not None:
-            yield name, _measured(run)
-
-
-def _newest_by_settings(spec: RunSpec, same: list[Device]) -> dict[RunSpec, Run]:
-    found: dict[RunSpec, Run] = {}
-    for run, stored, _ in runs_with_todays_software(spec, same, certified=True, largest_batch_size__gt=0):
-        found.setdefault(part_without(stored, _NOT_OF_SETTINGS), run)
-    return found
+def _measured_on(specs: Mapping[_Of, RunSpec], same: list[Device]) -> dict[_Of, Measured]:
+    newest: dict[RunSpec, Run] = {}
+    for spec in {(spec.precision, spec.optimizer): spec for spec in specs.values()}.values():
+        for run, stored, _ in runs_with_todays_software(spec, same, certified=True, largest_batch_size__gt=0):
+            newest.setdefault(part_without(stored, _NOT_OF_SETTINGS), run)
+    wanted = {name: part_without(spec, _NOT_OF_SETTINGS) for name, spec in specs.items()}
+    return {name: _measured(newest[key]) for name, key in wanted.items() if key in newest}
 
 
 def _measured(run: Run) -> Measured:

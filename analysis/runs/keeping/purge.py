@@ -1,26 +1,51 @@
-"""What retention does to runs, a bounded number at once: delete old runs, purge deleted ones, trim logs.
+"""Runs are deleted, which hides them from every list, and restored by people; and what retention does to runs.
 
-All three skip baselines. Devices that only purged runs named go, too. Each call is one short transaction, so that
-others can write between two. Runs are locked before their rows are removed; a run restored or pinned at that moment is
-skipped.
+It deletes old runs, purges deleted ones and trims logs, a bounded number at once; all three skip baselines. Devices
+that only purged runs named go, too. Each call is one short transaction, so that others can write between two. Runs are
+locked before their rows are removed; a run restored or pinned at that moment is skipped.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
+from analysis.audit.record import record_many
 from analysis.models import TERMINAL_STATES, Attempt, Device, Host, MatrixCell, Run, RunLog
 from analysis.models.querysets import RunQuerySet
+from analysis.runs.bulk import BulkResult, changeable_ids, ids_of, run_targets
 from analysis.runs.columns.matrix_store import cells_renew
 
 LINES_KEPT_EACH_END = 20
 _IDS_AT_ONCE = 500
+
+
+def runs_delete(*, run_ids: Collection[int], by: User) -> BulkResult:
+    """Hide these runs from every list; they can be restored. Runs that are not over have to be cancelled first."""
+    mine = changeable_ids(run_ids, by)
+    with transaction.atomic():
+        over = ids_of(Run.objects.filter(pk__in=mine, state__in=TERMINAL_STATES, is_baseline=False))
+        done = Run.objects.filter(pk__in=over).update(deleted_at=Now())
+        record_many("run.delete", run_targets(over))
+    cells_renew(run_ids=mine)
+    return BulkResult(done, len(run_ids) - len(mine), len(mine) - done, "not over yet or a baseline")
+
+
+def runs_restore(*, run_ids: Collection[int], by: User) -> BulkResult:
+    mine = Run.all_runs.changeable_by(by).filter(pk__in=run_ids)
+    count = mine.count()
+    with transaction.atomic():
+        gone = ids_of(mine.filter(deleted_at__isnull=False).select_for_update(of=("self",)))
+        done = Run.all_runs.filter(pk__in=gone).update(deleted_at=None, restored_at=Now())
+        record_many("run.restore", run_targets(gone))
+    cells_renew(run_ids=run_ids)
+    return BulkResult(done, len(run_ids) - count, count - done, "not deleted")
 
 
 def runs_old(before: datetime) -> RunQuerySet:

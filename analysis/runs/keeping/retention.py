@@ -54,16 +54,11 @@ class _Clock:
         return self._until is None or time.monotonic() < self._until
 
 
-def retain(*, seconds: float | None = None, beat: Callable[[], None] = lambda: None) -> list[Applied]:
-    clock = _Clock(seconds, beat)
-    applied = [_apply(rule, clock) for rule in RetentionRule.objects.all()]
-    _tidy(clock)
-    return applied
-
-
-def retain_if_due(*, seconds: float, beat: Callable[[], None] = lambda: None) -> list[Applied]:
-    """Apply each rule once a day, by the first worker to claim it; failed or unfinished ones go on at the next call."""
-    due = Q(applied_at=None) | Q(applied_at__lt=Now() - EVERY)
+def retain(
+    *, seconds: float | None = None, beat: Callable[[], None] = lambda: None, only_due: bool = False
+) -> list[Applied]:
+    """Apply the rules; `only_due`: once a day, by the first worker to claim each. One that fails is due at once."""
+    due = Q(applied_at=None) | Q(applied_at__lt=Now() - EVERY) if only_due else Q()
     clock, applied, failed = _Clock(seconds, beat), [], []
     for rule in RetentionRule.objects.filter(due):
         if RetentionRule.objects.filter(due, pk=rule.pk).update(applied_at=Now()):

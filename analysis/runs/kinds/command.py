@@ -10,7 +10,6 @@ from analysis.runs.columns.matrix_cells import Cell, cells_of_ranks
 from analysis.runs.columns.result_columns import measured_columns
 from analysis.runs.commands import devices_of, spec_to_start
 from analysis.runs.kinds.rules import Place, Rules
-from analysis.runs.origins import origin_rules
 from engine.errors import SpecError
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES, DEFAULTS
 from engine.tune.spec import FunctionSpec, TuneSpec
@@ -24,7 +23,9 @@ class Command(Rules):
     copied = ("current_batch_size",)
 
     def not_again(self, run: Run) -> str:
-        return origin_rules(run).not_started_here.format(host=run.reported_from)
+        """Return why a reported one is not: its sender chose its settings, which no registration offers."""
+        is_said = f"it was reported from {run.reported_from}: what ran elsewhere is not started here"
+        return is_said if run.is_reported else ""
 
     def requested(self, run: Run) -> TuneSpec:
         if reason := self.not_again(run):

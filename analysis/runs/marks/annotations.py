@@ -1,4 +1,4 @@
-"""What people write on stored runs: name, note and tags, and the mark of a baseline."""
+"""What people write on stored runs: name, note, tags, baseline, notes on steps of a trend; and views of the history."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from analysis.audit.record import record, record_many
-from analysis.models import Run, State, Tag
-from analysis.models.annotations import NAME_LENGTH, TAG_LENGTH
+from analysis.models import Run, SavedView, State, Tag, TrendAcknowledgement
+from analysis.models.annotations import NAME_LENGTH, QUERY_LENGTH, STEP_NOTE_LENGTH, TAG_LENGTH
 from analysis.models.text import plain_line, plain_text, storable_text
+from analysis.permissions import may_manage
 from analysis.runs.bulk import BulkResult, changeable_ids, ids_of, run_targets
 from analysis.runs.columns.run_text import run_text_keep
 
 NOTE_LENGTH = 10_000
 TAGS_PER_RUN = 20
+VIEWS_PER_PERSON = 100
 
 
 def run_annotate(*, run_id: int, by: User, name: str, note: str, tags: Collection[str]) -> BulkResult:
@@ -77,6 +79,46 @@ def runs_set_baseline(*, run_ids: Collection[int], by: User, is_baseline: bool) 
         record_many("run.baseline", run_targets(changed), **details)
     reason = "not a finished measurement on an unshared card, or reported from where nobody trusts yet"
     return BulkResult(done, len(run_ids) - count, count - done, reason)
+
+
+def step_acknowledge(*, run: Run, metric: str, note: str, acknowledged_by: User) -> bool:
+    """Store a note on the step at this run; False: another person's stands. Raises ValidationError if unprintable."""
+    plain_text(note)
+    with transaction.atomic():
+        list(Run.all_runs.select_for_update().filter(pk=run.pk).values_list("pk"))  # one writer at a time
+        earlier = TrendAcknowledgement.objects.select_related("acknowledged_by").filter(run=run, metric=metric).first()
+        if earlier is not None and earlier.acknowledged_by_id != acknowledged_by.pk and not may_manage(acknowledged_by):
+            return False
+        columns = {"note": note.strip()[:STEP_NOTE_LENGTH], "acknowledged_by": acknowledged_by}
+        TrendAcknowledgement.objects.update_or_create(run=run, metric=metric, defaults=columns)
+        record(
+            "run.acknowledge",
+            target=run,
+            before={"note": earlier.note, "acknowledged_by": str(earlier.acknowledged_by or "")} if earlier else None,
+            after={"metric": metric, "note": columns["note"]},
+        )
+    return True
+
+
+def saved_view_set(*, owner: User, name: str, query: str, is_shared: bool) -> SavedView | None:
+    """Save a view over one of its name; None: too long, nameless, too many. Raises ValidationError if unprintable."""
+    plain_line(name.strip())
+    name = storable_text(name.strip(), NAME_LENGTH)
+    own_views = SavedView.objects.filter(owner=owner)
+    if not name or len(query) > QUERY_LENGTH or own_views.exclude(name=name).count() >= VIEWS_PER_PERSON:
+        return None
+    view, _ = SavedView.objects.update_or_create(
+        owner=owner, name=name, defaults={"query": query, "is_shared": is_shared}
+    )
+    return view
+
+
+def saved_view_delete(*, view_id: int, by: User) -> bool:
+    """Delete a view, as its owner or a GPU manager. False: there is no such view, or it is another person's."""
+    views = SavedView.objects.filter(pk=view_id)
+    if not may_manage(by):
+        views = views.filter(owner=by)
+    return bool(views.delete()[0])
 
 
 def _tag(name: str) -> Tag:

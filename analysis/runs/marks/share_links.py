@@ -17,8 +17,8 @@ from django.utils import timezone
 
 from analysis.audit.record import record
 from analysis.models import RetentionRule, Run, ShareLink, State
+from analysis.models.annotations import ShareLinkQuerySet
 from analysis.models.retention import FIRST_DAYS
-from analysis.models.share_link import ShareLinkQuerySet
 from analysis.runs.kinds import rules_of
 from engine.errors import SpecError
 

@@ -12,7 +12,6 @@ from analysis.audit.record import record
 from analysis.models import Run, State
 from analysis.runs.bulk import BulkResult
 from analysis.runs.kinds import rules_of
-from analysis.runs.origins import origin_rules
 from analysis.runs.queue.create import run_create
 from analysis.runs.queue.placement import Placement, placement_of
 from engine.errors import SpecError
@@ -47,8 +46,8 @@ def run_again(
     if is_timing_only:
         if not run.is_search or run.state != State.FINISHED:
             raise SpecError("run", "only a finished measurement can be timed again")
-        if reason := origin_rules(run).not_timed_again:
-            raise SpecError("run", reason)
+        if run.is_reported:
+            raise SpecError("run", "it ran on a machine that no worker of this portal serves")
         if not rules_of(run).takes_probes:
             raise SpecError("run", "a command compares its speeds in starts of its own: run it again as a whole")
     spec = rules_of(run).requested(run)

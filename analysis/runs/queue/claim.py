@@ -23,7 +23,7 @@ from analysis.runs.kinds import rules_of
 from analysis.runs.queue.create import worker_wake
 from analysis.runs.queue.queue_now import index_of, queue_now
 from analysis.runs.queue.reservation import Seat, starts
-from analysis.runs.queue.scheduling import FairShareEntry, by_turn, fair_share_order, group_of, in_order
+from analysis.runs.queue.scheduling import by_turn, group_of, in_order, turn
 
 _ROW: dict[str, Any] = {"of": ("self",), "no_key": True}
 """A claim locks the rows of its devices: of two that want one, the second sees what the first did."""
@@ -35,14 +35,6 @@ class DeviceSet:
 
     run_id: int
     devices: tuple[Device, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What starts on the looking device, and the first devices of sets that start elsewhere."""
-
-    here: DeviceSet | None
-    elsewhere: tuple[Device, ...]
 
 
 def run_claim(*, device: Device, owner: str, run_id: int | None = None) -> Run | None:
@@ -93,7 +85,7 @@ def estimate_claim(*, owner: str) -> Run | None:
     """Claim the next estimate. It needs no device, so any worker of the default queue may take it."""
     with transaction.atomic():
         waiting = Run.objects.waiting_estimates()
-        run = _first_locked(waiting, _standings(_groups(waiting), Run.objects.estimating()))
+        run = _first_locked(waiting, _groups(waiting), Run.objects.estimating())
         if run is None or not _start(run, [], owner[:250]):
             return None
     return Run.objects.with_places().get(pk=run.pk)
@@ -102,19 +94,20 @@ def estimate_claim(*, owner: str) -> Run | None:
 def _next(waiting: RunQuerySet, peers: RunQuerySet, device: Device) -> Run | DeviceSet | None:
     groups = _groups(waiting)
     if all(device_count == 1 for device_count, *_ in groups):
-        return _first_locked(waiting, _standings(groups, peers))
-    plan = plan_for(device)
-    for other in plan.elsewhere:
+        return _first_locked(waiting, groups, peers)
+    here, elsewhere = plan_for(device)
+    for other in elsewhere:
         worker_wake(device=other)
-    if plan.here is None or len(plan.here.devices) > 1:
-        return plan.here
-    run = _locked(waiting.filter(pk=plan.here.run_id))
+    if here is None or len(here.devices) > 1:
+        return here
+    run = _locked(waiting.filter(pk=here.run_id))
     if run is None:  # another device took it meanwhile, and others may wait
         worker_wake(device=device)
     return run
 
 
-def plan_for(device: Device) -> Plan:
+def plan_for(device: Device) -> tuple[DeviceSet | None, list[Device]]:
+    """Return what starts on the looking device, and the first devices of sets that start elsewhere."""
     queue, elsewhere = queue_now(), list[Device]()
     devices = {pk: each for pk, each in queue.devices.items() if each.is_up or pk == device.pk}
     seats = [Seat(pk, group_of(each), queue.free_after(each)) for pk, each in devices.items()]
@@ -122,12 +115,12 @@ def plan_for(device: Device) -> Plan:
     for start in starts(order, seats, prefers=device.pk):
         chosen = sorted((devices[each] for each in start.device_ids), key=lock_order)
         if chosen[0].pk == device.pk:
-            return Plan(DeviceSet(start.run.run_id, tuple(chosen)), tuple(elsewhere))
+            return DeviceSet(start.run.run_id, tuple(chosen)), elsewhere
         if len(chosen) > 1:
             elsewhere.append(chosen[0])
         if device.pk in start.device_ids:
             break
-    return Plan(None, tuple(elsewhere))
+    return None, elsewhere
 
 
 def lock_order(device: Device) -> str:
@@ -135,10 +128,10 @@ def lock_order(device: Device) -> str:
     return device.uuid or f"{device.host}-{device.device}"
 
 
-def _first_locked(waiting: RunQuerySet, standings: list[FairShareEntry]) -> Run | None:
+def _first_locked(waiting: RunQuerySet, groups: Sequence[tuple[Any, ...]], peers: RunQuerySet) -> Run | None:
     """Lock the next row. A row that another claim holds is skipped."""
-    for turn in fair_share_order(standings):
-        run = _locked(waiting.filter(requested_by=turn.person, priority=turn.priority))
+    for person, priority in _in_turn(groups, peers):
+        run = _locked(waiting.filter(requested_by=person, priority=priority))
         if run is not None:
             return run
     return None
@@ -154,19 +147,20 @@ def _groups(waiting: RunQuerySet) -> list[tuple[Any, ...]]:
     return list(columns.annotate(Min("created_at")))
 
 
-def _standings(groups: Sequence[tuple[Any, ...]], peers: RunQuerySet) -> list[FairShareEntry]:
-    """Return each person and priority with a startable run, and how many devices their runs among `peers` hold."""
+def _in_turn(groups: Sequence[tuple[Any, ...]], peers: RunQuerySet) -> list[tuple[int | None, int]]:
+    """Sort the persons and priorities with a startable run; the devices that their runs among `peers` hold count."""
     if len(groups) < 2:
-        return [FairShareEntry(*group) for _, *group in groups]
+        return [(person, priority) for _, person, priority, _ in groups]
     # counted here: grouped by the database, SQLite walks the whole history for it
     running = Counter[int | None]()
     for person, device_count in peers.running().order_by().values_list("requested_by", "device_count"):
         running[person] += device_count
     last_started = peers.last_started({person for _, person, *_ in groups})
-    return [
-        FairShareEntry(person, priority, oldest, running[person], last_started.get(person))
+    turns = {
+        turn(person, priority, oldest, running[person], last_started.get(person)): (person, priority)
         for _, person, priority, oldest in groups
-    ]
+    }
+    return [turns[each] for each in sorted(turns)]
 
 
 def _start(run: Run, devices: Sequence[Device], owner: str) -> bool:

@@ -16,10 +16,9 @@ from analysis.runs.columns.matrix_store import cells_store
 from analysis.runs.columns.result_columns import printed_columns
 from analysis.runs.columns.run_text import run_text_keep
 from analysis.runs.kinds import rules_of
-from analysis.runs.origins import origin_rules
 from analysis.runs.queue.create import wake_for
 from analysis.runs.queue.outbox import note_ends
-from analysis.runs.queue.retry_policy import Cause, describe_attempts
+from analysis.runs.queue.retry_policy import Cause, decide_retry, describe_attempts
 from engine.documents.measured import without_secrets
 from engine.kinds import KINDS, Document
 
@@ -66,7 +65,8 @@ def run_fail(*, run_id: int, token: str, code: str, message: str, exit_status: i
         if run is None:
             return False
         earlier = list(run.attempts.filter(number__lt=run.attempt, counted=True).values_list("cause", flat=True))
-        decision = origin_rules(run).decide(code, earlier, cancel_requested=run.cancel_requested)
+        how = {"cancel_requested": run.cancel_requested, "is_reported": run.is_reported}
+        decision = decide_retry(code, earlier, **how)
         attempt_columns = {"cause": code[:40], "message": message, "counted": decision.counted}
         if decision.state == State.QUEUED:
             _requeue(run, exit_status, attempt_columns)

@@ -3,102 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import replace
 from statistics import median
-from time import monotonic
 from typing import Any
 
 from django.conf import settings
+from django.core.cache import cache
 
-from analysis.models import Device, Run, State
+from analysis.models import CPU, Run, State
+from analysis.runs.columns.series import SeriesKey
 from analysis.runs.queue.queue_now import QueueNow, queue_now, within_budget
 from analysis.runs.queue.scheduling import (
     FORECAST_STARTS_MAX,
-    Expectation,
     PlayedDevice,
     assumed,
     forecast,
     group_of,
 )
+from analysis.runs.queue.scheduling import QueuePosition as QueuePosition
+from engine.spec import CPU_DEFAULT_LIMIT_BYTES
 
 _RUNS_READ = 20
 
 
-@dataclass(frozen=True, slots=True)
-class QueuePosition:
-    """The position of a waiting run: 1 starts next, None beyond FORECAST_STARTS_MAX. `start_at` None: unknown.
-
-    `held`: its device, held by another program; `after_run`: the run whose end starts this one, if it is next.
-    """
-
-    position: int | None
-    start_at: datetime | None = None
-    held: Device | None = None
-    after_run: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Forecast:
-    made_at_seconds: float
-    waiting: frozenset[int]
-    positions: Mapping[int, QueuePosition]
-
-    def serves(self, wanted: set[int]) -> bool:
-        """Whether the forecast is young enough, and made when all these runs waited."""
-        is_young = monotonic() - self.made_at_seconds < settings.QUEUE_FORECAST_KEPT_SECONDS
-        return is_young and (self.waiting == _TOO_MANY or wanted <= self.waiting)
-
-
-_TOO_MANY = frozenset({-1})
+_KEPT = "queue_positions"
+_TOO_MANY = -1
 """Stands for the runs of a queue that nobody is told a position in."""
-_kept: _Forecast | None = None
 
 
 def queue_positions(runs: Iterable[Run]) -> dict[int, QueuePosition]:
-    """Return the positions of the waiting runs; none for a run that no device may take, or with READ_MAX waiting."""
-    return positions_of({run.pk for run in runs if run.state == State.QUEUED and run.needs_device})
+    """Return the positions of the waiting runs; none for a run that no device may take, or with READ_MAX waiting.
 
-
-def positions_of(wanted: set[int]) -> dict[int, QueuePosition]:
-    """Return the positions of these waiting runs; a process keeps a forecast a moment, as it reads the whole queue."""
-    global _kept
+    A process keeps a forecast a moment, as it reads the whole queue; one serves that was made when all these waited.
+    """
+    wanted = {run.pk for run in runs if run.state == State.QUEUED and run.needs_device}
     if not wanted:
         return {}
-    if (forecast := _kept) is None or not forecast.serves(wanted):
-        forecast = _kept = _forecast_now()
-    return {run_id: forecast.positions[run_id] for run_id in wanted if run_id in forecast.positions}
+    found = cache.get(_KEPT)
+    if found is None or not (_TOO_MANY in found or wanted <= found.keys()):
+        found = _forecast_now()
+        cache.set(_KEPT, found, settings.QUEUE_FORECAST_KEPT_SECONDS)
+    return {run_id: at for run_id in wanted if (at := found.get(run_id)) is not None}
 
 
-def _forecast_now() -> _Forecast:
-    made_at_seconds, queue = monotonic(), queue_now()
+def _forecast_now() -> dict[int, QueuePosition | None]:
+    """Return what is said of each waiting run, None where no device may take it."""
+    queue = queue_now()
     if not queue.is_whole:
-        return _Forecast(made_at_seconds, _TOO_MANY, {})
+        return {_TOO_MANY: None}
     models = {run.model for run in (*queue.waiting, *queue.running.values())}
     typical = {model: typical_seconds(model) for model in models}
-    expected = forecast(
+    found = forecast(
         queue.waiting_runs(typical),
         [_played(device, queue, typical) for device in queue.devices.values()],
         now=queue.now,
         running=queue.held,
         last_started=queue.last_started,
     )
-    numbers = frozenset(run.pk for run in queue.waiting)
-    far_back = numbers if len(expected) == FORECAST_STARTS_MAX else ()
-    positions = dict.fromkeys(far_back, QueuePosition(None))
-    positions |= {run_id: _position(at, queue) for run_id, at in expected.items()}
-    return _Forecast(made_at_seconds, numbers, positions)
-
-
-def _position(at: Expectation, queue: QueueNow) -> QueuePosition:
-    assert at.device_id is not None
-    device, run = queue.devices[at.device_id], queue.running.get(at.device_id)
-    return QueuePosition(
-        at.position,
-        None if at.start_seconds is None else queue.now + timedelta(seconds=at.start_seconds),
-        held=device if device.is_held and run is None else None,
-        after_run=run.pk if run is not None and at.is_next_there else None,
-    )
+    others = QueuePosition(None) if len(found) == FORECAST_STARTS_MAX else None
+    return {run.pk: others for run in queue.waiting} | found
 
 
 def typical_seconds(model: str | None = None) -> float | None:
@@ -110,8 +73,28 @@ def typical_seconds(model: str | None = None) -> float | None:
 
 def seconds_of(runs: Iterable[Run]) -> float | None:
     """Return the median time that runs took; None without any."""
-    took = [(run.finished_at - run.started_at).total_seconds() for run in runs if run.started_at and run.finished_at]
+    took = durations_seconds(runs)
     return median(took) if took else None
+
+
+def durations_seconds(runs: Iterable[Run]) -> list[float]:
+    return [(run.finished_at - run.started_at).total_seconds() for run in runs if run.started_at and run.finished_at]
+
+
+def runs_like(spec: Mapping[str, Any], device_name: str) -> list[Run]:
+    """Return the newest measurements of a training's series that had such a card to themselves."""
+    series = series_on(spec, device_name)
+    same = {name: value for name, value in series.settings if name in ("precision", "optimizer")}
+    finished = Run.objects.measuring().trusted().filter(state=State.FINISHED, is_shared=False, **same)
+    alike = finished.filter(model=series.model_of_runs, device_name=device_name[:200]).order_by("-finished_at", "-id")
+    read = alike.only("spec", "attempt", "largest_batch_size", "certified", "started_at", "finished_at")[:_RUNS_READ]
+    return [run for run in read if series_on(run.spec, device_name) == series]
+
+
+def series_on(spec: Mapping[str, Any], device_name: str) -> SeriesKey:
+    """Return the series of a training where it is executed: a CPU always has a memory limit."""
+    limit = spec.get("memory_limit_bytes") or (CPU_DEFAULT_LIMIT_BYTES if spec.get("device") == CPU else None)
+    return SeriesKey.of_run({**spec, "memory_limit_bytes": limit}, device_name)
 
 
 def _played(device: Any, queue: QueueNow, typical: Mapping[str, float | None]) -> PlayedDevice:
@@ -119,8 +102,10 @@ def _played(device: Any, queue: QueueNow, typical: Mapping[str, float | None]) -
     left = _seconds_left(device, run, queue, typical)
     free_at = assumed(left)
     latest = max(free_at, queue.free_after(device) or 0.0)
-    person = run.requested_by_id if run else None
-    return PlayedDevice(device.pk, group_of(device), free_at, latest, left is not None, run is not None, person)
+    played = PlayedDevice(device.pk, group_of(device), free_at, latest, is_known=left is not None)
+    if run is not None:
+        return replace(played, run_id=run.pk, person=run.requested_by_id)
+    return replace(played, held=device) if device.is_held else played
 
 
 def _seconds_left(device: Any, run: Run | None, queue: QueueNow, typical: Mapping[str, float | None]) -> float | None:

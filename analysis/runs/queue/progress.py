@@ -36,25 +36,18 @@ def run_heartbeat(*, run_id: int, token: str, phase: str) -> bool:
     return bool(held.update(heartbeat_at=Now(), suspect_at=None, phase=phase[:20]))
 
 
-def environment_set(*, run_id: int, token: str, environment: Mapping[str, Any]) -> bool:
-    """Store the attempt's device and environment, which a later attempt compares, and its estimate."""
-    with transaction.atomic():
-        attempt = _held_attempt(run_id, token)
-        if attempt is not None:
-            Attempt.objects.filter(run_id=run_id, number=attempt).update(environment=storable_json(dict(environment)))
-    return attempt is not None
+def attempt_set(*, run_id: int, token: str, **facts: Mapping[str, Any]) -> bool:
+    """Store the attempt's `environment` or its `progress`.
 
-
-def progress_set(*, run_id: int, token: str, progress: Mapping[str, Any]) -> bool:
-    """Store what the engine does now. For the live page alone: nothing else reads it, and nothing depends on it.
-
-    It is what `engine.time_left` keeps of the events, with the time left (`left`: seconds, and the second of the run at
-    which they held), and `ends_at`, that as a moment of the worker's clock.
+    The environment, with device and estimate, is what a later attempt compares. The progress is for the live page
+    alone: what `engine.time_left` keeps of the events, with the time left (`left`:
+    seconds, and the second of the run at which they held), and `ends_at`, that as a moment of the worker's clock.
     """
     with transaction.atomic():
         attempt = _held_attempt(run_id, token)
         if attempt is not None:
-            Attempt.objects.filter(run_id=run_id, number=attempt).update(progress=storable_json(dict(progress)))
+            columns = {name: storable_json(dict(value)) for name, value in facts.items()}
+            Attempt.objects.filter(run_id=run_id, number=attempt).update(**columns)
     return attempt is not None
 
 

@@ -11,13 +11,11 @@ from typing import Any
 from django.utils import timezone
 
 from analysis.models import Attempt, Measurement, Run, State
-from analysis.runs.columns.series import SeriesKey
-from analysis.runs.queue.stored_progress import expected_size, read_progress
+from analysis.runs.queue.forecast import durations_seconds, runs_like
 from engine import time_left
 from engine.time_left.measurement import SoFar
 
 RUNS_NEEDED = 3
-LOOKED_AT = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,8 @@ def remaining_time(run: Run, attempt: Attempt | None) -> RemainingTime | None:
         return RemainingTime(datetime.fromtimestamp(said, UTC), is_most=most is not None)
     if most is not None:
         return RemainingTime(run.started_at + timedelta(seconds=most), is_most=True)
-    took = _seconds_of_runs_like(run, run.device.name) if run.is_search and run.device is not None else []
+    alike = runs_like(run.spec, run.device.name) if run.is_search and run.device is not None else []
+    took = durations_seconds(each for each in alike if each.attempt == 1)  # a resumed run takes less
     if len(took) < RUNS_NEEDED:
         return None
     ends_at = run.started_at + timedelta(seconds=median(took))
@@ -68,31 +67,9 @@ def seconds_left_of(run: Run) -> float | None:
 def so_far(run: Run, attempt: Attempt | None, probes: Sequence[Measurement]) -> SoFar:
     """Return what is known of a running measurement, as the engine's plan takes it."""
     known = time_left.so_far(run.spec, progress_of(attempt), [row.probe for row in probes])
-    estimate = (attempt.environment or {}).get("estimate") if attempt else None
-    return replace(known, phase=run.phase, expected=expected_size(estimate))
+    estimate = ((attempt.environment if attempt else None) or {}).get("estimate") or {}
+    return replace(known, phase=run.phase, expected=estimate.get("largest_batch_size"))
 
 
 def progress_of(attempt: Attempt | None) -> dict[str, Any]:
-    return read_progress(attempt.progress) if attempt else {}
-
-
-def _seconds_of_runs_like(run: Run, device_name: str) -> list[float]:
-    """Return the durations of the newest runs of the same series. Resumed runs are left out: their times differ."""
-    finished = (
-        Run.objects.measuring()
-        .trusted()
-        .filter(
-            state=State.FINISHED,
-            model=run.model,
-            device_name=device_name,
-            precision=run.precision,
-            optimizer=run.optimizer,
-        )
-    )
-    rows = finished.filter(attempt=1, started_at__isnull=False, finished_at__isnull=False).order_by("-finished_at")
-    series = SeriesKey.of_run(run.spec, device_name)
-    return [
-        (ended - started).total_seconds()
-        for spec, started, ended in rows.values_list("spec", "started_at", "finished_at")[:LOOKED_AT]
-        if started and ended and SeriesKey.of_run(spec, device_name) == series
-    ]
+    return (attempt.progress if attempt else None) or {}

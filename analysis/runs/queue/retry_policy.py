@@ -71,11 +71,15 @@ def describe_attempts(causes: Sequence[str]) -> str:
     return f"Given up after {len(causes)} attempts: {story}."
 
 
-def decide_retry(cause: str, earlier_counted: Sequence[str], *, cancel_requested: bool = False) -> RetryDecision:
+def decide_retry(
+    cause: str, earlier_counted: Sequence[str], *, cancel_requested: bool = False, is_reported: bool = False
+) -> RetryDecision:
     """Return what follows this cause; `earlier_counted` are the causes of the counted attempts before this one."""
     is_counted = cause != Cause.WORKER_STOPPED
     if cancel_requested:
         return RetryDecision(State.CANCELLED, is_counted)
+    if is_reported:
+        return RetryDecision(State.INTERRUPTED if cause in (*_OF_THE_HOST, Cause.STOPPED) else State.FAILED)
     has_room = len(earlier_counted) + is_counted < MAX_COUNTED_ATTEMPTS
     if cause == Cause.WORKER_STOPPED or (cause in _OF_THE_HOST and has_room):
         return RetryDecision(State.QUEUED, is_counted)
@@ -83,10 +87,3 @@ def decide_retry(cause: str, earlier_counted: Sequence[str], *, cancel_requested
         return RetryDecision(State.INTERRUPTED, gives_up=True)
     was_given_again = any(other in _ONCE_MORE for other in earlier_counted)
     return RetryDecision(State.QUEUED if cause in _ONCE_MORE and has_room and not was_given_again else State.FAILED)
-
-
-def decide_end_elsewhere(cause: str, _: Sequence[str], *, cancel_requested: bool = False) -> RetryDecision:
-    """Return what follows this cause for a reported run: no worker of this portal could make another attempt."""
-    if cancel_requested:
-        return RetryDecision(State.CANCELLED, cause != Cause.WORKER_STOPPED)
-    return RetryDecision(State.INTERRUPTED if cause in (*_OF_THE_HOST, Cause.STOPPED) else State.FAILED)

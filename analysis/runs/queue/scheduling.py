@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
 
@@ -24,49 +24,41 @@ _ASSUMED_SECONDS = 300.0  # assumed for a model without a finished run: it order
 
 
 @dataclass(frozen=True, slots=True)
-class FairShareEntry:
-    """One person's claim to the next device, for their runs of one priority. `running`: devices that they hold."""
+class QueuePosition:
+    """The position of a waiting run: 1 starts next, None beyond FORECAST_STARTS_MAX. `start_at` None: unknown.
 
-    person: int | None
-    priority: int
-    oldest_created_at: datetime
-    running: int = 0
-    last_started_at: datetime | None = None
+    `held`: its device, held by another program; `after_run`: the run whose end starts this one, if it is next.
+    """
+
+    position: int | None
+    start_at: datetime | None = None
+    held: Device | None = None
+    after_run: int | None = None
 
 
 @dataclass(slots=True)
 class PlayedDevice:
-    """A device in the forecast: when it should be free, and when at the latest; `is_known` without assumptions."""
+    """A device in the forecast: when it should be free, and when at the latest; `is_known` without assumptions.
+
+    `run_id` and `person`: what runs there now, and whose; `held`: the device itself, where another program holds it.
+    """
 
     device_id: int
     group: Hashable
     free_at: float = 0.0
     free_at_latest: float = 0.0
     is_known: bool = True
-    is_running: bool = False
+    run_id: int | None = None
     person: int | None = None
+    held: Device | None = None
 
     def free_after(self, at: float) -> float:
         return 0.0 if self.free_at <= at else self.free_at_latest - at
 
     def begin(self, run: WaitingRun, at: float, *, is_known: bool) -> None:
         takes = assumed(run.typical_seconds)
-        self.person, self.is_running, self.free_at = run.person, True, at + takes
-        self.free_at_latest = at + max(takes, run.most_seconds)
+        self.run_id, self.free_at, self.free_at_latest = None, at + takes, at + max(takes, run.most_seconds)
         self.is_known = is_known and run.typical_seconds is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Expectation:
-    """The position of a waiting run: 1 starts next; `start_seconds` is from now; None when unknown.
-
-    `device_id` should take it; `is_next_there`: no other run starts there before.
-    """
-
-    position: int
-    start_seconds: float | None
-    device_id: int | None = field(default=None, compare=False)
-    is_next_there: bool = field(default=False, compare=False)
 
 
 def is_wanted(run: Run, device: Device) -> bool:
@@ -98,10 +90,6 @@ def group_of(device: Device) -> Hashable:
     return device.host_id, device.name
 
 
-def fair_share_order(entries: Iterable[FairShareEntry]) -> list[FairShareEntry]:
-    return sorted(entries, key=_turn)
-
-
 def by_turn(waiting: Iterable[WaitingRun]) -> dict[tuple[int | None, int], list[WaitingRun]]:
     """Group runs by person and priority, the oldest first: the runs of a group start one after another."""
     groups: dict[tuple[int | None, int], list[WaitingRun]] = defaultdict(list)
@@ -117,23 +105,19 @@ def in_order(
 ) -> Iterator[WaitingRun]:
     """Return runs in the order in which they start; `running`: the devices that each person's runs hold."""
     turns = {
-        key: _turn(FairShareEntry(*key, runs[0].created_at, running.get(key[0], 0), last_started.get(key[0])))
-        for key, runs in groups.items()
+        turn(person, priority, runs[0].created_at, running.get(person, 0), last_started.get(person)): runs
+        for (person, priority), runs in groups.items()
         if runs
     }
-    return chain.from_iterable(groups[key] for key in sorted(turns, key=lambda key: turns[key]))
+    return chain.from_iterable(turns[each] for each in sorted(turns))
 
 
-def _turn(standing: FairShareEntry) -> tuple[int, int, bool, float, datetime, int]:
-    last = standing.last_started_at
-    return (
-        -standing.priority,
-        standing.running,
-        last is not None,
-        last.timestamp() if last else 0.0,
-        standing.oldest_created_at,
-        standing.person or 0,
-    )
+def turn(
+    person: int | None, priority: int, oldest: datetime, running: int = 0, last_started: datetime | None = None
+) -> tuple[int, int, bool, float, datetime, int]:
+    """Return what sorts the runs of one person and priority; the first may start the next run."""
+    started = last_started.timestamp() if last_started else 0.0
+    return -priority, running, last_started is not None, started, oldest, person or 0
 
 
 def forecast(
@@ -143,20 +127,18 @@ def forecast(
     now: datetime,
     running: Mapping[int | None, int],
     last_started: Mapping[int | None, datetime],
-) -> dict[int, Expectation]:
+) -> dict[int, QueuePosition]:
     """Play the queue forward, up to FORECAST_STARTS_MAX starts. Runs that no device may take are left out."""
-    groups, held, last = by_turn(waiting), Counter(running), dict(last_started)
+    groups, holding, last = by_turn(waiting), Counter(running), dict(last_started)
     wanted = frozenset[int]().union(*(run.usable for run in waiting))
     played = {each.device_id: each for each in devices if each.device_id in wanted}
-    expected: dict[int, Expectation] = {}
-    begun, at = set[int](), 0.0
-    while any(groups.values()) and len(expected) < FORECAST_STARTS_MAX:
-        for each in played.values():
-            if each.is_running and each.free_at <= at:
-                each.is_running = False
-                held[each.person] -= 1
+    ends = [(each.free_at, each.person) for each in played.values() if each.run_id is not None]
+    found, at = dict[int, QueuePosition](), 0.0
+    while any(groups.values()) and len(found) < FORECAST_STARTS_MAX:
+        holding.subtract(person for end, person in ends if end <= at)
+        ends = [each for each in ends if each[0] > at]
         seats = [Seat(number, each.group, each.free_after(at)) for number, each in played.items()]
-        start = next(starts(in_order(groups, held, last), seats), None)
+        start = next(starts(in_order(groups, holding, last), seats), None)
         if start is None:
             later = [each.free_at for each in played.values() if each.free_at > at]
             if not later:
@@ -165,14 +147,16 @@ def forecast(
             continue
         run, taken = start.run, [played[number] for number in start.device_ids]
         groups[run.person, run.priority].remove(run)
-        held[run.person] += run.device_count
-        last[run.person] = now + timedelta(seconds=at)
-        is_known, latest = all(each.is_known for each in taken), max(taken, key=lambda each: each.free_at).device_id
-        expected[run.run_id] = Expectation(len(expected) + 1, at if is_known else None, latest, latest not in begun)
-        begun.add(latest)
+        holding[run.person] += run.device_count
+        last[run.person] = start_at = now + timedelta(seconds=at)
+        is_known, latest = all(each.is_known for each in taken), max(taken, key=lambda each: each.free_at)
+        found[run.run_id] = QueuePosition(
+            len(found) + 1, start_at if is_known else None, held=latest.held, after_run=latest.run_id
+        )
         for each in taken:
             each.begin(run, at, is_known=is_known)
-    return expected
+        ends += [(each.free_at, run.person) for each in taken]
+    return found
 
 
 def assumed(seconds: float | None) -> float:

@@ -22,6 +22,7 @@ from analysis.models.text import storable_json, storable_text
 from analysis.runs.columns.result_columns import probe_columns
 from analysis.runs.columns.run_settings import run_settings_keep
 from analysis.runs.columns.run_text import run_text_keep
+from analysis.runs.device_admin import device_columns
 from analysis.runs.kinds import rules_of, spec_columns
 from analysis.runs.queue.finish import finish_locked
 from analysis.runs.queue.outbox import note_goes_on
@@ -110,14 +111,7 @@ def _reported_device(host_name: str, facts: DeviceFacts) -> Device:
         uuid=(facts.uuid or "")[:100],
         name=facts.name[:200],
         is_reported=True,
-        defaults={
-            "kind": facts.kind[:10],
-            "capacity_bytes": facts.capacity_bytes,
-            "driver": (facts.driver or "")[:100],
-            "compute_capability": (facts.compute_capability or "")[:20],
-            "enabled": False,
-            "last_seen_at": Now(),
-        },
+        defaults={**device_columns(facts), "enabled": False},
     )
     return device
 

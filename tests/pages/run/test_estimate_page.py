@@ -185,7 +185,7 @@ def test_the_cards_are_counted_while_the_estimate_runs(alice_client):
     services.run_heartbeat(run_id=run.pk, token=run.token, phase="predicting")
     progress = {"phases": {"tracing": 0.0, "predicting": 3.0}, "cards": 34, "cards_done": 12}
     progress["ends_at"] = (timezone.now() + timedelta(seconds=127)).timestamp()
-    services.progress_set(run_id=run.pk, token=run.token, progress=progress)
+    services.attempt_set(run_id=run.pk, token=run.token, progress=progress)
     text = page(alice_client, run.get_absolute_url())
     assert "12 of 34 GPUs" in text
     assert "<title>2 of 2 · 2 min left · BERT base · MemoryMark</title>" in text

@@ -160,7 +160,7 @@ def test_the_page_tells_the_size_that_is_estimated_after_the_card(alice_client: 
     run = make_claimed_estimate("a10", frontier=[64, 128])
     services.run_heartbeat(run_id=run.pk, token=run.token, phase="predicting")
     progress = {"phases": {"tracing": 0.0, "predicting": 3.0}, "cards": 1, "cards_done": 1, "stage": "size 2 of 2: 128"}
-    services.progress_set(run_id=run.pk, token=run.token, progress=progress)
+    services.attempt_set(run_id=run.pk, token=run.token, progress=progress)
     html = page(alice_client, run)
     assert "size 2 of 2: 128" in words(html)
     assert "1 of 1 card" not in words(html)

@@ -14,8 +14,7 @@ from analysis.models import Run, RunLog
 from analysis.pages.run.live import Seen, poll_seconds
 from analysis.runs import services
 from analysis.runs.services import Lease, LogLine
-from analysis.workers.event_buffer import EventBuffer
-from analysis.workers.event_intake import EventIntake
+from analysis.workers.attempt_events import AttemptEvents
 from engine.text.units import MIB
 from engine.time_left import TimeLeft
 from tests.engine.answers.answers import originals
@@ -70,7 +69,7 @@ def test_the_curve_grows_with_the_probes(alice_client: Client) -> None:
 
 def expect(run: Run, estimate: dict[str, Any]) -> None:
     """As the supervisor stores what the engine tells it: first the device, then the estimate."""
-    events = EventBuffer(Lease(run_id=run.pk, token=run.token))
+    events = AttemptEvents(Lease(run_id=run.pk, token=run.token))
     events.add_facts(device=FACTS.to_dict(), environment={"torch": "0.0"})
     events.store()
     events.add_facts(estimate=estimate)
@@ -246,7 +245,7 @@ def test_a_log_that_ran_ahead_of_the_poller_begins_anew_without_a_gap(alice_clie
 def at_phase(run: Run, phase: str, **progress: Any) -> None:
     """As the supervisor stores it: the phase with the heartbeat, the rest beside the attempt."""
     services.run_heartbeat(run_id=run.pk, token=run.token, phase=phase)
-    services.progress_set(run_id=run.pk, token=run.token, progress=progress)
+    services.attempt_set(run_id=run.pk, token=run.token, progress=progress)
 
 
 def step_now(html: str) -> str:
@@ -314,14 +313,13 @@ def test_the_time_left_comes_from_two_probes_of_this_run(alice_client: Client) -
     run = make_claimed_run()
     expect(run, prior_estimate(at_4=390 * MIB))
     at_phase(run, "searching", batch_size=8)
-    buffer = EventBuffer(Lease(run_id=run.pk, token=run.token))
-    intake = EventIntake(buffer, time_left=TimeLeft(run.spec))
+    events = AttemptEvents(Lease(run_id=run.pk, token=run.token), time_left=TimeLeft(run.spec))
     for event in ({"event": "phase", "phase": "searching"}, estimate_event(8), probe_event(1), None, probe_event(8)):
         if event is None:
             assert "estimating how long this takes" in words(page(alice_client, run))
         else:
-            intake.take([{"seconds": 1.0, **event}])
-            buffer.store()
+            events.take([{"seconds": 1.0, **event}])
+            events.store()
     text = words(page(alice_client, run))
     assert re.search(r"About (\d+ min )?(\d+ s )?left", text)
     assert "so far, step 3 of 7" in text

@@ -147,7 +147,7 @@ def test_the_title_says_what_is_going_on_and_one_time_is_left(alice_client: Clie
     run = make_claimed_run()
     services.run_heartbeat(run_id=run.pk, token=run.token, phase="timing")
     progress = {"round": 4, "rounds_expected": 9, "ends_at": time.time() + 190}
-    services.progress_set(run_id=run.pk, token=run.token, progress=progress)
+    services.attempt_set(run_id=run.pk, token=run.token, progress=progress)
     html = page(alice_client, run)
     text = words(html)
     assert "<h1>Finding the batch size of BERT tiny</h1>" in html

@@ -20,7 +20,7 @@ from rest_framework.request import Request
 
 from analysis.http.problem_details import Problem
 from analysis.models import IdempotencyKey, Run
-from analysis.models.api import KEY_LENGTH
+from analysis.models.accounts import KEY_LENGTH
 from analysis.permissions import signed_in_user
 
 HEADER = "Idempotency-Key"

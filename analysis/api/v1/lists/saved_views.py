@@ -18,7 +18,7 @@ from analysis.models import SavedView
 from analysis.models.annotations import NAME_LENGTH, QUERY_LENGTH
 from analysis.permissions import may_manage, signed_in_user
 from analysis.runs import services
-from analysis.runs.marks.saved_views import VIEWS_PER_PERSON
+from analysis.runs.marks.annotations import VIEWS_PER_PERSON
 
 
 class SavedViewSerializer(serializers.ModelSerializer[SavedView]):

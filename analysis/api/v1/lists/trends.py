@@ -34,7 +34,7 @@ from analysis.lists.trend.series import (
     steps_found,
 )
 from analysis.models import TrendAcknowledgement
-from analysis.models.trend import NOTE_LENGTH
+from analysis.models.annotations import STEP_NOTE_LENGTH
 from analysis.permissions import signed_in_user
 from analysis.runs import services
 
@@ -121,7 +121,7 @@ class AcknowledgeBodySerializer(StrictBody):
 
     run = serializers.IntegerField(min_value=1, max_value=LARGEST_ID)
     metric = serializers.ChoiceField(METRICS)
-    note = StrictText(lines=True, max_length=NOTE_LENGTH)
+    note = StrictText(lines=True, max_length=STEP_NOTE_LENGTH)
 
 
 class Trend(StrictView):

@@ -1,4 +1,7 @@
-"""Reads the events of one attempt, the engine's or a sender's: phase, progress, probes, log, and how it ended."""
+"""The events of one attempt, the engine's or a sender's: read, and kept in order until they are stored.
+
+What waits has its number, so a write may be repeated.
+"""
 
 from __future__ import annotations
 
@@ -7,36 +10,50 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from analysis.runs import services
 from analysis.runs.queue.progress import check_storable
-from analysis.runs.services import LogLine
+from analysis.runs.services import LOG_LINES_PER_ATTEMPT, Lease, LogLine, Measured
 from analysis.workers.attempt_files import is_cut_short
-from analysis.workers.engine_events import log_line
-from analysis.workers.event_buffer import EventBuffer
-from analysis.workers.event_form import check_event
+from analysis.workers.engine_events import check_event, log_line
 from engine.report.script_output import without_output
 from engine.results.result import DeviceFacts, Probe
 from engine.time_left import TimeLeft
 from engine.time_left.live_progress import seconds_of
 
 
-class EventIntake:
+class AttemptEvents:
+    """Phase, device and how the attempt ended; and what is still to be stored, without log lines beyond the limit."""
+
     def __init__(
         self,
-        buffer: EventBuffer,
+        lease: Lease,
         *,
+        facts: dict[str, Any] | None = None,
+        probes_stored: int = 0,
+        lines_stored: int = 0,
         time_left: TimeLeft | None = None,
         on_line: Callable[[LogLine], None] = lambda line: None,
         output_stays_on: str | None = None,
     ) -> None:
-        """`output_stays_on`: the only host that keeps what a script printed; None where the portal may store it too."""
+        """Facts and counts that are stored begin it.
+
+        `output_stays_on`: the only host that keeps what a script printed; None where the portal may store it too.
+        """
         self.phase = ""
         self.device: DeviceFacts | None = None
         self.result: dict[str, Any] | None = None
         self.error: dict[str, Any] | None = None
         self.is_error_cut = False
-        self._buffer, self._on_line, self._output_stays_on = buffer, on_line, output_stays_on
+        self._lease, self._on_line, self._output_stays_on = lease, on_line, output_stays_on
         self._time_left = time_left or TimeLeft()
         self._ends_at: float | None = self._time_left.progress.get("ends_at")
+        self._facts: dict[str, Any] = dict(facts or {})
+        self._progress: dict[str, Any] = {}
+        self._stored = {"environment": dict(self._facts), "progress": self._progress}
+        self._probes: list[Measured] = []
+        self._measured = probes_stored
+        self._lines: list[LogLine] = []
+        self._lines_stored = lines_stored
 
     def take(self, events: Iterable[dict[str, Any]]) -> None:
         """Read these events; one that cannot be read is skipped, and the log says so. The time left is said once."""
@@ -75,12 +92,12 @@ class EventIntake:
             case "probe":
                 probe = Probe.from_dict(event["probe"])
                 check_storable(probe)
-                self._buffer.add_probe(probe, is_carried=event.get("is_carried") is True)
+                self.add_probe(probe, is_carried=event.get("is_carried") is True)
             case "device" if event.get("environment"):
                 self.device = DeviceFacts.from_dict(event["device"])
-                self._buffer.add_facts(device=event["device"], environment=dict(event["environment"]))
-            case "estimate" if self._buffer.knows_device:
-                self._buffer.add_facts(estimate=dict(event["estimate"]))
+                self.add_facts(device=event["device"], environment=dict(event["environment"]))
+            case "estimate" if "device" in self._facts:
+                self.add_facts(estimate=dict(event["estimate"]))
             case "phase":
                 self.phase = str(event["phase"])
             case "result" if not is_cut_short(event["result"]):
@@ -99,8 +116,37 @@ class EventIntake:
         if left is not None and (self._ends_at is None or self._time_left.said != before):
             self._ends_at = round(time.time() + left, 1)
         ends_at = {} if self._ends_at is None else {"ends_at": self._ends_at}
-        self._buffer.note_progress({**self._time_left.progress, **ends_at})
+        self._progress = {**self._time_left.progress, **ends_at}
 
     def _log(self, line: LogLine) -> None:
-        self._buffer.add_log_line(line)
+        self.add_log_line(line)
         self._on_line(line)
+
+    def add_facts(self, **facts: Any) -> None:
+        """Add facts about the attempt (device, environment, estimate). All are stored again, as a whole."""
+        self._facts = self._facts | facts
+
+    def add_probe(self, probe: Probe, *, is_carried: bool) -> None:
+        self._measured += 1
+        self._probes.append(Measured(self._measured, probe, is_carried))
+
+    def add_log_line(self, line: LogLine) -> None:
+        if self._lines_stored + len(self._lines) <= LOG_LINES_PER_ATTEMPT:
+            self._lines.append(line)
+
+    def store(self) -> bool:
+        """Store what waits. False: the lease is lost. Raises the database's errors, and then nothing is dropped."""
+        now = {"environment": self._facts, "progress": self._progress}
+        changed = {name: value for name, value in now.items() if value != self._stored[name]}
+        if changed and not services.attempt_set(**self._lease, **changed):
+            return False
+        self._stored = now
+        probes, lines = list(self._probes), list(self._lines)
+        if probes and not services.measurements_add(**self._lease, measured=probes):
+            return False
+        del self._probes[: len(probes)]
+        if lines and not services.log_add(**self._lease, lines=lines, first_sequence=self._lines_stored + 1):
+            return False
+        self._lines_stored += len(lines)
+        del self._lines[: len(lines)]
+        return True
