@@ -17,10 +17,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from analysis.api.permissions import MayRead
+from analysis.api.result_schema import engine_components
+from analysis.api.run_bodies import body_components
 from analysis.api.v1.base.openapi_parameters import problem
 from analysis.api.v1.lists.advice import advice_components
-from analysis.api.v1.run.result_schema import engine_components
-from analysis.api.v1.run.spec_schema import body_components
 
 VERSIONED, CLASSIC = "/api/v1/", ("/health", "/models", "/analyze")
 Schema = dict[str, Any]

@@ -32,9 +32,9 @@ from analysis.api.classic.data import (
 )
 from analysis.api.kinds.measurement import Measurement
 from analysis.api.permissions import MayAnalyze
-from analysis.api.run_request import json_object
 from analysis.api.waiting import waited_for
 from analysis.http.errors import BadRequest, error_body, wants_json
+from analysis.http.strict_json import BadJsonError, strict_json
 from analysis.models import TERMINAL_STATES, Device, Run, State
 from analysis.runs import services
 from engine.catalog import WORKLOADS, workload_ids
@@ -138,7 +138,7 @@ class Analyze(APIView):
         responses={200: AnalyzeSerializer, 202: AcceptedSerializer, **_ERRORS},
     )
     def post(self, request: Request) -> Response:
-        values = _spec_keys(json_object(request))
+        values = _spec_keys(_body_object(request))
         if not request.user.is_authenticated:
             values = _of_nobody(values)
         run = services.run_create(**Measurement().submission(values, request.user))
@@ -150,6 +150,18 @@ class Analyze(APIView):
             return Response(error_body(f"Analysis failed: {message}"), status=500)
         url = request.build_absolute_uri(run.get_absolute_url())
         return Response({"status": "accepted", "run_id": run.pk, "url": url}, status=202, headers={"Location": url})
+
+
+def _body_object(request: HttpRequest) -> dict[str, Any]:
+    if not request.body.strip():
+        raise BadRequest("Request body is required")
+    try:
+        body = strict_json(request.body)
+    except BadJsonError as exc:
+        raise BadRequest("Request body must be valid JSON") from exc
+    if not isinstance(body, dict):
+        raise BadRequest("Request body must be a JSON object")
+    return body
 
 
 def _of_nobody(values: dict[str, Any]) -> dict[str, Any]:

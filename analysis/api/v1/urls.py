@@ -1,13 +1,12 @@
 """URLs of version 1."""
 
-from django.urls import URLPattern, URLResolver, include, path
+from django.urls import URLPattern, URLResolver, path
 from rest_framework.routers import SimpleRouter
 
-from analysis.api.kinds import BY_KIND
 from analysis.api.v1 import catalog, devices
 from analysis.api.v1.lists import advice, compare, matrix, recommendation, saved_views, trends
 from analysis.api.v1.people import audit, subscriptions, tokens
-from analysis.api.v1.run import reports, run_actions, run_parts, run_wait, runs, share_links
+from analysis.api.v1.run import of_kind, reports, run_actions, run_parts, run_wait, runs, share_links
 
 router = SimpleRouter(use_regex_path=False)
 router.register("runs", run_actions.RunActions, "api-run-action")
@@ -30,7 +29,10 @@ _all: list[URLPattern | URLResolver] = [
     path("models/", catalog.ModelList.as_view()),
     path("settings/", catalog.SettingsSchema.as_view()),
     path("gpus/", catalog.GpuList.as_view()),
-    *(path(f"{kind}s/", include(each.views)) for kind, each in BY_KIND.items() if each.views),
+    path("commands/", of_kind.Commands.as_view()),
+    path("commands/<str:name>/runs/", of_kind.CommandRuns.as_view()),
+    path("estimates/", of_kind.EstimateList.as_view()),
+    path("validations/", of_kind.ValidationList.as_view()),
     path("recommendation/", recommendation.Recommendation.as_view()),
     path("fits/", recommendation.Fits.as_view()),
     path("compare/", compare.Compare.as_view()),

@@ -9,7 +9,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from analysis.api.v1.run.result_schema import ORIGIN, RESULT, SPEC
+from analysis.api.result_schema import ORIGIN, RESULT, SPEC
 from analysis.models import PUBLISHED_KINDS, Attempt, Measurement, Run, State, Tag
 from analysis.presentation.device_cards import holder_text
 from analysis.presentation.origin import Origin, describe_origin

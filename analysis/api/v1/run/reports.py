@@ -15,10 +15,10 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from analysis.api.result_schema import RESULT
 from analysis.api.v1.base import openapi_parameters
 from analysis.api.v1.base.strict_input import StrictBody, StrictJSONParser, StrictText, body_object, validated
 from analysis.api.v1.base.strict_view import StrictView
-from analysis.api.v1.run.result_schema import RESULT
 from analysis.api.waiting import document_place
 from analysis.audit.record import record
 from analysis.http.problem_details import Problem, bad_field, part, pointer_to

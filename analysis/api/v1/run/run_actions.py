@@ -10,7 +10,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.run_request import run_cloned
+from analysis.api.run_bodies import run_cloned
 from analysis.api.v1.base import openapi_parameters
 from analysis.api.v1.base.serializers import RunDetailSerializer, RunSerializer
 from analysis.api.v1.base.strict_input import StrictBody, StrictText, body_object, validated

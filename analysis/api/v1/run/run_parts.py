@@ -13,10 +13,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from analysis.api.kinds import BY_KIND
+from analysis.api.result_schema import RESULT
 from analysis.api.v1.base import openapi_parameters
 from analysis.api.v1.base.serializers import AttemptSerializer, MeasurementSerializer, OriginSerializer
 from analysis.api.v1.base.strict_view import StrictViewSet
-from analysis.api.v1.run.result_schema import RESULT
 from analysis.api.v1.run.runs import ASK_AGAIN_SECONDS, run_or_404
 from analysis.http.problem_details import Problem
 from analysis.http.query_string import StrictQueryForm, WholeNumberField

@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from analysis.api.run_request import run_stored
+from analysis.api.run_bodies import run_stored
 from analysis.api.v1.base import openapi_parameters
 from analysis.api.v1.base.idempotency import REPLAYED, etag_of, is_known, refuse_if_changed, run_once
 from analysis.api.v1.base.paging import PageForm, page_response, place_of
