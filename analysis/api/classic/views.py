@@ -19,6 +19,7 @@ from rest_framework.views import APIView
 
 from analysis.accounts.middleware import require_role
 from analysis.accounts.quotas import QuotaExceededError
+from analysis.api import limits
 from analysis.api.classic.data import (
     AcceptedSerializer,
     AnalyzeBodySerializer,
@@ -44,7 +45,6 @@ from engine.spec import RunSpec
 
 JSON = "application/json"
 _KEYS = ("model_name", *(name for name in RunSpec.__dataclass_fields__ if name != "model"), "device_class")
-_NOBODYS_SECONDS = 600
 _TAGS = ["classic"]
 _PREFER = OpenApiParameter(
     "Prefer", str, OpenApiParameter.HEADER, description="respond-async: answer without waiting for the run."
@@ -172,9 +172,9 @@ def _of_nobody(values: dict[str, Any]) -> dict[str, Any]:
             f"Without a login a run starts only when no other waits or runs; run {unfinished.pk} is not over. Log in."
         )
         raise QuotaExceededError("runs_waiting_max", message, frees_at=None, retry_after_seconds=60)
-    seconds = values.setdefault("time_budget_seconds", _NOBODYS_SECONDS)
-    if isinstance(seconds, int | float) and seconds > _NOBODYS_SECONDS:
-        raise SpecError("time_budget_seconds", f"at most {_NOBODYS_SECONDS} without a login")
+    seconds = values.setdefault("time_budget_seconds", limits.NOBODYS_SECONDS)
+    if isinstance(seconds, int | float) and seconds > limits.NOBODYS_SECONDS:
+        raise SpecError("time_budget_seconds", f"at most {limits.NOBODYS_SECONDS} without a login")
     return values
 
 

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from analysis.api.run_bodies import run_schema
 from analysis.api.v1.base.openapi_parameters import listed
-from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.v1.base.views import StrictView
 from analysis.api.v1.model_settings import input_schema, settings_of
 from analysis.runs.gpu_catalog import Price, prices
 from engine import __version__

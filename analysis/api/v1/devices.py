@@ -10,7 +10,7 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
 
-from analysis.api.v1.base.paging import PageForm, Resource
+from analysis.api.v1.base.views import PageForm, Resource
 from analysis.http.query_string import FlagField
 from analysis.models import Device
 from analysis.models.device import DeviceWithActivity

@@ -9,7 +9,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, inline_serializer
 from rest_framework import serializers
 
-from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.v1.base.views import StrictView
 from analysis.http.problem_details import CONTENT_TYPE
 from analysis.http.query_string import FlagField, StrictQueryForm, WholeNumberField, choices_of
 

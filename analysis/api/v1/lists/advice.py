@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from analysis.api.result_schema import ORIGIN
-from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.v1.base.views import StrictView
 from analysis.api.v1.run.runs import run_or_404
 from analysis.http.problem_details import Problem, bad_parameter
 from analysis.presentation.advice_query import AdviceForm, advice_of

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from analysis.api.v1.base.serializers import ORIGIN_HELP, OriginSerializer
-from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.v1.base.views import StrictView
 from analysis.api.v1.catalog import PriceSerializer
 from analysis.lists.matrix.query import MatrixForm, card_prices, stored_cells
 from analysis.lists.matrix.table import CardColumn, WorkloadRow, matrix_table

@@ -12,13 +12,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
+from analysis.api import limits
 from analysis.api.kinds.measurement import Measurement
 from analysis.api.v1.base import openapi_parameters
 from analysis.api.v1.base.openapi_parameters import problems
 from analysis.api.v1.base.serializers import OriginSerializer
 from analysis.api.v1.base.strict_input import body_object
-from analysis.api.v1.base.strict_view import StrictView
-from analysis.api.v1.run.runs import ASK_AGAIN_SECONDS
+from analysis.api.v1.base.views import StrictView
 from analysis.api.waiting import waited_for
 from analysis.http.problem_details import Problem, bad_field, bad_parameter
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
@@ -222,5 +222,5 @@ def _answer(run: Run, size: int, known: FitAnswer | None, request: Request) -> R
     }
     if run.is_over:
         return Response(FitSerializer(body).data)
-    headers = {"Location": url, "Retry-After": str(ASK_AGAIN_SECONDS)}
+    headers = {"Location": url, "Retry-After": str(limits.ASK_AGAIN_SECONDS)}
     return Response(FitSerializer(body).data, status=202, headers=headers)

@@ -9,8 +9,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.v1.base.paging import Resource
 from analysis.api.v1.base.strict_input import StrictBody, StrictFlag, StrictText, validated
+from analysis.api.v1.base.views import Resource
 from analysis.http.problem_details import Problem, bad_field
 from analysis.http.query_string import without_empty
 from analysis.lists.runs.query import parse_query

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from analysis.api.v1.base.serializers import OriginSerializer
 from analysis.api.v1.base.strict_input import StrictBody, StrictText, validated
-from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.v1.base.views import StrictView
 from analysis.http.problem_details import Problem, bad_field
 from analysis.http.query_string import LARGEST_ID
 from analysis.lists.trend.query import (

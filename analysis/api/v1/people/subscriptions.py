@@ -14,8 +14,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from analysis.api.permissions import MayChangeOwn
-from analysis.api.v1.base.paging import NO_STORE, Resource
 from analysis.api.v1.base.strict_input import StrictBody, StrictText, validated
+from analysis.api.v1.base.views import NO_STORE, Resource
 from analysis.http.problem_details import bad_field
 from analysis.http.query_string import LARGEST_ID
 from analysis.models import Channel, Delivery, DeliveryAttempt, SavedView, Scope, Subscription

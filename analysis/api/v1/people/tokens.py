@@ -14,8 +14,8 @@ from rest_framework.response import Response
 
 from analysis.accounts.tokens import token_create, token_revoke
 from analysis.api.permissions import MayRead
-from analysis.api.v1.base.paging import NO_STORE, PageForm, Resource
 from analysis.api.v1.base.strict_input import StrictBody, StrictFlag, StrictText, validated
+from analysis.api.v1.base.views import NO_STORE, PageForm, Resource
 from analysis.http.problem_details import Problem, bad_field, bad_parameter
 from analysis.models import ApiToken
 from analysis.models.accounts import TOKEN_NAME_LENGTH

@@ -18,7 +18,7 @@ from analysis.api.kinds.validation import Validation
 from analysis.api.run_bodies import run_stored
 from analysis.api.v1.base import openapi_parameters
 from analysis.api.v1.base.strict_input import body_object
-from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.v1.base.views import StrictView
 from analysis.api.v1.run.runs import OfKindList, list_described, started, stores_run
 from analysis.http.problem_details import bad_field
 from analysis.models import RunKind

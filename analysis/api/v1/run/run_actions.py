@@ -14,7 +14,7 @@ from analysis.api.run_bodies import run_cloned
 from analysis.api.v1.base import openapi_parameters
 from analysis.api.v1.base.serializers import RunDetailSerializer, RunSerializer
 from analysis.api.v1.base.strict_input import StrictBody, StrictText, body_object, validated
-from analysis.api.v1.base.strict_view import StrictViewSet
+from analysis.api.v1.base.views import StrictViewSet
 from analysis.api.v1.run.runs import (
     accepted,
     not_yours,

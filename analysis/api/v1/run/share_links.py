@@ -11,8 +11,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.v1.base.paging import NO_STORE, PageForm, Resource
 from analysis.api.v1.base.strict_input import StrictBody, validated
+from analysis.api.v1.base.views import NO_STORE, PageForm, Resource
 from analysis.http.problem_details import Problem
 from analysis.http.query_string import LARGEST_ID, WholeNumberField
 from analysis.models import ShareLink
