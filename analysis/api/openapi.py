@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
+from drf_spectacular.authentication import BasicScheme, SessionScheme
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.views import SpectacularAPIView
@@ -73,22 +73,14 @@ class TokenScheme(OpenApiAuthenticationExtension):
         }
 
 
-class PasswordScheme(OpenApiAuthenticationExtension):
-    target_class = "analysis.accounts.authentication.PasswordAuthentication"
-    name = "basic"
-
-    def get_security_definition(self, auto_schema: Any) -> Schema:
-        return {"type": "http", "scheme": "basic"}
+class PasswordScheme(BasicScheme):
+    target_class, name, priority = "analysis.accounts.authentication.PasswordAuthentication", "basic", 0
 
 
-class SessionScheme(OpenApiAuthenticationExtension):
+class LoginScheme(SessionScheme):
     """The session cookie of a login to the pages; a change also needs the CSRF token."""
 
-    target_class = "rest_framework.authentication.SessionAuthentication"
-    name = "session"
-
-    def get_security_definition(self, auto_schema: Any) -> Schema:
-        return {"type": "apiKey", "in": "cookie", "name": settings.SESSION_COOKIE_NAME}
+    name, priority = "session", 0
 
 
 def exclude_monitoring(endpoints: list[tuple[str, str, str, Any]]) -> list[tuple[str, str, str, Any]]:

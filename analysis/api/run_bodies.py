@@ -42,7 +42,7 @@ def run_cloned(run: Run, changes: dict[str, Any], user: User) -> Run:
     if kind != before:
         if not asked(before).uses_device:  # a device has its own price, whatever an estimate assumed
             values = _without(values, "price_per_hour_usd")
-        values = {name: value for name, value in values.items() if name in clones.properties}
+        values = {name: value for name, value in values.items() if name in clones.members}
     arguments = clones.submission_like(run, {**values, **changes}, user)
     names_place = not {"device", "device_class"}.isdisjoint(changes)
     if run.needs_device and asked(kind).uses_device and not names_place:

@@ -33,6 +33,7 @@ from analysis.api.classic.data import (
 )
 from analysis.api.kinds.measurement import Measurement
 from analysis.api.permissions import MayAnalyze
+from analysis.api.v1.base.views import AnyFormat
 from analysis.api.waiting import waited_for
 from analysis.http.errors import BadRequest, error_body, wants_json
 from analysis.http.strict_json import BadJsonError, strict_json
@@ -78,14 +79,11 @@ def index_or(page: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpReque
     return index
 
 
-class Open(APIView):
+class Open(AnyFormat):
     """A view that everybody may read, always answered in JSON."""
 
     authentication_classes = ()
     permission_classes = (AllowAny,)
-
-    def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[Any, str]:
-        return super().perform_content_negotiation(request, force=True)
 
 
 class Health(Open):

@@ -13,6 +13,7 @@ from analysis.runs.queue.placement import placement_find
 from engine.errors import SpecError
 from engine.kinds import SpecOnDevice
 from engine.results.result import Purpose, RunResult
+from engine.settings.spec_checks import settings_of
 from engine.spec import RunSpec
 
 FIGURES = (
@@ -44,10 +45,15 @@ class Requests:
     """What its figures are."""
 
     @property
+    def members(self) -> set[str]:
+        """Return the names of the members of its body."""
+        return {name for each in self.takes for name in settings_of(each)}.difference(self.without)
+
+    @property
     def properties(self) -> dict[str, Schema]:
         """Return the JSON Schema of each member of its body."""
         found = {name: schema for each in self.takes for name, schema in properties_of(each).items()}
-        return {name: schema for name, schema in found.items() if name not in self.without}
+        return {name: found[name] for name in found if name not in self.without}
 
     def kind_of_clone(self, run: Run) -> str:
         return run.kind

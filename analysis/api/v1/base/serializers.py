@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
@@ -64,19 +65,21 @@ ORIGIN_HELP = {name: schema["description"] for name, schema in ORIGIN.items()}
 class OriginSerializer(serializers.Serializer[Any]):
     """Where the figures of a run come from, and whether this lab stands for them."""
 
-    # the base of whatever shows figures of one run; a dict has these members already, out of `origin_members`
+    # the base of whatever shows figures of one run: it is the run, or has it as `run`, or has its `origin`
 
     origin = serializers.CharField(read_only=True, allow_null=True, help_text=ORIGIN_HELP["origin"])
     reported_from = serializers.CharField(read_only=True, help_text=ORIGIN_HELP["reported_from"])
     is_trusted = serializers.BooleanField(read_only=True, help_text=ORIGIN_HELP["is_trusted"])
 
     def to_representation(self, instance: Any) -> dict[str, Any]:
+        run = instance if isinstance(instance, Run) else _member(instance, "run")
+        origin = Origin.of(run) if isinstance(run, Run) else _member(instance, "origin")
         shown = super().to_representation(instance)
-        origin = getattr(instance, "origin", None)
-        run = instance if isinstance(instance, Run) else getattr(instance, "run", None)
-        if isinstance(run, Run):
-            origin = Origin.of(run)
         return {**shown, **origin.members} if isinstance(origin, Origin) else shown
+
+
+def _member(instance: Any, name: str) -> Any:
+    return instance.get(name) if isinstance(instance, Mapping) else getattr(instance, name, None)
 
 
 class NameOf(serializers.CharField):

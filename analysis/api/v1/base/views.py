@@ -11,7 +11,6 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import BaseSerializer
 from rest_framework.utils.urls import remove_query_param, replace_query_param
 from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet, ViewSetMixin
@@ -24,6 +23,13 @@ NO_STORE = {"Cache-Control": "no-store"}
 """For a response with a secret."""
 
 Row = TypeVar("Row", bound=Model)
+
+
+class AnyFormat(APIView):
+    """A view with a single format, which ignores Accept: scrapers and probes accept many."""
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[Any, str]:
+        return super().perform_content_negotiation(request, force=True)
 
 
 class StrictView(APIView):
@@ -127,9 +133,10 @@ class Resource(RetrieveModelMixin, Pages[Row]):
     def form(self) -> type[StrictQueryForm]:
         return StrictQueryForm if self.action == "retrieve" else self.query_form
 
-    def created(self, answer: BaseSerializer[Any], headers: Mapping[str, str] | None = None) -> Response:
-        location = self.reverse_action("detail", args=[answer.data["id"]])
-        return Response(answer.data, status=201, headers={"Location": location, **(headers or {})})
+    def created(self, row: Row, **secrets: str) -> Response:
+        """Answer a new row, with what no other response contains."""
+        headers = {"Location": self.reverse_action("detail", args=[row.pk]), **(NO_STORE if secrets else {})}
+        return Response({**self.get_serializer(row).data, **secrets}, status=201, headers=headers)
 
 
 def _link(request: Request, name: str, row: int | None) -> str | None:

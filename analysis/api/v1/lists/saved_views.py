@@ -72,7 +72,7 @@ class SavedViews(Resource[SavedView]):
         view = services.saved_view_set(owner=signed_in_user(request), **values)
         if view is None:
             raise bad_field("name", f"must not be empty, and a person can have at most {VIEWS_PER_PERSON} views")
-        return self.created(self.get_serializer(view))
+        return self.created(view)
 
     @extend_schema(operation_id="saved_views_delete")
     def destroy(self, request: Request, pk: int) -> Response:

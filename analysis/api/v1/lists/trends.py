@@ -79,11 +79,13 @@ class StepSerializer(OriginSerializer):
 class PointSerializer(OriginSerializer):
     """One run's figure."""
 
-    run = serializers.IntegerField()
-    finished_at = serializers.DateTimeField()
+    run = serializers.IntegerField(source="sample.run_id")
+    finished_at = serializers.DateTimeField(source="sample.at")
     value = serializers.FloatField()
-    low = serializers.FloatField(allow_null=True, help_text="Lower end of the 95 % interval of a speed.")
-    high = serializers.FloatField(allow_null=True)
+    low = serializers.FloatField(
+        source="interval.low", allow_null=True, help_text="Lower end of the 95 % interval of a speed."
+    )
+    high = serializers.FloatField(source="interval.high", allow_null=True)
 
 
 class SeriesSerializer(serializers.Serializer[Any]):
@@ -176,16 +178,8 @@ class TrendNotes(StrictView):
 
 
 def _points(series: Series) -> list[dict[str, Any]]:
-    ends: list[tuple[float | None, float | None]] = [(each.low, each.high) for each in series.intervals]
-    ends = ends or [(None, None)] * len(series.values)
+    intervals = series.intervals or [None] * len(series.values)
     return [
-        {
-            "run": sample.run_id,
-            **sample.origin.members,
-            "finished_at": sample.at,
-            "value": value,
-            "low": low,
-            "high": high,
-        }
-        for sample, value, (low, high) in zip(series.samples, series.values, ends, strict=True)
+        {"sample": sample, "origin": sample.origin, "value": value, "interval": interval}
+        for sample, value, interval in zip(series.samples, series.values, intervals, strict=True)
     ]

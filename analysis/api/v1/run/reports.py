@@ -154,12 +154,10 @@ class EventsParser(StrictJSONParser):
     """Events of a call: more than an ordinary body. Their text is an engine's or a training's: it is made storable."""
 
     any_text = True
+    limit_setting = "REPORTED_EVENTS_MAX_BYTES"
 
     def read(self, body: bytes) -> Any:
         return storable_json(super().read(body))
-
-    def limit_bytes(self) -> int:
-        return int(settings.REPORTED_EVENTS_MAX_BYTES)
 
 
 class ReportEvents(StrictView):
@@ -202,16 +200,13 @@ class Body(NamedTuple):
     sha256: str
 
 
-class ResultParser(StrictJSONParser):
-    """A result document, with the digest of its bytes. Its text is an engine's, too: it is made storable."""
+class ResultParser(EventsParser):
+    """A result document, with the digest of its bytes."""
 
-    any_text = True
-
-    def limit_bytes(self) -> int:
-        return int(settings.REPORTED_RESULT_MAX_BYTES)
+    limit_setting = "REPORTED_RESULT_MAX_BYTES"
 
     def read(self, body: bytes) -> Body:
-        return Body(storable_json(super().read(body)), hashlib.sha256(body).hexdigest())
+        return Body(super().read(body), hashlib.sha256(body).hexdigest())
 
 
 class Results(StrictView):

@@ -97,7 +97,7 @@ class CurveSerializer(serializers.Serializer[Any]):
 class PointsSerializer(OriginSerializer):
     """The curves of a run."""
 
-    run = serializers.IntegerField()
+    run = serializers.IntegerField(source="run.pk")
     evidence = serializers.CharField(help_text="measured or estimated.")
     curves = CurveSerializer(many=True)
 
@@ -164,7 +164,7 @@ class RunParts(StrictViewSet):
         """
         run = run_or_404(pk)
         kind = BY_KIND[run.kind]
-        payload = {"run": run.pk, **origin_members(run), "evidence": kind.evidence, "curves": kind.curves(run)}
+        payload = {"run": run, "evidence": kind.evidence, "curves": kind.curves(run)}
         return Response(PointsSerializer(payload).data, headers=poll_again(run))
 
     @extend_schema(responses={200: RESULT})
@@ -194,11 +194,7 @@ def _certificate_of(run: Run, boundary: Mapping[str, Any]) -> dict[str, Any]:
     fits, refused = boundary["largest_batch_size"], boundary["refused_batch_size"]
     probes = [probe for probe in Measurement.objects.of(run) if probe.batch_size in (fits, refused)]
     return {
-        **{name: boundary.get(name) for name in ("refusal", "note")},
-        **{name: boundary[name] for name in ("certified", "reason", "largest_batch_size", "refused_batch_size")},
-        **origin_members(run),
-        "run": run.pk,
-        "soak_steps": boundary.get("soak_steps", 0),
+        **{"soak_steps": 0, **boundary, "run": run.pk, **origin_members(run)},
         "fits": [probe for probe in probes if probe.batch_size == fits],
         "refused": [probe for probe in probes if probe.batch_size == refused],
     }

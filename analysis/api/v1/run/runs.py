@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import prefetch_related_objects
 from django.http import QueryDict, StreamingHttpResponse
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
@@ -21,7 +22,7 @@ from analysis.api.v1.base import openapi_parameters
 from analysis.api.v1.base.idempotency import REPLAYED, etag_of, is_known, refuse_if_changed, run_once
 from analysis.api.v1.base.serializers import RunDetailSerializer, RunSerializer
 from analysis.api.v1.base.strict_input import StrictBody, StrictFlag, StrictText, body_object, validated
-from analysis.api.v1.base.views import PageForm, StrictView, page_response, place_of
+from analysis.api.v1.base.views import AnyFormat, PageForm, StrictView, page_response, place_of
 from analysis.audit.record import record
 from analysis.http.problem_details import Problem, bad_field
 from analysis.http.query_string import BadQuery, StrictQueryForm
@@ -115,15 +116,12 @@ class RunList(RunsView):
         return started(request, body, lambda: run_stored(body, signed_in_user(request)))
 
 
-class RunExport(RunsView):
+class RunExport(RunsView, AnyFormat):
     """All runs of a list as a file, of any length; written while the rows are read."""
 
     file_format = ""
     filters = RunFilter
     read_throttle_scope = "export"
-
-    def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[Any, str]:
-        return super().perform_content_negotiation(request, force=True)
 
     def get(self, request: Request) -> StreamingHttpResponse:
         after = {"form": self.file_format, "query": self.query.filter_query}
@@ -259,12 +257,14 @@ def summary_of(run: Run) -> dict[str, Any]:
 
 
 def run_answered(run: Run, status: int = 200, *, etag: str = "") -> Response:
+    headers = _headers(run, etag or _etag_of(run))
     body = RunDetailSerializer(run, context={"queue_positions": queue_positions([run])}).data
-    return Response(body, status, headers=_headers(run, etag or _etag_of(run)))
+    return Response(body, status, headers=headers)
 
 
 def _etag_of(run: Run) -> str:
     """Return the ETag without the forecast, which time changes; of probes the number, as rows are only added."""
+    prefetch_related_objects([run], "tags")  # which the body shows, too
     probes = Measurement.objects.of(run).order_by().count() if run.attempt else 0
     return etag_of(summary_of(run), run.note, run.error_message, probes)
 
