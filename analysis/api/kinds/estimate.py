@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser, User
 
 from analysis.api.kinds.members import Queued
-from analysis.api.kinds.requests import FIGURES, Requests, requested
+from analysis.api.kinds.requests import Requests, requested
 from analysis.models import Run
 from analysis.presentation.unreadable import read_stored
 from engine.documents.estimated import Estimated
@@ -45,10 +46,7 @@ class Estimate(Requests):
                 "capacity_bytes": estimate.gpu.total_bytes,
                 "limit_bytes": estimate.capacity_bytes,
                 "points": [
-                    {
-                        **{name: getattr(point, name, None) for name in FIGURES},
-                        "outcome": Outcome.FITS if point.fits else Outcome.OUT_OF_MEMORY,
-                    }
+                    {**asdict(point), "outcome": Outcome.FITS if point.fits else Outcome.OUT_OF_MEMORY}
                     for point in estimate.points
                 ],
             }

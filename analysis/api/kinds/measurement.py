@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib.auth.models import AnonymousUser, User
 
@@ -20,7 +20,7 @@ _FOR_ESTIMATES = "is for estimates: add kind estimate"
 class Measurement(Requests):
     """A body has the keys of a RunSpec, and of RankStarts for several ranks."""
 
-    takes = (RunSpec, RankStarts, Queued)
+    takes: ClassVar[tuple[type, ...]] = (RunSpec, RankStarts, Queued)
     refused = {
         **dict.fromkeys(OWN, _FOR_ESTIMATES),
         "gpu": f"{_FOR_ESTIMATES}, or name a device to measure on",

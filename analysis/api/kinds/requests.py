@@ -16,11 +16,6 @@ from engine.results.result import Purpose, RunResult
 from engine.settings.spec_checks import settings_of
 from engine.spec import RunSpec
 
-FIGURES = (
-    *("batch_size", "outcome", "peak_allocated_bytes", "peak_reserved_bytes"),
-    *("device_used_bytes", "step_seconds", "samples_per_second"),
-)
-"""The members of a point of a curve."""
 _OF_THE_RUN = ("device", "config_parameters")
 """Members of a stored spec that say where it ran and what was counted there: a changed clone leaves them out."""
 
@@ -82,7 +77,7 @@ class Requests:
                 "gpu": run.device_name or None,
                 "capacity_bytes": run.capacity_bytes,
                 "limit_bytes": run.limit_bytes,
-                "points": [{name: getattr(found[size], name) for name in FIGURES} for size in sorted(found)],
+                "points": [found[size] for size in sorted(found)],
             }
         ]
 
