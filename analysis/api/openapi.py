@@ -17,10 +17,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from analysis.api.permissions import MayRead
-from analysis.api.result_schema import engine_components
+from analysis.api.result_schema import advice_components, engine_components
 from analysis.api.run_bodies import body_components
 from analysis.api.v1.base.openapi_parameters import problem
-from analysis.api.v1.lists.advice import advice_components
 
 VERSIONED, CLASSIC = "/api/v1/", ("/health", "/models", "/analyze")
 Schema = dict[str, Any]
@@ -56,7 +55,7 @@ _PROBLEM: Schema = {
         },
     },
 }
-_ALWAYS, _WITH_A_BODY, _OF_A_ROW = (400, 401, 403, 406, 429, 503), (413, 415), (404,)
+_ALWAYS, _OF_A_CHANGE, _OF_A_ROW = (400, 401, 403, 406, 429, 503), (413, 415), (404,)
 
 
 class TokenScheme(OpenApiAuthenticationExtension):
@@ -94,12 +93,12 @@ def with_problems(result: Schema, generator: Any, request: Any, public: bool) ->
     described = {"Problem": _PROBLEM, **engine_components(), **advice_components(), **bodies}
     result["components"].setdefault("schemas", {}).update(described)
     for path, operations in result["paths"].items():
-        for operation in operations.values():
+        for method, operation in operations.items():
             operation.setdefault("summary", first_sentence(operation.get("description", "")))
             if (asked := operation.get("requestBody")) and "required" in bodies.get(_name_in(asked), ()):
                 asked["required"] = True
             if path.startswith(VERSIONED):
-                body, row = _WITH_A_BODY if "requestBody" in operation else (), _OF_A_ROW if "{" in path else ()
+                body, row = _OF_A_CHANGE if method in ("post", "patch") else (), _OF_A_ROW if "{" in path else ()
                 for status in (*_ALWAYS, *body, *row):
                     operation["responses"].setdefault(str(status), problem(status))
     return result

@@ -8,6 +8,7 @@ import msgspec
 
 from analysis.api.kinds import BY_KIND
 from analysis.api.kinds.members import Schema, properties_of
+from engine.advice.document import Advice
 from engine.estimate.spec import EstimateSpec
 from engine.settings.rank_settings import OF_STARTS
 from engine.settings.spec_checks import is_of_bytes
@@ -99,6 +100,16 @@ def engine_components() -> dict[str, Schema]:
         schema["description"] = cleandoc(schema["description"])
         schema.pop("title", None)  # generated clients name their classes by it, and other components have the same
     return {f"Engine{name}": schema for name, schema in found.items()}
+
+
+def advice_components() -> dict[str, Schema]:
+    """Return the components of the OpenAPI document that describe an advice, read off its classes."""
+    _, found = msgspec.json.schema_components([Advice], ref_template="#/components/schemas/{name}")
+    found["Advice"]["properties"] |= ORIGIN
+    for schema in found.values():
+        schema |= {"required": list(schema["properties"]), "description": cleandoc(schema["description"])}
+        del schema["title"]
+    return found
 
 
 def spec_properties() -> Schema:

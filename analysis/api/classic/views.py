@@ -46,7 +46,6 @@ from engine.spec import RunSpec
 
 JSON = "application/json"
 _KEYS = ("model_name", *(name for name in RunSpec.__dataclass_fields__ if name != "model"), "device_class")
-_TAGS = ["classic"]
 _PREFER = OpenApiParameter(
     "Prefer", str, OpenApiParameter.HEADER, description="respond-async: answer without waiting for the run."
 )
@@ -89,27 +88,17 @@ class Open(AnyFormat):
 class Health(Open):
     """`GET /health`. It also answers before any device is registered."""
 
-    @extend_schema(
-        tags=_TAGS,
-        operation_id="health",
-        description="State of this server and its first device.",
-        auth=[],
-        responses={200: HealthSerializer, 503: ClassicErrorSerializer},
-    )
+    @extend_schema(responses={200: HealthSerializer, 503: ClassicErrorSerializer})
     def get(self, request: Request) -> Response:
+        """Return the state of this server and of its first device."""
         device = Device.objects.enabled().best_first().first()
         return Response(health_data(device, timezone.now()))
 
 
 class Models(Open):
-    @extend_schema(
-        tags=_TAGS,
-        operation_id="models",
-        description="Models that can be analysed.",
-        auth=[],
-        responses=ClassicModelsSerializer,
-    )
+    @extend_schema(responses=ClassicModelsSerializer)
     def get(self, request: Request) -> Response:
+        """List the models that can be analysed."""
         return Response({"models": models_data()})
 
 
@@ -128,14 +117,12 @@ class Analyze(APIView):
         super().initial(request, *args, **kwargs)
 
     @extend_schema(
-        tags=_TAGS,
-        operation_id="analyze",
-        description="Store a run and wait for it. 202 when the run takes too long, or too many requests wait.",
         parameters=[_PREFER],
         request=AnalyzeBodySerializer,
         responses={200: AnalyzeSerializer, 202: AcceptedSerializer, **_ERRORS},
     )
     def post(self, request: Request) -> Response:
+        """Store a run and wait for it. 202 when the run takes too long, or too many requests wait."""
         values = _spec_keys(_body_object(request))
         if not request.user.is_authenticated:
             values = _of_nobody(values)

@@ -1,4 +1,4 @@
-"""What earlier measurements say of a spec: the recommended batch size, and whether a size fits, else measured now."""
+"""What measurements say: the batch size to use, whether a size fits (else measured now), and the advice for a run."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from analysis.api.v1.base.openapi_parameters import problems
 from analysis.api.v1.base.serializers import OriginSerializer
 from analysis.api.v1.base.strict_input import body_object
 from analysis.api.v1.base.views import StrictView
-from analysis.api.v1.run.runs import poll_again
+from analysis.api.v1.run.runs import poll_again, run_or_404
 from analysis.api.waiting import waited_for
 from analysis.http.problem_details import Problem, bad_field, bad_parameter
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
 from analysis.http.setting_fields import setting_field, with_fields
 from analysis.models import Device, Run, State
 from analysis.permissions import signed_in_user
+from analysis.presentation.advice_query import AdviceForm, advice_of
+from analysis.presentation.origin import origin_members
 from analysis.runs.earlier.fits import DERIVED, MEASURED, FitAnswer, fit_known, fit_of, fit_under_way
 from analysis.runs.earlier.reuse import NOT_MEASURED, EarlierResult, earlier_result
 from analysis.runs.gpu_catalog import gpu_of
@@ -218,3 +220,27 @@ def _answer(run: Run, size: int, known: FitAnswer | None, request: Request) -> R
     if run.is_over:
         return Response(body)
     return Response(body, 202, headers={"Location": body["url"], **poll_again(run)})
+
+
+_PARAMETERS = {"global_batch_size": "global_batch", "devices": "devices", "gpu": "gpu"}
+
+
+class RunAdvice(StrictView):
+    query_form = AdviceForm
+
+    @extend_schema(responses={200: {"$ref": "#/components/schemas/Advice"}})
+    def get(self, request: Request, pk: int) -> Response:
+        """Return pairs that keep a global batch exactly, the rules for the learning rate, and code to paste.
+
+        404 where the run has no result, or no size that keeps the reserve.
+        """
+        run = run_or_404(pk)
+        if not run.result:
+            raise Problem(404, detail=f"Run {pk} is {run.state}: advice needs its result.", code="no_advice")
+        try:
+            advice = advice_of(run, self.query)
+        except SpecError as error:
+            if error.field in _PARAMETERS:
+                raise bad_parameter(_PARAMETERS[error.field], str(error).partition(": ")[2]) from error
+            raise Problem(404, detail=f"Run {pk} is {run.state}: {error}.", code="no_advice") from error
+        return Response({**advice.to_dict(), **origin_members(run)})

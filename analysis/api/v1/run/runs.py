@@ -88,15 +88,12 @@ def list_described(kind: RunKind) -> Any:
     return extend_schema_view(get=extend_schema(responses=page, description=description))
 
 
-def stores_run(
-    body: str | None = None, *, problems: tuple[int, ...] = (), **options: Any
-) -> Callable[[Method], Method]:
+def stores_run(body: str | None = None, **options: Any) -> Callable[[Method], Method]:
     """Describe an address that stores a run, with the component of its body: a decorator for the method."""
-    refusals = openapi_parameters.problems(409, 422, *problems)
     return extend_schema(
         parameters=openapi_parameters.ACCEPTED,
         request=body and openapi_parameters.body(body),
-        responses={202: RunDetailSerializer, **refusals},
+        responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422)},
         **options,
     )
 
@@ -123,30 +120,28 @@ class RunExport(RunsView, AnyFormat):
     filters = RunFilter
     read_throttle_scope = "export"
 
-    def get(self, request: Request) -> StreamingHttpResponse:
+    def exported(self) -> StreamingHttpResponse:
         after = {"form": self.file_format, "query": self.query.filter_query}
         record("run.export", target=("run", ""), after=after)
         return run_file(self.file_format, (part.rows for part in self.query.parts))
 
 
-@extend_schema_view(
-    get=extend_schema(
-        responses={(200, "text/csv"): str},
-        description="All runs of a list as CSV: a header, then a line for each run.",
-    )
-)
 class RunExportCsv(RunExport):
     file_format = "csv"
 
+    @extend_schema(responses={(200, "text/csv"): str})
+    def get(self, request: Request) -> StreamingHttpResponse:
+        """Write all runs of a list as CSV: a header, then a line for each run."""
+        return self.exported()
 
-@extend_schema_view(
-    get=extend_schema(
-        responses={(200, "application/json"): openapi_parameters.ANY_OBJECTS},
-        description="All runs of a list as one JSON array.",
-    )
-)
+
 class RunExportJson(RunExport):
     file_format = "json"
+
+    @extend_schema(responses={(200, "application/json"): openapi_parameters.ANY_OBJECTS})
+    def get(self, request: Request) -> StreamingHttpResponse:
+        """Write all runs of a list as one JSON array."""
+        return self.exported()
 
 
 class RunChangeSerializer(StrictBody):
