@@ -219,7 +219,7 @@ def _answer(run: Run, size: int, known: FitAnswer | None, request: Request) -> R
     body = FitSerializer({"batch_size": size, "known": known, "run": run}, context={"request": request}).data
     if run.is_over:
         return Response(body)
-    return Response(body, 202, headers={"Location": body["url"], **poll_again(run)})
+    return Response(body, 202, headers={"Location": str(body["url"]), **poll_again(run)})
 
 
 _PARAMETERS = {"global_batch_size": "global_batch", "devices": "devices", "gpu": "gpu"}

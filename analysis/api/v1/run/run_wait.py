@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 from time import monotonic, sleep
 from typing import Any, Self
@@ -126,33 +126,24 @@ class RunWaits(StrictViewSet):
             detail = "Too many streams are open, of all or of yours; poll /events/ meanwhile, or try again later."
             raise Problem(503, detail=detail, code="too_many_streams", headers=_BUSY)
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # nginx would hold events back
-        return StreamingHttpResponse(_Stream(run.pk, place, request.user), content_type=EVENT_STREAM, headers=headers)
+        return StreamingHttpResponse(_stream(run.pk, place, request.user), content_type=EVENT_STREAM, headers=headers)
 
 
-class _Stream:
-    """The chunks of one stream, whose place among the open streams is free again when the response is closed."""
+def _stream(run_id: int, place: Place, person: Person) -> Generator[bytes, None, None]:
+    """Begin a stream, whose place among the open streams is free again when the response is closed."""
+    chunks = _held(run_id, place, person)
+    next(chunks)  # a generator that has not begun would free nothing
+    return chunks
 
-    def __init__(self, run_id: int, place: Place, person: Person) -> None:
-        self._person = person
-        self._chunks = _chunks(run_id, place)
-        self._is_open = True
 
-    def __iter__(self) -> Iterator[bytes]:
-        return self
-
-    def __next__(self) -> bytes:
-        try:
-            return next(self._chunks)
-        except DATABASE_AWAY:  # the client comes again, with what it has
-            connections_release()
-            raise StopIteration from None
-
-    def close(self) -> None:
-        """End the stream; called once the client is gone too, before the first chunk as well."""
-        self._chunks.close()
-        if self._is_open:
-            self._is_open = False
-            streams.release(self._person)
+def _held(run_id: int, place: Place, person: Person) -> Generator[bytes, None, None]:
+    try:
+        yield b""
+        yield from _chunks(run_id, place)
+    except DATABASE_AWAY:  # the client comes again, with what it has
+        connections_release()
+    finally:
+        streams.release(person)
 
 
 def _chunks(run_id: int, place: Place) -> Generator[bytes, None, None]:
