@@ -1,10 +1,12 @@
 """The bodies that ask for a run: what they hold, as JSON Schema, and how each is read. Every refusal names its field.
 
-A member is declared in `engine.spec` and its like, or in `kinds.members`; a kind says in `kinds` which it takes.
+A member is declared in `engine.spec` and its like, or in `kinds.members`; a kind says in `kinds` which it takes, and
+`_refused_by` which of them a model has no use for.
 """
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -12,15 +14,16 @@ from django.contrib.auth.models import User
 from analysis.api.kinds import BY_KIND
 from analysis.api.kinds.members import Queued, Schema, properties_of
 from analysis.api.kinds.validation import Validation
-from analysis.api.v1.model_settings import narrowed_by
 from analysis.models import PUBLISHED_KINDS, Run, RunKind
 from analysis.runs.commands import SETTABLE
 from analysis.runs.queue.placement import placement_of
 from analysis.runs.services import run_create
-from engine.catalog import WORKLOADS
+from engine.catalog import WORKLOADS, Workload
 from engine.errors import SpecError
 from engine.kinds import asked
-from engine.spec import RANGES, RunSpec
+from engine.settings.adapter_settings import NEEDED
+from engine.settings.step_settings import FULL
+from engine.spec import DEFAULTS, RANGES, RunSpec
 
 REQUESTED_KINDS = tuple(kind.value for kind in RunKind if not BY_KIND[kind].elsewhere)
 """What the body of a run may ask for; validations and commands have addresses of their own."""
@@ -78,7 +81,7 @@ def run_schema() -> Schema:
         "required": ["model"],
         "properties": _run_properties(),
         "additionalProperties": False,
-        "allOf": [*map(narrowed_by, WORKLOADS.values()), *map(_of_kind, REQUESTED_KINDS)],
+        "allOf": [*map(_of_model, WORKLOADS.values()), *map(_of_kind, REQUESTED_KINDS)],
     }
 
 
@@ -133,3 +136,53 @@ def _of_kind(kind: str) -> Schema:
         "if": {"properties": {"kind": {"const": kind}}, "required": named},
         "then": {"properties": dict.fromkeys(BY_KIND[kind].refused, False)},
     }
+
+
+def settings_of(workload: Workload) -> list[str]:
+    refused = _refused_by(workload)
+    return [field.name for field in fields(RunSpec) if field.name not in refused]
+
+
+def input_schema(workload: Workload) -> Schema:
+    """Return the values of the setting that sets the size of the input."""
+    low, high = workload.input_sizes
+    schema = {"minimum": low, "maximum": high, "default": workload.default_input_size}
+    return schema | ({"multipleOf": workload.input_multiple_of} if workload.input_multiple_of > 1 else {})
+
+
+def _of_model(workload: Workload) -> Schema:
+    """Describe what a body that names this model may hold."""
+    narrowed: Schema = {name: {"const": default} for name, default in _refused_by(workload).items()}
+    narrowed[workload.input_field] = input_schema(workload)
+    if workload.block_count:
+        narrowed["frozen_blocks"] = {"maximum": workload.block_count}
+    narrowed["attention"] = {"enum": ["auto", *workload.attentions]}
+    return {
+        "if": {"properties": {"model": {"const": workload.id}}, "required": ["model"]},
+        "then": {"properties": narrowed},
+    }
+
+
+def _refused_by(workload: Workload) -> dict[str, Any]:
+    """List the fields that it has no use for, each with the one value it may have."""
+    refused: dict[str, Any] = {"image_size" if workload.is_text else "sequence_length": None}
+    if not workload.has_gradient_checkpointing:
+        refused["gradient_checkpointing"] = False
+    if not workload.block_count:
+        refused["frozen_blocks"] = None
+    if workload.architecture != "cnn":
+        refused["channels_last"] = False
+    if workload.library != "transformers":
+        refused |= {name: DEFAULTS[name] for name in ("lora_rank", *NEEDED["lora_rank"])}
+    if workload.architecture == "cnn" or workload.library != "transformers":
+        refused |= {name: DEFAULTS[name] for name in ("load_in_8bit", "load_in_4bit", *NEEDED["load_in_4bit"])}
+    if workload.task != "text-generation":
+        refused |= {"sequences": FULL, "loss_chunk_tokens": None, "half_precision_loss": False, "liger_loss": False}
+        refused["four_bit_output_layer"] = False
+    if not workload.has_cache:
+        refused["without_cache"] = False
+    if not workload.has_eval_loss:
+        refused["mode"] = "train"
+    if workload.huggingface_id is None:
+        refused["pretrained"] = False
+    return refused

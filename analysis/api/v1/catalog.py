@@ -10,10 +10,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.run_bodies import run_schema
+from analysis.api.run_bodies import input_schema, run_schema, settings_of
 from analysis.api.v1.base.openapi_parameters import listed
 from analysis.api.v1.base.views import StrictView
-from analysis.api.v1.model_settings import input_schema, settings_of
 from analysis.runs.gpu_catalog import Price, prices
 from engine import __version__
 from engine.catalog import TASK_LABELS, WORKLOADS, Workload

@@ -98,10 +98,7 @@ _RECEIVED = inline_serializer(
 )
 _STORED = inline_serializer(
     "StoredResultDocument",
-    {
-        **_PLACE,
-        "sha256": serializers.CharField(help_text="SHA-256 of the document's bytes as received."),
-    },
+    {**_PLACE, "sha256": serializers.CharField(help_text="SHA-256 of the document's bytes as received.")},
 )
 _KNOWN = inline_serializer(
     "KnownResultDocuments",
@@ -110,10 +107,7 @@ _KNOWN = inline_serializer(
             help_text="By the SHA-256; one that is not here is left out.",
             child=inline_serializer(
                 "KnownResultDocument",
-                {
-                    **_PLACE,
-                    "next": serializers.IntegerField(help_text="How many events of the run have arrived."),
-                },
+                {**_PLACE, "next": serializers.IntegerField(help_text="How many events of the run have arrived.")},
             ),
         )
     },
