@@ -33,12 +33,13 @@ OWN = (
     "engine/public.py",
     *("engine/catalog/stored_workload.py", "analysis/runs/commands.py", "engine/tune/*", "engine/tune/start/*"),
     "engine/tune/faster/*",
-    *(f"{each.views.replace('.', '/')}.py" for each in (*REQUESTS.values(), *PAGES.values()) if each.views),
+    "analysis/api/v1/run/of_kind.py",
+    *(f"{each.views.replace('.', '/')}.py" for each in PAGES.values() if each.views),
 )
 """The tables, the modules of one kind each (its rules, words, pages, requests, command, list), and the one that tells
 a training of the user's own by its spec."""
 NAMED_ELSEWHERE = {
-    "analysis/api/run_request.py": "a body without a kind requests a measurement",
+    "analysis/api/run_bodies.py": "a body without a kind requests a measurement",
     "analysis/models/indexes.py": "the index of the lists is by the published kind",
     "analysis/models/querysets.py": "estimates wait in a queue of their own; the index needs a literal",
     "analysis/models/run.py": "constraints of the database; a template asks whether a run can be started again",

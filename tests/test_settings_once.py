@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ValidationError
 
-from analysis.api.v1.run.spec_schema import run_schema, spec_properties
+from analysis.api.result_schema import spec_properties
+from analysis.api.run_bodies import run_schema
 from analysis.lists.comparison.differences import setting_rows
 from analysis.lists.matrix.query import MatrixForm
 from analysis.lists.runs.export import FIELDS

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
+from drf_spectacular.authentication import BasicScheme, SessionScheme
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.views import SpectacularAPIView
@@ -17,10 +17,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from analysis.api.permissions import MayRead
+from analysis.api.result_schema import advice_components, engine_components
+from analysis.api.run_bodies import body_components
 from analysis.api.v1.base.openapi_parameters import problem
-from analysis.api.v1.lists.advice import advice_components
-from analysis.api.v1.run.result_schema import engine_components
-from analysis.api.v1.run.spec_schema import body_components
 
 VERSIONED, CLASSIC = "/api/v1/", ("/health", "/models", "/analyze")
 Schema = dict[str, Any]
@@ -56,7 +55,7 @@ _PROBLEM: Schema = {
         },
     },
 }
-_ALWAYS, _WITH_A_BODY, _OF_A_ROW = (400, 401, 403, 406, 429, 503), (413, 415), (404,)
+_ALWAYS, _OF_A_CHANGE, _OF_A_ROW = (400, 401, 403, 406, 429, 503), (413, 415), (404,)
 
 
 class TokenScheme(OpenApiAuthenticationExtension):
@@ -73,22 +72,14 @@ class TokenScheme(OpenApiAuthenticationExtension):
         }
 
 
-class PasswordScheme(OpenApiAuthenticationExtension):
-    target_class = "analysis.accounts.authentication.PasswordAuthentication"
-    name = "basic"
-
-    def get_security_definition(self, auto_schema: Any) -> Schema:
-        return {"type": "http", "scheme": "basic"}
+class PasswordScheme(BasicScheme):
+    target_class, name, priority = "analysis.accounts.authentication.PasswordAuthentication", "basic", 0
 
 
-class SessionScheme(OpenApiAuthenticationExtension):
+class LoginScheme(SessionScheme):
     """The session cookie of a login to the pages; a change also needs the CSRF token."""
 
-    target_class = "rest_framework.authentication.SessionAuthentication"
-    name = "session"
-
-    def get_security_definition(self, auto_schema: Any) -> Schema:
-        return {"type": "apiKey", "in": "cookie", "name": settings.SESSION_COOKIE_NAME}
+    name, priority = "session", 0
 
 
 def exclude_monitoring(endpoints: list[tuple[str, str, str, Any]]) -> list[tuple[str, str, str, Any]]:
@@ -102,12 +93,12 @@ def with_problems(result: Schema, generator: Any, request: Any, public: bool) ->
     described = {"Problem": _PROBLEM, **engine_components(), **advice_components(), **bodies}
     result["components"].setdefault("schemas", {}).update(described)
     for path, operations in result["paths"].items():
-        for operation in operations.values():
+        for method, operation in operations.items():
             operation.setdefault("summary", first_sentence(operation.get("description", "")))
             if (asked := operation.get("requestBody")) and "required" in bodies.get(_name_in(asked), ()):
                 asked["required"] = True
             if path.startswith(VERSIONED):
-                body, row = _WITH_A_BODY if "requestBody" in operation else (), _OF_A_ROW if "{" in path else ()
+                body, row = _OF_A_CHANGE if method in ("post", "patch") else (), _OF_A_ROW if "{" in path else ()
                 for status in (*_ALWAYS, *body, *row):
                     operation["responses"].setdefault(str(status), problem(status))
     return result

@@ -13,9 +13,9 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from rest_framework.authentication import SessionAuthentication
 from rest_framework.permissions import AllowAny, BasePermission
 from rest_framework.request import Request
-from rest_framework.views import APIView
 
 from analysis.accounts.authentication import PasswordAuthentication, TokenAuthentication
+from analysis.api.v1.base.views import AnyFormat
 from analysis.http.errors import error_body
 from analysis.models import ApiToken
 from analysis.permissions import may_read
@@ -46,14 +46,7 @@ def has_scrape_token(request: HttpRequest) -> bool:
     return bool(token) and scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
 
 
-class _AnyFormat(APIView):
-    """A view with a single format, which ignores Accept: scrapers and probes accept many."""
-
-    def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[Any, str]:
-        return super().perform_content_negotiation(request, force=True)
-
-
-class Ready(_AnyFormat):
+class Ready(AnyFormat):
     """`GET /readyz`: 200 while the portal can execute runs, otherwise 503 with the reasons."""
 
     authentication_classes = ()  # reading a session needs the database, which may be away
@@ -64,7 +57,7 @@ class Ready(_AnyFormat):
         return JsonResponse(seen.to_dict(), status=200 if seen.is_ready else 503, headers={"Cache-Control": "no-store"})
 
 
-class Metrics(_AnyFormat):
+class Metrics(AnyFormat):
     """`GET /metrics`, in Prometheus' text format."""
 
     authentication_classes = (ScraperAuthentication, PasswordAuthentication, SessionAuthentication)

@@ -14,15 +14,10 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
 from rest_framework.request import Request
 
+from analysis.api import limits
 from analysis.models import TERMINAL_STATES, Run
 
 Person: TypeAlias = AbstractBaseUser | AnonymousUser
-DOCUMENTS_AT_ONCE, DOCUMENT_WAIT_SECONDS = 1, 5.0
-"""Result documents that a process reads at a time: their work shares the interpreter with all other requests.
-
-Two at once are stored no sooner than one after the other, and everybody else waits twice as long.
-"""
-_POLL_SECONDS = 0.25
 
 
 class WaitingSlots:
@@ -76,14 +71,14 @@ streams = WaitingSlots(lambda: _part_of_threads(4, most=settings.STREAMS_OPEN))
 """For a stream of events: at most a quarter of the threads, so that a quarter always serves the others."""
 documents = WaitingSlots(_document_places)
 """For a result document that is read, or waits to be read: at most a quarter of the threads."""
-_reading = threading.BoundedSemaphore(DOCUMENTS_AT_ONCE)
+_reading = threading.BoundedSemaphore(limits.DOCUMENTS_AT_ONCE)
 
 
 @contextmanager
 def document_place(person: Person) -> Iterator[bool]:
     """Wait until few other documents are read. False: too many wait already, or it took too long."""
     with documents.place(person) as may_wait:
-        is_reading = may_wait and _reading.acquire(timeout=DOCUMENT_WAIT_SECONDS)
+        is_reading = may_wait and _reading.acquire(timeout=limits.DOCUMENT_WAIT_SECONDS)
         try:
             yield is_reading
         finally:
@@ -106,5 +101,5 @@ def wait_until_over(run: Run, seconds: float, person: Person) -> bool:
         while has_place and monotonic() < until:
             if Run.objects.filter(pk=run.pk, state__in=TERMINAL_STATES).exists():
                 break
-            sleep(_POLL_SECONDS)
+            sleep(limits.WAIT_POLL_SECONDS)
     return has_place

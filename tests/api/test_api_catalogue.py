@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from jsonschema import Draft202012Validator
 
-from analysis.api.v1.run.spec_schema import run_schema
+from analysis.api.run_bodies import run_schema
 from analysis.models import GpuPrice
 from engine.catalog import WORKLOADS
 from engine.errors import SpecError

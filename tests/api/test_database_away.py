@@ -5,7 +5,7 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.db import InterfaceError, OperationalError
 from django.test import Client
 
-from analysis.api import run_request
+from analysis.api import run_bodies
 from analysis.pages.fleet import views as fleet
 from analysis.runs import services
 from tests.factories import make_device, make_user
@@ -32,7 +32,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch, target: object, name: str, error: Ex
 @pytest.mark.parametrize("error", AWAY, ids=str)
 def test_a_run_that_cannot_be_stored_now_may_be_asked_for_again(quiet_client, monkeypatch, error):
     make_device()
-    refuse(monkeypatch, run_request, "run_create", error)
+    refuse(monkeypatch, run_bodies, "run_create", error)
     answer = quiet_client.post("/api/v1/runs/", {"model": "bert-tiny"}, content_type="application/json")
     assert (answer.status_code, answer.headers["Content-Type"]) == (503, "application/problem+json")
     assert int(answer.headers["Retry-After"]) > 0

@@ -11,8 +11,8 @@ from django.utils import timezone
 from rest_framework.request import Request
 from rest_framework.test import APIRequestFactory
 
-from analysis.api.v1.base.paging import Keyset, PageForm
 from analysis.api.v1.base.serializers import RunDetailSerializer, RunSerializer
+from analysis.api.v1.base.views import Keyset, PageForm
 from analysis.audit.record import record
 from analysis.http.query_string import BadQuery
 from analysis.models import ApiToken, Device, Run, SavedView

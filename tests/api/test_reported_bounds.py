@@ -12,7 +12,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from analysis.api import waiting
+from analysis.api import limits, waiting
 from analysis.models import AuditEntry, Device, Measurement, Report, Run, RunLog
 from engine.answers.document import MOST_PROBES
 from engine.report.protocol import PROBES_MOST
@@ -265,10 +265,10 @@ def test_one_document_too_many_is_to_be_sent_again(sender, settings):
 
 def test_a_document_waits_for_the_one_that_is_read(sender, monkeypatch):
     """Two at once are stored no sooner, and everybody else waits twice as long."""
-    monkeypatch.setattr(waiting, "DOCUMENT_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(limits, "DOCUMENT_WAIT_SECONDS", 0.01)
     with waiting.document_place(SOMEBODY):
         assert sender.send_result(make_document()).status_code == 503
-    monkeypatch.setattr(waiting, "DOCUMENT_WAIT_SECONDS", 60.0)
+    monkeypatch.setattr(limits, "DOCUMENT_WAIT_SECONDS", 60.0)
     with ExitStack() as other:
         other.enter_context(waiting.document_place(SOMEBODY))
         threading.Timer(0.2, other.pop_all().close).start()

@@ -10,8 +10,7 @@ from django.test import Client
 from jsonschema import Draft202012Validator
 
 from analysis.api import openapi
-from analysis.api.kinds.requests import component
-from analysis.api.v1.run.result_schema import ORIGIN, RESULT, engine_components
+from analysis.api.result_schema import ORIGIN, RESULT, component, engine_components
 from analysis.models import Run
 from engine.estimate.gpus import Gpu
 from engine.estimate.predict import estimate

@@ -12,7 +12,7 @@ from django.db import close_old_connections
 from django.http import StreamingHttpResponse
 from django.test import Client
 
-from analysis.api.v1.run import run_wait
+from analysis.api import limits
 from analysis.api.waiting import WaitingSlots, streams
 from analysis.models import Run
 from analysis.runs import services
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def _is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_wait, "_POLL_SECONDS", 0.0)
+    monkeypatch.setattr(limits, "STREAM_POLL_SECONDS", 0.0)
 
 
 def close(response: Any) -> None:
@@ -126,7 +126,7 @@ def test_after_the_end_a_client_that_connects_again_is_stopped(alice_client: Cli
 def test_a_stream_of_a_running_run_shows_what_comes_and_that_it_is_alive(
     alice_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_wait, "HEARTBEAT_SECONDS", 0.0)
+    monkeypatch.setattr(limits, "STREAM_HEARTBEAT_SECONDS", 0.0)
     run = make_claimed_run()
     response = alice_client.get(f"/api/v1/runs/{run.pk}/events/stream/")
     chunks = iter(response.streaming_content)

@@ -12,7 +12,7 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from schemathesis.core.failures import FailureGroup
 
-from analysis.api.v1.run import run_wait
+from analysis.api import limits
 from tests.security.fuzzed import Fuzz, one_connection
 
 ASKED = os.environ.get("MEMORYMARK_FUZZ_CASES")
@@ -26,7 +26,7 @@ CASES = [int(ASKED)] if ASKED else [150, 500]
 def test_every_generated_request_gets_a_documented_response(cases, settings, record_property, monkeypatch):
     settings.ALLOWED_HOSTS = ["localhost", "testserver"]
     settings.ANALYZE_WAITING_REQUESTS = 0  # a wait for the run under way would last as long as it may
-    monkeypatch.setattr(run_wait, "STREAM_MAX_SECONDS", 0.0)
+    monkeypatch.setattr(limits, "STREAM_MAX_SECONDS", 0.0)
     with one_connection():
         fuzz = Fuzz()
         operations = fuzz.operations()

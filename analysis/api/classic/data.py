@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
@@ -29,18 +30,9 @@ class ClassicErrorSerializer(serializers.Serializer[Any]):
     error = serializers.CharField()
 
 
-class Exact(serializers.FloatField):
-    """A figure, or null where it was not measured."""
-
-    def __init__(self, source: str | None = None) -> None:
-        super().__init__(source=source, allow_null=True)
-
-
-class Whole(serializers.IntegerField):
-    """A whole number, or null where it was not measured."""
-
-    def __init__(self, source: str | None = None) -> None:
-        super().__init__(source=source, allow_null=True)
+Exact = partial(serializers.FloatField, allow_null=True)
+Whole = partial(serializers.IntegerField, allow_null=True)
+"""A figure as it was measured, or null where it was not."""
 
 
 class Rounded(serializers.FloatField):
@@ -66,7 +58,7 @@ class HealthSerializer(serializers.Serializer[Any]):
     gpu_memory_total_gb = Rounded("gpu.capacity_bytes", unit=GIB, help_text="Memory of the GPU in GiB, rounded.")
     device = serializers.CharField(source="device.kind", allow_null=True)
     timestamp = serializers.DateTimeField(format="%Y-%m-%dT%H:%M:%S.%fZ")
-    gpu_memory_total_bytes = Whole("gpu.capacity_bytes")
+    gpu_memory_total_bytes = Whole(source="gpu.capacity_bytes")
     version = serializers.CharField(help_text="Version of MemoryMark that this server runs.")
 
 
@@ -113,21 +105,21 @@ class AnalyzedSizeSerializer(serializers.Serializer[Any]):
 class ExactFiguresSerializer(serializers.Serializer[Measured]):
     """The measured figures, not rounded, with the names of version 1."""
 
-    capacity_bytes = Whole("waste.capacity_bytes")
-    recommended_memory_bytes = Whole("recommended.memory_bytes")
-    current_memory_bytes = Whole("current.memory_bytes")
-    waste_bytes = Whole("waste.at_recommended_bytes")
-    waste_fraction = Exact("waste.at_recommended_fraction")
-    current_waste_bytes = Whole("waste.at_current_bytes")
-    current_waste_fraction = Exact("waste.at_current_fraction")
+    capacity_bytes = Whole(source="waste.capacity_bytes")
+    recommended_memory_bytes = Whole(source="recommended.memory_bytes")
+    current_memory_bytes = Whole(source="current.memory_bytes")
+    waste_bytes = Whole(source="waste.at_recommended_bytes")
+    waste_fraction = Exact(source="waste.at_recommended_fraction")
+    current_waste_bytes = Whole(source="waste.at_current_bytes")
+    current_waste_fraction = Exact(source="waste.at_current_fraction")
     speedup = Exact()
     speedup_low = Exact()
     speedup_high = Exact()
     batch_size_ratio = Exact()
-    saving_per_run_usd = Exact("savings.per_run_usd")
-    saving_per_year_usd = Exact("savings.per_year_usd")
-    saving_per_run_usd_low = Exact("savings.per_run_usd_low")
-    saving_per_year_usd_low = Exact("savings.per_year_usd_low")
+    saving_per_run_usd = Exact(source="savings.per_run_usd")
+    saving_per_year_usd = Exact(source="savings.per_year_usd")
+    saving_per_run_usd_low = Exact(source="savings.per_run_usd_low")
+    saving_per_year_usd_low = Exact(source="savings.per_year_usd_low")
 
 
 class AnalyzedSerializer(serializers.Serializer[Measured]):
@@ -140,7 +132,7 @@ class AnalyzedSerializer(serializers.Serializer[Measured]):
     device = serializers.CharField(source="device.kind")
     gpu_total_gb = Rounded("waste.capacity_bytes", unit=GIB)
     results = serializers.SerializerMethodField()
-    optimal_batch_size = Whole("recommended.batch_size")
+    optimal_batch_size = Whole(source="recommended.batch_size")
     optimal_memory_gb = Rounded("recommended.memory_bytes", unit=GIB)
     current_batch_size = serializers.IntegerField()
     current_memory_gb = Rounded("current.memory_bytes", unit=GIB)

@@ -19,6 +19,7 @@ from rest_framework.views import APIView
 
 from analysis.accounts.middleware import require_role
 from analysis.accounts.quotas import QuotaExceededError
+from analysis.api import limits
 from analysis.api.classic.data import (
     AcceptedSerializer,
     AnalyzeBodySerializer,
@@ -32,9 +33,10 @@ from analysis.api.classic.data import (
 )
 from analysis.api.kinds.measurement import Measurement
 from analysis.api.permissions import MayAnalyze
-from analysis.api.run_request import json_object
+from analysis.api.v1.base.views import AnyFormat
 from analysis.api.waiting import waited_for
 from analysis.http.errors import BadRequest, error_body, wants_json
+from analysis.http.strict_json import BadJsonError, strict_json
 from analysis.models import TERMINAL_STATES, Device, Run, State
 from analysis.runs import services
 from engine.catalog import WORKLOADS, workload_ids
@@ -44,8 +46,6 @@ from engine.spec import RunSpec
 
 JSON = "application/json"
 _KEYS = ("model_name", *(name for name in RunSpec.__dataclass_fields__ if name != "model"), "device_class")
-_NOBODYS_SECONDS = 600
-_TAGS = ["classic"]
 _PREFER = OpenApiParameter(
     "Prefer", str, OpenApiParameter.HEADER, description="respond-async: answer without waiting for the run."
 )
@@ -78,40 +78,27 @@ def index_or(page: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpReque
     return index
 
 
-class Open(APIView):
+class Open(AnyFormat):
     """A view that everybody may read, always answered in JSON."""
 
     authentication_classes = ()
     permission_classes = (AllowAny,)
 
-    def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[Any, str]:
-        return super().perform_content_negotiation(request, force=True)
-
 
 class Health(Open):
     """`GET /health`. It also answers before any device is registered."""
 
-    @extend_schema(
-        tags=_TAGS,
-        operation_id="health",
-        description="State of this server and its first device.",
-        auth=[],
-        responses={200: HealthSerializer, 503: ClassicErrorSerializer},
-    )
+    @extend_schema(responses={200: HealthSerializer, 503: ClassicErrorSerializer})
     def get(self, request: Request) -> Response:
+        """Return the state of this server and of its first device."""
         device = Device.objects.enabled().best_first().first()
         return Response(health_data(device, timezone.now()))
 
 
 class Models(Open):
-    @extend_schema(
-        tags=_TAGS,
-        operation_id="models",
-        description="Models that can be analysed.",
-        auth=[],
-        responses=ClassicModelsSerializer,
-    )
+    @extend_schema(responses=ClassicModelsSerializer)
     def get(self, request: Request) -> Response:
+        """List the models that can be analysed."""
         return Response({"models": models_data()})
 
 
@@ -130,15 +117,13 @@ class Analyze(APIView):
         super().initial(request, *args, **kwargs)
 
     @extend_schema(
-        tags=_TAGS,
-        operation_id="analyze",
-        description="Store a run and wait for it. 202 when the run takes too long, or too many requests wait.",
         parameters=[_PREFER],
         request=AnalyzeBodySerializer,
         responses={200: AnalyzeSerializer, 202: AcceptedSerializer, **_ERRORS},
     )
     def post(self, request: Request) -> Response:
-        values = _spec_keys(json_object(request))
+        """Store a run and wait for it. 202 when the run takes too long, or too many requests wait."""
+        values = _spec_keys(_body_object(request))
         if not request.user.is_authenticated:
             values = _of_nobody(values)
         run = services.run_create(**Measurement().submission(values, request.user))
@@ -152,6 +137,18 @@ class Analyze(APIView):
         return Response({"status": "accepted", "run_id": run.pk, "url": url}, status=202, headers={"Location": url})
 
 
+def _body_object(request: HttpRequest) -> dict[str, Any]:
+    if not request.body.strip():
+        raise BadRequest("Request body is required")
+    try:
+        body = strict_json(request.body)
+    except BadJsonError as exc:
+        raise BadRequest("Request body must be valid JSON") from exc
+    if not isinstance(body, dict):
+        raise BadRequest("Request body must be a JSON object")
+    return body
+
+
 def _of_nobody(values: dict[str, Any]) -> dict[str, Any]:
     """Keep a run that belongs to nobody short; refuse it while another is not over, so that it delays no person."""
     unfinished = Run.objects.on_devices().exclude(state__in=TERMINAL_STATES).order_by("pk").first()
@@ -160,9 +157,9 @@ def _of_nobody(values: dict[str, Any]) -> dict[str, Any]:
             f"Without a login a run starts only when no other waits or runs; run {unfinished.pk} is not over. Log in."
         )
         raise QuotaExceededError("runs_waiting_max", message, frees_at=None, retry_after_seconds=60)
-    seconds = values.setdefault("time_budget_seconds", _NOBODYS_SECONDS)
-    if isinstance(seconds, int | float) and seconds > _NOBODYS_SECONDS:
-        raise SpecError("time_budget_seconds", f"at most {_NOBODYS_SECONDS} without a login")
+    seconds = values.setdefault("time_budget_seconds", limits.NOBODYS_SECONDS)
+    if isinstance(seconds, int | float) and seconds > limits.NOBODYS_SECONDS:
+        raise SpecError("time_budget_seconds", f"at most {limits.NOBODYS_SECONDS} without a login")
     return values
 
 

@@ -16,7 +16,6 @@ from engine.tune.catalogue.spec import request_in
 class Command(Requests):
     """The address names the command, a body has its settings; ranks of a catalogue model are measurements."""
 
-    views = "analysis.api.v1.run.commands"
     elsewhere = "commands have settings of their own: start them at /api/v1/commands/"
 
     def submission_like(self, run: Run, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:

@@ -2,46 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib.auth.models import AnonymousUser, User
 
-from analysis.api.kinds.requests import VERSION_OF_FORM, Components, Requests, placed, settings_in
-from analysis.api.kinds.setting_schema import properties_of
+from analysis.api.kinds.members import Queued
+from analysis.api.kinds.requests import Requests, placed, settings_in
 from analysis.models import Run
 from engine.estimate.spec import OWN
-from engine.ranks.emulation import MOST_STARTED
 from engine.settings.rank_settings import RankStarts
+from engine.spec import RunSpec
 from engine.tune.catalogue.spec import requested_spec
 
 _FOR_ESTIMATES = "is for estimates: add kind estimate"
 
 
 class Measurement(Requests):
-    """A body has the keys of a RunSpec, of RankStarts for several ranks, and those about its place in the queue."""
+    """A body has the keys of a RunSpec, and of RankStarts for several ranks."""
 
+    takes: ClassVar[tuple[type, ...]] = (RunSpec, RankStarts, Queued)
     refused = {
         **dict.fromkeys(OWN, _FOR_ESTIMATES),
         "gpu": f"{_FOR_ESTIMATES}, or name a device to measure on",
     }
-    only_others = (*OWN, "tried")
-
-    def own_properties(self) -> Components:
-        properties = properties_of(RankStarts)
-        properties["rank"] |= {"items": {"type": "integer", "minimum": 0}, "maxItems": MOST_STARTED}
-        return properties
-
-    def described_result(self) -> Components:
-        added = {
-            "schema": VERSION_OF_FORM,
-            "fits": {"type": ["boolean", "null"], "description": "Whether `check_batch_size` of the spec trained."},
-            "kinds": {
-                "type": "object",
-                "additionalProperties": {"enum": ["measured", "estimated", "derived", "assumed"]},
-                "description": "Kind of each figure, by its path or group.",
-            },
-        }
-        return {"RunResult": {"properties": added}}
 
     def submission(self, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
         return placed(requested_spec(settings_in(values)), values, user)

@@ -3,40 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from django.contrib.auth.models import AnonymousUser, User
 
+from analysis.api.kinds.members import QUEUE_KEYS, Queued, Schema, properties_of
 from analysis.models import Measurement, Run
 from analysis.runs.queue.placement import placement_find
 from engine.errors import SpecError
 from engine.kinds import SpecOnDevice
 from engine.results.result import Purpose, RunResult
+from engine.settings.spec_checks import settings_of
 from engine.spec import RunSpec
 
-Components = dict[str, dict[str, Any]]
-"""Components of the OpenAPI document by the names of the engine's classes."""
-COMPONENT = "#/components/schemas/Engine{name}"
-VERSION_OF_FORM = {"type": "integer", "description": "Version of this form."}
-QUEUE_KEYS = ("device_class", "priority", "accepts_shared_device")
-"""Keys that a request may have in addition to those of a spec."""
-FIGURES = (
-    *("batch_size", "outcome", "peak_allocated_bytes", "peak_reserved_bytes"),
-    *("device_used_bytes", "step_seconds", "samples_per_second"),
-)
-"""The members of a point of a curve."""
 _OF_THE_RUN = ("device", "config_parameters")
 """Members of a stored spec that say where it ran and what was counted there: a changed clone leaves them out."""
-_NAMES = {str: "text", int: "a whole number", bool: "true or false"}
-
-T = TypeVar("T")
 
 
 class Requests:
     """Requests and answers of a kind. What is not overridden holds for a run on a device."""
 
-    views: ClassVar[str] = ""
-    """The module of its own addresses, below `/api/v1/validations/`; empty: it has those of runs."""
+    takes: ClassVar[tuple[type, ...]] = (RunSpec, Queued)
+    """The classes that declare the members of its body."""
+    without: ClassVar[tuple[str, ...]] = ()
+    """Members of these classes that its body does not have."""
+    refused: ClassVar[Mapping[str, str]] = {}
+    """Members of other kinds that its body must not have, each with why."""
+    elsewhere: ClassVar[str] = ""
+    """Why the body of `POST runs/` cannot request it, with the address that can; empty where it can."""
     result_type: ClassVar[type] = RunResult
     """The engine's class of which the API's description of its result is made."""
     spec_name: ClassVar[str] = RunSpec.__name__
@@ -44,20 +38,17 @@ class Requests:
     """The components that describe the whole spec and the whole result."""
     evidence: ClassVar[str] = "measured"
     """What its figures are."""
-    elsewhere: ClassVar[str] = ""
-    """Why the body of `POST runs/` cannot request it, with the address that can; empty where it can."""
-    refused: ClassVar[Mapping[str, str]] = {}
-    """Fields of other kinds that such a body must not have, each with why."""
-    only_others: ClassVar[tuple[str, ...]] = ()
-    """Fields that a clone of this kind does not take over from a run of another."""
 
-    def own_properties(self) -> dict[str, Any]:
-        """Return the JSON Schema of the members that only bodies of this kind have."""
-        return {}
+    @property
+    def members(self) -> set[str]:
+        """Return the names of the members of its body."""
+        return {name for each in self.takes for name in settings_of(each)}.difference(self.without)
 
-    def described_result(self) -> Components:
-        """Return the members added by `to_dict` of the result, by the component that gets them."""
-        return {}
+    @property
+    def properties(self) -> dict[str, Schema]:
+        """Return the JSON Schema of each member of its body."""
+        found = {name: schema for each in self.takes for name, schema in properties_of(each).items()}
+        return {name: found[name] for name in found if name not in self.without}
 
     def kind_of_clone(self, run: Run) -> str:
         return run.kind
@@ -86,13 +77,9 @@ class Requests:
                 "gpu": run.device_name or None,
                 "capacity_bytes": run.capacity_bytes,
                 "limit_bytes": run.limit_bytes,
-                "points": [{name: getattr(found[size], name) for name in FIGURES} for size in sorted(found)],
+                "points": [found[size] for size in sorted(found)],
             }
         ]
-
-
-def component(name: str) -> dict[str, str]:
-    return {"$ref": COMPONENT.format(name=name)}
 
 
 def settings_in(values: dict[str, Any]) -> dict[str, Any]:
@@ -101,26 +88,15 @@ def settings_in(values: dict[str, Any]) -> dict[str, Any]:
 
 def placed(spec: SpecOnDevice, values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
     """Return the arguments of `run_create` for a run on a device, by default at the device's own price."""
-    device_class = checked(values, "device_class", str, "")
+    queued = Queued.of(values)
     return {
         "spec": spec,
-        "place": placement_find(spec.device, device_class, user),
-        **requested(values, user),
-        "accepts_shared_device": checked(values, "accepts_shared_device", bool, False),
+        "place": placement_find(spec.device, queued.device_class, user),
+        **requested(queued, user),
+        "accepts_shared_device": queued.accepts_shared_device,
         "uses_device_price": "price_per_hour_usd" not in values,
     }
 
 
-def requested(values: dict[str, Any], user: User | AnonymousUser) -> dict[str, Any]:
-    return {
-        "requested_by": user if user.is_authenticated else None,
-        "priority": checked(values, "priority", int, Run.Priority.NORMAL),
-    }
-
-
-def checked(values: dict[str, Any], name: str, type_: type[T], default: T) -> T:
-    """Return a value of this type. Raises SpecError."""
-    value = values.get(name, default)
-    if not isinstance(value, type_) or (type_ is int and isinstance(value, bool)):
-        raise SpecError(name, f"must be {_NAMES[type_]}")
-    return value
+def requested(queued: Queued, user: User | AnonymousUser) -> dict[str, Any]:
+    return {"requested_by": user if user.is_authenticated else None, "priority": queued.priority}

@@ -10,9 +10,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from analysis.api.run_bodies import input_schema, run_schema, settings_of
 from analysis.api.v1.base.openapi_parameters import listed
-from analysis.api.v1.base.strict_view import StrictView
-from analysis.api.v1.run.spec_schema import input_schema, run_schema, settings_of
+from analysis.api.v1.base.views import StrictView
 from analysis.runs.gpu_catalog import Price, prices
 from engine import __version__
 from engine.catalog import TASK_LABELS, WORKLOADS, Workload

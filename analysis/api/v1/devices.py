@@ -7,10 +7,11 @@ from typing import Any
 from django import forms
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.functional import SimpleLazyObject
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
 
-from analysis.api.v1.base.paging import PageForm, Resource
+from analysis.api.v1.base.views import PageForm, Resource
 from analysis.http.query_string import FlagField
 from analysis.models import Device
 from analysis.models.device import DeviceWithActivity
@@ -106,6 +107,5 @@ class Devices(Resource[Device]):
     def get_queryset(self) -> QuerySet[DeviceWithActivity]:
         return Device.objects.select_related("host").defer("calibration").with_activity()
 
-    def get_serializer(self, shown: Any = None, **kwargs: Any) -> DeviceSerializer:
-        context = {**self.get_serializer_context(), "waiting": waiting_by_device() if shown else {}}
-        return DeviceSerializer(shown, **{**kwargs, "context": context})
+    def get_serializer_context(self) -> dict[str, Any]:
+        return {**super().get_serializer_context(), "waiting": SimpleLazyObject(waiting_by_device)}

@@ -9,7 +9,8 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, inline_serializer
 from rest_framework import serializers
 
-from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.v1.base.views import StrictView
+from analysis.http.errors import VERSIONED
 from analysis.http.problem_details import CONTENT_TYPE
 from analysis.http.query_string import FlagField, StrictQueryForm, WholeNumberField, choices_of
 
@@ -149,10 +150,14 @@ class ViewSchema(AutoSchema):
     """Names an operation `runs_list`, `runs_retrieve` or `runs_cancel`; a decorator may say otherwise."""
 
     def get_tags(self) -> list[str]:
+        if not self.path.startswith(VERSIONED):
+            return ["classic"]
         first = self._tokenize_path()[0]
         return [_TAGS.get(first, first.replace("-", " "))]
 
     def get_operation_id(self) -> str:
+        if not self.path.startswith(VERSIONED):
+            return self.path.removeprefix("/")
         names = [part.replace("-", "_").replace(".", "_") for part in self._tokenize_path()]
         actions = _ON_ROW if self.path.endswith("}/") else _ON_LIST
         return "_".join((names[0], names[-1] if len(names) > 1 else actions[self.method]))

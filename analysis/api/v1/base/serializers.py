@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from analysis.api.v1.run.result_schema import ORIGIN, RESULT, SPEC
+from analysis.api.result_schema import ORIGIN, RESULT, SPEC
 from analysis.models import PUBLISHED_KINDS, Attempt, Measurement, Run, State, Tag
 from analysis.presentation.device_cards import holder_text
 from analysis.presentation.origin import Origin, describe_origin
@@ -27,7 +28,7 @@ _HELD_BY = (
     "portal, as the device's lock names them; any program of that machine may have written it. null: nothing does."
 )
 _TOLD: dict[str, Any] = {"read_only": True, "allow_null": True}
-"""Marks a member that is no attribute of a run: `forecast_row` writes it."""
+"""Marks a member that is no attribute of a run: `_forecast` writes it."""
 _FORECAST_HELP = "Forecast from earlier runs of these models; null if unknown. Not part of the ETag."
 
 
@@ -64,19 +65,21 @@ ORIGIN_HELP = {name: schema["description"] for name, schema in ORIGIN.items()}
 class OriginSerializer(serializers.Serializer[Any]):
     """Where the figures of a run come from, and whether this lab stands for them."""
 
-    # the base of whatever shows figures of one run; a dict has these members already, out of `origin_members`
+    # the base of whatever shows figures of one run: it is the run, or has it as `run`, or has its `origin`
 
     origin = serializers.CharField(read_only=True, allow_null=True, help_text=ORIGIN_HELP["origin"])
     reported_from = serializers.CharField(read_only=True, help_text=ORIGIN_HELP["reported_from"])
     is_trusted = serializers.BooleanField(read_only=True, help_text=ORIGIN_HELP["is_trusted"])
 
     def to_representation(self, instance: Any) -> dict[str, Any]:
+        run = instance if isinstance(instance, Run) else _member(instance, "run")
+        origin = Origin.of(run) if isinstance(run, Run) else _member(instance, "origin")
         shown = super().to_representation(instance)
-        origin = getattr(instance, "origin", None)
-        run = instance if isinstance(instance, Run) else getattr(instance, "run", None)
-        if isinstance(run, Run):
-            origin = Origin.of(run)
         return {**shown, **origin.members} if isinstance(origin, Origin) else shown
+
+
+def _member(instance: Any, name: str) -> Any:
+    return instance.get(name) if isinstance(instance, Mapping) else getattr(instance, name, None)
 
 
 class NameOf(serializers.CharField):
@@ -132,25 +135,29 @@ class RunSerializer(serializers.ModelSerializer[Run]):
 
     def to_representation(self, instance: Run) -> dict[str, Any]:
         """Read the attributes themselves: by DRF's fields, a list of runs takes five times as long."""
-        positions: dict[int, QueuePosition] = self.context["queue_positions"]
-        known = {"tags": [tag.name for tag in instance.tags.all()], "origin": describe_origin(instance)}
-        known |= forecast_row(positions.get(instance.pk))
+        known = self.worked_out(instance)
         return {
             name: known[name] if name in known else cell(_attribute(instance, field.source or name))
             for name, field in self.fields.items()
         }
 
+    def worked_out(self, run: Run) -> dict[str, Any]:
+        """Return the members that are no attribute of a run."""
+        turn: QueuePosition | None = self.context["queue_positions"].get(run.pk)
+        tags = [tag.name for tag in run.tags.all()]
+        return {"tags": tags, "origin": describe_origin(run), **_forecast(turn)}
 
-FORECAST = ("queue_position", "expected_start_at", "after_run", "held_by", "held_since")
 
-
-def forecast_row(turn: QueuePosition | None) -> dict[str, Any]:
+def _forecast(turn: QueuePosition | None) -> dict[str, Any]:
     """Write what the queue forecasts for a run; null where it forecasts nothing."""
-    if turn is None:
-        return dict.fromkeys(FORECAST)
-    held = turn.held
-    told = (turn.after_run, holder_text(held) if held else None, cell(held.held_since) if held else None)
-    return dict(zip(FORECAST, (turn.position, cell(turn.start_at), *told), strict=True))
+    held = turn and turn.held
+    return {
+        "queue_position": turn and turn.position,
+        "expected_start_at": turn and cell(turn.start_at),
+        "after_run": turn and turn.after_run,
+        "held_by": holder_text(held) if held else None,
+        "held_since": cell(held.held_since) if held else None,
+    }
 
 
 def _attribute(run: Run, path: str) -> Any:
@@ -227,8 +234,8 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
         read_only_fields = [field.name for field in Attempt._meta.fields]
 
 
-class RunPartsSerializer(serializers.ModelSerializer[Run]):
-    """The details of a run: its spec, its result, its attempts and the probes of the last attempt."""
+class RunDetailSerializer(RunSerializer):
+    """A run with all its details: its spec, its result, its attempts and the probes of the last attempt."""
 
     spec = StoredSpec(help_text="The executed spec, with all defaults. As a request body it starts the same run.")
     result = serializers.SerializerMethodField(help_text="The engine's result; null until the run has finished.")
@@ -239,12 +246,21 @@ class RunPartsSerializer(serializers.ModelSerializer[Run]):
     attempts = serializers.SerializerMethodField()
     measurements = serializers.SerializerMethodField()
 
-    class Meta:
-        model = Run
-        fields: tuple[str, ...] = (
+    class Meta(RunSerializer.Meta):
+        fields = (
+            *RunSerializer.Meta.fields,
             *("note", "error_message", "spec", "result", "seconds_left", "attempts", "measurements"),
         )
         read_only_fields = fields
+
+    def worked_out(self, run: Run) -> dict[str, Any]:
+        return {
+            **super().worked_out(run),
+            "result": self.get_result(run),
+            "seconds_left": self.get_seconds_left(run),
+            "attempts": self.get_attempts(run),
+            "measurements": self.get_measurements(run),
+        }
 
     @extend_schema_field({"oneOf": [*RESULT["oneOf"], {"type": "null"}]})
     def get_result(self, run: Run) -> dict[str, object] | None:
@@ -255,23 +271,9 @@ class RunPartsSerializer(serializers.ModelSerializer[Run]):
 
     @extend_schema_field(AttemptSerializer(many=True))
     def get_attempts(self, run: Run) -> list[dict[str, object]]:
-        if not run.attempt:
-            return []
-        return list(AttemptSerializer(run.attempts.select_related("device__host").order_by("number"), many=True).data)
+        rows = run.attempts.select_related("device__host").order_by("number") if run.attempt else ()
+        return list(AttemptSerializer(rows, many=True).data)
 
     @extend_schema_field(MeasurementSerializer(many=True))
     def get_measurements(self, run: Run) -> list[dict[str, object]]:
-        if not run.attempt:
-            return []
-        return list(MeasurementSerializer(Measurement.objects.of(run), many=True).data)
-
-
-class RunDetailSerializer(RunPartsSerializer, RunSerializer):
-    """A run with all its details."""
-
-    class Meta(RunSerializer.Meta):
-        fields = (*RunSerializer.Meta.fields, *RunPartsSerializer.Meta.fields)
-        read_only_fields = fields
-
-    def to_representation(self, instance: Run) -> dict[str, Any]:
-        return {**RunSerializer(instance, context=self.context).data, **RunPartsSerializer(instance).data}
+        return list(MeasurementSerializer(Measurement.objects.of(run) if run.attempt else (), many=True).data)

@@ -24,16 +24,14 @@ class StrictJSONParser(BaseParser):
 
     media_type = "application/json"
     any_text = False
+    limit_setting = "API_BODY_MAX_BYTES"
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
-        limit = self.limit_bytes()
+        limit = int(getattr(settings, self.limit_setting))
         body = stream.read(limit + 1)
         if len(body) > limit:
             raise Problem(413, detail=f"The body is larger than {limit:,} bytes.")
         return self.read(body)
-
-    def limit_bytes(self) -> int:
-        return int(settings.API_BODY_MAX_BYTES)
 
     def read(self, body: bytes) -> Any:
         try:

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from analysis.api.permissions import MayRead
 from analysis.api.v1.base.serializers import OriginSerializer
 from analysis.api.v1.base.strict_input import StrictBody, validated
-from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.v1.base.views import StrictView
 from analysis.http.problem_details import bad_field
 from analysis.http.query_string import LARGEST_ID, BadQuery
 from analysis.lists.comparison.compared_run import ComparedRun, baseline_of, compared_run_of

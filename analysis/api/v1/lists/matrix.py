@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from analysis.api.v1.base.serializers import ORIGIN_HELP, OriginSerializer
-from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.v1.base.views import StrictView
 from analysis.api.v1.catalog import PriceSerializer
 from analysis.lists.matrix.query import MatrixForm, card_prices, stored_cells
 from analysis.lists.matrix.table import CardColumn, WorkloadRow, matrix_table
@@ -32,26 +32,24 @@ class MatrixCellSerializer(OriginSerializer):
     """One model on one card. `kind` and `origin` are null where there is neither a measurement nor an estimate."""
 
     reported_from = serializers.CharField(
-        source="origin.reported_from", allow_null=True, default=None, help_text=ORIGIN_HELP["reported_from"]
+        source="origin.reported_from", allow_null=True, help_text=ORIGIN_HELP["reported_from"]
     )
     is_trusted = serializers.BooleanField(
-        source="origin.is_trusted", allow_null=True, default=None, help_text=ORIGIN_HELP["is_trusted"]
+        source="origin.is_trusted", allow_null=True, help_text=ORIGIN_HELP["is_trusted"]
     )
     card = serializers.CharField(source="card.key")
-    kind = serializers.ChoiceField(["measured", "estimated"], source="cell.kind", allow_null=True, default=None)
-    run = serializers.IntegerField(source="cell.run_id", allow_null=True, default=None)
-    answered_at = serializers.DateTimeField(source="cell.answered_at", allow_null=True, default=None)
-    largest_batch_size = serializers.IntegerField(source="cell.largest_batch_size", allow_null=True, default=None)
+    kind = serializers.ChoiceField(["measured", "estimated"], source="cell.kind", allow_null=True)
+    run = serializers.IntegerField(source="cell.run_id", allow_null=True)
+    answered_at = serializers.DateTimeField(source="cell.answered_at", allow_null=True)
+    largest_batch_size = serializers.IntegerField(source="cell.largest_batch_size", allow_null=True)
     safe_batch_size = serializers.IntegerField(
         source="cell.safe_batch_size",
         allow_null=True,
-        default=None,
         help_text="Estimates only: the largest size within the margin of error.",
     )
     recommended_batch_size = serializers.IntegerField(
         source="cell.recommended_batch_size",
         allow_null=True,
-        default=None,
         help_text=(
             "Measurements only: the size that compared speeds recommend, at which `samples_per_second` was measured. "
             "null where they recommend none."
@@ -60,7 +58,6 @@ class MatrixCellSerializer(OriginSerializer):
     batch_size_with_reserve = serializers.IntegerField(
         source="cell.with_reserve_batch_size",
         allow_null=True,
-        default=None,
         help_text=(
             "Largest size that leaves the reserve free: measured, or predicted and never above the safe size. null: "
             "not known."
@@ -69,11 +66,10 @@ class MatrixCellSerializer(OriginSerializer):
     reserve_fraction = serializers.FloatField(
         source="cell.reserve_fraction",
         allow_null=True,
-        default=None,
         help_text="Share of memory that the reserve is. null in runs before version 0.5.",
     )
-    samples_per_second = serializers.FloatField(source="cell.samples_per_second", allow_null=True, default=None)
-    headroom_bytes = serializers.IntegerField(source="cell.headroom_bytes", allow_null=True, default=None)
+    samples_per_second = serializers.FloatField(source="cell.samples_per_second", allow_null=True)
+    headroom_bytes = serializers.IntegerField(source="cell.headroom_bytes", allow_null=True)
     million_samples_usd = serializers.FloatField(
         source="cost_usd", allow_null=True, help_text="Derived: price per hour divided by samples per hour."
     )

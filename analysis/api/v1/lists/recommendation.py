@@ -1,4 +1,4 @@
-"""What earlier measurements say of a spec: the recommended batch size, and whether a size fits, else measured now."""
+"""What measurements say: the batch size to use, whether a size fits (else measured now), and the advice for a run."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.reverse import reverse
 
 from analysis.api.kinds.measurement import Measurement
 from analysis.api.v1.base import openapi_parameters
 from analysis.api.v1.base.openapi_parameters import problems
 from analysis.api.v1.base.serializers import OriginSerializer
 from analysis.api.v1.base.strict_input import body_object
-from analysis.api.v1.base.strict_view import StrictView
-from analysis.api.v1.run.runs import ASK_AGAIN_SECONDS
+from analysis.api.v1.base.views import StrictView
+from analysis.api.v1.run.runs import poll_again, run_or_404
 from analysis.api.waiting import waited_for
 from analysis.http.problem_details import Problem, bad_field, bad_parameter
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
 from analysis.http.setting_fields import setting_field, with_fields
 from analysis.models import Device, Run, State
 from analysis.permissions import signed_in_user
+from analysis.presentation.advice_query import AdviceForm, advice_of
 from analysis.presentation.origin import origin_members
 from analysis.runs.earlier.fits import DERIVED, MEASURED, FitAnswer, fit_known, fit_of, fit_under_way
 from analysis.runs.earlier.reuse import NOT_MEASURED, EarlierResult, earlier_result
@@ -155,19 +155,28 @@ class FitSerializer(OriginSerializer):
 
     batch_size = serializers.IntegerField()
     fits = serializers.BooleanField(
-        allow_null=True, help_text="null: unknown, because the run is not over, or gave no result (see `state`)."
+        source="known.fits",
+        allow_null=True,
+        help_text="null: unknown, because the run is not over, or gave no result (see `state`).",
     )
     basis = serializers.ChoiceField(
         [MEASURED, DERIVED],
+        source="known.basis",
         allow_null=True,
         help_text="measured: this size was run. derived: a larger one trained, or a smaller one did not.",
     )
-    run = serializers.IntegerField()
-    state = serializers.CharField()
-    url = serializers.URLField(help_text="URL of the run.")
-    device_name = serializers.CharField()
-    limit_bytes = serializers.IntegerField(allow_null=True, help_text="Memory that the run may use.")
-    error_message = serializers.CharField(help_text="Why the run gave no result, if it failed.")
+    run = serializers.IntegerField(source="run.pk")
+    state = serializers.CharField(source="run.state")
+    url = serializers.HyperlinkedRelatedField[Run](
+        view_name="api-run", source="run", read_only=True, help_text="URL of the run."
+    )
+    device_name = serializers.CharField(source="run.device_name")
+    limit_bytes = serializers.IntegerField(
+        source="run.limit_bytes", allow_null=True, help_text="Memory that the run may use."
+    )
+    error_message = serializers.CharField(
+        source="run.error_message", help_text="Why the run gave no result, if it failed."
+    )
 
 
 class Fits(StrictView):
@@ -207,20 +216,31 @@ class Fits(StrictView):
 
 
 def _answer(run: Run, size: int, known: FitAnswer | None, request: Request) -> Response:
-    url = reverse("api-run", args=[run.pk], request=request)
-    body = {
-        "batch_size": size,
-        "fits": None if known is None else known.fits,
-        "basis": None if known is None else known.basis,
-        "run": run.pk,
-        **origin_members(run),
-        "state": run.state,
-        "url": url,
-        "device_name": run.device_name,
-        "limit_bytes": run.limit_bytes,
-        "error_message": run.error_message,
-    }
+    body = FitSerializer({"batch_size": size, "known": known, "run": run}, context={"request": request}).data
     if run.is_over:
-        return Response(FitSerializer(body).data)
-    headers = {"Location": url, "Retry-After": str(ASK_AGAIN_SECONDS)}
-    return Response(FitSerializer(body).data, status=202, headers=headers)
+        return Response(body)
+    return Response(body, 202, headers={"Location": str(body["url"]), **poll_again(run)})
+
+
+_PARAMETERS = {"global_batch_size": "global_batch", "devices": "devices", "gpu": "gpu"}
+
+
+class RunAdvice(StrictView):
+    query_form = AdviceForm
+
+    @extend_schema(responses={200: {"$ref": "#/components/schemas/Advice"}})
+    def get(self, request: Request, pk: int) -> Response:
+        """Return pairs that keep a global batch exactly, the rules for the learning rate, and code to paste.
+
+        404 where the run has no result, or no size that keeps the reserve.
+        """
+        run = run_or_404(pk)
+        if not run.result:
+            raise Problem(404, detail=f"Run {pk} is {run.state}: advice needs its result.", code="no_advice")
+        try:
+            advice = advice_of(run, self.query)
+        except SpecError as error:
+            if error.field in _PARAMETERS:
+                raise bad_parameter(_PARAMETERS[error.field], str(error).partition(": ")[2]) from error
+            raise Problem(404, detail=f"Run {pk} is {run.state}: {error}.", code="no_advice") from error
+        return Response({**advice.to_dict(), **origin_members(run)})

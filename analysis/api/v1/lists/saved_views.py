@@ -9,8 +9,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.v1.base.paging import Resource
 from analysis.api.v1.base.strict_input import StrictBody, StrictFlag, StrictText, validated
+from analysis.api.v1.base.views import Resource
 from analysis.http.problem_details import Problem, bad_field
 from analysis.http.query_string import without_empty
 from analysis.lists.runs.query import parse_query
@@ -72,7 +72,7 @@ class SavedViews(Resource[SavedView]):
         view = services.saved_view_set(owner=signed_in_user(request), **values)
         if view is None:
             raise bad_field("name", f"must not be empty, and a person can have at most {VIEWS_PER_PERSON} views")
-        return self.created(self.get_serializer(view))
+        return self.created(view)
 
     @extend_schema(operation_id="saved_views_delete")
     def destroy(self, request: Request, pk: int) -> Response:

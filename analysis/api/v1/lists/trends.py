@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from analysis.api.v1.base.serializers import OriginSerializer
 from analysis.api.v1.base.strict_input import StrictBody, StrictText, validated
-from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.v1.base.views import StrictView
 from analysis.http.problem_details import Problem, bad_field
 from analysis.http.query_string import LARGEST_ID
 from analysis.lists.trend.query import (
@@ -79,11 +79,13 @@ class StepSerializer(OriginSerializer):
 class PointSerializer(OriginSerializer):
     """One run's figure."""
 
-    run = serializers.IntegerField()
-    finished_at = serializers.DateTimeField()
+    run = serializers.IntegerField(source="sample.run_id")
+    finished_at = serializers.DateTimeField(source="sample.at")
     value = serializers.FloatField()
-    low = serializers.FloatField(allow_null=True, help_text="Lower end of the 95 % interval of a speed.")
-    high = serializers.FloatField(allow_null=True)
+    low = serializers.FloatField(
+        source="interval.low", allow_null=True, help_text="Lower end of the 95 % interval of a speed."
+    )
+    high = serializers.FloatField(source="interval.high", allow_null=True)
 
 
 class SeriesSerializer(serializers.Serializer[Any]):
@@ -176,16 +178,8 @@ class TrendNotes(StrictView):
 
 
 def _points(series: Series) -> list[dict[str, Any]]:
-    ends: list[tuple[float | None, float | None]] = [(each.low, each.high) for each in series.intervals]
-    ends = ends or [(None, None)] * len(series.values)
+    intervals = series.intervals or [None] * len(series.values)
     return [
-        {
-            "run": sample.run_id,
-            **sample.origin.members,
-            "finished_at": sample.at,
-            "value": value,
-            "low": low,
-            "high": high,
-        }
-        for sample, value, (low, high) in zip(series.samples, series.values, ends, strict=True)
+        {"sample": sample, "origin": sample.origin, "value": value, "interval": interval}
+        for sample, value, interval in zip(series.samples, series.values, intervals, strict=True)
     ]

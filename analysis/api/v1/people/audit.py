@@ -6,7 +6,7 @@ from django import forms
 from rest_framework import serializers
 
 from analysis.api.permissions import MayManage
-from analysis.api.v1.base.paging import PageForm, Pages
+from analysis.api.v1.base.views import PageForm, Pages
 from analysis.http.query_string import MomentField
 from analysis.models import AuditEntry
 

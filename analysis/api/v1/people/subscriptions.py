@@ -14,8 +14,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from analysis.api.permissions import MayChangeOwn
-from analysis.api.v1.base.paging import NO_STORE, Resource
 from analysis.api.v1.base.strict_input import StrictBody, StrictText, validated
+from analysis.api.v1.base.views import NO_STORE, Resource
 from analysis.http.problem_details import bad_field
 from analysis.http.query_string import LARGEST_ID
 from analysis.models import Channel, Delivery, DeliveryAttempt, SavedView, Scope, Subscription
@@ -45,13 +45,10 @@ class SubscriptionSerializer(serializers.ModelSerializer[Subscription]):
 class NewSubscriptionSerializer(SubscriptionSerializer):
     """A subscription with the secret of its webhook. No other response contains it, except that of a new secret."""
 
-    secret = serializers.SerializerMethodField(help_text="Signs the deliveries of a webhook; else empty.")
+    secret = serializers.CharField(help_text="Signs the deliveries of a webhook; else empty.")
 
     class Meta(SubscriptionSerializer.Meta):
         fields = (*SubscriptionSerializer.Meta.fields, "secret")
-
-    def get_secret(self, subscription: Subscription) -> str:
-        return str(self.context["secret"])
 
 
 class SubscriptionBodySerializer(StrictBody):
@@ -118,7 +115,7 @@ class Subscriptions(Resource[Subscription], DestroyModelMixin):
         user, values = signed_in_user(request), validated(SubscriptionBodySerializer, request.data)
         wish = Wish(**{**values, "view": _view_of(values["view"], request)})
         subscription, secret = services.subscription_create(owner=user, wish=wish)
-        return self.created(NewSubscriptionSerializer(subscription, context={"secret": secret}), NO_STORE)
+        return self.created(subscription, secret=secret)
 
     @extend_schema(
         operation_id="subscriptions_change",

@@ -14,8 +14,8 @@ from rest_framework.response import Response
 
 from analysis.accounts.tokens import token_create, token_revoke
 from analysis.api.permissions import MayRead
-from analysis.api.v1.base.paging import NO_STORE, PageForm, Resource
 from analysis.api.v1.base.strict_input import StrictBody, StrictFlag, StrictText, validated
+from analysis.api.v1.base.views import PageForm, Resource
 from analysis.http.problem_details import Problem, bad_field, bad_parameter
 from analysis.models import ApiToken
 from analysis.models.accounts import TOKEN_NAME_LENGTH
@@ -50,13 +50,10 @@ class TokenSerializer(serializers.ModelSerializer[ApiToken]):
 class NewTokenSerializer(TokenSerializer):
     """A token with its secret. No other response contains the secret."""
 
-    secret = serializers.SerializerMethodField(help_text="Send it as `Authorization: Bearer ...`.")
+    secret = serializers.CharField(help_text="Send it as `Authorization: Bearer ...`.")
 
     class Meta(TokenSerializer.Meta):
         fields = (*TokenSerializer.Meta.fields, "secret")
-
-    def get_secret(self, token: ApiToken) -> str:
-        return str(self.context["secret"])
 
 
 class TokenBodySerializer(StrictBody):
@@ -97,7 +94,7 @@ class Tokens(Resource[ApiToken]):
         if values["may_write"] and not may_start(request.user):
             raise bad_field("may_write", "a viewer's token can only read", "role")
         token, secret = token_create(owner=signed_in_user(request), **values)
-        return self.created(NewTokenSerializer(token, context={"secret": secret}), NO_STORE)
+        return self.created(token, secret=secret)
 
     @extend_schema(operation_id="tokens_revoke")
     def destroy(self, request: Request, pk: int) -> Response:

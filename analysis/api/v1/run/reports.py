@@ -15,10 +15,11 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from analysis.api import limits
+from analysis.api.result_schema import RESULT
 from analysis.api.v1.base import openapi_parameters
 from analysis.api.v1.base.strict_input import StrictBody, StrictJSONParser, StrictText, body_object, validated
-from analysis.api.v1.base.strict_view import StrictView
-from analysis.api.v1.run.result_schema import RESULT
+from analysis.api.v1.base.views import StrictView
 from analysis.api.waiting import document_place
 from analysis.audit.record import record
 from analysis.http.problem_details import Problem, bad_field, part, pointer_to
@@ -47,7 +48,6 @@ from analysis.workers.engine_events import EVENTS
 from analysis.workers.reported_events import EventsMissingError, events_store
 from engine.report.protocol import DIGESTS_MOST, EVENTS_MOST, HEARTBEAT_SECONDS, PROBES_MOST
 
-BUSY_SECONDS = (1, 2, 3, 4)
 _KEY_HEADER = "Idempotency-Key"
 
 
@@ -98,10 +98,7 @@ _RECEIVED = inline_serializer(
 )
 _STORED = inline_serializer(
     "StoredResultDocument",
-    {
-        **_PLACE,
-        "sha256": serializers.CharField(help_text="SHA-256 of the document's bytes as received."),
-    },
+    {**_PLACE, "sha256": serializers.CharField(help_text="SHA-256 of the document's bytes as received.")},
 )
 _KNOWN = inline_serializer(
     "KnownResultDocuments",
@@ -110,10 +107,7 @@ _KNOWN = inline_serializer(
             help_text="By the SHA-256; one that is not here is left out.",
             child=inline_serializer(
                 "KnownResultDocument",
-                {
-                    **_PLACE,
-                    "next": serializers.IntegerField(help_text="How many events of the run have arrived."),
-                },
+                {**_PLACE, "next": serializers.IntegerField(help_text="How many events of the run have arrived.")},
             ),
         )
     },
@@ -154,12 +148,10 @@ class EventsParser(StrictJSONParser):
     """Events of a call: more than an ordinary body. Their text is an engine's or a training's: it is made storable."""
 
     any_text = True
+    limit_setting = "REPORTED_EVENTS_MAX_BYTES"
 
     def read(self, body: bytes) -> Any:
         return storable_json(super().read(body))
-
-    def limit_bytes(self) -> int:
-        return int(settings.REPORTED_EVENTS_MAX_BYTES)
 
 
 class ReportEvents(StrictView):
@@ -202,16 +194,13 @@ class Body(NamedTuple):
     sha256: str
 
 
-class ResultParser(StrictJSONParser):
-    """A result document, with the digest of its bytes. Its text is an engine's, too: it is made storable."""
+class ResultParser(EventsParser):
+    """A result document, with the digest of its bytes."""
 
-    any_text = True
-
-    def limit_bytes(self) -> int:
-        return int(settings.REPORTED_RESULT_MAX_BYTES)
+    limit_setting = "REPORTED_RESULT_MAX_BYTES"
 
     def read(self, body: bytes) -> Body:
-        return Body(storable_json(super().read(body)), hashlib.sha256(body).hexdigest())
+        return Body(super().read(body), hashlib.sha256(body).hexdigest())
 
 
 class Results(StrictView):
@@ -236,8 +225,7 @@ class Results(StrictView):
         with document_place(person) as has_place:
             if not has_place:
                 detail = "Several result documents are read at this moment: send this one again."
-                # not the same for all: many that were turned away at once would come again at once
-                seconds = secrets.choice(BUSY_SECONDS)
+                seconds = secrets.choice(limits.DOCUMENT_BUSY_SECONDS)
                 raise Problem(503, detail=detail, code="busy", headers={"Retry-After": str(seconds)})
             body = request.data
             if not isinstance(body, Body):
@@ -296,13 +284,10 @@ def _check_key(request: Request, sha256: str) -> None:
         raise Problem(400, detail=detail, code="bad_key")
 
 
-_FIELDS_SHOWN, _FIELD_LENGTH, _VALUE_LENGTH = 10, 200, 200
-
-
 def impossible(refused: ImpossibleDocumentError, sha256: str) -> Problem:
     """Record that the document is refused, and return the answer."""
-    count, shown = len(refused.found), refused.found[:_FIELDS_SHOWN]
-    fields = [each.field[:_FIELD_LENGTH] for each in shown]
+    count, shown = len(refused.found), refused.found[: limits.IMPOSSIBLE_SHOWN]
+    fields = [each.field[: limits.IMPOSSIBLE_LENGTH] for each in shown]
     facts = {"host": refused.host, "sha256": sha256, "fields": fields, "impossible_fields": count}
     record("run.report_refuse", target=("report", refused.run_key), after=facts)
     more = f" and {count - len(shown)} more" if count > len(shown) else ""
@@ -319,4 +304,5 @@ def impossible(refused: ImpossibleDocumentError, sha256: str) -> Problem:
 def _cut(value: Any) -> Any:
     """Return a value as it is, or the beginning of its JSON where that is long."""
     text = json.dumps(value, default=str)
-    return value if len(text) <= _VALUE_LENGTH else f"{text[:_VALUE_LENGTH]} ... ({len(text)} characters)"
+    most = limits.IMPOSSIBLE_LENGTH
+    return value if len(text) <= most else f"{text[:most]} ... ({len(text)} characters)"

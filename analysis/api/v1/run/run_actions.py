@@ -10,11 +10,11 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from analysis.api.run_request import run_cloned
+from analysis.api.run_bodies import run_cloned
 from analysis.api.v1.base import openapi_parameters
 from analysis.api.v1.base.serializers import RunDetailSerializer, RunSerializer
 from analysis.api.v1.base.strict_input import StrictBody, StrictText, body_object, validated
-from analysis.api.v1.base.strict_view import StrictViewSet
+from analysis.api.v1.base.views import StrictViewSet
 from analysis.api.v1.run.runs import (
     accepted,
     not_yours,
@@ -31,9 +31,6 @@ from analysis.runs import services
 from analysis.runs.earlier.what_to_change import MEASURED_MAX
 from analysis.runs.kinds import rules_of
 from analysis.runs.queue.placement import placement_find
-
-_WITH_A_BODY = (413, 415)
-"""Further problems that a request with a body may get, although these actions take none."""
 
 
 class MeasureChangesRequestSerializer(StrictBody):
@@ -56,7 +53,7 @@ class RunActions(StrictViewSet):
     @extend_schema(
         request=None,
         parameters=[openapi_parameters.LOCATION, openapi_parameters.RETRY_AFTER],
-        responses={200: RunDetailSerializer, 202: RunDetailSerializer, **openapi_parameters.problems(*_WITH_A_BODY)},
+        responses={200: RunDetailSerializer, 202: RunDetailSerializer},
     )
     @action(detail=True, methods=["post"])
     def cancel(self, request: Request, pk: int) -> Response:
@@ -71,7 +68,7 @@ class RunActions(StrictViewSet):
             raise not_yours()
         return accepted(run_or_404(pk), request, status=202 if answer.done else 200)
 
-    @stores_run(problems=_WITH_A_BODY)
+    @stores_run()
     @action(detail=True, methods=["post"], throttle_scope="create")
     def retry(self, request: Request, pk: int) -> Response:
         """Store a new run with the same spec and placement, owned by the requester. The run must be over."""
@@ -97,7 +94,7 @@ class RunActions(StrictViewSet):
     @extend_schema(
         request=None,
         parameters=[openapi_parameters.LOCATION],
-        responses={200: RunDetailSerializer, **openapi_parameters.problems(409, *_WITH_A_BODY)},
+        responses={200: RunDetailSerializer, **openapi_parameters.problems(409)},
     )
     @action(detail=True, methods=["post"])
     def restore(self, request: Request, pk: int) -> Response:
@@ -110,7 +107,7 @@ class RunActions(StrictViewSet):
     @extend_schema(
         tags=["estimates"],
         request=MeasureChangesRequestSerializer,
-        responses={202: _MEASURED, **openapi_parameters.problems(409, 413, 415, 422)},
+        responses={202: _MEASURED, **openapi_parameters.problems(409, 422)},
     )
     @action(detail=True, methods=["post"], url_path="measure-changes", throttle_scope="create")
     def measure_changes(self, request: Request, pk: int) -> Response:

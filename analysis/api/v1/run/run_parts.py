@@ -12,24 +12,22 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from analysis.api import limits
 from analysis.api.kinds import BY_KIND
+from analysis.api.result_schema import RESULT
 from analysis.api.v1.base import openapi_parameters
 from analysis.api.v1.base.serializers import AttemptSerializer, MeasurementSerializer, OriginSerializer
-from analysis.api.v1.base.strict_view import StrictViewSet
-from analysis.api.v1.run.result_schema import RESULT
-from analysis.api.v1.run.runs import ASK_AGAIN_SECONDS, run_or_404
+from analysis.api.v1.base.views import StrictViewSet
+from analysis.api.v1.run.runs import poll_again, run_or_404
 from analysis.http.problem_details import Problem
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
 from analysis.models import Attempt, Measurement, Run, RunLog, State
 from analysis.presentation.origin import origin_members
 
-EVENTS, EVENTS_MAX = 200, 1_000
-ATTEMPT_MAX = 2**31 - 1
-
 
 class AttemptForm(StrictQueryForm):
     attempt = WholeNumberField(
-        required=False, max_value=ATTEMPT_MAX, help_text="Number of the attempt. Default: the last one."
+        required=False, max_value=limits.ATTEMPT_MAX, help_text="Number of the attempt. Default: the last one."
     )
 
 
@@ -68,7 +66,10 @@ class EventsForm(StrictQueryForm):
         required=False, min_value=0, initial=0, help_text="The last received `sequence`; 0: from the beginning."
     )
     limit = WholeNumberField(
-        required=False, max_value=EVENTS_MAX, initial=EVENTS, help_text="Most events in the response."
+        required=False,
+        max_value=limits.LOG_LINES_MAX,
+        initial=limits.LOG_LINES,
+        help_text="Most events in the response.",
     )
 
 
@@ -96,7 +97,7 @@ class CurveSerializer(serializers.Serializer[Any]):
 class PointsSerializer(OriginSerializer):
     """The curves of a run."""
 
-    run = serializers.IntegerField()
+    run = serializers.IntegerField(source="run.pk")
     evidence = serializers.CharField(help_text="measured or estimated.")
     curves = CurveSerializer(many=True)
 
@@ -152,7 +153,7 @@ class RunParts(StrictViewSet):
         else:  # the requested one, if it is one of this run's
             last_sequence = min(after, RunLog.objects.filter(run=run).aggregate(last=Max("pk"))["last"] or 0)
         events = {"events": EventSerializer(lines, many=True).data, "last_sequence": last_sequence}
-        return Response({**StateMembers(run).data, **events}, headers=_poll(run))
+        return Response({**StateMembers(run).data, **events}, headers=poll_again(run))
 
     @extend_schema(responses=PointsSerializer)
     @action(detail=True)
@@ -163,8 +164,8 @@ class RunParts(StrictViewSet):
         """
         run = run_or_404(pk)
         kind = BY_KIND[run.kind]
-        payload = {"run": run.pk, **origin_members(run), "evidence": kind.evidence, "curves": kind.curves(run)}
-        return Response(PointsSerializer(payload).data, headers=_poll(run))
+        payload = {"run": run, "evidence": kind.evidence, "curves": kind.curves(run)}
+        return Response(PointsSerializer(payload).data, headers=poll_again(run))
 
     @extend_schema(responses={200: RESULT})
     @action(detail=True)
@@ -193,11 +194,7 @@ def _certificate_of(run: Run, boundary: Mapping[str, Any]) -> dict[str, Any]:
     fits, refused = boundary["largest_batch_size"], boundary["refused_batch_size"]
     probes = [probe for probe in Measurement.objects.of(run) if probe.batch_size in (fits, refused)]
     return {
-        **{name: boundary.get(name) for name in ("refusal", "note")},
-        **{name: boundary[name] for name in ("certified", "reason", "largest_batch_size", "refused_batch_size")},
-        **origin_members(run),
-        "run": run.pk,
-        "soak_steps": boundary.get("soak_steps", 0),
+        **{"soak_steps": 0, **boundary, "run": run.pk, **origin_members(run)},
         "fits": [probe for probe in probes if probe.batch_size == fits],
         "refused": [probe for probe in probes if probe.batch_size == refused],
     }
@@ -206,15 +203,10 @@ def _certificate_of(run: Run, boundary: Mapping[str, Any]) -> dict[str, Any]:
 def _result(run: Run) -> dict[str, Any]:
     if run.result is None:
         raise Problem(
-            404, detail=f"Run {run.pk} is {run.state}: it has no result.", code="no_result", headers=_poll(run)
+            404, detail=f"Run {run.pk} is {run.state}: it has no result.", code="no_result", headers=poll_again(run)
         )
     return dict(run.result)
 
 
 def _all(run: Run, results: Any) -> Response:
-    return Response({"run": run.pk, **origin_members(run), "results": results}, headers=_poll(run))
-
-
-def _poll(run: Run) -> dict[str, str]:
-    """Return the header with the interval for polling; none once the run is over."""
-    return {} if run.is_over else {"Retry-After": str(ASK_AGAIN_SECONDS)}
+    return Response({"run": run.pk, **origin_members(run), "results": results}, headers=poll_again(run))

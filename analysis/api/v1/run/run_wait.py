@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 from time import monotonic, sleep
 from typing import Any, Self
@@ -17,26 +17,21 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.encoders import JSONEncoder
 
+from analysis.api import limits
 from analysis.api.v1.base import openapi_parameters
 from analysis.api.v1.base.serializers import MeasurementSerializer
-from analysis.api.v1.base.strict_view import StrictViewSet
+from analysis.api.v1.base.views import StrictViewSet
 from analysis.api.v1.run.run_parts import EventSerializer, StateMembers
-from analysis.api.v1.run.runs import ASK_AGAIN_SECONDS, run_or_404
+from analysis.api.v1.run.runs import poll_again, run_or_404
 from analysis.api.waiting import Person, streams, wait_until_over
 from analysis.database import DATABASE_AWAY, connections_release
 from analysis.http.problem_details import Problem
 from analysis.http.query_string import LARGEST_ID, StrictQueryForm, WholeNumberField
 from analysis.models import Measurement, Run, RunLog
 
-TIMEOUT_SECONDS, TIMEOUT_MAX_SECONDS = 30, 90
-BUSY_SECONDS = 10
-HEARTBEAT_SECONDS = 15.0
-STREAM_MAX_SECONDS = 600.0
-"""A stream ends after this time, and its client continues with another: rights are checked again, threads move on."""
-_POLL_SECONDS = 0.5
-_ROWS_AT_ONCE = 200
 EVENT_STREAM = "text/event-stream"
 _END = ".end"
+_BUSY = {"Retry-After": str(limits.BUSY_SECONDS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +61,9 @@ class WaitForm(StrictQueryForm):
     timeout = WholeNumberField(
         required=False,
         min_value=0,
-        max_value=TIMEOUT_MAX_SECONDS,
-        initial=TIMEOUT_SECONDS,
-        help_text=f"Most seconds to wait, at most {TIMEOUT_MAX_SECONDS}.",
+        max_value=limits.WAIT_MAX_SECONDS,
+        initial=limits.WAIT_SECONDS,
+        help_text=f"Most seconds to wait, at most {limits.WAIT_MAX_SECONDS}.",
     )
 
 
@@ -98,7 +93,7 @@ class RunWaits(StrictViewSet):
         payload = RunStateSerializer(run).data
         if run.is_over:
             return Response(payload)
-        return Response(payload, 202, headers={"Retry-After": str(ASK_AGAIN_SECONDS if has_waited else BUSY_SECONDS)})
+        return Response(payload, 202, headers=poll_again(run) if has_waited else _BUSY)
 
     @extend_schema(
         parameters=[
@@ -129,42 +124,33 @@ class RunWaits(StrictViewSet):
             return HttpResponse(status=204)
         if not streams.take(request.user):
             detail = "Too many streams are open, of all or of yours; poll /events/ meanwhile, or try again later."
-            raise Problem(503, detail=detail, code="too_many_streams", headers={"Retry-After": str(BUSY_SECONDS)})
+            raise Problem(503, detail=detail, code="too_many_streams", headers=_BUSY)
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # nginx would hold events back
-        return StreamingHttpResponse(_Stream(run.pk, place, request.user), content_type=EVENT_STREAM, headers=headers)
+        return StreamingHttpResponse(_stream(run.pk, place, request.user), content_type=EVENT_STREAM, headers=headers)
 
 
-class _Stream:
-    """The chunks of one stream, whose place among the open streams is free again when the response is closed."""
+def _stream(run_id: int, place: Place, person: Person) -> Generator[bytes, None, None]:
+    """Begin a stream, whose place among the open streams is free again when the response is closed."""
+    chunks = _held(run_id, place, person)
+    next(chunks)  # a generator that has not begun would free nothing
+    return chunks
 
-    def __init__(self, run_id: int, place: Place, person: Person) -> None:
-        self._person = person
-        self._chunks = _chunks(run_id, place)
-        self._is_open = True
 
-    def __iter__(self) -> Iterator[bytes]:
-        return self
-
-    def __next__(self) -> bytes:
-        try:
-            return next(self._chunks)
-        except DATABASE_AWAY:  # the client comes again, with what it has
-            connections_release()
-            raise StopIteration from None
-
-    def close(self) -> None:
-        """End the stream; called once the client is gone too, before the first chunk as well."""
-        self._chunks.close()
-        if self._is_open:
-            self._is_open = False
-            streams.release(self._person)
+def _held(run_id: int, place: Place, person: Person) -> Generator[bytes, None, None]:
+    try:
+        yield b""
+        yield from _chunks(run_id, place)
+    except DATABASE_AWAY:  # the client comes again, with what it has
+        connections_release()
+    finally:
+        streams.release(person)
 
 
 def _chunks(run_id: int, place: Place) -> Generator[bytes, None, None]:
     shown: dict[str, Any] | None = None
     now = sent_at = monotonic()
-    until = now + STREAM_MAX_SECONDS
-    yield f"retry: {ASK_AGAIN_SECONDS * 1000}\n\n".encode()
+    until = now + limits.STREAM_MAX_SECONDS
+    yield f"retry: {limits.ASK_AGAIN_SECONDS * 1000}\n\n".encode()
     while now < until:
         # the state is read first: if the run is over by then, what is read after it is complete
         run = Run.objects.filter(pk=run_id).select_related("requested_by").defer("result", "spec").first()
@@ -180,21 +166,21 @@ def _chunks(run_id: int, place: Place) -> Generator[bytes, None, None]:
         if run.is_over and not rows:
             yield _event("end", replace(place, is_end=True), state)
             return
-        if now - sent_at >= HEARTBEAT_SECONDS:
+        if now - sent_at >= limits.STREAM_HEARTBEAT_SECONDS:
             sent_at = now
             yield b": the run goes on\n\n"
         if not rows:
-            sleep(_POLL_SECONDS)
+            sleep(limits.STREAM_POLL_SECONDS)
         now = monotonic()
 
 
 def _rows_after(run_id: int, place: Place) -> list[tuple[str, Place, Any]]:
     """Read the next log lines and probes, each with the place after it."""
-    found: list[tuple[str, Place, Any]] = []
-    for line in RunLog.objects.filter(run=run_id, pk__gt=place.line).order_by("pk")[:_ROWS_AT_ONCE]:
+    most, found = limits.STREAM_ROWS_AT_ONCE, []
+    for line in RunLog.objects.filter(run=run_id, pk__gt=place.line).order_by("pk")[:most]:
         place = replace(place, line=line.pk)
         found.append(("log", place, EventSerializer(line).data))
-    for probe in Measurement.objects.filter(run=run_id, pk__gt=place.probe).order_by("pk")[:_ROWS_AT_ONCE]:
+    for probe in Measurement.objects.filter(run=run_id, pk__gt=place.probe).order_by("pk")[:most]:
         place = replace(place, probe=probe.pk)
         found.append(("probe", place, MeasurementSerializer(probe).data))
     return found

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cached_property
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import prefetch_related_objects
 from django.http import QueryDict, StreamingHttpResponse
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
@@ -16,13 +16,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from analysis.api.run_request import run_stored
+from analysis.api import limits
+from analysis.api.run_bodies import run_stored
 from analysis.api.v1.base import openapi_parameters
 from analysis.api.v1.base.idempotency import REPLAYED, etag_of, is_known, refuse_if_changed, run_once
-from analysis.api.v1.base.paging import PageForm, page_response, place_of
-from analysis.api.v1.base.serializers import RunDetailSerializer, RunPartsSerializer, RunSerializer, forecast_row
+from analysis.api.v1.base.serializers import RunDetailSerializer, RunSerializer
 from analysis.api.v1.base.strict_input import StrictBody, StrictFlag, StrictText, body_object, validated
-from analysis.api.v1.base.strict_view import StrictView
+from analysis.api.v1.base.views import AnyFormat, PageForm, StrictView, page_response, place_of
 from analysis.audit.record import record
 from analysis.http.problem_details import Problem, bad_field
 from analysis.http.query_string import BadQuery, StrictQueryForm
@@ -37,7 +37,6 @@ from analysis.runs.marks.annotations import NOTE_LENGTH, TAGS_PER_RUN
 from analysis.runs.queue.forecast import queue_positions
 from analysis.runs.services import BulkResult
 
-ASK_AGAIN_SECONDS = 2
 Method = TypeVar("Method", bound=Callable[..., Response])
 
 
@@ -89,15 +88,12 @@ def list_described(kind: RunKind) -> Any:
     return extend_schema_view(get=extend_schema(responses=page, description=description))
 
 
-def stores_run(
-    body: str | None = None, *, problems: tuple[int, ...] = (), **options: Any
-) -> Callable[[Method], Method]:
+def stores_run(body: str | None = None, **options: Any) -> Callable[[Method], Method]:
     """Describe an address that stores a run, with the component of its body: a decorator for the method."""
-    refusals = openapi_parameters.problems(409, 422, *problems)
     return extend_schema(
         parameters=openapi_parameters.ACCEPTED,
         request=body and openapi_parameters.body(body),
-        responses={202: RunDetailSerializer, **refusals},
+        responses={202: RunDetailSerializer, **openapi_parameters.problems(409, 422)},
         **options,
     )
 
@@ -117,40 +113,35 @@ class RunList(RunsView):
         return started(request, body, lambda: run_stored(body, signed_in_user(request)))
 
 
-class RunExport(RunsView):
+class RunExport(RunsView, AnyFormat):
     """All runs of a list as a file, of any length; written while the rows are read."""
 
     file_format = ""
     filters = RunFilter
     read_throttle_scope = "export"
 
-    def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[Any, str]:
-        return super().perform_content_negotiation(request, force=True)
-
-    def get(self, request: Request) -> StreamingHttpResponse:
+    def exported(self) -> StreamingHttpResponse:
         after = {"form": self.file_format, "query": self.query.filter_query}
         record("run.export", target=("run", ""), after=after)
         return run_file(self.file_format, (part.rows for part in self.query.parts))
 
 
-@extend_schema_view(
-    get=extend_schema(
-        responses={(200, "text/csv"): str},
-        description="All runs of a list as CSV: a header, then a line for each run.",
-    )
-)
 class RunExportCsv(RunExport):
     file_format = "csv"
 
+    @extend_schema(responses={(200, "text/csv"): str})
+    def get(self, request: Request) -> StreamingHttpResponse:
+        """Write all runs of a list as CSV: a header, then a line for each run."""
+        return self.exported()
 
-@extend_schema_view(
-    get=extend_schema(
-        responses={(200, "application/json"): openapi_parameters.ANY_OBJECTS},
-        description="All runs of a list as one JSON array.",
-    )
-)
+
 class RunExportJson(RunExport):
     file_format = "json"
+
+    @extend_schema(responses={(200, "application/json"): openapi_parameters.ANY_OBJECTS})
+    def get(self, request: Request) -> StreamingHttpResponse:
+        """Write all runs of a list as one JSON array."""
+        return self.exported()
 
 
 class RunChangeSerializer(StrictBody):
@@ -175,10 +166,12 @@ class RunDetail(StrictView):
     def get(self, request: Request, pk: int) -> Response:
         """Return one run with its spec, result, attempts and the probes of the last attempt."""
         run = run_or_404(pk)
-        answer = RunAnswer(run)
-        if is_known(request, answer.etag):
-            return Response(status=304, headers=_headers(run, answer.etag))
-        return answer.response()
+        etag = _etag_of(run)
+        return (
+            Response(status=304, headers=_headers(run, etag))
+            if is_known(request, etag)
+            else run_answered(run, etag=etag)
+        )
 
     @extend_schema(
         parameters=[openapi_parameters.IF_MATCH, openapi_parameters.ETAG],
@@ -191,7 +184,7 @@ class RunDetail(StrictView):
         with transaction.atomic():
             _lock(request, pk)
             _change(run_or_404(pk), changes, request.user)
-        return RunAnswer(run_or_404(pk)).response()
+        return run_answered(run_or_404(pk))
 
     @extend_schema(
         parameters=[openapi_parameters.IF_MATCH], responses={204: None, **openapi_parameters.problems(409, 412)}
@@ -234,10 +227,11 @@ def started(request: Request, body: dict[str, Any], make: Callable[[], Run]) -> 
 
 def accepted(run: Run, request: Request, *, is_replay: bool = False, status: int = 202) -> Response:
     """Return the response for a stored or changed run: its state, its Location, and the interval for polling."""
-    headers = {"Location": reverse("api-run", args=[run.pk], request=request)}
+    answer = run_answered(run, status)
+    answer.headers["Location"] = reverse("api-run", args=[run.pk], request=request)
     if is_replay:
-        headers[REPLAYED] = "true"
-    return RunAnswer(run).response(status, headers)
+        answer.headers[REPLAYED] = "true"
+    return answer
 
 
 def refuse_unless_done(answer: BulkResult) -> None:
@@ -257,36 +251,33 @@ def summary_of(run: Run) -> dict[str, Any]:
     return dict(RunSerializer(run, context={"queue_positions": {}}).data)
 
 
-class RunAnswer:
-    """A run as one response shows it; its columns are read once for the body and the ETag."""
+def run_answered(run: Run, status: int = 200, *, etag: str = "") -> Response:
+    headers = _headers(run, etag or _etag_of(run))
+    body = RunDetailSerializer(run, context={"queue_positions": queue_positions([run])}).data
+    return Response(body, status, headers=headers)
 
-    def __init__(self, run: Run) -> None:
-        self.run = run
-        self.summary = summary_of(run)
 
-    @cached_property
-    def etag(self) -> str:
-        """The ETag without the forecast, which time changes; the number of probes is enough, as rows are only added."""
-        run = self.run
-        probes = Measurement.objects.of(run).order_by().count() if run.attempt else 0
-        return etag_of(self.summary, run.note, run.error_message, probes)
-
-    def response(self, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-        run, turn = self.run, queue_positions([self.run]).get(self.run.pk)
-        body = {**self.summary, **forecast_row(turn), **RunPartsSerializer(run).data}
-        return Response(body, status=status, headers={**_headers(run, self.etag), **(headers or {})})
+def _etag_of(run: Run) -> str:
+    """Return the ETag without the forecast, which time changes; of probes the number, as rows are only added."""
+    prefetch_related_objects([run], "tags")  # which the body shows, too
+    probes = Measurement.objects.of(run).order_by().count() if run.attempt else 0
+    return etag_of(summary_of(run), run.note, run.error_message, probes)
 
 
 def _headers(run: Run, etag: str) -> dict[str, str]:
-    headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
-    return headers if run.is_over else {**headers, "Retry-After": str(ASK_AGAIN_SECONDS)}
+    return {"ETag": etag, "Cache-Control": "private, no-cache", **poll_again(run)}
+
+
+def poll_again(run: Run) -> dict[str, str]:
+    """Return the header with the interval for polling; none once the run is over."""
+    return {} if run.is_over else {"Retry-After": str(limits.ASK_AGAIN_SECONDS)}
 
 
 def _lock(request: Request, pk: int) -> None:
     """Lock the run until the transaction ends. Refused where it changed since the client read it."""
     list(Run.objects.select_for_update().filter(pk=pk).values_list("pk"))
     if "If-Match" in request.headers:
-        refuse_if_changed(request, RunAnswer(run_or_404(pk)).etag)
+        refuse_if_changed(request, _etag_of(run_or_404(pk)))
 
 
 def _change(run: Run, values: dict[str, Any], user: Any) -> None:

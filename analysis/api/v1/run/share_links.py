@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
-from django.urls import reverse as path_of
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.reverse import reverse
 
-from analysis.api.v1.base.paging import NO_STORE, PageForm, Resource
 from analysis.api.v1.base.strict_input import StrictBody, validated
+from analysis.api.v1.base.views import PageForm, Resource
 from analysis.http.problem_details import Problem
 from analysis.http.query_string import LARGEST_ID, WholeNumberField
 from analysis.models import ShareLink
@@ -33,20 +33,11 @@ class ShareLinkSerializer(serializers.ModelSerializer[ShareLink]):
 class NewShareLinkSerializer(ShareLinkSerializer):
     """A link with its addresses. No other response contains them."""
 
-    url = serializers.SerializerMethodField(help_text="The page of the result, for everybody.")
-    badge_url = serializers.SerializerMethodField(help_text="The result in one line, as an SVG for a README.")
+    url = serializers.CharField(help_text="The page of the result, for everybody.")
+    badge_url = serializers.CharField(help_text="The result in one line, as an SVG for a README.")
 
     class Meta(ShareLinkSerializer.Meta):
         fields = (*ShareLinkSerializer.Meta.fields, "url", "badge_url")
-
-    def get_url(self, link: ShareLink) -> str:
-        return self._address("analysis:shared_run")
-
-    def get_badge_url(self, link: ShareLink) -> str:
-        return self._address("analysis:shared_badge")
-
-    def _address(self, name: str) -> str:
-        return str(self.context["request"].build_absolute_uri(path_of(name, args=[self.context["secret"]])))
 
 
 class ShareLinkBodySerializer(StrictBody):
@@ -83,7 +74,8 @@ class ShareLinks(Resource[ShareLink]):
         """Create a link that shows a run's result without a login. Only this response contains its addresses."""
         values: dict[str, Any] = validated(ShareLinkBodySerializer, request.data)
         link, secret = share_link_create(run_id=values["run"], by=signed_in_user(request), days=values["days"])
-        return self.created(NewShareLinkSerializer(link, context={"request": request, "secret": secret}), NO_STORE)
+        pages = {"url": "analysis:shared_run", "badge_url": "analysis:shared_badge"}
+        return self.created(link, **{name: reverse(page, [secret], request=request) for name, page in pages.items()})
 
     @extend_schema(operation_id="share_links_withdraw")
     def destroy(self, request: Request, pk: int) -> Response:

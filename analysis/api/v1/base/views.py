@@ -1,4 +1,4 @@
-"""Lists in pages, each with the addresses of the one before and the one after. Rows are never counted."""
+"""The bases of all views: strict parameters, rows of a table, and lists in pages. Rows are never counted."""
 
 from __future__ import annotations
 
@@ -6,29 +6,73 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from django.db.models import Model, QuerySet
+from django.http import QueryDict
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import BaseSerializer
 from rest_framework.utils.urls import remove_query_param, replace_query_param
-from rest_framework.viewsets import GenericViewSet
+from rest_framework.views import APIView
+from rest_framework.viewsets import GenericViewSet, ViewSetMixin
 
-from analysis.api.v1.base.strict_view import StrictView
+from analysis.api import limits
 from analysis.http.query_string import StrictQueryForm, WholeNumberField
 from analysis.models.keyset import ListPart, Page, page_of
 
-LIMIT = 50
-LIMIT_MAX = 500
 NO_STORE = {"Cache-Control": "no-store"}
 """For a response with a secret."""
 
 Row = TypeVar("Row", bound=Model)
 
 
+class AnyFormat(APIView):
+    """A view with a single format, which ignores Accept: scrapers and probes accept many."""
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[Any, str]:
+        return super().perform_content_negotiation(request, force=True)
+
+
+class StrictView(APIView):
+    """A view of the API. Its form checks the query string first; with a typo in a filter nothing must be read.
+
+    Only reading has parameters.
+    """
+
+    query_form: type[StrictQueryForm] = StrictQueryForm
+    throttle_scope: str | None = None
+    query: Any
+    """The form, once it is valid."""
+
+    @property
+    def form(self) -> type[StrictQueryForm]:
+        return self.query_form
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if request.method in ("GET", "HEAD"):
+            self.query = self.read_query(request.query_params)
+        elif hasattr(self, str(request.method).lower()):  # a 405 comes first, whatever else is wrong
+            StrictQueryForm.read(request.query_params)
+
+    def read_query(self, query: QueryDict) -> Any:
+        """Check the query string. Raises BadQuery, which names every wrong parameter."""
+        return self.form.read(query)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return dict(self.query.cleaned_data)
+
+
+class StrictViewSet(ViewSetMixin, StrictView):
+    lookup_value_converter = "int"
+
+
 class PageForm(StrictQueryForm):
     limit = WholeNumberField(
-        required=False, initial=LIMIT, max_value=LIMIT_MAX, help_text=f"Number of rows per page, at most {LIMIT_MAX}."
+        required=False,
+        initial=limits.PAGE,
+        max_value=limits.PAGE_MAX,
+        help_text=f"Number of rows per page, at most {limits.PAGE_MAX}.",
     )
     after = WholeNumberField(required=False, help_text="`id` of a row: the page begins after it.")
     before = WholeNumberField(required=False, help_text="`id` of a row: the page ends before it.")
@@ -89,9 +133,10 @@ class Resource(RetrieveModelMixin, Pages[Row]):
     def form(self) -> type[StrictQueryForm]:
         return StrictQueryForm if self.action == "retrieve" else self.query_form
 
-    def created(self, answer: BaseSerializer[Any], headers: Mapping[str, str] | None = None) -> Response:
-        location = self.reverse_action("detail", args=[answer.data["id"]])
-        return Response(answer.data, status=201, headers={"Location": location, **(headers or {})})
+    def created(self, row: Row, **secrets: str) -> Response:
+        """Answer a new row, with what no other response contains."""
+        headers = {"Location": self.reverse_action("detail", args=[row.pk]), **(NO_STORE if secrets else {})}
+        return Response({**self.get_serializer(row).data, **secrets}, status=201, headers=headers)
 
 
 def _link(request: Request, name: str, row: int | None) -> str | None:
