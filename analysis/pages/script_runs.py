@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote
 
 from django.urls import reverse
 
+from analysis.lists.runs.columns import OF_SCRIPTS
 from analysis.models import Run
+from analysis.pages.run_table import run_table
 from analysis.presentation.run_rows import HistoryRow, history_rows
 from analysis.runs.commands import RegisteredCommand, registered_commands
 from engine.errors import SpecError
@@ -46,6 +49,6 @@ def runs_of(command: RegisteredCommand, most: int = RUNS_OF_A_COMMAND) -> list[H
     return history_rows(made.defer("result", "memory_curve")[:most], {})
 
 
-def newest_script_runs() -> list[HistoryRow]:
+def newest_script_runs() -> dict[str, Any]:
     newest = Run.objects.for_history().of_own_scripts().defer("result", "memory_curve")[:NEWEST_SHOWN]
-    return history_rows(newest, {})
+    return run_table(history_rows(newest, {}), OF_SCRIPTS)

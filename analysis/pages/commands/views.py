@@ -17,12 +17,14 @@ from django.views.decorators.http import require_POST, require_safe
 from analysis.http.page_requests import portal_address
 from analysis.http.query_string import FlagField, StrictQueryForm, WholeNumberField, without_empty
 from analysis.http.setting_fields import described_field, setting_field, with_fields
+from analysis.lists.runs.columns import OF_SCRIPTS
 from analysis.models import Device, Run, State
 from analysis.pages.field_groups import PlacedForm
 from analysis.pages.form_choices import describe_limit, place_value
 from analysis.pages.home.first_values import first_values
 from analysis.pages.home.outlook import warn_of_load
 from analysis.pages.home.views import devices_offered
+from analysis.pages.run_table import run_table
 from analysis.pages.script_runs import commands_offered, newest_script_runs, runs_of
 from analysis.pages.spec_form import start_run
 from analysis.presentation.formatting import exact_bytes_text
@@ -139,8 +141,12 @@ def _field(name: str) -> forms.Field:
 @dataclass(frozen=True, slots=True)
 class ScriptCard:
     form: CommandForm
-    runs: list[HistoryRow]
+    rows: list[HistoryRow]
     load: str
+
+    @property
+    def table(self) -> dict[str, Any]:
+        return run_table(self.rows, OF_SCRIPTS)
 
     @property
     def full_took(self) -> str:
@@ -152,7 +158,7 @@ class ScriptCard:
         return self._took(compares_speed=False)
 
     def _took(self, *, compares_speed: bool) -> str:
-        rows = [row for row in self.runs if bool(row.run.spec.get("compare_speed")) is compares_speed]
+        rows = [row for row in self.rows if bool(row.run.spec.get("compare_speed")) is compares_speed]
         seconds = next((row.took_seconds for row in rows if row.run.state == State.FINISHED and row.took_seconds), None)
         return "" if seconds is None else f", {describe_left(seconds).removesuffix(' left')}"
 

@@ -32,8 +32,9 @@ from analysis.lists.runs.filters import RunFilter
 from analysis.lists.runs.query import COUNTED_MAX, HistoryQuery, parse_query
 from analysis.models import Run, SavedView, Tag
 from analysis.models.keyset import Page
-from analysis.pages.history.cells import RunLine, filled_columns, has_line, lines
+from analysis.pages.run_table import filled_columns, has_line, lines
 from analysis.permissions import OPERATOR, lacks_role, may_start, signed_in_user
+from analysis.presentation.run_rows import history_rows
 from analysis.runs import services
 from analysis.runs.queue.forecast import queue_positions
 from analysis.runs.services import BulkResult
@@ -52,15 +53,15 @@ def run_list(request: HttpRequest) -> HttpResponse:
     wanted = parse_query(request.GET)
     problems = wanted.problems
     page: Page[Run] = Page([])
-    context: dict[str, Any] = {}
+    groups: dict[str, Any] = {}
     if wanted.group_by and not problems:
-        context = _groups(wanted)
+        groups = _groups(wanted)
     elif not problems:
         try:
             page = wanted.page(PAGE_SIZE, wanted.after, wanted.before)
         except BadQuery as error:
             problems = error.problems
-    context = _context(request, wanted, page) | context | {"problems": problems}
+    context = _context(request, wanted, page) | groups | {"problems": problems}
     return render(request, "analysis/history.html", context, status=400 if problems else 200)
 
 
@@ -165,14 +166,11 @@ _ACTIONS = {
 
 def _context(request: HttpRequest, wanted: HistoryQuery, page: Page[Run]) -> dict[str, Any]:
     are_deleted = bool(wanted.data.get("deleted"))
-    shown = lines(page.rows, queue_positions(page.rows), wanted.columns)
-    columns = _columns(wanted, shown)
     return {
         "history": wanted,
         "form": wanted.filters.form,
         "page": page,
-        "heads": _heads(wanted, columns),
-        "lines": [line.with_columns(columns) for line in shown],
+        "table": _table(wanted, page.rows),
         "is_first_page": wanted.after is None and wanted.before is None,
         "charted": [run.pk for run in page.rows if has_line(run)],
         "older": wanted.query(after=page.following) if page.following else None,
@@ -190,29 +188,25 @@ def _context(request: HttpRequest, wanted: HistoryQuery, page: Page[Run]) -> dic
 
 def _groups(wanted: HistoryQuery) -> dict[str, Any]:
     groups, page = wanted.groups()
-    runs = {run.pk: run for group in groups for run in group.shown}.values()
-    shown = {line.run.pk: line for line in lines(runs, queue_positions(runs), wanted.columns)}
-    columns = _columns(wanted, list(shown.values()))
-    return {
-        "heads": _heads(wanted, columns),
-        "groups": [
-            {
-                "group": group,
-                "lines": [shown[run.pk].with_columns(columns) for run in group.shown],
-                "all": wanted.query(group_by=None, **group.filters) if group.filters else None,
-            }
-            for group in groups
-        ],
-        "grouped_count": len(page.rows),
-        "are_all_grouped": page.following is None,
-    }
+    table = _table(wanted, list({run.pk: run for group in groups for run in group.shown}.values()))
+    shown = {line.run.pk: line for line in table["lines"]}
+    table["groups"] = [
+        {
+            "group": group,
+            "lines": [shown[run.pk] for run in group.shown],
+            "all": wanted.query(group_by=None, **group.filters) if group.filters else None,
+        }
+        for group in groups
+    ]
+    return {"table": table, "grouped_count": len(page.rows), "are_all_grouped": page.following is None}
 
 
-def _columns(wanted: HistoryQuery, shown: Sequence[RunLine]) -> tuple[Column, ...]:
-    if not wanted.has_usual_columns:
-        return wanted.columns
-    filled = filled_columns(shown, wanted.columns)
-    return tuple(column for column in wanted.columns if column in filled or column is wanted.sort.column)
+def _table(wanted: HistoryQuery, runs: Sequence[Run]) -> dict[str, Any]:
+    shown, columns = lines(history_rows(runs, queue_positions(runs)), wanted.columns, has_tags=True), wanted.columns
+    if wanted.has_usual_columns:
+        filled = filled_columns(shown, columns)
+        columns = tuple(column for column in columns if column in filled or column is wanted.sort.column)
+    return {"heads": _heads(wanted, columns), "lines": [line.with_columns(columns) for line in shown]}
 
 
 def _heads(wanted: HistoryQuery, columns: Iterable[Column]) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from analysis.accounts.middleware import is_guest, may_be_public
 from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
 from analysis.http.page_requests import is_fragment, portal_address
 from analysis.http.query_string import without_empty
+from analysis.lists.runs.columns import RECENT
 from analysis.lists.totals import lab_totals
 from analysis.models import Device, Run, State
 from analysis.models.device import DeviceWithActivity
@@ -25,6 +26,7 @@ from analysis.pages.fleet.context import QueuedRun, waiting_runs
 from analysis.pages.home.first_values import first_values, values_of
 from analysis.pages.home.forms import RunForm, StartForm
 from analysis.pages.home.outlook import outlook_of
+from analysis.pages.run_table import run_table
 from analysis.pages.script_runs import scripts_offered
 from analysis.pages.spec_form import too_many_requests
 from analysis.presentation.device_cards import device_cards
@@ -32,7 +34,7 @@ from analysis.presentation.formatting import bytes_text, percent, round_bytes
 from analysis.presentation.kinds import presentation_of
 from analysis.presentation.labels import model_name
 from analysis.presentation.origin import describe_origin
-from analysis.presentation.run_rows import empty_columns, history_rows
+from analysis.presentation.run_rows import history_rows
 from analysis.runs import services
 from analysis.runs.earlier.reuse import EarlierResult, earlier_result
 from analysis.runs.queue.forecast import QueuePosition, queue_positions
@@ -68,9 +70,9 @@ class RecentRuns:
         return [*self.on_devices, *self.estimates]
 
     def context(self, positions: Mapping[int, QueuePosition]) -> dict[str, Any]:
-        rows = history_rows(self.on_devices, positions)
+        table = run_table(history_rows(self.on_devices, positions), RECENT)
         estimates = history_rows(self.estimates, positions)
-        return {"rows": rows, "hidden": empty_columns(rows), "estimates": estimates, "totals": lab_totals(self.all)}
+        return {"table": table, "estimates": estimates, "totals": lab_totals(self.all)}
 
 
 @may_be_public
