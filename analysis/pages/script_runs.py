@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote
 
 from django.urls import reverse
 
+from analysis.lists.runs.columns import OF_SCRIPTS
 from analysis.models import Run
+from analysis.pages.run_table import run_table
 from analysis.presentation.run_rows import HistoryRow, history_rows
 from analysis.runs.commands import RegisteredCommand, registered_commands
 from engine.errors import SpecError
@@ -16,22 +18,17 @@ RUNS_OF_A_COMMAND = 3
 NEWEST_SHOWN = 8
 
 
-@dataclass(frozen=True, slots=True)
-class OfferedScript:
-    name: str
-    last: HistoryRow | None
-
-    @property
-    def address(self) -> str:
-        filled = f"command={quote(self.name)}" if self.last is None else f"from={self.last.run.pk}"
-        return f"{reverse('analysis:commands')}?{filled}#command-{self.name}"
-
-
-def scripts_offered(most: int) -> tuple[list[OfferedScript], int]:
-    """Return that many registered commands, and how many more there are."""
+def scripts_offered(most: int) -> tuple[list[dict[str, Any]], int]:
+    """Return that many registered commands with their last runs, and how many more there are."""
     commands = list(commands_offered().values())
-    shown = [OfferedScript(each.name, next(iter(runs_of(each, most=1)), None)) for each in commands[:most]]
-    return shown, len(commands) - len(shown)
+    return [_offered(each) for each in commands[:most]], max(0, len(commands) - most)
+
+
+def _offered(command: RegisteredCommand) -> dict[str, Any]:
+    last = next(iter(runs_of(command, most=1)), None)
+    filled = f"command={quote(command.name)}" if last is None else f"from={last.run.pk}"
+    address = f"{reverse('analysis:commands')}?{filled}#command-{command.name}"
+    return {"name": command.name, "last": last, "address": address}
 
 
 def commands_offered() -> dict[str, RegisteredCommand]:
@@ -46,6 +43,6 @@ def runs_of(command: RegisteredCommand, most: int = RUNS_OF_A_COMMAND) -> list[H
     return history_rows(made.defer("result", "memory_curve")[:most], {})
 
 
-def newest_script_runs() -> list[HistoryRow]:
+def newest_script_runs() -> dict[str, Any]:
     newest = Run.objects.for_history().of_own_scripts().defer("result", "memory_curve")[:NEWEST_SHOWN]
-    return history_rows(newest, {})
+    return run_table(history_rows(newest, {}), OF_SCRIPTS)

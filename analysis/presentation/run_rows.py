@@ -93,10 +93,6 @@ class HistoryRow:
         return NO_GAIN if self.keeps_today else factor(run.speedup)
 
     @property
-    def is_bound(self) -> bool:
-        return self.run.speedup is None and self.run.claimed_speedup is not None
-
-    @property
     def keeps_today(self) -> bool:
         run = self.run
         return run.recommended_batch_size is not None and run.recommended_batch_size == run.current_batch_size
@@ -126,27 +122,6 @@ class HistoryRow:
         """Write "≥" before the largest size of an estimate whose search stopped at its own maximum, else "≈"."""
         most = self.run.spec.get("max_batch_size", DEFAULTS["max_batch_size"])
         return "≥" if self.run.estimated_largest_batch_size == most else "≈"
-
-    @property
-    def used_percent(self) -> str | None:
-        """Return the share of the limit that the recommended size uses, for the small bar."""
-        used, limit = self.run.recommended_memory_bytes, self.run.limit_bytes
-        return f"{min(1.0, used / limit) * 100:.1f}%" if used and limit else None
-
-
-def empty_columns(rows: Iterable[HistoryRow]) -> frozenset[str]:
-    filled = {
-        name
-        for row in rows
-        for name, figure in (
-            ("recommended", row.run.recommended_batch_size or row.run.estimated_safe_batch_size),
-            ("speedup", row.speedup),
-            ("memory", row.used_percent),
-            ("saving", row.saving),
-        )
-        if figure
-    }
-    return frozenset({"recommended", "speedup", "memory", "saving"}) - filled
 
 
 def _device_name(run: Run) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db.models import Q, QuerySet
 
@@ -73,6 +73,18 @@ COLUMNS = {
         Column("ended", "Ended", ("finished_at", "id"), can_be_absent=True, falls_first=True),
     )
 }
+_OUTCOME = Column("outcome", "State")
+"""What a run ended with, whether or not its size is certified."""
+RECENT = (
+    *(COLUMNS[key] for key in (RUN, "state", "gpu", "largest", "recommended", "speedup")),
+    Column("used", "Memory used"),
+    *(COLUMNS[key] for key in ("saving", "created")),
+)
+OF_SCRIPTS = (
+    *(COLUMNS[RUN], _OUTCOME, COLUMNS["gpu"], Column("today", "Today", is_figure=True), Column("answer", "Answer")),
+    *(COLUMNS["unused"], COLUMNS["created"]),
+)
+OF_VALIDATIONS = (COLUMNS[RUN], replace(_OUTCOME, title="Verdict"), COLUMNS["gpu"], COLUMNS["created"])
 DEFAULT = (RUN, "state", "gpu", "largest", "recommended", "speedup", "curve", "memory", "saving", "created")
 DEFAULT_SORT = "-created"
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.contrib import messages
@@ -26,17 +24,18 @@ from analysis.accounts.rate_limit import EXPORT, RateLimited, check_rate_limit
 from analysis.audit.record import record
 from analysis.http.errors import error_page, wants_json
 from analysis.http.query_string import BadQuery, is_row_id, without_empty
+from analysis.lists.runs.actions import ACTIONS
 from analysis.lists.runs.columns import Column
 from analysis.lists.runs.export import run_file
 from analysis.lists.runs.filters import RunFilter
-from analysis.lists.runs.query import COUNTED_MAX, HistoryQuery, parse_query
+from analysis.lists.runs.query import COUNTED_MAX, HistoryFilter, parse_query
 from analysis.models import Run, SavedView, Tag
 from analysis.models.keyset import Page
-from analysis.pages.history.cells import RunLine, filled_columns, has_line, lines
+from analysis.pages.run_table import filled_columns, has_line, lines, with_columns
 from analysis.permissions import OPERATOR, lacks_role, may_start, signed_in_user
+from analysis.presentation.run_rows import history_rows
 from analysis.runs import services
 from analysis.runs.queue.forecast import queue_positions
-from analysis.runs.services import BulkResult
 
 PAGE_SIZE = 50
 TAGS_OFFERED = 200
@@ -52,15 +51,15 @@ def run_list(request: HttpRequest) -> HttpResponse:
     wanted = parse_query(request.GET)
     problems = wanted.problems
     page: Page[Run] = Page([])
-    context: dict[str, Any] = {}
+    groups: dict[str, Any] = {}
     if wanted.group_by and not problems:
-        context = _groups(wanted)
+        groups = _groups(wanted)
     elif not problems:
         try:
-            page = wanted.page(PAGE_SIZE, wanted.after, wanted.before)
+            page = wanted.page(PAGE_SIZE, **wanted.place)
         except BadQuery as error:
             problems = error.problems
-    context = _context(request, wanted, page) | context | {"problems": problems}
+    context = _context(request, wanted, page) | groups | {"problems": problems}
     return render(request, "analysis/history.html", context, status=400 if problems else 200)
 
 
@@ -106,7 +105,7 @@ def runs_change(request: HttpRequest) -> HttpResponseRedirect:
         return redirect(f"{reverse('analysis:compare')}?ids={','.join(map(str, ids))}")
     if not may_start(request.user):
         raise PermissionDenied(lacks_role(OPERATOR))
-    action = _ACTIONS.get(request.POST.get("action", ""))
+    action = ACTIONS.get(request.POST.get("action", ""))
     back = redirect(_address(QueryDict(request.POST.get("view", "")).urlencode(safe=",:/")))
     if action is None or not ids:
         messages.error(request, "Nothing was done: tick the runs and choose an action.")
@@ -114,7 +113,8 @@ def runs_change(request: HttpRequest) -> HttpResponseRedirect:
     try:
         tag = {"tag": request.POST.get("tag", "").strip().lower()} if action.takes_tag else {}
         answer = action.do(run_ids=set(ids), by=request.user, **tag)
-        _report(request, action.done, answer)
+        add_message = messages.success if answer.done else messages.error
+        add_message(request, action.describe(answer))
     except ValidationError as error:
         messages.error(request, f"Nothing was done: {' '.join(error.messages)}")
     return back
@@ -142,38 +142,14 @@ def view_delete(request: HttpRequest, view_id: int) -> HttpResponseRedirect:
     return redirect("analysis:runs")
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
-    label: str
-    done: str
-    do: Callable[..., BulkResult]
-    takes_tag: bool = False
-    is_for_deleted: bool = False
-
-
-_ACTIONS = {
-    "cancel": Action("Cancel", "cancelled", services.runs_cancel_by),
-    "retry": Action("Run again", "queued again", services.runs_retry),
-    "pin": Action("Pin as baseline", "pinned", partial(services.runs_set_baseline, is_baseline=True)),
-    "unpin": Action("Unpin", "unpinned", partial(services.runs_set_baseline, is_baseline=False)),
-    "delete": Action("Delete", "deleted", services.runs_delete),
-    "restore": Action("Restore", "restored", services.runs_restore, is_for_deleted=True),
-    "tag": Action("Add tag", "tagged", services.runs_tag, takes_tag=True),
-    "untag": Action("Remove tag", "untagged", services.runs_untag, takes_tag=True),
-}
-
-
-def _context(request: HttpRequest, wanted: HistoryQuery, page: Page[Run]) -> dict[str, Any]:
-    are_deleted = bool(wanted.data.get("deleted"))
-    shown = lines(page.rows, queue_positions(page.rows), wanted.columns)
-    columns = _columns(wanted, shown)
+def _context(request: HttpRequest, wanted: HistoryFilter, page: Page[Run]) -> dict[str, Any]:
+    are_deleted = bool(wanted.form.given.get("deleted"))
     return {
         "history": wanted,
-        "form": wanted.filters.form,
+        "form": wanted.form,
         "page": page,
-        "heads": _heads(wanted, columns),
-        "lines": [line.with_columns(columns) for line in shown],
-        "is_first_page": wanted.after is None and wanted.before is None,
+        "table": _table(wanted, page.rows),
+        "is_first_page": not any(wanted.place.values()),
         "charted": [run.pk for run in page.rows if has_line(run)],
         "older": wanted.query(after=page.following) if page.following else None,
         "count": wanted.count if page.following or page.preceding else None,
@@ -182,40 +158,36 @@ def _context(request: HttpRequest, wanted: HistoryQuery, page: Page[Run]) -> dic
         "first": wanted.query(),
         "views": SavedView.objects.filter(Q(owner=request.user) | Q(is_shared=True)).select_related("owner"),
         "tags": Tag.objects.values_list("name", flat=True)[:TAGS_OFFERED],
-        "more_fields": [wanted.filters.form[name] for name in RunFilter.base_filters if name not in RunFilter.MAIN],
-        "actions": [(key, action) for key, action in _ACTIONS.items() if action.is_for_deleted == are_deleted],
+        "more_fields": [wanted.form[name] for name in RunFilter.base_filters if name not in RunFilter.MAIN],
+        "actions": [(key, action) for key, action in ACTIONS.items() if action.is_for_deleted == are_deleted],
         "analyze_address": request.build_absolute_uri(reverse("analyze")),
     }
 
 
-def _groups(wanted: HistoryQuery) -> dict[str, Any]:
+def _groups(wanted: HistoryFilter) -> dict[str, Any]:
     groups, page = wanted.groups()
-    runs = {run.pk: run for group in groups for run in group.shown}.values()
-    shown = {line.run.pk: line for line in lines(runs, queue_positions(runs), wanted.columns)}
-    columns = _columns(wanted, list(shown.values()))
-    return {
-        "heads": _heads(wanted, columns),
-        "groups": [
-            {
-                "group": group,
-                "lines": [shown[run.pk].with_columns(columns) for run in group.shown],
-                "all": wanted.query(group_by=None, **group.filters) if group.filters else None,
-            }
-            for group in groups
-        ],
-        "grouped_count": len(page.rows),
-        "are_all_grouped": page.following is None,
-    }
+    table = _table(wanted, list({run.pk: run for group in groups for run in group.shown}.values()))
+    shown = {line["run"].pk: line for line in table["lines"]}
+    table["groups"] = [
+        {
+            "group": group,
+            "lines": [shown[run.pk] for run in group.shown],
+            "all": wanted.query(group_by=None, **group.filters) if group.filters else None,
+        }
+        for group in groups
+    ]
+    return {"table": table, "grouped_count": len(page.rows), "are_all_grouped": page.following is None}
 
 
-def _columns(wanted: HistoryQuery, shown: Sequence[RunLine]) -> tuple[Column, ...]:
-    if not wanted.has_usual_columns:
-        return wanted.columns
-    filled = filled_columns(shown, wanted.columns)
-    return tuple(column for column in wanted.columns if column in filled or column is wanted.sort.column)
+def _table(wanted: HistoryFilter, runs: Sequence[Run]) -> dict[str, Any]:
+    shown, columns = lines(history_rows(runs, queue_positions(runs)), wanted.columns, has_tags=True), wanted.columns
+    if wanted.has_usual_columns:
+        filled = filled_columns(shown, columns)
+        columns = tuple(column for column in columns if column in filled or column is wanted.sort.column)
+    return {"heads": _heads(wanted, columns), "lines": with_columns(shown, columns)}
 
 
-def _heads(wanted: HistoryQuery, columns: Iterable[Column]) -> list[dict[str, Any]]:
+def _heads(wanted: HistoryFilter, columns: Iterable[Column]) -> list[dict[str, Any]]:
     ways = {True: "descending", False: "ascending"}
     return [
         {
@@ -225,17 +197,6 @@ def _heads(wanted: HistoryQuery, columns: Iterable[Column]) -> list[dict[str, An
         }
         for column in columns
     ]
-
-
-def _report(request: HttpRequest, done: str, answer: BulkResult) -> None:
-    """Show "3 cancelled; 1 not: over already; 2 not: another person's or deleted."."""
-    parts = [f"{answer.done} {done}"]
-    if answer.not_possible:
-        parts.append(f"{answer.not_possible} not: {answer.reason}")
-    if answer.not_allowed:
-        parts.append(f"{answer.not_allowed} not: another person’s or deleted")
-    add_message = messages.success if answer.done else messages.error
-    add_message(request, f"{'; '.join(parts)}.")
 
 
 def _plain(text: str, status: int) -> HttpResponse:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,14 +15,16 @@ from analysis.accounts.middleware import is_guest, may_be_public
 from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
 from analysis.http.page_requests import is_fragment, portal_address
 from analysis.http.query_string import without_empty
+from analysis.lists.runs.columns import RECENT
 from analysis.lists.totals import lab_totals
 from analysis.models import Device, Run, State
 from analysis.models.device import DeviceWithActivity
 from analysis.models.querysets import DeviceQuerySet, RunQuerySet
-from analysis.pages.fleet.context import QueuedRun, waiting_runs
+from analysis.pages.fleet.context import waiting_runs
 from analysis.pages.home.first_values import first_values, values_of
 from analysis.pages.home.forms import RunForm, StartForm
 from analysis.pages.home.outlook import outlook_of
+from analysis.pages.run_table import run_table
 from analysis.pages.script_runs import scripts_offered
 from analysis.pages.spec_form import too_many_requests
 from analysis.presentation.device_cards import device_cards
@@ -32,10 +32,10 @@ from analysis.presentation.formatting import bytes_text, percent, round_bytes
 from analysis.presentation.kinds import presentation_of
 from analysis.presentation.labels import model_name
 from analysis.presentation.origin import describe_origin
-from analysis.presentation.run_rows import empty_columns, history_rows
+from analysis.presentation.run_rows import history_rows
 from analysis.runs import services
 from analysis.runs.earlier.reuse import EarlierResult, earlier_result
-from analysis.runs.queue.forecast import QueuePosition, queue_positions
+from analysis.runs.queue.forecast import queue_positions
 from analysis.runs.queue.queue_now import waiting_by_device
 from engine.errors import SpecError
 from engine.spec import CPU_DEFAULT_LIMIT_BYTES
@@ -52,25 +52,17 @@ DEVICES_MAX = 12
 """Most devices on this page, those first that a run would get. The fleet page shows all."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecentRuns:
-    on_devices: list[Run]
-    estimates: list[Run]
-
-    @classmethod
-    def of(cls, runs: RunQuerySet) -> RecentRuns:
-        newest = runs.for_history().defer("result", "memory_curve")
-        on_devices = newest.not_estimating()[:RECENT_RUNS]
-        return cls(list(on_devices), list(newest.estimating()[:RECENT_ESTIMATES]))
-
-    @property
-    def all(self) -> list[Run]:
-        return [*self.on_devices, *self.estimates]
-
-    def context(self, positions: Mapping[int, QueuePosition]) -> dict[str, Any]:
-        rows = history_rows(self.on_devices, positions)
-        estimates = history_rows(self.estimates, positions)
-        return {"rows": rows, "hidden": empty_columns(rows), "estimates": estimates, "totals": lab_totals(self.all)}
+def _recent(runs: RunQuerySet, *, tells_positions: bool) -> dict[str, Any]:
+    """Return the newest runs on devices as a table, the newest estimates as rows, and the totals of the lab."""
+    newest = runs.for_history().defer("result", "memory_curve")
+    on_devices, estimates = list(newest.not_estimating()[:RECENT_RUNS]), list(newest.estimating()[:RECENT_ESTIMATES])
+    shown = [*on_devices, *estimates]
+    positions = queue_positions(shown) if tells_positions else {}
+    return {
+        "table": run_table(history_rows(on_devices, positions), RECENT),
+        "estimates": history_rows(estimates, positions),
+        "totals": lab_totals(shown),
+    }
 
 
 @may_be_public
@@ -81,8 +73,8 @@ def home(request: HttpRequest) -> HttpResponse:
     `?from=<run>` and `?clone=<run>` fill it with a run's settings; `?model=bert&...` overrides single ones.
     """
     if is_guest(request):  # the runs that have a result, without devices, queue, or names of people and hosts
-        recent = RecentRuns.of(Run.objects.filter(state=State.FINISHED))
-        return render(request, "analysis/home_guests.html", recent.context({}))
+        recent = _recent(Run.objects.filter(state=State.FINISHED), tells_positions=False)
+        return render(request, "analysis/home_guests.html", recent)
     devices, silent = devices_offered(request)
     start = StartForm(without_empty(request.GET))
     for problem in start.problems:
@@ -175,7 +167,6 @@ def _home_page(
     earlier: EarlierResult | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    recent = RecentRuns.of(Run.objects.all())
     devices = _devices_context(request)
     cards = devices["cards"]
     scripts, more = scripts_offered(SCRIPTS_SHOWN)
@@ -192,8 +183,7 @@ def _home_page(
         "more_scripts": more,
         "portal_address": portal_address(request),
         "has_only_cpu": bool(cards) and all(card.device.kind == "cpu" for card in cards),
-        "cpu_default_limit_bytes": CPU_DEFAULT_LIMIT_BYTES,
-        **recent.context(queue_positions(recent.all)),
+        **_recent(Run.objects.all(), tells_positions=True),
     }
     return render(request, "analysis/home.html", context, status=status)
 
@@ -209,7 +199,7 @@ def _devices_context(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _own_waiting(user: Any) -> list[QueuedRun]:
+def _own_waiting(user: Any) -> list[dict[str, Any]]:
     own = Run.objects.on_devices().queued().filter(cancel_requested=False, requested_by=user).with_places()
     first = list(own.defer("result", "memory_curve").order_by("-priority", "created_at", "id")[:OWN_SHOWN])
     return waiting_runs(first, queue_positions(first))

@@ -16,11 +16,13 @@ from django.views.decorators.http import require_POST, require_safe
 
 from analysis.http.query_string import StrictQueryForm, WholeNumberField, without_empty
 from analysis.http.setting_fields import described_field, offer, setting_field, with_fields
+from analysis.lists.runs.columns import OF_VALIDATIONS
 from analysis.models import Device, Run
 from analysis.pages.field_groups import COMMON, TRAINING_NAMES, TRAINING_TOPICS, PlacedForm, Topic
 from analysis.pages.form_choices import describe_input_sizes, models_by_task, place_value
 from analysis.pages.home.first_values import REHEARSAL_MODEL, first_values
 from analysis.pages.home.views import devices_offered
+from analysis.pages.run_table import run_table
 from analysis.pages.spec_form import start_run
 from analysis.presentation.formatting import exact_bytes_text
 from analysis.presentation.run_rows import history_rows
@@ -135,7 +137,8 @@ def validation_start(request: HttpRequest) -> HttpResponse:
 
 def _page(request: HttpRequest, form: ValidationForm, source: Run | None = None, status: int = 200) -> HttpResponse:
     latest = list(Run.objects.for_history().validating().defer("result", "memory_curve")[:LATEST])
-    context = {"form": form, "source": source, "rows": history_rows(latest, queue_positions(latest))}
+    table = run_table(history_rows(latest, queue_positions(latest)), OF_VALIDATIONS)
+    context = {"form": form, "source": source, "table": table}
     return render(request, "analysis/validations.html", context, status=status)
 
 

@@ -12,8 +12,10 @@ from django.utils.html import format_html, format_html_join
 from django.views.decorators.http import require_http_methods, require_POST
 
 from analysis.accounts.rate_limit import CREATE, RateLimited, check_rate_limit
+from analysis.lists.runs.columns import RECENT
 from analysis.models import Device, Run, State
 from analysis.pages.form_choices import places_offered
+from analysis.pages.run_table import run_table
 from analysis.pages.spec_form import start_run
 from analysis.pages.what_to_change.context import ChangesForm, NewChangesForm, WhereForm, changes_context
 from analysis.permissions import signed_in_user
@@ -47,8 +49,8 @@ def _page(
 ) -> HttpResponse:
     made = Run.objects.answering().filter(**wanted)
     newest = made.filter(state=State.FINISHED).order_by("-pk").first() if len(wanted) == 2 else None
-    rows = history_rows(made.for_history().defer("result", "memory_curve")[:LATEST], {})
-    context = {"form": form, "rows": rows, "newest": newest, "is_chosen": len(wanted) == 2, "where": where}
+    table = run_table(history_rows(made.for_history().defer("result", "memory_curve")[:LATEST], {}), RECENT)
+    context = {"form": form, "table": table, "newest": newest, "is_chosen": len(wanted) == 2, "where": where}
     if newest is not None:
         context |= changes_context(newest, signed_in_user(request))
         context["newest_settings"] = settings_of_run(newest)

@@ -162,7 +162,7 @@ def test_each_command_shows_its_earlier_runs_with_answer_and_waste(device: Devic
     run = finished(device, alice_client)
     said = words(alice_client)
     assert f"{run.pk} ● finished" in said
-    assert "Use 56 512.0 MiB (50.0 %)" in said
+    assert "Use 56 512.0 MiB 50.0 %" in said
 
 
 def test_change_and_run_fills_the_form_with_the_settings_of_the_run(device: Device, alice_client: Client) -> None:

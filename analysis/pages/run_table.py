@@ -1,11 +1,11 @@
-"""The cells of a line of the history, from columns alone."""
+"""Tables of runs: the history, and the short ones of other pages. From columns of the run alone."""
 
 from __future__ import annotations
 
 import html
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from typing import Any
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -24,10 +24,9 @@ from analysis.presentation.formatting import (
     usd_range,
 )
 from analysis.presentation.kinds import presentation_of
-from analysis.presentation.kinds.presentation import BATCH_SIZES, Presentation
-from analysis.presentation.run_rows import HistoryRow, history_rows
-from analysis.runs.queue.forecast import QueuePosition
-from engine.results.result import Reason
+from analysis.presentation.kinds.presentation import BATCH_SIZES
+from analysis.presentation.labels import Chip
+from analysis.presentation.run_rows import HistoryRow
 from engine.settings.step_settings import OPTIMIZER_LABELS
 
 ABSENT = "–"
@@ -35,54 +34,29 @@ _MARKUP = re.compile(r"<[^>]*>")
 """The tags of a cell, all written by `format_html`: a parser takes forty times as long, for 500 cells a page."""
 
 
-@dataclass(frozen=True, slots=True)
-class LineCell:
-    """One value of a line; a missing one is a dash in the table, and is left out of the card on a phone."""
-
-    column: Column
-    content: str
-    is_absent: bool
-    label: str
-    """What the card calls it, which has no head of the column."""
-
-    @property
-    def css_class(self) -> str:
-        names = [f"of-{self.column.key}"]
-        names += ["number"] if self.column.is_figure else []
-        names += ["absent"] if self.is_absent else []
-        return " ".join(names)
-
-    @property
-    def title(self) -> str:
-        """Return the whole text for the tooltip of a cut cell; empty for a picture and a missing value."""
-        return "" if self.is_absent else " ".join(html.unescape(_MARKUP.sub("", self.content)).split())
+def run_table(rows: Iterable[HistoryRow], columns: tuple[Column, ...]) -> dict[str, Any]:
+    """Return the heads and the lines of a short table, with the columns that some line fills."""
+    found = lines(rows, columns)
+    filled = filled_columns(found, columns)
+    return {"heads": [{"column": column} for column in filled], "lines": with_columns(found, filled)}
 
 
-@dataclass(frozen=True, slots=True)
-class RunLine:
-    run: Run
-    kind: Presentation
-    title: str
-    settings: str
-    tags: tuple[str, ...]
-    origin: str | None
-    cells: tuple[LineCell, ...]
-
-    def with_columns(self, columns: tuple[Column, ...]) -> RunLine:
-        return replace(self, cells=tuple(cell for cell in self.cells if cell.column in columns))
-
-
-def lines(runs: Iterable[Run], positions: Mapping[int, QueuePosition], columns: tuple[Column, ...]) -> list[RunLine]:
+def lines(rows: Iterable[HistoryRow], columns: tuple[Column, ...], *, has_tags: bool = False) -> list[dict[str, Any]]:
     keys = {column.key for column in columns}
-    return [_line(row, columns[1:], keys) for row in history_rows(runs, positions)]
+    shows_tags = has_tags and "tags" not in keys
+    return [_line(row, keys, shows_tags) | {"cells": [_cell(row, column) for column in columns[1:]]} for row in rows]
 
 
-def filled_columns(shown: Sequence[RunLine], columns: tuple[Column, ...]) -> tuple[Column, ...]:
+def filled_columns(shown: Sequence[Mapping[str, Any]], columns: tuple[Column, ...]) -> tuple[Column, ...]:
     """Leave out the columns that no line fills: their width goes to the settings."""
     if not shown:
         return columns
-    filled = {cell.column for line in shown for cell in line.cells if not cell.is_absent}
+    filled = {cell["column"] for line in shown for cell in line["cells"] if cell["content"] != ABSENT}
     return (columns[0], *(column for column in columns[1:] if column in filled))
+
+
+def with_columns(shown: Iterable[dict[str, Any]], columns: tuple[Column, ...]) -> list[dict[str, Any]]:
+    return [line | {"cells": [cell for cell in line["cells"] if cell["column"] in columns]} for line in shown]
 
 
 def has_line(run: Run) -> bool:
@@ -91,18 +65,33 @@ def has_line(run: Run) -> bool:
     return run.state == State.FINISHED and run.gpu != ALL_GPUS and is_compared
 
 
-def _line(row: HistoryRow, columns: tuple[Column, ...], keys: set[str]) -> RunLine:
-    run = row.run
-    origin = None if "origin" in keys else row.origin
-    tags = () if "tags" in keys else tuple(tag.name for tag in run.tags.all())
-    title = run.name if run.name and "name" not in keys else row.model_name
-    settings = row.settings if title == row.model_name else f"{row.model_name} · {row.settings}"
-    return RunLine(run, row.kind, title, settings, tags, origin, tuple(_cell(row, column) for column in columns))
+def _line(row: HistoryRow, keys: set[str], shows_tags: bool) -> dict[str, Any]:
+    title = row.run.name if row.run.name and "name" not in keys else row.model_name
+    return {
+        "run": row.run,
+        "kind": row.kind,
+        "title": title,
+        "settings": row.settings if title == row.model_name else f"{row.model_name} · {row.settings}",
+        "tags": [tag.name for tag in row.run.tags.all()] if shows_tags else [],
+        "origin": None if "origin" in keys else row.origin,
+    }
 
 
-def _cell(row: HistoryRow, column: Column) -> LineCell:
+def _cell(row: HistoryRow, column: Column) -> dict[str, Any]:
+    """Return a cell: a missing value is a dash in the table, and left out of the card on a phone.
+
+    `label` is what the card calls it, which has no head of the column; `title` the whole text of a cell that is cut,
+    empty for a picture.
+    """
     content = _CONTENTS[column.key](row)
-    return LineCell(column, content or ABSENT, not content, _label(row, column))
+    names = [f"of-{column.key}", *(["number"] if column.is_figure else []), *([] if content else ["absent"])]
+    return {
+        "column": column,
+        "content": content or ABSENT,
+        "label": _label(row, column),
+        "css_class": " ".join(names),
+        "title": " ".join(html.unescape(_MARKUP.sub("", content)).split()),
+    }
 
 
 def _label(row: HistoryRow, column: Column) -> str:
@@ -111,15 +100,14 @@ def _label(row: HistoryRow, column: Column) -> str:
     return "Estimated" if column.key == "largest" and row.cards else column.title
 
 
-def _state(row: HistoryRow) -> str:
-    chip = row.state_chip
+def _chip(chip: Chip, turn: str) -> str:
     label = '<span class="chip {}"><span aria-hidden="true">{}</span> {}</span>{}'
-    return format_html(label, chip.css_class, chip.icon, chip.word, _small(row.turn) if row.turn else "")
+    return format_html(label, chip.css_class, chip.icon, chip.word, _small(turn) if turn else "")
 
 
 def _largest(row: HistoryRow) -> str:
     run = row.run
-    if run.boundary_reason == Reason.DOES_NOT_FIT:
+    if row.does_not_fit:
         return "does not fit"
     if row.cards:
         return format_html('<span title="Your batch size today would fit there with the margin">{}</span>', row.cards)
@@ -170,6 +158,16 @@ def _memory(row: HistoryRow) -> str:
     return format_html("{}{}", used, _small(f"of {round_bytes(run.limit_bytes)}")) if run.limit_bytes else used
 
 
+def _used(row: HistoryRow) -> str:
+    """Draw the share of the limit that the recommended size uses."""
+    used, limit = row.run.recommended_memory_bytes, row.run.limit_bytes
+    if not used or not limit:
+        return ""
+    bar = '<rect class="used" width="{0}" height="100%"/>'
+    picture = f'<svg class="track-small" role="img" aria-label="{{0}} of {{1}}">{bar}</svg>'
+    return format_html(picture, f"{min(1.0, used / limit) * 100:.1f}%", round_bytes(limit))
+
+
 def _unused(row: HistoryRow) -> str:
     """Write the memory that today's batch size leaves unused, and its share: "624.0 MiB 60.9 %"."""
     unused = row.run.current_waste_bytes
@@ -178,7 +176,7 @@ def _unused(row: HistoryRow) -> str:
 
 def _created(row: HistoryRow) -> str:
     took = "" if row.took_seconds is None else _small(f"took {duration(row.took_seconds)}")
-    return format_html("{}{}", ago(row.run.created_at), took)
+    return format_html("{} {}", ago(row.run.created_at), took)
 
 
 def _place(row: HistoryRow) -> str:
@@ -204,7 +202,8 @@ def _figure(text: Callable[[float | None], str], path: str) -> Callable[[History
 
 
 _CONTENTS: dict[str, Callable[[HistoryRow], str]] = {
-    "state": _state,
+    "state": lambda row: _chip(row.state_chip, row.turn),
+    "outcome": lambda row: _chip(row.chip, row.turn),
     "kind": lambda row: row.run.published_kind,
     "model": lambda row: row.model_name,
     "gpu": lambda row: row.device_name,
@@ -212,11 +211,14 @@ _CONTENTS: dict[str, Callable[[HistoryRow], str]] = {
     "origin": lambda row: row.origin or "measured here",
     "precision": lambda row: row.run.precision,
     "optimizer": lambda row: OPTIMIZER_LABELS.get(row.run.optimizer, row.run.optimizer),
+    "today": lambda row: "" if row.run.current_batch_size is None else f"{row.run.current_batch_size:,}",
+    "answer": lambda row: row.answer,
     "largest": _largest,
     "recommended": _recommended,
     "speedup": lambda row: _with_interval(row.speedup, row.speedup_interval),
     "samples": _figure(rate, "recommended_samples_per_second"),
     "memory": _memory,
+    "used": _used,
     "unused": _unused,
     "curve": _curve,
     "saving": _saving,
