@@ -1,4 +1,4 @@
-"""The texts of a result page: its headline, the reserve, the comparison of speeds, the setting to paste."""
+"""The texts of a result that name its model and place, tell of its training, and give the setting to paste."""
 
 from __future__ import annotations
 
@@ -7,21 +7,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from analysis.presentation.estimate_error import SAME, compare_to_estimate
-from analysis.presentation.formatting import bytes_text, duration, percent, round_percent
+from analysis.presentation.estimate_summary import how_rows
+from analysis.presentation.formatting import percent, round_percent
 from analysis.presentation.labels import model_name, place
 from engine.catalog.stored_workload import stored_workload
-from engine.describe.answer import Answer
-from engine.describe.boundary import CertificateLine, answer_of_check, trains_with, verbs
-from engine.describe.grade import describe_emulation
+from engine.describe import result as describe
+from engine.describe.boundary import CertificateLine, certificate_lines, trains_with
 from engine.describe.key_figures import SAVES, key_figures
-from engine.describe.rank_peaks import describe_group, describe_imbalance, describe_spread, rank_peaks
-from engine.describe.reserve import keeps_reserve
-from engine.describe.result import answer_of, parts_of_time
+from engine.describe.ranks import describe_emulation, describe_group, describe_imbalance, describe_spread, rank_peaks
+from engine.describe.result import Answer
 from engine.describe.speed import speed_of
-from engine.documents.estimated import EstimatedCard
 from engine.documents.measured import Measured
-from engine.results.result import Reason
-from engine.results.speed_rounds import Stage
+from engine.documents.raced import AnyRace
+from engine.documents.validated import Validated
 from engine.settings.step_settings import PURE_BF16
 from engine.spec import trained_settings
 from engine.tune.file_changes import Way
@@ -33,71 +31,25 @@ _NAME_WORDS = 6
 
 
 def headline(result: Measured) -> Answer:
-    if result.is_check:  # one size was run: there is nothing to choose
-        return answer_of_check(result)
-    if result.largest is None:
-        words = model_name(result.spec["model"]).split()
-        name = " ".join([*words[:_NAME_WORDS], *(["…"] if len(words) > _NAME_WORDS else [])])
-        return Answer(f"{name} {_why_nothing_fits(result)}")
-    return answer_of(result)
+    words = model_name(result.spec["model"]).split()
+    return describe.headline(result, " ".join([*words[:_NAME_WORDS], *(["…"] if len(words) > _NAME_WORDS else [])]))
 
 
 def reach(result: Measured) -> str:
     """Write "On this CPU, limited to 1 GiB, BERT tiny trains with up to 8 samples."; empty where nothing trained."""
-    if result.largest is None:
-        return ""
-    where, name = place(result.device, result.limit_bytes), model_name(result.spec["model"])
-    trains, _ = verbs(result.spec)
-    return f"{where} {name} {trains_with(result, result.largest.batch_size, trains)}."
+    return "" if result.largest is None else f"{_model_there(result)} {trains_with(result)}."
 
 
 def verdict(result: Measured) -> str:
     """Return all of it as one text, for a message that has no page around it."""
     if result.largest is None and not result.is_check:
-        where, name = place(result.device, result.limit_bytes), model_name(result.spec["model"])
-        return f"{where} {name} {_why_nothing_fits(result)}"
+        return f"{_model_there(result)} {describe.why_nothing_fits(result)}"
     saves = [f"{each.title} {each.value}." for each in key_figures(result) if each.title == SAVES and each.is_known]
     return " ".join([headline(result).sentence, *speed_of(result).notes, *saves, *filter(None, [reach(result)])])
 
 
-def _why_nothing_fits(result: Measured) -> str:
-    if result.boundary.reason is Reason.DOES_NOT_FIT:
-        return "does not fit: even batch 1 runs out of memory."
-    if result.boundary.reason is Reason.FOREIGN_MEMORY:
-        return "could not be measured: other programs held the memory."
-    return "was not measured to the end: no batch size finished."
-
-
-def describe_reserve(result: Measured) -> str:
-    if result.recommended is None or result.free_bytes is None or result.speed is None:
-        return ""
-    share = percent(max(result.free_bytes, 0) / result.limit_bytes)
-    left = f"{result.recommended.batch_size:,} leaves {bytes_text(max(result.free_bytes, 0))} free, {share}"
-    requested = f"requested: at least {round_percent(result.speed.reserve_fraction)}"
-    if keeps_reserve(result, result.recommended):
-        return f"{left}; {requested}."
-    other = result.largest_with_reserve
-    if other is None:
-        return f"{left}; {requested}, which no measured size leaves."
-    return f"{left}; {requested}. The largest that leaves it is {other.batch_size:,}."
-
-
-def describe_timing(result: Measured) -> str:
-    speed = result.speed
-    if speed is None or duration(speed.seconds) == duration(0):
-        return ""
-    took, text = duration(speed.seconds), ""
-    left_out = sum(each.stage is Stage.EVALUATION for each in result.speed_rounds) - speed.rounds
-    if speed.rounds:
-        counted = f"{speed.rounds} of {speed.rounds + left_out} rounds in {took} count"
-        text = counted if left_out > 0 else f"{speed.rounds} rounds in {took}"
-        text += f", {speed.quiet_rounds or 'none'} of them quiet" if speed.quiet_rounds < speed.rounds else ""
-    text = text or f"The comparison of speeds took {took}"
-    text += "; other programs ran beside the rest" if left_out > 0 else ""
-    if speed.left_out_batch_sizes:
-        sizes = ", ".join(f"{size:,}" for size in speed.left_out_batch_sizes)
-        text += f". Not timed, because they did not fit together with the others: {sizes}"
-    return f"{text}."
+def _model_there(result: Measured) -> str:
+    return f"{place(result.device, result.limit_bytes)} {model_name(result.spec['model'])}"
 
 
 _FILES_SHOWN = 5
@@ -205,13 +157,40 @@ def loader_limit(result: Measured) -> str | None:
     return describe_loader(result.training.throughputs, recommended, result.device.kind)
 
 
-def estimate_evidence(estimate: EstimatedCard, result: Measured) -> CertificateLine:
-    largest, row = estimate.largest_batch_size, compare_to_estimate(estimate, result)[0]
-    size, difference = f"{largest:,}" if largest else "no size fits", row.difference
-    text = f"Predicted before the run: {size}, {'exact' if difference == SAME else difference}."
-    return CertificateLine("estimate", "estimate", text)
+def certificate(result: Measured) -> list[CertificateLine]:
+    """Return the lines of the certificate, and how far the estimate before the run was off."""
+    lines = certificate_lines(result)
+    if (estimate := result.estimate) is not None:
+        size = f"{estimate.largest_batch_size:,}" if estimate.largest_batch_size else "no size fits"
+        difference = compare_to_estimate(estimate, result)[0].difference
+        text = f"Predicted before the run: {size}, {'exact' if difference == SAME else difference}."
+        lines.append(CertificateLine("estimate", "estimate", text))
+    return lines
 
 
-def timings(result: Measured) -> list[tuple[str, float]]:
-    parts = [(name, seconds) for _, name, seconds in parts_of_time(result.timings)]
-    return [*parts, ("Whole run", result.timings.total_seconds)]
+def beside_measurement(result: Measured) -> dict[str, Any] | None:
+    """Return the estimate before the run beside what was measured: the sizes of the answer, then the others."""
+    if (estimate := result.estimate) is None:
+        return None
+    of_the_answer, rows = {None, *result.roles.values()}, compare_to_estimate(estimate, result)
+    return {
+        "rows": [row for row in rows if row.batch_size in of_the_answer],
+        "more": [row for row in rows if row.batch_size not in of_the_answer],
+        "how": [row for row in how_rows(estimate) if row[0] not in ("Memory of the GPU", "Price")],
+    }
+
+
+_INTERNAL = frozenset({"torchvision_schemas_declared", "run_key"})
+"""Facts of the environment that only the engine and the portal understand."""
+
+
+def environment_rows(result: Measured | Validated | AnyRace) -> list[tuple[str, str]]:
+    device = result.device
+    rows = [
+        ("Device", f"{device.name} ({device.device})"),
+        ("UUID", device.uuid),
+        ("Driver", device.driver),
+        ("Compute capability", device.compute_capability),
+    ]
+    rows += [(name.replace("_", " "), value) for name, value in result.environment.items() if name not in _INTERNAL]
+    return [(name, str(value)) for name, value in rows if value not in (None, "", {}, [])]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from ..catalog import Workload
 from ..catalog.stored_workload import is_own_training, stored_workload
@@ -27,18 +28,25 @@ _WHERE = {
 _SMALLER_EVALUATION = "A smaller batch in the evaluation, where the script sets it apart from the training's."
 
 
-def ways_to_fit(result: RunResult) -> tuple[str | None, list[str]]:
+class WaysToFit(NamedTuple):
+    need: str | None = None
+    suggestions: Sequence[str] = ()
+
+
+def ways_to_fit(result: RunResult) -> WaysToFit:
+    """Return how much memory was needed, and what may make the model fit; nothing where a size trained."""
     if result.largest is not None or result.boundary.reason is Reason.FOREIGN_MEMORY:
-        return None, []
+        return WaysToFit()
     spec, device = trained_settings(result.spec.to_dict()), result.device
     refusal = refusing_probe(result.probes, result.boundary.refused_batch_size)
     need = describe_need(refusal, device.limit_bytes or device.capacity_bytes)
     if is_own_training(spec):  # no setting is known but this one
         is_evaluation = refusal is not None and refusal.failed_phase == EVALUATION
-        return need, [_SMALLER_EVALUATION] if is_evaluation else []
+        return WaysToFit(need, [_SMALLER_EVALUATION] if is_evaluation else [])
     optimizer, is_checkpointed = spec.get("optimizer", ""), bool(spec.get("gradient_checkpointing"))
     workload = stored_workload(spec)
-    return need, suggestions(refusal, workload, device, optimizer=optimizer, is_checkpointed=is_checkpointed)
+    tries = suggestions(refusal, workload, device, optimizer=optimizer, is_checkpointed=is_checkpointed)
+    return WaysToFit(need, tries)
 
 
 def refusing_probe(probes: Iterable[Probe], batch_size: int | None) -> Probe | None:

@@ -24,8 +24,7 @@ from analysis.presentation.unreadable import read_stored
 from analysis.presentation.what_to_change import frontier_plot, frontier_shown
 from analysis.runs.earlier.what_to_change import devices_for, measured_sizes
 from analysis.runs.gpu_catalog import Price, prices
-from engine.describe.commands import measure_command
-from engine.describe.profile import describe_like
+from engine.describe.commands import describe_like, measure_command
 from engine.documents.estimated import Estimated, EstimatedCard
 from engine.estimate.largest import LABELS
 from engine.settings.profiles import PROFILES

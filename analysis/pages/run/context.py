@@ -61,7 +61,6 @@ def _measured_until_then(run: Run) -> dict[str, Any]:
         "chart": chart_so_far(run, attempt, probes),
         "estimate": estimate,
         "probe_lines": lines,
-        "has_speeds": any(line.samples_per_second is not None for line in lines),
     }
 
 

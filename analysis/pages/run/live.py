@@ -134,7 +134,6 @@ def live_context(live: Live) -> dict[str, Any]:
         "estimate": estimate,
         "chart": chart_so_far(run, live.attempt, probes),
         "probe_lines": lines,
-        "has_speeds": any(line.samples_per_second is not None for line in lines),
         "log_lines": live.lines,
     }
 

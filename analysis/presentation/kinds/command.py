@@ -9,7 +9,7 @@ from typing import Any
 from analysis.models import Run
 from analysis.presentation.kinds.measurement import Measurement
 from analysis.presentation.labels import describe_settings
-from engine.describe.grade import describe_grade
+from engine.describe.ranks import describe_grade
 from engine.progress import COMPARING_PHASES, TUNING_PHASES
 from engine.results.figure_kinds import EMULATED
 from engine.settings.rank_settings import OF_SEVERAL_GPUS
