@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.presentation.charts.bars import MemoryBar, Stack, memory_bars, memory_stack
-from engine.describe.boundary import is_today_refused
+from analysis.presentation.charts.bars import Stack, memory_stack
 from engine.documents.measured import Measured
 from engine.results.result import Probe
 from engine.results.stats import decisive_probes
@@ -27,16 +26,6 @@ class Peak:
     size_bytes: int
     percent: str
     phase: str
-
-
-def bars(result: Measured) -> list[MemoryBar]:
-    return memory_bars(
-        waste=result.waste,
-        current_batch_size=result.current_batch_size,
-        current_is_refused=is_today_refused(result),
-        recommended=result.recommended,
-        with_reserve=result.largest_with_reserve,
-    )
 
 
 def stack_probe(result: Measured) -> Probe | None:

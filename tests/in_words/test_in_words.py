@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from analysis.presentation import estimate_summary, result_summary
+from analysis.presentation import estimate_summary
 from analysis.presentation.filled_memory import filled_memory
 from analysis.presentation.probe_rows import probe_lines
 from analysis.presentation.result_summary import headline, reach
@@ -23,6 +23,7 @@ from engine.describe.does_not_fit import ways_to_fit
 from engine.describe.key_figures import figures, nothing_to_gain
 from engine.describe.reserve import describe_reserve
 from engine.describe.result import answer_of_check, describe_timing, time_by_part
+from engine.documents import words
 from engine.documents.estimated import EstimatedCard
 from engine.documents.measured import Measured
 from engine.estimate.gpus import gpus
@@ -100,11 +101,11 @@ def _on_the_page(result: Measured) -> list[str]:
         ("Figures", [_of_figure(each) for each in figures(result)]),
         ("Need", need),
         ("Suggestions", suggestions),
-        ("Paste", result_summary.paste(result)),
-        ("Note", result_summary.paste_note(result)),
+        ("Paste", words.paste(result)),
+        ("Note", words.paste_note(result)),
         ("Certificate", [f"{line.word}: {line.text}" for line in certificate_lines(result)]),
-        ("Training", [f"{name}: {text}" for name, text in result_summary.training_rows(result)]),
-        ("Loader", result_summary.loader_limit(result)),
+        ("Training", [f"{name}: {text}" for name, text in words.training_rows(result)]),
+        ("Loader", words.loader_limit(result)),
         ("Timings", [f"{name}: {seconds:.1f}" for name, seconds in time_by_part(result)]),
         ("Filled", filled and [filled.title, filled.place, filled.sentence, filled.fragmentation]),
     ]

@@ -5,11 +5,9 @@ from typing import Any
 
 import pytest
 
-from analysis.presentation.kinds.command import Command
+from analysis.presentation.kinds.size import Command
 from analysis.presentation.result_summary import (
     headline,
-    paste,
-    paste_note,
     reach,
     verdict,
 )
@@ -18,6 +16,7 @@ from engine.describe.key_figures import figures, key_figures
 from engine.describe.reserve import describe_reserve
 from engine.describe.result import describe_timing
 from engine.documents.measured import Measured
+from engine.documents.words import paste, paste_note
 from engine.results.not_compared import NotCompared
 from engine.results.result import (
     Boundary,

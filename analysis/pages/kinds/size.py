@@ -18,20 +18,19 @@ from analysis.models import Measurement as Probes
 from analysis.models import Run, RunKind
 from analysis.pages.kinds.page import KindPages, Page
 from analysis.pages.what_to_change.context import change_start
-from analysis.presentation import memory_breakdown
 from analysis.presentation.charts.curves import memory_plot, rounds_plot, speed_plot
 from analysis.presentation.charts.plots import Plot
-from analysis.presentation.filled_memory import filled_memory
 from analysis.presentation.kinds import presentation_of
 from analysis.presentation.probe_rows import probe_key, probe_lines
-from analysis.presentation.result_summary import headline, paste
+from analysis.presentation.result_summary import headline
 from analysis.presentation.unreadable import UnreadableError, read_stored
 from analysis.runs.earlier.races import OF_SCRIPTS, OF_SETTINGS, newest_race
 from engine.describe.boundary import is_today_refused
+from engine.describe.does_not_fit import script_changes
 from engine.describe.key_figures import nothing_to_gain
-from engine.describe.script_changes import script_changes
 from engine.describe.speed import was_compared
 from engine.documents.measured import Measured
+from engine.documents.words import paste
 from engine.results.result import Reason, Savings
 from engine.results.savings import savings_assuming
 from engine.spec import RANGES
@@ -105,64 +104,52 @@ class Command(Measurement):
         return f"{reverse('analysis:commands')}?from={run.pk}#command-{run.model}"
 
 
-def primary_action(run: Run, result: Measured, *, has_paste: bool, can_change: bool, again_command: str = "") -> str:
-    """Return the one next step that a result offers, by its name in the template `primary.html`."""
-    sizes = [point.batch_size for point in (result.recommended, result.current) if point is not None]
-    keeps_today = len(sizes) == 2 and sizes[0] == sizes[1]
-    if has_paste and not keeps_today:
-        return "copy"
-    if result.boundary.reason is Reason.TIME_BUDGET and run.is_startable:  # the same once more would end the same
-        return "more_time"
-    if not (result.compares_speeds or result.is_emulated) and result.largest is not None:
-        return "compare" if run.is_startable else "compare_elsewhere"
-    if result.lacks_answer and may_time_again(run, result):
-        return "time"
-    if again_command:
-        return "time_elsewhere"
-    if can_change and (keeps_today or (result.largest is None or is_today_refused(result))):
-        return "change"
-    return "again" if run.is_startable else "details"
-
-
-def may_time_again(run: Run, result: Measured) -> bool:
-    was_searched = result.largest is not None and (result.recommended is not None or result.lacks_answer)
-    if not was_searched or result.speed is None or run.is_reported:
-        return False
-    return result.training is None or (run.is_startable and result.lacks_answer and was_compared(result))
-
-
 def _result_context(run: Run, result: Measured, assumed: AssumptionsForm) -> dict[str, Any]:
     """Return what depends on more than the result; of the result alone the filters in `templatetags/answer.py` tell."""
-    gain, again = nothing_to_gain(result), _again_command(run, result)
-    setting = None if gain else paste(result)
+    shown, gain = _probes(run, result), nothing_to_gain(result)
     change = change_start(run, is_refused=is_today_refused(result))
-    has_paste, can_change = setting is not None, change is not None
+    setting = None if gain else paste(result)
     return {
+        **shown,
         "result": result,
         "assumed": assumed,
         "headline": headline(result),
-        "primary": primary_action(run, result, has_paste=has_paste, can_change=can_change, again_command=again),
-        "again_command": again,
-        "may_time_again": may_time_again(run, result),
         "nothing_to_gain": gain,
         "paste": setting,
         "change_start": change,
         "faster": _faster(run, assumed.savings),
+        **_next_step(run, result, has_paste=setting is not None, can_change=change is not None),
         "charts": result_plots(result),
         "rounds_chart": None
         if result.is_speed_measurable
         else rounds_plot(result.speed_rounds, result.current_batch_size),
-        "stack": memory_breakdown.stack(result),
-        "filled": filled_memory(result.memory_breakdown),
-        "peaks": memory_breakdown.peaks_without_parts(result),
-        **_probes(run, result),
     }
 
 
-def _again_command(run: Run, result: Measured) -> str:
-    if result.training is None or run.is_startable or not (result.lacks_answer and was_compared(result)):
-        return ""
-    return again_command(run.spec, f"{settings.PUBLIC_URL}/" if settings.PUBLIC_URL else "")
+def _next_step(run: Run, result: Measured, *, has_paste: bool, can_change: bool) -> dict[str, Any]:
+    """Return the one next step that a result offers, by its name in the template `primary.html`, and what it needs."""
+    is_own, is_open = result.training is not None, result.lacks_answer and was_compared(result)
+    was_searched = result.largest is not None and (result.recommended is not None or result.lacks_answer)
+    may_time_again = was_searched and result.speed is not None and not run.is_reported
+    may_time_again = may_time_again and (not is_own or (run.is_startable and is_open))
+    elsewhere = f"{settings.PUBLIC_URL}/" if settings.PUBLIC_URL else ""
+    command = again_command(run.spec, elsewhere) if is_own and is_open and not run.is_startable else ""
+    sizes = [point.batch_size for point in (result.recommended, result.current) if point is not None]
+    keeps_today = len(sizes) == 2 and sizes[0] == sizes[1]
+    steps = {
+        "copy": has_paste and not keeps_today,
+        # the same once more would end the same
+        "more_time": result.boundary.reason is Reason.TIME_BUDGET and run.is_startable,
+        "compare": not (result.compares_speeds or result.is_emulated) and result.largest is not None,
+        "time": result.lacks_answer and may_time_again,
+        "time_elsewhere": bool(command),
+        "change": can_change and (keeps_today or result.largest is None or is_today_refused(result)),
+        "again": run.is_startable,
+        "details": True,
+    }
+    primary = next(name for name, is_offered in steps.items() if is_offered)
+    primary = "compare_elsewhere" if primary == "compare" and not run.is_startable else primary
+    return {"primary": primary, "may_time_again": may_time_again, "again_command": command}
 
 
 def _probes(run: Run, result: Measured) -> dict[str, Any]:
