@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 
 from django.utils import timezone
 from django.utils.html import format_html
@@ -26,14 +27,18 @@ NOT_MEASURED = "not measured"
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 
 
+def _if_measured(write: Callable[[float], str]) -> Callable[[float | None], str]:
+    return lambda figure: NOT_MEASURED if figure is None else write(figure)
+
+
+duration, factor, percent, usd = map(_if_measured, (format_duration, format_factor, format_percent, format_usd))
+rate = _if_measured(format_significant)
+"""Writes samples per second with three significant figures, the unit left to the column's head."""
+
+
 def bytes_text(size_bytes: float | None, limit_bytes: int | None = None) -> str:
     """1610612736 -> "1.5 GiB"; with the decimals in which it differs from the limit."""
     return NOT_MEASURED if size_bytes is None else format_bytes(size_bytes, limit_bytes or None)
-
-
-def duration(seconds: float | None) -> str:
-    """133.2 -> "2 min 13 s"; below ten seconds with one decimal; whole minutes and hours without seconds."""
-    return NOT_MEASURED if seconds is None else format_duration(seconds)
 
 
 def step_time(seconds: float | None) -> str:
@@ -41,21 +46,6 @@ def step_time(seconds: float | None) -> str:
     if seconds is None:
         return NOT_MEASURED
     return f"{seconds:.2f} s" if seconds >= 1 else f"{format_significant(seconds * 1000)} ms"
-
-
-def rate(samples_per_second: float | None) -> str:
-    """Write samples per second with three significant figures, the unit left to the column's head."""
-    return NOT_MEASURED if samples_per_second is None else format_significant(samples_per_second)
-
-
-def factor(ratio: float | None) -> str:
-    """1.6193 -> "1.62x"; a ratio of ten or more with at most one decimal."""
-    return NOT_MEASURED if ratio is None else format_factor(ratio)
-
-
-def percent(fraction: float | None) -> str:
-    """0.924 -> "92.4 %"."""
-    return NOT_MEASURED if fraction is None else format_percent(fraction)
 
 
 def share_text(fraction: float | None) -> str:
@@ -72,11 +62,6 @@ def percent_more(fraction: float) -> str:
 def percent_estimated(fraction: float) -> str:
     """0.9179 -> "91 %": rounded down, because an estimate is no closer, and no more is claimed than is so."""
     return f"{int(100 * fraction)} %"
-
-
-def usd(amount_usd: float | None) -> str:
-    """1.592 -> "$1.59"; 0.001 -> "less than $0.01", -0.001 -> "more than −$0.01"."""
-    return NOT_MEASURED if amount_usd is None else format_usd(amount_usd)
 
 
 def usd_closely(amount_usd: float | None) -> str:
